@@ -89,7 +89,7 @@ static zarr_status check_complete(const struct zarr_codec_spec *s, zarr_error *e
 
         if (open)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "%s: %s: %s: a member is missing that only the array tells",
+                           "%s: %s: %s: a member is missing that depends on the array",
                            s->vt->name, s->sub[k].member, open->vt->name);
     }
     return ZARR_OK;

@@ -217,9 +217,10 @@ zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_s
                                  zarr_error *err)
 {
     if (in->dtype && !in->exact)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: cannot take an array whose length only the chunk tells",
-                       zarr_codec_spec_name(spec));
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "%s: cannot take an array whose length is known only from the chunk",
+            zarr_codec_spec_name(spec));
     return ZARR_OK;
 }
 

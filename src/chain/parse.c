@@ -77,7 +77,7 @@ static zarr_status link_only_v3(const zarr_codec_spec_vtable *v, const char *nam
 {
     const enum zr_structure_kind kind = zr_codec_spec_structure(v);
     const char *instead = kind == ZR_STRUCTURE_BYTES ? ": the byte order is in dtype"
-                          : kind == ZR_STRUCTURE_TRANSPOSE ? ": order \"F\" is all it has"
+                          : kind == ZR_STRUCTURE_TRANSPOSE ? ": v2 has order \"F\" only"
                                                            : "";
 
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -118,14 +118,14 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
 
     if (zr_json_is(item, ZR_JSON_STRING)) {
         *name = zr_json_string(item);
-        return *name ? ZARR_OK : zr_fail(err, ZARR_ERR_INVALID, "name holds a NUL");
+        return *name ? ZARR_OK : zr_fail(err, ZARR_ERR_INVALID, "name contains a NUL");
     }
     if (!zr_json_is(item, ZR_JSON_OBJECT))
         return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object or a name, not %s",
                        zr_json_excerpt(item, text, sizeof text));
     *name = zr_json_string(zr_json_get(item, "name"));
     if (!*name)
-        return zr_fail(err, ZARR_ERR_INVALID, "name is missing or no string");
+        return zr_fail(err, ZARR_ERR_INVALID, "name is missing or not a string");
     for (const struct zr_json *m = item->u.children.first; m; m = m->next)
         if (!zr_streq(m->key, "name") && !zr_streq(m->key, "configuration") &&
             !zr_streq(m->key, "must_understand"))
@@ -133,8 +133,8 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
                            *name, m->key);
     understand = zr_json_get(item, "must_understand");
     if (understand && !zr_json_bool(understand, &s->must_understand))
-        return zr_fail(err, ZARR_ERR_INVALID, "codec \"%s\": must_understand is no bool",
-                       *name);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec \"%s\": must_understand is not a bool", *name);
     *config = zr_json_get(item, "configuration");
     if (*config && (*config)->type == ZR_JSON_NULL)
         *config = NULL;
@@ -158,7 +158,7 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
                        zr_json_excerpt(item, text, sizeof text));
     *name = zr_json_string(zr_json_get(item, "id"));
     if (!*name)
-        return zr_fail(err, ZARR_ERR_INVALID, "id is missing or no string");
+        return zr_fail(err, ZARR_ERR_INVALID, "id is missing or not a string");
     members = zr_json_copy(doc, item);
     if (!members || !zr_json_ok(doc))
         return zr_fail_memory(err, 0);
@@ -260,8 +260,7 @@ static zarr_status chain_check_order(struct zr_chain *chain, const char *label, 
         chain->a2b = chain->n;
     if (!n_a2b && (!sub || (chain->n && stage != ZARR_CODEC_BYTES_BYTES)))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: no array->bytes codec such as \"bytes\" is among them",
-                       label);
+                       "%s: an array->bytes codec such as \"bytes\" is missing", label);
     return ZARR_OK;
 }
 
@@ -319,7 +318,7 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                        p->limits.codecs);
     if (p->sub && p->sub + p->depth > ZR_SUB_DEPTH)
         return zr_fail(err, ZARR_ERR_LIMIT,
-                       "%s: codecs and shards stand inside codecs more than %d deep",
+                       "%s: codecs and shards are nested in codecs more than %d deep",
                        label, ZR_SUB_DEPTH);
     p->n_codecs += (uint32_t)zr_json_count(codecs);
 

@@ -98,7 +98,8 @@ static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec
     if (out->n_bytes != in->n_bytes || out->exact != in->exact || !shape ||
         !out->dtype != !in->dtype ||
         (in->dtype && !zarr_dtype_equal(out->dtype, in->dtype)))
-        return zr_spec_broke(s, "resolve() changes what its flags say it keeps", err);
+        return zr_spec_broke(s, "resolve() changes a fact that its flags promise to keep",
+                             err);
     return ZARR_OK;
 }
 
@@ -250,7 +251,7 @@ static zarr_status resolve_check(const struct zr_chain *chain,
         return zr_internal(err);
     if (chunk->dtype && chain->a2b >= chain->n)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "no array->bytes codec such as \"bytes\" is among them");
+                       "an array->bytes codec such as \"bytes\" is missing");
     if (!chunk->dtype && chain->a2b < chain->n)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "\"%s\" takes an array, only bytes->bytes codecs can be here",

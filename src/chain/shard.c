@@ -130,8 +130,8 @@ static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
     lossy = zr_chain_lossy(s->index, &reps);
     if (lossy)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "index_codecs: %s: an index would not come back as it was: it "
-                       "would lead to other chunks",
+                       "index_codecs: %s loses values: the index would point to "
+                       "other chunks",
                        zarr_codec_spec_name(lossy)));
     if (!reps.rep[reps.n].exact) {
         st = zr_fail(err, ZARR_ERR_INVALID,

@@ -66,7 +66,7 @@ static zarr_status sub_parse_one(struct zarr_codec_spec *s, struct zr_parse *p,
         return ZARR_OK;
     if (p->sub == ZR_SUB_DEPTH)
         return zr_fail(err, ZARR_ERR_LIMIT,
-                       "%s: codecs stand inside codecs more than %d deep", member,
+                       "%s: codecs are nested in codecs more than %d deep", member,
                        ZR_SUB_DEPTH);
     sub->member = member;
     s->n_sub++;

@@ -101,17 +101,17 @@ static zarr_status filter_to_array(struct zarr_codec_spec *s, const struct zr_pa
 
     if (!v || !zr_spec_is_filter(s))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "\"%s\" gives bytes, but \"%s\" behind it takes an array",
+                       "\"%s\" gives bytes, but \"%s\" after it takes an array",
                        s->vt->name, next);
     ZR_TRY(zr_spec_elements(s, NULL, &e, err));
     if (!e.takes[0] && *big)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "\"%s\" in front of \"%s\" takes little-endian elements only",
+                       "\"%s\" before \"%s\" takes little-endian elements only",
                        s->vt->name, next));
     if ((e.takes[0] == '<' && *big) || (e.takes[0] == '>' && !*big))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: it names another byte order than its elements have, in "
-                       "front of \"%s\"",
+                       "\"%s\" before \"%s\" names a byte order that its elements do "
+                       "not have",
                        s->vt->name, next));
     if (e.takes[0])
         *big = e.gives[0] == '>';

@@ -158,8 +158,8 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
     for (uint32_t i = chain->a2b + n + 1; format == 3 && i < chain->n; i++)
         if (zr_spec_is_filter(&chain->codec[i]))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "Zarr v3 cannot say the filter \"%s\" here: such filters must "
-                           "come first and name the byte order that they get",
+                           "Zarr v3 cannot express the filter \"%s\" here: such filters "
+                           "must come first and name the byte order of their input",
                            chain->codec[i].vt->name);
     return ZARR_OK;
 }

@@ -54,8 +54,8 @@ static zarr_status raw_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
         }
         if (name[1] == '0' || !zr_parse_u64(name + 1, strlen(name + 1), &bits) ||
             bits % 8 != 0) {
-            st = bad_name(info, "r must be followed by a number of bits that 8 divides",
-                          err);
+            st =
+                bad_name(info, "the number of bits after r must be a multiple of 8", err);
             goto out;
         }
         n = bits / 8;
@@ -149,7 +149,7 @@ static zarr_status byte_list(const zarr_dtype_info *info, const struct zr_json *
     size_t n = 0;
 
     if (zr_json_count(v) != info->item_bytes)
-        return zr_fail(err, ZARR_ERR_INVALID, "a list of %zu bytes is no %s",
+        return zr_fail(err, ZARR_ERR_INVALID, "a list of %zu bytes is not a valid %s",
                        zr_json_count(v), info->name);
     for (const struct zr_json *b = v->u.children.first; b; b = b->next) {
         uint64_t value = 0;

@@ -215,7 +215,7 @@ static zarr_status not_its_own(const struct claim *c, const char *what, const ch
         return taken(c, what, name, owner, err);
     return zr_fail(err, ZARR_ERR_INTERNAL,
                    "data type \"%.64s\" of %s: its table writes the %s \"%.64s\", which "
-                   "it does not go by",
+                   "it did not register",
                    table_name(c->vt), c->origin, what, name);
 }
 
@@ -243,7 +243,7 @@ static zarr_status check_json(const struct zr_dtype_registry *r, const struct cl
     else if (!name)
         st = zr_fail(err, ZARR_ERR_INTERNAL,
                      "data type \"%.64s\" of %s: its table writes %.64s for metadata, "
-                     "which names no type",
+                     "which does not name a type",
                      table_name(c->vt), c->origin, text);
     else
         st = goes_by(c->vt, name)

@@ -64,8 +64,8 @@ zarr_status zarr_dtype_field_at(const zarr_dtype *dtype, uint64_t i,
     if (!s)
         return no_struct(dtype, err);
     if (i >= s->n)
-        return zr_fail(err, ZARR_ERR_INVALID, "field %" PRIu64 " of %zu is none", i,
-                       s->n);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "there is no field %" PRIu64 ", only %zu fields", i, s->n);
     ZR_TRY(field_enter(&f, &s->field[i], err));
     st = give_field(out, &f, err);
 out:
@@ -80,8 +80,9 @@ static zarr_status not_there(const struct zr_struct *s, const char *path, zarr_e
     zr_str_init(&names, s->alloc);
     for (size_t i = 0; i < s->n && names.bytes < 160; i++)
         zr_str_printf(&names, "%s%.64s", i ? ", " : "", s->field[i].name);
-    st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no field \"%.64s\"; there are %s",
-                 path, zr_str_text(&names));
+    st =
+        zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no field \"%.64s\"; the fields are %s",
+                path, zr_str_text(&names));
     zr_str_deinit(&names);
     return st;
 }

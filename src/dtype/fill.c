@@ -34,8 +34,8 @@ zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v
 
     zr_str_init(&text, dtype->alloc);
     if (!v || (v->type == ZR_JSON_NULL && dtype->info.kind != ZARR_KIND_OPTIONAL)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s is no %s", v ? "null" : "nothing",
-                     dtype->info.name);
+        st = zr_fail(err, ZARR_ERR_INVALID, "%s is not a valid %s",
+                     v ? "null" : "nothing", dtype->info.name);
         goto out;
     }
     if (v->type == ZR_JSON_NUMBER) {

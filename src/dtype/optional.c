@@ -70,9 +70,9 @@ static zarr_status optional_make(zarr_dtype_info *info, const zarr_dtype_host *h
         return zr_prefix(err, st, "%s", table);
     ZR_TRY(optional_depth(value, err));
     if (!value->v3_json) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "%s: values of type %s, which has no name in v3", table,
-                     value->info.name);
+        st =
+            zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                    "%s: the values' type %s has no name in v3", table, value->info.name);
         goto out;
     }
     self = zr_calloc(info->allocator, 1, sizeof *self);
@@ -108,8 +108,10 @@ static zarr_status optional_parse_as(zarr_dtype_info *info, const zarr_dtype_hos
                        "type, or %s[<type>]",
                        table, table);
     if (n >= sizeof inside)
-        return zr_fail(err, ZARR_ERR_LIMIT, "data type %s[...]: a name of %zu bytes",
-                       table, n);
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "data type %s[...]: the name has %zu bytes, at most %d are "
+                       "supported",
+                       table, n, OPTIONAL_NAME_MAX);
     memcpy(inside, at, n);
     inside[n] = '\0';
     return optional_make(info, host, table, inside, err);

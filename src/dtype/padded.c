@@ -135,7 +135,7 @@ zarr_status zr_dtype_pad(const zarr_dtype *dtype, void *data, size_t n, zarr_err
     if (!wrong)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INVALID,
-                   "an element is no %s: it has bits set above its %" PRIu32
+                   "an element is not a valid %s: it has bits set above its %" PRIu32
                    " that do not repeat its sign",
                    wrong->info.name, zr_dtype_padded_bits(wrong));
 }

@@ -43,17 +43,19 @@ static zarr_status ragged_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
     }
     /* Accepts plain items only. This also ends the recursion. */
     if (strchr("{[\"", *inside) || zr_starts_with(inside, RAGGED_NAME)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "data type %.64s: lists of lists or structs", name);
+        st =
+            zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                    "data type %.64s: lists of lists or structs are not supported", name);
         goto out;
     }
     zr_str_append(&text, inside, n);
     ZR_TRY(zr_str_status(&text, err));
     ZR_TRY(host->find(host, zr_str_text(&text), &item, err));
     if (zarr_dtype_variable(item) || item->info.item_bytes == 0 || !item->v2) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "data type %.64s: items of variable length, or that v2 has not",
-                     name);
+        st = zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "data type %.64s: items must have a fixed length and a type that v2 has",
+            name);
         goto out;
     }
     info->kind = ZARR_KIND_VARRAY;
@@ -100,7 +102,7 @@ static zarr_status ragged_from_list(const zarr_dtype_info *info, int format,
     if (n == 0)
         return ZARR_OK;
     if (!zr_mul_size(n, each, &bytes))
-        return zr_fail(err, ZARR_ERR_LIMIT, "%s: %zu items", info->name, n);
+        return zr_fail(err, ZARR_ERR_LIMIT, "%s: %zu items are too many", info->name, n);
     data = zr_malloc(info->allocator, bytes);
     if (!data)
         return zr_fail_memory(err, bytes);

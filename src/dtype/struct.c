@@ -77,7 +77,7 @@ static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
     if (zr_map_get(&s->by_name, name)) {
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "struct: two fields are called \"%.64s\", "
-                     "a name must be of one field only",
+                     "but names must be unique",
                      name);
         goto out;
     }
@@ -110,7 +110,7 @@ static zarr_status field_shape(const struct zr_struct *s, struct zr_field *f,
     for (; f->ndim < (int32_t)n; item = item->next, f->ndim++) {
         if (!zr_json_u64(item, &f->shape[f->ndim]))
             return field_refuse(
-                f, "has a subarray whose shape is no list of whole numbers from 1", err);
+                f, "has a subarray whose shape is not a list of positive integers", err);
         if (f->shape[f->ndim] == 0)
             return zr_fail(
                 err, ZARR_ERR_UNSUPPORTED,
@@ -149,7 +149,7 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
     if (f->dtype->info.item_bytes == 0 || zarr_dtype_variable(f->dtype))
         st = field_refuse(f, "has a data type of variable length", err);
     else if (f->dtype->info.kind == ZARR_KIND_OPTIONAL)
-        st = field_refuse(f, "may be missing, which no record can say", err);
+        st = field_refuse(f, "may be missing, which a record cannot express", err);
 out:
     zr_str_deinit(&text);
     return st;
@@ -165,8 +165,8 @@ static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_err
     if (!zr_mul_u64(f->n_items, f->dtype->info.item_bytes, &bytes) ||
         !zr_add_u64(s->bytes, bytes, &s->bytes) || s->bytes > ZR_ITEM_BYTES_MAX)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "struct: elements have more than %" PRIu64 " bytes, which is the "
-                       "most that is supported",
+                       "struct: elements have more than %" PRIu64 " bytes, the supported "
+                       "maximum",
                        ZR_ITEM_BYTES_MAX);
     s->n_fields += 1 + (below ? below->n_fields : 0);
     s->n_orders += below ? below->n_orders : f->dtype->info.swap_bytes > 1;

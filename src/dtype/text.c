@@ -137,7 +137,7 @@ zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v
 {
     char text[64];
 
-    return zr_fail(err, ZARR_ERR_INVALID, "%s is no %s: %s",
+    return zr_fail(err, ZARR_ERR_INVALID, "%s is not a valid %s: %s",
                    zr_json_excerpt(v, text, sizeof text), info->name, rule);
 }
 

@@ -180,7 +180,7 @@ static zarr_status utf32_fill_print(const zarr_dtype_info *info, int format,
         if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
             return zr_fail(err, ZARR_ERR_CORRUPT,
                            "character %" PRIu64 " of a text is 0x%" PRIx32
-                           ", no Unicode character",
+                           ", which is not a Unicode character",
                            i, c);
         if (c < 0x80)
             sink_ascii(&s, (char)c);

@@ -253,7 +253,8 @@ static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
     ZR_TRY(item_read(info, element, &item, err));
     p = item.data;
     if (item.bytes > SIZE_MAX / 8 || !zr_utf8_valid(p ? p : "", (size_t)item.bytes)) {
-        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is no UTF-8", info->name);
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8",
+                     info->name);
         goto out;
     }
     zr_sink_putc(&s, '"');

@@ -93,7 +93,7 @@ def test_formats(zarrc, tmp_path):
     raw = zarrc("cat", "--format=raw", tmp_path / "x.zarr").out
     assert equal(np.frombuffer(raw, TYPE.newbyteorder("<")), data)
     failed = zarrc("cat", "--field=n.z", tmp_path / "x.zarr", code=3)
-    assert "there are x, y" in failed.err
+    assert "the fields are x, y" in failed.err
 
 
 def test_info(zarrc, tmp_path):
