@@ -1,7 +1,7 @@
 /*
- * scripts/analyzer.h - told to clang-tidy about src/, included by scripts/tidy after
- * base/base.h. The analyzer sees one file at a time, so it must be told that a
- * failure is never ZARR_OK; else it follows paths behind a failed allocation.
+ * scripts/analyzer.h - facts about src/ for clang-tidy; scripts/tidy includes it after
+ * base/base.h. The analyzer sees one file at a time. It must learn here that a failure is
+ * never ZARR_OK, or it follows paths after a failed allocation.
  */
 #define zr_fail(err, status, ...)                                                        \
     ((zr_fail)(err, status, __VA_ARGS__), (zarr_status)(status))

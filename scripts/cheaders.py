@@ -1,8 +1,7 @@
-"""The public headers as a list of items: what scripts/manual makes pages of.
+"""Reads the public headers into a list of items, from which scripts/manual makes pages.
 
-Reads the C that include/zarrc/ is written in, not any C: one declaration at a time, a
-Doxygen comment in front of it or behind a member. Macros are read where they have a
-comment. An @name group becomes the `group` of its items.
+It reads the C of include/zarrc/ only: one declaration at a time, with a Doxygen comment before
+it or after a member. It reads a macro only if the macro has a comment. An @name group becomes the `group` of its items.
 """
 import re
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ NOISE = re.compile(r"\b(?:ZARR_API|ZARR_MUST_CHECK|ZARR_PLUGIN_EXPORT|static inl
 
 @dataclass
 class Doc:
-    """A comment, taken apart: paragraphs, and what the commands say."""
+    """The parts of a comment: its paragraphs and its commands."""
     text: str = ""
     params: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)  # (constant, sentence)

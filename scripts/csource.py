@@ -1,4 +1,4 @@
-"""What the lint scripts share: the files to look at, and C text without comments."""
+"""Shared by the lint scripts: the files to check, and C text without comments."""
 import re
 import subprocess
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""demo-data - what scripts/demo needs Python for: the measured data out of the packages
-that ship it, and a second opinion (numpy, zarr-python) on what zarrc wrote.
+"""demo-data - the Python parts of scripts/demo: it unpacks the measured data from the packages
+that ship it, and checks zarrc's output with numpy and zarr-python.
 
   unpack PACKAGES FOLDER      elevation.npy, brain.npy
-  region NPY 'REGION' PART    PART is the region of NPY
-  agree NPY STORE PATH        zarr-python reads the same from STORE/PATH
+  region NPY 'REGION' PART    checks that PART is the region of NPY
+  agree NPY STORE PATH        checks that zarr-python reads the same from STORE/PATH
 """
 import gzip
 import pathlib

@@ -1,4 +1,4 @@
-"""What the gen-* scripts share: each writes one file of the tree, or compares it (--check)."""
+"""Shared by the gen-* scripts: each writes one file of the tree, or compares it (--check)."""
 import argparse
 import sys
 

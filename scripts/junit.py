@@ -1,4 +1,4 @@
-"""How many tests the reports in build/logs count: scripts/run-tests writes them."""
+"""Counts the tests in the reports of build/logs, which scripts/run-tests writes."""
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter

@@ -1,5 +1,5 @@
-"""Pages of the manual as mdoc(7), from the items of the headers: scripts/manual makes the
-list of pages, this writes each of them."""
+"""Writes pages of the manual as mdoc(7) from the items of the headers. scripts/manual makes the
+list of pages."""
 import re
 
 from csource import ROOT

@@ -1,4 +1,4 @@
-"""Text of header comments as mdoc(7): paragraphs, lists, code, and names in running text."""
+"""Converts the text of header comments to mdoc(7): paragraphs, lists, code, and names in text."""
 import re
 import textwrap
 

@@ -1,4 +1,4 @@
-"""What rooms use of each other, by names and by symbols. For check-layers.
+"""Finds the uses between rooms, by names and by symbols, for check-layers.
 
 A door "room/room.h" declares names: macros, enum constants, functions, types. A name
 zr_x or ZR_X belongs to the room whose door declares it. A room *uses* another if
@@ -6,7 +6,7 @@ zr_x or ZR_X belongs to the room whose door declares it. A room *uses* another i
   * an object file of it needs a symbol that an object file of the other defines, or
   * a file of it contains (comments and strings apart) a name that belongs to the other, or
     the tag of a public type zarr_x that the other's door completes and this file includes,
-    be it through other headers.
+    also through other headers.
 """
 import json
 import re

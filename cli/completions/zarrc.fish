@@ -69,7 +69,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from create' -l leave-consolidated 
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s i -l input -x -a 'auto npy raw json elements lines' -d 'format of FILE (default: by its extension .npy, .json, .raw or .bin; .txt and .csv are refused; else raw with --dtype, npy without); json: a nested JSON array; elements: one JSON value a line; lines: one text a line'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s t -l dtype -x -d 'raw, text: data type of the elements, as float32 or >i2 (default for text in a new array: string); npy: a data type that NumPy lacks, as bfloat16, or string'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l shape -x -d 'raw, elements, lines: lengths of the dimensions, as 100,200'
-complete -c zarrc -n '__fish_seen_subcommand_from import' -l endian -x -a 'little big' -d 'raw: byte order of FILE (default: little)'
+complete -c zarrc -n '__fish_seen_subcommand_from import' -l byte-order -x -a 'little big' -d 'raw: byte order of FILE (default: little)'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l offset -x -d 'raw: number of bytes before the elements'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l field -x -d 'one field of an array of structs; a.b is field b of the nested struct a'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s l -l like -x -d 'take everything that neither the file nor an option gives from this array'

@@ -162,7 +162,7 @@ static int find_type(struct import *im)
     const char *text = im->raw             ? wanted_type(im)
                        : im->header.fields ? im->header.fields
                                            : im->header.type;
-    const char *endian = cli_text(cli, "endian");
+    const char *order = cli_text(cli, "byte-order");
     zarr_error err = {0};
     zarr_status st;
     int rc;
@@ -185,12 +185,12 @@ static int find_type(struct import *im)
     }
     if (text && *text == '[')
         im->orders = cli_struct_orders(text);
-    if (endian && im->raw) { /* --endian is for all fields */
+    if (order && im->raw) { /* --byte-order is for all fields */
         free(im->orders);
         im->orders = NULL;
     }
-    if (endian && im->raw)
-        im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    if (order && im->raw)
+        im->byte_order = strcmp(order, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     im->item_bytes =
         (size_t)zarr_dtype_item_bytes(im->padded_type ? im->padded_type : im->type);
     if (zarr_dtype_variable(im->type))

@@ -7,8 +7,10 @@
 
 #include "frame/frame.h"
 
-/* ---- locations: `path`, `file://path`, `x.zarr/group/array`, `x.zarr:/array`, each
- * with `[REGION]` behind an array (location.c has the grammar) ---- */
+/* ---- locations --------------------------------------------------------------- */
+
+/* `path`, `file://path`, `x.zarr/group/array` or `x.zarr:/array`, with `[REGION]` after
+ * an array (location.c has the grammar). */
 
 enum {
     CLI_OPEN_ANY = 0,

@@ -2,7 +2,7 @@
  * array/spec_fold.c - removes the two codecs that v2 has no names for from the filters of
  * a new v2 array. `bytes` becomes the byte order of dtype; a transpose that reverses all
  * dimensions becomes order "F"; one that does nothing is dropped. What v2 cannot express
- * is refused: other permutations, and either codec behind a filter.
+ * is refused: other permutations, and either codec after a filter.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
@@ -31,7 +31,7 @@ static zarr_status check_place(const struct fold *f, const struct zr_json *v,
 {
     if (f->other || f->bytes)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "Zarr v2 cannot say codec \"%s\" behind %s", name,
+                       "Zarr v2 cannot express codec \"%s\" after %s", name,
                        f->other ? "a filter" : "\"bytes\"");
     for (const struct zr_json *m = v->u.children.first; m; m = m->next)
         if (!zr_streq(m->key, "id") && !zr_streq(m->key, member))

@@ -43,10 +43,11 @@ static zarr_status vlen_call_open(struct vlen_call *c, zarr_array *array,
         return zr_fail(err, ZARR_ERR_INVALID, "the elements have a fixed length (%s)",
                        zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : "?");
     if (zarr_dtype_underlying(dtype))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "the elements may be missing (%s), which offsets cannot say: use "
-                       "a tensor",
-                       zarr_dtype_name(dtype));
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "the elements may be missing (%s), which offsets cannot express: use "
+            "a tensor",
+            zarr_dtype_name(dtype));
     c->ndim = sel ? zarr_selection_ndim(sel) : zarr_array_ndim(array);
     for (int32_t d = 0; d < c->ndim; d++)
         c->shape[d] = (int64_t)shape[d];

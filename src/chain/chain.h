@@ -1,11 +1,10 @@
 /*
- * chain/chain.h - the door of meaning: codec specifications, chains of them,
- * and how a chunk's representation passes through. Pure: no memory kinds, no
- * compression library. A chain is array->array codecs, one array->bytes codec
- * (`bytes` or `sharding_indexed`), bytes->bytes codecs, in encoding order. v2
- * arrays have the same chains: order F is a transpose, then `bytes`, then
- * filters and compressor as bytes->bytes codecs (numcodecs filters work on
- * buffers and name their own data types).
+ * chain/chain.h - the door to codec specifications and chains of them, and how a chunk's
+ * representation passes through a chain. Pure: no memory kinds, no compression library. A
+ * chain is array->array codecs, one array->bytes codec (`bytes` or `sharding_indexed`),
+ * and bytes->bytes codecs, in encoding order. v2 arrays have the same chains: order F is
+ * a transpose, then comes `bytes`, then filters and compressor as bytes->bytes codecs
+ * (numcodecs filters work on buffers and name their own data types).
  * Thread class: registries sealed, chains frozen once parsed.
  */
 #ifndef ZR_CHAIN_H
@@ -26,12 +25,12 @@ enum zr_structure_kind {
 
 struct zr_codec_registry {
     struct zr_registry specs;
-    struct zr_registry v2; /* those with ZARR_CODEC_SPEC_V2 */
+    struct zr_registry v2; /* specifications with ZARR_CODEC_SPEC_V2 */
     struct zr_dtype_registry
         *dtypes; /* borrowed: must outlive the registry and all its chains */
-    /* Belongs to the room above and is opaque here: the implementations that runners of
-     * chains inside codecs bind. The owner of both sets it. NULL: such chains cannot be
-     * run. */
+    /* The implementations that run chains inside codecs. Opaque here: `impl` defines
+     * them, and the owner of both registries sets the pointer. NULL: such chains cannot
+     * be run. */
     const void *impls;
     const zarr_allocator *alloc;
 };
@@ -44,19 +43,21 @@ zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
                                    zarr_error *err);
 /* "core", or the name of the registrant. The argument comes from a look-up. */
 const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered);
-/* Whether a specification has exactly this name. v2: asks for those that only v2 has. */
+/* Whether a specification has exactly this name. v2: look among those that only v2
+ * has. */
 bool zr_codec_spec_has(const struct zr_codec_registry *r, const char *name, bool v2);
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
                                                    const char *name);
-/* ZR_STRUCTURE_NONE unless it is the core's transpose, bytes or sharding_indexed. */
+/* Gives ZR_STRUCTURE_NONE unless it is the core's transpose, bytes or
+ * sharding_indexed. */
 enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *registered);
-/* The specification of a v2 id. NULL: unknown. */
+/* Gives the specification of a v2 id. NULL: unknown. */
 const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
                                                       const char *id);
 /* The specifications that are structure: a NULL-terminated table for ctx/builtin.c. */
 extern const zarr_codec_spec_vtable *const zr_chain_specs[];
-/* The codecs and transformers refused on purpose: kinds "codec" and "storage
- * transformer". */
+/* The codecs and storage transformers that are refused on purpose: kinds "codec" and
+ * "storage transformer". */
 extern const struct zr_refusal zr_codec_refused[];
 
 struct zr_chain;
@@ -64,15 +65,15 @@ struct zr_chain;
 /* The configuration of `sharding_indexed`, parsed. */
 struct zr_shard_spec {
     int32_t ndim;
-    uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions the
-                                            codec sees */
+    uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions that
+                                            the codec sees */
     struct zr_chain *inner;              /* owned */
     struct zr_chain *index;              /* owned; fixed size */
     const zarr_dtype *index_dtype;       /* uint64 */
     bool index_at_end;
 };
 
-/* transpose: values of n_order for the spellings "C" and "F" of old drafts: any rank. */
+/* transpose: values of n_order for "C" and "F", which old drafts have for any rank. */
 enum {
     ZR_ORDER_C = -1,
     ZR_ORDER_F = -2
@@ -95,8 +96,8 @@ enum zr_direction {
 struct zr_chain_place {
     const char *field; /* static */
     int32_t at;        /* -1: no list */
-    bool ours; /* v2: made by the reader from "order" and "dtype", not named by the
-                  document */
+    bool ours; /* v2: the reader made it from "order" or "dtype"; the document does not
+                  name it */
 };
 
 /* The facts that a link of one of these kinds adds to the structure. */
@@ -105,8 +106,8 @@ struct zr_structure {
     uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
                                      zr_spec_order() */
     int32_t n_order;              /* transpose: entries of order, or ZR_ORDER_C, _F */
-    /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given; MIXED in v2, whose leaves are
-     * borrowed from config */
+    /* bytes: ZARR_ORDER_LITTLE, _BIG, NATIVE (not given), or MIXED in v2, whose leaves
+     * are borrowed from config */
     struct zr_order stored;
     struct zr_shard_spec *shard; /* sharding_indexed: the inner grid, owned */
 };
@@ -115,10 +116,10 @@ struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
     const zarr_allocator *alloc;
     struct zr_dtype_registry *dtypes;
-    const struct zr_json *members; /* what the getters read: config.root, once parsed */
+    const struct zr_json *members; /* the getters read these; config.root, once parsed */
     char *json;                    /* canonical configuration text */
     struct zr_json_doc config;     /* the same, parsed */
-    bool must_understand;          /* false only when the metadata said so */
+    bool must_understand;          /* false only if the metadata says so */
     bool prefixed;                 /* metadata names it "numcodecs." + name */
     bool v3;                       /* in a chain of format 3 */
     struct zr_chain_place place;   /* for messages */
@@ -127,11 +128,10 @@ struct zarr_codec_spec { /* one link */
     uint32_t n_sub;
     uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
     uint64_t most_chunks; /* limits.chunks_per_shard */
-    /* Used in the copy that a stage binds: the direction whose runners are made at
-     * once. */
+    /* Set in a stage's copy: the direction whose runners are made at once. */
     enum zr_direction direction;
     struct zr_structure structure; /* parsed once */
-    zarr_codec_input input;        /* what the codecs before it did */
+    zarr_codec_input input;        /* about the codecs before it */
 };
 /* Gives the permutation of a transpose for this rank, also if it is spelled "C" or
  * "F". */
@@ -140,8 +140,8 @@ zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *or
 
 struct zr_chain {
     struct zarr_codec_spec *codec; /* n of them */
-    uint32_t n, a2b;               /* a2b: index of the array->bytes codec; n: none, only
-                                      in chains inside other codecs */
+    uint32_t n, a2b;   /* a2b: index of the array->bytes codec; n: none, only in chains
+                          inside other codecs */
     const char *label; /* the member that is this list, static; NULL: none (v2) */
     const zarr_allocator *alloc;
 };
@@ -162,22 +162,21 @@ zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *
 struct zr_chain_parse_options {
     int format; /* 2 or 3: spelling of members */
     const zarr_limits *limits;
-    bool allow_missing_bytes; /* tolerate a chain without array->bytes codec where
+    bool allow_missing_bytes; /* accept a chain without array->bytes codec if it is
                                  unambiguous (old drafts) */
-    /* v2: where each item comes from. NULL: the list is complete and contains `transpose`
-     * and `bytes`, as zr_chain_write() makes it. */
+    /* v2: the place of each item in the document. NULL: the list is complete and contains
+     * `transpose` and `bytes`, as zr_chain_write() makes it. */
     const struct zr_chain_place *places;
 };
-/* Parses a JSON array of codec objects {name, configuration, must_understand} or bare
- * strings (format 3); for format 2 of {"id":..., members...}. Owned by the caller:
- * zr_chain_free(). Unknown codecs are UNSUPPORTED by name. Checks order and kinds of
- * links, limits (codecs, shard_depth). */
+/* Parses a JSON array of codecs: objects {name, configuration, must_understand} or bare
+ * strings in format 3, {"id":..., members...} in format 2. The caller owns the chain:
+ * zr_chain_free(). Returns UNSUPPORTED, with the name, for unknown codecs. Checks order
+ * and kinds of links, and limits (codecs, shard_depth). */
 zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry *r,
                            const struct zr_json *codecs,
                            const struct zr_chain_parse_options *opts,
                            const zarr_allocator *alloc, zarr_error *err);
-/* ---- completing and writing ---------------------------------------------------------
- */
+/* ---- completing and writing ---------------------------------------------- */
 
 /* Fills in the configuration that depends on the array, so that the written chain is
  * complete: blosc's typesize and shuffle, a transpose spelled by a letter. Drops `endian`
@@ -186,8 +185,8 @@ zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry
  * conversions. `chunk` is as for zr_chain_resolve(). */
 zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                               zarr_error *err);
-/* Sets little-endian where `bytes` gives no order, in this chain and inside its shards:
- * the writers of `structured` meant that. Call it before the chain is shared. */
+/* Sets little-endian if `bytes` gives no order, in this chain and inside its shards,
+ * because the writers of `structured` meant that. Call it before the chain is shared. */
 zarr_status zr_chain_complete_order(struct zr_chain *chain, const zarr_dtype *dtype,
                                     zarr_error *err);
 /* Completes only the codecs that cannot be decoded otherwise (vtable.incomplete), here
@@ -207,25 +206,24 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
  * chain has no form (see above); doc has failed in both cases. */
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format);
-/* The same in the notation of v3, for people and for making another array of it. v2
+/* The same in v3's notation, for people and for making another array like this one. v2
  * filters that have no form in v3 stay after `bytes`, with the byte orders that they
  * name. */
 struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain);
 void zr_chain_free(struct zr_chain *chain);
 
 /*
- * Checks the chain against a chunk and gives the representation between all links:
- * rep[0] is the chunk as the array sees it, rep[i + 1] is the output of codec i; n + 1
- * entries. Checks inner chains of shards too (divisibility, index of fixed size). fills
- * holds the transformed fill values.
+ * Checks the chain against a chunk and gives the n + 1 representations between all links:
+ * rep[0] is the chunk as the array sees it, and rep[i + 1] is the output of codec i. Also
+ * checks the inner chains of shards (divisibility, index of fixed size). `fills` holds
+ * the transformed fill values.
  */
 struct zr_chain_reps {
     zarr_chunk_spec *rep; /* n + 1 */
-    uint8_t *fills;       /* (n + 1) * fill_bytes, pointed into by rep[].fill */
+    uint8_t *fills;       /* (n + 1) * fill_bytes; rep[].fill points into it */
     uint64_t fill_bytes;  /* room for one element: ZR_FILL_BYTES or the array's item */
     uint32_t n;
-    bool unsized; /* a size is bounded by limits.chunk_bytes only: do not allocate by
-                     such bounds */
+    bool unsized; /* only limits.chunk_bytes bounds a size: do not allocate by it */
     const zarr_allocator *alloc;
 };
 #define ZR_FILL_BYTES 512
@@ -240,7 +238,7 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
                                  const zarr_limits *limits, const zarr_allocator *alloc,
                                  zarr_error *err);
 void zr_chain_reps_deinit(struct zr_chain_reps *reps);
-/* The bound of a size that metadata does not tell, if limits.chunk_bytes is larger:
+/* The bound of a size that metadata does not give, if limits.chunk_bytes is larger:
  * products of many such sizes must fit 64 bits. */
 #define ZR_UNSIZED_BYTES (UINT64_C(1) << 36)
 /* Gives the largest output of a bytes->bytes codec for n_bytes of input. */
@@ -250,19 +248,20 @@ zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
  * no codec is known to lose values. */
 const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
                                              const struct zr_chain_reps *reps);
-/* A chain of the configuration; NULL: absent. */
+/* Gives a chain of the configuration. NULL: absent. */
 const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *member);
 
-/* Encoded size of a shard's index (n_chunks entries of 16 bytes through the index chain).
- */
+/* Gives the encoded size of a shard's index (n_chunks entries of 16 bytes through the
+ * index chain). */
 zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
                                  uint64_t *out, zarr_error *err);
 /* The representations of the two chains inside a shard. */
 struct zr_shard_inner_specs {
-    zarr_chunk_spec chunk, index; /* as the two chains get them: without sizes */
+    zarr_chunk_spec chunk, index; /* inputs of the two chains, without sizes */
     uint64_t grid[ZARR_MAX_RANK], n_chunks;
 };
-/* INVALID: inner chunks do not fit the shard; LIMIT: more than `most` of them. */
+/* Returns INVALID if inner chunks do not fit the shard, LIMIT if there are more than
+ * `most`. */
 zarr_status zr_shard_inner_specs(const struct zr_shard_spec *s,
                                  const zarr_chunk_spec *shard, uint64_t most,
                                  struct zr_shard_inner_specs *out, zarr_error *err);
@@ -270,9 +269,9 @@ zarr_status zr_shard_inner_specs(const struct zr_shard_spec *s,
 /* ---- indexes of shards (shard_index.c) ------------------------------------------ */
 
 #define ZR_INDEX_MISSING UINT64_MAX
-/* n pairs of offset and bytes in host order. Offsets count from the value's first byte;
- * both numbers all ones mean missing. The index itself lies in the value at index_offset
- * (index_bytes 0: place unknown). shard_bytes UINT64_MAX: unknown. */
+/* n pairs of offset and bytes in host order. Offsets count from the value's first byte. A
+ * pair of all ones means missing. The index itself is in the value at index_offset
+ * (index_bytes 0: its place is unknown). shard_bytes UINT64_MAX: unknown. */
 struct zr_shard_pairs {
     const uint64_t *pairs;
     uint64_t n, shard_bytes, index_offset, index_bytes;
@@ -288,19 +287,20 @@ zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_byte
 /* ---- for specifications (conf.c) ------------------------------------------------- */
 
 /* Reading a raw configuration and writing its canonical text, without allocating. */
-/* In format 3, INVALID for a member that is not among the NULL-terminated `known`. */
+/* Returns INVALID in format 3 for a member that is not among the NULL-terminated
+ * `known`. */
 zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
                           const char *const *known, zarr_error *err);
-/* A member of the configuration as JSON, borrowed; NULL: absent. */
+/* Gives a member of the configuration as JSON, borrowed. NULL: absent. */
 const struct zr_json *zr_conf_value(const zarr_codec_spec *raw, const char *member);
-/* Gives the data type that a member names: the first function reads a name as in v3
- * metadata; the second reads any name that zarr_dtype_find() takes, and gives its byte
+/* Give the data type that a member names. The first function reads a name as in v3
+ * metadata. The second reads any name that zarr_dtype_find() takes, and gives its byte
  * order (ZARR_ORDER_*). */
 zarr_status zr_conf_dtype_v3(const zarr_codec_spec *raw, const char *member,
                              const zarr_dtype **out, zarr_error *err);
 zarr_status zr_conf_dtype(const zarr_codec_spec *raw, const char *member,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
-/* The flags of zarr_codec_spec_input(). */
+/* Gives the flags of zarr_codec_spec_input(). */
 uint32_t zr_spec_input_flags(const zarr_codec_spec *spec);
 /* Returns the limit that bounds chunks of this type: chunk_bytes, or
  * variable_chunk_bytes. */
@@ -309,8 +309,8 @@ const char *zr_chunk_limit_name(const zarr_dtype *dtype);
  * defaults. */
 void zr_chunk_limits(zarr_limits *out, const zarr_limits *limits,
                      const zarr_dtype *dtype);
-/* chunk_bytes when the chain was parsed: the bound of sizes that metadata does not
- * tell. */
+/* Gives chunk_bytes as it was when the chain was parsed: the bound of sizes that metadata
+ * does not give. */
 uint64_t zr_spec_most_bytes(const zarr_codec_spec *spec);
 /* The facts of `transpose` and `bytes` at the start of a nested chain. Returns INVALID if
  * the permutation does not have ndim dimensions. */
@@ -321,7 +321,7 @@ struct zr_chain_layout {
 zarr_status zr_spec_chain_layout(const zarr_codec_spec *spec, const char *member,
                                  int32_t ndim, struct zr_chain_layout *out,
                                  zarr_error *err);
-/* Each leaves *v alone when the member is absent or null, and refuses other types and
+/* Each leaves *v unchanged if the member is absent or null, and refuses other types and
  * values. */
 zarr_status zr_conf_i64(const zarr_codec_spec *raw, const char *member, int64_t lo,
                         int64_t hi, int64_t *v, zarr_error *err);
@@ -330,21 +330,21 @@ zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
 /* *v: index into the NULL-terminated `words`. */
 zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                          const char *const *words, int *v, zarr_error *err);
-/* Returns UNSUPPORTED for an array whose length only the encoded chunk tells, as inside
- * `optional`. */
+/* Returns UNSUPPORTED for an array whose length is known only from the encoded chunk, as
+ * inside `optional`. */
 zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                  zarr_error *err);
-/* INVALID: "<codec>: <member> is <what it is>, must be <rule>". */
+/* Returns INVALID: "<codec>: <member> is <value>, must be <rule>". */
 zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
                            const char *rule, zarr_error *err);
-bool zr_conf_has(const zarr_codec_spec *raw, const char *member); /* and not null */
+bool zr_conf_has(const zarr_codec_spec *raw, const char *member); /* not null */
 
-/* Canonical text, counted as snprintf does. */
+/* Canonical text; counts all bytes, as snprintf does. */
 struct zr_conf_text {
     char *text;
     size_t cap, bytes;
     bool any;    /* a member was written */
-    bool failed; /* no memory: zr_conf_end() returns it */
+    bool failed; /* memory was short: zr_conf_end() returns NO_MEMORY */
 };
 void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap);
 void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v);
@@ -355,7 +355,7 @@ void zr_conf_put_raw(struct zr_conf_text *t, const char *text); /* punctuation, 
 void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
                       const char *member); /* copied unchanged, if present */
 void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
-/* The same, and returns the status of the writes before. */
+/* Ends the text and returns the status of all writes. */
 zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err);
 /* canonical() of a specification that has no members. */
 zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
@@ -364,7 +364,7 @@ zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, siz
 /* Sets out->n_bytes to n_bytes + extra. Returns LIMIT if the sum does not fit. */
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
                               uint64_t extra, zarr_error *err);
-/* A number that a macro names, as text. */
+/* The value of a macro as text. */
 #define ZR_DIGITS(n)    ZR_DIGITS_OF(n)
 #define ZR_DIGITS_OF(n) #n
 

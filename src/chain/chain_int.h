@@ -12,8 +12,8 @@ extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sh
 /* ---- links (link.c) ---------------------------------------------------------- */
 
 void zr_link_deinit(struct zarr_codec_spec *s);
-/* Takes canonical text (moved, also on failure) and reads it into config and the frequent
- * facts. */
+/* Takes canonical text (moved, also on failure). Parses it into config and the facts that
+ * are often needed. */
 zarr_status zr_link_set_config(struct zarr_codec_spec *s, char *json, zarr_error *err);
 /* As zr_foreign_failed(), naming the codec. Returns INTERNAL if the codec's answer breaks
  * its contract. */
@@ -21,8 +21,8 @@ zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f
                            zarr_status st);
 zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
                           zarr_error *err);
-/* The choice of the entry that zr_spec_ask() calls: spell() if there is a spelling, else
- * complete() if there is `in`, else canonical(). The entry is not NULL. */
+/* Chooses the entry that zr_spec_ask() calls: spell() if `spelling` is set, else
+ * complete() if `in` is set, else canonical(). The vtable must have that entry. */
 struct zr_spec_question {
     int format;
     const zarr_chunk_spec *in, *array;
@@ -45,10 +45,11 @@ void zr_sub_free(struct zarr_codec_spec *s);
 zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
                          const zarr_allocator *alloc, zarr_error *err);
 
-/* v2 filters (v2_filters.c): codecs on bytes that v3 has between arrays. */
+/* v2 filters (v2_filters.c): codecs that work on bytes in v2, and between arrays in
+ * v3. */
 bool zr_spec_is_filter(const struct zarr_codec_spec *s);
-/* Gives the element types that the codec takes and gives (vtable.elements); `in` as
- * there. */
+/* Gives the types of the elements before and after the codec (vtable.elements). `in` is
+ * as in vtable.elements. */
 zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
                              zarr_codec_elements *out, zarr_error *err);
 /* Whether each filter of a v2 chain can take the elements that come to it. */
@@ -59,7 +60,8 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
  * cannot get. */
 zarr_status zr_chain_place_v2_filters(struct zr_chain *chain, const struct zr_parse *p,
                                       zarr_error *err);
-/* Notes for each link what the codecs before it did, once all links have their place. */
+/* Notes in each link the effects of the codecs before it. Call it once all links have
+ * their place. */
 void zr_chain_note_inputs(struct zr_chain *chain);
 
 /* ---- chains and shards --------------------------------------------------------- */
@@ -81,7 +83,8 @@ struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
     uint32_t depth;                      /* of shards around this chain */
     const struct zr_chain_place *places; /* of the array's own items; NULL: none given */
 };
-/* Prefixes the message with "codecs[1]", "filters[0]" or "compressor". */
+/* Prefixes the message with the link's place: "codecs[1]", "filters[0]" or
+ * "compressor". */
 zarr_status zr_link_prefix(zarr_error *err, zarr_status st,
                            const struct zarr_codec_spec *s);
 /* `label` names the list in messages: "codecs", "index_codecs". Recursion is bounded by
@@ -89,7 +92,8 @@ zarr_status zr_link_prefix(zarr_error *err, zarr_status st,
 zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                                 const char *label, const struct zr_json *codecs,
                                 zarr_error *err);
-/* s->members is the raw configuration; fills s->shard and the canonical text. */
+/* Reads s->members, the raw configuration, and fills s->structure.shard and the canonical
+ * text. */
 zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
                                 zarr_error *err);
 void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc);
@@ -101,7 +105,8 @@ struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
                                   struct zr_chain_reps *around, uint32_t i,
                                   const zarr_limits *limits, zarr_error *err);
-/* Every member set: zero means the default. limits NULL: all defaults. */
+/* Copies limits and sets each member that is zero to its default. limits NULL: all
+ * defaults. */
 void zr_codec_limits(zarr_limits *out, const zarr_limits *limits);
 
 #endif

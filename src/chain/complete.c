@@ -1,9 +1,9 @@
 /*
- * chain/complete.c - fills in the configuration that depends on the array, before a
- * chain is written. Asks each codec by its complete(), with the codec's input and the
- * data type that became bytes. Does the same in chains inside shards and other codecs:
- * each is resolved for its input there. Opening a stored array completes only the codecs
- * that cannot be decoded otherwise.
+ * chain/complete.c - fills in the configuration that depends on the array, before a chain
+ * is written. Calls complete() of each codec, with the codec's input and the data type
+ * that became bytes. Does the same in chains inside shards and other codecs: each is
+ * resolved for its own input. Opening a stored array completes only the codecs that
+ * cannot be decoded otherwise.
  * Thread class: solo, before the chain is shared.
  * Recursion: through chains inside codecs, whose depth the parser has bounded.
  */
@@ -11,7 +11,7 @@
 
 enum complete_what {
     COMPLETE_ALL,     /* for writing */
-    COMPLETE_DECODING /* what reading needs */
+    COMPLETE_DECODING /* for reading */
 };
 
 static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec *chunk,
@@ -51,7 +51,7 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
         inner.shape[i] = shard->chunk_shape[i];
         table.shape[i] = in->shape[i] / shard->chunk_shape[i];
     }
-    table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
+    table.shape[in->ndim] = 2; /* resolve has refused ranks that leave no room for this */
     ZR_TRY(complete_chain(shard->inner, &inner, false, what, err));
     ZR_TRY(complete_chain(shard->index, &table, false, what, err));
     ZR_TRY(zr_shard_spec_rewrite(s, err));
@@ -59,7 +59,7 @@ out:
     return st;
 }
 
-/* The first codec of the chain, or of those inside it, that is incomplete. */
+/* Finds the first incomplete codec of the chain and its nested chains. */
 static const struct zarr_codec_spec *find_incomplete(const struct zr_chain *chain)
 {
     const struct zarr_codec_spec *found = NULL;
@@ -80,7 +80,8 @@ static const struct zarr_codec_spec *find_incomplete(const struct zr_chain *chai
     return found;
 }
 
-/* Chains inside a codec must be complete if the codec does not tell their input. */
+/* Checks that chains inside a codec are complete if the codec does not give their
+ * input. */
 static zarr_status check_complete(const struct zarr_codec_spec *s, zarr_error *err)
 {
     for (uint32_t k = 0; k < s->n_sub; k++) {
@@ -88,7 +89,7 @@ static zarr_status check_complete(const struct zarr_codec_spec *s, zarr_error *e
 
         if (open)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "%s: %s: %s: a member is missing that only the array tells",
+                           "%s: %s: %s: a member is missing that depends on the array",
                            s->vt->name, s->sub[k].member, open->vt->name);
     }
     return ZARR_OK;
@@ -106,7 +107,7 @@ static zarr_status ask_chain_input(const struct zarr_codec_spec *s, const char *
     return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
 }
 
-/* Completes the chains inside, then writes the text that holds them. */
+/* Completes the nested chains, then writes the text that contains them. */
 static zarr_status complete_subs(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
                                  enum complete_what what, zarr_error *err)
 {
@@ -146,7 +147,7 @@ out:
     return st;
 }
 
-/* `chunk` and varies as for zr_chain_resolve_any(). */
+/* `chunk` and `varies` are as for zr_chain_resolve_any(). */
 static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                                   bool varies, enum complete_what what, zarr_error *err)
 {

@@ -1,11 +1,11 @@
 /*
- * chain/conf.c - shared helpers of specifications: read the members of a
- * configuration with their rule, refuse unknown members, and write the canonical
- * text. Reading goes through the public getters, so that the core's codecs need
- * nothing a plug-in would not have; writing counts bytes as snprintf does and
- * allocates for nothing but JSON values that are taken as they stand. A null member
- * counts as absent, as Python's None does. Texts written here are our own words: nothing
- * in them needs escaping. Thread class: plain functions.
+ * chain/conf.c - shared helpers of specifications: they read the members of a
+ * configuration and check their rules, refuse unknown members, and write the canonical
+ * text. They read through the public getters, so that the core's codecs need nothing that
+ * a plug-in lacks. They write by counting bytes as snprintf does. They allocate only for
+ * JSON values that are copied as they are. A null member counts as absent, as Python's
+ * None does. Written texts contain our own words only, so nothing needs escaping. Thread
+ * class: plain functions.
  */
 #include "chain/chain_int.h"
 
@@ -217,9 +217,10 @@ zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_s
                                  zarr_error *err)
 {
     if (in->dtype && !in->exact)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: cannot take an array whose length only the chunk tells",
-                       zarr_codec_spec_name(spec));
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "%s: cannot take an array whose length is known only from the chunk",
+            zarr_codec_spec_name(spec));
     return ZARR_OK;
 }
 

@@ -1,9 +1,9 @@
 /*
- * chain/link.c - one link of a chain: a specification with its canonical
- * configuration, and the getters by which implementations and specifications
- * read it. `members` is what the getters see: the raw configuration while the
- * specification checks it, the canonical one from then on. Facts that the core
- * asks for every chunk (a transpose's order, the byte order) are parsed once.
+ * chain/link.c - one link of a chain: a specification with its canonical configuration,
+ * and the getters through which implementations and specifications read it. The getters
+ * read `members`: the raw configuration while the specification checks it, later the
+ * canonical one. Facts that the core needs for every chunk (a transpose's order, the byte
+ * order) are parsed once.
  * Thread class: solo while parsed, then frozen.
  */
 #include "chain/chain_int.h"
@@ -20,7 +20,7 @@ const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
     return spec->json ? spec->json : "{}";
 }
 
-/* The library uses malloc if it has no allocator. Codecs get a real allocator instead. */
+/* Codecs get this allocator if the library has none and uses malloc. */
 static void *link_plain_alloc(void *user, size_t bytes)
 {
     ZR_UNUSED(user);
@@ -147,7 +147,7 @@ static void link_read_bytes(struct zarr_codec_spec *s)
     s->structure.stored.leaves = text;
 }
 
-/* The specification has checked all this. A value that does not fit stays unset. */
+/* The specification has checked these members. A value that does not fit stays unset. */
 static void link_read_structure(struct zarr_codec_spec *s)
 {
     s->structure.kind = zr_codec_spec_structure(s->vt);
@@ -273,8 +273,7 @@ out:
     return st;
 }
 
-/* ---- what a codec gets ---------------------------------------------------------------
- */
+/* ---- getters --------------------------------------------------------------- */
 
 void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out)
 {

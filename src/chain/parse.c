@@ -1,13 +1,12 @@
 /*
- * chain/parse.c - a JSON list of codecs becomes a chain. Accepted: objects
- * {name, configuration} and bare names in v3, {id, members...} in v2. Refused:
- * unregistered names, whatever "must_understand" says, because undecoded bytes are
- * not data; links out of order; more links than the limits
- * allow, nested chains included.
- * Old drafts of v3 had no array->bytes codec; where the caller allows it, one
- * without byte order is put in, which is then refused for elements of several
- * bytes: never a guess.
- * Recursion: a shard's chains are lists again; limits.shard_depth ends that.
+ * chain/parse.c - parses a JSON list of codecs into a chain. Accepts objects {name,
+ * configuration} and bare names in v3, {id, members...} in v2. Refuses unregistered names
+ * even if "must_understand" is false, because undecoded bytes are not data. Also refuses
+ * links out of order, and more links than the limits allow, nested chains included.
+ * Old drafts of v3 had no array->bytes codec. If the caller allows that, the parser
+ * inserts `bytes` without a byte order. Elements of several bytes then refuse it, so the
+ * library never guesses an order.
+ * Recursion: a shard's chains are lists again; limits.shard_depth bounds them.
  */
 #include "chain/chain_int.h"
 
@@ -72,20 +71,20 @@ static zarr_status link_unknown(const char *name, zarr_error *err)
     return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec \"%s\" is unknown", name);
 }
 
-/* In v2, "order" and "dtype" replace these two codecs of v3. */
+/* Refuses the two codecs that "order" and "dtype" replace in v2. */
 static zarr_status link_only_v3(const zarr_codec_spec_vtable *v, const char *name,
                                 zarr_error *err)
 {
     const enum zr_structure_kind kind = zr_codec_spec_structure(v);
     const char *instead = kind == ZR_STRUCTURE_BYTES ? ": the byte order is in dtype"
-                          : kind == ZR_STRUCTURE_TRANSPOSE ? ": order \"F\" is all it has"
+                          : kind == ZR_STRUCTURE_TRANSPOSE ? ": v2 has order \"F\" only"
                                                            : "";
 
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "codec \"%s\" is unknown in Zarr v2: only v3 has it%s", name, instead);
 }
 
-/* `ours`: named by zarrc, not by a document. */
+/* `ours`: zarrc names the codec, not a document. */
 static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr_parse *p,
                              const char *name, bool ours, zarr_error *err)
 {
@@ -109,7 +108,7 @@ static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr
     return ZARR_OK;
 }
 
-/* The members of {name, configuration, must_understand}; *config NULL: none. */
+/* Reads the members of {name, configuration, must_understand}. *config NULL: none. */
 static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json *item,
                                 const char **name, const struct zr_json **config,
                                 zarr_error *err)
@@ -119,14 +118,14 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
 
     if (zr_json_is(item, ZR_JSON_STRING)) {
         *name = zr_json_string(item);
-        return *name ? ZARR_OK : zr_fail(err, ZARR_ERR_INVALID, "name holds a NUL");
+        return *name ? ZARR_OK : zr_fail(err, ZARR_ERR_INVALID, "name contains a NUL");
     }
     if (!zr_json_is(item, ZR_JSON_OBJECT))
         return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object or a name, not %s",
                        zr_json_excerpt(item, text, sizeof text));
     *name = zr_json_string(zr_json_get(item, "name"));
     if (!*name)
-        return zr_fail(err, ZARR_ERR_INVALID, "name is missing or no string");
+        return zr_fail(err, ZARR_ERR_INVALID, "name is missing or not a string");
     for (const struct zr_json *m = item->u.children.first; m; m = m->next)
         if (!zr_streq(m->key, "name") && !zr_streq(m->key, "configuration") &&
             !zr_streq(m->key, "must_understand"))
@@ -134,8 +133,8 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
                            *name, m->key);
     understand = zr_json_get(item, "must_understand");
     if (understand && !zr_json_bool(understand, &s->must_understand))
-        return zr_fail(err, ZARR_ERR_INVALID, "codec \"%s\": must_understand is no bool",
-                       *name);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec \"%s\": must_understand is not a bool", *name);
     *config = zr_json_get(item, "configuration");
     if (*config && (*config)->type == ZR_JSON_NULL)
         *config = NULL;
@@ -146,7 +145,7 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
     return ZARR_OK;
 }
 
-/* The members of {id, ...}: a copy without "id", made in `doc`. */
+/* Reads the members of {id, ...}. *config is a copy without "id", made in `doc`. */
 static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *item,
                                 const char **name, const struct zr_json **config,
                                 zarr_error *err)
@@ -159,7 +158,7 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
                        zr_json_excerpt(item, text, sizeof text));
     *name = zr_json_string(zr_json_get(item, "id"));
     if (!*name)
-        return zr_fail(err, ZARR_ERR_INVALID, "id is missing or no string");
+        return zr_fail(err, ZARR_ERR_INVALID, "id is missing or not a string");
     members = zr_json_copy(doc, item);
     if (!members || !zr_json_ok(doc))
         return zr_fail_memory(err, 0);
@@ -168,8 +167,9 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
     return ZARR_OK;
 }
 
-/* The two codecs that v2 chains have and v2 documents do not name. Lists inside other
- * codecs name them, because they have no "order" and "dtype" beside them. */
+/* Whether this list may name the two codecs that a v2 document replaces by "order" and
+ * "dtype". The lists that the reader makes do, and so do lists inside other codecs, which
+ * have no "order" and "dtype". */
 static bool link_is_ours(const struct zarr_codec_spec *s, const struct zr_parse *p,
                          const char *name)
 {
@@ -177,7 +177,8 @@ static bool link_is_ours(const struct zarr_codec_spec *s, const struct zr_parse 
            (zr_streq(name, zr_spec_bytes.name) || zr_streq(name, zr_spec_transpose.name));
 }
 
-/* v2 metadata has no rule for lists inside a codec: v3's spelling is understood, too. */
+/* Whether a list inside a v2 codec names its item as v3 does. v2 metadata has no rule for
+ * such lists, so both spellings are read. */
 static bool link_is_named(const struct zr_parse *p, const struct zr_json *item)
 {
     return p->sub && !zr_json_get(item, "id") &&
@@ -225,7 +226,8 @@ out:
 
 /* ---- the list --------------------------------------------------------------------- */
 
-/* Array codecs, one array->bytes codec, bytes codecs; finds chain->a2b. */
+/* Checks the order: array->array codecs, one array->bytes codec, bytes->bytes codecs.
+ * Sets chain->a2b. */
 static zarr_status chain_check_order(struct zr_chain *chain, const char *label, bool sub,
                                      zarr_error *err)
 {
@@ -258,8 +260,7 @@ static zarr_status chain_check_order(struct zr_chain *chain, const char *label, 
         chain->a2b = chain->n;
     if (!n_a2b && (!sub || (chain->n && stage != ZARR_CODEC_BYTES_BYTES)))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: no array->bytes codec such as \"bytes\" is among them",
-                       label);
+                       "%s: an array->bytes codec such as \"bytes\" is missing", label);
     return ZARR_OK;
 }
 
@@ -317,7 +318,7 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                        p->limits.codecs);
     if (p->sub && p->sub + p->depth > ZR_SUB_DEPTH)
         return zr_fail(err, ZARR_ERR_LIMIT,
-                       "%s: codecs and shards stand inside codecs more than %d deep",
+                       "%s: codecs and shards are nested in codecs more than %d deep",
                        label, ZR_SUB_DEPTH);
     p->n_codecs += (uint32_t)zr_json_count(codecs);
 

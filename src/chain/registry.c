@@ -1,8 +1,8 @@
 /*
- * chain/registry.c - finds specifications by name. "numcodecs.<id>" is no entry of its
- * own: a look-up finds the specification with that id and the flag NUMCODECS. A filter
- * that is a codec between arrays in v3 has two specifications. That of v3 is registered
- * first and has the name.
+ * chain/registry.c - finds specifications by name. "numcodecs.<id>" has no entry: a
+ * look-up finds the specification with that id and the flag NUMCODECS. A filter that is a
+ * codec between arrays in v3 has two specifications. The one for v3 is registered first
+ * and owns the name.
  * Thread class: solo while it is filled, frozen once its owner seals it.
  */
 #include "chain/chain_int.h"
@@ -13,7 +13,7 @@
 
 struct codec_entry {
     struct zr_registered entry;
-    zarr_codec_spec_vtable vt; /* what look-ups give */
+    zarr_codec_spec_vtable vt; /* look-ups return this */
     enum zr_structure_kind structure;
 };
 
@@ -49,7 +49,7 @@ enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *reg
     return codec_entry_of(registered)->structure;
 }
 
-/* By name or alias, or by name only. */
+/* Finds an entry by name, or also by alias. */
 static const zarr_codec_spec_vtable *codec_find(const struct zr_registry *r,
                                                 const char *name, bool alias)
 {
@@ -76,7 +76,8 @@ static zarr_status codec_taken(const struct zr_codec_registry *r,
                              had ? &codec_entry_of(had)->entry : NULL, err);
 }
 
-/* The name that v3 has for a codec of numcodecs, unless a codec between arrays has it. */
+/* Refuses a codec whose v3 name "numcodecs.<id>" is taken. Only a codec between arrays
+ * may share it. */
 static zarr_status codec_check_prefixed(const struct zr_codec_registry *r,
                                         const zarr_codec_spec_vtable *v, zarr_error *err)
 {
@@ -145,7 +146,7 @@ const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registr
 {
     const zarr_codec_spec_vtable *v = codec_find(&r->specs, name, true);
 
-    if (!v && !codec_find(&r->v2, name, false)) /* what only v2 has may have aliases */
+    if (!v && !codec_find(&r->v2, name, false)) /* codecs only in v2 may have aliases */
         v = codec_find(&r->v2, name, true);
     if (!v && zr_starts_with(name, CODEC_PREFIX)) {
         v = codec_find(&r->specs, name + strlen(CODEC_PREFIX), false);

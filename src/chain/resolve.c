@@ -1,9 +1,9 @@
 /*
- * chain/resolve.c - how a chunk passes through a chain: shape, data type, fill
- * value and size of every representation, checked once for each chunk shape and
- * then trusted by everybody above. All sizes are products checked in 64 bits; a
- * decoded chunk over limits.chunk_bytes is refused here, except that a shard is
- * measured by its inner chunks where those are read alone.
+ * chain/resolve.c - computes how a chunk passes through a chain: shape, data type, fill
+ * value and size of every representation. This is checked once for each chunk shape, and
+ * the rooms above rely on it. All sizes are products checked in 64 bits. A decoded chunk
+ * over limits.chunk_bytes is refused here. If a shard's inner chunks are read alone, they
+ * are measured instead of the shard.
  * Thread class: plain functions; the result belongs to the caller.
  */
 #include "chain/chain_int.h"
@@ -24,7 +24,7 @@ void zr_chain_reps_deinit(struct zr_chain_reps *reps)
     *reps = (struct zr_chain_reps){0};
 }
 
-/* Computes the size of an array representation. Its item size is the hint for later
+/* Computes the size of an array representation, and its item size as the hint for later
  * codecs. */
 static zarr_status rep_measure(zarr_chunk_spec *rep, bool varies, zarr_error *err)
 {
@@ -82,7 +82,7 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
     return ZARR_OK;
 }
 
-/* Checks the output against the flags: the plan and the program skip codecs by flags. */
+/* Checks the output against the flags, by which the plan and the program skip codecs. */
 static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec_spec *s,
                              const zarr_chunk_spec *in, zarr_error *err)
 {
@@ -98,7 +98,8 @@ static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec
     if (out->n_bytes != in->n_bytes || out->exact != in->exact || !shape ||
         !out->dtype != !in->dtype ||
         (in->dtype && !zarr_dtype_equal(out->dtype, in->dtype)))
-        return zr_spec_broke(s, "resolve() changes what its flags say it keeps", err);
+        return zr_spec_broke(s, "resolve() changes a fact that its flags promise to keep",
+                             err);
     return ZARR_OK;
 }
 
@@ -135,16 +136,17 @@ static bool encoded_most(uint64_t base, uint64_t *most)
            zr_add_u64(*most, ENCODED_SLACK, most);
 }
 
-/* A shard whose inner chunks are read alone: no stage gets all of it at once. */
+/* Whether codec i is a shard whose inner chunks are read alone: no stage gets all of it
+ * at once. */
 static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
 {
     return chain->codec[i].structure.shard && i + 1 == chain->n &&
            !zr_chain_whole_shard(chain);
 }
 
-/* A shard that is decoded whole, or is inside other codecs, is bounded like a chunk. The
- * bounds of many small inner chunks may add up to many times their real size: do not
- * allocate by such a sum. */
+/* Bounds a shard that is decoded whole, or is inside other codecs, like a chunk. The sum
+ * of the bounds of many small inner chunks may be many times their real size: do not
+ * allocate by it. */
 static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
                              const struct zr_chain *chain, const zarr_limits *limits)
 {
@@ -200,16 +202,17 @@ out:
     return st;
 }
 
-/* Some codecs' output is many times their input (zfp's expert mode, base64 upon base64).
- * Buffers have that size, or may grow to it. */
+/* Checks the bounds of encoded sizes. Some codecs' output is many times their input
+ * (zfp's expert mode, base64 upon base64), and buffers have that size or may grow to
+ * it. */
 static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_reps *reps,
                                  const zarr_limits *limits, zarr_error *err)
 {
-    /* Bytes of a chain around this one were measured there. */
+    /* The outer chain has already measured the bytes that it passes to this one. */
     const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
     const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].structure.shard &&
                      !zr_chain_whole_shard(chain);
-    /* A chain inside a codec, whose input only a limit bounds. */
+    /* A chain inside a codec, if only a limit bounds its input. */
     const bool unmeasured = !reps->rep[0].dtype && !reps->rep[0].exact;
     uint64_t most = 0;
     zarr_status st;
@@ -248,7 +251,7 @@ static zarr_status resolve_check(const struct zr_chain *chain,
         return zr_internal(err);
     if (chunk->dtype && chain->a2b >= chain->n)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "no array->bytes codec such as \"bytes\" is among them");
+                       "an array->bytes codec such as \"bytes\" is missing");
     if (!chunk->dtype && chain->a2b < chain->n)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "\"%s\" takes an array, only bytes->bytes codecs can be here",
@@ -322,7 +325,7 @@ zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
     const zarr_chunk_spec in = {
         .struct_size = sizeof in, .n_bytes = n_bytes, .exact = 1, .item_bytes_hint = 1};
     zarr_chunk_spec out = in;
-    uint64_t fill[ZR_FILL_BYTES / sizeof(uint64_t)]; /* promised to resolve(), unread */
+    uint64_t fill[ZR_FILL_BYTES / sizeof(uint64_t)]; /* for resolve(); not read here */
     zarr_status st = ZARR_OK;
 
     ZR_TRY(rep_ask(&out, fill, spec, &in, err));

@@ -1,12 +1,12 @@
 /*
- * chain/shard.c - the specification of `sharding_indexed`: a grid of inner
- * chunks in one value, with an index of (offset, length) pairs before or behind
- * them. Its configuration holds two chains, so it is parsed here and not by a
- * flat canonical(); the inner chunk shape is that of the array as this codec
- * sees it, behind any transpose, and must divide it.
- * The index has an entry of 16 bytes for each inner chunk and goes through its
- * own chain, whose output must have a fixed size: it is read before its length
- * could be known. Thread class: frozen once parsed.
+ * chain/shard.c - the specification of `sharding_indexed`: a grid of inner chunks in one
+ * value, with an index of (offset, length) pairs before or after them. The configuration
+ * contains two chains, so this file parses it instead of a flat canonical(). The inner
+ * chunk shape refers to the array as this codec sees it, after any transpose, and must
+ * divide its shape.
+ * The index has an entry of 16 bytes for each inner chunk and goes through its own chain.
+ * The output of that chain must have a fixed size, because the index is read before its
+ * length could be known. Thread class: frozen once parsed.
  */
 #include "chain/chain_int.h"
 
@@ -45,7 +45,7 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
     return ZARR_OK;
 }
 
-/* An index may not contain codecs of varying output size, above all no shards. */
+/* Refuses shards in the chain of an index, whose output size varies. */
 static zarr_status shard_check_index(const struct zr_chain *index, zarr_error *err)
 {
     if (index->codec[index->a2b].structure.shard)
@@ -86,7 +86,7 @@ zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
 
     if (!shard)
         return zr_fail_memory(err, sizeof *shard);
-    s->structure.shard = shard; /* owned from now on */
+    s->structure.shard = shard; /* the link owns it now */
     ZR_TRY(zr_conf_known(s, 3, known, err));
     ZR_TRY(shard_parse_shape(shard, s, &p->limits, err));
     ZR_TRY(zr_conf_word(s, "index_location", words, &location, err));
@@ -101,7 +101,7 @@ out:
 
 /* ---- sizes ------------------------------------------------------------------------- */
 
-/* The table of a grid of inner chunks. */
+/* Describes the index of a grid of inner chunks as a chunk. */
 static zarr_status shard_table(const struct zr_shard_spec *s, const uint64_t *grid,
                                zarr_chunk_spec *out, zarr_error *err)
 {
@@ -130,8 +130,8 @@ static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
     lossy = zr_chain_lossy(s->index, &reps);
     if (lossy)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "index_codecs: %s: an index would not come back as it was: it "
-                       "would lead to other chunks",
+                       "index_codecs: %s loses values: the index would point to "
+                       "other chunks",
                        zarr_codec_spec_name(lossy)));
     if (!reps.rep[reps.n].exact) {
         st = zr_fail(err, ZARR_ERR_INVALID,
@@ -233,7 +233,7 @@ out:
     return st;
 }
 
-/* Never asked: parse.c and resolve.c read a shard themselves. */
+/* Never called: parse.c and resolve.c read a shard themselves. */
 static zarr_status shard_canonical(const zarr_codec_spec *raw, int format, char *text,
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
@@ -264,8 +264,8 @@ const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain)
     return NULL;
 }
 
-/* Codecs before a shard that is decoded whole may change a chunk's shape in any way.
- * Resolving each chunk decides which shapes suit them. */
+/* Whether a codec before the shard may change a chunk's shape in any way. The shard is
+ * then decoded whole, and resolving each chunk decides which shapes fit. */
 static bool unit_unknown(const struct zr_chain *chain)
 {
     for (uint32_t i = 0; i < chain->a2b; i++)

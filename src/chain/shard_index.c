@@ -1,10 +1,10 @@
 /*
- * chain/shard_index.c - checks the table of inner chunks of one shard: n pairs of offset
- * and length inside the shard's value. All ones means missing: the fill value
- * (zarr-specs, sharding-indexed, "Binary shard format"). The table was decoded by its
- * own chain and is in host byte order. No number in it is trusted before it is known to
- * be inside the value. Shards that are read in parts (plan, pipe) and shards that are
- * decoded whole (impl) share this check.
+ * chain/shard_index.c - checks the index of one shard: n pairs of offset and length
+ * inside the shard's value. All ones means missing: the fill value (zarr-specs,
+ * sharding-indexed, "Binary shard format"). The index's own chain has decoded it into
+ * host byte order. No number in it is trusted before it is known to be inside the value.
+ * Shards that are read in parts (plan, pipe) and shards that are decoded whole (impl)
+ * share this check.
  * Thread class: plain functions.
  */
 #include "chain/chain_int.h"
@@ -21,7 +21,7 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
 
     if (offset == ZR_INDEX_MISSING && bytes == ZR_INDEX_MISSING)
         return ZARR_OK;
-    /* An entry with only one half of the mark is not missing but corrupt, also if the
+    /* An entry with only one half of the mark is corrupt and not missing, even if the
      * value's length is unknown. */
     if (offset == ZR_INDEX_MISSING || !zr_add_u64(offset, bytes, &end) ||
         end > in->shard_bytes)
@@ -29,7 +29,7 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
                        "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
                        " bytes) lies outside the shard of %" PRIu64 " bytes",
                        i, offset, bytes, in->shard_bytes);
-    /* An index whose own place is not known (index_bytes 0) cannot be overlapped. */
+    /* If the place of the index is unknown (index_bytes 0), nothing can overlap it. */
     if (ranges_overlap(offset, bytes, in->index_offset, in->index_bytes))
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64

@@ -1,18 +1,17 @@
 /*
- * chain/structure.c - the two array codecs that every chain knows: `transpose`
- * permutes dimensions, `bytes` lays elements out in C order with a stated byte
- * order. Neither is ever run as a step of its own where it can be a fact of the
- * copy that ends a read (impl/placement).
- * v3 requires `endian` for elements of several bytes; the structs of old writers
- * may go without, which means little (zr_chain_complete_order()). Old drafts spell the
- * order of a transpose "C" or "F", for any rank. Thread class: plain functions.
+ * chain/structure.c - the two array codecs that the machinery knows: `transpose` permutes
+ * dimensions, and `bytes` lays elements out in C order with a stated byte order. Neither
+ * runs as a step if it can be a fact of the copy that ends a read (impl/placement).
+ * v3 requires `endian` for elements of several bytes. Old writers of structs may omit it,
+ * which means little (zr_chain_complete_order()). Old drafts spell the order of a
+ * transpose "C" or "F", for any rank. Thread class: plain functions.
  */
 #include "chain/chain_int.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* In v2 the fields of a struct may differ: a letter for each, "<><". */
+/* Whether the text has one letter for each field of a v2 struct, as "<><". */
 static bool bytes_is_mixed(const char *text)
 {
     return text && *text && text[strspn(text, "<>")] == '\0';
@@ -70,7 +69,7 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     return ZARR_OK;
 }
 
-/* `endian` has no meaning for elements of one byte, or without an order. */
+/* Drops `endian` if elements have one byte or no order. */
 static zarr_status bytes_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                   const zarr_chunk_spec *array, char *text, size_t cap,
                                   size_t *text_bytes, zarr_error *err)
@@ -192,7 +191,7 @@ out:
     return st;
 }
 
-/* A letter becomes the dimensions of this array. */
+/* Replaces a letter by the dimensions of this array. */
 static zarr_status transpose_complete(const zarr_codec_spec *spec,
                                       const zarr_chunk_spec *in,
                                       const zarr_chunk_spec *array, char *text,

@@ -1,9 +1,9 @@
 /*
- * chain/sub.c - chains in the configuration of a codec. They are parsed with the codec,
- * and written in canonical form for its canonical(). Plug-ins ask for them by getters.
+ * chain/sub.c - chains in the configuration of a codec. They are parsed with the codec
+ * and written in canonical form for its canonical(). Plug-ins read them through getters.
  * impl/runner.c runs them.
  * Thread class: solo while parsed, then frozen.
- * Recursion: every level of nesting is a codec, and limits.codecs counts all.
+ * Recursion: every level of nesting is a codec, and limits.codecs bounds their number.
  */
 #include "chain/chain_int.h"
 
@@ -66,7 +66,7 @@ static zarr_status sub_parse_one(struct zarr_codec_spec *s, struct zr_parse *p,
         return ZARR_OK;
     if (p->sub == ZR_SUB_DEPTH)
         return zr_fail(err, ZARR_ERR_LIMIT,
-                       "%s: codecs stand inside codecs more than %d deep", member,
+                       "%s: codecs are nested in codecs more than %d deep", member,
                        ZR_SUB_DEPTH);
     sub->member = member;
     s->n_sub++;

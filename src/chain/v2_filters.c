@@ -1,10 +1,10 @@
 /*
- * chain/v2_filters.c - v2 filters, and notes about the codecs before others. In v2,
- * filters work on bytes and `bytes` comes first. Some of numcodecs' codecs make bytes of
- * an array (zfpy, pcodec). Before such a codec, `bytes` and the filters are replaced by
- * the same filters between arrays. These filters may view their input as another type of
- * the same size, as NumPy does. Some leave traces that such a codec stores:
- * zarr_codec_input collects them.
+ * chain/v2_filters.c - v2 filters, and notes for each codec about the codecs before it.
+ * In v2, filters work on bytes and `bytes` comes first. Some codecs of numcodecs encode
+ * an array to bytes (zfpy, pcodec). Before such a codec, `bytes` and the filters are
+ * replaced by the same filters between arrays. These filters may view their input as
+ * another type of the same size, as NumPy does. Some filters have effects that such a
+ * codec stores; zarr_codec_input collects these.
  * Thread class: solo while parsed.
  */
 #include "chain/chain_int.h"
@@ -58,7 +58,7 @@ static bool codec_makes_bytes(const struct zarr_codec_spec *s)
     return s->vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
 
-/* Finds the codec between arrays that v3 has for a v2 filter. NULL: none. */
+/* Finds v3's codec between arrays for a v2 filter. NULL: none. */
 static const zarr_codec_spec_vtable *filter_array_form(const struct zr_parse *p,
                                                        const struct zarr_codec_spec *s)
 {
@@ -73,7 +73,7 @@ static const zarr_codec_spec_vtable *filter_array_form(const struct zr_parse *p,
     return v && v->kind == ZARR_CODEC_ARRAY_ARRAY ? v : NULL;
 }
 
-/* Spells the configuration as between arrays. */
+/* Rewrites the configuration for the codec between arrays. */
 static zarr_status filter_respell(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_codec_spelling how = {
@@ -101,17 +101,17 @@ static zarr_status filter_to_array(struct zarr_codec_spec *s, const struct zr_pa
 
     if (!v || !zr_spec_is_filter(s))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "\"%s\" gives bytes, but \"%s\" behind it takes an array",
+                       "\"%s\" gives bytes, but \"%s\" after it takes an array",
                        s->vt->name, next);
     ZR_TRY(zr_spec_elements(s, NULL, &e, err));
     if (!e.takes[0] && *big)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "\"%s\" in front of \"%s\" takes little-endian elements only",
+                       "\"%s\" before \"%s\" takes little-endian elements only",
                        s->vt->name, next));
     if ((e.takes[0] == '<' && *big) || (e.takes[0] == '>' && !*big))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: it names another byte order than its elements have, in "
-                       "front of \"%s\"",
+                       "\"%s\" before \"%s\" names a byte order that its elements do "
+                       "not have",
                        s->vt->name, next));
     if (e.takes[0])
         *big = e.gives[0] == '>';
@@ -123,7 +123,8 @@ out:
     return st;
 }
 
-/* Libraries of codecs that name no byte order know little-endian elements only. */
+/* Refuses big-endian elements for codecs that name no byte order, because their libraries
+ * know little-endian elements only. */
 static zarr_status check_big_endian(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_codec_elements e = {.struct_size = sizeof e};
@@ -177,8 +178,7 @@ zarr_status zr_chain_place_v2_filters(struct zr_chain *chain, const struct zr_pa
     return ZARR_OK;
 }
 
-/* ---- what codecs did in front of others ---------------------------------------------
- */
+/* ---- notes about the codecs before --------------------------------------------- */
 
 void zr_chain_note_inputs(struct zr_chain *chain)
 {

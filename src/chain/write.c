@@ -1,9 +1,9 @@
 /*
- * chain/write.c - a chain back to JSON, complete and canonical, as zarr-python
- * writes it: v3 objects of name and configuration (left out when empty), v2
- * objects of id and members in numcodecs' spelling. What only the array can tell
- * complete.c has completed before; how a format spells the members each codec says by its
- * spell(). v2 filters move in front of `bytes` in v3, under a name with a prefix.
+ * chain/write.c - writes a chain as JSON, complete and canonical, as zarr-python does: v3
+ * objects of name and configuration (omitted if empty), v2 objects of id and members in
+ * numcodecs' spelling. complete.c has already filled in the members that depend on the
+ * array. Each codec's spell() gives the members as a format spells them. In v3, v2
+ * filters move before `bytes`, under a name with a prefix.
  * Thread class: reads a frozen chain.
  * Recursion: through nested chains, whose depth the parser has bounded.
  */
@@ -13,8 +13,7 @@
 
 /* ---- one codec ------------------------------------------------------------------- */
 
-/* Parses the text of spell() to a tree in `doc`. NULL: spell() gives no text, or it
- * failed. */
+/* Parses the text of spell() to a tree in `doc`. NULL: spell() gave no text or failed. */
 static struct zr_json *write_spelled(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s,
                                      zarr_codec_spelling *how)
@@ -41,7 +40,7 @@ static struct zr_json *write_spelled(struct zr_json_doc *doc,
     return out;
 }
 
-/* The configuration of a codec in this spelling, nested chains included. */
+/* Gives the configuration of a codec in this spelling, nested chains included. */
 static struct zr_json *write_members(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s,
                                      zarr_codec_spelling *how)
@@ -85,7 +84,8 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
     return out;
 }
 
-/* A v2 filter with a name of its own in v2 has the prefix "numcodecs." in v3, too. */
+/* Whether the name in v3 begins with "numcodecs.". The name of a v2 filter with its own
+ * table for v2 also does. */
 static bool write_has_prefix(const struct zarr_codec_spec *s)
 {
     const uint32_t flags = s->vt->flags;
@@ -118,18 +118,17 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     return out;
 }
 
-/* ---- v2 filters in v3 ----------------------------------------------------------------
- */
+/* ---- v2 filters in v3 --------------------------------------------------- */
 
-/* The run of v2 filters right after `bytes` that v3 has between arrays, before
- * `bytes`. */
+/* The v2 filters right after `bytes` that v3 has between arrays, before `bytes`. */
 struct write_run {
     uint32_t n;
-    uint32_t item_bytes; /* of what comes out; 0: as it went in */
+    uint32_t item_bytes; /* of the output; 0: as of the input */
     bool big;
 };
 
-/* Between arrays there is no byte order, so each must name the one that it gets. */
+/* Counts these filters. Between arrays there is no byte order, so each must name its
+ * input's. */
 static struct write_run write_find_run(const struct zr_chain *chain)
 {
     const struct zarr_codec_spec *behind = &chain->codec[chain->a2b + 1];
@@ -159,13 +158,13 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
     for (uint32_t i = chain->a2b + n + 1; format == 3 && i < chain->n; i++)
         if (zr_spec_is_filter(&chain->codec[i]))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "Zarr v3 cannot say the filter \"%s\" here: such filters must "
-                           "come first and name the byte order that they get",
+                           "Zarr v3 cannot express the filter \"%s\" here: such filters "
+                           "must come first and name the byte order of their input",
                            chain->codec[i].vt->name);
     return ZARR_OK;
 }
 
-/* Writes `bytes` after the filters that moved: its order is that of their output. */
+/* Writes `bytes` after the moved filters, with the byte order of their output. */
 static struct zr_json *write_bytes_v3(struct zr_json_doc *doc,
                                       const struct zarr_codec_spec *s,
                                       const struct write_run *run)
@@ -193,7 +192,7 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
     struct zr_json *out = NULL;
 
     if (zr_chain_has_form(chain, format, NULL) != ZARR_OK) {
-        doc->failed = true; /* a wrong reason is better than a document without codecs */
+        doc->failed = true; /* a wrong error is better than a document without codecs */
         return NULL;
     }
     if (format == 3)

@@ -237,8 +237,7 @@ zarr_status zarr_context_load(zarr_context *ctx, const char *path, zarr_error *e
     return zr_prefix(err, st, "%s", path);
 }
 
-/* ---- ZARR_PLUGIN_PATH ---------------------------------------------------------------
- */
+/* ---- ZARR_PLUGIN_PATH --------------------------------------------------- */
 
 static int compare_files(const void *a, const void *b)
 {

@@ -1,10 +1,10 @@
 /*
- * dtype/block.c - runs of numbers between memory and two common forms, doubles and
- * sign-extended 64-bit integers, in straight loops that compilers vectorise. One piece
- * of work on n types is then n loads and n stores instead of n^2 loops. A double holds
- * every float type, and an operation on floats or halves done in double and rounded once
- * is that operation (53 bits are more than twice 24 and 2). Elements come unaligned and
- * in any byte order. Thread class: plain functions.
+ * dtype/block.c - loads runs of numbers into two common forms, doubles and sign-extended
+ * 64-bit integers, and stores them, in plain loops that compilers vectorise. An operation
+ * on n types then needs n loads and n stores instead of n^2 loops. A double holds every
+ * value of every float type. An operation on floats or halves that is done in double and
+ * rounded once gives the right result (53 bits are more than twice 24 and 2). Elements
+ * may be unaligned and in any byte order. Thread class: plain functions.
  */
 #include "dtype/dtype_int.h"
 
@@ -26,7 +26,7 @@ static void block_turn(const struct zr_number *number, uint8_t *dst, size_t n)
         zr_byteswap(dst, dst, n, number->bytes);
 }
 
-/* Gives the width of integers, negative if they have a sign. */
+/* Gives the width of integers, negative if they are signed. */
 static int block_form(const struct zr_number *number)
 {
     return number->kind == ZARR_KIND_INT ? -(int)number->bytes : (int)number->bytes;
@@ -159,7 +159,7 @@ void zr_block_put_whole(const struct zr_number *number, uint8_t *dst, const uint
     block_turn(number, dst, n);
 }
 
-/* Whether all fit integers of 32 bits: the processor converts several of these at
+/* Whether all values fit integers of 32 bits, of which the processor converts several at
  * once. */
 static bool block_is_small(const double *in, size_t n)
 {

@@ -1,12 +1,12 @@
 /*
- * dtype/bytes.c - elements of a fixed number of bytes without byte order: opaque
- * ones (v3 r<N> with N in bits, v2 V<n>) and NUL-padded text in no stated
- * encoding (v2 S<n>, v3 null_terminated_bytes). Both write base64 of all n
- * bytes, r<N> in v3 a list of byte values, which is what the specification
- * says; both forms are read for both. v2 files hold older spellings of S, which
- * are told from base64 by length and alphabet.
- * raw_bytes is zarr-python's spelling of r<N>, the only one it reads: an array that is
- * created or opened with it keeps it. Thread class: frozen.
+ * dtype/bytes.c - elements of a fixed number of bytes without byte order: opaque ones (v3
+ * r<N> with N in bits, v2 V<n>) and NUL-padded text in no stated encoding (v2 S<n>, v3
+ * null_terminated_bytes). Fill values are written as base64 of all n bytes, except that
+ * r<N> in v3 is a list of byte values, as the specification says. Both types read both
+ * forms. Old v2 files have other fill values for S, which length and alphabet tell from
+ * base64.
+ * raw_bytes is zarr-python's name for r<N> and the only one that it reads. An array that
+ * is created or opened with this name keeps it. Thread class: frozen.
  */
 #include "dtype_int.h"
 
@@ -54,8 +54,8 @@ static zarr_status raw_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
         }
         if (name[1] == '0' || !zr_parse_u64(name + 1, strlen(name + 1), &bits) ||
             bits % 8 != 0) {
-            st = bad_name(info, "r must be followed by a number of bits that 8 divides",
-                          err);
+            st =
+                bad_name(info, "the number of bits after r must be a multiple of 8", err);
             goto out;
         }
         n = bits / 8;
@@ -80,7 +80,7 @@ out:
     return st;
 }
 
-/* "S12", "V3" */
+/* Parses "S12" or "V3". */
 static zarr_status bytes_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,
                                   const char *v2, zarr_error *err)
 {
@@ -96,7 +96,7 @@ static zarr_status bytes_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *
     return bytes_facts(info, ZARR_KIND_BYTES, n, err);
 }
 
-/* `stem` and the length: v3 object, short form in brackets, v2. */
+/* Writes `stem` and the length as v3 object, as short form in brackets, or as v2 type. */
 static void write_length(struct zr_sink *s, uint32_t what, const char *stem, char v2,
                          uint64_t n)
 {
@@ -142,14 +142,14 @@ static zarr_status null_terminated_write(const zarr_dtype_info *info, uint32_t w
 
 /* ---- fill values ----------------------------------------------------------- */
 
-/* [0, 255, ...], as many as the element has bytes. */
+/* Reads a list [0, 255, ...] with one number for each byte of the element. */
 static zarr_status byte_list(const zarr_dtype_info *info, const struct zr_json *v,
                              uint8_t *element, zarr_error *err)
 {
     size_t n = 0;
 
     if (zr_json_count(v) != info->item_bytes)
-        return zr_fail(err, ZARR_ERR_INVALID, "a list of %zu bytes is no %s",
+        return zr_fail(err, ZARR_ERR_INVALID, "a list of %zu bytes is not a valid %s",
                        zr_json_count(v), info->name);
     for (const struct zr_json *b = v->u.children.first; b; b = b->next) {
         uint64_t value = 0;
@@ -162,7 +162,7 @@ static zarr_status byte_list(const zarr_dtype_info *info, const struct zr_json *
     return ZARR_OK;
 }
 
-/* Base64 of the element. Padded text may come without its padding, or with more of it. */
+/* Reads base64 of the element. Padded text may lack its padding. */
 static bool padded_base64(const zarr_dtype_info *info, const struct zr_json *v,
                           uint8_t *element, bool *fits)
 {
@@ -187,7 +187,7 @@ static zarr_status from_string(const zarr_dtype_info *info, int format,
     if (padded_base64(info, v, element, &fits) && fits)
         return ZARR_OK;
     if (format == 2 &&
-        (n == 0 || info->kind == ZARR_KIND_BYTES)) { /* old files: "", plain text */
+        (n == 0 || info->kind == ZARR_KIND_BYTES)) { /* old files have "" or plain text */
         while (n > 0 && v->u.text.ptr[n - 1] == '\0')
             n--;
         if (n <= room) {

@@ -1,10 +1,9 @@
 /*
- * dtype/claims.c - which names a newcomer may have: those of its table when it is
- * registered, and what the table writes for each type that is made. A name, alias, v2,
- * NumPy or DLPack type belongs to the table that registered it first, in every spelling
- * that look-ups understand, so that a core type cannot be taken over; only raw bytes of a
- * size
- * ("V4") may be the v2 or NumPy form of many.
+ * dtype/claims.c - checks the names that a table claims when it is registered, and the
+ * texts that it writes for each type. A name, alias, v2, NumPy or DLPack type belongs to
+ * the table that registered it first, in every spelling that look-ups understand, so no
+ * plug-in can take over a core type. Only the raw form of a size ("V4") may be the v2 or
+ * NumPy form of several types.
  * Thread class: as the registry's (dtype.h).
  */
 #include "dtype_int.h"
@@ -23,7 +22,7 @@ bool zr_is_raw_form(const char *type)
     return type && type[0] == 'V' && type[1] >= '0' && type[1] <= '9';
 }
 
-/* A table to be registered, and its registrant. */
+/* A table and the name of its registrant. */
 struct claim {
     const zarr_dtype_vtable *vt;
     const char *origin;
@@ -46,9 +45,9 @@ static zarr_status taken(const struct claim *c, const char *what, const char *na
         table_name(&old->vt));
 }
 
-/* Names stand in JSON, in lists with blanks between them, and in texts that look-ups take
- * apart: printable ASCII, and no first character that means something else. A family of
- * v2 may go by "[". */
+/* Names appear in JSON, in lists separated by blanks, and in texts that look-ups take
+ * apart. They must be printable ASCII and may not begin with a character that means
+ * something else. A v2 family may have the name "[". */
 static zarr_status check_spelling(const struct claim *c, const char *what,
                                   const char *name, zarr_error *err)
 {
@@ -76,7 +75,7 @@ static const struct zr_dtype_entry *owner_of_v2(const struct zr_dtype_registry *
     return old ? old : zr_family_of_v2(r, bare);
 }
 
-/* "r24" is a member of a family. */
+/* Finds the owner of a v3 name. The family owns "r24". */
 static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *r,
                                                 const char *name)
 {
@@ -85,7 +84,7 @@ static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *
     return old ? old : zr_family_of(r, name);
 }
 
-/* Look-ups take a v2 type wherever they take a name. */
+/* Checks v2 types also, because look-ups take them wherever they take a name. */
 static zarr_status check_name(const struct zr_dtype_registry *r, const struct claim *c,
                               const char *name, zarr_error *err)
 {
@@ -101,8 +100,8 @@ out:
     return st;
 }
 
-/* The raw form, shared by all types of a size, has no owner. The name of another type is
- * refused: look-ups would find it in the fields of a struct. */
+/* The raw form has no owner, because all types of a size share it. A v2 type may not be
+ * the name of another type: look-ups would find that type in the fields of a struct. */
 static zarr_status check_v2(const struct zr_dtype_registry *r, const struct claim *c,
                             zarr_error *err)
 {
@@ -125,7 +124,8 @@ out:
     return st;
 }
 
-/* NumPy's own names for core types, "float32" and "datetime64[us]", are in no map. */
+/* Asks the look-up, because NumPy's own names for core types, "float32" and
+ * "datetime64[us]", are in no map. */
 static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *c,
                                zarr_error *err)
 {
@@ -140,7 +140,7 @@ static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *
     if (st == ZARR_ERR_NO_MEMORY)
         ZR_TRY(zr_fail_memory(err, strlen(type)));
     ZR_TRY(taken(c, "NumPy type", type, old ? old->entry : NULL, err));
-    if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* of a family it is the v2 type */
+    if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* a family's is its v2 type */
         st = check_spelling(c, "NumPy type", type, err);
 out:
     return st;
@@ -194,8 +194,7 @@ static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct 
     return taken(c, "DLPack type", numbers, old->entry, err);
 }
 
-/* Whether the name leads to this entry: its table's own names and those of its
- * members. */
+/* Whether the table has this name: as its own or as that of a member. */
 static bool goes_by(const zarr_dtype_vtable *v, const char *name)
 {
     const bool family = (v->flags & ZARR_DTYPE_FAMILY) != 0;
@@ -216,7 +215,7 @@ static zarr_status not_its_own(const struct claim *c, const char *what, const ch
         return taken(c, what, name, owner, err);
     return zr_fail(err, ZARR_ERR_INTERNAL,
                    "data type \"%.64s\" of %s: its table writes the %s \"%.64s\", which "
-                   "it does not go by",
+                   "it did not register",
                    table_name(c->vt), c->origin, what, name);
 }
 
@@ -225,7 +224,7 @@ static const char *name_in(const struct zr_json *v)
     return zr_json_string(zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v);
 }
 
-/* What v3 metadata has: "name" or {"name": "name", ...}. */
+/* Checks the text for v3 metadata: "name" or {"name": "name", ...}. */
 static zarr_status check_json(const struct zr_dtype_registry *r, const struct claim *c,
                               const char *text, zarr_error *err)
 {
@@ -239,12 +238,12 @@ static zarr_status check_json(const struct zr_dtype_registry *r, const struct cl
     name = st == ZARR_OK ? name_in(doc.root) : NULL;
     if (st == ZARR_ERR_NO_MEMORY)
         st = zr_fail_memory(err, strlen(text));
-    else if (st == ZARR_ERR_LIMIT) /* a struct of v2 nests deeper than its text for v3 */
+    else if (st == ZARR_ERR_LIMIT) /* the v3 text of a deep v2 struct */
         st = ZARR_OK;
     else if (!name)
         st = zr_fail(err, ZARR_ERR_INTERNAL,
                      "data type \"%.64s\" of %s: its table writes %.64s for metadata, "
-                     "which names no type",
+                     "which does not name a type",
                      table_name(c->vt), c->origin, text);
     else
         st = goes_by(c->vt, name)
@@ -254,7 +253,7 @@ static zarr_status check_json(const struct zr_dtype_registry *r, const struct cl
     return st;
 }
 
-/* A short name may be the metadata's text: a struct's is. */
+/* Checks the short name. A struct has its metadata's text as short name. */
 static zarr_status check_short(const struct zr_dtype_registry *r, const struct claim *c,
                                const struct zarr_dtype *t, zarr_error *err)
 {
@@ -268,8 +267,8 @@ static zarr_status check_short(const struct zr_dtype_registry *r, const struct c
                                 : not_its_own(c, "name", name, owner_of_v3(r, name), err);
 }
 
-/* v2's "O" is text or bytes of any length: only the core's types have it, and filters
- * tell which. */
+/* In v2, "O" is text or bytes of any length, which filters tell apart. Only the core's
+ * types have it. */
 static bool goes_by_v2(const struct zr_dtype_entry *e, const char *bare)
 {
     return zr_is_raw_form(bare) || zr_streq(bare, e->vt.v2) ||

@@ -1,5 +1,5 @@
 /*
- * dtype/dtype.c - the public getters, and the two spellings of metadata. Plain
+ * dtype/dtype.c - the public getters of a type, and its form in v3 metadata. Plain
  * look-ups in a frozen object. Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -106,13 +106,12 @@ static bool same_raw(const zarr_dtype *a, const zarr_dtype *b)
 
 int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
 {
-    /* `optional` and `zarrs.optional` are one type, too. */
+    /* `optional` and `zarrs.optional` are also one type. */
     while (a != b && zarr_dtype_underlying(a) && zarr_dtype_underlying(b)) {
         a = zarr_dtype_underlying(a);
         b = zarr_dtype_underlying(b);
     }
-    /* Within a context types are interned; contexts are told apart by nothing but the
-     * name. */
+    /* Within a context types are interned. Types of two contexts are compared by name. */
     if (a == b)
         return 1;
     return a && b && (strcmp(a->info.name, b->info.name) == 0 || same_raw(a, b));

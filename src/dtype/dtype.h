@@ -1,14 +1,14 @@
 /*
- * dtype/dtype.h - the door to data types: a registry of tables (zarrc/plugin/dtype.h)
- * that makes one shared object per type; look-up by v3 name, v3 JSON, v2 string and
+ * dtype/dtype.h - the door to data types: a registry of tables (zarrc/plugin/dtype.h),
+ * which makes one shared object for each type; look-up by v3 name, v3 JSON, v2 string and
  * DLPack numbers; fill values between JSON and bytes in both formats. The public getters
- * (zarrc/dtype.h) describe one type. Byte order is never part of a type; it is handed
- * out beside it. Pure: no I/O, no memory kinds.
- * Thread class: until a registry is sealed, its owner lets one thread in at a time, to
- * register, look up or list. Afterwards any thread may look up. The only lock is the one
- * for interning types made on demand (r24, numpy.datetime64[us]). Types are frozen, also
- * while others are registered, and live as long as the registry. Callers borrow them and
- * never return them, so a limit bounds the types of a registry.
+ * (zarrc/dtype.h) describe one type. A type has no byte order: functions take or give it
+ * beside the type. Pure: no I/O, no memory kinds.
+ * Thread class: until its registry is sealed, the owner lets in one thread at a time, to
+ * register, look up or list. After that any thread may look up. The only lock protects
+ * the interning of types made on demand (r24, numpy.datetime64[us]). Types are frozen,
+ * even while others are registered, and live as long as the registry. Callers borrow them
+ * and never give them back, so a limit bounds the memory of a registry's types.
  */
 #ifndef ZR_DTYPE_H
 #define ZR_DTYPE_H
@@ -22,13 +22,13 @@ struct zr_dtype_entry;
 
 struct zr_dtype_registry {
     struct zr_registry types; /* struct zr_dtype_entry, by v3 name or alias */
-    struct zr_map v2, numpy;  /* v2 type or letter, NumPy's -> entry, borrowed */
+    struct zr_map v2, numpy;  /* v2 type or letter, and NumPy type -> entry, borrowed */
     const zarr_allocator *alloc;
-    uint64_t most_bytes; /* of all in `made`: limit dtype_bytes; 0: none */
+    uint64_t most_bytes; /* maximum of `bytes` (limit dtype_bytes); 0: none */
     struct {
         zr_mutex mutex;
         struct zr_map made; /* short name -> zarr_dtype, owned */
-        uint64_t bytes;     /* of them, estimated */
+        uint64_t bytes;     /* estimate of the bytes of all types in `made` */
     } locked;
     struct zr_fork_hook fork;
 };
@@ -43,7 +43,8 @@ zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtab
 extern const zarr_dtype_vtable *const zr_dtype_core[];
 /* The types refused on purpose: kind "data type". */
 extern const struct zr_refusal zr_dtype_refused[];
-/* A row for zarr_context_list(); its texts are here or live as long as the registry. */
+/* A row for zarr_context_list(). Its texts are in the row or live as long as the
+ * registry. */
 struct zr_dtype_row {
     zarr_registry_item item;
     char name[64], detail[128], aliases[128];
@@ -53,9 +54,8 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
 
 /* ---- look-up ------------------------------------------------------------- */
 
-/* As zarr_dtype_find(): v3 name, v3 JSON, or v2 string. *byte_order (may be NULL):
- * ZARR_ORDER_* of
- * "<" and ">" in a v2 string, else ZARR_ORDER_NATIVE. */
+/* As zarr_dtype_find(): takes a v3 name, v3 JSON, or a v2 string. *byte_order (may be
+ * NULL): the order that "<" or ">" gives in a v2 string, else ZARR_ORDER_NATIVE. */
 zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
 /* A v3 `data_type`: a name, or an object {name, configuration}. */
@@ -74,11 +74,11 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
                                 const zarr_dtype **out, uint32_t *byte_order,
                                 zarr_error *err);
 
-/* ---- what an element is -------------------------------------------------------- */
+/* ---- elements in memory ------------------------------------------------------- */
 
-/* Gives the significant bits of an element that has one byte per component: bool 1, int4
- * 4, complex_float4 4. Stores may hold anything in the other bits. 0: all bits of the
- * type count. */
+/* Gives the number of significant bits of an element that has one byte per component:
+ * bool 1, int4 4, complex_float4 4. Stores may hold anything in the other bits. 0: all
+ * bits of the type are significant. */
 uint32_t zr_dtype_padded_bits(const zarr_dtype *dtype);
 /* Whether the type has such elements, or is a struct with such fields. */
 bool zr_dtype_is_padded(const zarr_dtype *dtype);
@@ -94,13 +94,13 @@ bool zr_dtype_is_padded_well(const zarr_dtype *dtype, const void *data, size_t n
 void zr_packed_get(const zarr_dtype *dtype, void *elements, const void *packed, size_t n);
 void zr_packed_put(const zarr_dtype *dtype, void *packed, const void *elements, size_t n);
 
-/* A binary floating-point format. A number is (-1)^sign * 2^(exponent - bias)
- * * 1.fraction; without a sign bit the exponent is all there is. */
+/* A binary floating-point format. A number is (-1)^sign * 2^(exponent - bias) *
+ * 1.fraction. A format without a sign bit consists of the exponent alone. */
 struct zr_float {
     const char *name;
     uint8_t bytes, bits, fraction_bits;
     uint8_t dlpack;    /* ZARR_DLPACK_* */
-    bool v2_base64;    /* TensorStore's v2 takes fill values in no other form */
+    bool v2_base64;    /* TensorStore's v2 takes fill values as base64 only */
     bool unregistered; /* other libraries use this name, but it is not registered */
     int16_t bias;
     uint64_t sign;          /* mask; 0: no sign, no zero */
@@ -108,9 +108,8 @@ struct zr_float {
     uint64_t largest;       /* the largest finite magnitude */
 };
 double zr_float_to_f64(const struct zr_float *f, uint64_t bits); /* exact */
-/* Rounds to nearest, ties to even, as IEEE 754. Returns false if the value does not fit
- * (*bits is then of no use): it is too large, or an infinity, NaN, sign or zero that the
- * format lacks. */
+/* Rounds to nearest, ties to even, as IEEE 754. Returns false if v is too large or if the
+ * format lacks its infinity, NaN, sign or zero. *bits is then meaningless. */
 bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits);
 
 /* ---- numbers --------------------------------------------------------------- */
@@ -119,22 +118,24 @@ bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits);
 struct zr_number {
     uint8_t kind;  /* ZARR_KIND_BOOL, _INT, _UINT, _FLOAT, _COMPLEX; 0: no number */
     uint8_t bytes; /* in memory, of one part */
-    uint8_t bits;  /* that count, the lowest of them */
+    uint8_t bits;  /* that are significant, the lowest ones */
     uint8_t parts; /* 2: complex */
     bool big;      /* the most significant byte comes first; false for single bytes */
     const struct zr_float
         *real; /* the format of floats and of complex parts; else NULL */
 };
-/* Describes the numbers of a data type, in this machine's byte order. False: not an
- * integer of 2 to 64 bits, float or complex type that we know. */
+/* Describes the numbers of a data type, in this machine's byte order. Returns false
+ * unless the type is one of the core's integers of 2 to 64 bits, floats or complex
+ * types. */
 bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
-/* Makes a number type of NumPy: `bytes` of a part, this machine's byte order. */
+/* Describes a NumPy number of this kind with `bytes` bytes a part, in this machine's byte
+ * order. */
 struct zr_number zr_number_make(uint32_t kind, unsigned bytes);
-/* The type of a complex number's two parts; another type is its own part. */
+/* Gives the type of a complex number's parts, and any other type unchanged. */
 struct zr_number zr_number_part(const struct zr_number *n);
 /* Whether it has infinity and NaN where IEEE 754 has them. */
 bool zr_number_is_ieee(const struct zr_number *n);
-bool zr_number_is_swapped(const struct zr_number *n); /* against this machine's order */
+bool zr_number_is_swapped(const struct zr_number *n); /* not this machine's order */
 static inline bool zr_number_is_whole(const struct zr_number *n)
 {
     return n->kind == ZARR_KIND_INT || n->kind == ZARR_KIND_UINT;
@@ -143,28 +144,29 @@ static inline uint32_t zr_number_item_bytes(const struct zr_number *n)
 {
     return (uint32_t)n->bytes * n->parts;
 }
-/* The bits of one part in memory of any alignment. */
+/* Load and store the bits of one part. p may have any alignment. */
 uint64_t zr_number_bits(const struct zr_number *n, const void *p);
 void zr_number_put(const struct zr_number *n, void *p, uint64_t bits);
 
 /* ---- numbers as NumPy has them (numpy.c) ------------------------------------------- */
 
-/* By NumPy's name, byte order included: "<f8", ">i2", "|u1", "float32". False: no bool,
- * integer, float of 16 to 64 bits, or complex number of two of 32 or 64. text may be
- * NULL. */
+/* Reads NumPy's name of a number, byte order included: "<f8", ">i2", "|u1", "float32".
+ * Returns false unless it names a bool, an integer, a float of 16 to 64 bits, or a
+ * complex number with parts of 32 or 64 bits. text may be NULL. */
 bool zr_numpy_parse(const char *text, struct zr_number *out);
 /* Whether NumPy has such numbers. */
 bool zr_numpy_has(const struct zr_number *n);
 /* NumPy's letter: b, i, u, f or c. */
 char zr_numpy_letter(const struct zr_number *n);
 
-struct zr_numpy_value { /* which member counts, the type says */
-    uint64_t u;         /* bool, integers: extended by their sign */
+struct zr_numpy_value { /* the type says which member is used */
+    uint64_t u;         /* bool, integers: sign-extended */
     double d;
 };
-/* One element of any alignment (of complex numbers one part); and what NumPy's astype()
- * makes of one: of floats that do not fit an integer type what x86 does
- * (zr_numpy_whole()), on every machine. */
+/* Load, store and convert one element of any alignment, or one part of a complex number.
+ * zr_numpy_cast() converts a whole element in memory. Conversions follow NumPy's
+ * astype(). A float that does not fit an integer type gives the result of x86 on every
+ * machine (zr_numpy_whole()). */
 struct zr_numpy_value zr_numpy_load(const struct zr_number *n, const void *p);
 void zr_numpy_store(const struct zr_number *n, void *p, struct zr_numpy_value v);
 struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
@@ -175,21 +177,22 @@ void zr_numpy_cast(const struct zr_number *from, const struct zr_number *to,
 /* Cuts u to the type's width and keeps the sign. */
 uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u);
 /* Converts to a whole number of that type, as C does if it fits. NaN, infinities and
- * numbers out of range give the lowest integer of 32 bits for types up to int32, of 64
- * bits for others, cut to the type's width by zr_numpy_wrap(); above a uint64 they give
- * 0. */
+ * numbers out of range give the lowest integer of 32 bits for types up to int32, and of
+ * 64 bits for others; zr_numpy_wrap() cuts it to the type's width. For uint64, numbers
+ * above the range give 0. */
 uint64_t zr_numpy_whole(const struct zr_number *n, double d);
 /* Rounds to the digits of a float of so many bytes, half to even. */
 double zr_numpy_round(unsigned float_bytes, double d);
 
 /* The unit of a 64-bit count of time: "M8[s]", "m8[10us]". */
 struct zr_numpy_unit {
-    char kind;     /* M, m; 0: just a number */
+    char kind;     /* M or m; 0: a plain number */
     char text[16]; /* between the brackets */
 };
 #define ZR_NUMPY_NAME 5 /* "<c16" */
 void zr_numpy_print(const struct zr_number *n, char out[ZR_NUMPY_NAME]);
-/* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
+/* Reads "<M8[s]" as an int64 and the unit that it counts. Returns false for any other
+ * type and for one without a unit. */
 bool zr_numpy_parse_time(const char *text, struct zr_number *out,
                          struct zr_numpy_unit *unit);
 /* Gives NumPy's name of an array's elements in this order; "" if NumPy has no such
@@ -198,7 +201,7 @@ void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZR_NUMPY_NA
 /* Gives the item bytes of a number or time by its NumPy name; 0: no such type. */
 uint32_t zr_numpy_item_bytes(const char *name);
 
-/* v3 or v2 name for messages, never NULL. */
+/* Gives the v3 or v2 name for messages, never NULL. */
 const char *zr_dtype_label(const zarr_dtype *dtype);
 /* Gives the text of a fill value for messages, "" if it has none. */
 const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
@@ -206,7 +209,7 @@ const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *
 
 /* ---- exact numbers (number.c) -------------------------------------------------- */
 
-enum { /* as cast_value spells them, in this order */
+enum { /* in the order of cast_value's names */
     ZR_ROUND_EVEN,
     ZR_ROUND_ZERO,
     ZR_ROUND_POSITIVE,
@@ -215,7 +218,7 @@ enum { /* as cast_value spells them, in this order */
 };
 enum {
     ZR_RANGE_ERROR,
-    ZR_RANGE_CLAMP, /* to infinity where there is one */
+    ZR_RANGE_CLAMP, /* to infinity if the type has it */
     ZR_RANGE_WRAP   /* integers */
 };
 enum {
@@ -223,7 +226,7 @@ enum {
     ZR_SCALAR_INFINITY,
     ZR_SCALAR_NAN
 };
-struct zr_scalar { /* (minus ? -1 : 1) * c * 2^q; NaN: c is the payload from the top */
+struct zr_scalar { /* (minus ? -1 : 1) * c * 2^q; NaN: c is the payload, left-aligned */
     uint8_t kind;
     bool minus;
     int32_t q;
@@ -233,7 +236,7 @@ enum zr_cast_result {
     ZR_CAST_OK,
     ZR_CAST_NAN,
     ZR_CAST_INFINITY,
-    ZR_CAST_RANGE /* why there is no value */
+    ZR_CAST_RANGE /* this and the two above tell why there is no value */
 };
 struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
 /* Rounds first, to the target's digits with any exponent, then checks the range. */
@@ -248,17 +251,17 @@ uint64_t zr_number_key(const struct zr_number *n, uint64_t bits);
 
 /* ---- runs of elements (block.c) ----------------------------------------------- */
 
-/* The maximum of elements for one call: the blocks live on the stack. */
+/* The maximum number of elements for one call, because blocks live on the stack. */
 #define ZR_BLOCK 512
 
-/* Loads bool and integers, extended by their sign. */
+/* Loads bools and integers, sign-extended. */
 void zr_block_whole(const struct zr_number *number, const uint8_t *src, size_t n,
                     uint64_t *out);
-/* Loads any number of NumPy except complex ones. Rounds integers of 64 bits. */
+/* Loads any NumPy number except complex ones. Rounds integers of 64 bits. */
 void zr_block_real(const struct zr_number *number, const uint8_t *src, size_t n,
                    double *out);
-/* Store numbers as NumPy's astype() converts them. sign: the integers in `in` have a
- * sign. */
+/* Store numbers as NumPy's astype() converts them. sign: the integers in `in` are
+ * signed. */
 void zr_block_put_whole(const struct zr_number *number, uint8_t *dst, const uint64_t *in,
                         size_t n, bool sign);
 void zr_block_put_real(const struct zr_number *number, uint8_t *dst, const double *in,
@@ -267,9 +270,9 @@ void zr_block_put_real(const struct zr_number *number, uint8_t *dst, const doubl
 /* ---- storage order -------------------------------------------------------- */
 
 /*
- * The byte order that elements have in storage. In memory all parts of a struct have this
- * machine's, so its type has no byte order (swap_bytes 1); in v2 files each field may
- * have its own.
+ * The byte order of elements in storage. In memory all fields of a struct have this
+ * machine's order, so the type has none (swap_bytes 1). In v2 files each field may have
+ * its own.
  */
 enum {
     ZR_ORDER_MIXED = 3 /* beside ZARR_ORDER_* */
@@ -277,14 +280,15 @@ enum {
 struct zr_order {
     uint32_t order;     /* ZARR_ORDER_LITTLE, _BIG, _NATIVE, or MIXED */
     const char *leaves; /* MIXED: '<' or '>' for each field that has a byte order, nested
-                           ones in place, subarrays once */
+                           fields in place, subarrays once */
 };
 /* Whether byte order matters to the type, or to a field of it. */
 bool zr_dtype_has_order(const zarr_dtype *dtype);
 /* Whether `leaves` has as many letters as the type has parts with a byte order. */
 bool zr_dtype_leaves_fit(const zarr_dtype *dtype, const char *leaves);
-/* What the fields of a v2 `dtype` list say, which was read as this type; INVALID where
- * one says nothing. leaves (may be NULL): appended to, if it is mixed. */
+/* Reads the byte orders of the fields from the v2 `dtype` list that gave this type.
+ * Appends a letter for each to `leaves` (may be NULL). Returns INVALID if a field that
+ * needs a byte order names none. */
 zarr_status zr_dtype_v2_order(const zarr_dtype *dtype, const struct zr_json *v,
                               uint32_t *byte_order, struct zr_str *leaves,
                               zarr_error *err);
@@ -308,12 +312,13 @@ struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order
  * it as zero bits (2^-127). We read stored documents the same way, but refuse 0 as a
  * caller's fill value. */
 bool zr_dtype_zero_is_bits(const zarr_dtype *dtype, const struct zr_json *v);
-/* One element from a fill value; format 2 or 3; JSON null is an optional type's
- * missing value, else the caller's business (INVALID here). */
+/* Reads one element from a fill value of format 2 or 3. JSON null is the missing value of
+ * an optional type. For any other type it is INVALID here, because the caller decides
+ * what it means. */
 zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v,
                                 int format, void *element, zarr_error *err);
 /* Writes a fill value; *out belongs to doc. Returns NO_MEMORY, or CORRUPT if the element
- * is not a value (code points above U+10FFFF). */
+ * is not a value of the type (code points above U+10FFFF). */
 zarr_status zr_dtype_fill_write(const zarr_dtype *dtype, const void *element, int format,
                                 struct zr_json_doc *doc, struct zr_json **out,
                                 zarr_error *err);

@@ -7,7 +7,8 @@
 
 #include "dtype/dtype.h"
 
-/* Larger elements are refused: no data has them, and the fill value is in memory. */
+/* The largest element that is accepted: no real data has larger ones, and the fill value
+ * is kept in memory. */
 #define ZR_ITEM_BYTES_MAX (UINT64_C(16) << 20)
 
 struct zr_dtype_entry {
@@ -44,7 +45,7 @@ zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made
                             const zarr_dtype **out, zarr_error *err);
 
 /* ---- order.c ---- */
-/* Returns INVALID: the text lacks the byte order that this v2 type has. */
+/* Returns INVALID: the text lacks the byte order that this v2 type needs. */
 zarr_status zr_v2_no_order(const char *text, zarr_error *err);
 
 /* ---- text out: never beyond cap, counts what was needed ---- */
@@ -62,7 +63,7 @@ void zr_sink_put(struct zr_sink *s, const char *text, size_t n);
 void zr_sink_puts(struct zr_sink *s, const char *text);
 void zr_sink_u64(struct zr_sink *s, uint64_t v);
 void zr_sink_base64(struct zr_sink *s, const uint8_t *bytes, size_t n);
-/* Ends the text; *text_bytes: what was needed. */
+/* Ends the text. *text_bytes: the length of the whole text, also if it was cut. */
 zarr_status zr_sink_end(struct zr_sink *s, size_t *text_bytes);
 
 /* ---- JSON text in ---- */
@@ -71,19 +72,20 @@ struct zr_value {
     struct zr_json literal;
     const struct zr_json *v;
 };
-/* Opens a value. Takes numbers from the text without a parse; `json` must outlive the
- * value. */
+/* Opens the value of a JSON text. Takes a number from the text without parsing it, so
+ * `json` must outlive the value. */
 zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
                           const char *json, zarr_error *err);
 void zr_value_close(struct zr_value *value);
-/* "<v> is no <type name>: <rule>". */
+/* Returns INVALID with the message "<v> is not a valid <type name>: <rule>". */
 zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v,
                             const char *rule, zarr_error *err);
-/* An integer in [low, high] as two's complement bits; int-like floats and numeric strings
- * are taken too. high is UINT64_MAX only for low 0. */
+/* Reads an integer in [low, high] as two's complement bits. Whole floats and numeric
+ * strings are also read. high is UINT64_MAX only for low 0. */
 zarr_status zr_value_integer(const zarr_dtype_info *info, const struct zr_json *v,
                              int64_t low, uint64_t high, uint64_t *bits, zarr_error *err);
-/* The bytes of a base64 string: at most cap. False: it is none, or longer. */
+/* Decodes a base64 string of at most cap bytes. Returns false if v is not base64 or is
+ * longer. */
 bool zr_value_base64(const struct zr_json *v, void *out, size_t cap, size_t *n);
 
 /* ---- one configuration member, a whole number in [1, max] ---- */
@@ -94,37 +96,37 @@ zarr_status zr_config_u64(const char *type, const struct zr_json *config,
  * NULL: one). `what` is the object's name in messages. */
 zarr_status zr_config_only(const char *what, const struct zr_json *config, const char *a,
                            const char *b, zarr_error *err);
-/* length_bytes of a configuration that has nothing else, or of the short form
+/* Reads length_bytes from a configuration without other members, or from the short form
  * "name[<length_bytes>]". */
 zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
                              const char *json, uint64_t *n, zarr_error *err);
-/* "name[<inside>]": true and the part between the brackets. */
+/* For "name[<inside>]", returns true and gives the part between the brackets. */
 bool zr_bracketed(const char *name, const char **inside, size_t *n);
 
-/* Stores the low bytes (1, 2, 4 or 8) of a bit pattern, in the host's order. */
+/* Store and load the low n bytes (1, 2, 4 or 8) of a bit pattern, in the host's order. */
 void zr_store_low(void *element, uint64_t bits, uint64_t n);
 uint64_t zr_load_low(const void *element, uint64_t n);
 
 /* ---- float.c, real.c ---- */
-extern const struct zr_float zr_floats[]; /* ends with a row without name */
+extern const struct zr_float zr_floats[]; /* ends with a row without a name */
 enum {                                    /* the first rows */
     ZR_FLOATS_16,
     ZR_FLOATS_32,
     ZR_FLOATS_64
 };
 const struct zr_float *zr_float_named(const char *name, size_t n);
-/* The format of a core float, or of the parts of a core complex type; NULL: another type.
- */
+/* Gives the format of a core float, or of the parts of a core complex type. NULL: another
+ * type. */
 const struct zr_float *zr_dtype_float(const zarr_dtype *dtype);
-/* An element's bits; bits above the format's are left out. */
+/* Load and store an element's bits. Bits above the format's are ignored. */
 uint64_t zr_float_load(const struct zr_float *f, const void *p);
 void zr_float_store(const struct zr_float *f, void *p, uint64_t bits);
 bool zr_float_is_nan(const struct zr_float *f, uint64_t bits);
-/* As zr_float_from_f64() from decimal text, rounded once. False: no number; *fits as its
- * result. */
+/* As zr_float_from_f64(), from decimal text, rounded once. Returns false if the text is
+ * not a number. *fits: the result of zr_float_from_f64(). */
 bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint64_t *bits,
                         bool *fits);
-/* A finite number's text. cap >= 40. */
+/* Writes a finite number as text. cap >= 40. */
 size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size_t cap);
 zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
                                const void *element, char *text, size_t cap,
@@ -135,24 +137,24 @@ zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
 int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b);
 
 /* ---- claims.c, find.c ---- */
-/* "V8", the form of any type of so many bytes: shared by all, the raw type's in look-ups.
- */
+/* Whether the type is "V8" or the like. Types of that size may share this form; look-ups
+ * take it as the raw type. */
 bool zr_is_raw_form(const char *type);
-/* "f4", "M8[ns]": a letter and a size, not a name. */
+/* Whether the text is a letter and a size, such as "f4" or "M8[ns]", and not a name. */
 bool zr_is_typestr(const char *type);
-/* The family that a name with a number or brackets, or a v2 type, belongs to, or NULL. */
+/* Give the family of a name with a number or brackets, or of a v2 type. NULL: none. */
 const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
                                           const char *name);
 const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
                                              const char *bare);
-/* Whether that is a member of the family of this table: under its name or alias `own`;
- * as v2 has it. */
+/* Whether the name is a member of this table's family: under the table's name or alias
+ * `own`, or as a v2 type. */
 bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *name);
 bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare);
 
 /* ---- claims.c ---- */
-/* Checks a table that is to be registered. Returns EXISTS if a name is taken; INVALID if
- * a name cannot be one or the table lacks something. */
+/* Checks a table before it is registered. Returns EXISTS if a name is taken; INVALID if a
+ * name has forbidden characters or the table lacks an entry. */
 zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
                                  const char *origin, zarr_error *err);
 /* Checks the texts that a table wrote. Returns EXISTS if a name or type belongs to

@@ -13,7 +13,7 @@ uint64_t zarr_dtype_n_fields(const zarr_dtype *dtype)
     return s ? s->n : 0;
 }
 
-/* Steps into a field and adds to the offset and dimensions already in `out`. */
+/* Steps into a field and adds its offset and dimensions to those in `out`. */
 static zarr_status field_enter(zarr_dtype_field *out, const struct zr_field *f,
                                zarr_error *err)
 {
@@ -26,7 +26,7 @@ static zarr_status field_enter(zarr_dtype_field *out, const struct zr_field *f,
     for (int32_t d = f->ndim - 1; d >= 0; d--) {
         out->shape[out->ndim + d] = f->shape[d];
         out->stride[out->ndim + d] = stride;
-        stride *= f->shape[d]; /* counted when the type was made */
+        stride *= f->shape[d]; /* cannot overflow: checked when the type was made */
     }
     out->ndim += f->ndim;
     out->name = f->name;
@@ -43,7 +43,7 @@ static zarr_status no_struct(const zarr_dtype *dtype, zarr_error *err)
                    name ? name : "NULL");
 }
 
-/* The caller's struct may be an older, shorter one; there has been none so far. */
+/* Refuses callers whose struct has another size. There is no older version yet. */
 static zarr_status give_field(zarr_dtype_field *out, const zarr_dtype_field *f,
                               zarr_error *err)
 {
@@ -64,8 +64,8 @@ zarr_status zarr_dtype_field_at(const zarr_dtype *dtype, uint64_t i,
     if (!s)
         return no_struct(dtype, err);
     if (i >= s->n)
-        return zr_fail(err, ZARR_ERR_INVALID, "field %" PRIu64 " of %zu is none", i,
-                       s->n);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "there is no field %" PRIu64 ", only %zu fields", i, s->n);
     ZR_TRY(field_enter(&f, &s->field[i], err));
     st = give_field(out, &f, err);
 out:
@@ -80,8 +80,9 @@ static zarr_status not_there(const struct zr_struct *s, const char *path, zarr_e
     zr_str_init(&names, s->alloc);
     for (size_t i = 0; i < s->n && names.bytes < 160; i++)
         zr_str_printf(&names, "%s%.64s", i ? ", " : "", s->field[i].name);
-    st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no field \"%.64s\"; there are %s",
-                 path, zr_str_text(&names));
+    st =
+        zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no field \"%.64s\"; the fields are %s",
+                path, zr_str_text(&names));
     zr_str_deinit(&names);
     return st;
 }

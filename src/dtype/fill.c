@@ -1,7 +1,7 @@
 /*
- * dtype/fill.c - elements between JSON and bytes, for metadata (fill values) and
- * for people (text import and export). The tables speak JSON text; values that
- * are a number already are handed over as they stand. Thread class: frozen.
+ * dtype/fill.c - converts elements between JSON and bytes, for metadata (fill values) and
+ * for people (text import and export). Tables read and write JSON text. A number's text
+ * is passed to them as it is, without a copy. Thread class: frozen.
  */
 #include "dtype_int.h"
 
@@ -34,8 +34,8 @@ zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v
 
     zr_str_init(&text, dtype->alloc);
     if (!v || (v->type == ZR_JSON_NULL && dtype->info.kind != ZARR_KIND_OPTIONAL)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s is no %s", v ? "null" : "nothing",
-                     dtype->info.name);
+        st = zr_fail(err, ZARR_ERR_INVALID, "%s is not a valid %s",
+                     v ? "null" : "nothing", dtype->info.name);
         goto out;
     }
     if (v->type == ZR_JSON_NUMBER) {
@@ -61,7 +61,7 @@ bool zr_dtype_zero_is_bits(const zarr_dtype *dtype, const struct zr_json *v)
            zr_json_f64(v, &value) && value == 0;
 }
 
-/* The JSON value of a text that a table wrote. */
+/* Parses a text that a table wrote. */
 static zarr_status text_value(struct zr_json_doc *doc, const char *text, size_t n,
                               struct zr_json **out, zarr_error *err)
 {

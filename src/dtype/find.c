@@ -1,11 +1,12 @@
 /*
- * dtype/find.c - from what metadata or a caller says to a type. Exact v3 names
- * and v2 strings of types without configuration answer from the registry's maps
- * without a lock: the owner keeps registering out, by sealing or by a lock around the
- * call. Tables and checks that look up while they register are inside of that already.
- * The rest is a family: an object with a configuration, a name with a number ("r24") or
- * brackets ("numpy.datetime64[10us]"), a v2 letter with more behind it ("M8[us]"). An
- * unknown name is UNSUPPORTED; a text that cannot be a name is INVALID.
+ * dtype/find.c - finds the type that metadata or a caller names. The registry's maps
+ * answer exact v3 names and v2 strings of types without configuration, without a lock.
+ * The owner keeps registration out, by sealing the registry or by a lock around the call.
+ * Tables and checks that look types up during registration run inside that lock already.
+ * All other texts name a member of a family: an object with a configuration, a name with
+ * a number ("r24") or brackets ("numpy.datetime64[10us]"), or a v2 letter followed by
+ * more ("M8[us]"). Returns UNSUPPORTED for an unknown name and INVALID for a text that
+ * cannot be a name.
  * Thread class: as the registry's (dtype.h).
  */
 #include "dtype_int.h"
@@ -50,7 +51,8 @@ static size_t stem_bytes(const char *name)
     return name[stem] ? stem : 0;
 }
 
-/* Digits follow the name of a numbered family, brackets follow all other names. */
+/* Whether the right text follows the stem: digits for a numbered family, brackets for any
+ * other. */
 static bool joins(const zarr_dtype_vtable *v, const char *name, size_t stem)
 {
     const bool numbered =
@@ -77,8 +79,8 @@ bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *na
            joins(v, name, stem);
 }
 
-/* A v3 name with the text of a configuration or NULL. *out stays NULL if the name is
- * unknown. */
+/* Finds a type by its v3 name. json: the text of the configuration, or NULL. *out stays
+ * NULL if the name is unknown. */
 static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
                            const char *json, const zarr_dtype **out, zarr_error *err)
 {
@@ -111,7 +113,8 @@ static uint32_t order_of(char c)
     return c == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_NATIVE;
 }
 
-/* A family goes by its letter, structs by "[". */
+/* Whether the text begins as a member of a family: "[" for structs, else a letter and a
+ * digit. */
 static bool has_letter(const char *bare)
 {
     return bare[0] == '[' || (bare[0] && bare[1] >= '0' && bare[1] <= '9');
@@ -131,8 +134,8 @@ bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare)
     return v->v2 && strlen(v->v2) == 1 && has_letter(bare) && bare[0] == v->v2[0];
 }
 
-/* *out stays NULL if the text is no v2 string of any type. The byte order is given as
- * written. */
+/* Finds a type by its v2 string. *out stays NULL if no type has it. *byte_order is the
+ * one that the text gives. */
 static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
                          const zarr_dtype **out, uint32_t *byte_order, zarr_error *err)
 {
@@ -143,8 +146,8 @@ static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
     *out = NULL;
     *byte_order = order_of(text[0]);
     if (e && !e->fixed)
-        e = NULL;                             /* the letter alone, without a size */
-    if (!e && (bare == text || *bare != '[')) /* no order before a list */
+        e = NULL;                             /* a family's letter without a size */
+    if (!e && (bare == text || *bare != '[')) /* a list follows no byte order */
         e = zr_family_of_v2(r, bare);
     if (!e)
         goto out;
@@ -156,7 +159,7 @@ out:
     return st;
 }
 
-/* A list of fields. */
+/* Makes a struct from a v2 list of fields. */
 static zarr_status struct_v2(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, uint32_t *byte_order,
                              zarr_error *err)
@@ -326,7 +329,8 @@ zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code
                    lanes);
 }
 
-/* "float32", "datetime64[us]": what NumPy calls types that have a type string. */
+/* Finds a type by the name that NumPy has for it besides its type string: "float32",
+ * "datetime64[us]". */
 static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
                                  const zarr_dtype **out, zarr_error *err)
 {
@@ -366,7 +370,7 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
     if (e && e->fixed)
         found = e->fixed;
     else if (zr_is_typestr(bare))
-        ZR_TRY(by_v2(r, text, &found, &order, err)); /* families: the same text */
+        ZR_TRY(by_v2(r, text, &found, &order, err)); /* families: v2's text */
     if (!found)
         ZR_TRY(by_numpy_name(r, text, &found, err));
     if (byte_order)

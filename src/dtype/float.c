@@ -1,12 +1,12 @@
 /*
- * dtype/float.c - what sets the binary formats apart (struct zr_float, one row
- * each), and values between their bits, doubles and decimal text. A format is a
- * sign, an exponent field, a fraction, and a rule where infinity and NaN are.
- * All formats of up to 16 bits are sets of doubles, so a double is their common
- * form; the two larger ones are C's own.
- * Rounding is to nearest, ties to even, once: a decimal that lies beside the
- * middle of two numbers of a small format, but which a double cannot tell from
- * that middle, is compared with it digit by digit.
+ * dtype/float.c - the binary floating-point formats (struct zr_float, one row each), and
+ * conversion between their bits, doubles and decimal text. A format has a sign, an
+ * exponent field, a fraction, and a rule for infinity and NaN. Every number of a format
+ * of up to 16 bits is also a double, so double is their common form. The two larger
+ * formats are C's own.
+ * Conversion rounds once, to nearest, ties to even. A decimal may be so near the middle
+ * of two numbers of a small format that its double is that middle. The decimal is then
+ * compared with the middle digit by digit.
  * Thread class: plain functions.
  */
 #include "dtype_int.h"
@@ -22,7 +22,8 @@
         .fraction_bits = fraction, .bias = offset, .sign = UINT64_C(1) << (width - 1),   \
         .infinity = top, .nan = quiet, .largest = (top)-1                                \
     }
-/* No infinity; NaN, if any, is one pattern (and its negative), just above the largest. */
+/* A format without infinity. NaN, if it has one, is the pattern just above the largest
+ * number, and its negative. */
 #define FINITE(text, code, width, fraction, offset, most, quiet)                         \
     {                                                                                    \
         .name = text, .dlpack = ZARR_DLPACK_##code, .bytes = 1, .bits = width,           \
@@ -104,7 +105,7 @@ bool zr_float_is_nan(const struct zr_float *f, uint64_t bits)
 
 /* ---- to a double ----------------------------------------------------------- */
 
-/* bits of a number: c * 2^*q. */
+/* Splits the bits of a number into c * 2^*q and returns c. */
 static uint64_t float_parts(const struct zr_float *f, uint64_t bits, int *q)
 {
     const uint64_t magnitude = bits & ~f->sign;
@@ -112,7 +113,7 @@ static uint64_t float_parts(const struct zr_float *f, uint64_t bits, int *q)
     const uint64_t hidden = UINT64_C(1) << f->fraction_bits;
     const uint64_t fraction = magnitude & (hidden - 1);
 
-    if (!f->sign) { /* the exponent is all there is, 0 one of its values */
+    if (!f->sign) { /* exponent only: the field 0 is an ordinary value */
         *q = (int)magnitude - f->bias;
         return 1;
     }
@@ -147,17 +148,18 @@ double zr_float_to_f64(const struct zr_float *f, uint64_t bits)
 
 /* ---- from a double ---------------------------------------------------------- */
 
-/* The magnitude's bits, rounded; more than f->largest: too large. *middle: v lies between
- * two of the format's numbers, and this is the one above. v > 0 and finite. */
+/* Rounds v (> 0 and finite) and gives the bits of the magnitude, more than f->largest if
+ * it is too large. *tie: v is the middle of two numbers of the format. *up: v was rounded
+ * up. */
 static uint64_t round_magnitude(const struct zr_float *f, double v, bool *tie, bool *up)
 {
     int e = 0, shift;
     const uint64_t c = (uint64_t)ldexp(frexp(v, &e), 53); /* v = c * 2^(e-53) */
-    const int exponent = e - 1 + f->bias;                 /* the field, if it is normal */
+    const int exponent = e - 1 + f->bias; /* the exponent field of a normal number */
     uint64_t kept, lost, half;
 
     *tie = *up = false;
-    if (!f->sign && exponent < 0) { /* nothing below 2^-bias but what rounds to it */
+    if (!f->sign && exponent < 0) { /* below 2^-bias only what rounds up fits */
         *tie = exponent == -1 && c == UINT64_C(3) << 51;
         *up = exponent == -1 && c >= UINT64_C(3) << 51;
         return *up ? 0 : UINT64_MAX;
@@ -175,7 +177,8 @@ static uint64_t round_magnitude(const struct zr_float *f, double v, bool *tie, b
     kept += *up;
     if (!f->sign)
         return (uint64_t)exponent + kept - 1;
-    /* The hidden bit adds one to the exponent field, a carry another: both are wanted. */
+    /* The hidden bit adds one to the exponent field, and a carry adds another. Both
+     * belong there. */
     return exponent > 0 ? kept + ((uint64_t)(exponent - 1) << f->fraction_bits) : kept;
 }
 
@@ -217,12 +220,12 @@ bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits)
 /* ---- from text -------------------------------------------------------------- */
 
 struct float_digits {
-    const char *s, *end; /* what is left of the digits */
+    const char *s, *end; /* the remaining digits */
     int64_t exp10;       /* the power of ten above the first digit that is not zero */
 };
 
-/* At the first digit that is not zero. The text is a number as zr_parse_f64() takes it.
- */
+/* Starts at the first digit that is not zero. The text is a number that zr_parse_f64()
+ * takes. */
 static struct float_digits float_digits_open(const char *s, size_t n)
 {
     struct float_digits d = {.s = s, .end = s + n};
@@ -232,7 +235,7 @@ static struct float_digits float_digits_open(const char *s, size_t n)
     while (e < d.end && (*e | 0x20) != 'e')
         e++;
     if (e < d.end && !zr_parse_i64(e + 1, (size_t)(d.end - e - 1), &exponent))
-        exponent = 0; /* too long for an int64, and then of a zero or an infinity */
+        exponent = 0; /* beyond an int64: the number is zero or infinite */
     d.end = e;
     for (const char *p = s; p < d.end && *p != '.'; p++)
         before += *p >= '0' && *p <= '9';
@@ -254,7 +257,8 @@ static int float_digits_next(struct float_digits *d)
     return d->s < d->end ? *d->s++ - '0' : -1;
 }
 
-/* The text's magnitude against v > 0, exactly; v is a double with at most 120 digits. */
+/* Compares the text's magnitude with v > 0 exactly: -1, 0 or 1. v is a double with at
+ * most 120 digits. */
 static int compare_decimal(const char *s, size_t n, double v)
 {
     char exact[160];
@@ -263,7 +267,7 @@ static int compare_decimal(const char *s, size_t n, double v)
     int x = 0, y = 0;
 
     for (char *p = exact; *p; p++)
-        if (*p == ',') /* some locale's */
+        if (*p == ',') /* the decimal point of some locales */
             *p = '.';
     b = float_digits_open(exact, (size_t)bytes);
     if (a.exp10 != b.exp10)
@@ -322,7 +326,7 @@ size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size
     uint64_t c;
     int q = 0;
 
-    if (f->bytes == 1) /* 448.0, not 450.0, though that would do here */
+    if (f->bytes == 1) /* the exact 448.0, not 450.0, which also reads back */
         return zr_format_f64(text, cap, zr_float_to_f64(f, bits));
     c = float_parts(f, bits, &q);
     return zr_format_binary(

@@ -1,10 +1,9 @@
 /*
- * dtype/integer.c - bool and the integers of 2 to 64 bits. Values are read as
- * decimal integers, never through a double, so 2^64-1 survives; "0.0" and "0"
- * in quotes are taken because other writers have them. One set of functions
- * serves all widths: item_bits and kind tell. Those of less than 8 bits have a
- * byte each, which repeats the sign or has zeros above them; what else may stand
- * there is ignored. Thread class: frozen.
+ * dtype/integer.c - bool and the integers of 2 to 64 bits. Values are read as decimal
+ * integers, never through a double, so 2^64-1 survives. "0.0" and "0" in quotes are read
+ * because other writers have them. One set of functions serves all widths, by item_bits
+ * and kind. An integer of less than 8 bits has one byte. The byte's upper bits repeat the
+ * sign or are zero; any other upper bits are ignored. Thread class: frozen.
  */
 #include "dtype_int.h"
 
@@ -45,7 +44,7 @@ INTEGER_PARSE(parse_uint16, ZARR_KIND_UINT, 16)
 INTEGER_PARSE(parse_uint32, ZARR_KIND_UINT, 32)
 INTEGER_PARSE(parse_uint64, ZARR_KIND_UINT, 64)
 
-/* An element as 64 bits: two's complement, or unsigned. */
+/* Loads an element as 64 bits: two's complement, or unsigned. */
 static uint64_t integer_load(const zarr_dtype_info *info, const void *element)
 {
     const unsigned unused = 64 - (unsigned)info->item_bits;
@@ -88,7 +87,7 @@ static zarr_status integer_fill_print(const zarr_dtype_info *info, int format,
     ZR_UNUSED(err);
     if (info->kind == ZARR_KIND_INT && bits >> 63) {
         zr_sink_putc(&s, '-');
-        bits = 0 - bits; /* the magnitude, 2^63 included */
+        bits = 0 - bits; /* the magnitude, also of -2^63 */
     }
     zr_sink_u64(&s, bits);
     return zr_sink_end(&s, text_bytes);
@@ -200,7 +199,7 @@ const zarr_dtype_vtable zr_dtype_bool = {
         .compare = integer_compare,                                                      \
         .number = integer_number,                                                        \
     }
-/* In v2 only TensorStore has the small ones, and only the signed. */
+/* In v2 only TensorStore has small integers, and only signed ones. */
 INTEGER_TABLE(zr_dtype_int2, ZARR_DTYPE_V2_PLAIN, "int2", "int2", "int2", parse_int2);
 INTEGER_TABLE(zr_dtype_int4, ZARR_DTYPE_V2_PLAIN, "int4", "int4", "int4", parse_int4);
 INTEGER_TABLE(zr_dtype_int8, 0, "int8", "i1", "i1", parse_int8);

@@ -1,9 +1,9 @@
 /*
- * dtype/make.c - makes one object per type. parse() fills the facts. They are checked
- * here, once, and then the texts for the getters are written. Members of families are
- * interned by their short name: the parse runs outside the lock (it may look up other
- * types), and the loser of a race is thrown away. Thread class: shared where a registry
- * is changed.
+ * dtype/make.c - makes one object per type. The table's parse() fills in the facts. This
+ * file checks them once and then has the texts for the getters written. Members of
+ * families are interned by their short name. The parse runs outside the lock, because it
+ * may look up other types. If two threads make the same type, the later object is freed.
+ * Thread class: shared where a registry is changed.
  */
 #include "struct_int.h"
 
@@ -73,8 +73,8 @@ static zarr_status check_facts(zarr_dtype_info *info, zarr_error *err)
     return ZARR_OK;
 }
 
-/* One of the table's texts, or what follows from its constant names. *text NULL: there is
- * none. */
+/* Makes one text of a type: the table writes it, or it follows from the table's constant
+ * names. *text NULL: the type has no such text. */
 static zarr_status write_text(const struct zarr_dtype *t, uint32_t what, char **text,
                               zarr_error *err)
 {
@@ -114,8 +114,8 @@ out:
     return st;
 }
 
-/* "f4" becomes "<f4"; one-byte units have no order: "|b1". Names stay what they are, and
- * a struct's list says it in its fields. */
+/* Puts a byte order before a type: "<f4" for "f4", and "|b1" for "b1", which has none.
+ * Plain names have no byte order. In the list of a struct, the fields have it. */
 static char *with_order(const struct zarr_dtype *t, const char *bare, bool plain)
 {
     const size_t n = strlen(bare);
@@ -201,15 +201,15 @@ static uint64_t text_bytes_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-/* Estimates the bytes that a type keeps allocated: its texts contain everything that its
- * parse kept. */
+/* Estimates the bytes that a type keeps allocated from its texts, which contain
+ * everything that its parse kept. */
 static uint64_t type_bytes(const struct zarr_dtype *t)
 {
     const struct zr_struct *s = zr_struct_of(t);
     uint64_t bytes = sizeof *t + text_bytes_of(t->name) + text_bytes_of(t->v3_json) +
                      text_bytes_of(t->v2) + text_bytes_of(t->numpy);
 
-    if (s) /* with its names, quoted and not, and their map */
+    if (s) /* its fields, their names with and without quotes, and the map */
         bytes += sizeof *s + s->n * (sizeof *s->field + 2 * sizeof(void *)) + bytes;
     return bytes;
 }

@@ -1,9 +1,9 @@
 /*
- * dtype/number.c - one number from one data type to another, exactly: every value of
- * every type is sign * c * 2^q with 64 bits of c, so a cast is one shift, one rounding
- * and one comparison with the target's range, whatever the two types are. This is what
- * fill values are converted with, and what impl's loops fall back to and are tested
- * against. What a float is made of, zr_floats says.
+ * dtype/number.c - converts one number between data types exactly. Every value of every
+ * type is sign * c * 2^q with 64 bits of c, so any cast is one shift, one rounding and
+ * one comparison with the target's range. Fill values are converted by this code. The
+ * loops in codecs/cast fall back to it and are tested against it. zr_floats describes the
+ * float formats.
  * Thread class: plain functions.
  */
 #include "dtype/dtype_int.h"
@@ -11,13 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* This machine's byte order. */
+/* Whether this machine stores numbers of so many bytes with the most significant byte
+ * first. */
 static bool number_is_big(unsigned bytes)
 {
     return bytes > 1 && !zr_host_is_little();
 }
 
-/* Only the core's own: a plug-in's type may mean other numbers by the same bits. */
+/* Takes core types only: in a plug-in's type the same bits may mean other numbers. */
 static bool integer_of(const zarr_dtype *dtype, struct zr_number *out)
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
@@ -36,7 +37,8 @@ static bool integer_of(const zarr_dtype *dtype, struct zr_number *out)
     return zr_streq(zarr_dtype_name(dtype), name);
 }
 
-/* Complex numbers of parts below 16 bits are left out: no codec computes with them. */
+/* Leaves out complex numbers with parts of less than 16 bits: no codec computes with
+ * them. */
 static bool real_of(const zarr_dtype *dtype, struct zr_number *out)
 {
     const struct zr_float *f = zr_dtype_float(dtype);
@@ -127,7 +129,8 @@ uint64_t zr_number_bits(const struct zr_number *n, const void *p)
 
 void zr_number_put(const struct zr_number *n, void *p, uint64_t bits)
 {
-    /* Integers of less than a byte fill it with their sign, all others with zeros. */
+    /* Signed integers of less than a byte repeat their sign in it. All other types have
+     * zeros there. */
     if (n->kind == ZARR_KIND_INT && n->bits < 8 && (bits >> (n->bits - 1) & 1))
         bits |= UINT64_MAX << n->bits;
     zr_store_low(p, bits, n->bytes);
@@ -135,8 +138,7 @@ void zr_number_put(const struct zr_number *n, void *p, uint64_t bits)
         zr_byteswap(p, p, 1, n->bytes);
 }
 
-/* ---- out of a type -------------------------------------------------------------------
- */
+/* ---- from a type ---------------------------------------------------------------- */
 
 static struct zr_scalar scalar_of_float(const struct zr_float *f, uint64_t bits)
 {
@@ -147,7 +149,7 @@ static struct zr_scalar scalar_of_float(const struct zr_float *f, uint64_t bits)
 
     if (zr_float_is_nan(f, bits)) {
         v.kind = ZR_SCALAR_NAN;
-        if (f->infinity) /* the payload, from the top */
+        if (f->infinity) /* the payload, left-aligned */
             v.c = (magnitude & (hidden - 1)) << (64 - f->fraction_bits);
         return v;
     }
@@ -179,16 +181,16 @@ struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits)
     return v;
 }
 
-/* ---- into a type ---------------------------------------------------------------------
- */
+/* ---- to a type ------------------------------------------------------------------ */
 
-/* c / 2^shift (shift >= 1), rounded; `even`: the last digit kept is. */
+/* Rounds c / 2^shift (shift >= 1). A tie goes to even: by the last digit kept, or by
+ * odd_code if code_parity is set. */
 static uint64_t round_shift(const struct zr_scalar *v, uint32_t shift, uint32_t rounding,
                             bool odd_code, bool code_parity)
 {
     const uint64_t kept = shift < 64 ? v->c >> shift : 0;
     const uint64_t rest = shift < 64 ? v->c & ((UINT64_C(1) << shift) - 1) : v->c;
-    const uint64_t half = shift <= 64 ? UINT64_C(1) << (shift - 1) : 0; /* 0: over 2^64 */
+    const uint64_t half = shift <= 64 ? UINT64_C(1) << (shift - 1) : 0; /* 0: above c */
     const bool odd = code_parity ? odd_code : (kept & 1) != 0;
     bool up = false;
 
@@ -213,7 +215,7 @@ static uint64_t round_shift(const struct zr_scalar *v, uint32_t shift, uint32_t 
     return kept + up;
 }
 
-/* The magnitude as an integer; *huge: it has more than 64 bits. */
+/* Gives the magnitude as an integer. *huge: it has more than 64 bits. */
 static uint64_t cast_magnitude(const struct zr_scalar *v, uint32_t rounding, bool *huge)
 {
     if (v->q < 0)
@@ -289,7 +291,8 @@ static int bit_length(uint64_t c)
     return n + (c != 0);
 }
 
-/* A format of powers of two has no zero, no sign and no number below its least. */
+/* Casts to a format of powers of two, which has no zero, no sign and no number below its
+ * smallest. */
 static enum zr_cast_result cast_to_power(const struct zr_scalar *v,
                                          const struct zr_float *to, uint32_t rounding,
                                          uint32_t out_of_range, uint64_t *bits)
@@ -334,7 +337,7 @@ static enum zr_cast_result cast_to_float(const struct zr_scalar *v,
             return cast_clamp(v, to, out_of_range, bits);
         *bits = c;
     }
-    if (v->minus && (*bits || to->nan != to->sign)) /* or -0 is NaN */
+    if (v->minus && (*bits || to->nan != to->sign)) /* not if -0 would be NaN */
         *bits |= to->sign;
     return ZR_CAST_OK;
 }

@@ -1,8 +1,8 @@
 /*
  * dtype/numpy.c - NumPy's names of numbers, byte order included: "<f8", ">i2", "|u1",
- * "float32"; one without an order is little, so that a store means the same on every
- * machine. And single elements from one of these types to another, as NumPy's astype()
- * has it: numcodecs' filters compute so.
+ * "float32". A name without a byte order means little-endian, so that a store means the
+ * same on every machine. This file also converts single elements between these types as
+ * NumPy's astype() does, for numcodecs' filters.
  * Thread class: plain functions.
  */
 #include "dtype/dtype_int.h"
@@ -108,9 +108,10 @@ uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u)
     return (uint64_t)((int64_t)(u << spare) >> spare);
 }
 
-/* What x86 makes of numbers that do not fit: its instructions give the lowest integer of
- * 32 or 64 bits, and NumPy takes those of 32 bits for all types up to int32. For uint32
- * NumPy depends on how many elements there are; here it is always by way of 64 bits. */
+/* Gives the result of x86 for numbers that do not fit. Its instructions give the lowest
+ * integer of 32 or 64 bits. NumPy uses the ones of 32 bits for all types up to int32. For
+ * uint32 NumPy's choice depends on the number of elements; this function always uses 64
+ * bits. */
 uint64_t zr_numpy_whole(const struct zr_number *n, double d)
 {
     const double two63 = 9223372036854775808.0;
@@ -132,8 +133,9 @@ static const struct zr_number numpy_half = {.kind = ZARR_KIND_FLOAT,
                                             .bits = 16,
                                             .parts = 1,
                                             .real = &zr_floats[ZR_FLOATS_16]};
-/* NaN, by its bits: NumPy's conversions from and to half keep them as far as there is
- * room, so that a signalling NaN stays one; those of the processor make it quiet. */
+/* NaN are converted by their bits. NumPy's conversions from and to half keep as many bits
+ * as fit, so a signalling NaN stays signalling. The processor's conversions make it
+ * quiet. */
 #define DOUBLE_INF   UINT64_C(0x7ff0000000000000)
 #define DOUBLE_QUIET UINT64_C(0x0008000000000000)
 
@@ -158,8 +160,9 @@ static double numpy_double_of(uint64_t bits)
     return d;
 }
 
-/* A NaN of `bytes`, which has `fraction` bits, in its own bits and in a double's. What
- * does not fit is lost, and one that would become infinity gets its lowest bit. */
+/* Convert a NaN between a double and a float of `bytes` bytes with a fraction of
+ * `fraction` bits. Bits that do not fit are lost. A NaN that would become infinity gets
+ * its lowest bit. */
 static uint64_t numpy_nan_down(uint64_t bits, unsigned bytes, unsigned fraction)
 {
     const uint64_t sign = bits >> 63 << (8 * bytes - 1);
@@ -243,7 +246,7 @@ void zr_numpy_store(const struct zr_number *n, void *p, struct zr_numpy_value v)
     zr_number_put(n, p, v.u);
 }
 
-/* From float to float. */
+/* Converts between floats of `from` and `to` bytes. */
 static double numpy_convert_real(unsigned from, unsigned to, double d)
 {
     const uint64_t bits = numpy_bits(d);
@@ -267,14 +270,14 @@ struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
         v.d = numpy_convert_real(from->bytes, to->bytes, v.d);
     else if (to->bytes == 8)
         v.d = sign ? (double)(int64_t)v.u : (double)v.u;
-    else /* NumPy goes to half by way of float, which holds all integers of that range */
+    else /* NumPy converts to half by way of float, which is exact in half's range */
         v.d =
             zr_numpy_round(to->bytes, (double)(sign ? (float)(int64_t)v.u : (float)v.u));
     return v;
 }
 
-/* Converts real parts. A new imaginary part is 0; one without a place in the target is
- * lost. A bool is true also if only the imaginary part is not 0. */
+/* Converts where one of the types is complex. A new imaginary part is 0. A real target
+ * drops the imaginary part. A bool is true even if only the imaginary part is not 0. */
 static void numpy_cast_complex(const struct zr_number *from, const struct zr_number *to,
                                const uint8_t *src, uint8_t *dst)
 {
@@ -283,7 +286,7 @@ static void numpy_cast_complex(const struct zr_number *from, const struct zr_num
 
     if (from->parts == 2)
         imaginary = zr_numpy_load(&in, src + in.bytes);
-    if (to->kind == ZARR_KIND_BOOL && imaginary.d != 0) /* and NaN */
+    if (to->kind == ZARR_KIND_BOOL && imaginary.d != 0) /* or NaN */
         real = imaginary;
     zr_numpy_store(&out, dst, zr_numpy_convert(&in, &out, real));
     if (to->parts == 2) {

@@ -1,12 +1,12 @@
 /*
- * dtype/optional.c - values that may be missing: `optional` around any other
- * type, and `zarrs.optional`, the name that zarrs gives the same until a registry has it.
- * In memory an element is the value's item and one byte behind it: 1 there is a value,
- * 0 it is missing and the item's bytes are zero. Fill values: null, or a list of the
- * value, which in nested types may be null again.
+ * dtype/optional.c - values that may be missing: `optional` around any other type, and
+ * `zarrs.optional`, the name that zarrs uses until a registry has it. In memory an
+ * element is the value's item followed by one byte. The byte is 1 if there is a value. It
+ * is 0 if the value is missing, and the item's bytes are then zero. A fill value is null
+ * or a list of the value, which may itself be null in nested types.
  * Thread class: frozen once parsed.
- * Recursion: a value's type may be optional again, OPTIONAL_DEPTH_MAX deep; names
- * longer than OPTIONAL_NAME_MAX are not followed, and JSON has its own limit.
+ * Recursion: a value's type may be optional again, OPTIONAL_DEPTH_MAX deep. Names longer
+ * than OPTIONAL_NAME_MAX are refused, and JSON has its own limit.
  */
 #include "dtype_int.h"
 
@@ -20,7 +20,7 @@ enum {
 struct optional {
     const zarr_allocator *alloc;
     const zarr_dtype *value; /* borrowed from the registry */
-    const char *name;        /* the table's */
+    const char *name;        /* of the table */
 };
 
 static void optional_free(zarr_dtype_info *info)
@@ -70,9 +70,9 @@ static zarr_status optional_make(zarr_dtype_info *info, const zarr_dtype_host *h
         return zr_prefix(err, st, "%s", table);
     ZR_TRY(optional_depth(value, err));
     if (!value->v3_json) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "%s: values of type %s, which has no name in v3", table,
-                     value->info.name);
+        st =
+            zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                    "%s: the values' type %s has no name in v3", table, value->info.name);
         goto out;
     }
     self = zr_calloc(info->allocator, 1, sizeof *self);
@@ -90,8 +90,8 @@ out:
     return st;
 }
 
-/* The configuration is what an object that names a data type has. "optional[<name>]" is
- * the short form. */
+/* The configuration has the members of an object that names a data type.
+ * "optional[<name>]" is the short form. */
 static zarr_status optional_parse_as(zarr_dtype_info *info, const zarr_dtype_host *host,
                                      const char *table, const char *name,
                                      const char *json, zarr_error *err)
@@ -108,8 +108,10 @@ static zarr_status optional_parse_as(zarr_dtype_info *info, const zarr_dtype_hos
                        "type, or %s[<type>]",
                        table, table);
     if (n >= sizeof inside)
-        return zr_fail(err, ZARR_ERR_LIMIT, "data type %s[...]: a name of %zu bytes",
-                       table, n);
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "data type %s[...]: the name has %zu bytes, at most %d are "
+                       "supported",
+                       table, n, OPTIONAL_NAME_MAX);
     memcpy(inside, at, n);
     inside[n] = '\0';
     return optional_make(info, host, table, inside, err);

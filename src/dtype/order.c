@@ -11,16 +11,16 @@
 /* ---- carrying it out --------------------------------------------------------- */
 
 enum {
-    ORDER_BLOCK = 32 * 1024 /* every field walks it once: it should stay in the cache */
+    ORDER_BLOCK = 32 * 1024 /* each field walks it once: it should fit the cache */
 };
 
 struct swap_walk {
-    const char *leaf; /* order of the next one; NULL: all alike */
-    bool all;         /* without leaves: whether they are swapped */
+    const char *leaf; /* order of the next field; NULL: one order for all */
+    bool all;         /* one order: whether fields are swapped */
     char swapped;     /* the letter of the order that is not this machine's */
 };
 
-/* n values `stride` apart. */
+/* Swaps n values that are `stride` bytes apart. */
 static void swap_column(uint8_t *at, uint64_t n, uint64_t stride, uint64_t units,
                         uint32_t unit)
 {
@@ -35,7 +35,7 @@ static void swap_column(uint8_t *at, uint64_t n, uint64_t stride, uint64_t units
 static void swap_fields(struct swap_walk *w, const struct zr_struct *s, uint8_t *at,
                         uint64_t n, uint64_t stride);
 
-/* A subarray of structs: their elements stand `bytes` apart in each of n places. */
+/* Swaps a subarray of structs, which are below->bytes apart in each of n places. */
 static void swap_nested(struct swap_walk *w, const struct zr_struct *below,
                         const struct zr_field *f, uint8_t *at, uint64_t n,
                         uint64_t stride)
@@ -78,7 +78,8 @@ static char swapped_letter(void)
     return zr_host_is_little() ? '>' : '<';
 }
 
-/* NATIVE means "not given": one-byte types, or little-endian in old structs. */
+/* NATIVE means "not given": a type of one byte, or an old struct, which is
+ * little-endian. */
 static bool order_is_swapped(uint32_t order)
 {
     return (order == ZARR_ORDER_BIG) == zr_host_is_little();
@@ -151,8 +152,8 @@ zarr_status zr_v2_no_order(const char *text, zarr_error *err)
         text);
 }
 
-/* Every text of a list that stands for a field with a byte order; the list was parsed as
- * this struct. */
+/* Called for the text of each field that has a byte order. The list was parsed as this
+ * struct. */
 typedef zarr_status (*leaf_fn)(void *arg, const zarr_dtype *dtype, struct zr_json *text,
                                zarr_error *err);
 
@@ -184,7 +185,8 @@ struct leaf_orders {
     struct zr_str *leaves;
 };
 
-/* "bfloat16" and the like are called by a name there, without an order: little-endian. */
+/* In v2, "bfloat16" and the like are names without a byte order and mean
+ * little-endian. */
 static bool is_plain(const zarr_dtype *dtype)
 {
     return (dtype->entry->vt.flags & ZARR_DTYPE_V2_PLAIN) != 0;
@@ -233,7 +235,7 @@ struct leaf_writer {
     struct zr_json_doc *doc;
     const struct zr_order *order;
     const char *leaf;
-    bool refused; /* it has no text in that order */
+    bool refused; /* a field has no text in that order */
 };
 
 static zarr_status write_leaf(void *arg, const zarr_dtype *dtype, struct zr_json *text,
@@ -285,7 +287,7 @@ struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order
 
     if (!dtype->v2 || (order->order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1 &&
                        (dtype->entry->vt.flags & ZARR_DTYPE_V2_PLAIN)))
-        return NULL; /* bfloat16 and the like are little-endian there */
+        return NULL; /* v2 has bfloat16 and the like in little-endian only */
     if (zr_struct_of(dtype))
         return write_struct_v2(dtype, order, doc);
     out = zr_json_new_text(doc, dtype->v2);

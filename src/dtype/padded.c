@@ -1,12 +1,12 @@
 /*
- * dtype/padded.c - elements of less than a byte, one byte each. In stores the bits
- * above theirs may be anything; in memory they repeat the sign or are zero, so
- * that a byte has the value of the element; a bool is 0 or 1. Writers may hand
- * the value in either form (Python's ml_dtypes keeps zeros above a negative
- * int4); what is neither is another type's value, and refused. Fields of structs
- * are followed. And the packed form, several elements a byte: element i has the
- * bits from i * width on, counted from the lowest of the first byte, as DLPack
- * and the codec packbits have it.
+ * dtype/padded.c - elements of less than a byte, which have one byte each. In stores the
+ * bits above the element's may be anything. In memory they repeat the sign or are zero,
+ * so that the byte has the value of the element. A bool is 0 or 1. Writers may give the
+ * value in either form (Python's ml_dtypes keeps zeros above a negative int4). Any other
+ * byte is refused, because it is a value of another type. Fields of structs are treated
+ * the same. This file also converts the packed form, several elements a byte: element i
+ * has the bits from i * width on, counted from the lowest bit of the first byte, as
+ * DLPack and the codec packbits have it.
  * Thread class: plain functions.
  */
 #include "struct_int.h"
@@ -33,7 +33,7 @@ bool zr_dtype_is_padded(const zarr_dtype *dtype)
     return zr_dtype_padded_bits(dtype) > 0;
 }
 
-/* ---- columns: n times `count` bytes, each `stride` behind the one before ------- */
+/* ---- columns: n runs of `count` bytes, `stride` bytes apart -------------------- */
 
 struct padded_column {
     uint8_t *at;
@@ -56,7 +56,7 @@ static struct padded_form padded_form_of(const zarr_dtype *dtype)
     return f;
 }
 
-/* Returns non-zero if some byte was neither form of a value. */
+/* Returns non-zero if some byte has neither form of a value. */
 static uint8_t mend_row(struct padded_form f, uint8_t *p, size_t n)
 {
     uint8_t bad = 0;
@@ -88,7 +88,7 @@ static uint8_t mend_column(const zarr_dtype *dtype, struct padded_column c)
     return bad;
 }
 
-/* A struct's depth is limited where it is parsed. */
+/* Recursion: the parser limits the depth of structs. */
 static const zarr_dtype *mend(const zarr_dtype *dtype, struct padded_column c)
 {
     const struct zr_struct *s = zr_struct_of(dtype);
@@ -135,7 +135,7 @@ zarr_status zr_dtype_pad(const zarr_dtype *dtype, void *data, size_t n, zarr_err
     if (!wrong)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INVALID,
-                   "an element is no %s: it has bits set above its %" PRIu32
+                   "an element is not a valid %s: it has bits set above its %" PRIu32
                    " that do not repeat its sign",
                    wrong->info.name, zr_dtype_padded_bits(wrong));
 }

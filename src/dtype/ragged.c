@@ -1,8 +1,8 @@
 /*
  * dtype/ragged.c - lists of any length of one other type, which v2 has by the filter
  * vlen-array. In memory an element is a zarr_vlen whose bytes are the list's items, each
- * in this machine's byte order. The type is "|O" in v2, where the filter names the items,
- * has no form in v3, and is called vlen-array[int32] where programs ask for it.
+ * in this machine's byte order. In v2 the type is "|O", and the filter names the type of
+ * the items. The type has no v3 form. Programs call it vlen-array[int32].
  * Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -43,17 +43,19 @@ static zarr_status ragged_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
     }
     /* Accepts plain items only. This also ends the recursion. */
     if (strchr("{[\"", *inside) || zr_starts_with(inside, RAGGED_NAME)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "data type %.64s: lists of lists or structs", name);
+        st =
+            zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                    "data type %.64s: lists of lists or structs are not supported", name);
         goto out;
     }
     zr_str_append(&text, inside, n);
     ZR_TRY(zr_str_status(&text, err));
     ZR_TRY(host->find(host, zr_str_text(&text), &item, err));
     if (zarr_dtype_variable(item) || item->info.item_bytes == 0 || !item->v2) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "data type %.64s: items of variable length, or that v2 has not",
-                     name);
+        st = zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "data type %.64s: items must have a fixed length and a type that v2 has",
+            name);
         goto out;
     }
     info->kind = ZARR_KIND_VARRAY;
@@ -100,7 +102,7 @@ static zarr_status ragged_from_list(const zarr_dtype_info *info, int format,
     if (n == 0)
         return ZARR_OK;
     if (!zr_mul_size(n, each, &bytes))
-        return zr_fail(err, ZARR_ERR_LIMIT, "%s: %zu items", info->name, n);
+        return zr_fail(err, ZARR_ERR_LIMIT, "%s: %zu items are too many", info->name, n);
     data = zr_malloc(info->allocator, bytes);
     if (!data)
         return zr_fail_memory(err, bytes);
@@ -156,7 +158,7 @@ static zarr_status ragged_fill_print(const zarr_dtype_info *info, int format,
         goto out;
     }
     if (format == 2 &&
-        list.bytes == 0) { /* zarr-python 2 takes no list for a fill value */
+        list.bytes == 0) { /* zarr-python 2 does not take a list as fill value */
         zr_sink_putc(&s, '0');
         return zr_sink_end(&s, text_bytes);
     }

@@ -1,11 +1,11 @@
 /*
- * dtype/real.c - floats of 4 to 64 bits and the complex pairs of them. A float
- * is a number, "NaN", "Infinity", "-Infinity" where its format has them, or its
- * bits as "0x..." with the most significant digit first; bare NaN tokens and
- * numbers in quotes are read too. Written are: the shortest decimal that reads
- * back (formats of one byte: the value itself), and in v3 the bits of a NaN that
- * is not the canonical one; v2 has no words for those. Bits, not values, are
- * handled: signalling NaNs pass unchanged.
+ * dtype/real.c - floats of 4 to 64 bits and complex pairs of them. As a fill value, a
+ * float is a number; "NaN", "Infinity" or "-Infinity" if its format has them; or its bits
+ * as "0x..." with the most significant digit first. Bare NaN tokens and numbers in quotes
+ * are also read. The library writes the shortest decimal that reads back; for formats of
+ * one byte, the exact value. In v3 it writes the bits of a NaN that is not the canonical
+ * one; v2 has no spelling for those. Floats are handled as bits and not as values, so
+ * signalling NaNs pass unchanged.
  * info->param[0]: the format's row in zr_floats. Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -48,7 +48,7 @@ static bool special_bits(const struct zr_float *f, const char *s, size_t n,
     return true;
 }
 
-/* "0x" and all digits of this width. */
+/* Reads "0x" and all hexadecimal digits of this width. */
 static bool hex_bits(const struct zr_float *f, const char *s, size_t n, uint64_t *bits)
 {
     if (n != 2 + 2 * (size_t)f->bytes || s[0] != '0' || (s[1] | 0x20) != 'x')
@@ -69,7 +69,7 @@ static bool hex_bits(const struct zr_float *f, const char *s, size_t n, uint64_t
     return true;
 }
 
-/* TensorStore writes v2 fill values of types that NumPy does not have in base64. */
+/* Reads base64, as TensorStore writes v2 fill values of types that NumPy lacks. */
 static bool base64_bits(const struct zr_float *f, const struct zr_json *v, uint64_t *bits)
 {
     uint8_t bytes[8];
@@ -81,7 +81,7 @@ static bool base64_bits(const struct zr_float *f, const struct zr_json *v, uint6
     return true;
 }
 
-/* `whole` is what messages show: v, or the pair that it stands in. */
+/* `whole` is the value for messages: v, or the pair that contains it. */
 static zarr_status parse_number(const zarr_dtype_info *info, const struct zr_json *v,
                                 const struct zr_json *whole, uint64_t *bits,
                                 zarr_error *err)
@@ -129,7 +129,7 @@ static zarr_status parse_pair(const zarr_dtype_info *info, int format,
     uint8_t *imaginary = (uint8_t *)element + real_form(info)->bytes;
     zarr_status st = ZARR_OK;
 
-    if (!zr_json_is(v, ZR_JSON_ARRAY)) { /* old files: the real part alone */
+    if (!zr_json_is(v, ZR_JSON_ARRAY)) { /* old files have the real part alone */
         ZR_TRY(parse_float(info, format, v, v, element, err));
         memset(imaginary, 0, real_form(info)->bytes);
         goto out;
@@ -291,8 +291,8 @@ static zarr_status real_parse(zarr_dtype_info *info, const zarr_dtype_host *host
         .fill_print = zr_real_fill_print, .numpy = numpy_type, .compare = real_compare,  \
         .number = real_number                                                            \
     }
-/* Types that NumPy itself does not have: ml_dtypes' names. Those that TensorStore also
- * writes in v2 have that name there. */
+/* Types that NumPy itself lacks, under their names in ml_dtypes. For some of them,
+ * TensorStore uses that name in v2. */
 #define SMALL(v3_name) REAL(v3_name, NULL, v3_name)
 #define SMALL_V2(v3_name)                                                                \
     {                                                                                    \

@@ -1,7 +1,7 @@
 /*
  * dtype/refused.c - data types that real files name and that this library refuses on
  * purpose, each with its reason: v3 names, v2 and NumPy types without byte order. Rows of
- * "elements" are only listed: their errors come from where they are found.
+ * "elements" are for lists only. The code that finds such elements makes their errors.
  */
 #include "dtype_int.h"
 
@@ -26,7 +26,7 @@ const struct zr_refusal zr_dtype_refused[] = {
     {"data type", "fixed_size_list", ZR_REFUSED_DRAFT("62")},
     {"data type", "vlen-ndarray", ZR_REFUSED_DRAFT("71")},
     {"elements", "S0, U0, V0",
-     "elements of zero bytes, which v2 can say, and which hold nothing"},
+     "elements of zero bytes, which v2 permits and which hold nothing"},
     {"elements", "struct with an empty subarray",
      "a field whose shape has a zero, which holds nothing"},
     {NULL, NULL, NULL},

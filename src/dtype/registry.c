@@ -1,9 +1,9 @@
 /*
- * dtype/registry.c - the tables of one context and the names they answer to (claims.c
- * says which they may have). Types without configuration are made here, once; members of
+ * dtype/registry.c - the tables of one context and their names (claims.c decides which
+ * names a table may have). Types without configuration are made here, once. Members of
  * families are made on demand (make.c).
- * Thread class: filled and read by one thread at a time, which its owner sees to, then
- * sealed. Entries stay where they are while more come.
+ * Thread class: filled and read by one thread at a time, which its owner ensures, then
+ * sealed. Entries keep their addresses while others are added.
  */
 #include "dtype_int.h"
 
@@ -122,15 +122,16 @@ out:
     return st;
 }
 
-/* For a family the table tells; for a single type its object tells. */
+/* A family has this flag in its table, a single type in its object. */
 static bool experimental(const struct zr_dtype_entry *e)
 {
     return ((e->fixed ? e->fixed->info.flags : e->vt.flags) & ZARR_DTYPE_EXPERIMENTAL) !=
            0;
 }
 
-/* Its name in v2: a family's letter, bare where an order goes in front; text and bytes,
- * whose filter says which they are, have only the object's. */
+/* Gives the v2 name without byte order: a type, the letter of a family, or the name of a
+ * type that only v2 has. Text and bytes, which a filter tells apart, have it in their
+ * object only. */
 static const char *name_in_v2(const struct zr_dtype_entry *e)
 {
     if (e->vt.v2)

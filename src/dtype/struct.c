@@ -1,24 +1,23 @@
 /*
- * dtype/struct.c - records of named fields, packed: v3 `struct` (fields as
- * objects) and its forerunner `structured` (fields as pairs), v2 lists such as
- * [["a","<i4"],["b",">f8",[2,3]],["c",[["d","|u1"]]]]. In memory every field has
- * this machine's byte order, so the type as a whole has none; how storage
- * differs is told beside it (order.c). Subarrays are v2's: v3 has no form for
- * them.
+ * dtype/struct.c - records of named fields, packed: v3 `struct` (fields as objects) and
+ * its forerunner `structured` (fields as pairs), v2 lists such as
+ * [["a","<i4"],["b",">f8",[2,3]],["c",[["d","|u1"]]]]. In memory every field has this
+ * machine's byte order, so the type as a whole has none. struct zr_order has the orders
+ * in storage (order.c). Only v2 has subarrays.
  * Thread class: frozen once parsed.
- * Recursion: a field's type may be a struct again; the parser's limit of depth
- * ends that, since every level is nested JSON.
+ * Recursion: a field's type may be a struct again. Every level is nested JSON, so the
+ * parser's limit of depth bounds it.
  */
 #include "struct_int.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Levels of JSON: a struct in a v3 struct is four below it, in v2 two. Less than the
- * parser's own default, so that what is written from a type can be read again. */
+/* A struct in a struct adds four levels of JSON in v3 and two in v2. The limit is below
+ * the parser's own default, so that the text written from a type can be read again. */
 static const zarr_limits struct_limits = {
     .json_depth = 60,
-    .json_tokens = 8 * ZR_STRUCT_FIELDS_MAX + 64, /* each level holds its own tree */
+    .json_tokens = 8 * ZR_STRUCT_FIELDS_MAX + 64, /* per level: each parses a tree */
     .string_bytes = 1 << 20};
 
 void zr_struct_free(struct zr_struct *s)
@@ -54,7 +53,7 @@ static zarr_status field_refuse(const struct zr_field *f, const char *rule,
     return zr_fail(err, ZARR_ERR_INVALID, "struct: field \"%.64s\" %s", f->name, rule);
 }
 
-/* v2: NumPy lists the padding of aligned structs as fields without a name, and calls
+/* In v2, NumPy lists the padding of aligned structs as fields without a name and calls
  * field i of these "f<i>". */
 static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
                               const struct zr_json *v, bool v2, zarr_error *err)
@@ -78,7 +77,7 @@ static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
     if (zr_map_get(&s->by_name, name)) {
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "struct: two fields are called \"%.64s\", "
-                     "a name must be of one field only",
+                     "but names must be unique",
                      name);
         goto out;
     }
@@ -96,7 +95,7 @@ out:
     return st;
 }
 
-/* [2,3], or 2 for [2]. */
+/* Reads a shape: [2,3], or 2 for [2]. */
 static zarr_status field_shape(const struct zr_struct *s, struct zr_field *f,
                                const struct zr_json *v, zarr_error *err)
 {
@@ -111,7 +110,7 @@ static zarr_status field_shape(const struct zr_struct *s, struct zr_field *f,
     for (; f->ndim < (int32_t)n; item = item->next, f->ndim++) {
         if (!zr_json_u64(item, &f->shape[f->ndim]))
             return field_refuse(
-                f, "has a subarray whose shape is no list of whole numbers from 1", err);
+                f, "has a subarray whose shape is not a list of positive integers", err);
         if (f->shape[f->ndim] == 0)
             return zr_fail(
                 err, ZARR_ERR_UNSUPPORTED,
@@ -126,7 +125,7 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
                               const zarr_dtype_host *host, const struct zr_json *v,
                               bool v2, zarr_error *err)
 {
-    const char *bare = v2 ? zr_json_string(v) : NULL; /* "<i4" is no v3 text */
+    const char *bare = v2 ? zr_json_string(v) : NULL; /* "<i4" is not a v3 name */
     zarr_status st = ZARR_OK;
     struct zr_str text;
 
@@ -150,7 +149,7 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
     if (f->dtype->info.item_bytes == 0 || zarr_dtype_variable(f->dtype))
         st = field_refuse(f, "has a data type of variable length", err);
     else if (f->dtype->info.kind == ZARR_KIND_OPTIONAL)
-        st = field_refuse(f, "may be missing, which no record can say", err);
+        st = field_refuse(f, "may be missing, which a record cannot express", err);
 out:
     zr_str_deinit(&text);
     return st;
@@ -166,8 +165,8 @@ static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_err
     if (!zr_mul_u64(f->n_items, f->dtype->info.item_bytes, &bytes) ||
         !zr_add_u64(s->bytes, bytes, &s->bytes) || s->bytes > ZR_ITEM_BYTES_MAX)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "struct: elements have more than %" PRIu64 " bytes, which is the "
-                       "most that is supported",
+                       "struct: elements have more than %" PRIu64 " bytes, the supported "
+                       "maximum",
                        ZR_ITEM_BYTES_MAX);
     s->n_fields += 1 + (below ? below->n_fields : 0);
     s->n_orders += below ? below->n_orders : f->dtype->info.swap_bytes > 1;
@@ -180,8 +179,8 @@ static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_err
     return ZARR_OK;
 }
 
-/* {"name":..., "data_type":...}, or the old pair [name, data_type]; v2: [name, dtype],
- * [name, dtype, shape]. */
+/* Parses {"name":..., "data_type":...} or the old pair [name, data_type]; in v2, [name,
+ * dtype] or [name, dtype, shape]. */
 static zarr_status field_parse(struct zr_struct *s, struct zr_field *f,
                                const zarr_dtype_host *host, const struct zr_json *v,
                                bool v2, zarr_error *err)
@@ -258,7 +257,7 @@ out:
     return st;
 }
 
-/* Text that is no valid JSON, or too deep: the caller's fault, or the document's. */
+/* Parses the text of a caller or a document. Returns INVALID if it is not valid JSON. */
 static zarr_status struct_json(struct zr_json_doc *doc, const char *text, zarr_error *err)
 {
     zarr_status st = zr_json_parse(doc, text, strlen(text), &struct_limits, err);

@@ -9,12 +9,12 @@
 
 /* Larger than any real data needs. Each level of nesting costs a level of recursion. */
 enum {
-    ZR_STRUCT_FIELDS_MAX = 16384, /* nested ones counted */
+    ZR_STRUCT_FIELDS_MAX = 16384, /* nested fields included */
     ZR_STRUCT_DEPTH_MAX = 32
 };
 
 struct zr_field {
-    char *name;   /* as it is, without NUL */
+    char *name;   /* without quotes; contains no NUL */
     char *quoted; /* the same as JSON text */
     const zarr_dtype *dtype;
     uint64_t offset, n_items; /* n_items: elements of the subarray, 1 without one */
@@ -27,10 +27,10 @@ struct zr_struct {
     size_t n;
     struct zr_map by_name; /* -> struct zr_field, borrowed */
     uint64_t bytes;
-    uint32_t n_fields; /* those of nested structs counted, those of subarrays once */
-    uint32_t n_orders; /* of these, what has a byte order */
+    uint32_t n_fields; /* nested fields included; fields in a subarray count once */
+    uint32_t n_orders; /* those of them that have a byte order */
     uint32_t depth;
-    bool subarrays; /* here or below: no v3 form */
+    bool subarrays; /* here or in a nested struct: no v3 form */
 };
 /* Gives the struct of a type. NULL: the type is not a struct. */
 const struct zr_struct *zr_struct_of(const zarr_dtype *dtype);

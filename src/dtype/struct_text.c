@@ -1,9 +1,9 @@
 /*
- * dtype/struct_text.c - structs as text: their names in both formats, and their
- * elements as JSON objects with a member for every field, subarrays as nested
- * lists. Every field must be there, because what stands in for a missing one is
- * not said anywhere. Base64 of the packed record is read too: little-endian
- * unless stated otherwise (order.c), as zarr-python does it.
+ * dtype/struct_text.c - structs as text: their names in both formats, and their elements
+ * as JSON objects with a member for every field and nested lists for subarrays. Every
+ * field must have a value, because no rule gives one to a missing field. Base64 of the
+ * packed record is also read, little-endian unless stated otherwise (order.c), as
+ * zarr-python does.
  * Thread class: frozen.
  * Recursion: through nested structs, ZR_STRUCT_DEPTH_MAX deep.
  */
@@ -22,7 +22,7 @@ static void put_shape(struct zr_sink *s, const struct zr_field *f)
     zr_sink_puts(s, f->ndim ? "]" : "");
 }
 
-/* "<f4" is a string there, a struct's v2 text a list. */
+/* Writes "<f4" as a string and a struct's v2 text as a list. */
 static void put_v2_type(struct zr_sink *s, const zarr_dtype *dtype)
 {
     const bool list = zr_struct_of(dtype) != NULL;
@@ -147,7 +147,8 @@ static zarr_status refuse_shape(const struct zr_field *f, zarr_error *err)
                    f->name);
 }
 
-/* The list in dimension d, of the right length. */
+/* Gives the first item of the list in dimension d. NULL: not a list of the right
+ * length. */
 static const struct zr_json *open_list(const struct zr_field *f, int32_t d,
                                        const struct zr_json *v)
 {
@@ -164,7 +165,7 @@ static zarr_status parse_one(const struct zr_field *f, int format,
     return st == ZARR_OK ? st : zr_prefix(err, st, "field \"%.64s\"", f->name);
 }
 
-/* next[d]: what comes next in the open list of dimension d. */
+/* next[d]: the next value in the open list of dimension d. */
 static zarr_status parse_subarray(const struct zr_field *f, int format,
                                   const struct zr_json *v, uint8_t *at, zarr_error *err)
 {
@@ -184,7 +185,7 @@ static zarr_status parse_subarray(const struct zr_field *f, int format,
             if (next[d])
                 break;
         }
-        d++; /* the lists below are opened anew */
+        d++; /* open the inner lists again */
     }
 out:
     return st;
@@ -207,7 +208,7 @@ static zarr_status parse_object(const struct zr_struct *self, int format,
         else
             ZR_TRY(parse_one(f, format, m, element + f->offset, err));
     }
-    /* Members are unique: as many as there are fields is all of them. */
+    /* Members are unique, so none is missing if there are as many as fields. */
     for (size_t i = 0; zr_json_count(v) != self->n && i < self->n; i++)
         if (!zr_json_get(v, self->field[i].name))
             return zr_fail(err, ZARR_ERR_INVALID,

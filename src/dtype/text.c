@@ -1,8 +1,7 @@
 /*
- * dtype/text.c - small tools for the tables of the core: writing into the
- * caller's buffer without going beyond it, and reading JSON values. Numbers are
- * read straight from the text, so that importing a million of them allocates
- * nothing. Thread class: plain functions.
+ * dtype/text.c - small tools for the tables of the core: writing into the caller's buffer
+ * within its bounds, and reading JSON values. Numbers are read straight from the text, so
+ * that importing a million of them allocates nothing. Thread class: plain functions.
  */
 #include "dtype_int.h"
 
@@ -138,12 +137,12 @@ zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v
 {
     char text[64];
 
-    return zr_fail(err, ZARR_ERR_INVALID, "%s is no %s: %s",
+    return zr_fail(err, ZARR_ERR_INVALID, "%s is not a valid %s: %s",
                    zr_json_excerpt(v, text, sizeof text), info->name, rule);
 }
 
 /* Reads a decimal with fraction or exponent whose value is a whole number: "5.0", "1e3".
- * Beyond 2^53 a double cannot tell neighbours apart, so we refuse to guess. */
+ * Refuses values beyond 2^53, where a double cannot tell neighbours apart. */
 static bool whole_float(const char *s, size_t n, int64_t *out)
 {
     double f;

@@ -1,8 +1,8 @@
 /*
- * dtype/time.c - NumPy's datetime64 and timedelta64: an int64 that counts a
- * multiple of a unit (since 1970 for the former), where INT64_MIN is NaT, "not a
- * time". v2 M8[10us], m8[ns], M8 without unit; v3 numpy.datetime64 with unit and
- * scale_factor. The count goes in and out as an integer: no calendar here.
+ * dtype/time.c - NumPy's datetime64 and timedelta64: an int64 that counts a multiple of a
+ * unit (since 1970 for the former), where INT64_MIN is NaT, "not a time". v2 has
+ * M8[10us], m8[ns], and M8 without a unit; v3 has numpy.datetime64 with unit and
+ * scale_factor. The count is read and written as an integer: there is no calendar here.
  * info->param: unit's index, multiple. Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -22,7 +22,7 @@ _Static_assert(ZR_COUNT(time_units) == UNIT_GENERIC + 1, "generic is the last un
 static bool unit_index(const char *s, size_t n, uint64_t *index)
 {
     if (n == 3 && (memcmp(s, "\xCE\xBCs", 3) == 0 || memcmp(s, "\xC2\xB5s", 3) == 0)) {
-        s = "us"; /* both letters that look like a mu */
+        s = "us"; /* the micro sign and the Greek mu */
         n = 2;
     }
     for (uint64_t i = 0; i < ZR_COUNT(time_units); i++) {
@@ -34,7 +34,7 @@ static bool unit_index(const char *s, size_t n, uint64_t *index)
     return false;
 }
 
-/* `field`: what the multiple is called where it was found. */
+/* `field`: the name of the multiple in the text, for messages. */
 static zarr_status time_facts(zarr_dtype_info *info, uint32_t kind, uint64_t unit,
                               const char *field, uint64_t multiple, zarr_error *err)
 {
@@ -51,7 +51,7 @@ static zarr_status time_facts(zarr_dtype_info *info, uint32_t kind, uint64_t uni
     return ZARR_OK;
 }
 
-/* "10us" */
+/* Parses "10us". */
 static zarr_status unit_text(zarr_dtype_info *info, uint32_t kind, const char *s,
                              size_t n, zarr_error *err)
 {
@@ -127,7 +127,7 @@ static zarr_status timedelta_parse(zarr_dtype_info *info, const zarr_dtype_host 
     return time_parse(info, ZARR_KIND_TIMEDELTA, name, json, err);
 }
 
-/* "M8[10us]", "m8" */
+/* Parses "M8[10us]" or "m8". */
 static zarr_status time_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,
                                  const char *v2, zarr_error *err)
 {

@@ -1,10 +1,9 @@
 /*
- * dtype/utf32.c - text of a fixed number of characters, each a 32-bit code
- * point in the array's byte order, padded with zeros at the end: v2 U<n>, v3
- * fixed_length_utf32 with its length in bytes. JSON has the text without the
- * padding. Code points that are no characters (surrogates, above U+10FFFF) can
- * stand in damaged data: printing them is an error, not a guess. Thread class:
- * frozen.
+ * dtype/utf32.c - text of a fixed number of characters, each a 32-bit code point in the
+ * array's byte order, padded with zeros at the end: v2 U<n>, v3 fixed_length_utf32 with
+ * its length in bytes. JSON has the text without the padding. Damaged data may contain
+ * code points that are not characters (surrogates, above U+10FFFF). Printing them returns
+ * an error. Thread class: frozen.
  */
 #include "dtype_int.h"
 
@@ -74,7 +73,8 @@ static zarr_status utf32_write(const zarr_dtype_info *info, uint32_t what, char 
 
 /* ---- fill values ----------------------------------------------------------- */
 
-/* One character of valid UTF-8 (the JSON parser checked it); *s moves on. */
+/* Reads one character of UTF-8, which the JSON parser has checked, and moves *s past
+ * it. */
 static uint32_t utf8_next(const unsigned char **s)
 {
     uint32_t c = *(*s)++;
@@ -180,7 +180,7 @@ static zarr_status utf32_fill_print(const zarr_dtype_info *info, int format,
         if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
             return zr_fail(err, ZARR_ERR_CORRUPT,
                            "character %" PRIu64 " of a text is 0x%" PRIx32
-                           ", no Unicode character",
+                           ", which is not a Unicode character",
                            i, c);
         if (c < 0x80)
             sink_ascii(&s, (char)c);

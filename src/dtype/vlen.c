@@ -1,9 +1,9 @@
 /*
- * dtype/vlen.c - elements of any length: text in UTF-8 (`string`) and bytes. In memory
- * an element is a zarr_vlen, an address and a length; whose memory that is, the caller
- * says. A fill value's bytes are the parser's and end with zr_dtype_release(). In v2
- * both are "|O": the filter says which (meta/array_v2.c).
- * Fill values: text is a JSON string; bytes are base64, lists of numbers are read too.
+ * dtype/vlen.c - elements of any length: text in UTF-8 (`string`) and bytes. In memory an
+ * element is a zarr_vlen, an address and a length. The caller decides who owns that
+ * memory. The parser of fill values allocates their bytes, and zarr_dtype_release() frees
+ * them. In v2 both types are "|O", and the filter tells them apart (meta/array_v2.c).
+ * Fill values: text is a JSON string. Bytes are base64; lists of numbers are also read.
  * Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -78,7 +78,7 @@ static zarr_status string_write(const zarr_dtype_info *info, uint32_t what, char
     return vlen_write("string", what, text, cap, text_bytes);
 }
 
-/* The name that zarr-python writes; it reads both. */
+/* Writes the name that zarr-python writes. zarr-python reads both names. */
 static zarr_status vbytes_write(const zarr_dtype_info *info, uint32_t what, char *text,
                                 size_t cap, size_t *text_bytes, zarr_error *err)
 {
@@ -89,7 +89,7 @@ static zarr_status vbytes_write(const zarr_dtype_info *info, uint32_t what, char
 
 /* ---- fill values ------------------------------------------------------------ */
 
-/* *item of n bytes of its own. */
+/* Allocates n bytes for the element; *data is their address. */
 static zarr_status item_take(const zarr_dtype_info *info, void *element, size_t n,
                              uint8_t **data, zarr_error *err)
 {
@@ -253,7 +253,8 @@ static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
     ZR_TRY(item_read(info, element, &item, err));
     p = item.data;
     if (item.bytes > SIZE_MAX / 8 || !zr_utf8_valid(p ? p : "", (size_t)item.bytes)) {
-        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is no UTF-8", info->name);
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8",
+                     info->name);
         goto out;
     }
     zr_sink_putc(&s, '"');

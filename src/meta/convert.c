@@ -35,9 +35,9 @@ static zarr_status reverse_order(const struct zarr_codec_spec *s, int32_t ndim,
     if (reversed && !same)
         *order = *order == 'C' ? 'F' : 'C';
     else if (!same)
-        st = zr_fail(
-            err, ZARR_ERR_UNSUPPORTED,
-            "Zarr v2 cannot say a transpose other than the reversal of all dimensions");
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "Zarr v2 cannot express a transpose other than the reversal of all "
+                     "dimensions");
 out:
     return st;
 }
@@ -59,11 +59,11 @@ static zarr_status read_array_codecs(struct zr_array_meta *m,
         }
         if (filters)
             ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "Zarr v2 cannot say a transpose behind a filter"));
+                           "Zarr v2 cannot express a transpose after a filter"));
         ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
     }
     if (!is_codec(a2b, ZR_STRUCTURE_BYTES) && !zarr_dtype_variable(m->dtype))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
                        zarr_codec_spec_name(a2b)));
     m->byte_order = zr_dtype_has_order(m->dtype) ? a2b->structure.stored.order
                                                  : (uint32_t)ZARR_ORDER_NATIVE;
@@ -102,7 +102,8 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *
             continue;
         id = v2_id(env, &chain->codec[i]);
         if (!id)
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "Zarr v2 cannot express codec \"%s\"",
                            zarr_codec_spec_name(&chain->codec[i]));
         zr_json_set(doc, v, "id", zr_json_new_text(doc, id));
         if (i > chain->a2b && i + 1 == chain->n)
@@ -141,13 +142,15 @@ static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_en
     zarr_status st = ZARR_OK;
 
     if (!fields->grid.regular)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say chunk grid \"%s\"",
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "Zarr v2 cannot express chunk grid \"%s\"",
                        zr_grid_name(&fields->grid)));
     if (!zr_streq(fields->keys.vt->name, "v2"))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "Zarr v2 cannot say chunk key encoding \"%s\": its chunks have "
-                       "other names there",
-                       fields->keys.vt->name));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                    "Zarr v2 cannot express chunk key encoding \"%s\": its chunks have "
+                    "other names there",
+                    fields->keys.vt->name));
     ZR_TRY(read_array_codecs(fields, fields->chain, err));
     ZR_TRY(read_back(fields, env, fields->chain, doc, err));
     ZR_TRY(zr_array_v2_write(fields, doc, root, err));
@@ -173,7 +176,7 @@ static zarr_status check_names(const struct zr_array_meta *in, bool *named,
         return zr_fail(
             err, ZARR_ERR_UNSUPPORTED,
             "dimension_names[%" PRId32 "] is null: the names are the attribute "
-            "\"" ZR_DIMENSIONS_ATTRIBUTE "\" in Zarr v2, which cannot say null",
+            "\"" ZR_DIMENSIONS_ATTRIBUTE "\" in Zarr v2, which cannot express null",
             none);
     return ZARR_OK;
 }
@@ -252,7 +255,7 @@ static zarr_status check_fill(const struct zr_array_meta *out,
     ZR_TRY(zr_str_status(&text[1], err));
     ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "fill_value: Zarr v%" PRId32
-                   " cannot say %.80s, it would become %.80s",
+                   " cannot express %.80s, it would become %.80s",
                    out->format, zr_str_text(&text[0]), zr_str_text(&text[1])));
 out:
     zr_str_deinit(&text[1]);
@@ -305,9 +308,10 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
     ZR_TRY(
         zr_array_meta_parse(&again, env, in->format, in->document, in->attributes, err));
     if (again.byte_order == ZR_ORDER_MIXED)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "Zarr v3 cannot say a struct whose fields differ in byte order: "
-                       "its chunks must be written anew"));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                    "Zarr v3 cannot express a struct whose fields differ in byte order: "
+                    "its chunks must be written anew"));
     ZR_TRY(check_v3_codecs(env, again.chain, err));
     ZR_TRY(zr_array_meta_complete(&again, err));
     ZR_TRY(zr_chain_has_form(again.chain, 3, err));

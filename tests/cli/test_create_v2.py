@@ -35,9 +35,9 @@ def test_folded(zarrc, tmp_path, options, dtype, order, filters):
 
 
 @pytest.mark.parametrize("options,message", [
-    (["zlib:1", "bytes:big"], 'compressor: Zarr v2 cannot say codec "bytes" behind a filter'),
-    (["bytes", "transpose:1,0", "zlib:1"], 'filters[1]: Zarr v2 cannot say codec "transpose" behind "bytes"'),
-    (["shuffle:4", "transpose:1,0", "zlib:1"], 'filters[1]: Zarr v2 cannot say codec "transpose" behind a filter'),
+    (["zlib:1", "bytes:big"], 'compressor: Zarr v2 cannot express codec "bytes" after a filter'),
+    (["bytes", "transpose:1,0", "zlib:1"], 'filters[1]: Zarr v2 cannot express codec "transpose" after "bytes"'),
+    (["shuffle:4", "transpose:1,0", "zlib:1"], 'filters[1]: Zarr v2 cannot express codec "transpose" after a filter'),
     (["transpose:1,1"], "compressor: transpose: order is [1,1], in Zarr v2 it must reverse all 2 dimensions or none"),
     (["transpose:0,1,2", "zlib:1"], "filters[0]: transpose: order is [0,1,2]"),
     (["bytes:middle", "zlib:1"], 'filters[0]: bytes: endian is "middle", must be "little" or "big"'),

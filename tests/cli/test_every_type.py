@@ -106,7 +106,7 @@ def test_files_by_name(tmp_path):
         failed = run("import", tmp_path / f"a.{end}", f"{path}[...]", code=2)
         assert f"a.{end}" in failed.err and "--input" in failed.err
     lines = run("import", "--input=lines", tmp_path / "a.txt", f"{path}[...]", code=4)
-    assert "a.txt: 1 2 is no int16" in lines.err
+    assert "a.txt: 1 2 is not a valid int16" in lines.err
     # With the option the file may have any name. Standard input without it is a NumPy file.
     (tmp_path / "a.json").rename(tmp_path / "a.dat")
     run("import", "--input=json", tmp_path / "a.dat", f"{path}[...]")

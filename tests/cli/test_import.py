@@ -119,9 +119,9 @@ def test_raw(zarrc, tmp_path):
     common = ["--dtype=>i2", "--shape=3,4", "--offset=4"]
     zarrc("import", tmp_path / "raw", tmp_path / "a", *common)
     zarrc("import", "-", tmp_path / "b", *common, input=raw)
-    zarrc("import", "-", tmp_path / "c", "-t", "int16", "--endian=big", "--shape=3,4",
+    zarrc("import", "-", tmp_path / "c", "-t", "int16", "--byte-order=big", "--shape=3,4",
           input=data.tobytes())
-    zarrc("import", "-", tmp_path / "d", "-t", "int16", "--endian=big", "--shape=3,4", "--order=F",
+    zarrc("import", "-", tmp_path / "d", "-t", "int16", "--byte-order=big", "--shape=3,4", "--order=F",
           input=data.tobytes(order="F"))
     for name in "abcd":
         assert (zarr.open_array(tmp_path / name)[...] == data).all()

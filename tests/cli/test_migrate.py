@@ -63,7 +63,7 @@ def test_refused_nodes(zarrc, tmp_path):
     for name in ("a", "b"):
         root.create_array(name, shape=(4,), chunks=(2,), dtype="i4")
     failed = zarrc("migrate", "--format=2", tmp_path / "x", code=6)
-    assert '/a: Zarr v2 cannot say chunk key encoding "default"' in failed.err and "/b:" in failed.err
+    assert '/a: Zarr v2 cannot express chunk key encoding "default"' in failed.err and "/b:" in failed.err
     assert files(tmp_path / "x", ".z*") == []
     done = zarrc("migrate", "--format=2", "--json", "-n", tmp_path / "x", code=6)
     assert [i["action"] for i in done.json["documents"]] == ["refuse", "refuse"]
@@ -73,7 +73,7 @@ def test_what_v2_would_lose(zarrc, store):
     """The error names the node, the field and the rule."""
     zarrc("migrate", "--remove-old", store)
     document = json.loads((store / "g/a/zarr.json").read_text())
-    for change, message in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),
+    for change, message in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot express "0x7fc00001"'),
                             ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
         (store / "g/a/zarr.json").write_text(json.dumps(document | change))
         failed = zarrc("migrate", "--format=2", store, code=6)

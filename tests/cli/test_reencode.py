@@ -486,4 +486,4 @@ def test_filters_without_a_v3_form(zarrc, inexpressible):
     assert failed.code == 2 and "takes an array, but bytes come before it" in failed.err
     assert not (folder / "e").exists()
     failed = zarrc("migrate", folder / "a", code=None)
-    assert failed.code != 0 and 'Zarr v3 cannot say the filter "' in failed.err
+    assert failed.code != 0 and 'Zarr v3 cannot express the filter "' in failed.err

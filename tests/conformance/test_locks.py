@@ -1,7 +1,7 @@
-"""TensorStore's lock protocol: TensorStore's processes and ours change parts of the same chunk and
-of the same shard at the same time, and no change is lost. Each process owns some of the elements
-and sets them to 1, 2, 3 ...; every element must end at its last number. Processes must not
-increment the same element: a read followed by a write would race in any implementation."""
+"""TensorStore's lock protocol. TensorStore's processes and ours change parts of the same chunk and of
+the same shard at the same time, and no change is lost. Each process owns some of the elements and
+sets them in each round; every element must end at its last number. Processes must not increment the
+same element: a read followed by a write would race in any implementation."""
 import os
 import subprocess
 import sys
@@ -23,7 +23,7 @@ PROGRAM = """
 import pathlib, sys, time
 sys.path.insert(0, {support!r})
 folder, me, go = pathlib.Path({folder!r}), {me}, pathlib.Path({go!r})
-if {who!r} == "tensorstore":
+if {writer!r} == "tensorstore":
     import peers
     array = peers.open_tensorstore(folder)
     def put(at, value):
@@ -31,7 +31,7 @@ if {who!r} == "tensorstore":
 else:
     import numpy as np
     from zarrc_ctypes import Context, Selection
-    array = Context(fake=None).store(str(folder)).open(pipeline={who!r})
+    array = Context(fake=None).store(str(folder)).open(pipeline={writer!r})
     def put(at, value):
         array.write(np.full((1,), value, "i4"), Selection.dims((16,), slice(at, at + 1)))
 while not go.exists():
@@ -47,18 +47,18 @@ def test_three_processes(context, tmp_path, kind):
     folder, go = tmp_path / "array", tmp_path / "go"
     document = cases.document_v3("int32", 0, KINDS[kind], (16,), (16,))
     context.store(str(folder), create=True).create(document=document)
-    crew = ["waves", "tensorstore", "serial"]
+    writers = ["waves", "tensorstore", "serial"]
     processes = []
-    for me, who in enumerate(crew):
+    for me, writer in enumerate(writers):
         text = PROGRAM.format(support=os.path.dirname(cases.__file__), folder=str(folder), me=me,
-                              who=who, n=len(crew), rounds=ROUNDS, go=str(go))
+                              writer=writer, n=len(writers), rounds=ROUNDS, go=str(go))
         processes.append(subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.PIPE))
     time.sleep(0.5)
     go.touch()
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors.decode()
-    expected = np.array([ROUNDS * 100 + at % len(crew) for at in range(16)], "i4")
+    expected = np.array([ROUNDS * 100 + at % len(writers) for at in range(16)], "i4")
     array = context.store(str(folder)).open()
     assert array.read("i4").tolist() == expected.tolist()
     assert peers.read(peers.TENSORSTORE, folder).tolist() == expected.tolist()

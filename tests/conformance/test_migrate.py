@@ -1,5 +1,5 @@
-"""Metadata of the other format over the same chunks: what zarr-python wrote as v2 is migrated,
-read as v3 by zarr-python and by us, and back. Each read must give what the first one gave."""
+"""Metadata of the other format for the same chunks. zarr-python writes v2, the store is migrated,
+zarr-python and we read it as v3, and it is migrated back. All reads must give the same elements."""
 import json
 import shutil
 
@@ -68,7 +68,7 @@ def migrate(context, path, **options):
 
 
 def check_round(context, path, want, by_us=True):
-    """v2 as zarr-python wrote it -> v3, without the v2 documents -> v2, without the v3 ones."""
+    """Migrates zarr-python's v2 to v3, removes the v2 documents, migrates back, removes the v3 documents."""
     before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name[0].isdigit()}
     migrate(context, path, remove=True)
     assert not (path / ".zarray").exists() and not (path / ".zattrs").exists()
@@ -84,7 +84,7 @@ def check_round(context, path, want, by_us=True):
 
 
 def newer(dtypes, is_new, mark):
-    """Some need a newer zarr-python."""
+    """The data types, with `mark` on those that need a newer zarr-python."""
     return [pytest.param(t, marks=mark) if is_new(t) else t for t in dtypes]
 
 
@@ -121,7 +121,7 @@ def test_filters(context, rng, tmp_path, dtype, order):
               [{"id": "crc32"}],
               [{"id": "quantize", "digits": 3, "dtype": dtype}] if real else
               [{"id": "astype", "encode_dtype": "<i8", "decode_dtype": dtype}]]
-    if dtype == "<f4":  # numcodecs cannot round the other order
+    if dtype == "<f4":  # numcodecs cannot round the other byte order
         chains.append([{"id": "bitround", "keepbits": 5}])
     data = rng.integers(0, 100, SHAPE).astype(dtype)
     for i, filters in enumerate(chains):
@@ -146,7 +146,7 @@ def test_filter_of_the_other_order(context, rng, tmp_path):
 
 
 def their_document(path, copy):
-    """What zarr-python's own migration writes; None: it cannot."""
+    """The document that zarr-python's own migration writes. None: it cannot."""
     from zarr.metadata.migrate_v3 import migrate_v2_to_v3
     from zarr.storage import LocalStore
     shutil.copytree(path, copy)
@@ -168,8 +168,8 @@ def test_same_document_as_theirs(context, rng, tmp_path, dtype):
         migrate(context, path)
         made = json.loads((path / "zarr.json").read_text())
         if theirs is None or compressor in ({"id": "crc32c"}, {"id": "jenkins_lookup3"}):
-            continue  # the core's name for numcodecs' crc32c; a null that we leave out
-        if dtype.kind in "mMS":  # "NaT" for -2^63, all bytes of S
+            continue  # we write the core's name for numcodecs' crc32c, and omit a null
+        if dtype.kind in "mMS":  # it writes "NaT" for -2^63, and all bytes of S
             del made["fill_value"], theirs["fill_value"]
         assert made == theirs
         n += 1
@@ -186,10 +186,10 @@ def test_hierarchy(context, rng, tmp_path):
     zarr.consolidate_metadata(tmp_path, zarr_format=2)
     want = {n: a[:] for n, a in root.members(max_depth=None) if isinstance(a, zarr.Array)}
 
-    told = migrate(context, tmp_path, dry_run=True)
+    actions = migrate(context, tmp_path, dry_run=True)
     assert not list(tmp_path.rglob("zarr.json"))
-    assert migrate(context, tmp_path) == told
-    assert [key for action, key in told if action == "write"][-1] == "zarr.json"  # the root last
+    assert migrate(context, tmp_path) == actions
+    assert [key for action, key in actions if action == "write"][-1] == "zarr.json"  # the root comes last
     again = zarr.open_group(tmp_path, mode="r", zarr_format=3)
     assert again.metadata.consolidated_metadata is not None
     assert dict(again.attrs) == {"title": "x"}
@@ -200,7 +200,7 @@ def test_hierarchy(context, rng, tmp_path):
         assert np.array_equal(array[:], data)
     assert {action for action, _ in migrate(context, tmp_path)} == {"keep", "consolidate"}
 
-    # One document is not ours any more: nothing happens, unless it may be replaced.
+    # One document has changed since: the call does nothing, unless it may replace it.
     before = (tmp_path / "x/zarr.json").read_bytes()
     zarr.open_array(tmp_path / "x", zarr_format=3).attrs["new"] = 1
     (tmp_path / "a/y/zarr.json").unlink()
@@ -210,7 +210,7 @@ def test_hierarchy(context, rng, tmp_path):
     migrate(context, tmp_path, overwrite=True)
     assert json.loads((tmp_path / "x/zarr.json").read_bytes()) == json.loads(before)
 
-    # And back, where v2 goes its own way.
+    # Then back to v2.
     for old in list(tmp_path.rglob(".z*")):
         old.unlink()
     migrate(context, tmp_path, zarr_format=2, remove=True)
@@ -232,7 +232,7 @@ CANNOT = {
 
 
 @pytest.mark.parametrize("name", CANNOT)
-def test_what_v2_cannot_say(context, tmp_path, name):
+def test_what_v2_cannot_express(context, tmp_path, name):
     more, says = CANNOT[name]
     keys = {"name": "default" if name == "keys" else "v2", "separator": "."}
     root = zarr.create_group(tmp_path, zarr_format=3)
@@ -272,7 +272,7 @@ LOST = {
 
 @pytest.mark.parametrize("name", LOST)
 def test_what_v2_would_lose(context, tmp_path, name):
-    """Fill values to the bit, names and attributes: refused rather than changed."""
+    """The call refuses documents whose fill value (to the bit), names or attributes would change."""
     members, says = LOST[name]
     path = v3_document(tmp_path / "x", **members)
     with pytest.raises(ZarrcError, match=says) as raised:
@@ -286,7 +286,7 @@ KEPT = {
     "infinity": {"fill_value": "-Infinity"}, "complex": {"data_type": "complex64", "fill_value": ["NaN", 1]},
     "text": VLEN | {"fill_value": "\u00e9 x"}, "no text": VLEN | {"fill_value": ""},
     "bytes": {"data_type": "variable_length_bytes", "codecs": [{"name": "vlen-bytes"}], "fill_value": "AP8="},
-    "struct": STRUCT | {"fill_value": "AQDAfwE="},  # a NaN in base64 has all its bits
+    "struct": STRUCT | {"fill_value": "AQDAfwE="},  # base64 keeps all bits of a NaN
     "all names": {"dimension_names": ["y", "x"]}, "same name": {"dimension_names": ["x", "x"]},
     "empty names": {"dimension_names": ["", ""]},
     "names twice": {"dimension_names": ["y", "x"], "attributes": {"_ARRAY_DIMENSIONS": ["y", "x"]}},
@@ -306,21 +306,21 @@ def test_what_v2_keeps(context, tmp_path, name):
     with context.store(str(path)) as store, store.open() as array:
         fill = array.read(dtype).tobytes() if dtype else None
     migrate(context, path, zarr_format=2, remove=True)
-    said = json.loads((path / ".zattrs").read_text())
-    assert said == attributes | ({"_ARRAY_DIMENSIONS": names} if names and names[0] is not None else {})
+    written = json.loads((path / ".zattrs").read_text())
+    assert written == attributes | ({"_ARRAY_DIMENSIONS": names} if names and names[0] is not None else {})
     migrate(context, path, remove=True)
     after = json.loads((path / "zarr.json").read_text())
     with context.store(str(path)) as store, store.open() as array:
         assert fill is None or array.read(dtype).tobytes() == fill
-    if fill is None:  # of any length
+    if fill is None:  # elements of variable length
         assert after["fill_value"] == before["fill_value"]
-    if len(said.get("_ARRAY_DIMENSIONS", [])) == 2:  # an attribute comes back as the names
-        assert after["dimension_names"] == said.pop("_ARRAY_DIMENSIONS")
-    assert after["attributes"] == said
+    if len(written.get("_ARRAY_DIMENSIONS", [])) == 2:  # the attribute becomes the names again
+        assert after["dimension_names"] == written.pop("_ARRAY_DIMENSIONS")
+    assert after["attributes"] == written
 
 
 def test_nan_in_attributes(context, tmp_path):
-    """Python's NaN is no JSON: strings in v3, and the same call finds its own document."""
+    """Python's NaN is not JSON, so v3 gets strings. A second call recognises its own document."""
     write_v2(tmp_path, np.zeros(SHAPE, "i4"), np.dtype("i4"))
     (tmp_path / ".zattrs").write_text('{"a": [NaN, {"b": -Infinity}], "c": Infinity, "d": 1, "e": "NaN"}')
     want = {"a": ["NaN", {"b": "-Infinity"}], "c": "Infinity", "d": 1, "e": "NaN"}
@@ -335,7 +335,7 @@ def test_nan_in_attributes(context, tmp_path):
 
 @pytest.mark.parametrize("attributes", [{}, {"crs": "c"}, {"_ARRAY_DIMENSIONS": "mine"}])
 def test_scalar_of_xarray(context, tmp_path, attributes):
-    """In v2 it takes the empty list for a variable, in v3 no names at all."""
+    """xarray needs an empty list of names for a scalar in v2, and no names in v3."""
     zarr.create_array(tmp_path / "a", shape=(), dtype="i4", zarr_format=3, attributes=attributes,
                       compressors=None, chunk_key_encoding={"name": "v2", "separator": "."})[...] = 5
     before = json.loads((tmp_path / "a/zarr.json").read_text())
@@ -353,17 +353,18 @@ def test_scalar_of_xarray(context, tmp_path, attributes):
     assert not (tmp_path / "b/.zattrs").exists()
 
 
-def test_members_nobody_knows(context, tmp_path):
-    """A v2 document may have any, and gets v3's. A v3 document may not: the v2 document is kept and reported."""
+def test_unknown_members(context, tmp_path):
+    """A v2 document may have unknown members, and takes those of v3. A v3 document may not take those of v2:
+    the v2 document is kept and reported."""
     root = zarr.create_group(tmp_path, zarr_format=2, attributes={"title": "x"})
     write_v2(tmp_path / "a", np.zeros(SHAPE, "i4"), "<i4")
     for document, name in ((tmp_path / ".zgroup", "_NCZARR_GROUP"), (tmp_path / "a/.zarray", "_nczarr_array")):
         document.write_text(json.dumps({**json.loads(document.read_text()), name: {"dims": ["/y"]}}))
-    for _ in range(2):  # the same again
+    for _ in range(2):  # a second call does the same
         tree = {p.name for p in tmp_path.rglob(".z*")}
-        told = migrate(context, tmp_path, remove=True)
+        actions = migrate(context, tmp_path, remove=True)
         assert {p.name for p in tmp_path.rglob(".z*")} == tree >= {".zgroup", ".zarray", ".zattrs"}
-        assert {key for action, key in told if action == "leave"} == {".zgroup", ".zattrs", "a/.zarray"} | \
+        assert {key for action, key in actions if action == "leave"} == {".zgroup", ".zattrs", "a/.zarray"} | \
             ({"a/.zattrs"} if (tmp_path / "a/.zattrs").exists() else set())
     assert root.attrs["title"] == "x"
     shutil.rmtree(tmp_path / "a")
@@ -375,7 +376,7 @@ def test_members_nobody_knows(context, tmp_path):
 
 
 def test_strays_stay(context, tmp_path):
-    """Other documents next to a node that was already v3 were never compared with it: only equal ones are removed."""
+    """v2 documents beside a node that was v3 already may differ from it: only equal ones are removed."""
     root = zarr.create_group(tmp_path, zarr_format=3, attributes={"title": "x"})
     for name in ("same", "other", "broken"):
         array = root.create_array(name, shape=(4, 6), chunks=(2, 3), dtype="i4", attributes={"of": name},
@@ -389,18 +390,18 @@ def test_strays_stay(context, tmp_path):
     (tmp_path / ".zmetadata").write_text('{"mine": 2}')
     strays = {p: p.read_bytes() for p in (tmp_path / ".zattrs", tmp_path / ".zmetadata",
                                           tmp_path / "other/.zattrs", tmp_path / "broken/.zattrs")}
-    told = migrate(context, tmp_path, remove=True, dry_run=True)
-    assert migrate(context, tmp_path, remove=True) == told
-    assert sorted(key for action, key in told if action == "leave") == sorted(
+    actions = migrate(context, tmp_path, remove=True, dry_run=True)
+    assert migrate(context, tmp_path, remove=True) == actions
+    assert sorted(key for action, key in actions if action == "leave") == sorted(
         str(p.relative_to(tmp_path)) for p in strays)
-    assert sorted(key for action, key in told if action == "remove") == [
+    assert sorted(key for action, key in actions if action == "remove") == [
         "old/.zattrs", "old/.zgroup", "old/.zmetadata", "same/.zattrs"]
     assert {p: p.read_bytes() for p in tmp_path.rglob(".z*")} == strays
     assert dict(zarr.open_group(tmp_path, mode="r", zarr_format=3)["old"].attrs) == {"k": 1}
 
 
 def test_separator_of_the_chunks(context, tmp_path):
-    """Old writers of nested chunks left dimension_separator out: v3 must say it."""
+    """Old writers of nested chunks omitted dimension_separator. The v3 document must have it."""
     want = write_v2(tmp_path, np.arange(70).reshape(SHAPE), np.dtype("<i4"), separator="/")
     document = json.loads((tmp_path / ".zarray").read_text())
     del document["dimension_separator"]
@@ -410,7 +411,7 @@ def test_separator_of_the_chunks(context, tmp_path):
 
 
 class Dying(DictStore):
-    """Nothing is written after so many changes, as after a kill."""
+    """Fails all writes after so many changes, as if the process was killed."""
 
     def __init__(self, values, left):
         super().__init__(values)
@@ -425,7 +426,7 @@ class Dying(DictStore):
 
 
 def tree_of(values):
-    """All that zarr-python reads of such a store, by path."""
+    """Everything that zarr-python reads from the store, by path."""
     store = zarr.storage.MemoryStore({k: zarr.core.buffer.cpu.Buffer.from_bytes(v) for k, v in values.items()})
     root = zarr.open_group(store, mode="r", use_consolidated=False)
     out = {"": dict(root.attrs)}
@@ -458,10 +459,10 @@ def test_killed_between_documents(context, tmp_path, to):
                 done = True
             except ZarrcError:
                 done = False
-        assert tree_of(values) == want, left  # what it was, read by either format
+        assert tree_of(values) == want, left  # unchanged, in whichever format it is read
         with context.custom(DictStore(values)) as store:
             assert store.group(consolidated=3).walk() and store.probe("a/b/z")
-            store.migrate(zarr_format=to, remove=True)  # goes on where it was
+            store.migrate(zarr_format=to, remove=True)  # continues
         old = ("zarr.json",) if to == 2 else (".zarray", ".zgroup", ".zattrs", ".zmetadata")
         assert not [k for k in values if k.rsplit("/")[-1] in old]
         assert tree_of(values) == want

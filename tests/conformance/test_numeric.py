@@ -1,6 +1,6 @@
-"""Codecs that compute: numcodecs' filters in v2 and v3, bitround, cast_value, scale_offset,
-reshape, squeeze. Losing information is part of their definition, so stored bytes and decoded
-elements are compared with those of the other implementation."""
+"""Codecs that compute: numcodecs' filters in v2 and v3, bitround, cast_value, scale_offset, reshape,
+squeeze. Their definition includes a loss of information, so the tests compare stored bytes and
+decoded elements with those of the other implementation."""
 import json
 import platform
 import warnings
@@ -21,7 +21,7 @@ except ImportError:
     cast_value_rs = None
 needs_cast = pytest.mark.skipif(cast_value_rs is None, reason="cast-value-rs is not installed")
 
-# Elsewhere NumPy takes instructions for halves, which make NaN quiet.
+# On other machines NumPy uses instructions for halves, which make NaN quiet.
 NANS = platform.machine() in ("x86_64", "AMD64")
 N = 700  # more than one block of the loops
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
@@ -45,7 +45,7 @@ def quiet(function, *arguments, **options):
 
 
 def small(rng, dtype, limit=100):
-    """Whole numbers that every type holds, with halves for floats."""
+    """Whole numbers that fit every type; with halves for floats."""
     dtype = np.dtype(dtype)
     low = 0 if dtype.kind in "ub" else -limit
     data = rng.integers(low, limit + 1, N)
@@ -72,7 +72,7 @@ def chunk_of(store, document):
 
 @st.composite
 def filters(draw):
-    """(configuration, decoded type, encoded type)."""
+    """Draws (configuration, decoded type, encoded type)."""
     order = draw(st.sampled_from("<<<>"))
     kind = draw(st.sampled_from(["delta", "fixedscaleoffset", "quantize", "astype", "bitround"]))
     types = FLOATS if kind in ("quantize", "bitround") else INTEGERS + FLOATS
@@ -110,7 +110,7 @@ def stored(config, data, format):
 
 
 def fits(config, data, astype):
-    """Whether NumPy's casts are defined: nothing out of the integers' range."""
+    """Whether NumPy's casts are defined: all values are in the integers' range."""
     to = np.dtype(astype)
     if to.kind not in "iu" or config["id"] in ("delta", "bitround"):
         return True
@@ -144,7 +144,7 @@ def test_numcodecs_encodes(context, format, chosen, seed):
         return
     try:
         expected = stored(config, data, format)
-    except (OverflowError, ValueError) as error:  # an integer that the type lacks; keepbits
+    except (OverflowError, ValueError) as error:  # an integer out of the type's range; keepbits
         store, array = make(context, document_of(config, dtype, astype, format))
         if isinstance(error, OverflowError) and config["id"] == "fixedscaleoffset":
             with pytest.raises(ZarrcError):
@@ -191,7 +191,7 @@ def test_numcodecs_decodes(context, format, chosen, seed):
 
 
 def nans(code):
-    """Signalling and quiet ones, of both signs, with bits of the payload high and low; and numbers."""
+    """Signalling and quiet NaN of both signs, with high and low bits in the payload, and some numbers."""
     part = {"c8": "f4", "c16": "f8"}.get(code, code)
     size = np.dtype(part).itemsize
     fraction = {2: 10, 4: 23, 8: 52}[size]
@@ -207,8 +207,8 @@ def nans(code):
 @pytest.mark.parametrize("encoded", [*FLOATS, "c8", "c16"])
 @pytest.mark.parametrize("decoded", [*FLOATS, "c8", "c16"])
 def test_nan_bits(context, decoded, encoded, order):
-    """astype keeps, makes quiet and cuts NaN as NumPy does, both ways and in both orders; so does the
-    first element of delta, which is only converted."""
+    """astype keeps, makes quiet and cuts NaN as NumPy does, both ways and in both orders. So does delta
+    for its first element, which it only converts."""
     if "c" in decoded and "c" not in encoded:
         pytest.skip("imaginary parts are lost")
     decoded, encoded = order[0] + decoded, order[1] + encoded
@@ -237,7 +237,7 @@ def check_nan_bits(context, config, data, encoded):
 
 
 def test_bits_pass_through(context):
-    """numcodecs views what it gets: text of four bytes through a cast of floats to floats."""
+    """numcodecs views its input as the filter's type: text of four bytes passes a cast of floats to floats."""
     data = np.frombuffer(bytes([1, 0, 128, 127, 1, 0, 128, 255, 120, 121, 122, 119]), "S4")
     document = cases.document_v2("|S4", "", (3,), (3,), filters=[
         {"id": "astype", "encode_dtype": "<f4", "decode_dtype": "<f4"}])
@@ -252,10 +252,10 @@ MISFITS = [np.nan, np.inf, -np.inf, 3e9, -3e9, 2.0**31, -2.0**31, 1e20, -1e20, 2
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"),
                     reason="what a float becomes that does not fit an integer is the processor's there; ours is x86's")
 @pytest.mark.parametrize("source", FLOATS)
-@pytest.mark.parametrize("code", [c for c in INTEGERS if c != "u4"])  # NumPy's uint32 depends on the length
+@pytest.mark.parametrize("code", [c for c in INTEGERS if c != "u4"])  # NumPy's result for uint32 depends on the length
 def test_misfits(context, source, code):
-    """What does not fit becomes what NumPy makes of it, in runs of any length: a mark for NaN
-    that others decode by."""
+    """Values that do not fit become the same as in NumPy, in runs of any length. Other readers may take
+    such a value for NaN."""
     for value in np.array(MISFITS, "f8"):
         for n in (1, 3, 8, 17, 700):
             data = quiet(np.full(n, value).astype, source)
@@ -274,7 +274,7 @@ COMPLEX = ["c8", "c16"]
 
 
 def complex_values(rng, dtype):
-    """Of all signs and sizes, infinities and NaN among them."""
+    """Complex numbers of all signs and sizes, with infinities and NaN."""
     data = (rng.standard_normal(N) * 1000 + 1j * rng.standard_normal(N)).astype(dtype)
     data[:6] = [0, complex(-0.0, -0.0), complex(1, np.inf), complex(-np.inf, 2), complex(np.nan, 1), complex(0, np.nan)]
     return data
@@ -294,7 +294,7 @@ def complex_document(config, dtype, astype, format):
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("dtype,astype", [(a, b) for a in COMPLEX for b in COMPLEX])
 def test_delta_of_complex(context, rng, dtype, astype, order, format):
-    """Each part by itself, in the promotion of both types, as cumsum has it."""
+    """Each part is computed separately, in the common type of both types, as cumsum does."""
     dtype, astype = order + dtype, order + astype
     config = {"id": "delta", "dtype": dtype, "astype": astype}
     data = complex_values(rng, dtype)[6:]
@@ -314,13 +314,13 @@ def test_delta_of_complex(context, rng, dtype, astype, order, format):
 @pytest.mark.parametrize("dtype,astype", [(a, b) for a in COMPLEX + INTEGERS + FLOATS + ["b1"]
                                           for b in COMPLEX + INTEGERS + FLOATS + ["b1"] if "c" in a + b])
 def test_astype_of_complex(context, rng, dtype, astype, order, format):
-    """Imaginary parts appear as 0, and are lost, as with NumPy's astype()."""
+    """New imaginary parts are 0, and real targets drop them, as with NumPy's astype()."""
     dtype, astype = spell(dtype, order), spell(astype, order)
     config = {"id": "astype", "encode_dtype": astype, "decode_dtype": dtype}
 
     def values(code, other):
         kind = np.dtype(code).kind
-        if kind == "c" and np.dtype(other).kind in "iuf":  # what every type holds
+        if kind == "c" and np.dtype(other).kind in "iuf":  # numbers that fit every type
             return (small(rng, "i8", 60).clip(0) + 1j * small(rng, "f8")).astype(code)
         return complex_values(rng, code) if kind == "c" else small(rng, code, 1 if kind == "b" else 60)
     data = values(dtype, astype)
@@ -348,7 +348,7 @@ def test_complex_of_zarr_python(context, tmp_path, config, compressor):
 
 
 def test_complex_refused(context):
-    """What NumPy itself refuses or loses: sums of the one in the other."""
+    """NumPy refuses sums of complex numbers in a real type, or drops the imaginary part, so we refuse them."""
     for dtype, astype in (("<c16", "<f8"), ("<f4", "<c8")):
         for format in (2, 3):
             document = complex_document({"id": "delta", "dtype": dtype, "astype": astype}, dtype, astype, format)
@@ -375,7 +375,7 @@ CHAINS = {
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("chain", CHAINS)
 def test_v2_chains(context, rng, tmp_path, chain, order, compressor):
-    """zarr-python writes, we read the same and store the same."""
+    """zarr-python writes. We read the same elements and store the same bytes."""
     if chain == "bitround-shuffle" and order == "F":
         pytest.skip("numcodecs' bitround turns a chunk of order F into order C, which does not come back")
     document = cases.document_v2("<f4", 11, (7, 13), (4, 6), order, compressor, CHAINS[chain])
@@ -399,7 +399,7 @@ def test_v2_chains(context, rng, tmp_path, chain, order, compressor):
 # ---- zarr-python's and zarrs' own -----------------------------------------------------------
 
 def both(context, rng, folder, document, data, peer=peers.PYTHON, compare=True):
-    """The peer writes, we read the same and store the same bytes."""
+    """The peer writes. We read the same elements and store the same bytes."""
     native = np.dtype(data.dtype).newbyteorder("=")
     there, here = folder / "peer", folder / "zarrc"
     cases.put_document(there, document)
@@ -488,7 +488,7 @@ ROUNDINGS = ["nearest-even", "towards-zero", "towards-positive", "towards-negati
 @pytest.mark.parametrize("source", INTEGERS + FLOATS)
 @pytest.mark.parametrize("target", INTEGERS + FLOATS)
 def test_cast_value(context, rng, source, target):
-    """Element by element what cast-value-rs makes of it, errors included."""
+    """Each element is the same as in cast-value-rs, errors included."""
     for rounding in ROUNDINGS:
         for out_of_range in (None, "clamp", "wrap"):
             if out_of_range == "wrap" and target[0] == "f":
@@ -515,7 +515,7 @@ def test_cast_value(context, rng, source, target):
 
 
 def same_numbers(got, expected):
-    """Bit for bit, but all NaN are one."""
+    """Compares bit for bit, except that all NaN are equal."""
     assert got.shape == expected.shape
     if expected.dtype.kind == "f":
         nan = np.isnan(expected)
@@ -553,7 +553,7 @@ def test_cast_value_map(context, rng, tmp_path, source, target, pairs):
 @pytest.mark.parametrize("sharded", [None, "inside"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_scale_then_cast(context, rng, tmp_path, sharded, turned):
-    """The pair that packs floats into integers, also within shards."""
+    """The two codecs pack floats into integers, also within shards."""
     pair = [scale_offset(offset=10.0, scale=10.0), cast_value(data_type="int16", out_of_range="clamp")]
     if turned:
         pair.insert(1, cases.transpose(1, 0))
@@ -569,8 +569,8 @@ def test_scale_then_cast(context, rng, tmp_path, sharded, turned):
 @pytest.mark.parametrize("dtype", FLOATS + ["c8", "c16"])
 @pytest.mark.parametrize("keepbits", [1, 3, 9])
 def test_bitround(context, rng, dtype, keepbits):
-    """Floats and their pairs as numcodecs rounds them; the specification's integers are in the
-    unit tests, since no installed peer rounds any."""
+    """Floats and complex numbers are rounded as in numcodecs. The unit tests have the specification's
+    integers, because no installed peer rounds integers."""
     name = {"c": "complex"}.get(dtype[0]) or V3_NAMES[dtype[0]]
     document = cases.document_v3(name + str(8 * np.dtype(dtype).itemsize),
                                  [1.0, 2.0] if dtype[0] == "c" else 1,
@@ -587,7 +587,7 @@ def test_bitround(context, rng, dtype, keepbits):
 
 
 def zarrs_only(context, rng, folder, document, data, same=True):
-    """zarr-python does not know the codec and only carries its metadata to zarrs."""
+    """Compares with zarrs. zarr-python does not know the codec and only passes its metadata on."""
     import zarr
     store = context.store(str(folder / "zarrc"), create=True)
     array = store.create(document=document)
@@ -602,13 +602,13 @@ def zarrs_only(context, rng, folder, document, data, same=True):
     theirs = context.store(str(there))
     native = np.dtype(data.dtype).newbyteorder("=")
     cases.same_bits(theirs.open().read(native), expected)
-    if same:  # zarrs lets the order of inner chunks be
+    if same:  # zarrs writes inner chunks in any order
         assert {k: v for k, v in store.dump().items() if k != "zarr.json"} == \
             {k: v for k, v in theirs.dump().items() if k != "zarr.json"}
 
 
 def register_unknown():
-    """Names for zarr-python, which only carries their metadata to zarrs."""
+    """Registers names with zarr-python, which only passes their metadata to zarrs."""
     from dataclasses import dataclass
 
     from zarr.abc.codec import ArrayArrayCodec
@@ -648,7 +648,7 @@ def register_unknown():
 def test_shapes(context, rng, tmp_path, codecs, endian):
     chunks = (2, 1, 4, 3)
     document = cases.document_v3("int32", 7, codecs + [{"name": "bytes", "configuration": {"endian": endian}}],
-                                 (4, 2, 8, 3), chunks)  # zarrs decodes no part of a reshaped chunk
+                                 (4, 2, 8, 3), chunks)  # zarrs cannot decode a part of a reshaped chunk
     data = rng.integers(-1000, 1000, (4, 2, 8, 3)).astype("i4")
     zarrs_only(context, rng, tmp_path, document, data)
 
@@ -662,8 +662,8 @@ def test_shapes(context, rng, tmp_path, codecs, endian):
      cases.sharding((2, 1, 2, 3), [cases.sharding((1, 1, 2, 3), [cases.LITTLE])])]],
     ids=["plain", "wrapped", "nested"])
 def test_shapes_of_shards(context, rng, tmp_path, codecs):
-    """Such shards are read and written whole, by zarrs as well; zarr-python, which carries them to
-    it, wants inner chunks of the array's rank that divide its chunks."""
+    """Such shards are read and written whole, also by zarrs. zarr-python passes them to it, and requires
+    inner chunks of the array's rank that divide its chunks."""
     document = cases.document_v3("int32", 7, codecs, (4, 2, 8, 3), (2, 1, 4, 3))
     data = rng.integers(-1000, 1000, (4, 2, 8, 3)).astype("i4")
     data[:2, :, :, 0] = 7
@@ -672,7 +672,7 @@ def test_shapes_of_shards(context, rng, tmp_path, codecs):
 
 @pytest.mark.parametrize("endian", ["little", "big"])
 def test_reshape_then_transpose(context, rng, endian):
-    """zarr-python takes no permutation of another rank than the array's: NumPy says it."""
+    """The expected result is NumPy's, because zarr-python refuses permutations of another rank than the array's."""
     chunks = (2, 1, 4, 3)
     codecs = [{"name": "reshape", "configuration": {"shape": [[0], -1, [3]]}},
               cases.transpose(2, 0, 1), {"name": "bytes", "configuration": {"endian": endian}}]

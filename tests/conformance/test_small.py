@@ -149,7 +149,7 @@ def test_integers(context, name):
             assert context.print(name, raw) == str(v)
             assert number(context.dtype(name), raw) == [v]
         else:
-            with pytest.raises(ZarrcError, match=f"{v} is no {name}: out of range"):
+            with pytest.raises(ZarrcError, match=f"{v} is not a valid {name}: out of range"):
                 context.parse(name, str(v))
 
 
@@ -209,7 +209,7 @@ def test_unused_bits_in_a_store(context, tmp_path, name, memory, codecs):
     assert again.read("u1").tobytes() == expected.tobytes()
     if name != "bool":
         low[7, 3] = 0x51 if PADDED[name][0] == 4 else 0x45
-        with pytest.raises(ZarrcError, match=f"an element is no {name}"):
+        with pytest.raises(ZarrcError, match=f"an element is not a valid {name}"):
             again.write(low)
 
 

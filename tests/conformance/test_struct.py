@@ -447,7 +447,7 @@ def test_field_of_chunks_that_differ(context, rng):
 
 def test_field_refusals(context, rng):
     array, data = make_fields(context, rng, "nested-subarray", "v2")
-    for field, says in (("x", "no field \"x\"; there are n, k"), ("n.z", "there are x, y"), ("k.a", "no field")):
+    for field, says in (("x", "no field \"x\"; the fields are n, k"), ("n.z", "the fields are x, y"), ("k.a", "no field")):
         with pytest.raises(ZarrcError, match=says):
             array.read_into(np.empty((7, 5), "u1"), field=field)
     with pytest.raises(ZarrcError, match="wanted are 3") as caught:

@@ -1,7 +1,7 @@
 """Invalid configurations, data types, ranks and fill values: for every name of the registries
-(docs/status/registries.md) an error that gives the node, the field, the value and the rule. Tried
-are one wrong value for each member, one unknown member, one data type and one rank that the codec
-does not accept, and one fill value out of range for each data type."""
+(docs/status/registries.md) an error that gives the node, the field, the value and the rule. The
+tests try one wrong value for each member, one unknown member, one data type and one rank that the
+codec does not accept, and one fill value out of range for each data type."""
 import json
 import pathlib
 import re
@@ -33,7 +33,7 @@ def codec(name, **configuration):
 
 
 def excerpt(value):
-    """How messages show it: JSON, cut."""
+    """The value as messages show it: JSON, cut after 20 characters."""
     return json.dumps(value, separators=(",", ":"))[:20]
 
 
@@ -72,36 +72,36 @@ ZFP = "zfp"
 
 
 class Row:
-    """A codec: a configuration that is good, wrong values by member, the type that it takes,
-    one that it cannot take, and the codecs in front of it and behind it."""
+    """A codec: a good configuration, wrong values by member, a type that it takes, one that it
+    does not take, and the codecs before and after it."""
 
-    def __init__(self, good, wrong, takes=NUMBERS, type_=None, front=(), behind=(), open_=False, more=()):
+    def __init__(self, good, wrong, takes=NUMBERS, type_=None, before=(), after=(), open_=False, more=()):
         self.good, self.wrong, self.takes, self.type, self.open = good, wrong, takes, type_, open_
-        self.front, self.behind, self.more = list(front), list(behind), list(more)
+        self.before, self.after, self.more = list(before), list(after), list(more)
 
     def document(self, name, configuration, takes=None):
         dtype, fill = takes or self.takes
         found = {"name": name} if configuration is None else {"name": name, "configuration": configuration}
-        return cases.document_v3(dtype, fill, [*self.front, found, *self.behind], (4, 4), (2, 2))
+        return cases.document_v3(dtype, fill, [*self.before, found, *self.after], (4, 4), (2, 2))
 
 
 def array(good, wrong, *more, takes=NUMBERS, **other):
-    behind = [LITTLE] if takes[0] not in ("bool",) else [PLAIN]
-    return Row(good, wrong, takes, behind=behind, more=more, **other)
+    after = [LITTLE] if takes[0] not in ("bool",) else [PLAIN]
+    return Row(good, wrong, takes, after=after, more=more, **other)
 
 
 def packer(good, wrong, **other):
-    return Row(good, wrong, front=[LITTLE], **other)
+    return Row(good, wrong, before=[LITTLE], **other)
 
 
 def compressor(name, **other):
-    """A codec of numcodecs: unknown members are left to that package, as in v2."""
+    """A codec of numcodecs. Unknown members are accepted, as in v2: that package defines them."""
     return packer(*other.pop("of"), open_=True, **other)
 
 
 CODECS = {
     "bytes": Row({"endian": "little"}, {"endian": "middle"}, type_=STRING),
-    "transpose": array({"order": [1, 0]}, {"order": [0, 0]}, {"order": [0]}),  # "F": old, read
+    "transpose": array({"order": [1, 0]}, {"order": [0, 0]}, {"order": [0]}),  # "F" is read: old drafts have it
     "sharding_indexed": Row(
         {"chunk_shape": [1, 1], "codecs": [LITTLE], "index_codecs": [LITTLE]},
         {"chunk_shape": [1, 0], "codecs": 7, "index_codecs": "crc32c", "index_location": "middle"}, more=[
@@ -157,10 +157,10 @@ CODECS = {
     "zarrs.vlen_v2": Row({}, {}, takes=STRING, type_=NUMBERS),
 }
 ABSENT = {"numcodecs.pcodec": ("level", 8), "zarrs.gdeflate": ("level", 1)}  # no library: refused by name
-# Who says so, of which member.
+# The codec and the member that the error names.
 RANKED = {"transpose": ("transpose", "order"), "sharding_indexed": ("sharding_indexed", "chunk_shape"),
           "n5_default": ("transpose", "order")}
-# Members that name a data type themselves, and what they name.
+# Members that name a data type, and that type.
 NAMED = {"numcodecs.delta": ("dtype", '"<u2"'), "numcodecs.fixedscaleoffset": ("dtype", '"<u2"'),
          "numcodecs.quantize": ("dtype", '"<f4"'), "numcodecs.astype": ("decode_dtype", '"<u2"')}
 
@@ -179,7 +179,7 @@ def test_member(context, name, member):
     row = CODECS[name]
     value = row.wrong[member]
     wanted = [] if value is None else [inside(value) if name == "sharding_indexed" else excerpt(value).strip("\"")]
-    refuse(context, row.document(name, {**row.good, member: value}), f"/w: codecs[{len(row.front)}]: ",
+    refuse(context, row.document(name, {**row.good, member: value}), f"/w: codecs[{len(row.before)}]: ",
            name.removeprefix("numcodecs."), member, *wanted)
 
 
@@ -195,7 +195,7 @@ INDEX = [LITTLE, cases.CRC]
      "codecs[0]: sharding_indexed: index_codecs: the size of the encoded index is not fixed"),
 ], ids=str)
 def test_place(context, codecs, says):
-    """What only the array tells to be wrong, at its place in the list, in lists inside too."""
+    """Errors that depend on the array name the place in the list, also in nested lists."""
     refuse(context, cases.document_v3("uint16", 0, codecs, (4, 4), (2, 2)), f"/w: {says}")
 
 
@@ -224,7 +224,7 @@ def test_unknown_member(context, name):
 
 @pytest.mark.parametrize("name", [name for name, row in CODECS.items() if row.good])
 def test_no_configuration(context, name):
-    """Either everything has a default, or the error says what is missing."""
+    """Either every member has a default, or the error names the missing one."""
     try:
         context.store().create("w", document=CODECS[name].document(name, None))
     except ZarrcError:
@@ -239,11 +239,11 @@ def test_configuration_of_other_kind(context, name, configuration):
 
 @pytest.mark.parametrize("name", [name for name, row in CODECS.items() if row.type])
 def test_data_type(context, name):
-    """The field is the array's data type, or the member that names another; the rule says what it must be."""
+    """The error names the array's data type, or the member that names another, and the types allowed."""
     row = CODECS[name]
     dtype = row.type[0]
     document = row.document(name, row.good, row.type)
-    place = f"/w: codecs[{len(row.front)}]: "
+    place = f"/w: codecs[{len(row.before)}]: "
     refuse(context, document, place, f"{name.removeprefix('numcodecs.')}: ", dtype, *NAMED.get(name, ()))
     rule = {"bytes": "elements of type string have no fixed size"}.get(
         name, "is not the array's" if name in NAMED else "(data type|elements of type) .*, must be ")
@@ -327,7 +327,7 @@ def test_member_v2(context, name, member):
 @pytest.mark.parametrize("wrong,says", [
     ({"id": "zlib", "level": 99}, "zlib: level is 99"), ({"id": "nobody"}, 'codec "nobody" is unknown')], ids=str)
 def test_place_v2(context, wrong, says):
-    """Messages use the index in the document, even if the chain has codecs in front of the filters."""
+    """Messages use the index in the document, even if the chain has codecs before the filters."""
     good = {"id": "shuffle", "elementsize": 2}
     for order in "CF":
         document = cases.document_v2("<u2", 1, (4, 4), (2, 2), order, wrong, [good])
@@ -356,8 +356,8 @@ def test_no_codec_v2(context, role, found):
 
 # ---- data types --------------------------------------------------------------------------
 
-# Not here, since what they mean is clear and files hold them: null in v3 (zarrita and zarr-python
-# 3.0: zero), a number's text ("1") for an integer, one number for a complex type (the real part),
+# These are accepted, because their meaning is clear and files contain them: null in v3 (zarrita and
+# zarr-python 3.0: zero), a number's text ("1") for an integer, one number for a complex type (the real part),
 # a list of all its bytes for null_terminated_bytes.
 
 def integers(bits, signed):
@@ -377,7 +377,7 @@ for _name in ("float16", "float32", "float64", "bfloat16", "float8_e3m4", "float
     TYPES[_name] = (None, NO_FLOAT)
     TYPES["complex_" + _name] = (None, PAIR)
 TYPES["complex64"], TYPES["complex128"] = TYPES.pop("complex_float32"), TYPES.pop("complex_float64")
-for _name in ("complex_float8_e4m3fn",):  # the registry has none
+for _name in ("complex_float8_e4m3fn",):  # not in the registry
     del TYPES[_name]
 
 
@@ -398,7 +398,7 @@ TYPES.update({
     "optional": (typed("optional", name="uint8"), [7, [256], [1, 2], "x", [None]]),
     "zarrs.optional": (typed("zarrs.optional", name="uint8"), [7, [256], [1, 2], "x", {}]),
 })
-CONFIGURED = {  # wrong configurations, and the words that their errors must hold
+CONFIGURED = {  # wrong configurations, and the words that their errors must contain
     "r": [("r12", "r12"), ("r", "r"), ("r0", "r0")],
     "raw_bytes": [(typed("raw_bytes", length_bytes=-1), "length_bytes"),
                   (typed("raw_bytes", length_bytes=0), "length_bytes"),
@@ -472,7 +472,7 @@ V2_FILLS = {"|b1": 2, "|i1": 128, "<i2": 2**15, ">i4": 2**31, "<i8": 2**63, "|u1
 def test_every_data_type_of_v2():
     letters = {re.sub(r"^[<>|]", "", name).split("[")[0] for name in V2_FILLS}
     letters = {name[0] if name in ("V2", "S2", "U2", "M8", "m8") else name for name in letters}
-    known = {row[1] for row in rows("Data types")} - {"", "[", "vlen-array", "|O"}  # those below
+    known = {row[1] for row in rows("Data types")} - {"", "[", "vlen-array", "|O"}  # tested below
     assert known == letters
 
 

@@ -1,9 +1,9 @@
-"""Hostile and damaged stores, made on the spot: no file of bytes is kept.
+"""Hostile and damaged stores, made when the tests run: the repository has no such files.
 
-Each case is a dict of keys and bytes (or a function that does more to the folder), and
-what a reader must say about it: for each step of probe.c a status and a word that the
-message must hold. The array under test is "a", of 4 x 4 uint16 in chunks of 2 x 2, fill
-value 7, when a case says nothing else.
+Each case is a dict of keys and bytes, or a function that prepares the folder, and the results
+that a reader must give: for each step of probe.c a status and a word that the message must
+contain. The array under test is "a", of 4 x 4 uint16 in chunks of 2 x 2 with fill value 7,
+unless the case changes it.
 """
 import functools
 import json
@@ -20,8 +20,9 @@ DELETE = object()
 
 
 class Case:
-    """files: key -> bytes. fails: step -> (status, word). Steps not named must be ok, but
-    all that read data (read, first, fault, write) follow `data`. mib: the peak of memory."""
+    """files: key -> bytes. steps: step -> (status, word). Steps that are not named must be ok,
+    except that steps that read data (read, first, fault, write) default to `data`. mib: the
+    largest peak of memory."""
 
     def __init__(self, files, open=None, data=None, untrusted=False, prepare=None, values=None,
                  mib=256, **steps):
@@ -92,7 +93,7 @@ def codec(name, **configuration):
 # ---- streams ------------------------------------------------------------------------
 
 def deflate_bomb(n):
-    """Raw deflate of n MiB of zeros; a flushed block is repeated."""
+    """Raw deflate of n MiB of zeros: one flushed block, repeated."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packer.compress(bytes(MIB))
     packer.flush(zlib.Z_FULL_FLUSH)
@@ -116,7 +117,7 @@ def gzip(data):
 
 
 def zstd(data, claim=None):
-    """One frame of raw blocks that claims a length; claim False: says none."""
+    """One frame of raw blocks that claims a length; claim False: no length."""
     head = struct.pack("<IB", 0xFD2FB528, 0x00 if claim is False else 0xE0)
     head += b"\x80" if claim is False else struct.pack("<Q", len(data) if claim is None else claim)
     return head + struct.pack("<I", len(data) << 3 | 1)[:3] + data
@@ -132,7 +133,7 @@ def zstd_bomb(n=1024, claim=None):
 
 
 def lz4(data, claim=None):
-    """Literals only, behind the length that numcodecs puts in front."""
+    """Literals only, after the length that numcodecs puts first."""
     n = len(data)
     token = bytes([min(n, 15) << 4])
     if n >= 15:
@@ -145,7 +146,7 @@ def lz4_bomb(claim):
 
 
 def blosc(data, nbytes=None, blocksize=None, cbytes=None, typesize=2, flags=0x02, version=2):
-    """A stored (memcpyed) buffer, with lies."""
+    """A stored (memcpyed) buffer; each argument can make its header wrong."""
     return struct.pack("<4B3I", version, 1, flags, typesize, len(data) if nbytes is None else nbytes,
                        len(data) if blocksize is None else blocksize,
                        len(data) + 16 if cbytes is None else cbytes) + data
@@ -172,7 +173,7 @@ def meta(name, status, word, untrusted=False, **changes):
 
 
 def swapped(old, new):
-    """The usual document with one text replaced: for what json cannot write."""
+    """The usual document with one text replaced, for documents that json cannot write."""
     document = json.dumps(V3)
     assert old in document
     return document.replace(old, new, 1).encode()
@@ -222,7 +223,7 @@ meta("v3_chunk_bytes_wrap", LIMIT, "64 bits", shape=[2**33, 2**33],
 meta("v3_chunk_shape_2_63", CORRUPT, "chunk_shape", shape=[2**40, 2**40],
      chunk_grid=grid(2**63, 2**63))
 for _name, _n, _untrusted in [("", 2**31 + 1, False), ("hardened_", 2**28 + 1, True)]:
-    # Such an array can be looked at; its chunks cannot.
+    # Such an array can be opened; its chunks cannot be read.
     add(f"v3_chunk_over_{_name}limit",
         v3(shape=[_n], chunk_grid=grid(_n), data_type="uint8"), untrusted=_untrusted, fault=None,
         data=(LIMIT, "chunk_bytes"), last=(LIMIT, "chunk_bytes"), verify=(LIMIT, "chunk_bytes"))
@@ -305,7 +306,7 @@ meta("v3_fill_list", CORRUPT, "fill_value", fill_value=[7])
 meta("v3_fill_range", CORRUPT, "fill_value", fill_value=65536)
 meta("v3_fill_negative", CORRUPT, "fill_value", fill_value=-1)
 meta("v3_fill_fraction", CORRUPT, "fill_value", fill_value=7.5)
-meta("v3_fill_object", CORRUPT, "fill_value", fill_value={})  # null is the default: zarrita writes it
+meta("v3_fill_object", CORRUPT, "fill_value", fill_value={})  # null means the default: zarrita writes it
 add("v3_fill_null", v3(fill_value=None), values={"first": "0"})  # zarrita, zarr-python 3.0
 meta("v3_fill_missing", CORRUPT, "fill_value", fill_value=DELETE)
 meta("v3_fill_hex_length", CORRUPT, "fill_value", data_type="float32", fill_value="0x7fc0")
@@ -322,7 +323,7 @@ for _name, _type, _value in (
         ("pair_one", "complex_float8_e5m2", [1]), ("pair_three", "complex_float4_e2m1fn", [1, 2, 3]),
         ("raw_bytes_short", {"name": "raw_bytes", "configuration": {"length_bytes": 4}}, "AQI=")):
     meta("v3_fill_" + _name, CORRUPT, "fill_value", data_type=_type, fill_value=_value)
-for _name, _value in (("large", 3.4e38), ("long", "1" * 10**5)):  # rounded to nearest, as others read it
+for _name, _value in (("large", 3.4e38), ("long", "1" * 10**5)):  # rounds to infinity, as in other readers
     add("v3_fill_bf16_" + _name, v3(data_type="bfloat16", fill_value=_value), values={"first": '"Infinity"'})
 meta("v3_small_configured", CORRUPT, "int4", data_type={"name": "int4", "configuration": {"bits": 3}},
      fill_value=0)
@@ -365,14 +366,13 @@ meta("v3_edges_undivided", CORRUPT, "no multiple", chunk_grid=edges([2, 3], 2),
      codecs=[codec("sharding_indexed", chunk_shape=[2, 2], codecs=[BYTES], index_codecs=[BYTES])])
 meta("v3_suffix_without_base", CORRUPT, "base_encoding", chunk_key_encoding=codec("suffix", suffix=".x"))
 meta("v3_suffix_is_none", CORRUPT, "suffix", chunk_key_encoding=codec("zarrs.default_suffix"))
-# 10^9 chunks of one element are as cheap as one; nothing is stored, so all is fill.
+# 10^9 chunks of one element are as cheap as one. Nothing is stored, so all elements are the fill value.
 add("v3_edges_10_9_chunks", lambda: v3(chunk_grid=edges([[1, 10**9]], [[2, 10**9]])))
-# The second chunk is far larger than the array: refused where its elements are needed, and
-# there only.
+# The second chunk is far larger than the array. Only requests that need its elements are refused.
 OVER = (LIMIT, "chunk_bytes")
 add("v3_edges_beyond", lambda: v3(chunk_grid=edges([2, 2**40], 4)),
     values={"first": "7"}, read=OVER, last=OVER)
-# Each chunk must be of its own size.
+# Each chunk must have the size that the grid gives it.
 add("v3_edges_sizes_swapped",
     lambda: v3({"c/0/0": CHUNK * 3, "c/1/0": CHUNK}, chunk_grid=edges([1, 3], 4)),
     data=(CORRUPT, "c/"), last=(CORRUPT, "c/"))
@@ -471,7 +471,7 @@ add("v2_both_formats", lambda: dict(v3(), **{"a/.zarray": b"rubbish", ".zgroup":
 
 
 def chunk(name, value, codecs=(), word="a/c/0/0", status=CORRUPT, more=None, **changes):
-    """One stored chunk, and where reading ends up; the last element is in a missing one."""
+    """One stored chunk and the result of reading it. The last element is in a missing chunk."""
     add(name, lambda: v3(whole(value() if callable(value) else value), codecs=[BYTES, *codecs],
                          **changes),
         data=(status, word) if status else None, values={"last": "7", **(more or {})})
@@ -639,22 +639,22 @@ shards("shard_same_bytes_twice", lambda: shard(CHUNK[:4], (0, 4), (0, 4)), statu
 shards("shard_gap", lambda: shard(b"gap!" + CHUNK, (4, 4), (8, 4)), status=None, more={"first": "1"})
 shards("shard_all_missing", lambda: shard(b"", MISSING, MISSING), status=None, more={"read": "7"})
 shards("shard_trailing_byte", lambda: shard(CHUNK, (0, 4), (4, 4)) + b"x")
-shards("shard_front_lies", lambda: b"x" + shard(CHUNK, (0, 4), (4, 4), index_first=True),
+shards("shard_index_first_lies", lambda: b"x" + shard(CHUNK, (0, 4), (4, 4), index_first=True),
        codecs=sharded(where="start"))
 
 
-def wholes(name, value, word="a/c/0/0", status=CORRUPT, front="reshape", codecs=None, **steps):
-    """The same behind a codec that needs all of the shard: its index is a chunk's business."""
-    front = codec("reshape", shape=[2, 2]) if front == "reshape" else codec("numcodecs.delta", dtype="<u2")
-    add(name, lambda: v3(whole(value() if callable(value) else value), codecs=[front, *(codecs or sharded())]),
+def wholes(name, value, word="a/c/0/0", status=CORRUPT, before="reshape", codecs=None, **steps):
+    """The same after a codec that needs all of the shard, so that reading the chunk reads the index."""
+    before = codec("reshape", shape=[2, 2]) if before == "reshape" else codec("numcodecs.delta", dtype="<u2")
+    add(name, lambda: v3(whole(value() if callable(value) else value), codecs=[before, *(codecs or sharded())]),
         data=(status, word) if status else None, chunks=(OK, ""), values={"last": "7", **steps.pop("more", {})}, **steps)
 
 
 wholes("whole_empty", b"")
-wholes("whole_shorter_than_index", bytes(35), front="delta")
+wholes("whole_shorter_than_index", bytes(35), before="delta")
 wholes("whole_index_crc", shard(CHUNK, (0, 4), (4, 4), crc=False) + bytes(4))
 wholes("whole_offset_wraps", lambda: shard(CHUNK, (2**64 - 4, 8), (4, 4)))
-wholes("whole_length_2_64", lambda: shard(CHUNK, (0, 2**64 - 1), (4, 4)), front="delta")
+wholes("whole_length_2_64", lambda: shard(CHUNK, (0, 2**64 - 1), (4, 4)), before="delta")
 wholes("whole_offset_missing_only", lambda: shard(CHUNK, (2**64 - 1, 4), (4, 4)))
 wholes("whole_length_beyond", lambda: shard(CHUNK, (0, 5 + 36 + 4), (4, 4)))
 wholes("whole_entry_meets_index", lambda: shard(CHUNK, (6, 4), (0, 4)))
@@ -662,7 +662,7 @@ wholes("whole_entry_in_first_index",
        lambda: shard(CHUNK, (0, 4), (36, 4), index_first=True), codecs=sharded(where="start"))
 wholes("whole_inner_short", lambda: shard(CHUNK, (0, 3), (4, 4)), "inner chunk [0,0]")
 wholes("whole_inner_bomb", lambda: shard(zstd_bomb(), MISSING, (0, len(zstd_bomb()))), "inner chunk [1,0]",
-       codecs=sharded([BYTES, ZSTD]), front="delta")
+       codecs=sharded([BYTES, ZSTD]), before="delta")
 wholes("whole_same_bytes_twice", lambda: shard(CHUNK[:4], (0, 4), (0, 4)), status=None, more={"first": "1"})
 wholes("whole_all_missing", lambda: shard(b"", MISSING, MISSING), status=None, more={"first": "7"})
 wholes("whole_nested_lies", lambda: shard(shard(CHUNK, (2**64 - 4, 8), (4, 4)), (0, 44)),
@@ -674,7 +674,7 @@ meta("whole_index_sharded", CORRUPT, "index_codecs",
 meta("shard_index_codecs_gzip", CORRUPT, "index_codecs", codecs=sharded(index=[BYTES, GZIP]))
 meta("shard_index_codecs_empty", CORRUPT, "index_codecs", codecs=sharded(index=[]))
 meta("shard_index_sharded", CORRUPT, "index_codecs", codecs=sharded(index=sharded()))
-# Lossy codecs would make an index lead to other chunks.
+# With a lossy codec, an index would point to other chunks.
 LOSSY = {
     "packbits": [codec("packbits", last_bit=3)], "packbits_62": [codec("packbits", first_bit=1)],
     "bitround": [codec("bitround", keepbits=63), BYTES],
@@ -742,7 +742,7 @@ add("shard_of_4m_chunks_cut",
 
 
 def consolidated(metadata, kind="inline", **more):
-    """A v3 root with these children; the array "a" beside it is sound."""
+    """A v3 root with these consolidated children; the array "a" itself is sound."""
     return lambda: dict(v3(), **{"zarr.json": json.dumps(
         {"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata":
          {"kind": kind, "must_understand": False, "metadata": metadata}, **more}).encode()})
@@ -754,7 +754,7 @@ def zmetadata(metadata, **more):
 
 
 def broken(name, files, group=None, **steps):
-    """The array itself can always be read by its own path."""
+    """Broken consolidated metadata: the array can still be read by its own path."""
     add(name, files, values={"read": "7"}, **({"group": group} if group else {}), **steps)
 
 

@@ -9,12 +9,12 @@ FLOATS = {"data_type": "float32", "fill_value": 1}
 
 
 def config(name, status, word, found, after=BYTES, **changes):
-    """A codec's configuration that open refuses, by the codec's name and the rule."""
+    """A configuration that open refuses; the error gives the codec's name and the rule."""
     add(name, lambda: v3(codecs=[found, after], **changes), open=(status, word))
 
 
 def number(name, chunk, codecs, word, status=CORRUPT, **changes):
-    """A stored chunk at 0, 0 that is damaged; the last element is in a missing one."""
+    """A damaged stored chunk at 0, 0. The last element is in a missing chunk."""
     add(name, lambda: v3({"c/0/0": chunk}, codecs=codecs, **changes), data=(status, word))
 
 
@@ -191,7 +191,7 @@ texts("vlen_overlong_utf8", items(b"\xc0\xaf", b"b"), "element 0 is not UTF-8")
 texts("vlen_surrogate", items(b"\xed\xa0\x80", b"b"), "element 0 is not UTF-8")
 texts("vlen_beyond_unicode", items(b"\xf4\x90\x80\x80", b"b"), "element 0 is not UTF-8")
 texts("vlen_cut_character", items(b"\xe6\xbc", b"\xa2"), "element 0 is not UTF-8")
-# Only limits refuse these: the limits for untrusted files are used.
+# Only limits refuse these, so the limits for untrusted files are set.
 for _name, _bomb, _codec in (("gzip", gzip_bomb, GZIP), ("zstd", lambda: zstd_bomb(1024), ZSTD),
                              ("zstd_claiming", lambda: zstd_bomb(1024, 1 << 30), ZSTD)):
     add(f"vlen_{_name}_bomb", lambda bomb=_bomb, codecs=(UTF8, _codec): v3({"c/0": bomb()}, codecs=codecs, **TEXT),

@@ -20,7 +20,7 @@ def objects_document(found, shape=(4,), chunks=(2,), fill="f", **changes):
 
 
 def objects(name, found, value, word, status=CORRUPT, key="0", **changes):
-    """A chunk of two elements that is damaged; the last element is in a missing one."""
+    """A damaged chunk of two elements. The last element is in a missing chunk."""
     add(name, lambda: v2({key: value() if callable(value) else value}, raw=objects_document(found, **changes)),
         data=(status, word))
 
@@ -59,7 +59,7 @@ jsons("number", '[1,"b","|O",[2]]', "element 0 is", status=UNSUPPORTED)
 jsons("not_utf8", b'["a","\xc3\x28","|O",[2]]', "UTF-8")
 jsons("surrogate", '["a","\\ud800","|O",[2]]', "surrogate")
 jsons("control", b'["a","\n","|O",[2]]', "json2")
-# No more values are parsed than text of this shape has.
+# The parser takes no more values than a chunk of this shape has.
 jsons("deep", "[" * 100000 + "]" * 100000, "more values than 2 elements", status=UNSUPPORTED)
 jsons("deep_cut", "[" * 1000000, "more values than 2 elements", status=UNSUPPORTED)
 jsons("deep_element", '["a",' + '{"a":' * 50000 + "1" + "}" * 50000 + ',"|O",[2]]', "more values than 2 elements",
@@ -405,7 +405,7 @@ config("conditional_deep", LIMIT, "deep", BYTES, deep_conditional(20))
 
 
 def deep_shards(n, found):
-    """n shards that are read whole, each but the first with one inner chunk."""
+    """n nested shards that are read whole. Each but the first has one inner chunk."""
     for i in range(n):
         found = [codec("reshape", shape=[-1] if i == n - 1 else [1]),
                  codec("sharding_indexed", chunk_shape=[1], codecs=found, index_codecs=[BYTES])]
@@ -413,7 +413,7 @@ def deep_shards(n, found):
 
 
 def deep_edges(shards, conditionals):
-    """Chunks of 40 lengths, each with a level of its own that codecs inside codecs are bound for."""
+    """Chunks of 40 lengths: each length is a level, and nested codecs are bound for each level."""
     found = conditional(*[GZIP] * 11)
     for _ in range(conditionals - 1):
         found = conditional(found)
@@ -504,7 +504,7 @@ PLAIN = struct.pack("<4H", 1, 2, 3, 4)
 
 @functools.cache
 def bz2_bomb():
-    """Streams one behind the other, a MiB of zeros each."""
+    """Streams one after another, each of a MiB of zeros."""
     return bz2.compress(bytes(MIB)) * 1024
 
 

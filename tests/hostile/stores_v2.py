@@ -1,5 +1,5 @@
-"""More cases for stores.py: the kinds of broken metadata and malformed chunks again in format 2,
-whose documents are other files, read by other functions."""
+"""More cases for stores.py: the same kinds of broken metadata and malformed chunks in format 2, whose
+documents are other files that other functions read."""
 import json
 import os
 
@@ -9,7 +9,7 @@ from stores import CHUNK, CORRUPT, IO, LIMIT, MIB, V2, add, text, v2
 
 
 def member(old, new):
-    """The usual document with one text replaced: for what json cannot write."""
+    """The usual document with one text replaced, for documents that json cannot write."""
     document = json.dumps(V2)
     assert old in document
     return document.replace(old, new, 1).encode()
@@ -78,7 +78,7 @@ attributes("v2_attributes_control_character", b'{"x": "a\nb"}', CORRUPT, ".zattr
 attributes("v2_attributes_over_limit", lambda: b"{}" + b" " * (17 * MIB), LIMIT, "metadata_bytes")
 attributes("v2_attributes_million_numbers", lambda: b'{"x": [' + b"1," * (4 * MIB + 100) + b"1]}", LIMIT,
            "json_tokens")
-# Chunks within the limits are read, in time and with little memory.
+# Chunks within the limits are read, quickly and with little memory.
 add("v2_attributes_2_million_numbers",
     lambda: dict(v2({"0.0": CHUNK}), **{"a/.zattrs": b'{"x": [' + b"1," * 2000000 + b"1]}"}), values={"first": "1"})
 add("v2_attributes_nan", lambda: dict(v2(), **{"a/.zattrs": b'{"x": NaN}'}), values={"first": "7"})
@@ -93,8 +93,8 @@ add("v2_chunk_very_long", v2({"0.0": CHUNK}), data=(CORRUPT, "a/0.0"),
 
 
 def special(name, make, listed=True):
-    """The chunk's file is no plain one. Where .zarray does not say the separator, the first chunk's key
-    would tell it, and a key that is neither there nor missing tells nothing: such an array isn't opened."""
+    """The chunk's file is not a plain file. If .zarray has no separator, the first chunk's key gives it.
+    A key that is neither present nor missing gives none, so such an array cannot be opened."""
     def prepare(root):
         make(f"{root}/a/0.0")
     add(name, lambda: v2(dimension_separator="."), data=(IO, "a/0.0"), prepare=prepare, chunks=None, fault=None,

@@ -1,6 +1,6 @@
-"""Runs probe.c on every store of stores.py. The status must be right, the message must name the
-place, no value may be invented, and time and memory are limited. The sanitizers' build runs the
-same cases without the two limits."""
+"""Runs probe.c on every store of stores.py. The status must be right, the message must name the place,
+no value may be invented, and time and memory are limited. The build with sanitizers runs the same
+cases without these two limits."""
 import os
 import pathlib
 import re
@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-import stores_codecs  # noqa: F401  adds its own
+import stores_codecs  # noqa: F401  adds its own cases
 import stores_objects  # noqa: F401
 import stores_v2  # noqa: F401
 from stores import CASES
@@ -36,7 +36,7 @@ def write_store(root, made):
 
 
 def probe(root, made):
-    """{step: (status, text)}, CPU seconds of the slowest step, peak in KiB."""
+    """Gives {step: (status, text)}, the CPU seconds of the slowest step, and the memory peak in KiB."""
     command = [BUILD / "tests" / "hostile_probe", root] + (["untrusted"] if made.untrusted else [])
     done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=60)
     output = done.stdout.decode(errors="replace")
@@ -55,7 +55,7 @@ def probe(root, made):
 
 
 def judge(step, got, wanted):
-    """The error in one step, or None."""
+    """Gives the error in one step, or None."""
     status, text = got
     if status not in ("ok", "corrupt", "unsupported", "limit", "io", "not found",
                       "invalid"):

@@ -1,6 +1,6 @@
-"""zarrc_ctypes - the public C API through ctypes, as thin as tests can bear.
+"""zarrc_ctypes - the public C API through ctypes, for tests only.
 
-Not a Python package for users. Host tensors are numpy views of any strides and byte
+This is not a Python package for users, and it adds as little as possible. Host tensors are numpy views of any strides and byte
 order; fake device tensors (tests/fakedev) have the same layout in guarded memory. Every
 failure is a ZarrcError. The library is $ZARRC_LIBRARY.
 """
@@ -33,7 +33,7 @@ class ZarrcError(Exception):
 
 
 class Sized(Structure):
-    """A struct that begins with its size; members not named are zero."""
+    """A struct that begins with its size. Members that are not named are zero."""
 
     def __init__(self, **members):
         super().__init__(**members)
@@ -224,7 +224,7 @@ P, T, S, U = c_void_p, c_int32, c_char_p, c_uint64
 OUT = POINTER(c_void_p)
 SHAPE, SHAPE_S = POINTER(c_uint64), POINTER(c_int64)
 TEXT = [S, c_size_t, POINTER(c_size_t), E]
-# name: (result, arguments); result T is a status and raises.
+# name: (result, arguments). Result T is a status; a failure raises.
 FUNCTIONS = {
     "zarr_version": (S, []), "zarr_status_text": (S, [T]),
     "zarr_context_create": (T, [OUT, POINTER(ContextOptions), E]), "zarr_context_free": (None, [P]),
@@ -332,7 +332,7 @@ fakedev = _load_fake()
 
 
 def call(name, *arguments):
-    """Calls what returns a status; the error struct is the last argument."""
+    """Calls a function that returns a status. The error struct is its last argument."""
     error = Error()
     status = getattr(lib, name)(*arguments, byref(error))
     if status:
@@ -343,7 +343,7 @@ def call(name, *arguments):
 
 
 def call_text(name, *arguments):
-    """Calls what writes text as snprintf would: once for the length, once for the text."""
+    """Calls a function that writes text as snprintf does: once for the length, once for the text."""
     need = c_size_t()
     call(name, *arguments, None, 0, byref(need))
     text = ctypes.create_string_buffer(need.value + 1)
@@ -358,14 +358,14 @@ def shape_of(values):
 
 
 def text_of(value):
-    """JSON text for the C side; text stays as it is."""
+    """JSON text for the C API. Text is passed unchanged."""
     if value is None or isinstance(value, bytes):
         return value
     return (value if isinstance(value, str) else json.dumps(value)).encode()
 
 
 class Handle:
-    """Owns one C handle; freed with the object."""
+    """Owns one C handle and frees it with the object."""
     free = ""
 
     def __init__(self, pointer):
@@ -379,7 +379,7 @@ class Handle:
     def __del__(self):
         try:
             self.close()
-        except (AttributeError, TypeError):  # the interpreter is going down
+        except (AttributeError, TypeError):  # the interpreter is shutting down
             pass
 
     def __enter__(self):
@@ -526,18 +526,17 @@ class Store(Handle):
         return found
 
     def migrate(self, path="", zarr_format=3, dry_run=False, overwrite=False, remove=False):
-        """[(action, key)] in the order of doing."""
-        actions = [None, "write", "replace", "keep", "consolidate", "remove", "refuse",
-                   "leave"]
-        told = []
+        """Gives [(action, key)] in the order in which the call does them."""
+        names = [None, "write", "replace", "keep", "consolidate", "remove", "refuse", "leave"]
+        actions = []
 
         def each(_, item):
             key = item.contents.key
-            told.append((actions[item.contents.action], key and key.decode()))
+            actions.append((names[item.contents.action], key and key.decode()))
         options = MigrateOptions(flags=dry_run | overwrite << 1 | remove << 2, zarr_format=zarr_format,
                                  tell=MigrateFn(each))
         call("zarr_node_migrate", self.pointer, path.encode(), byref(options))
-        return told
+        return actions
 
     def create(self, path="", shape=(), dtype="uint8", options=None, **spec):
         """An array; see array_spec() for the members."""
@@ -584,7 +583,7 @@ def array_spec(shape, dtype, zarr_format=0, chunks=None, shards=None, fill_value
     if shards is not None:
         spec.shard_shape = shape_of(shards)
     spec.data_type = text_of(dtype)
-    if fill_value is not None:  # a value, not its text: bytes are text
+    if fill_value is not None:  # a value; bytes are its JSON text
         spec.fill_value = fill_value if isinstance(fill_value, bytes) else json.dumps(fill_value).encode()
     for name, value in [("codecs", codecs), ("index_codecs", index_codecs),
                         ("attributes", attributes)]:
@@ -619,7 +618,7 @@ def open_options(options):
 # ---- memory ---------------------------------------------------------------------------
 
 class Block:
-    """Fake device memory; given back with the object."""
+    """Fake device memory, freed with the object."""
 
     def __init__(self, context, size):
         self.context, self.size, self.mem = context, size, Mem()
@@ -642,7 +641,7 @@ class Block:
 
 
 def base_of(view):
-    """The bytes that a view lies in, as the numpy array that owns them."""
+    """The numpy array that owns the bytes of a view."""
     base = view
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -694,7 +693,7 @@ def io_options(stats=None, pipeline=None, progress=None, field=None, heap=None, 
 
 
 class Heap(Handle):
-    """Where the bytes are that elements of any length point to."""
+    """The memory that elements of variable length point to."""
     free = "zarr_heap_free"
 
     def __init__(self, context, most=0):
@@ -715,7 +714,7 @@ class Request(Handle):
         self.keep = keep
 
     def wait(self, timeout_ns=U64_MAX):
-        """Whether it is done; its failure is raised."""
+        """Waits; returns whether the request is done, and raises its failure."""
         done = c_int()
         call("zarr_request_wait", self.pointer, timeout_ns, byref(done))
         return bool(done.value)
@@ -736,7 +735,7 @@ class Array(Handle):
         super().__init__(pointer)
         self.store, self.context = store, store.context
 
-    # what it is
+    # facts
     @property
     def ndim(self):
         return lib.zarr_array_ndim(self.pointer)
@@ -747,7 +746,7 @@ class Array(Handle):
 
     @property
     def chunks(self):
-        """None where chunks differ in shape."""
+        """The shape of chunks; None if chunks differ in shape."""
         found = lib.zarr_array_chunk_shape(self.pointer)
         return tuple(found[:self.ndim]) if found else None
 
@@ -809,7 +808,7 @@ class Array(Handle):
 
     # elements
     def read_into(self, view, selection=None, memory="host", **options):
-        """Fills the view; options are zarr_io_options's."""
+        """Fills the view. Options are members of zarr_io_options."""
         tensor = Tensor(view, self.context, memory)
         call("zarr_array_read", self.pointer, selection and selection.pointer, byref(tensor.struct),
              byref(io_options(**options)))
@@ -987,7 +986,7 @@ class Group(Handle):
 # ---- selections -------------------------------------------------------------------------
 
 def dim_selections(items):
-    """(array of zarr_dim_selection, what it borrows) from slices, integers, lists, masks."""
+    """Makes (array of zarr_dim_selection, objects that it borrows) from slices, integers, lists, masks."""
     dims, keep = (DimSelection * max(1, len(items)))(), []
     for dim, item in zip(dims, items):
         if isinstance(item, slice):
@@ -1094,7 +1093,7 @@ OP_IF_VERSION, OP_LOCKED, OP_WANT_VERSION = 1, 2, 4
 
 
 class DictStore:
-    """Keys and values in a dict. `caps` says what of it the library may use; `calls` logs
+    """A store of keys and values in a dict. `caps` tells what the library may use of it. `calls` logs
     (verb, key, offset, length)."""
 
     def __init__(self, values=None, caps=RANGES | SUFFIX | LIST | WRITE | ATOMIC_PUT):
@@ -1170,7 +1169,7 @@ class CustomStore(Store):
             table.unlock = type(table.unlock)(self._unlock)
         table.close = type(table.close)(self._close)
         self.table = table
-        CustomStore.alive.append(table)  # the library may call until close() came
+        CustomStore.alive.append(table)  # the library may call it until close()
         out = c_void_p()
         call("zarr_store_open_custom", byref(out), context.pointer, byref(table), None, None)
         super().__init__(out.value, context)
@@ -1184,7 +1183,7 @@ class CustomStore(Store):
         op = op.contents
         try:
             op.status, text = self.implementation.run(op)
-        except BaseException as problem:  # raised again by the test, see failures
+        except BaseException as problem:  # the test raises it again, see failures
             self.failures.append(problem)
             op.status, text = NUMBER["INTERNAL"], repr(problem)
         if op.status and err:

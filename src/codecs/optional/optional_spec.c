@@ -20,7 +20,7 @@ static zarr_status optional_chain(const zarr_codec_spec *raw, const char *member
     *json = zarr_codec_spec_chain_json(raw, member);
     if (*json && zarr_codec_spec_chain_codecs(raw, member, &array) >= 0 && !array)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: %s: no array->bytes codec such as \"bytes\" is among them",
+                       "%s: %s: an array->bytes codec such as \"bytes\" is missing",
                        zarr_codec_spec_name(raw), member);
     if (!*json)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: %s are missing",

@@ -121,7 +121,7 @@ def objects():
     for name, codec in [("json-f", numcodecs.JSON()), ("msgpack-f", numcodecs.MsgPack())]:
         root.create_dataset(name, data=boxed(words, (6, 7)), object_codec=codec, order="F")
     root.create_dataset("good", data=np.arange(3))
-    refused = {"pickle": "whatever code the file brings", "json": "only text is supported",
+    refused = {"pickle": "run code from the file", "json": "only text is supported",
                "json-f": "other elements than it wrote", "msgpack-f": "other elements than it wrote"}
     keep("refused.zarr", WRITER, walk(root, skip=refused), refused=refused)
 
@@ -141,7 +141,7 @@ def structs():
             data["u"] = ["", "ä", "漢字x"] * 4
         root.create_dataset(name, data=data, chunks=5)
         fill = data[3]
-        if name not in ("nested", "deep"):  # zarr 2 cannot say those
+        if name not in ("nested", "deep"):  # zarr 2 cannot express those
             part = root.create_dataset(name + "-fill", shape=12, chunks=5, dtype=dtype, fill_value=fill)
             part[:2] = data[:2]
     keep("structs.zarr", WRITER, walk(root), unmigrated="fields differ in byte order|has no form in Zarr v3")

@@ -2,8 +2,7 @@
  * complete, and nested chains in v2's words whatever words they were given in. */
 #include "unit/array/array_test.h"
 
-/* ---- a codec around others, with a member that v2 calls by another name -------------
- */
+/* ---- a codec around others, with a member that v2 calls by another name ---- */
 
 static zarr_status wrap_put(const char *member, const zarr_codec_spec *spec, char *text,
                             size_t cap, size_t *text_bytes, zarr_error *err)

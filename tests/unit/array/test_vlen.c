@@ -372,7 +372,7 @@ static void refusals(void **state)
         const char *filters, *says;
     } objects[] = {
         {"null", "no filter says"},
-        {"[{\"id\":\"pickle\",\"protocol\":5}]", "whatever code"},
+        {"[{\"id\":\"pickle\",\"protocol\":5}]", "run code from the file"},
         {"[{\"id\":\"nobody\"}]", "\"nobody\""},
     };
     zarr_tensor t = tensor_of(items, whole);

@@ -296,7 +296,7 @@ static const struct {
     const char *says;
 } bad[] = {
     {3, "{}", ZARR_ERR_INVALID, "codecs: a list is expected, not {}"},
-    {3, "[]", ZARR_ERR_INVALID, "no array->bytes codec"},
+    {3, "[]", ZARR_ERR_INVALID, "an array->bytes codec such as"},
     {3, "[\"zstd\"]", ZARR_ERR_INVALID, "no array->bytes codec"},
     {3, "[\"bytes\",\"bytes\"]", ZARR_ERR_INVALID, "codecs[1]: \"bytes\" takes an array"},
     {3, "[\"bytes\",{\"name\":\"transpose\",\"configuration\":{\"order\":[0]}}]",
@@ -359,15 +359,15 @@ static const struct {
      "codecs[1]: \"zfpy\" takes little-endian elements only"},
     {2, "[{\"id\":\"bytes\",\"endian\":\"little\"},{\"id\":\"zlib\"},{\"id\":\"zfpy\"}]",
      ZARR_ERR_UNSUPPORTED,
-     "codecs[1]: \"zlib\" gives bytes, but \"zfpy\" behind it takes an array"},
+     "codecs[1]: \"zlib\" gives bytes, but \"zfpy\" after it takes an array"},
     {2,
      "[{\"id\":\"bytes\",\"endian\":\"big\"},{\"id\":\"delta\",\"dtype\":\"<f4\"},"
      "{\"id\":\"zfpy\"}]",
-     ZARR_ERR_UNSUPPORTED, "codecs[1]: delta: it names another byte order"},
+     ZARR_ERR_UNSUPPORTED, "codecs[1]: \"delta\" before \"zfpy\" names a byte order"},
     {3, "[{\"name\":\"numcodecs.pcodec\",\"configuration\":{\"level\":13}}]",
      ZARR_ERR_INVALID, "pcodec: level is 13, must be an integer from 0 to 12"},
     {2, "[{\"id\":\"bytes\"},{\"id\":\"szip\",\"mask\":1}]", ZARR_ERR_UNSUPPORTED,
-     "codec \"szip\" is refused: NCZarr leaves"},
+     "codec \"szip\" is refused: NCZarr takes"},
     {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"format\":4}]", ZARR_ERR_INVALID,
      "lzma: format is 4, must be an integer from 1 to 3"},
     {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"format\":3}]", ZARR_ERR_INVALID,

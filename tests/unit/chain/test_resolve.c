@@ -295,7 +295,7 @@ static void flags_that_lie(void **state)
                      ZARR_ERR_INTERNAL);
     assert_string_equal(
         err.message, "codecs[0]: codec \"x.lies\" of test broke its contract: resolve() "
-                     "changes what its flags say it keeps");
+                     "changes a fact that its flags promise to keep");
     zr_chain_free(chain);
 }
 

@@ -259,7 +259,8 @@ static void test_optional_lengths(void **state)
     for (size_t i = 0; i < ZR_COUNT(need_it); i++) {
         (void)snprintf(codecs, sizeof codecs, OPTIONAL("\"packbits\"", "%s"),
                        need_it[i][0]);
-        refused(codecs, need_it[i][1], two_by_two, "whose length only the chunk tells");
+        refused(codecs, need_it[i][1], two_by_two,
+                "whose length is known only from the chunk");
     }
 }
 

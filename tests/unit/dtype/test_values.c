@@ -160,12 +160,12 @@ static void unused_bits(void **state)
     assert_int_equal(zr_dtype_pad(s4, either, 4, &terr), ZARR_OK);
     assert_memory_equal(either, mended, 4);
     assert_int_equal(zr_dtype_pad(s4, wrong, 2, &terr), ZARR_ERR_INVALID);
-    assert_says("an element is no int4: it has bits set above its 4 ");
+    assert_says("an element is not a valid int4: it has bits set above its 4 ");
 
     assert_true(zr_dtype_is_padded_well(u2, low, 1));
     assert_false(zr_dtype_is_padded_well(u2, low, 2));
     assert_int_equal(zr_dtype_pad(u2, low, 2, &terr), ZARR_ERR_INVALID);
-    assert_says("no uint2: it has bits set above its 2 ");
+    assert_says("not a valid uint2: it has bits set above its 2 ");
     /* Any nonzero byte is true. */
     assert_int_equal(zr_dtype_pad(b, truth, 4, &terr), ZARR_OK);
     assert_memory_equal(truth, "\0\1\1\1", 4);
@@ -195,11 +195,11 @@ static void unused_bits_of_fields(void **state)
     assert_false(zr_dtype_is_padded_well(t, two, 2)); /* fields are ignored */
     two[7] = 0x1f;
     assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_ERR_INVALID);
-    assert_says("an element is no uint4: it has bits set above its 4 ");
+    assert_says("an element is not a valid uint4: it has bits set above its 4 ");
     two[7] = 15;
     two[1] = 0x2e;
     assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_ERR_INVALID);
-    assert_says("an element is no int4: ");
+    assert_says("an element is not a valid int4: ");
 
     rows = type_of("[[\"a\",\"|u1\"],[\"b\",[[\"c\",\"|b1\"],[\"d\",\"|b1\"]],[2]]]");
     zr_dtype_unpad(rows, many, 1);
@@ -253,8 +253,8 @@ static const struct {
      "\"\\\"\\\\\\n\\u0000\x7f\""},
     {"string", "\"\"", 3, "", "\"\""},
     {"string", "0", 2, "", "\"\""},
-    {"string", "0", 3, NULL, "0 is no string: text is expected"},
-    {"string", "1", 2, NULL, "1 is no string: text is expected"},
+    {"string", "0", 3, NULL, "0 is not a valid string: text is expected"},
+    {"string", "1", 2, NULL, "1 is not a valid string: text is expected"},
     {"string", "[]", 3, NULL, "text is expected"},
     {"bytes", "\"AAH/\"", 3, "0001ff", "\"AAH/\""},
     {"bytes", "\"AAH/AA==\"", 2, "0001ff00", "\"AAH/AA==\""},
@@ -278,9 +278,9 @@ static const struct {
     {"vlen-array[uint8]", "0", 3, NULL, "a list is expected"},
     {"vlen-array[uint8]", "5", 2, NULL, "a list is expected"},
     {"vlen-array[uint8]", "{}", 2, NULL, "a list is expected"},
-    {"vlen-array[uint8]", "[1,256]", 2, NULL, "256 is no uint8"},
-    {"vlen-array[uint8]", "[1,null]", 2, NULL, "null is no uint8"},
-    {"vlen-array[uint8]", "[[1]]", 2, NULL, "is no uint8"},
+    {"vlen-array[uint8]", "[1,256]", 2, NULL, "256 is not a valid uint8"},
+    {"vlen-array[uint8]", "[1,null]", 2, NULL, "null is not a valid uint8"},
+    {"vlen-array[uint8]", "[[1]]", 2, NULL, "is not a valid uint8"},
 };
 
 static void values_of_any_length(void **state)
@@ -374,7 +374,7 @@ static const struct {
     {"vlen-array[]", ZARR_ERR_INVALID, "in brackets"},
     {"vlen-array[vlen-array[int8]]", ZARR_ERR_UNSUPPORTED, "lists of lists or structs"},
     {"vlen-array[[[\"a\",\"<i4\"]]]", ZARR_ERR_UNSUPPORTED, "lists of lists or structs"},
-    {"vlen-array[string]", ZARR_ERR_UNSUPPORTED, "items of variable length"},
+    {"vlen-array[string]", ZARR_ERR_UNSUPPORTED, "items must have a fixed length"},
     {"vlen-array[nothing]", ZARR_ERR_UNSUPPORTED, "nothing"},
     {"{\"name\":\"vlen-array\",\"configuration\":{\"dtype\":\"<i4\"}}", ZARR_ERR_INVALID,
      "in brackets"},
@@ -406,7 +406,7 @@ static void unprintable(void **state)
     assert_int_equal(
         zarr_dtype_print(type_of("string"), &bad, text, sizeof text, &n, &terr),
         ZARR_ERR_CORRUPT);
-    assert_says("string: an element is no UTF-8");
+    assert_says("string: an element is not valid UTF-8");
     assert_int_equal(
         zarr_dtype_print(type_of("string"), &none, text, sizeof text, &n, &terr),
         ZARR_ERR_INVALID);

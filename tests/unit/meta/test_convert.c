@@ -33,7 +33,7 @@ static const struct {
     {3, "{}", NULL, ZARR_OK, "dimension_separator=\"/\""},
     {3, "{\"data_type\":\"float32\",\"fill_value\":\"0x7fc00001\"}", NULL,
      ZARR_ERR_UNSUPPORTED,
-     "fill_value: Zarr v2 cannot say \"0x7fc00001\", it would become \"NaN\""},
+     "fill_value: Zarr v2 cannot express \"0x7fc00001\", it would become \"NaN\""},
     {3, "{\"data_type\":\"float32\",\"fill_value\":\"0x7fc00000\"}", NULL, ZARR_OK,
      "fill_value=\"NaN\""},
     {3, "{\"data_type\":\"string\",\"fill_value\":\"ab\",\"codecs\":[\"vlen-utf8\"]}",

@@ -276,7 +276,7 @@ static void test_refused(void **state)
     assert_int_equal(t.n, 3); /* all of them, not only the first one */
     assert_non_null(strstr(t.text, "refuse /t/shards: "));
     assert_non_null(strstr(t.text, "refuse /t/sick"));
-    assert_non_null(strstr(t.text, "refuse /t/g/keys: Zarr v2 cannot say chunk key "
+    assert_non_null(strstr(t.text, "refuse /t/g/keys: Zarr v2 cannot express chunk key "
                                    "encoding \"default\""));
     picture(&w, after);
     assert_string_equal(before, after);
