@@ -229,8 +229,13 @@ int cli_printf(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
 /* ---- JSON on stdout: objects and arrays, at most 256 levels deep ---- */
 
 struct cli_json;
+struct cli_string;
 /* The writer of the document on stdout. main() ends the document with a newline. */
 struct cli_json *cli_json(struct cli *cli);
+/* A writer into *out (NULL: stdout). one_line: without line breaks. */
+struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool one_line);
+/* Closes open objects and arrays, writes the rest and frees the writer. */
+int cli_json_done(struct cli_json *j);
 /* The key of the next value; only inside an object. Returns j. */
 struct cli_json *cli_key(struct cli_json *j, const char *key);
 void cli_json_object(struct cli_json *j); /* {  ... until cli_json_end() */
