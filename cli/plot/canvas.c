@@ -5,6 +5,7 @@
  */
 #include "plot/plot.h"
 
+#include <errno.h>
 #include <math.h>
 #include <png.h>
 #include <setjmp.h>
@@ -211,11 +212,14 @@ int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
     bool ok = false;
 
     if (info) {
+        errno = 0;
         png_init_io(png, file);
         ok = write_png(png, info, c, &text);
     }
     png_destroy_write_struct(&png, &info);
     free(copy);
+    if (!ok && ferror(file) && errno)
+        return cli_errno(cli, errno, "cannot write the PNG");
     return ok ? CLI_OK
               : cli_error(cli, CLI_IO, NULL, "cannot write the PNG: %s", message);
 }
