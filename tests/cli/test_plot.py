@@ -92,6 +92,36 @@ def test_full_picture(tmp_path, draw, rng):
     np.testing.assert_array_equal(low, again)
 
 
+@pytest.mark.parametrize("options", [
+    {"chunks": (1000, 1000)}, {"chunks": (100, 100), "shards": (2000, 2000)}, {"chunks": (40, 500)}])
+def test_stored_chunks_of_sparse_arrays_are_found(zarrc, tmp_path, draw, options):
+    array = zarr.create_array(tmp_path / "a", shape=(10 ** 6, 10 ** 6), dtype="f4", fill_value=0, **options)
+    array[123000:124000, 345000:346000] = 5
+    array[126000:127000, 912000:913000] = -3  # in the same pixel row
+    array[999000:, :1000] = 9
+    found = zarrc("plot", "--json", "--size=200x200", tmp_path / "a").json
+    assert found["sampled"] and (found["min"], found["max"]) == (-3, 9)
+    pixels, _ = draw(tmp_path / "a", "--bare", "--size=100x100", "--min=-4", "--max=10", "--map=gray")
+    drawn = {tuple(at) for at in np.argwhere(pixels[:, :, 0] != pixels[50, 50, 0])}
+    assert drawn == {(12, 34), (12, 91), (99, 0)}
+    part = f"{tmp_path}/a[120000:130000,340000:350000]"
+    assert zarrc("plot", "--json", "--size=2000x2000", part).json["max"] == 5
+    assert zarrc("plot", "--json", "--size=100x100", f"{tmp_path}/a[::-1,345680]").json["max"] == 5
+    assert zarrc("plot", "--json", "--size=100x100", f"{tmp_path}/a[123460,::-3]").json["max"] == 5
+    assert zarrc("plot", "--json", f"{tmp_path}/a[5000]").json["max"] == 0
+
+
+def test_chunks_filled_in_sparse_arrays_are_found(zarrc, tmp_path, draw):
+    array = zarr.create_array(tmp_path / "a", shape=(3, 10 ** 6, 10 ** 6), dtype="i2", fill_value=0, chunks=(1, 500, 500))
+    for k in range(20):
+        array[1, k * 50000 + 3000:k * 50000 + 3500, 700500:701000] = k + 1
+    array[0, 0, 0] = 77
+    found = zarrc("plot", "--json", "--size=100x100", f"{tmp_path}/a[1]").json
+    assert (found["min"], found["max"]) == (0, 20)
+    pixels, _ = draw(f"{tmp_path}/a[1]", "--bare", "--size=100x100", "--min=-1", "--max=21", "--map=gray")
+    assert len(np.unique(pixels[:, 70, 0])) == 21 and len(np.unique(pixels[:, 71:])) == 1
+
+
 def title_of(draw, path, title, width=500):
     """The pixels of the title's rows, and the title in the file."""
     pixels, texts = draw(path, f"--title={title}", f"--size={width}x200")
