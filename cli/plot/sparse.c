@@ -28,6 +28,8 @@ static bool cover(const struct sampling *s, const struct dim_region *p, uint64_t
     const uint64_t step =
         p->step < 0 ? (uint64_t)0 - (uint64_t)p->step : (uint64_t)p->step;
 
+    if (step == 0)
+        return false;
     if (p->step > 0) {
         if (end <= start)
             return false;
