@@ -87,12 +87,13 @@ static int diff(struct diff *d, zarr_diff_options *o)
     st = zarr_node_diff(d->a.store, d->a.path, d->b.store, d->b.path, o, &result, &err);
     if (d->begun)
         cli_progress_end(&d->progress, st == ZARR_OK);
-    if (st)
-        return cli_fail(d->cli, st, &err, "cannot compare %s with %s", d->a.shown,
-                        d->b.shown);
     if (d->cli->out_failed)
         return CLI_IO;
-    cli_diff_end(d, &result);
+    if (!st || (d->begun && cli_cancel == 0))
+        cli_diff_end(d, &result, st == ZARR_OK);
+    if (st)
+        return cli_fail(d->cli, st, &err, "cannot compare %s%s with %s",
+                        result.n_nodes ? "all of " : "", d->a.shown, d->b.shown);
     return result.n_different ? CLI_DIFFERENT : CLI_OK;
 }
 
@@ -137,11 +138,18 @@ const struct cli_command cli_cmd_diff = {
         "Elements are equal if their bits are equal or both are NaN; with --rtol or "
         "--atol, if |a - b| <= atol + rtol * |b|. Memory does not grow with the "
         "arrays.\n\n"
-        "Exit code 0: equal. 1: different. Any other code: the comparison failed. With "
-        "-q nothing is printed, and the comparison ends at the first difference.",
+        "If little of two large arrays is stored, only the stored chunks of both are "
+        "read. A "
+        "node or chunk that cannot be read is reported, and everything else is "
+        "compared.\n\n"
+        "Exit code 0: equal. 1: different. Any other code: the comparison failed, or a "
+        "part "
+        "could not be read. With -q nothing is printed, and the comparison ends at the "
+        "first difference.",
     .json = "a, b. nodes: an object for each node that differs, with path and either "
             "only_in (a or b) or differences (what, a, b) and elements (index, a, b), "
-            "elements_compared, elements_different, largest_difference. equal; "
+            "elements_compared, elements_different, largest_difference; if a part cannot "
+            "be read, unreadable (side, index, why) and elements_unreadable. equal; "
             "nodes_compared; nodes_different.",
     .options = options,
     .examples = examples,

@@ -1,10 +1,12 @@
 /*
  * commands/cmd_mv.c - zarrc mv: renames a node, or copies it and then deletes the source.
- * The source stays complete until every byte is at the destination and flushed.
+ * The source stays complete until every byte is at the destination and flushed; the
+ * library does both (zarr_node_move).
  */
 #include "node/work.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
@@ -39,8 +41,10 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     struct cli_objects total = {0};
     zarr_error err = {0};
     zarr_status st;
-    int rc = cli_objects_count(cli, src, cli->progress != CLI_PROGRESS_NONE, &total);
+    int rc = CLI_OK;
 
+    if (!cli_same_store(src, dst)) /* else this is a rename, most likely */
+        rc = cli_objects_count(cli, src, cli->progress != CLI_PROGRESS_NONE, &total);
     if (rc)
         return rc;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
@@ -50,15 +54,16 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     opts.progress_user = m;
     opts.cancel = &cli_cancel;
     cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
-    st = zarr_node_copy(src->store, src->path, dst->store, dst->path, &opts, &err);
+    st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
-    if (!st)
-        st = zarr_store_flush(dst->store, &err);
-    if (!st && !cli_cancel)
-        st = zarr_node_delete(src->store, src->path, &err);
-    if (st || cli_cancel)
+    if (st)
         return cli_fail(cli, st, &err, "cannot move %s to %s", src->shown, dst->shown);
-    return cli_node_flush(cli, src);
+    rc = cli_node_flush(cli, dst);
+    if (!rc)
+        rc = cli_node_flush(cli, src);
+    if (!rc && !*src->path) /* the store is empty now: removes its folder */
+        (void)rmdir(cli_local_root(src));
+    return rc;
 }
 
 static void summary(struct cli *cli, const struct cli_node *src,

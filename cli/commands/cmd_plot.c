@@ -271,9 +271,9 @@ const struct cli_command cli_cmd_plot = {
         "others, unless a region selects otherwise. Complex numbers are drawn as their "
         "magnitude.\n\n"
         "At most one element for each pixel is read, and only some evenly spaced chunks "
-        "of a very large array, so that any array takes about a second. Colours cover "
-        "the "
-        "2nd to the 98th percentile of the elements that were read, unless options give "
+        "of a very large array, so that any array takes about a second. If most of these "
+        "are missing, the stored chunks are found and drawn. Colours cover the 2nd to "
+        "the 98th percentile of the elements that were read, unless options give "
         "another range; NaN is grey. Axes show indexes of the array.",
     .json =
         "node; region; shape: of the drawn region; samples: elements read along each "

@@ -6,6 +6,7 @@
  * refused.
  */
 #include "data/data.h"
+#include "node/node.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -372,8 +373,10 @@ int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *
     int rc;
 
     *out = (struct cli_npy){.ndim = 0};
-    if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0)
-        return wrong(cli, name, "it does not begin with \\x93NUMPY");
+    if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0) {
+        rc = cli_refuse_foreign(cli, name, "a .npy file");
+        return rc ? rc : wrong(cli, name, "it does not begin with \\x93NUMPY");
+    }
     if (head[6] < 1 || head[6] > 3)
         return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: unknown .npy version %d", name,
                          head[6]);

@@ -30,19 +30,19 @@ void cli_diff_begin(struct diff *d)
     cli_json_array(cli_key(cli_json(d->cli), "nodes"));
 }
 
-void cli_diff_end(struct diff *d, const zarr_diff_result *result)
+void cli_diff_end(struct diff *d, const zarr_diff_result *result, bool complete)
 {
     struct cli_json *j;
 
     if (!d->cli->json) {
-        if (result->n_different == 0)
+        if (result->n_different == 0 && complete)
             cli_note(d->cli, "%s and %s are equal (%" PRIu64 " nodes)", d->a.shown,
                      d->b.shown, result->n_nodes);
         return;
     }
     j = cli_json(d->cli);
     cli_json_end(j);
-    cli_json_bool(cli_key(j, "equal"), result->n_different == 0);
+    cli_json_bool(cli_key(j, "equal"), result->n_different == 0 && complete);
     cli_json_u64(cli_key(j, "nodes_compared"), result->n_nodes);
     cli_json_u64(cli_key(j, "nodes_different"), result->n_different);
     cli_json_end(j);
@@ -211,12 +211,37 @@ static void element_text(struct diff *d, const zarr_difference *f)
     free(text.text);
 }
 
+/* ---- what cannot be read ---- */
+
+static void tell_unreadable(struct diff *d, const zarr_difference *f)
+{
+    struct cli *cli = d->cli;
+    const char *why = f->a ? f->a : f->b;
+
+    open_node(d, f->path);
+    if (cli->json) { /* written at the end of the node: elements may have begun */
+        if (!d->unreadable)
+            cli_json_array(d->unreadable =
+                               cli_json_start(cli, &d->unreadable_text, true));
+        cli_json_object(d->unreadable);
+        cli_json_text(cli_key(d->unreadable, "side"), f->a ? "a" : "b");
+        if (f->index)
+            cli_json_shape(cli_key(d->unreadable, "index"), f->ndim, f->index);
+        cli_json_text(cli_key(d->unreadable, "why"), why);
+        cli_json_end(d->unreadable);
+    } else if (!is_silent(d)) {
+        cli_printf(cli, "  unreadable: %s\n", why);
+    }
+}
+
 int cli_diff_tell(void *user, const zarr_difference *f)
 {
     struct diff *d = user;
 
     if (f->what == ZARR_DIFFERENCE_ONLY_A || f->what == ZARR_DIFFERENCE_ONLY_B) {
         tell_only(d, f);
+    } else if (f->what == ZARR_DIFFERENCE_UNREADABLE) {
+        tell_unreadable(d, f);
     } else if (f->what != ZARR_DIFFERENCE_ELEMENT) {
         tell_property(d, f);
     } else {
@@ -243,11 +268,21 @@ static void end_json(struct diff *d, const zarr_diff_node *n)
         if (n->largest_at)
             cli_json_f64(cli_key(j, "largest_difference"), n->largest);
     }
+    if (d->unreadable) {
+        cli_json_end(d->unreadable);
+        cli_json_done(d->unreadable);
+        cli_json_raw(cli_key(j, "unreadable"), d->unreadable_text.text);
+        cli_json_u64(cli_key(j, "elements_unreadable"), n->n_unread);
+        cli_string_free(&d->unreadable_text);
+        d->unreadable = NULL;
+    }
     cli_json_end(j);
 }
 
 static void end_text(struct diff *d, const zarr_diff_node *n)
 {
+    if (n->n_unread)
+        cli_printf(d->cli, "  %" PRIu64 " elements were not compared\n", n->n_unread);
     if (n->n_different == 0)
         return;
     if (n->n_different > d->n_shown)

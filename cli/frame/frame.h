@@ -43,7 +43,8 @@ enum {
     CLI_CORRUPT = 4,     /* stored data is corrupt or exceeds a limit */
     CLI_EXISTS = 5,      /* the target already exists or was changed concurrently */
     CLI_UNSUPPORTED = 6, /* valid, but this build does not support it */
-    CLI_INTERRUPTED = 130
+    CLI_INTERRUPTED = 130,
+    CLI_PIPE = 141 /* as of a program that SIGPIPE ended */
 };
 
 /* ---- the tables ---- */
@@ -127,6 +128,7 @@ struct cli {
     struct cli_values *values;
     struct cli_json *json_writer;
     bool out_failed;
+    bool pipe_closed; /* the reader of an output has gone */
 };
 
 /* ---- values of options by long name; an unknown name aborts the program ---- */
@@ -220,17 +222,22 @@ void cli_progress_end(struct cli_progress *p, bool ok);
 
 /* ---- stdout ---- */
 
-/* Buffered. The first failure (full disk, closed pipe) is printed once. Then every call
- * returns CLI_IO, and the command should stop. main() prints errors of the final flush.
- */
+/* Buffered. The first failure (such as a full disk) is printed once; a closed pipe is
+ * not. Then every call returns CLI_IO, and the command should stop. main() prints errors
+ * of the final flush. */
 int cli_out(struct cli *cli, const void *data, size_t bytes);
 int cli_printf(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
 
 /* ---- JSON on stdout: objects and arrays, at most 256 levels deep ---- */
 
 struct cli_json;
+struct cli_string;
 /* The writer of the document on stdout. main() ends the document with a newline. */
 struct cli_json *cli_json(struct cli *cli);
+/* A writer into *out (NULL: stdout). one_line: without line breaks. */
+struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool one_line);
+/* Closes open objects and arrays, writes the rest and frees the writer. */
+int cli_json_done(struct cli_json *j);
 /* The key of the next value; only inside an object. Returns j. */
 struct cli_json *cli_key(struct cli_json *j, const char *key);
 /* Ends objects and arrays until `depth` of them are open. */

@@ -33,13 +33,6 @@ const struct cli_option *cli_option_find(const struct cli_command *command,
 /* For zarr_context_options.log. */
 void cli_log(void *user, uint32_t level, const char *text);
 
-/* ---- json_out.c ---- */
-
-/* A writer into *out (NULL: stdout). one_line: without line breaks. */
-struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool one_line);
-/* Closes open objects and arrays, writes the rest and frees the writer. */
-int cli_json_done(struct cli_json *j);
-
 /* ---- out.c ---- */
 
 /* Flushes and closes stdout. Returns CLI_IO if anything could not be written. */

@@ -16,6 +16,7 @@ const struct cli_exit_row cli_exit_rows[] = {
     {"5", "the target already exists, or another process changed it"},
     {"6", "valid, but not supported by this build"},
     {"130", "interrupted"},
+    {"141", "a reader of the output closed the pipe"},
     {NULL, NULL}};
 
 enum {

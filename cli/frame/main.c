@@ -3,7 +3,7 @@
  * closes stdout and returns the exit code. The first SIGINT or SIGTERM sets a flag that
  * commands and requests poll, so that the program stops cleanly: objects in the store are
  * complete, and temporary files are removed. The second signal kills the program. SIGPIPE
- * is ignored: a closed pipe is an ordinary write error.
+ * is ignored: a closed pipe is a write error, so temporary files are removed.
  */
 #include "frame/frame_int.h"
 
@@ -149,6 +149,8 @@ int main(int argc, char **argv)
     end = cli_out_finish(&cli);
     if (rc == CLI_OK || rc == CLI_DIFFERENT)
         rc = end ? end : rc;
+    if (cli.pipe_closed && (rc == CLI_IO || rc == CLI_PIPE))
+        rc = CLI_PIPE;
     if (cli_cancel && rc != CLI_OK)
         rc = CLI_INTERRUPTED;
     zarr_context_free(cli.ctx);

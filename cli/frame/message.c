@@ -247,6 +247,10 @@ int cli_errno(struct cli *cli, int error_number, const char *format, ...)
     char *where = NULL, *what = NULL;
     va_list args;
 
+    if (error_number == EPIPE) {
+        cli->pipe_closed = true;
+        return CLI_PIPE;
+    }
     va_start(args, format);
     where = vformat(format, args);
     va_end(args);

@@ -1,7 +1,8 @@
 /*
  * frame/out.c - stdout, and files that are complete before they get their name. stdout
- * has a large buffer. A full disk or a closed pipe is printed once, stops the command and
- * gives CLI_IO: a command that loses data must not return 0. Errors of close() count as
+ * has a large buffer. A full disk is printed once, stops the command and gives CLI_IO: a
+ * command that loses data must not return 0. A closed pipe does the same in silence, and
+ * gives CLI_PIPE: a reader such as head has what it wants. Errors of close() count as
  * well, because some file systems report a failed write only then.
  */
 #include "frame/frame_int.h"

@@ -301,7 +301,7 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     char *parent = slash ? cli_format("%.*s", (int)(slash - node->path), node->path)
                          : cli_strdup("");
     zarr_group *group = NULL;
-    char *hint = NULL;
+    char *hint = NULL, *other = NULL;
 
     if (*node->path &&
         zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
@@ -312,6 +312,11 @@ static int no_node(struct cli *cli, const struct cli_node *node)
             hint =
                 cli_format("Did you mean \"%s%s%s\"?", parent, *parent ? "/" : "", near);
     }
+    if (!hint && (other = cli_local_path(cli, node->shown))) {
+        const char *text = cli_foreign_folder(other);
+
+        hint = text ? cli_strdup(text) : NULL;
+    }
     cli_error(cli, CLI_NOT_FOUND, hint, "there is no Zarr array or group at %s",
               node->shown);
     for (size_t i = 0; i < names.n; i++)
@@ -319,6 +324,7 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     zarr_group_free(group);
     free(parent);
     free(hint);
+    free(other);
     return CLI_NOT_FOUND;
 }
 
@@ -347,8 +353,7 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
     return CLI_OK;
 }
 
-static int open_store(struct cli *cli, const char *root, unsigned flags,
-                      struct cli_node *node)
+static int open_store(struct cli *cli, char *root, unsigned flags, struct cli_node *node)
 {
     zarr_store_options opts = {.struct_size = sizeof opts};
     zarr_error err = {0};
@@ -361,6 +366,12 @@ static int open_store(struct cli *cli, const char *root, unsigned flags,
         node->created_root = !exists(root);
     }
     st = zarr_store_open(&node->store, cli->ctx, root, &opts, &err);
+    if (st && !plugin_colon(cli, root)) {
+        const int rc = cli_refuse_foreign(cli, root, "a Zarr store");
+
+        if (rc)
+            return rc;
+    }
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
 }
 

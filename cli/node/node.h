@@ -41,6 +41,12 @@ struct cli_node {
 /* The path of the file or folder that `text` names, without the region; it need not
  * exist. NULL if the store is not a local folder. Owned. */
 char *cli_local_path(struct cli *cli, const char *text);
+/* Prints an error if a file of another known format is on the path, and tells what reads
+ * it. wanted: what is expected, "a Zarr store". Returns CLI_OK if nothing was printed
+ * (foreign.c). */
+int cli_refuse_foreign(struct cli *cli, const char *path, const char *wanted);
+/* A hint about a folder of another format; NULL: the format is not known. */
+const char *cli_foreign_folder(const char *path);
 /* Opens the node that `text` names. Without ":/" the root of the store is the topmost
  * folder of the unbroken chain of nodes above the path. For a new node outside of any
  * hierarchy, the root is the first folder on the path that is called *.zarr, else the

@@ -5,6 +5,7 @@
  */
 #include "plot/plot.h"
 
+#include <errno.h>
 #include <math.h>
 #include <png.h>
 #include <setjmp.h>
@@ -115,7 +116,7 @@ void cli_canvas_line(struct plot_canvas *c, struct plot_box b, const struct plot
 
 int cli_text_width(const char *text, int scale)
 {
-    const int n = (int)strlen(text);
+    const int n = cli_font_count(text);
 
     return n > 0 ? (n * (PLOT_FONT_WIDTH + 1) - 1) * scale : 0;
 }
@@ -149,11 +150,11 @@ static double ink(const uint8_t *glyph, int scale, int x, int y)
 void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *t)
 {
     const int s = t->scale, margin = 1;
+    uint8_t glyph[PLOT_FONT_HEIGHT];
     int at = 0;
 
-    for (const char *p = t->text; *p; p++, at += (PLOT_FONT_WIDTH + 1) * s) {
-        const uint8_t *glyph = cli_font_glyph(*p);
-
+    for (const char *p = t->text; cli_font_next(&p, glyph);
+         at += (PLOT_FONT_WIDTH + 1) * s) {
         for (int v = -margin; v < PLOT_FONT_HEIGHT * s + margin; v++)
             for (int u = -margin; u < PLOT_FONT_WIDTH * s + margin; u++) {
                 const double share = ink(glyph, s, u, v);
@@ -203,19 +204,27 @@ int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
                      const char *title)
 {
     char message[128] = "no memory", key[] = "Title";
-    char *copy = cli_strdup(title);
-    png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = key, .text = copy};
+    char *copy = cli_utf8_valid(title);
+    bool ascii = true;
+    png_text text = {.key = key, .text = copy};
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, message,
                                               on_png_error, on_png_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     bool ok = false;
 
+    for (const char *p = copy; *p; p++)
+        ascii = ascii && (signed char)*p > 0;
+    /* tEXt is Latin-1, iTXt is UTF-8 */
+    text.compression = ascii ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
     if (info) {
+        errno = 0;
         png_init_io(png, file);
         ok = write_png(png, info, c, &text);
     }
     png_destroy_write_struct(&png, &info);
     free(copy);
+    if (!ok && ferror(file) && errno)
+        return cli_errno(cli, errno, "cannot write the PNG");
     return ok ? CLI_OK
               : cli_error(cli, CLI_IO, NULL, "cannot write the PNG: %s", message);
 }

@@ -4,23 +4,17 @@
  * picture has pixels, and no more chunks than a limit of decoded bytes and of objects
  * permits. If the region has more chunks, evenly spaced ones are read, and a pixel
  * between two of them shows the nearest element of the nearer chunk: every value shown is
- * an element of the array near its true position.
+ * an element of the array near its true position. If most of these chunks are missing,
+ * the stored ones are found and drawn, too (sparse.c).
  *
  * The region's text is parsed here only to number the ticks and to count chunks. The
  * library parses it for the read.
  */
-#include "plot/plot.h"
+#include "plot/plot_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The part of a region for one dimension of the array. */
-struct dim_region {
-    bool is_index, is_list;
-    int64_t start, step;
-    char text[32];
-};
 
 static const uint64_t budget_bytes = 384u << 20, budget_chunks = 8192;
 
@@ -121,17 +115,6 @@ static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
 
 /* ---- samples ---- */
 
-/* The samples of one axis of the picture. */
-struct sampling {
-    int32_t dim;           /* of the region's result */
-    int32_t array_dim;     /* of the array */
-    uint64_t n, n_samples; /* elements of the region, and those that are drawn */
-    uint64_t chunk;        /* length of a chunk in elements of the region */
-    uint64_t n_chunks;     /* chunks that the region touches */
-    uint64_t n_picked;     /* chunks that are read */
-    int64_t *list;         /* the element of each sample; NULL: all elements */
-};
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -150,17 +133,25 @@ static void chunks_of(struct sampling *s, const zarr_array *array,
     s->n_picked = least(s->n_chunks, s->n_samples);
 }
 
-/* Reduces the chunks of both axes to the limits. */
-static void limit_chunks(const zarr_array *array, struct sampling *s, int n)
+/* How many chunks may be read. */
+static uint64_t most_chunks(const zarr_array *array)
 {
     const uint64_t *chunk = zarr_array_chunk_shape(array);
-    uint64_t bytes = zarr_dtype_item_bytes(zarr_array_dtype(array)), most, all = 1;
-    double factor;
+    uint64_t bytes = zarr_dtype_item_bytes(zarr_array_dtype(array)), most;
 
     if (chunk)
         bytes = cli_mul(bytes, cli_product(zarr_array_ndim(array), chunk));
     most = budget_bytes / (bytes ? bytes : 1);
-    most = most < 4 ? 4 : least(most, budget_chunks);
+    return most < 4 ? 4 : least(most, budget_chunks);
+}
+
+/* Reduces the chunks of both axes to the limits. */
+static void limit_chunks(const zarr_array *array, struct sampling *s, int n)
+{
+    const uint64_t most = most_chunks(array);
+    uint64_t all = 1;
+    double factor;
+
     for (int i = 0; i < n; i++)
         all = cli_mul(all, s[i].n_picked);
     if (all <= most)
@@ -196,17 +187,6 @@ static void list_samples(struct sampling *s)
 }
 
 /* ---- reading ---- */
-
-struct reading {
-    const struct plot_request *q;
-    struct plot_data *out;
-    zarr_array *array;
-    zarr_selection *outer, *inner, *whole;
-    struct dim_region dims[ZARR_MAX_RANK];
-    struct sampling axis[2];
-    int n_axes;
-    struct cli_field field;
-};
 
 /* The last two dimensions longer than 1, or the last one. */
 static int choose_axes(struct reading *r)
@@ -322,6 +302,7 @@ static int read_values(struct reading *r)
     const zarr_dtype *type = r->field.type;
     int64_t shape[2] = {0, 0};
     zarr_tensor tensor;
+    zarr_stats stats = {.struct_size = sizeof stats};
     zarr_error err = {0};
     zarr_status st;
     uint64_t bytes;
@@ -352,7 +333,11 @@ static int read_values(struct reading *r)
     for (int i = 0; i < r->n_axes; i++)
         shape[i] = (int64_t)r->axis[2 - r->n_axes + i].n_samples;
     zarr_tensor_host(&tensor, elements, bytes, r->n_axes, shape);
+    r->field.options.stats = &stats;
     st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
+    r->field.options.stats = NULL;
+    if (!st && out->sampled && stats.chunks_missing > stats.chunks_total / 4 * 3)
+        st = cli_plot_stored(r, most_chunks(r->array), elements, &err);
     if (!st) {
         out->values = cli_alloc((size_t)out->n_values * sizeof *out->values);
         convert(r, elements);

@@ -205,13 +205,17 @@ static void draw_y_axis(struct layout *l)
 static void draw_title(struct layout *l)
 {
     const size_t fits = (size_t)(l->c->width / ((PLOT_FONT_WIDTH + 1) * l->scale));
-    const size_t n = strlen(l->style->title);
-    char *shown = n <= fits || fits < 4
-                      ? cli_strdup(l->style->title)
-                      : cli_format("...%s", l->style->title + (n - fits + 3));
-    const int width = cli_text_width(shown, l->scale);
-    int x = l->box.x + (l->box.width - width) / 2;
+    const size_t n = (size_t)cli_font_count(l->style->title);
+    const char *from = l->style->title;
+    uint8_t glyph[PLOT_FONT_HEIGHT];
+    char *shown;
+    int width, x;
 
+    for (size_t i = 0; n > fits && fits >= 4 && i < n - fits + 3; i++)
+        (void)cli_font_next(&from, glyph);
+    shown = cli_format("%s%s", from > l->style->title ? "..." : "", from);
+    width = cli_text_width(shown, l->scale);
+    x = l->box.x + (l->box.width - width) / 2;
     x = x + width > l->c->width - l->pad ? l->c->width - l->pad - width : x;
     text(l, x < 0 ? 0 : x, l->box.y - l->text - l->pad - l->scale, shown, ink);
     free(shown);

@@ -103,7 +103,7 @@ static const uint8_t glyphs[95][PLOT_FONT_HEIGHT] = {
     {0x00, 0x00, 0x08, 0x15, 0x02, 0x00, 0x00}, /* ~ */
 };
 
-const uint8_t *cli_font_glyph(char c)
+const uint8_t *cli_font_ascii(char c)
 {
     return glyphs[(c >= ' ' && c <= '~' ? c : '?') - ' '];
 }

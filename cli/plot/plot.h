@@ -107,13 +107,20 @@ int cli_text_height(int scale);
 int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
                      const char *title);
 
-/* The rows of a glyph, 5 bits each; the highest bit is the leftmost pixel. Characters
- * other than printable ASCII get '?' (plot/font.c). */
+/* A glyph has rows of 5 bits each; the highest bit is the leftmost pixel. */
 enum {
     PLOT_FONT_WIDTH = 5,
     PLOT_FONT_HEIGHT = 7
 };
-const uint8_t *cli_font_glyph(char c);
+/* The glyph of an ASCII character; control characters get '?' (plot/font.c). */
+const uint8_t *cli_font_ascii(char c);
+/* Draws the next character of UTF-8 text with its combining marks, and goes on behind it;
+ * a box if there is no glyph (plot/font_more.c). False: the text is at its end. */
+bool cli_font_next(const char **text, uint8_t glyph[PLOT_FONT_HEIGHT]);
+/* The number of glyphs of UTF-8 text. */
+int cli_font_count(const char *text);
+/* The same text with '?' for each byte that is not UTF-8. Owned. */
+char *cli_utf8_valid(const char *text);
 
 /* ---- pictures ---- */
 

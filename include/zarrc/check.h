@@ -131,7 +131,10 @@ enum {
     ZARR_DIFFERENCE_SHARDS = 12,        /**< with ZARR_DIFF_STORAGE: the write shape */
     ZARR_DIFFERENCE_CHUNK_GRID = 13,    /**< with ZARR_DIFF_STORAGE: the chunk grid */
     ZARR_DIFFERENCE_CODECS = 14,        /**< with ZARR_DIFF_STORAGE: the codecs */
-    ZARR_DIFFERENCE_ELEMENT = 15        /**< one element */
+    ZARR_DIFFERENCE_ELEMENT = 15,       /**< one element */
+    /** a node or a chunk that cannot be read: `a` or `b` has the reason. It does not
+     * count as a difference */
+    ZARR_DIFFERENCE_UNREADABLE = 16
 };
 
 /** One difference. Everything in it is borrowed for the call. */
@@ -149,9 +152,11 @@ typedef struct zarr_difference {
     const uint64_t *shape_b; /**< in b, likewise */
     int32_t ndim_a;          /**< rank of `shape_a` */
     int32_t ndim_b;          /**< rank of `shape_b` */
-    /** ELEMENT: its index in the region, then that in the subarray of a field */
+    /** ELEMENT: its index in the region, then that in the subarray of a field.
+     * UNREADABLE: the first element that was not compared; NULL: the node cannot be read
+     */
     const uint64_t *index;
-    int32_t ndim, reserved;  /**< ELEMENT: length of `index` */
+    int32_t ndim, reserved;  /**< length of `index` */
     const zarr_dtype *dtype; /**< ELEMENT: its data type */
     const void *element_a;   /**< ELEMENT: the native-endian value in a */
     const void *element_b;   /**< ELEMENT: the one in b */
@@ -172,6 +177,8 @@ typedef struct zarr_diff_node {
     const uint64_t *first_at;
     double largest;             /**< largest |a - b|; negative: no numbers differ */
     const uint64_t *largest_at; /**< where that is; NULL: nowhere */
+    /** elements that were not compared, because a chunk cannot be read */
+    uint64_t n_unread;
 } zarr_diff_node;
 
 /** Flags of zarr_diff_options. */
@@ -188,7 +195,8 @@ typedef struct zarr_diff_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DIFF_* */
     double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
     double atol; /**< see `rtol`. Without the flag: equal bits, or both are NaN */
-    /** how many elements of an array `tell` gets at most; all are counted */
+    /** how many elements of an array `tell` gets at most; all are counted. Likewise the
+     * chunks that cannot be read, but at least one */
     uint64_t max_elements;
     /** bytes for buffers, beside the context's budget; 0: half of the context's
      * memory_bytes, at most 128 MiB */
@@ -221,6 +229,8 @@ typedef struct zarr_diff_result {
     uint64_t n_elements;           /**< elements that were compared, of all arrays */
     uint64_t n_elements_different; /**< elements that differ */
     double largest;                /**< largest |a - b|; negative: no numbers differ */
+    /** elements that were not compared, because a chunk cannot be read */
+    uint64_t n_unread;
 } zarr_diff_result;
 
 /** Initial value of a zarr_diff_result. */
@@ -229,8 +239,10 @@ typedef struct zarr_diff_result {
 /**
  * Compares two nodes with everything below them. The call compares kind, shape, data
  * type, fill value, names of dimensions, attributes, and every element. Elements are
- * compared box by box. Chunks that neither array has stored are skipped if that cannot
- * change the result. All functions of the options are called on the caller's thread.
+ * compared box by box. If little is stored, only the stored chunks of both arrays are
+ * read, and one element that neither has stored. A node or chunk that cannot be read is
+ * reported, and everything else is compared. All functions of the options are called on
+ * the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node
@@ -241,8 +253,10 @@ typedef struct zarr_diff_result {
  * @retval ZARR_ERR_NOT_FOUND there is no node at one of the paths, or no such field
  * @retval ZARR_ERR_INVALID a selection was made for another shape, a tolerance is
  * negative, or `field` is given for an array that is not of structs
- * @retval ZARR_ERR_CORRUPT a node or chunk cannot be read
- * @retval ZARR_ERR_UNSUPPORTED this build cannot read a node
+ * @retval ZARR_ERR_CORRUPT a node or chunk is damaged. Everything else was compared, and
+ * `result` tells what was found, unless ZARR_DIFF_FIRST or `tell` ended the call before
+ * @retval ZARR_ERR_UNSUPPORTED this build cannot read a node; the rest was compared
+ * @retval ZARR_ERR_LIMIT a chunk is larger than a limit; the rest was compared
  * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_verify()

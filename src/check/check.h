@@ -20,6 +20,9 @@ struct zr_diff {
     zarr_diff_result result;
     uint64_t done_bytes, total_bytes;
     bool data_only, stopped; /* stopped: the caller ended the call */
+    /* the first fault of a node or a chunk, after which the comparison went on */
+    zarr_status fault;
+    zarr_error why;
 };
 
 /* A pair of nodes that is compared. */
@@ -28,6 +31,7 @@ struct zr_diff_pair {
     const char *below;     /* path below both tops */
     struct zr_str path[2]; /* paths from the stores' roots */
     zarr_array *array[2];  /* NULL: the nodes are groups */
+    int side;              /* the one that was opened last */
     /* What is compared: whole elements, or one field of both. The dimensions of a field's
      * subarray come after those of the selection. */
     zarr_dtype_field field[2];
@@ -41,6 +45,13 @@ struct zr_diff_pair {
 
 /* Reports a difference that is not one of elements. */
 void zr_diff_tell(struct zr_diff_pair *p, zarr_difference *difference);
+/* Whether stored bytes cause this status, so that the rest can still be compared. */
+bool zr_diff_is_fault(zarr_status st);
+/* Notes that a part cannot be compared. */
+void zr_diff_note_fault(struct zr_diff *d, zarr_status st, const zarr_error *why);
+/* The same, and reports it. */
+void zr_diff_tell_fault(struct zr_diff_pair *p, zarr_difference *difference, int side,
+                        zarr_status st, const zarr_error *why);
 /* Whether the caller wants no more differences. */
 bool zr_diff_enough(const struct zr_diff *d);
 void zr_diff_progress(const struct zr_diff *d, const char *path);
@@ -52,13 +63,6 @@ void zr_diff_progress(const struct zr_diff *d, const char *path);
 zarr_status zr_diff_arrays(struct zr_diff_pair *p, zarr_error *err);
 zarr_status zr_diff_attributes(struct zr_diff_pair *p, const char *a, const char *b,
                                zarr_error *err);
-
-/* ---- diff_stored.c ---- */
-
-/* Sets *out to the chunks that either array has stored. *few is true if these are few and
- * the arrays cannot differ in any other chunk. */
-zarr_status zr_diff_stored(const struct zr_diff_pair *p, struct zr_coord_set *out,
-                           bool *few, zarr_error *err);
 
 /* ---- diff_elements.c ---- */
 

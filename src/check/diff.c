@@ -23,6 +23,31 @@ void zr_diff_tell(struct zr_diff_pair *p, zarr_difference *difference)
         p->d->stopped = p->d->opts.tell(p->d->opts.tell_user, difference) != 0;
 }
 
+bool zr_diff_is_fault(zarr_status st)
+{
+    return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT;
+}
+
+void zr_diff_note_fault(struct zr_diff *d, zarr_status st, const zarr_error *why)
+{
+    if (d->fault == ZARR_OK) {
+        d->fault = st;
+        d->why = *why;
+    }
+}
+
+void zr_diff_tell_fault(struct zr_diff_pair *p, zarr_difference *difference, int side,
+                        zarr_status st, const zarr_error *why)
+{
+    zr_diff_note_fault(p->d, st, why);
+    difference->struct_size = sizeof *difference;
+    difference->what = ZARR_DIFFERENCE_UNREADABLE;
+    difference->path = p->below;
+    *(side ? &difference->b : &difference->a) = why->message;
+    if (p->d->opts.tell && !p->d->stopped)
+        p->d->stopped = p->d->opts.tell(p->d->opts.tell_user, difference) != 0;
+}
+
 bool zr_diff_enough(const struct zr_diff *d)
 {
     return d->stopped || (d->opts.flags & ZARR_DIFF_FIRST && d->result.n_different > 0);
@@ -50,6 +75,7 @@ static void pair_tell(struct zr_diff_pair *p)
     n->first_at = n->n_different ? p->first_at : NULL;
     n->largest_at = n->largest >= 0 ? p->largest_at : NULL;
     r->n_elements = zr_add_cap(r->n_elements, n->n_elements);
+    r->n_unread = zr_add_cap(r->n_unread, n->n_unread);
     r->n_elements_different = zr_add_cap(r->n_elements_different, n->n_different);
     if (n->largest > r->largest)
         r->largest = n->largest;
@@ -134,6 +160,7 @@ static zarr_status diff_two_arrays(struct zr_diff_pair *p, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (int side = 0; side < 2; side++) {
+        p->side = side;
         ZR_TRY(zarr_array_open(&p->array[side], p->d->store[side],
                                zr_str_text(&p->path[side]), NULL, err));
         ZR_TRY(find_field(p, side, err));
@@ -171,9 +198,11 @@ static zarr_status diff_groups(struct zr_diff_pair *p, zarr_error *err)
     zarr_group *g[2] = {NULL, NULL};
     zarr_status st = ZARR_OK;
 
-    for (int side = 0; side < 2; side++)
+    for (int side = 0; side < 2; side++) {
+        p->side = side;
         ZR_TRY(zarr_group_open(&g[side], p->d->store[side], zr_str_text(&p->path[side]),
                                NULL, err));
+    }
     if (!p->d->data_only)
         ZR_TRY(zr_diff_attributes(p, zarr_group_attributes(g[0]),
                                   zarr_group_attributes(g[1]), err));
@@ -201,6 +230,8 @@ static zarr_status diff_pair(struct zr_diff *d, const struct zr_node_row *a,
                              const struct zr_node_row *b, zarr_error *err)
 {
     struct zr_diff_pair p = {.d = d, .below = a->path, .n_values = 1};
+    zarr_difference f = {.dim = -1};
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     p.node = (zarr_diff_node){
@@ -218,7 +249,12 @@ static zarr_status diff_pair(struct zr_diff *d, const struct zr_node_row *a,
     }
     if (zr_is_cancelled(d->opts.cancel))
         ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the comparison was cancelled"));
-    ZR_TRY(pair_compare(&p, b->kind, err));
+    st = pair_compare(&p, b->kind, &why);
+    if (zr_diff_is_fault(st))
+        zr_diff_tell_fault(&p, &f, p.side, st, &why);
+    else
+        ZR_TRY(zr_pass(err, st, &why));
+    st = ZARR_OK;
     pair_tell(&p);
 out:
     for (int side = 0; side < 2; side++) {
@@ -341,6 +377,8 @@ zarr_status zarr_node_diff(zarr_store *store_a, const char *path_a, zarr_store *
     d.result.largest = -1;
     if (st == ZARR_OK)
         st = diff_run(&d, paths, err);
+    if (st == ZARR_OK && !zr_diff_enough(&d))
+        st = zr_pass(err, d.fault, &d.why);
     if (result)
         zr_struct_give(result, result->struct_size, &d.result, sizeof d.result);
     for (int side = 0; side < 2; side++)

@@ -201,6 +201,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
     ZR_TRY(copy_all(c, err));
     if (c->is_move) {
+        ZR_TRY(zarr_store_flush(c->dst, err));
         st = zr_node_erase(c->src, c->src_path, err);
         if (st != ZARR_OK)
             ZR_TRY(zr_path_prefix(err, st, c->src_path));

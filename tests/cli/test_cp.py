@@ -94,6 +94,27 @@ def test_mv(zarrc, store, tmp_path):
     assert (store / "zarr.json").exists()
 
 
+@pytest.mark.parametrize("options", [[], ["--force"], ["--skip-equal"]])
+def test_mv_inside_a_store_is_a_rename(zarrc, store, tmp_path, options):
+    def inodes(folder):
+        return {p.relative_to(folder): p.stat().st_ino for p in folder.rglob("*") if p.is_file()}
+    before = inodes(store / "temp")
+    if options == ["--force"]:
+        zarrc("create", "--shape=2", "-t", "i1", store / "new")
+    (tmp_path / "link.zarr").symlink_to(store)  # the same store by another name
+    done = zarrc("mv", "--json", *options, store / "temp", tmp_path / "link.zarr/new").json
+    assert inodes(store / "new") == before and done["objects"] == 0
+    assert not (store / "temp").exists()
+    zarrc("mv", *options, store / "new", store / "deep/g/new")
+    assert inodes(store / "deep/g/new") == before and zarrc("info", store / "deep/g").text
+
+
+def test_mv_of_a_whole_store_leaves_no_folder(zarrc, store, tmp_path):
+    before = files(store)
+    zarrc("mv", store, tmp_path / "new/other.zarr")
+    assert files(tmp_path / "new/other.zarr") == before and not store.exists()
+
+
 def test_mv_continues_an_earlier_move(zarrc, store, tmp_path):
     before = files(store / "temp")
     zarrc("cp", store / "temp", tmp_path / "y.zarr")

@@ -205,6 +205,95 @@ def test_sparse_giants(zarrc, tmp_path, shards):
     zarrc("diff", tmp_path / "a", tmp_path / "b")
 
 
+def giant(path, chunks, at, shape=(10 ** 6, 10 ** 6), **options):
+    """An array of 10^12 elements with the value 1 at some places."""
+    array = zarr.create_array(path, shape=shape, dtype="i4", chunks=chunks, **{"fill_value": 0, **options})
+    for place in at:
+        array[place] = 1
+    return array
+
+
+@pytest.mark.parametrize("chunks_b, options", [
+    ((100, 70), {}), ((50, 50), {"shards": (20000, 10000)}), ((1, 5000), {}),
+    ((3000, 2000), {"zarr_format": 2})])
+def test_sparse_giants_in_other_chunks(zarrc, tmp_path, chunks_b, options):
+    """The stored chunks of both are compared, whatever their shapes, and each element once."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    giant(a, (1000, 1000), [(5, 6), (400050, 17)])
+    giant(b, **{"chunks": chunks_b, "at": [(5, 6), (400050, 17)], **options})
+    done = zarrc("diff", "--json", "--data", a, b).json
+    assert done["equal"]
+    giant(b, **{"chunks": chunks_b, "at": [(5, 7), (400050, 17), (400051, 999999)], "overwrite": True, **options})
+    node = zarrc("diff", "--json", "--data", a, b, code=1).json["nodes"][0]
+    assert sorted(e["index"] for e in node["elements"]) == [[5, 6], [5, 7], [400051, 999999]]
+    assert node["elements_different"] == 3 and node["elements_compared"] == 10 ** 12
+    region = "[400000:900000, 10:999999]"
+    node = zarrc("diff", "--json", "--data", f"{a}{region}", f"{b}{region}", code=None).json
+    assert node["equal"]  # the difference is in the column beyond
+    zarrc("diff", "-q", "--data", f"{a}[5]", f"{b}[5]", code=1)
+
+
+def test_sparse_giants_with_other_fill_values(zarrc, tmp_path):
+    giant(tmp_path / "a", (1000, 1000), [(0, 0), (0, 2), (999999, 999999)])
+    giant(tmp_path / "b", (700, 1300), [(0, 0), (5000, 5000)], fill_value=3)
+    node = zarrc("diff", "--json", "--data", tmp_path / "a", tmp_path / "b", code=1).json["nodes"][0]
+    # equal: a and b are both 1 at [0, 0]
+    assert node["elements_different"] == 10 ** 12 - 1 and len(node["elements"]) == 10
+    assert node["elements"][0] == {"index": [0, 1], "a": 0, "b": 3}
+    assert node["largest_difference"] == 3 and node["elements_compared"] == 10 ** 12
+    zarrc("diff", "--data", "--atol=3", tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize("shards", [None, (20,)])
+@pytest.mark.parametrize("mem", ["1M", "1G"])
+def test_corrupt_chunks_are_passed(zarrc, tmp_path, shards, mem):
+    """The other elements are compared and counted; the exit code is that of the damage."""
+    values = np.arange(100.0)
+    a = make(tmp_path / "a.zarr/x", values, chunks=(10,))
+    other = values.copy()
+    other[[1, 35, 99]] = -1
+    b = make(tmp_path / "b.zarr/x", other, chunks=(5,), shards=shards)
+    for name in "ab":
+        zarrc("create", "--shape=3", "-t", "int8", tmp_path / f"{name}.zarr/y")
+    zarrc("attrs", "set", tmp_path / "a.zarr/y", "only", "1")
+    chunk = a / "c/3"
+    chunk.write_bytes(chunk.read_bytes()[:7])
+    found = zarrc("diff", f"--mem={mem}", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4)
+    assert "  unreadable: " in found.text and "  10 elements were not compared\n" in found.text
+    assert "  2 of 90 elements differ" in found.text and "[35]" not in found.text
+    assert "attribute only" in found.text and "cannot compare all of" in found.err and "c/3" in found.err
+    found = zarrc("diff", "--json", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4).json
+    node = next(n for n in found["nodes"] if n["path"] == "x")
+    assert node["unreadable"][0]["side"] == "a" and node["unreadable"][0]["index"] == [30]
+    assert node["elements_unreadable"] == 10 and node["elements_compared"] == 90
+    assert node["elements_different"] == 2 and found["nodes_different"] == 2 and not found["equal"]
+    zarrc("diff", "-q", a, b, code=1)
+    zarrc("diff", "-q", a, a, code=4)
+    found = zarrc("diff", f"{b}[:60:2]", f"{a}[:60:2]", code=4).text
+    assert "elements were not compared" in found
+
+
+def test_unreadable_nodes_are_passed(zarrc, tmp_path):
+    for name in "ab":
+        zarrc("create", "--group", tmp_path / f"{name}.zarr")
+        for array in "xyz":
+            make(tmp_path / f"{name}.zarr/{array}", np.arange(4.0))
+    (tmp_path / "a.zarr/y/zarr.json").write_text("{")
+    (tmp_path / "b.zarr/y/zarr.json").write_text("{")
+    zarrc("import", "--input=elements", "-", f"{tmp_path}/b.zarr/z[:1]", input=b"7")
+    found = zarrc("diff", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4).text
+    assert "  unreadable: /y" in found and "  1 of 4 elements differ" in found
+
+
+def test_corrupt_chunk_of_a_sparse_giant(zarrc, tmp_path):
+    giant(tmp_path / "a", (1000, 1000), [(5, 6), (5000, 17)])
+    giant(tmp_path / "b", (100, 100), [(5, 6), (5000, 17), (5000, 999)])
+    (tmp_path / "a/c/5/0").write_bytes(b"no")
+    node = zarrc("diff", "--json", tmp_path / "a", tmp_path / "b", code=4).json["nodes"][0]
+    assert node["elements_unreadable"] == 10 ** 6 and node["elements_compared"] == 10 ** 12 - 10 ** 6
+    assert "elements_different" in node and node["elements_different"] == 0
+
+
 def fields(zarrc, tmp_path, name, change=None):
     dtype = np.dtype([("a", "<i4"), ("s", ">i2", (2, 3)), ("n", [("x", "<f8"), ("y", "S3")])])
     data = np.zeros((5, 4), dtype)

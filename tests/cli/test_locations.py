@@ -278,3 +278,39 @@ def test_strange_files_beside_chunks(zarrc, tmp_path):
     (source / "readme").unlink()
     zarrc("reencode", "--chunks=64,64", source, tmp_path / "b")
     assert zarrc("cat", f"{tmp_path}/b[5,5:8]").text.split() == ["7", "9", "7"]
+
+
+FOREIGN = {
+    "netCDF": (b"CDF\x02\0\0\0\0", "ncdump"), "netCDF 5": (b"CDF\x05\0\0\0\0", "xarray"),
+    "HDF5": (b"\x89HDF\r\n\x1a\n", "h5dump"), "HDF5 at 512": (bytes(512) + b"\x89HDF\r\n\x1a\n", "h5py"),
+    "zip": (b"PK\x03\x04", "unzip"), "TIFF": (b"II*\0", "tifffile"), "TIFF big": (b"MM\0+", "bioformats2raw"),
+    "GRIB": (b"GRIB", "cfgrib"), "FITS": (b"SIMPLE  =", "astropy"), "gzip": (b"\x1f\x8b", "Unpack"),
+    "tar": (bytes(257) + b"ustar", "Unpack"), "NumPy": (b"\x93NUMPY", "zarrc import"),
+    "references": (b'{"version": 1, "refs": {}}', "kerchunk")}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_files_of_other_formats(zarrc, tmp_path, name):
+    """The message tells what the file is, and which program reads it."""
+    begin, reader = FOREIGN[name]
+    (tmp_path / "x.nc").write_bytes(begin + bytes(300))
+    for command in (["info", "x.nc"], ["ls", "x.nc/temp"], ["cat", "x.nc:/temp"], ["cp", "x.nc", "y.zarr"],
+                    ["create", "-g", "x.nc/g"], ["rm", "-f", "x.nc"], ["verify", f"file://{tmp_path}/x.nc/a"]):
+        error = zarrc(*command, code=6, cwd=tmp_path).err
+        assert name.split()[0] in error and "not a Zarr store" in error and reader in error, command
+    if name != "NumPy":
+        error = zarrc("import", "x.nc", "y.zarr", code=6, cwd=tmp_path).err
+        assert name.split()[0] in error and "not a .npy file" in error and reader in error
+    assert (tmp_path / "x.nc").read_bytes() == begin + bytes(300)
+    assert zarrc("info", "--json", "x.nc", code=6, cwd=tmp_path).error["code"] == "unsupported"
+
+
+def test_files_and_folders_that_are_not_stores(zarrc, tmp_path):
+    (tmp_path / "text").write_text("hello")
+    assert "Not a directory" in zarrc("info", "text/a", code=2, cwd=tmp_path).err
+    (tmp_path / "x.n5").mkdir()
+    (tmp_path / "x.n5/attributes.json").write_text('{"n5": "2.0.0"}')
+    assert "N5" in zarrc("info", "x.n5", code=3, cwd=tmp_path).err
+    for name in ("refs", "snapshots", "manifests"):
+        (tmp_path / f"ice/{name}").mkdir(parents=True)
+    assert "Icechunk" in zarrc("ls", "ice", code=3, cwd=tmp_path).err

@@ -28,6 +28,10 @@ def png(data):
         elif kind == b"tEXt":
             key, text = body.split(b"\0", 1)
             texts[key.decode()] = text.decode("latin-1")
+        elif kind == b"iTXt":
+            key, _, _, language, translated, text = (body.split(b"\0", 1)[0], *body.split(b"\0", 1)[1][:2],
+                                                     *body.split(b"\0", 1)[1][2:].split(b"\0", 2))
+            texts[key.decode()] = text.decode("utf-8")
     packed, stride, before = zlib.decompress(packed), 3 * width, bytes(3 * width)
     out = bytearray()
     for y in range(height):
@@ -86,6 +90,63 @@ def test_full_picture(tmp_path, draw, rng):
     assert low.shape[1] == 1000 and low.shape[0] < 750  # no empty rows
     again, _ = draw(path)
     np.testing.assert_array_equal(low, again)
+
+
+@pytest.mark.parametrize("options", [
+    {"chunks": (1000, 1000)}, {"chunks": (100, 100), "shards": (2000, 2000)}, {"chunks": (40, 500)}])
+def test_stored_chunks_of_sparse_arrays_are_found(zarrc, tmp_path, draw, options):
+    array = zarr.create_array(tmp_path / "a", shape=(10 ** 6, 10 ** 6), dtype="f4", fill_value=0, **options)
+    array[123000:124000, 345000:346000] = 5
+    array[126000:127000, 912000:913000] = -3  # in the same pixel row
+    array[999000:, :1000] = 9
+    found = zarrc("plot", "--json", "--size=200x200", tmp_path / "a").json
+    assert found["sampled"] and (found["min"], found["max"]) == (-3, 9)
+    pixels, _ = draw(tmp_path / "a", "--bare", "--size=100x100", "--min=-4", "--max=10", "--map=gray")
+    drawn = {tuple(at) for at in np.argwhere(pixels[:, :, 0] != pixels[50, 50, 0])}
+    assert drawn == {(12, 34), (12, 91), (99, 0)}
+    part = f"{tmp_path}/a[120000:130000,340000:350000]"
+    assert zarrc("plot", "--json", "--size=2000x2000", part).json["max"] == 5
+    assert zarrc("plot", "--json", "--size=100x100", f"{tmp_path}/a[::-1,345680]").json["max"] == 5
+    assert zarrc("plot", "--json", "--size=100x100", f"{tmp_path}/a[123460,::-3]").json["max"] == 5
+    assert zarrc("plot", "--json", f"{tmp_path}/a[5000]").json["max"] == 0
+
+
+def test_chunks_filled_in_sparse_arrays_are_found(zarrc, tmp_path, draw):
+    array = zarr.create_array(tmp_path / "a", shape=(3, 10 ** 6, 10 ** 6), dtype="i2", fill_value=0, chunks=(1, 500, 500))
+    for k in range(20):
+        array[1, k * 50000 + 3000:k * 50000 + 3500, 700500:701000] = k + 1
+    array[0, 0, 0] = 77
+    found = zarrc("plot", "--json", "--size=100x100", f"{tmp_path}/a[1]").json
+    assert (found["min"], found["max"]) == (0, 20)
+    pixels, _ = draw(f"{tmp_path}/a[1]", "--bare", "--size=100x100", "--min=-1", "--max=21", "--map=gray")
+    assert len(np.unique(pixels[:, 70, 0])) == 21 and len(np.unique(pixels[:, 71:])) == 1
+
+
+def title_of(draw, path, title, width=500):
+    """The pixels of the title's rows, and the title in the file."""
+    pixels, texts = draw(path, f"--title={title}", f"--size={width}x200")
+    return pixels[:24], texts["Title"]
+
+
+def test_titles_in_utf8(tmp_path, draw):
+    path = make(tmp_path / "Größe.zarr", np.zeros((20, 30)))
+    assert draw(path)[1]["Title"].endswith("Größe.zarr")
+    plain, _ = title_of(draw, path, "aaaaaaaaa")
+    for text in ("Größe °C", "Ångström", "températ.", "Δσ ≤ 3 µm", "Łódź", "日本語"):
+        drawn, title = title_of(draw, path, text)
+        assert title == text
+        # each character has the width of one
+        ascii, _ = title_of(draw, path, "H" * len(text))
+        extent = [np.flatnonzero((p < 200).any(axis=(0, 2)))[[0, -1]] for p in (drawn, ascii)]
+        assert abs(extent[0] - extent[1]).max() <= 6, text
+    composed, _ = title_of(draw, path, "\u00e9\u00fc\u00c5")
+    combining, _ = title_of(draw, path, "e\u0301u\u0308A\u030a")
+    np.testing.assert_array_equal(composed, combining)
+    different = [title_of(draw, path, c)[0].tobytes() for c in "aäáàâãåāăeëαβ日?ß"]
+    assert len(set(different)) == len(different)
+    assert title_of(draw, path, b"a\xffb".decode("utf-8", "surrogateescape"))[1] == "a?b"
+    assert (title_of(draw, path, "日本語" * 40)[0] < 200).any()
+    assert (plain < 200).any()
 
 
 @pytest.mark.parametrize("dtype", ["b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "M8[s]"])

@@ -395,6 +395,9 @@ static void test_failures(void **state)
     assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
                   ZARR_ERR_CORRUPT);
     assert_says("c/1/1");
+    find(&e, ZARR_DIFFERENCE_UNREADABLE, "x");
+    assert_true(r.n_unread > 0 && r.n_elements > r.n_unread);
+    assert_int_equal(r.n_different, 0);
     o = options(&e);
     put_text(&w, "b/s/zarr.json", "{\"zarr_format\": 3, \"node_type\": \"array\"}");
     assert_status(zarr_node_diff(w.store, "a/s", w.store, "b/s", &o, &r, &terr),
