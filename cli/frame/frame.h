@@ -122,6 +122,7 @@ struct cli {
     unsigned n_threads;            /* -j; 0: all cores */
     uint64_t memory_bytes;         /* --mem; 0: not given */
     uint64_t variable_chunk_bytes; /* --variable-chunk; 0: not given */
+    uint64_t lock_wait_s;          /* --lock-wait; 0: not given */
     bool untrusted;
 
     /* private to frame/; commands do not use these */

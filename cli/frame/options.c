@@ -12,6 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+    LOCK_WAIT_MAX_S = 4000000 /* milliseconds fit 32 bits */
+};
+
 const struct cli_option cli_common_options[] = {
     {"json", 0, 0, NULL, NULL,
      "write one JSON document to stdout, and errors as JSON to stderr"},
@@ -26,6 +30,9 @@ const struct cli_option cli_common_options[] = {
     {"untrusted", 0, 0, NULL, NULL,
      "stricter limits for untrusted data: chunks up to 256 MiB, 64 MiB if their elements "
      "have variable length, metadata up to 4 MiB"},
+    {"lock-wait", 0, 0, "SECONDS", NULL,
+     "fail if another writer holds the lock of a key for longer (default: wait, with a "
+     "warning after 10 s)"},
     {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",
@@ -308,6 +315,12 @@ int cli_options_common(struct cli *cli)
         rc = cli_size(cli, "mem", &cli->memory_bytes);
     if (!rc)
         rc = cli_size(cli, "variable-chunk", &cli->variable_chunk_bytes);
+    if (!rc)
+        rc = cli_u64(cli, "lock-wait", &cli->lock_wait_s);
+    if (!rc && cli_text(cli, "lock-wait") &&
+        (cli->lock_wait_s == 0 || cli->lock_wait_s > LOCK_WAIT_MAX_S))
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --lock-wait: 1 to %d seconds",
+                       LOCK_WAIT_MAX_S);
     if (!rc && cli_text(cli, "mem") && cli->memory_bytes < (1u << 20))
         rc = cli_error(cli, CLI_USAGE, NULL, "option --mem: at least 1M");
     return rc;

@@ -20,7 +20,9 @@
 static int open_staging_store(struct import *im)
 {
     char *real = realpath(cli_local_root(&im->node), NULL);
-    zarr_store_options opts = {.struct_size = sizeof opts, .flags = ZARR_STORE_CREATE};
+    zarr_store_options opts = {.struct_size = sizeof opts,
+                               .flags = ZARR_STORE_CREATE,
+                               .lock_wait_ms = (uint32_t)im->cli->lock_wait_s * 1000};
     zarr_error err = {0};
     zarr_status st;
 

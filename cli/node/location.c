@@ -355,7 +355,8 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
 
 static int open_store(struct cli *cli, char *root, unsigned flags, struct cli_node *node)
 {
-    zarr_store_options opts = {.struct_size = sizeof opts};
+    zarr_store_options opts = {.struct_size = sizeof opts,
+                               .lock_wait_ms = (uint32_t)cli->lock_wait_s * 1000};
     zarr_error err = {0};
     zarr_status st;
 

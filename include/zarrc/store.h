@@ -70,6 +70,11 @@ typedef struct zarr_store_options {
     int32_t device_type, device_id;
     /** name of the registered store; NULL: the URL decides */
     const char *kind;
+    /** how long a write waits for the lock of its key, in milliseconds. Then it fails
+     * with ZARR_ERR_IO and `os_code` ETIMEDOUT. 0: without limit. A wait of 10 s logs a
+     * warning that names the key and, where /proc tells, the processes that have the lock
+     * file open. Stores with locks of their own may ignore it */
+    uint32_t lock_wait_ms, reserved_1;
 } zarr_store_options;
 
 #define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)

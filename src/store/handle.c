@@ -52,7 +52,7 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     s->run = zr_op_run_foreign;
     s->run_self = s;
     s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
-    zr_keylocks_init(&s->keylocks);
+    zr_keylocks_init(&s->keylocks, env, opts);
     zr_mutex_init(&s->locked.mutex);
     s->fork = (struct zr_fork_hook){
         .mutex = &s->locked.mutex, .child = handle_in_child, .arg = s};
@@ -109,7 +109,8 @@ static zarr_status handle_read_options(zarr_store_options *out,
     zarr_status st = zr_struct_read(out, sizeof *out, sizeof *out, opts, ZR_TAIL_REFUSE,
                                     "zarr_store_options", err);
 
-    if (st == ZARR_OK && ((out->flags & ~known) != 0 || out->reserved != 0))
+    if (st == ZARR_OK &&
+        ((out->flags & ~known) != 0 || out->reserved != 0 || out->reserved_1 != 0))
         st = zr_fail(err, ZARR_ERR_INVALID, "zarr_store_options.flags has unknown bits");
     return st;
 }

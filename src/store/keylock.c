@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+static const char KEYLOCK_HOLDER[] = "a thread of this process holds it";
+
 /* Holders and waiters were other threads: they do not exist in a forked child. */
 static void keylocks_in_child(void *arg)
 {
@@ -22,9 +24,11 @@ static void keylocks_in_child(void *arg)
     k->locked.n_waiting = 0;
 }
 
-void zr_keylocks_init(struct zr_keylocks *k)
+void zr_keylocks_init(struct zr_keylocks *k, const struct zr_store_env *env,
+                      const zarr_store_options *opts)
 {
     memset(k, 0, sizeof *k);
+    zr_lock_rules_read(&k->rules, env, opts);
     zr_mutex_init(&k->locked.mutex);
     zr_cond_init(&k->locked.given);
     k->fork = (struct zr_fork_hook){
@@ -57,23 +61,46 @@ static bool keylock_is_held_locked(const struct zr_keylocks *k, uint32_t bucket,
     return false;
 }
 
-void zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock, const char *key)
+/* Whether the key is free before the wait is over. */
+static bool keylock_wait_locked(struct zr_keylocks *k, const struct zr_keylock *lock,
+                                struct zr_lock_wait *wait)
 {
-    lock->key = key;
-    lock->bucket = keylock_bucket(key);
-    zr_mutex_lock(&k->locked.mutex);
-    if (keylock_is_held_locked(k, lock->bucket, key)) {
-        k->locked.n_waiting++;
-        zr_block_begin();
-        do
-            zr_cond_wait(&k->locked.given, &k->locked.mutex);
-        while (keylock_is_held_locked(k, lock->bucket, key));
-        zr_block_end();
-        k->locked.n_waiting--;
+    bool is_held = true;
+
+    k->locked.n_waiting++;
+    zr_block_begin();
+    while (is_held && !zr_lock_wait_ended(wait)) {
+        (void)zr_cond_wait_until(&k->locked.given, &k->locked.mutex,
+                                 zr_lock_wait_due(wait));
+        if (zr_lock_wait_is_long(wait)) {
+            zr_mutex_unlock(&k->locked.mutex);
+            zr_lock_wait_warn(wait, KEYLOCK_HOLDER);
+            zr_mutex_lock(&k->locked.mutex);
+        }
+        is_held = keylock_is_held_locked(k, lock->bucket, lock->key);
     }
-    lock->next = k->locked.held[lock->bucket];
-    k->locked.held[lock->bucket] = lock;
+    zr_block_end();
+    k->locked.n_waiting--;
+    return !is_held;
+}
+
+zarr_status zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock,
+                             struct zr_lock_wait *wait, zarr_error *err)
+{
+    bool is_free = true;
+
+    wait->rules = &k->rules;
+    lock->key = wait->key;
+    lock->bucket = keylock_bucket(lock->key);
+    zr_mutex_lock(&k->locked.mutex);
+    if (keylock_is_held_locked(k, lock->bucket, lock->key))
+        is_free = keylock_wait_locked(k, lock, wait);
+    if (is_free) {
+        lock->next = k->locked.held[lock->bucket];
+        k->locked.held[lock->bucket] = lock;
+    }
     zr_mutex_unlock(&k->locked.mutex);
+    return is_free ? ZARR_OK : zr_lock_wait_fail(wait, KEYLOCK_HOLDER, err);
 }
 
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock)
@@ -95,13 +122,19 @@ zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *all
 {
     size_t n = strlen(key) + 1;
     struct zr_handle_lock *held = zr_malloc(alloc, sizeof *held + n);
+    struct zr_lock_wait wait = {.key = NULL};
+    zarr_status st;
 
     if (!held)
         return zr_fail_memory(err, sizeof *held + n);
     memcpy(held->key, key, n);
-    zr_keylocks_take(k, &held->keylock, held->key);
-    *lock = held;
-    return ZARR_OK;
+    wait.key = held->key;
+    st = zr_keylocks_take(k, &held->keylock, &wait, err);
+    if (st == ZARR_OK)
+        *lock = held;
+    else
+        zr_free(alloc, held);
+    return st;
 }
 
 void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, void *lock)

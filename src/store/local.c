@@ -164,6 +164,7 @@ static void local_close(void *self)
 
     if (l->root >= 0)
         close(l->root);
+    zr_local_lock_files_deinit(l);
     zr_keylocks_deinit(&l->keylocks);
     zr_free(l->alloc, l);
 }
@@ -183,7 +184,8 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     l->memory = env->memory;
     l->listing_keys = env->limits.listing_keys;
     l->root = -1;
-    zr_keylocks_init(&l->keylocks);
+    zr_keylocks_init(&l->keylocks, env, opts);
+    zr_local_lock_files_init(l);
     ZR_TRY(local_read_options(l, opts, err));
     if (*path == '\0') {
         st = zr_fail(err, ZARR_ERR_INVALID, "%s: no path in it", url);

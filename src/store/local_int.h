@@ -16,6 +16,13 @@
 #define ZR_LOCK_SUFFIX ".__lock" /* TensorStore's, so that both exclude each other */
 #define ZR_TEMP_PREFIX ".zarrc-tmp-"
 
+/* A descriptor that may hold a lock. In a list of the store, so that a forked child
+ * closes its copy: else the lock of a killed process lives on in the child. */
+struct zr_lock_file {
+    int fd; /* -1: none */
+    struct zr_lock_file *prev, *next;
+};
+
 struct zr_local {
     const zarr_allocator *alloc;
     struct zr_log log;
@@ -30,6 +37,11 @@ struct zr_local {
         n_synced;            /* writes done; done before the last good flush */
     atomic_int sync_os_code; /* a flush failed once: final */
     struct zr_keylocks keylocks;
+    struct {
+        zr_mutex mutex;
+        struct zr_lock_file *open;
+    } lock_files;
+    struct zr_fork_hook fork;
 };
 
 /* ---- local_path.c: from keys to descriptors ------------------------------------ */
@@ -90,9 +102,9 @@ void zr_local_unpin(void *self, struct zr_store_pin *p);
 struct zr_local_lock {
     struct zr_keylock keylock;
     struct zr_local_dir dir;
-    int fd;        /* the lock file; -1: not held */
-    bool is_dirty; /* bytes of a failed or foreign attempt are in it */
-    bool is_spent; /* renamed over the key: the right is gone */
+    struct zr_lock_file file; /* fd -1: not held */
+    bool is_dirty;            /* bytes of a failed or foreign attempt are in it */
+    bool is_spent;            /* renamed over the key: the right is gone */
     bool has_keylock;
     dev_t device;
     uint64_t fork_generation;
@@ -107,6 +119,15 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
 /* Tries once on a descriptor: 0, EAGAIN (held), or an errno (no locks here). */
 int zr_local_lock_try(int fd);
+void zr_local_lock_files_init(struct zr_local *l);
+void zr_local_lock_files_deinit(struct zr_local *l);
+/* Opens the file `name` in dir: 0 or an errno. */
+int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
+                      const char *name, int flags);
+/* Gives the lock back, if it is held, and closes. 0 or the errno of close(). */
+int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f);
+/* Says which other processes have the lock file behind fd open. */
+void zr_local_lock_holders(int fd, const char *name, char out[ZR_LOCK_HOLDER_BYTES]);
 zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err);
 void zr_local_unlock(void *self, void *lock);
 

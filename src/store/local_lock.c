@@ -9,8 +9,9 @@
  *      renamed or removed it, perhaps; then begin again.
  * Inside one handle a lock by key comes first, so threads queue without system
  * calls. Waiting for other processes is by polling with growing pauses, never
- * in the kernel, so that a wait can be given up one day.
- * A forked child does not own its parent's locks: it only closes descriptors.
+ * in the kernel, so that a wait can end at the limit of the store's options.
+ * A forked child does not own its parent's locks. An open file description lock lives as
+ * long as any copy of its descriptor, so a fork hook closes the child's copies.
  * Thread class: a struct zr_local_lock is its holder's.
  */
 #include "store/local_int.h"
@@ -54,7 +55,57 @@ int zr_local_lock_try(int fd)
     return errno == EINTR ? EAGAIN : errno;
 }
 
-/* Explicitly: a child forked meanwhile keeps the description, and so the lock, open. */
+/* ---- descriptors that may hold a lock ---- */
+
+static void lock_files_in_child(void *arg)
+{
+    struct zr_local *l = arg;
+
+    for (struct zr_lock_file *f = l->lock_files.open; f; f = f->next) {
+        close(f->fd);
+        f->fd = -1;
+    }
+    l->lock_files.open = NULL;
+}
+
+void zr_local_lock_files_init(struct zr_local *l)
+{
+    zr_mutex_init(&l->lock_files.mutex);
+    l->fork = (struct zr_fork_hook){
+        .mutex = &l->lock_files.mutex, .child = lock_files_in_child, .arg = l};
+    zr_fork_hook_add(&l->fork);
+}
+
+void zr_local_lock_files_deinit(struct zr_local *l)
+{
+    zr_fork_hook_remove(&l->fork);
+    zr_mutex_deinit(&l->lock_files.mutex);
+}
+
+int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
+                      const char *name, int flags)
+{
+    int os_code = 0;
+
+    zr_mutex_lock(&l->lock_files.mutex); /* no fork between open and list */
+    do
+        f->fd = openat(dir, name, flags, 0666);
+    while (f->fd < 0 && errno == EINTR);
+    f->fd = zr_local_high_fd(f->fd);
+    if (f->fd < 0) {
+        os_code = -f->fd;
+        f->fd = -1;
+    } else {
+        f->prev = NULL;
+        f->next = l->lock_files.open;
+        if (f->next)
+            f->next->prev = f;
+        l->lock_files.open = f;
+    }
+    zr_mutex_unlock(&l->lock_files.mutex);
+    return os_code;
+}
+
 static void lock_release(int fd)
 {
     struct flock fl = lock_whole_file(F_UNLCK);
@@ -63,17 +114,49 @@ static void lock_release(int fd)
         (void)flock(fd, LOCK_UN);
 }
 
-static int lock_wait(int fd)
+int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f)
+{
+    const int fd = f->fd;
+
+    if (fd < 0) /* never opened, or this is a forked child */
+        return 0;
+    /* Released first: a child that is forked after the file has left the list keeps a
+     * descriptor without a lock. Closed last: the number may be another file's then. */
+    lock_release(fd);
+    zr_mutex_lock(&l->lock_files.mutex);
+    if (f->prev)
+        f->prev->next = f->next;
+    else
+        l->lock_files.open = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+    zr_mutex_unlock(&l->lock_files.mutex);
+    f->fd = -1;
+    return close(fd) != 0 && errno != EINTR ? errno : 0;
+}
+
+/* ---- taking the lock ---- */
+
+/* Returns ETIMEDOUT when the wait is over. */
+static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
 {
     struct timespec pause = {0, LOCK_PAUSE_MIN_NS};
+    char holder[ZR_LOCK_HOLDER_BYTES];
     int os_code;
 
     for (int i = 0;; i++) {
-        os_code = zr_local_lock_try(fd);
+        os_code = zr_local_lock_try(lk->file.fd);
         if (os_code != EAGAIN)
             return os_code;
         if (i < LOCK_YIELDS)
             continue;
+        (void)zr_lock_wait_due(wait);
+        if (zr_lock_wait_ended(wait))
+            return ETIMEDOUT;
+        if (zr_lock_wait_is_long(wait)) {
+            zr_local_lock_holders(lk->file.fd, lk->lock_name, holder);
+            zr_lock_wait_warn(wait, holder);
+        }
         zr_block_begin();
         nanosleep(&pause, NULL);
         zr_block_end();
@@ -83,15 +166,11 @@ static int lock_wait(int fd)
 
 /* Opens or makes the lock file: 0, an errno. Its directory may vanish under us: ENOENT.
  */
-static int lock_open(struct zr_local_lock *lk)
+static int lock_open(struct zr_local *l, struct zr_local_lock *lk)
 {
-    int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-    do
-        lk->fd = openat(lk->dir.fd, lk->lock_name, flags, 0666);
-    while (lk->fd < 0 && errno == EINTR);
-    lk->fd = zr_local_high_fd(lk->fd);
-    return lk->fd < 0 ? -lk->fd : 0;
+    return zr_lock_file_open(l, &lk->file, lk->dir.fd, lk->lock_name, flags);
 }
 
 /* With the lock held: 0 and *same, or an errno. */
@@ -100,7 +179,7 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
     struct stat mine, named;
 
     *same = false;
-    if (fstat(lk->fd, &mine) != 0)
+    if (fstat(lk->file.fd, &mine) != 0)
         return errno;
     if (!S_ISREG(mine.st_mode))
         return EINVAL;
@@ -114,21 +193,24 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
 
 /* Steps 1 to 3 once; 0 and *same, or an errno. The lock file is closed unless it is the
  * same. */
-static int lock_attempt(struct zr_local_lock *lk, bool *same)
+static int lock_attempt(struct zr_local *l, struct zr_local_lock *lk,
+                        struct zr_lock_wait *wait, bool *same, zarr_error *err)
 {
-    int os_code = lock_open(lk);
+    char holder[ZR_LOCK_HOLDER_BYTES];
+    int os_code = lock_open(l, lk);
 
     *same = false;
     if (os_code != 0)
         return os_code;
-    os_code = lock_wait(lk->fd);
-    if (os_code == 0)
+    os_code = lock_wait(lk, wait);
+    if (os_code == 0) {
         os_code = lock_is_current(lk, same);
-    if (!*same) {
-        lock_release(lk->fd);
-        close(lk->fd);
-        lk->fd = -1;
+    } else if (os_code == ETIMEDOUT) {
+        zr_local_lock_holders(lk->file.fd, lk->lock_name, holder);
+        (void)zr_lock_wait_fail(wait, holder, err);
     }
+    if (!*same)
+        (void)zr_lock_file_close(l, &lk->file);
     return os_code;
 }
 
@@ -140,6 +222,8 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
                           "%s: this file system has no locks; with one writer a key "
                           "open the store with locking none",
                           key);
+    if (os_code == ETIMEDOUT)
+        return ZARR_ERR_IO; /* lock_attempt() wrote the message */
     if (os_code == ENAMETOOLONG)
         return zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s with " ZR_LOCK_SUFFIX, key);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
@@ -160,12 +244,18 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
                                const char *key, bool create, int *os_code,
                                zarr_error *err)
 {
+    struct zr_lock_wait wait = {.key = key};
     int n_vanished = 0;
     bool same = false;
+    zarr_status st;
 
-    *lk = (struct zr_local_lock){.dir = {.fd = -1}, .fd = -1};
+    *lk = (struct zr_local_lock){.dir = {.fd = -1}, .file = {.fd = -1}};
     lk->fork_generation = zr_fork_generation();
-    zr_keylocks_take(&l->keylocks, &lk->keylock, key);
+    st = zr_keylocks_take(&l->keylocks, &lk->keylock, &wait, err);
+    if (st != ZARR_OK) {
+        *os_code = ETIMEDOUT;
+        return st;
+    }
     lk->has_keylock = true;
     do {
         zr_local_dir_close(&lk->dir);
@@ -173,7 +263,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         if (*os_code == 0)
             *os_code = lock_set_name(lk);
         if (*os_code == 0)
-            *os_code = lock_attempt(lk, &same);
+            *os_code = lock_attempt(l, lk, &wait, &same, err);
         else if (*os_code == ENOENT)
             break; /* no parents; making them failed for good */
         if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
@@ -192,14 +282,10 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
     bool is_mine = lk->fork_generation == zr_fork_generation();
     int os_code = 0, left_over = 0;
 
-    if (lk->fd >= 0 && is_mine) {
-        if (!lk->is_spent && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
-            left_over = errno;
-        lock_release(lk->fd);
-    }
-    if (lk->fd >= 0 && close(lk->fd) != 0 && errno != EINTR)
-        os_code = errno;
-    lk->fd = -1;
+    if (lk->file.fd >= 0 && is_mine && !lk->is_spent &&
+        unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
+        left_over = errno;
+    os_code = zr_lock_file_close(l, &lk->file);
     zr_local_dir_close(&lk->dir);
     if (lk->has_keylock && is_mine)
         zr_keylocks_give(&l->keylocks, &lk->keylock);

@@ -170,14 +170,14 @@ static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
     const struct zr_local_lock *lk = op->lock;
     const char *why = NULL;
 
-    if (!lk || lk->fd < 0)
+    if (lk && lk->fork_generation != zr_fork_generation())
+        why = "a lock of the parent process";
+    else if (!lk || lk->file.fd < 0)
         why = "no lock";
     else if (strcmp(lk->keylock.key, op->key) != 0)
         why = "the lock of another key";
     else if (lk->is_spent)
         why = "a lock that an earlier write used up";
-    else if (lk->fork_generation != zr_fork_generation())
-        why = "a lock of the parent process";
     if (!why)
         return ZARR_OK;
     return zr_op_end(
@@ -195,7 +195,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
 
     if (st != ZARR_OK)
         return st;
-    os_code = write_value(l, op, lk->fd, lk->is_dirty, from);
+    os_code = write_value(l, op, lk->file.fd, lk->is_dirty, from);
     lk->is_dirty = true;
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);

@@ -45,7 +45,7 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     m->env = *env;
     m->device_id = opts->device_id;
     m->id = zr_random_u64();
-    zr_keylocks_init(&m->keylocks);
+    zr_keylocks_init(&m->keylocks, env, opts);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
     for (int32_t i = 0; i < 32; i++)
         if (env->memory->by_type[i])
@@ -179,6 +179,7 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
 static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op *op,
                                            struct zr_memory_value *to, zarr_error *err)
 {
+    struct zr_lock_wait wait = {.key = op->key};
     struct zr_keylock lock;
     zarr_status st;
 
@@ -190,7 +191,9 @@ static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op
                            "%s: write with no lock, or another key's", op->key);
         return memory_change(m, op, to, err);
     }
-    zr_keylocks_take(&m->keylocks, &lock, op->key);
+    st = zr_keylocks_take(&m->keylocks, &lock, &wait, err);
+    if (st != ZARR_OK)
+        return st;
     st = memory_change(m, op, to, err);
     zr_keylocks_give(&m->keylocks, &lock);
     return st;

@@ -10,6 +10,7 @@
 
 #include "sched/sched.h"
 
+#include <errno.h>
 #include <string.h>
 
 zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code)
@@ -186,15 +187,19 @@ bool zr_op_waits(const zarr_store *s, const zarr_store_op *op)
 
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    const zarr_status st = zr_op_check(s, op, err);
+    zarr_status st = zr_op_check(s, op, err);
     const bool waits = zr_op_waits(s, op);
+    struct zr_lock_wait wait = {.key = op->key};
     struct zr_keylock lock;
 
     if (st != ZARR_OK)
         return zr_op_end(op, st, 0);
     zr_op_begin(op);
-    if (waits)
-        zr_keylocks_take(&s->keylocks, &lock, op->key);
+    if (waits) {
+        st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
+        if (st != ZARR_OK)
+            return zr_op_end(op, st, ETIMEDOUT);
+    }
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
     else

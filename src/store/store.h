@@ -46,8 +46,9 @@ struct zr_store_env {
     struct zr_log log;
     zarr_limits limits;
     const struct zr_memory_registry *memory; /* the host's at least */
-    zarr_context *ctx;                       /* opaque; may be NULL */
-    void (*ctx_ref)(zarr_context *ctx);      /* may be NULL, as may unref */
+    uint64_t lock_warn_ns;              /* a longer wait for a lock is logged; 0: 10 s */
+    zarr_context *ctx;                  /* opaque; may be NULL */
+    void (*ctx_ref)(zarr_context *ctx); /* may be NULL, as may unref */
     void (*ctx_unref)(zarr_context *ctx);
 };
 

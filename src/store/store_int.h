@@ -26,6 +26,37 @@ struct zr_store_native {
 extern const zarr_store_vtable zr_local_vtable, zr_memory_vtable;
 extern const struct zr_store_native zr_local_native, zr_memory_native;
 
+/* ---- waiting for a lock ------------------------------------------------------ */
+
+struct zr_lock_rules {
+    struct zr_log log;
+    uint64_t limit_ns; /* 0: no limit */
+    uint64_t warn_ns;  /* a wait as long as this is logged once */
+};
+struct zr_lock_wait {
+    const struct zr_lock_rules *rules;
+    const char *key;
+    uint64_t begun_ns; /* 0: no wait yet */
+    bool warned;
+};
+enum {
+    ZR_LOCK_HOLDER_BYTES = 256
+};
+void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *env,
+                        const zarr_store_options *opts);
+/* When the warning or the end of the wait is due, UINT64_MAX: never. The first call
+ * starts the clock. */
+uint64_t zr_lock_wait_due(struct zr_lock_wait *w);
+bool zr_lock_wait_ended(const struct zr_lock_wait *w);
+/* Whether to warn now. */
+bool zr_lock_wait_is_long(const struct zr_lock_wait *w);
+/* holder: a phrase such as "process 7 (python) has v.__lock open". Hold no lock of ours:
+ * the application's function may take long. */
+void zr_lock_wait_warn(struct zr_lock_wait *w, const char *holder);
+/* IO with ETIMEDOUT. */
+zarr_status zr_lock_wait_fail(const struct zr_lock_wait *w, const char *holder,
+                              zarr_error *err);
+
 /* ---- locks by key, inside one handle ----------------------------------------- */
 
 /* In the waiter's or holder's storage; key is borrowed until given back. */
@@ -45,10 +76,14 @@ struct zr_keylocks {
         uint32_t n_waiting;
     } locked;
     struct zr_fork_hook fork;
+    struct zr_lock_rules rules;
 };
-void zr_keylocks_init(struct zr_keylocks *k);
+void zr_keylocks_init(struct zr_keylocks *k, const struct zr_store_env *env,
+                      const zarr_store_options *opts);
 void zr_keylocks_deinit(struct zr_keylocks *k);
-void zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock, const char *key);
+/* Fails with IO when the wait is over. */
+zarr_status zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock,
+                             struct zr_lock_wait *wait, zarr_error *err);
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock);
 
 /* What zr_store_lock() gives where such a lock is all there is. */

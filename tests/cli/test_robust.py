@@ -3,6 +3,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -204,3 +205,25 @@ def test_unsupported_codec_is_named(zarrc, tmp_path):
 
 def test_log_level(zarrc, array):
     assert zarrc("info", "--log-level=trace", array).out == zarrc("info", array).out
+
+
+def test_lock_wait(zarrc, array):
+    """A command that waits for another writer's lock ends at its limit and names the holder."""
+    lock = array / "zarr.json.__lock"
+    code = ("import fcntl, os, struct, sys, time; f = open(sys.argv[1], 'w'); "
+            # F_OFD_SETLK with a struct flock over the whole file
+            "fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0)); "
+            "print(flush=True); time.sleep(60)")
+    holder = subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE)
+    try:
+        holder.stdout.readline()
+        failed = zarrc("attrs", "set", array, "a", "1", "--lock-wait=1", code=None)
+        assert failed.code not in (0, 2)
+        assert "zarr.json: no lock within 1 s" in failed.err
+        assert f"process {holder.pid} (" in failed.err
+    finally:
+        holder.kill()
+        holder.communicate()
+    zarrc("attrs", "set", array, "a", "1", "--lock-wait=1")
+    for wrong in ("0", "4000001", "soon"):
+        assert "lock-wait" in zarrc("attrs", "set", array, "a", "1", "--lock-wait", wrong, code=2).err

@@ -313,6 +313,8 @@ zarr_status open_async(zarr_store **out, struct world *w, uint32_t caps, zarr_er
                                   .list = custom_list,
                                   .close = custom_close};
     struct custom *c = NULL;
+    const zarr_store_options opts = {.struct_size = sizeof opts,
+                                     .lock_wait_ms = w->lock_wait_ms};
     zarr_status st = custom_create(&c, w, caps, err);
 
     if (!c)
@@ -322,7 +324,7 @@ zarr_status open_async(zarr_store **out, struct world *w, uint32_t caps, zarr_er
     zr_cond_init(&c->cond);
     st = zr_thread_start(&c->thread, custom_loop, c, err);
     assert_status(st, ZARR_OK);
-    return zr_store_open_custom(out, &w->env, &vt, c, NULL, err);
+    return zr_store_open_custom(out, &w->env, &vt, c, &opts, err);
 }
 
 zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_error *err)
@@ -333,13 +335,15 @@ zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_er
                             .run = custom_run,
                             .close = custom_close};
     struct custom *c = NULL;
+    const zarr_store_options opts = {.struct_size = sizeof opts,
+                                     .lock_wait_ms = w->lock_wait_ms};
     zarr_status st = custom_create(&c, w, caps, err);
 
     if (!c)
         return st;
     if (caps & ZARR_STORE_CAP_LIST)
         vt.list = custom_list;
-    return zr_store_open_custom(out, &w->env, &vt, c, NULL, err);
+    return zr_store_open_custom(out, &w->env, &vt, c, &opts, err);
 }
 
 /* ---- opening ---- */
@@ -364,7 +368,8 @@ zarr_store *open_local(struct world *w, const zarr_store_options *opts)
 
 zarr_store *open_sort(struct world *w, enum sort sort)
 {
-    zarr_store_options opts = {.struct_size = sizeof opts};
+    zarr_store_options opts = {.struct_size = sizeof opts,
+                               .lock_wait_ms = w->lock_wait_ms};
     zarr_store *s = NULL;
     zarr_error err;
     zarr_status st = ZARR_OK;
@@ -375,7 +380,7 @@ zarr_store *open_sort(struct world *w, enum sort sort)
     if (sort == SORT_LOCAL || sort == SORT_LOCAL_NO_LOCKS)
         return open_local(w, &opts);
     if (sort == SORT_MEMORY)
-        st = zr_store_open(&s, w->registry, &w->env, "memory:", NULL, &err);
+        st = zr_store_open(&s, w->registry, &w->env, "memory:", &opts, &err);
     else if (sort == SORT_ASYNC)
         st = open_async(&s, w,
                         ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST |

@@ -38,6 +38,7 @@ struct world {
     struct zr_store_env env;
     char dir[64];
     atomic_int ctx_refs;
+    uint32_t lock_wait_ms; /* of stores that are opened from now on */
 };
 
 void world_init(struct world *w);
