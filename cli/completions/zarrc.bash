@@ -51,7 +51,7 @@ _zarrc()
         cat) words+=' -f --format --field' ;;
         attrs) words+=' -t --text --replace --leave-consolidated' ;;
         create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order -g --group --force --if-missing --leave-consolidated' ;;
-        import) words+=' -i --input -t --dtype --shape --byte-order --offset --field -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --force --leave-consolidated' ;;
+        import) words+=' -i --input -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --force --leave-consolidated' ;;
         export) words+=' -f --format --field --force' ;;
         explain) words+=' -w --write' ;;
         cp) words+=' -f --force --skip-equal --verify --leave-consolidated' ;;
