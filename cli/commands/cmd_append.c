@@ -15,7 +15,7 @@
 static const struct cli_option options[] = {
     {"axis", 0, 0, "N", NULL,
      "the dimension that grows; negative numbers count from the last (default: 0)"},
-    {"format", 0, 0, "FORMAT", "npy|raw|" CLI_TEXT_FORMATS,
+    {"format", 'F', 0, "FORMAT", "npy|raw|" CLI_TEXT_FORMATS,
      "format of FILE (default: npy if it begins like a .npy file, else raw); json: a "
      "nested JSON array; elements: one JSON value a line; lines: one text a line"},
     {"byte-order", 0, 0, "ORDER", "little|big",

@@ -40,7 +40,7 @@ static const char formats_about[] =
     "Elements are in C order. Memory does not grow with the array; --mem limits it.";
 
 static const struct cli_option cat_options[] = {
-    {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
+    {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
     CLI_FIELD_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -120,11 +120,11 @@ static int run_export(struct cli *cli)
 }
 
 static const struct cli_option export_options[] = {
-    {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS,
+    {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS,
      "output format (default: by the extension of FILE: .npy, .csv, .json, .txt, .raw, "
      ".bin)"},
     CLI_FIELD_OPTION,
-    {"force", 0, 0, NULL, NULL, "overwrite FILE if it exists"},
+    {"force", 'f', 0, NULL, NULL, "overwrite FILE if it exists"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example export_examples[] = {

@@ -157,7 +157,7 @@ out:
 
 static int create_group(struct cli *cli, struct cli_node *node)
 {
-    const char *format = cli_text(cli, "format");
+    const char *format = cli_text(cli, "zarr-format");
     zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st =
@@ -222,7 +222,7 @@ static const struct cli_option create_options[] = {
      "take all metadata from this zarr.json or .zarray; - is standard input"},
     CLI_SPEC_OPTIONS,
     {"group", 'g', 0, NULL, NULL, "create a group"},
-    {"force", 0, 0, NULL, NULL,
+    {"force", 'f', 0, NULL, NULL,
      "replace an existing array, and chunks that a former array left; with --group: "
      "create the group even if the folder has other files"},
     {"if-missing", 0, 0, NULL, NULL,
@@ -238,7 +238,7 @@ static const struct cli_example create_examples[] = {
      "Shards of 64 chunks each, compressed by blosc with lz4."},
     {"zarrc create x.zarr/b --like x.zarr/a --codec=zstd:9",
      "Like another array, with stronger compression."},
-    {"zarrc create old.zarr/a --format=2 --shape=100 -t '<i4' --codec=zlib:5 "
+    {"zarrc create old.zarr/a --zarr-format=2 --shape=100 -t '<i4' --codec=zlib:5 "
      "--separator=/",
      "An array of format 2."},
     {"zarrc create --group x.zarr/model --attributes='{\"title\": \"run 7\"}'",

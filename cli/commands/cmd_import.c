@@ -211,7 +211,7 @@ static int run_import(struct cli *cli)
 }
 
 static const struct cli_option import_options[] = {
-    {"input", 'i', 0, "FORMAT", "auto|npy|raw|" CLI_TEXT_FORMATS,
+    {"format", 'F', 0, "FORMAT", "auto|npy|raw|" CLI_TEXT_FORMATS,
      "format of FILE (default: by its extension .npy, .json, .raw or .bin; .txt and .csv "
      "are refused; else raw with --dtype, npy without); json: a nested JSON array; "
      "elements: one JSON value a line; lines: one text a line"},
@@ -227,7 +227,8 @@ static const struct cli_option import_options[] = {
     {"like", 'l', 0, "ARRAY", NULL,
      "take everything that neither the file nor an option gives from this array"},
     CLI_SPEC_OPTIONS,
-    {"force", 0, 0, NULL, NULL, "replace an existing array when the new one is complete"},
+    {"force", 'f', 0, NULL, NULL,
+     "replace an existing array when the new one is complete"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -240,7 +241,7 @@ static const struct cli_example import_examples[] = {
      "One field of an array of structs."},
     {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
      "From a pipe, big-endian."},
-    {"ls | zarrc import --input=lines - x.zarr/names",
+    {"ls | zarrc import --format=lines - x.zarr/names",
      "An array of text, with one element for each line."},
     {"zarrc import new.json 'x.zarr/names[2:5]'",
      "A JSON array, as zarrc-export writes it, into a region."},

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 static const struct cli_option options[] = {
-    {"format", 0, 0, "N", "2|3", "format of the new metadata (default: 3)"},
+    {"zarr-format", 0, 0, "N", "2|3", "format of the new metadata (default: 3)"},
     {"dry-run", 'n', 0, NULL, NULL, "list what would be done, change nothing"},
     {"force", 'f', 0, NULL, NULL,
      "replace existing metadata of the new format that differs"},
@@ -18,7 +18,8 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
     {"zarrc migrate -n x.zarr", "Check whether v3 can describe everything."},
     {"zarrc migrate x.zarr", "Write v3 metadata; the v2 metadata stays."},
-    {"zarrc migrate --format=2 --remove-old x.zarr/group", "Convert back to v2 only."},
+    {"zarrc migrate --zarr-format=2 --remove-old x.zarr/group",
+     "Convert back to v2 only."},
     {NULL, NULL}};
 
 struct migrating {
@@ -63,7 +64,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     uint64_t format = 3;
     zarr_error err = {0};
     zarr_status st;
-    int rc = cli_u64(cli, "format", &format);
+    int rc = cli_u64(cli, "zarr-format", &format);
 
     if (rc)
         return rc;

@@ -23,7 +23,7 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
     {"zarrc reencode --chunks=64,64 --shards=1024,1024 --codec=zstd:9 a.zarr b.zarr",
      "Other chunks, in shards, with stronger compression."},
-    {"zarrc reencode --format=3 old.zarr new.zarr",
+    {"zarrc reencode --zarr-format=3 old.zarr new.zarr",
      "A hierarchy from Zarr v2 to v3; everything else stays."},
     {"until zarrc reencode --resume --chunks=100,100 a.zarr b.zarr; do sleep 1; done",
      "Repeat until it is complete."},
@@ -190,7 +190,7 @@ static int reencode(struct reencode *r)
     char *real = realpath(cli_local_root(&r->src), NULL);
     char *name = cli_format("%s:/%s", real ? real : url, r->src.path);
     zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
-    const char *format = cli_text(r->cli, "format");
+    const char *format = cli_text(r->cli, "zarr-format");
     zarr_error err = {0};
     zarr_status st;
 

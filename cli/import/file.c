@@ -38,11 +38,11 @@ int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]
     return ndim + im->field.ndim;
 }
 
-/* The format is that of --input, else of the file's extension, else raw if --dtype is
+/* The format is that of --format, else of the file's extension, else raw if --dtype is
  * given (a .npy file has its own data type), else npy. */
 static int find_format(struct import *im)
 {
-    const char *given = cli_text(im->cli, "input");
+    const char *given = cli_text(im->cli, "format");
     const char *named = im->is_stdin ? NULL : cli_format_of_name(im->name);
 
     if (given && strcmp(given, "auto") != 0)
@@ -55,7 +55,7 @@ static int find_format(struct import *im)
     im->text = cli_is_text_format(im->format);
     if (!im->raw && !im->text && strcmp(im->format, "npy") != 0)
         return cli_error(im->cli, CLI_USAGE,
-                         "Use --input if the file has another format. zarrc export can "
+                         "Use --format if the file has another format. zarrc export can "
                          "write json and elements, which import reads.",
                          "%s has the extension of format %s, which import cannot read",
                          im->name, im->format);

@@ -182,7 +182,7 @@ static int read_shards(struct cli *cli, struct cli_spec *s)
 
 static void read_texts(struct cli *cli, struct cli_spec *s)
 {
-    const char *format = cli_text(cli, "format"), *text;
+    const char *format = cli_text(cli, "zarr-format"), *text;
 
     if (format)
         s->spec.zarr_format = *format - '0';

@@ -37,7 +37,7 @@
         {"dims",  0,    0,                                                               \
          "NAMES", NULL, "dimension names, as time,y,x; an empty one has no name"},       \
         {"attributes", 'a', 0, "JSON", NULL, "attributes, a JSON object"},               \
-        {"format", 0, 0, "N", "2|3", "Zarr format of the result"},                       \
+        {"zarr-format", 0, 0, "N", "2|3", "Zarr format of the result"},                  \
         {"key-encoding",                                                                 \
          0,                                                                              \
          0,                                                                              \

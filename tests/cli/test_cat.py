@@ -162,7 +162,7 @@ def test_floats_read_back(zarrc, tmp_path, rng):
 def test_nan_payloads(zarrc, tmp_path):
     bits = np.array([0x7fc00000, 0xffc00000, 0x7fc00001, 0x7f800001], "u4")
     zarr.save_array(tmp_path / "a", bits.view("f4"))
-    lines = [json.loads(x) for x in zarrc("cat", "-f", "elements", tmp_path / "a").text.split()]
+    lines = [json.loads(x) for x in zarrc("cat", "-F", "elements", tmp_path / "a").text.split()]
     assert lines == ["NaN", "0xffc00000", "0x7fc00001", "0x7f800001"]
 
 
@@ -176,17 +176,17 @@ def test_csv_quotes(zarrc, tmp_path):
 
 def test_csv_has_two_dimensions(zarrc, tmp_path):
     zarr.save_array(tmp_path / "a", np.zeros((2, 2, 2)))
-    assert "csv has rows and columns" in zarrc("cat", "-fcsv", tmp_path / "a", code=2).err
+    assert "csv has rows and columns" in zarrc("cat", "-Fcsv", tmp_path / "a", code=2).err
 
 
 def test_scalar_and_empty(zarrc, tmp_path):
     zarr.create_array(tmp_path / "s", shape=(), dtype="f8", fill_value=1.5)
     zarr.create_array(tmp_path / "e", shape=(2, 0, 3), dtype="f8")
     assert zarrc("cat", tmp_path / "s").text == "1.5\n"
-    assert zarrc("cat", "-fjson", tmp_path / "s").json == 1.5
-    assert zarrc("cat", "-fjson", tmp_path / "e").json == [[], []]
-    assert zarrc("cat", "-fraw", tmp_path / "e").out == b""
-    assert np.load(io.BytesIO(zarrc("cat", "-fnpy", tmp_path / "e").out)).shape == (2, 0, 3)
+    assert zarrc("cat", "-Fjson", tmp_path / "s").json == 1.5
+    assert zarrc("cat", "-Fjson", tmp_path / "e").json == [[], []]
+    assert zarrc("cat", "-Fraw", tmp_path / "e").out == b""
+    assert np.load(io.BytesIO(zarrc("cat", "-Fnpy", tmp_path / "e").out)).shape == (2, 0, 3)
 
 
 def test_regions_outside(zarrc, tmp_path):
@@ -244,7 +244,7 @@ def test_export(zarrc, tmp_path):
     zarrc("export", tmp_path / "a", tmp_path / "a.csv")
     assert (np.loadtxt(tmp_path / "a.csv", delimiter=",") == data).all()
     assert "--format is missing" in zarrc("export", tmp_path / "a", tmp_path / "a.xyz", code=2).err
-    assert zarrc("export", "-fraw", tmp_path / "a", "-").out == data.astype("<i8").tobytes()
+    assert zarrc("export", "-Fraw", tmp_path / "a", "-").out == data.astype("<i8").tobytes()
 
 
 def test_failed_export_leaves_nothing(zarrc, tmp_path):

@@ -273,15 +273,15 @@ def test_commands_keep_consolidated_metadata_up_to_date(zarrc, tmp_path, rng):
     top = tmp_path / "x.zarr"
     np.save(tmp_path / "n.npy", np.arange(4, dtype="i2"))
     for form in (2, 3):
-        zarrc("create", "-g", top, f"--format={form}")
-        zarrc("create", top / "g/a", f"--format={form}", "--shape=4", "-t", "int16")
+        zarrc("create", "-g", top, f"--zarr-format={form}")
+        zarrc("create", top / "g/a", f"--zarr-format={form}", "--shape=4", "-t", "int16")
         zarrc("consolidate", top / "g")
         zarrc("consolidate", top)
         for command in [
-                ["create", top / "g/new/groups/b", f"--format={form}", "--shape=2", "-t", "uint8"],
-                ["create", "-g", top / "empty", f"--format={form}"],
-                ["import", tmp_path / "n.npy", top / "g/c", f"--format={form}"],
-                ["import", tmp_path / "n.npy", top / "g/c", f"--format={form}", "--force"],
+                ["create", top / "g/new/groups/b", f"--zarr-format={form}", "--shape=2", "-t", "uint8"],
+                ["create", "-g", top / "empty", f"--zarr-format={form}"],
+                ["import", tmp_path / "n.npy", top / "g/c", f"--zarr-format={form}"],
+                ["import", tmp_path / "n.npy", top / "g/c", f"--zarr-format={form}", "--force"],
                 ["attrs", "set", top / "g/c", "x", "[1, 2]"], ["attrs", "del", top / "g/c", "x"],
                 ["attrs", "set", top / "g", "y", "1"], ["attrs", "merge", top, '{"z": 0.5}'],
                 ["resize", top / "g/c", "7"], ["append", top / "g/c", tmp_path / "n.npy"],
@@ -312,7 +312,7 @@ def test_leave_consolidated(zarrc, store):
 
 
 def test_damaged_consolidated_metadata_is_a_warning(zarrc, tmp_path):
-    zarrc("create", tmp_path / "x.zarr/a", "--format=2", "--shape=4", "-t", "<i4")
+    zarrc("create", tmp_path / "x.zarr/a", "--zarr-format=2", "--shape=4", "-t", "<i4")
     (tmp_path / "x.zarr/.zmetadata").write_text("{")
     said = zarrc("attrs", "set", tmp_path / "x.zarr/a", "k", "1").err
     assert ".zmetadata" in said and "out of date" in said
@@ -338,7 +338,7 @@ def test_help(zarrc, command):
 
 def test_consolidate_never_replaces_other_objects(zarrc, tmp_path):
     for name in "ab":
-        zarrc("create", f"t.zarr/{name}", "--format=2", "--shape=4", "-t", "<i4", cwd=tmp_path)
+        zarrc("create", f"t.zarr/{name}", "--zarr-format=2", "--shape=4", "-t", "<i4", cwd=tmp_path)
     (tmp_path / "t.zarr/notes").write_text("mine")
     before = files(tmp_path / "t.zarr")
     for key in [".zgroup", ".zarray", ".zattrs", "zarr.json", "a/.zarray", "a/0"]:

@@ -1,4 +1,4 @@
-"""`zarrc create --format=2` with codecs of v3 that v2 expresses by other members of .zarray. zarr-python opens
+"""`zarrc create --zarr-format=2` with codecs of v3 that v2 expresses by other members of .zarray. zarr-python opens
 the array and reads the data. Codecs that v2 cannot express are refused."""
 import json
 import warnings
@@ -20,7 +20,7 @@ DATA = np.arange(24, dtype="i4").reshape(4, 6)
 ], ids=str)
 def test_folded(zarrc, tmp_path, options, dtype, order, filters):
     path = tmp_path / "a.zarr"
-    zarrc("create", "--format=2", "--shape=4,6", "--chunks=2,4", "-t", "int32",
+    zarrc("create", "--zarr-format=2", "--shape=4,6", "--chunks=2,4", "-t", "int32",
           *(f"--codec={option}" for option in options), path)
     document = json.loads((path / ".zarray").read_text())
     assert (document["dtype"], document["order"]) == (dtype, order)
@@ -44,7 +44,7 @@ def test_folded(zarrc, tmp_path, options, dtype, order, filters):
     (["bytes:size=3"], 'compressor: bytes: unknown member "size"'),
 ], ids=str)
 def test_refused(zarrc, tmp_path, options, message):
-    done = zarrc("create", "--format=2", "--shape=4,6", "-t", "int32",
+    done = zarrc("create", "--zarr-format=2", "--shape=4,6", "-t", "int32",
                  *(f"--codec={option}" for option in options), tmp_path / "a.zarr", code=None)
     assert done.code and message in done.err
     assert not (tmp_path / "a.zarr" / ".zarray").exists()
@@ -54,5 +54,5 @@ def test_refused(zarrc, tmp_path, options, message):
     ("string", "compressor: bytes: elements of type string have no fixed size"),
     ("bfloat16", 'bytes: data type "bfloat16" has no big-endian order in v2')])
 def test_refused_type(zarrc, tmp_path, dtype, message):
-    done = zarrc("create", "--format=2", "--shape=4", "-t", dtype, "--codec=bytes:big", tmp_path / "a.zarr", code=None)
+    done = zarrc("create", "--zarr-format=2", "--shape=4", "-t", dtype, "--codec=bytes:big", tmp_path / "a.zarr", code=None)
     assert done.code and message in done.err

@@ -56,12 +56,12 @@ def test_one_type_by_two_names(zarrc, tmp_path):
     """v2 has one name for raw bytes and v3 has two. The elements are the same."""
     values = np.array([b"abc", b"\0\0\0", b"\xff\0\1"], "V3")
     a = make(tmp_path / "a.zarr", values, fill_value=np.void(b"\1\2\3"))
-    zarrc("reencode", "--format=2", a, tmp_path / "b.zarr")
-    zarrc("reencode", "--format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    zarrc("reencode", "--zarr-format=2", a, tmp_path / "b.zarr")
+    zarrc("reencode", "--zarr-format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
     b, c = tmp_path / "b.zarr", tmp_path / "c.zarr"
     assert zarrc("diff", a, b).out == zarrc("diff", a, c).out == b""
     assert "data type: raw_bytes[3] | r24" in zarrc("diff", "--storage", a, c, code=1).text
-    zarrc("import", "--input=elements", "-", f"{c}[:1]", input=b'"AAAA"')
+    zarrc("import", "--format=elements", "-", f"{c}[:1]", input=b'"AAAA"')
     assert "fill value" not in zarrc("diff", a, c, code=1).text
     zarrc("create", "--force", "--like", c, "--fill=[1,2,4]", b)
     assert 'fill value: "AQID" | "AQIE"' in zarrc("diff", a, b, code=1).text
@@ -72,7 +72,7 @@ def test_one_type_by_two_names(zarrc, tmp_path):
                                           ["in", [["u", "|u1"], ["d", "<m8[s]"]]]]])
 def test_null_is_the_default(zarrc, tmp_path, dtype):
     a, b = tmp_path / "a.zarr", tmp_path / "b.zarr"
-    zarrc("create", "--format=2", "--shape=3", "-t", dtype if isinstance(dtype, str) else
+    zarrc("create", "--zarr-format=2", "--shape=3", "-t", dtype if isinstance(dtype, str) else
           json.dumps(dtype), a)
     zarrc("create", "--like", a, b)
     document = json.loads((a / ".zarray").read_text())
@@ -280,7 +280,7 @@ def test_unreadable_nodes_are_passed(zarrc, tmp_path):
             make(tmp_path / f"{name}.zarr/{array}", np.arange(4.0))
     (tmp_path / "a.zarr/y/zarr.json").write_text("{")
     (tmp_path / "b.zarr/y/zarr.json").write_text("{")
-    zarrc("import", "--input=elements", "-", f"{tmp_path}/b.zarr/z[:1]", input=b"7")
+    zarrc("import", "--format=elements", "-", f"{tmp_path}/b.zarr/z[:1]", input=b"7")
     found = zarrc("diff", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4).text
     assert "  unreadable: /y" in found and "  1 of 4 elements differ" in found
 
@@ -303,7 +303,7 @@ def fields(zarrc, tmp_path, name, change=None):
     if change:
         change(data)
     np.save(tmp_path / "d.npy", data)
-    zarrc("import", tmp_path / "d.npy", tmp_path / name, "--format=2", "--chunks=2,3")
+    zarrc("import", tmp_path / "d.npy", tmp_path / name, "--zarr-format=2", "--chunks=2,3")
     return tmp_path / name
 
 
@@ -333,7 +333,7 @@ def test_one_field_of_two_types(zarrc, tmp_path):
     other = np.zeros((5, 4), [("s", "<i2", (3, 2)), ("a", ">i4"), ("n", "<i2")])
     other["a"] = np.arange(20).reshape(5, 4)
     np.save(tmp_path / "d.npy", other)
-    zarrc("import", tmp_path / "d.npy", tmp_path / "b.zarr", "--format=2", "--chunks=5,4")
+    zarrc("import", tmp_path / "d.npy", tmp_path / "b.zarr", "--zarr-format=2", "--chunks=5,4")
     zarrc("diff", "--field=a", a, tmp_path / "b.zarr")  # another offset and another byte order
     assert "shape of the field: (2, 3) | (3, 2)" in zarrc("diff", "--field=s", a, tmp_path / "b.zarr", code=1).text
     assert "data type" in zarrc("diff", "--field=n", a, tmp_path / "b.zarr", code=1).text

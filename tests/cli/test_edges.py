@@ -56,7 +56,7 @@ def test_create_shards(zarrc, tmp_path):
     (["--chunks=2+2,4"], "sum to 4, the dimension has length 8"),
     (["--shards=2+6,4"], "--chunks must be given"),
     (["--chunks=2,2", "--shards=2+3x2,4"], "no multiple"),
-    (["--chunks=2+6,4", "--format=2"], "v2"),
+    (["--chunks=2+6,4", "--zarr-format=2"], "v2"),
 ])
 def test_refused(zarrc, tmp_path, options, text):
     done = zarrc("create", tmp_path / "a", "--shape=8,10", "--dtype=int32", *options, code=None)

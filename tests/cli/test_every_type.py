@@ -88,7 +88,7 @@ def test_six_commands(array, tmp_path):
         assert file.read_bytes() == forms[end[1:]]
         run("create", f"--like={path}", back)
         assert run("diff", path, back, code=None).code == 1
-        run("import", file, f"{back}[...]", *(f"--input={m}" for m in more))
+        run("import", file, f"{back}[...]", *(f"--format={m}" for m in more))
         run("diff", path, back)
 
 
@@ -104,12 +104,12 @@ def test_files_by_name(tmp_path):
     for end in ("csv", "txt"):
         run("export", path, tmp_path / f"a.{end}")
         failed = run("import", tmp_path / f"a.{end}", f"{path}[...]", code=2)
-        assert f"a.{end}" in failed.err and "--input" in failed.err
-    lines = run("import", "--input=lines", tmp_path / "a.txt", f"{path}[...]", code=4)
+        assert f"a.{end}" in failed.err and "--format" in failed.err
+    lines = run("import", "--format=lines", tmp_path / "a.txt", f"{path}[...]", code=4)
     assert "a.txt: 1 2 is not a valid int16" in lines.err
     # With the option the file may have any name. Standard input without it is a NumPy file.
     (tmp_path / "a.json").rename(tmp_path / "a.dat")
-    run("import", "--input=json", tmp_path / "a.dat", f"{path}[...]")
+    run("import", "--format=json", tmp_path / "a.dat", f"{path}[...]")
     run("import", tmp_path / "a.dat", f"{path}[...]", code=4)
     run("import", "-", f"{path}[...]", input=(tmp_path / "a.npy").read_bytes())
     run("diff", path, tmp_path / "b")

@@ -29,7 +29,7 @@ def test_npy(zarrc, tmp_path, rng, dtype, order, endian):
     zarrc("import", "-", tmp_path / "x.zarr/b", "--chunks=2,3,2", input=npy(wide))
     for name in "ab":
         if data.dtype.kind == "V":  # zarr-python has no r24
-            assert zarrc("cat", "-fraw", tmp_path / "x.zarr" / name).out == data.tobytes()
+            assert zarrc("cat", "-Fraw", tmp_path / "x.zarr" / name).out == data.tobytes()
             continue
         read = zarr.open_array(tmp_path / "x.zarr" / name)
         assert read.chunks == (2, 3, 2)
@@ -57,16 +57,16 @@ PAIR = ('{"name": "struct", "configuration": {"fields": ['
 def test_npy_of_what_numpy_lacks(zarrc, tmp_path, dtype, values):
     """A type that NumPy lacks is exported as opaque bytes, and imported again into an array of the type."""
     a, b, c, file = (tmp_path / name for name in ("a", "b", "c", "a.npy"))
-    zarrc("import", "--input=json", "--dtype", dtype, "-", a, input=values.encode())
+    zarrc("import", "--format=json", "--dtype", dtype, "-", a, input=values.encode())
     zarrc("export", a, file)
     zarrc("create", "--like", a, b)
     zarrc("import", file, f"{b}[...]")
-    zarrc("import", "--input=npy", "--dtype", dtype, file, c)
+    zarrc("import", "--format=npy", "--dtype", dtype, file, c)
     assert zarrc("diff", a, b).out == zarrc("diff", a, c).out == b""
     assert zarrc("cat", "--format=json", c).text.split() == values.split()
     zarrc("append", b, file)
     assert zarrc("cat", "--format=json", f"{b}[3:]").text.split() == values.split()
-    zarrc("import", "--input=npy", "--dtype=float64", file, tmp_path / "d", code=2)
+    zarrc("import", "--format=npy", "--dtype=float64", file, tmp_path / "d", code=2)
     zarrc("create", "--shape=3", "--dtype=float32", tmp_path / "e")
     zarrc("import", file, f"{tmp_path / 'e'}[...]", code=2)
 
@@ -92,7 +92,7 @@ def test_npy_of_ml_dtypes(zarrc, tmp_path, name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     values = np.array([1, -3, 2], getattr(ml_dtypes, name))
     np.save(tmp_path / "a.npy", values)
-    zarrc("import", "--input=npy", "--dtype", name, tmp_path / "a.npy", tmp_path / "x")
+    zarrc("import", "--format=npy", "--dtype", name, tmp_path / "a.npy", tmp_path / "x")
     read = json.loads(zarrc("cat", "--format=json", tmp_path / "x").out)
     assert read == values.astype("f4").tolist()
 
@@ -109,7 +109,7 @@ def test_shapes(zarrc, tmp_path, shape):
     data = np.ones(shape, "i2")
     zarrc("import", "-", tmp_path / "x", input=npy(data))
     assert (zarr.open_array(tmp_path / "x")[...] == data).all()
-    assert np.load(io.BytesIO(zarrc("cat", "-fnpy", tmp_path / "x").out)).shape == shape
+    assert np.load(io.BytesIO(zarrc("cat", "-Fnpy", tmp_path / "x").out)).shape == shape
 
 
 def test_raw(zarrc, tmp_path):
@@ -134,7 +134,7 @@ def test_region(zarrc, tmp_path):
     expected[1:3, ::2] = np.arange(6).reshape(2, 3)
     zarrc("import", "-", f"{tmp_path}/a[3]", input=npy(np.arange(6, dtype="i4")))
     expected[3] = np.arange(6)
-    zarrc("import", "-", f"{tmp_path}/a[0,:2]", "--input=raw", input=bytes(range(8)))
+    zarrc("import", "-", f"{tmp_path}/a[0,:2]", "--format=raw", input=bytes(range(8)))
     expected[0, :2] = np.frombuffer(bytes(range(8)), "<i4")
     assert (a[...] == expected).all()
     zarrc("import", "-", f"{tmp_path}/a[...]", input=npy(expected.astype("i4") + 1))
@@ -247,7 +247,7 @@ def test_no_codec_and_transpose(zarrc, tmp_path):
 
 
 def test_create_v2(zarrc, tmp_path):
-    zarrc("create", tmp_path / "x.zarr/a", "--format=2", "--shape=10,10", "--dtype=>i4",
+    zarrc("create", tmp_path / "x.zarr/a", "--zarr-format=2", "--shape=10,10", "--dtype=>i4",
           "--codec=shuffle:4", "--codec=zlib:6", "--separator=/", "--order=F", "--fill=null")
     a = zarr.open_array(tmp_path / "x.zarr/a", zarr_format=2)
     document = json.loads((tmp_path / "x.zarr/a/.zarray").read_text())
@@ -256,9 +256,9 @@ def test_create_v2(zarrc, tmp_path):
     assert document["dtype"] == ">i4" and document["order"] == "F"
     assert document["fill_value"] is None
     a[...] = np.arange(100).reshape(10, 10)
-    out = zarrc("cat", "-fraw", tmp_path / "x.zarr/a").out
+    out = zarrc("cat", "-Fraw", tmp_path / "x.zarr/a").out
     assert out == np.arange(100, dtype="<i4").tobytes()
-    zarrc("create", tmp_path / "x.zarr/n", "--format=2", "--shape=10", "--dtype=i4", "--codec=none")
+    zarrc("create", tmp_path / "x.zarr/n", "--zarr-format=2", "--shape=10", "--dtype=i4", "--codec=none")
     assert json.loads((tmp_path / "x.zarr/n/.zarray").read_text())["compressor"] is None
 
 
@@ -269,15 +269,15 @@ def test_like(zarrc, tmp_path):
     zarrc("create", tmp_path / "x.zarr/same", "--like", tmp_path / "x.zarr/m")
     same = zarr.open_array(tmp_path / "x.zarr/same")
     assert same.metadata == made.metadata
-    zarrc("create", tmp_path / "x.zarr/v2", "--like", tmp_path / "x.zarr/m", "--format=2",
+    zarrc("create", tmp_path / "x.zarr/v2", "--like", tmp_path / "x.zarr/m", "--zarr-format=2",
           "--shards=none", "--shape=7,8")
     v2 = zarr.open_array(tmp_path / "x.zarr/v2")
     assert (v2.metadata.zarr_format, v2.shape, v2.chunks) == (2, (7, 8), (10, 10))
     assert v2.metadata.compressor.get_config()["id"] == "gzip" and v2.fill_value == 9
-    zarrc("create", tmp_path / "x.zarr/back", "--like", tmp_path / "x.zarr/v2", "--format=3")
+    zarrc("create", tmp_path / "x.zarr/back", "--like", tmp_path / "x.zarr/v2", "--zarr-format=3")
     back = zarr.open_array(tmp_path / "x.zarr/back")
     assert back.metadata.zarr_format == 3 and back.compressors[0].to_dict()["name"] == "gzip"
-    refused = zarrc("create", tmp_path / "x.zarr/no", "--like", tmp_path / "x.zarr/m", "--format=2",
+    refused = zarrc("create", tmp_path / "x.zarr/no", "--like", tmp_path / "x.zarr/m", "--zarr-format=2",
                     code=None)
     assert refused.code and "v2 arrays have no shards" in refused.err
 
@@ -335,7 +335,7 @@ def test_like_big_endian_fortran_v2(zarrc, tmp_path):
     zarrc("create", tmp_path / "two", "--like", tmp_path / "m")
     document = json.loads((tmp_path / "two/.zarray").read_text())
     assert document["dtype"] == ">i4" and document["order"] == "F"
-    zarrc("create", tmp_path / "three", "--like", tmp_path / "m", "--format=3")
+    zarrc("create", tmp_path / "three", "--like", tmp_path / "m", "--zarr-format=3")
     names = [c["name"] for c in zarrc("info", "--json", tmp_path / "three").json["codecs"]]
     assert names.count("transpose") == 1
     assert zarrc("info", "--json", tmp_path / "three").json["codecs"][1]["configuration"] == {

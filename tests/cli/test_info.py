@@ -218,9 +218,9 @@ def test_counts_that_no_number_holds(zarrc, tmp_path):
 
 def test_hint_at_zarrc_list(zarrc, tmp_path):
     """An "unsupported" error names `zarrc list` only if another build could help."""
-    zarrc("create", "t.zarr/s", "--format=2", "--shape=2", "-t", '[["a","<i4"],["b",">i4"]]',
+    zarrc("create", "t.zarr/s", "--zarr-format=2", "--shape=2", "-t", '[["a","<i4"],["b",">i4"]]',
           cwd=tmp_path)
-    err = zarrc("migrate", "t.zarr", "--format=3", code=6, cwd=tmp_path).err
+    err = zarrc("migrate", "t.zarr", "--zarr-format=3", code=6, cwd=tmp_path).err
     assert "differ in byte order" in err and "zarrc list" not in err
     zarrc("create", "t.zarr/b", "--shape=4", "-t", "u1", "--codec=blosc:lz4", cwd=tmp_path)
     (tmp_path / "t.zarr/b/c").mkdir()

@@ -129,7 +129,7 @@ def test_new_arrays_leave_files_alone(zarrc, tmp_path, project, force, message, 
 
 def test_a_failed_import_takes_back_what_it_made(zarrc, tmp_path):
     for format in ["2", "3"]:
-        fails_half_way(zarrc, tmp_path, "x.zarr/a", "--format", format, "--attributes={\"k\": 1}",
+        fails_half_way(zarrc, tmp_path, "x.zarr/a", "--zarr-format", format, "--attributes={\"k\": 1}",
                        code=4, cwd=tmp_path)
         assert not (tmp_path / "x.zarr/a").exists()
     fails_half_way(zarrc, tmp_path, "bare", code=4, cwd=tmp_path)
@@ -154,9 +154,9 @@ def test_a_failed_import_keeps_what_it_replaces(zarrc, tmp_path, location):
 @pytest.mark.parametrize("format, chunks", [("3", "c"), ("2", "")])
 def test_old_chunks_are_not_read(zarrc, tmp_path, format, chunks):
     np.save(tmp_path / "old.npy", np.arange(10, dtype=">i4"))
-    zarrc("import", "old.npy", "t.zarr/be", "--chunks=5", "--format", format, cwd=tmp_path)
+    zarrc("import", "old.npy", "t.zarr/be", "--chunks=5", "--zarr-format", format, cwd=tmp_path)
     (tmp_path / "t.zarr/be" / ("zarr.json" if format == "3" else ".zarray")).unlink()
-    create = ["create", "t.zarr/be", "--shape=10", "-t", "i4", "--chunks=5", "--format", format]
+    create = ["create", "t.zarr/be", "--shape=10", "-t", "i4", "--chunks=5", "--zarr-format", format]
     result = zarrc(*create, code=5, cwd=tmp_path)
     assert "--force" in result.err and "be" in result.err
     zarrc("import", "old.npy", "t.zarr/be", code=5, cwd=tmp_path)

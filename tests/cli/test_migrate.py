@@ -34,7 +34,7 @@ def test_dry_run_and_back(zarrc, store):
     assert "4 unchanged" in zarrc("migrate", "--remove-old", store).err
     assert files(store, ".z*") == [] and zarrc("cat", store / "g/a").text == before
     assert "nothing to migrate" in zarrc("migrate", store).err
-    zarrc("migrate", "--format=2", "--remove-old", store)
+    zarrc("migrate", "--zarr-format=2", "--remove-old", store)
     assert files(store, "zarr.json") == [] and zarrc("cat", store / "g/a").text == before
     zarrc("verify", store)
 
@@ -62,10 +62,10 @@ def test_refused_nodes(zarrc, tmp_path):
     root = zarr.create_group(tmp_path / "x", zarr_format=3)
     for name in ("a", "b"):
         root.create_array(name, shape=(4,), chunks=(2,), dtype="i4")
-    failed = zarrc("migrate", "--format=2", tmp_path / "x", code=6)
+    failed = zarrc("migrate", "--zarr-format=2", tmp_path / "x", code=6)
     assert '/a: Zarr v2 cannot express chunk key encoding "default"' in failed.err and "/b:" in failed.err
     assert files(tmp_path / "x", ".z*") == []
-    done = zarrc("migrate", "--format=2", "--json", "-n", tmp_path / "x", code=6)
+    done = zarrc("migrate", "--zarr-format=2", "--json", "-n", tmp_path / "x", code=6)
     assert [i["action"] for i in done.json["documents"]] == ["refuse", "refuse"]
 
 
@@ -76,13 +76,13 @@ def test_what_v2_would_lose(zarrc, store):
     for change, message in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot express "0x7fc00001"'),
                             ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
         (store / "g/a/zarr.json").write_text(json.dumps(document | change))
-        failed = zarrc("migrate", "--format=2", store, code=6)
+        failed = zarrc("migrate", "--zarr-format=2", store, code=6)
         assert f"/g/a: {message}" in failed.err and files(store, ".z*") == []
 
 
 def test_strays_stay(zarrc, tmp_path):
     path = tmp_path / "x"
-    zarrc("create", "-g", "--format=3", path)
+    zarrc("create", "-g", "--zarr-format=3", path)
     (path / ".zattrs").write_text('{"mine": 1}')
     (path / ".zmetadata").write_text("{}")
     done = zarrc("migrate", "--remove-old", path)
@@ -100,7 +100,7 @@ def test_strays_stay(zarrc, tmp_path):
 
 def test_usage(zarrc, tmp_path, store):
     zarrc("migrate", tmp_path / "nowhere", code=3)
-    zarrc("migrate", "--format=4", store, code=2)
+    zarrc("migrate", "--zarr-format=4", store, code=2)
     zarrc("migrate", f"{store / 'b'}[0]", code=2)
     zarrc("migrate", code=2)
     (store / "b/.zarray").write_text("{")

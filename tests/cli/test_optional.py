@@ -71,7 +71,7 @@ def test_text(zarrc, tmp_path):
     assert zarrc("cat", "--format=json", tmp_path / "y").json == want
     zarrc("diff", tmp_path / "x", tmp_path / "y", code=None)
     assert zarrc("cat", "--format=raw", tmp_path / "x", code=6).err
-    assert zarrc("reencode", tmp_path / "x", tmp_path / "two", "--format=2", code=None).code not in (0, -11)
+    assert zarrc("reencode", tmp_path / "x", tmp_path / "two", "--zarr-format=2", code=None).code not in (0, -11)
 
 
 @pytest.mark.parametrize("kind,items", [
@@ -81,7 +81,7 @@ def test_text(zarrc, tmp_path):
 ])
 def test_json(zarrc, tmp_path, kind, items):
     (tmp_path / "d.json").write_text(json.dumps(items))
-    zarrc("import", f"--dtype={kind}", "--input=json", tmp_path / "d.json", tmp_path / "x")
+    zarrc("import", f"--dtype={kind}", "--format=json", tmp_path / "d.json", tmp_path / "x")
     assert zarrc("cat", "--format=json", tmp_path / "x").json == items
 
 
@@ -89,7 +89,7 @@ def test_json(zarrc, tmp_path, kind, items):
                                            ("optional[optional[float32]]", "[[[5.0]], null, [[4.0]], [null]]")])
 def test_plot(zarrc, tmp_path, dtype, values):
     """Missing elements are drawn like NaN."""
-    zarrc("import", "--input=json", "--dtype", dtype, "-", tmp_path / "x", input=values.encode())
+    zarrc("import", "--format=json", "--dtype", dtype, "-", tmp_path / "x", input=values.encode())
     drawn = zarrc("plot", "--json", "-o", tmp_path / "x.png", tmp_path / "x").json
     assert (drawn["min"], drawn["max"], drawn["missing"]) == (4, 5, 2)
     zarrc("create", "--shape=3", "--dtype=optional[string]", tmp_path / "s")

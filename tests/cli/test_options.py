@@ -27,7 +27,7 @@ def test_unknown_option_has_suggestion(zarrc):
     (["cat"], "usage: zarrc cat [OPTION]... ARRAY[REGION]"),
     (["cat", "a", "b"], 'unexpected operand "b"'),
     (["cat", "--format"], "option --format needs a value"),
-    (["cat", "-f"], "option -f needs a value"),
+    (["cat", "-F"], "option -F needs a value"),
     (["cat", "--json=1", "a"], "option --json takes no value"),
     (["cat", "--format=xml", "a"], '"xml" is not one of text|csv|npy|raw|elements|json'),
     (["cat", "-j", "many", "a"], '"many" is not a whole number'),

@@ -76,24 +76,24 @@ def test_nothing_given_keeps_all(zarrc, source, tmp_path):
 def test_scalars_keep_what_xarray_needs(zarrc, tmp_path):
     """_ARRAY_DIMENSIONS is empty in v2 and absent in v3. `create --like` does the same."""
     zarr.create_array(tmp_path / "3", shape=(), dtype="i4", attributes={"crs": "c"})[...] = 5
-    zarrc("reencode", "--format=2", tmp_path / "3", tmp_path / "2")
+    zarrc("reencode", "--zarr-format=2", tmp_path / "3", tmp_path / "2")
     assert json.loads((tmp_path / "2/.zattrs").read_text()) == {"crs": "c", "_ARRAY_DIMENSIONS": []}
-    zarrc("reencode", "--format=3", tmp_path / "2", tmp_path / "3b")
+    zarrc("reencode", "--zarr-format=3", tmp_path / "2", tmp_path / "3b")
     assert json.loads((tmp_path / "3b/zarr.json").read_text())["attributes"] == {"crs": "c"}
     assert zarr.open_array(tmp_path / "3b", mode="r")[...] == 5
-    zarrc("create", "--format=2", "--like", tmp_path / "3", tmp_path / "like")
+    zarrc("create", "--zarr-format=2", "--like", tmp_path / "3", tmp_path / "like")
     assert json.loads((tmp_path / "like/.zattrs").read_text()) == {"crs": "c", "_ARRAY_DIMENSIONS": []}
-    zarrc("create", "--format=2", "--shape=", "--dtype=int8", tmp_path / "plain")
+    zarrc("create", "--zarr-format=2", "--shape=", "--dtype=int8", tmp_path / "plain")
     assert not (tmp_path / "plain/.zattrs").exists()
 
 
 def test_to_v2_and_back(zarrc, source, tmp_path):
     path, values = source
-    zarrc("reencode", "--format=2", path, tmp_path / "v2.zarr")
+    zarrc("reencode", "--zarr-format=2", path, tmp_path / "v2.zarr")
     array = same(tmp_path / "v2.zarr", values)
     assert array.metadata.zarr_format == 2 and array.chunks == (17, 20)
     assert array.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
-    zarrc("reencode", "--format=3", tmp_path / "v2.zarr", tmp_path / "v3.zarr")
+    zarrc("reencode", "--zarr-format=3", tmp_path / "v2.zarr", tmp_path / "v3.zarr")
     array = same(tmp_path / "v3.zarr", values)
     assert metadata_text(array) == metadata_text(zarr.open_array(str(path), mode="r"))
 
@@ -132,12 +132,12 @@ def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtyp
     assert [f["id"] for f in document["filters"]] == [name]
     assert document["filters"][0]["dtype"] == document["dtype"]
     assert (document["compressor"] or {}).get("id") == (last or {}).get("id")
-    zarrc("reencode", "--format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    zarrc("reencode", "--zarr-format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
     zarrc("diff", "--data", tmp_path / "a.zarr", tmp_path / "c.zarr")
     assert zarrc("cat", "--format=raw", tmp_path / "c.zarr").out == values.astype(values.dtype.newbyteorder("=")).tobytes()
     if peers.ZARR_AT_LEAST_3_3 or ">" not in str(config) + dtype:  # older versions confuse the byte orders
         same(tmp_path / "c.zarr", values)
-    zarrc("reencode", "--format=2", "--verify", tmp_path / "c.zarr", tmp_path / "d.zarr")
+    zarrc("reencode", "--zarr-format=2", "--verify", tmp_path / "c.zarr", tmp_path / "d.zarr")
     same(tmp_path / "d.zarr", values)
 
 
@@ -175,7 +175,7 @@ def test_shards_in_shards_and_codecs_around_them(zarrc, tmp_path, rng, name):
     zarrc("reencode", tmp_path / "a", tmp_path / "b")
     assert zarrc("diff", "--storage", tmp_path / "a", tmp_path / "b").out == b""
     for n, options in enumerate((["--chunks=4"], ["--shards=none"], ["--chunks=2,3", "--shards=4,6"],
-                                 ["--format=2", "--shards=none"])):
+                                 ["--zarr-format=2", "--shards=none"])):
         zarrc("reencode", *options, tmp_path / "a", tmp_path / str(n))
         assert zarrc("diff", tmp_path / "a", tmp_path / str(n)).out == b""
         codecs = zarrc("info", "--json", tmp_path / str(n)).json["codecs"]
@@ -482,7 +482,7 @@ def test_filters_without_a_v3_form(zarrc, inexpressible):
     zarrc("reencode", "--codec=zlib:1", folder / "a", folder / "d")
     assert json.loads((folder / "d/.zarray").read_text())["filters"] is None
     assert "codecs" in zarrc("diff", "--storage", folder / "a", folder / "d", code=None).text
-    failed = zarrc("reencode", "--format=3", folder / "a", folder / "e", code=None)
+    failed = zarrc("reencode", "--zarr-format=3", folder / "a", folder / "e", code=None)
     assert failed.code == 2 and "takes an array, but bytes come before it" in failed.err
     assert not (folder / "e").exists()
     failed = zarrc("migrate", folder / "a", code=None)

@@ -35,7 +35,7 @@ def german(tmp_path_factory):
 def test_locale_changes_nothing(zarrc, array, german):
     proof = subprocess.run(["printf", "%.1f", "0"], env={**os.environ, **german},
                            stdout=subprocess.PIPE, text=True)
-    commands = [["cat", array], ["cat", "-fjson", array], ["info", "--json", array],
+    commands = [["cat", array], ["cat", "-Fjson", array], ["info", "--json", array],
                 ["info", array], ["cat", "--mem=1.5M", array], ["help"]]
     for command in commands:
         assert zarrc(*command, env=german).out == zarrc(*command).out
@@ -45,7 +45,7 @@ def test_locale_changes_nothing(zarrc, array, german):
 
 
 def test_full_disk(array, full):
-    for arguments in (["cat", array], ["cat", "-fraw", array], ["info", array], ["--help"],
+    for arguments in (["cat", array], ["cat", "-Fraw", array], ["info", array], ["--help"],
                       ["cat", "--json", array], ["info", "--json", array], ["list"]):
         with open(full, "wb") as disk:
             done = subprocess.run([PROGRAM, *arguments], stdout=disk, stderr=subprocess.PIPE)
@@ -54,12 +54,12 @@ def test_full_disk(array, full):
 
 
 def test_full_disk_of_export(zarrc, array, full):
-    assert "No space left" in zarrc("export", "-fraw", array, full, code=3).err
+    assert "No space left" in zarrc("export", "-Fraw", array, full, code=3).err
 
 
 @pytest.mark.parametrize("arguments", [
-    ["cat"], ["cat", "-fraw"], ["cat", "--json"], ["info"], ["info", "--json"], ["ls"], ["tree", "--json"],
-    ["verify", "--json"], ["attrs", "list", "--json"], ["export", "-fraw", None, "/dev/stdout"], ["plot", "-o", "-"],
+    ["cat"], ["cat", "-Fraw"], ["cat", "--json"], ["info"], ["info", "--json"], ["ls"], ["tree", "--json"],
+    ["verify", "--json"], ["attrs", "list", "--json"], ["export", "-Fraw", None, "/dev/stdout"], ["plot", "-o", "-"],
     ["diff", "--json", None, None], ["explain"], ["list"], ["--help"]], ids=lambda a: "-".join(map(str, a)))
 def test_closed_pipe(array, arguments):
     """Nothing is printed, and the exit code is that of a program that SIGPIPE ends."""
@@ -87,7 +87,7 @@ def test_closed_stdout_and_stdin(array):
 def test_interrupt(tmp_path, number):
     """Interrupts cat of 40 GB of missing chunks."""
     zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
-    process = subprocess.Popen([PROGRAM, "cat", "-fraw", "--mem=64M", tmp_path / "a"],
+    process = subprocess.Popen([PROGRAM, "cat", "-Fraw", "--mem=64M", tmp_path / "a"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     time.sleep(0.3)
     process.send_signal(number)
@@ -154,7 +154,7 @@ def test_colours_on_a_terminal():
 
 def test_progress_bar_on_a_terminal(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(4 * 10**7,), chunks=(10**6,), dtype="f8")
-    painted = terminal(["export", "-fraw", "--mem=16M", "--progress=bar", str(tmp_path / "a"),
+    painted = terminal(["export", "-Fraw", "--mem=16M", "--progress=bar", str(tmp_path / "a"),
                         str(tmp_path / "out")])
     if painted:  # no bar is shown if the command takes less than half a second
         assert "\r" in painted and "%" in painted and "/s" in painted
@@ -163,7 +163,7 @@ def test_progress_bar_on_a_terminal(tmp_path):
 def test_progress_as_json(zarrc, tmp_path):
     import json
     zarr.create_array(tmp_path / "a", shape=(10**6,), chunks=(10**5,), dtype="f8")
-    err = zarrc("export", "-fraw", "--progress=json", tmp_path / "a", tmp_path / "o").err
+    err = zarrc("export", "-Fraw", "--progress=json", tmp_path / "a", tmp_path / "o").err
     last = json.loads(err.splitlines()[-1])
     assert last["progress"] == "export" and last["done_bytes"] == last["total_bytes"] == 8 * 10**6
 

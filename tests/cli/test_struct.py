@@ -45,7 +45,7 @@ def test_npy(zarrc, tmp_path, target, order, how):
     data = np.asarray(sample(TYPE), order=order)
     (tmp_path / "d.npy").write_bytes(npy(data, (3, 0)))
     source = tmp_path / "d.npy" if how == "file" else "-"
-    zarrc("import", source, tmp_path / "x.zarr", f"--format={target}", "--chunks=2,3",
+    zarrc("import", source, tmp_path / "x.zarr", f"--zarr-format={target}", "--chunks=2,3",
           input=npy(data, (3, 0)) if how == "pipe" else b"")
     assert equal(load(zarrc, tmp_path, tmp_path / "x.zarr"), data)
     assert equal(np.asarray(zarr.open(str(tmp_path / "x.zarr"))[...]).astype(TYPE.newbyteorder("=")), data)
@@ -56,7 +56,7 @@ def test_subarrays(zarrc, tmp_path):
     np.save(tmp_path / "d.npy", data)
     failed = zarrc("import", tmp_path / "d.npy", tmp_path / "three.zarr", code=6)
     assert "v3" in failed.err and not (tmp_path / "three.zarr").exists()
-    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--format=2", "--chunks=2,3")
+    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--zarr-format=2", "--chunks=2,3")
     assert equal(load(zarrc, tmp_path, tmp_path / "x.zarr"), data)
     for field in ("s", "m", "k"):
         assert equal(load(zarrc, tmp_path, tmp_path / "x.zarr", f"--field={field}"), data[field])
@@ -72,7 +72,7 @@ def test_subarrays(zarrc, tmp_path):
 def test_csv_of_subarrays(zarrc, tmp_path, field, advice, region):
     data = sample(WITH_SUBARRAY)
     np.save(tmp_path / "d.npy", data)
-    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--format=2", "--chunks=2,3")
+    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--zarr-format=2", "--chunks=2,3")
     refused = zarrc("cat", "--format=csv", f"--field={field}", tmp_path / "x.zarr", code=2).err
     assert f"field {field}, a subarray" in refused and advice in refused
     text = zarrc("cat", "--format=csv", f"--field={field}", f"{tmp_path / 'x.zarr'}{region}").text
@@ -97,7 +97,7 @@ def test_formats(zarrc, tmp_path):
 
 
 def test_info(zarrc, tmp_path):
-    zarrc("create", tmp_path / "x.zarr", "--shape=4", "--format=2",
+    zarrc("create", tmp_path / "x.zarr", "--shape=4", "--zarr-format=2",
           '--dtype=[["a",">i4",[2,3]],["n",[["x","<f8"]]]]')
     text = zarrc("info", tmp_path / "x.zarr").text
     assert "struct of 32 bytes" in text and "a: int32 (2, 3), byte 0" in text and "  x: float64, byte 0" in text
@@ -112,15 +112,15 @@ def test_between_formats(zarrc, tmp_path):
     data = sample(TYPE, (7,))
     np.save(tmp_path / "d.npy", data)
     types = '[["a",">i4"],["b","<f8"],["n",[["x",">f4"],["y","|S3"]]],["q\'\\\\\u00e4","|u1"]]'
-    zarrc("create", tmp_path / "two.zarr", "--shape=7", "--chunks=3", "--format=2", f"--dtype={types}")
+    zarrc("create", tmp_path / "two.zarr", "--shape=7", "--chunks=3", "--zarr-format=2", f"--dtype={types}")
     zarrc("import", tmp_path / "d.npy", f"{tmp_path / 'two.zarr'}[...]")
     assert json.loads((tmp_path / "two.zarr/.zarray").read_text())["dtype"] == json.loads(types)
-    zarrc("reencode", tmp_path / "two.zarr", tmp_path / "three.zarr", "--format=3")
+    zarrc("reencode", tmp_path / "two.zarr", tmp_path / "three.zarr", "--zarr-format=3")
     zarrc("diff", tmp_path / "two.zarr", tmp_path / "three.zarr")
     for name in ("two.zarr", "three.zarr"):
         opened = zarr.open(str(tmp_path / name))[...]
         assert equal(opened.astype(TYPE.newbyteorder("=")), data)
-    zarrc("reencode", tmp_path / "three.zarr", tmp_path / "again.zarr", "--format=2")
+    zarrc("reencode", tmp_path / "three.zarr", tmp_path / "again.zarr", "--zarr-format=2")
     zarrc("diff", tmp_path / "two.zarr", tmp_path / "again.zarr")
     zarrc("create", "--like", tmp_path / "two.zarr", tmp_path / "like.zarr")
     assert json.loads((tmp_path / "like.zarr/.zarray").read_text())["dtype"] == json.loads(types)
@@ -165,7 +165,7 @@ def test_hostile_npy(zarrc, tmp_path, descr):
 def test_plot(zarrc, tmp_path):
     data = sample(WITH_SUBARRAY, (5, 4))
     np.save(tmp_path / "d.npy", data)
-    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--format=2")
+    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--zarr-format=2")
     assert "--field" in zarrc("plot", "-o", tmp_path / "p.png", tmp_path / "x.zarr", code=2).err
     assert "subarray" in zarrc("plot", "-o", tmp_path / "p.png", "--field=s", tmp_path / "x.zarr", code=6).err
     assert "Choose a field" in zarrc("plot", "-o", tmp_path / "p.png", "--field=s", tmp_path / "x.zarr", code=6).err
@@ -178,7 +178,7 @@ def test_import_of_one_field(zarrc, tmp_path, order):
     data = sample(WITH_SUBARRAY)
     np.save(tmp_path / "d.npy", data)
     path = tmp_path / "x.zarr"
-    zarrc("import", tmp_path / "d.npy", path, "--format=2", "--chunks=2,3")
+    zarrc("import", tmp_path / "d.npy", path, "--zarr-format=2", "--chunks=2,3")
     new = np.asarray(data["k"] + 50, order=order).astype(">i1", order=order)
     np.save(tmp_path / "k.npy", new)
     zarrc("import", "--field=k", tmp_path / "k.npy", f"{path}[...]", "--mem=1MiB")
@@ -198,11 +198,11 @@ def test_import_of_one_field(zarrc, tmp_path, order):
     data["m"]["z"][2] += 1
     assert equal(load(zarrc, tmp_path, path), data)
     raw = (data["s"][0] * 2).astype(">i2")
-    zarrc("import", "--field=s", "--input=raw", "--byte-order=big", "-", f"{path}[0]", input=raw.tobytes())
+    zarrc("import", "--field=s", "--format=raw", "--byte-order=big", "-", f"{path}[0]", input=raw.tobytes())
     data["s"][0] = raw
     assert equal(load(zarrc, tmp_path, path), data)
     lines = "".join(f"{v}\n" for v in range(6))
-    zarrc("import", "--field=s", "--input=elements", "-", f"{path}[4,3]", input=lines.encode())
+    zarrc("import", "--field=s", "--format=elements", "-", f"{path}[4,3]", input=lines.encode())
     data["s"][4, 3] = np.arange(6).reshape(2, 3)
     assert equal(load(zarrc, tmp_path, path), data)
 
@@ -211,7 +211,7 @@ def test_import_of_one_field_refused(zarrc, tmp_path):
     data = sample(WITH_SUBARRAY)
     np.save(tmp_path / "d.npy", data)
     path = tmp_path / "x.zarr"
-    zarrc("import", tmp_path / "d.npy", path, "--format=2")
+    zarrc("import", tmp_path / "d.npy", path, "--zarr-format=2")
     before = load(zarrc, tmp_path, path)
     np.save(tmp_path / "k.npy", data["k"])
     np.save(tmp_path / "f.npy", data["k"].astype("f8"))

@@ -15,27 +15,27 @@ WORDS = ["", "größe", "a \"q\" \\ b", "日本 \U0001f600", "x" * 300, "tab\the
 
 def test_lines(zarrc, tmp_path):
     text = "".join(w + "\n" for w in WORDS)
-    zarrc("import", "--input=lines", "-", tmp_path / "s", "--chunks=4", input=text.encode())
+    zarrc("import", "--format=lines", "-", tmp_path / "s", "--chunks=4", input=text.encode())
     assert zarr.open_array(tmp_path / "s", mode="r")[:].tolist() == WORDS
     # Into a region, which gives the shape. The last line has no newline.
-    zarrc("create", tmp_path / "t", "--dtype=string", "--shape=3,4", "--chunks=2,2", "--format=2")
-    zarrc("import", "--input=lines", "-", f"{tmp_path / 't'}[1:,2:]", input=b"a\nb\n\nd")
+    zarrc("create", tmp_path / "t", "--dtype=string", "--shape=3,4", "--chunks=2,2", "--zarr-format=2")
+    zarrc("import", "--format=lines", "-", f"{tmp_path / 't'}[1:,2:]", input=b"a\nb\n\nd")
     assert zarr.open_array(tmp_path / "t", mode="r")[1:, 2:].tolist() == [["a", "b"], ["", "d"]]
-    assert "3 elements, not 4" in zarrc("import", "--input=lines", "-", f"{tmp_path / 't'}[1:,2:]",
+    assert "3 elements, not 4" in zarrc("import", "--format=lines", "-", f"{tmp_path / 't'}[1:,2:]",
                                         input=b"a\nb\nc\n", code=2).err
     # Other types: one value per line; text of fixed length is taken literally.
-    zarrc("import", "--input=lines", "--dtype=float32", "--shape=2,2", "-", tmp_path / "f",
+    zarrc("import", "--format=lines", "--dtype=float32", "--shape=2,2", "-", tmp_path / "f",
           input=b'1\n-2.5\n"NaN"\n3e4\n')
     assert np.array_equal(zarr.open_array(tmp_path / "f", mode="r")[:],
                           np.array([[1, -2.5], [np.nan, 3e4]], "f4"), equal_nan=True)
     for dtype in ("<U5", "|S5"):
-        zarrc("import", "--input=lines", "--dtype", dtype, "-", tmp_path / dtype[1], input=b"ab\n\ncde\n")
+        zarrc("import", "--format=lines", "--dtype", dtype, "-", tmp_path / dtype[1], input=b"ab\n\ncde\n")
         assert zarr.open_array(tmp_path / dtype[1], mode="r")[:].astype(str).tolist() == ["ab", "", "cde"]
-    zarrc("import", "--input=lines", "--dtype=variable_length_bytes", "-", tmp_path / "v",
+    zarrc("import", "--format=lines", "--dtype=variable_length_bytes", "-", tmp_path / "v",
           input=b"\xff\n\nx\n")
     assert zarrc("cat", "--format=json", tmp_path / "v").json == ["/w==", "", "eA=="]
-    assert "UTF-8" in zarrc("import", "--input=lines", "-", tmp_path / "n", input=b"a\n\xff\n", code=4).err
-    assert "NUL" in zarrc("import", "--input=lines", "-", tmp_path / "n", input=b"a\0\n", code=4).err
+    assert "UTF-8" in zarrc("import", "--format=lines", "-", tmp_path / "n", input=b"a\n\xff\n", code=4).err
+    assert "NUL" in zarrc("import", "--format=lines", "-", tmp_path / "n", input=b"a\0\n", code=4).err
     assert not (tmp_path / "n").exists()
 
 
@@ -52,11 +52,11 @@ def test_what_cat_writes(zarrc, tmp_path, dtype, shape):
     n = int(np.prod(shape))
     if dtype == "string":
         (tmp_path / "in").write_text(json.dumps(np.array((WORDS * n)[:n], object).reshape(shape).tolist()))
-        zarrc("import", "--input=json", tmp_path / "in", f"{tmp_path / 'a'}[...]")
+        zarrc("import", "--format=json", tmp_path / "in", f"{tmp_path / 'a'}[...]")
     for form in ("json", "elements"):
         text = zarrc("cat", f"--format={form}", tmp_path / "a").out
         more = [] if form == "json" else ["--shape", ",".join(map(str, shape))]
-        zarrc("import", f"--input={form}", "--dtype", spelled, *more, "-", tmp_path / form, input=text)
+        zarrc("import", f"--format={form}", "--dtype", spelled, *more, "-", tmp_path / form, input=text)
         assert zarrc("cat", f"--format={form}", tmp_path / form).out == text
         assert zarrc("info", "--json", tmp_path / form).json["shape"] == list(shape)
 
@@ -64,13 +64,13 @@ def test_what_cat_writes(zarrc, tmp_path, dtype, shape):
 @pytest.mark.parametrize("text", ["", "[", "[1,2", "[1,,2]", "[1,2]]", "[[1],[2,3]]", "[[1],2]", "[1]x",
                                   '{"a":1}', '["a",]', "nul", '["a]', "[1.5]", "[300]", "[,1]", "[[]1]"])
 def test_wrong_json(zarrc, tmp_path, text):
-    failed = zarrc("import", "--input=json", "--dtype=int8", "-", tmp_path / "x", input=text.encode(), code=4)
+    failed = zarrc("import", "--format=json", "--dtype=int8", "-", tmp_path / "x", input=text.encode(), code=4)
     assert failed.err.startswith("zarrc: ") and not (tmp_path / "x").exists()
 
 
 def test_append(zarrc, tmp_path):
     (tmp_path / "l").write_text("a\nb\n")
-    zarrc("import", "--input=lines", tmp_path / "l", tmp_path / "s", "--chunks=3")
+    zarrc("import", "--format=lines", tmp_path / "l", tmp_path / "s", "--chunks=3")
     zarrc("append", "--format=lines", tmp_path / "s", tmp_path / "l")
     zarrc("append", "--format=elements", tmp_path / "s", "-", input=b'"c\\u00e9"\n\n"d"\n')
     zarrc("append", "--format=json", tmp_path / "s", "-", input=b'["e"]')
@@ -85,7 +85,7 @@ def test_append(zarrc, tmp_path):
 
 def test_nodes_of_text(zarrc, tmp_path):
     """cp, mv, diff, verify and export work on text of variable length."""
-    zarrc("import", "--input=json", "-", tmp_path / "s", input=json.dumps(WORDS).encode())
+    zarrc("import", "--format=json", "-", tmp_path / "s", input=json.dumps(WORDS).encode())
     zarrc("cp", tmp_path / "s", tmp_path / "c")
     zarrc("mv", tmp_path / "c", tmp_path / "m")
     zarrc("diff", tmp_path / "s", tmp_path / "m")
@@ -123,7 +123,7 @@ PADDED = [np.dtype([("x", "i1"), ("y", "f8")], align=True),
 def test_padding_between_fields(zarrc, tmp_path, rng, dtype, order):
     data = np.frombuffer(rng.integers(0, 60, 12 * dtype.itemsize, "u1").tobytes(), dtype).reshape(3, 4)
     packed = np.dtype(strip(dtype))
-    zarrc("import", "-", tmp_path / "a", "--chunks=2,3", "--format=2",
+    zarrc("import", "-", tmp_path / "a", "--chunks=2,3", "--zarr-format=2",
           input=npy(np.asarray(data, order=order)))
     got = np.load(io.BytesIO(zarrc("cat", "--format=npy", tmp_path / "a").out))
     assert got.dtype.newbyteorder("=") == packed.newbyteorder("=")
@@ -158,11 +158,11 @@ def test_what_cat_writes_of_nothing(zarrc, tmp_path, dtype, shape):
     """The nested lists end at an empty dimension."""
     zarrc("create", f"--shape={shape}", "--dtype", dtype, tmp_path / "a")
     text = zarrc("cat", "--format=json", tmp_path / "a").out
-    zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=text)
-    zarrc("import", "--input=json", f"--shape={shape}", "--dtype", dtype, "-", tmp_path / "b", input=text)
+    zarrc("import", "--format=json", "-", f"{tmp_path / 'a'}[...]", input=text)
+    zarrc("import", "--format=json", f"--shape={shape}", "--dtype", dtype, "-", tmp_path / "b", input=text)
     assert zarrc("diff", "--data", tmp_path / "a", tmp_path / "b").out == b""
     if shape:
-        zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=b"[[[[]]]]", code=None)
+        zarrc("import", "--format=json", "-", f"{tmp_path / 'a'}[...]", input=b"[[[[]]]]", code=None)
 
 
 @pytest.mark.parametrize("dtype, shape, text", [
@@ -173,23 +173,23 @@ def test_what_cat_writes_of_nothing(zarrc, tmp_path, dtype, shape):
     ("optional[int16]", "", "null"), ("optional[optional[int16]]", "", "[null]"), ("complex64", "", "[1.0,2.0]")])
 def test_lists_that_are_elements(zarrc, tmp_path, dtype, shape, text):
     zarrc("create", f"--shape={shape}", "--dtype", dtype, tmp_path / "a")
-    zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=text.encode())
+    zarrc("import", "--format=json", "-", f"{tmp_path / 'a'}[...]", input=text.encode())
     assert "".join(zarrc("cat", "--format=json", tmp_path / "a").text.split()) == text.replace(" ", "")
-    zarrc("import", "--input=json", f"--shape={shape}", "--dtype", dtype, "-", tmp_path / "b", input=text.encode())
+    zarrc("import", "--format=json", f"--shape={shape}", "--dtype", dtype, "-", tmp_path / "b", input=text.encode())
     assert zarrc("diff", tmp_path / "a", tmp_path / "b").out == b""
 
 
 @pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("extra", [[], ["--format=2"]])
+@pytest.mark.parametrize("extra", [[], ["--zarr-format=2"]])
 def test_npy_text_becomes_strings(zarrc, tmp_path, order, extra):
     """Text of either byte order is imported into an existing array or a new one."""
     values = np.array([["zwölf", ""], ["\U0001d11e\0x", "a"]], f"{order}U6")
     zarrc("create", "--shape=2,2", "--dtype=string", *extra, tmp_path / "a")
     zarrc("import", "-", f"{tmp_path / 'a'}[...]", input=npy(values))
-    zarrc("import", "--input=npy", "--dtype=string", *extra, "-", tmp_path / "b", input=npy(values))
+    zarrc("import", "--format=npy", "--dtype=string", *extra, "-", tmp_path / "b", input=npy(values))
     assert zarrc("diff", tmp_path / "a", tmp_path / "b").out == b""
     assert json.loads(zarrc("cat", "--format=json", tmp_path / "b").out) == values.tolist()
-    zarrc("import", "--input=npy", "--dtype=bytes", "-", tmp_path / "c", input=npy(np.array([b"a\xff", b""], "S3")))
+    zarrc("import", "--format=npy", "--dtype=bytes", "-", tmp_path / "c", input=npy(np.array([b"a\xff", b""], "S3")))
     assert json.loads(zarrc("cat", "--format=json", tmp_path / "c").out) == ["Yf8=", ""]
-    failed = zarrc("import", "--input=npy", "--dtype=string", "-", tmp_path / "d", input=npy(np.arange(3)), code=None)
+    failed = zarrc("import", "--format=npy", "--dtype=string", "-", tmp_path / "d", input=npy(np.arange(3)), code=None)
     assert failed.code and not (tmp_path / "d").exists()

@@ -349,7 +349,7 @@ def test_optional_text(tmp_path, inner, fill, data, shards):
     assert cat(theirs) == shown
     cases.put_document(ours, made)
     (tmp_path / "d.json").write_text(json.dumps(shown))
-    zarrc("import", "--input=json", tmp_path / "d.json", f"{ours}[:]")
+    zarrc("import", "--format=json", tmp_path / "d.json", f"{ours}[:]")
     assert cat(ours) == shown
     if not shards:
         assert zarrs_crate.read(ours, None) == raw
@@ -431,7 +431,7 @@ def test_vlen_packed_index(tmp_path, last, front):
         assert cat(theirs) == shown
         cases.put_document(ours, made)
         (tmp_path / "d.json").write_text(json.dumps(shown))
-        zarrc("import", "--input=json", tmp_path / "d.json", f"{ours}[:]")
+        zarrc("import", "--format=json", tmp_path / "d.json", f"{ours}[:]")
         assert cat(ours) == shown
         assert zarrs_crate.read(ours, None) == raw
 

@@ -27,7 +27,7 @@ def written(tmp_path, rng, dtype, *options):
     """An array that zarrc wrote into x.zarr/a, and its elements."""
     data = rng.integers(0, 100, (7, 10)).astype(dtype)
     np.save(tmp_path / "a.npy", data)
-    zarrc("import", tmp_path / "a.npy", tmp_path / "x.zarr/a", "--format", "2", "--chunks", "3,4", *options)
+    zarrc("import", tmp_path / "a.npy", tmp_path / "x.zarr/a", "--zarr-format", "2", "--chunks", "3,4", *options)
     zarrc("consolidate", tmp_path / "x.zarr")
     return data
 
