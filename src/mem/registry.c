@@ -1,8 +1,8 @@
 /*
- * mem/registry.c - which kinds of memory there are: one backend for each of
- * DLPack's device numbers, the host's own among them; and the one place where
- * a handle becomes a pointer. Everything else that touches bytes asks here
- * first, which a fake device with faulting pages proves in the tests.
+ * mem/registry.c - the memory kinds: one backend for each of DLPack's device numbers,
+ * also one for the host; and the only place where a handle becomes a pointer. All other
+ * code that touches bytes asks here first. A fake device with faulting pages proves that
+ * in the tests.
  * Thread class: filled by one thread, then frozen.
  */
 #include "mem/mem_int.h"
