@@ -1,10 +1,10 @@
 /*
- * ctx/options.c - the options of a context: the caller's struct, then the
- * environment for members that are zero, then defaults. Only this file and the CPU
- * switch of base/ read the environment, and only while a context is created, so a
- * later setenv() of the application cannot race with it.
- * A variable that makes no sense fails the creation and is named: a typo in
- * ZARR_MEMORY_BYTES must not cost a machine its memory.
+ * ctx/options.c - the options of a context: the caller's struct, then the environment for
+ * members that are zero, then defaults. Only this file and the CPU switch of base/ read
+ * the environment, and only while a context is created, so a later setenv() of the
+ * application cannot race with it. A variable with an invalid value fails the creation,
+ * and the error names it: a typo in ZARR_MEMORY_BYTES must not use up the machine's
+ * memory.
  * Thread class: plain functions.
  */
 #include "ctx/ctx_int.h"
@@ -27,7 +27,7 @@ static const char *env_text(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* Digits, with K, M, G or T behind them for powers of 1024. */
+/* Reads digits, which K, M, G or T may follow for powers of 1024. */
 static bool env_parse_bytes(const char *text, uint64_t *out)
 {
     static const char units[] = "KMGT";
