@@ -13,8 +13,7 @@ bool zr_tensor_is_packed(const zarr_tensor *tensor)
            (tensor->flags & ZARR_TENSOR_PACKED);
 }
 
-/* *n: number of elements. Checks that their packed bytes fit behind data +
- * byte_offset. */
+/* *n: number of elements. Checks that their packed bytes fit after data + byte_offset. */
 static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, size_t *n,
                                 zarr_error *err)
 {
