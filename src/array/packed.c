@@ -44,7 +44,7 @@ static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, s
     if (t->data_bytes && (t->byte_offset > t->data_bytes ||
                           zr_ceil_div_u64(bits, 8) > t->data_bytes - t->byte_offset))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "tensor: %" PRIu64 " bytes behind byte_offset are too few for %zu "
+                       "tensor: %" PRIu64 " bytes after byte_offset are too few for %zu "
                        "elements of %" PRIu32 " bits",
                        t->byte_offset > t->data_bytes ? 0
                                                       : t->data_bytes - t->byte_offset,

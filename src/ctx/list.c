@@ -261,7 +261,7 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
     struct list_call c = {.fn = fn, .user = user};
 
     if (registry > ZARR_REGISTRY_PLUGIN)
-        return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is no registry", registry);
+        return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not a registry", registry);
     zr_str_init(&c.detail, ctx->alloc);
     zr_str_init(&c.v3, ctx->alloc);
     zr_str_init(&c.aliases, ctx->alloc);

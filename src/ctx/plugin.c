@@ -80,7 +80,7 @@ static zarr_status plugin_symbol(struct zr_plugin *p, const zarr_plugin **out,
                        "zarr_plugin_v2, this library knows zarr_plugin_v1");
     if (!symbol)
         return zr_fail(err, ZARR_ERR_ABI,
-                       "the file is no plug-in: it exports no zarr_plugin_v1");
+                       "the file is not a plug-in: it does not export zarr_plugin_v1");
     memcpy(&fn, &symbol,
            sizeof fn); /* C has no cast between object and function pointers */
     *out = fn();
@@ -292,7 +292,7 @@ static zarr_status load_part(zarr_context *ctx, struct zr_arena *texts, const ch
 
     if (part[0] != '/')
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "ZARR_PLUGIN_PATH: \"%s\" is no absolute path", part);
+                       "ZARR_PLUGIN_PATH: \"%s\" is not an absolute path", part);
     if (stat(part, &what) != 0)
         return zr_fail_os(
             err, errno == ENOENT || errno == ENOTDIR ? ZARR_ERR_NOT_FOUND : ZARR_ERR_IO,

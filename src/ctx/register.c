@@ -232,13 +232,14 @@ static void seal_warn(const zarr_context *ctx)
 
         if (!zr_impl_is_lost(impl, &ctx->codecs))
             continue;
-        zr_log(&ctx->log, ZARR_LOG_WARN,
-               "%s: codec implementation \"%s\" is of no use: there is no codec \"%s\"%s",
-               impl->entry.origin, impl->vt.impl, codec,
-               zr_codec_spec_has(&ctx->codecs, codec, true)
-                   ? " but one of Zarr v2 (ZARR_CODEC_FOR_V2)"
-               : zr_codec_spec_has(&ctx->codecs, codec, false) ? " that only Zarr v2 has"
-                                                               : "");
+        zr_log(
+            &ctx->log, ZARR_LOG_WARN,
+            "%s: codec implementation \"%s\" cannot be used: there is no codec \"%s\"%s",
+            impl->entry.origin, impl->vt.impl, codec,
+            zr_codec_spec_has(&ctx->codecs, codec, true)
+                ? " but one of Zarr v2 (ZARR_CODEC_FOR_V2)"
+            : zr_codec_spec_has(&ctx->codecs, codec, false) ? " that only Zarr v2 has"
+                                                            : "");
     }
 }
 

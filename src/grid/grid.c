@@ -105,8 +105,8 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
     ZR_TRY(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++) {
         if (!zr_json_u64(item, &g->chunk_shape[d])) {
-            st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape[%d] is no whole number >= 1",
-                         (int)d);
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "chunk_shape[%d] is not a whole number >= 1", (int)d);
             goto out;
         }
         g->chunk_shape[d] = chunk_length(g->chunk_shape[d], g->shape[d]);
@@ -344,7 +344,7 @@ zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
             if (size % unit[d] != 0)
                 return zr_fail(err, ZARR_ERR_INVALID,
                                "the edge %" PRIu64 " of chunk %" PRIu64
-                               " in dimension %d is no multiple of the inner chunk's "
+                               " in dimension %d is not a multiple of the inner chunk's "
                                "%" PRIu64,
                                size, i, (int)d, unit[d]);
             i += zr_grid_n_equal(g, d, i);

@@ -211,7 +211,7 @@ static zarr_status set_order(struct zr_projector *p, const uint8_t *order,
         uint8_t from = order ? order[d] : (uint8_t)d;
         if (from >= p->ndim || seen >> from & 1)
             return zr_fail(err, ZARR_ERR_INVALID,
-                           "order is no permutation of %d dimensions", (int)p->ndim);
+                           "order is not a permutation of %d dimensions", (int)p->ndim);
         seen |= (uint64_t)1 << from;
         p->order[d] = from;
         p->permuted |= from != d;

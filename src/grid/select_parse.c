@@ -108,7 +108,7 @@ static zarr_status parse_slice(struct items *to, const char *s, const char *e,
         if (i == 3)
             return bad_item(to->n, s, e, "has too many colons", err);
         if (from < end && !take_number(from, end, &part[i]))
-            return bad_item(to->n, s, e, "is no slice", err);
+            return bad_item(to->n, s, e, "is not a slice", err);
         from = next;
     }
     if (part[2] == 0)
@@ -134,7 +134,7 @@ static zarr_status parse_list(struct items *to, const char *s, const char *e,
         ZR_TRY(zr_grow(NULL, list, &cap, n + 1, sizeof **list, err));
         trim(&from, &end);
         if (!take_number(from, end, &(*list)[n])) {
-            st = bad_item(to->n, s, e, "is no list of indexes", err);
+            st = bad_item(to->n, s, e, "is not a list of indexes", err);
             goto out;
         }
         n++;
@@ -156,7 +156,7 @@ static zarr_status parse_item(struct items *to, const char *s, const char *e,
     if (memchr(s, ':', (size_t)(e - s)))
         return parse_slice(to, s, e, err);
     if (!take_number(s, e, &index))
-        return bad_item(to->n, s, e, "is no index, slice, list or \"...\"", err);
+        return bad_item(to->n, s, e, "is not an index, slice, list or \"...\"", err);
     to->dim[to->n] = (zarr_dim_selection){.kind = ZARR_DIM_INDEX, .start = index};
     return ZARR_OK;
 }

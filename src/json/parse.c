@@ -520,7 +520,7 @@ static zarr_status json_document(struct parser *ps)
     ps->p = json_blanks(ps->p);
     if (ps->p != ps->end)
         st = zr_fail(ps->err, ZARR_ERR_CORRUPT,
-                     "byte %" PRIu64 ": text behind the JSON value",
+                     "byte %" PRIu64 ": text after the JSON value",
                      json_position(ps, ps->p));
     else if (ps->number_end)
         *ps->number_end = '\0';

@@ -68,7 +68,8 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
                        name, v->device_type, ZR_COUNT(r->by_type) - 1);
     if (v->alignment & (v->alignment - 1))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "memory backend \"%s\": alignment %" PRIu32 " is no power of two",
+                       "memory backend \"%s\": alignment %" PRIu32
+                       " is not a power of two",
                        name, v->alignment);
     for (size_t i = 0; i < ZR_COUNT(r->by_type); i++) {
         const struct zr_backend *old = r->by_type[i];

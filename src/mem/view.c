@@ -82,7 +82,8 @@ static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_erro
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tensor: unknown flags 0x%" PRIx32,
                        t->flags);
     if (t->byte_order > ZARR_ORDER_BIG)
-        return zr_fail(err, ZARR_ERR_INVALID, "tensor: byte order %" PRIu32 " is none",
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: byte order %" PRIu32 " is not one of ZARR_ORDER_*",
                        t->byte_order);
     if (t->ndim != ndim || ndim < 0 || ndim > ZARR_MAX_RANK)
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -146,9 +147,8 @@ static zarr_status view_span(struct zr_view *v, int64_t low, int64_t high,
         const uintptr_t at = (uintptr_t)v->base.handle;
 
         if (!view_handle_is_pointer(v->base.device_type))
-            return zr_fail(
-                err, ZARR_ERR_INVALID,
-                "tensor: elements lie below the beginning of the memory object");
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "tensor: elements begin before the memory object");
         if (!zr_add_u64(at, v->base.offset, &place) || place < back)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "tensor: strides reach below address zero");
