@@ -6,8 +6,9 @@
  * beginning, followed by `bytes` in the stored byte order, the filters and the
  * compressor. Reading is tolerant where real files need it and the meaning is clear
  * (format.md 7); writing is strict. Every error names field, value and rule. No I/O, no
- * paths. Thread class: a parsed struct is frozen. It borrows from the JSON document that
- * it was read from, which must outlive it.
+ * paths.
+ * Thread class: a parsed struct is frozen. It borrows from the JSON document that it was
+ * read from, which must outlive it.
  */
 #ifndef ZR_META_H
 #define ZR_META_H

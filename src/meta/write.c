@@ -3,8 +3,8 @@
  * zarr-python 3's order: codecs, grid and key encoding as objects with their
  * configuration, data types without parameters as plain strings, explicit separators.
  * Unknown members that were read are written back after the known ones. v2 keeps filters
- * and compressor as they were spelled, except in new arrays. Thread class: solo in the
- * document written, frozen in the metadata.
+ * and compressor as they were spelled, except in new arrays.
+ * Thread class: solo in the document written, frozen in the metadata.
  */
 #include "meta_int.h"
 

@@ -3,8 +3,8 @@
  * coordinates, so that equal content gives equal bytes, and the index after or before
  * them. Touched chunks are encoded into slots, several at a time, and then appended;
  * untouched ones keep their encoded bytes. Nested shards recurse, at most
- * limits.shard_depth deep. Thread class: on the worker context; helpers take contexts of
- * their own.
+ * limits.shard_depth deep.
+ * Thread class: on the worker context; helpers take contexts of their own.
  */
 #include "pipe/pipe_int.h"
 

@@ -7,7 +7,8 @@
  * the same layout in the caller's memory is read directly into it only if both sides are
  * aligned alike: kernels copy with `rep movsb`, which takes more than twice as long on
  * some CPUs (Zen 3) otherwise, and NumPy's large arrays begin 16 bytes after a page
- * boundary. Thread class: open, then zr_slabs_one() from any threads, then close.
+ * boundary.
+ * Thread class: open, then zr_slabs_one() from any threads, then close.
  */
 #include "pipe/pipe_int.h"
 

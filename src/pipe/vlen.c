@@ -4,8 +4,8 @@
  * are wanted are copied to the caller's heap, in one block per chunk. The encoded size
  * follows only from the elements, so their programs run with buffers that grow. Decoders
  * and encoders have separate buffers: in a read-modify-write, the new value is encoded
- * while its old elements still point into the decoder's. Thread class: on the worker
- * context.
+ * while its old elements still point into the decoder's.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 

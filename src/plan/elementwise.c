@@ -4,7 +4,8 @@
  * becomes these codecs followed by its own, and an inner chunk is read and written alone
  * like any other. A chunk that is missing inside a stored shard has the fill value as
  * these codecs encoded it. Decoded, this may differ from the array's fill value, which is
- * the value of a missing shard. Thread class: plain functions.
+ * the value of a missing shard.
+ * Thread class: plain functions.
  */
 #include "plan/plan_int.h"
 

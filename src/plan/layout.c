@@ -7,8 +7,8 @@
  * the permutation before its sharding codec, and the programs that turn bytes into
  * elements and back. If outer chunks differ in shape, level 0 fits the largest chunk, or
  * the smallest if the largest exceeds a limit. Levels for other shapes are made when a
- * request meets them (variants.c). Inner chunks never differ in shape. Thread class:
- * frozen once made.
+ * request meets them (variants.c). Inner chunks never differ in shape.
+ * Thread class: frozen once made.
  */
 #include "plan/plan_int.h"
 

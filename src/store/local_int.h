@@ -135,7 +135,7 @@ int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
 /* Gives the lock back if it is held, and closes the file. Returns 0 or the errno of
  * close(). */
 int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f);
-/* Says which other processes have the lock file behind fd open. */
+/* Writes to out which other processes have fd's lock file open. */
 void zr_local_lock_holders(int fd, const char *name, char out[ZR_LOCK_HOLDER_BYTES]);
 zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err);
 void zr_local_unlock(void *self, void *lock);

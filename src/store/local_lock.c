@@ -123,8 +123,8 @@ int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f)
 
     if (fd < 0) /* never opened, or this is a forked child */
         return 0;
-    /* Released first: a child that is forked after the file has left the list keeps a
-     * descriptor without a lock. Closed last: the number may be another file's then. */
+    /* Releases first: a child that is forked after the file left the list keeps a
+     * descriptor without a lock. Closes last: then another file may get the number. */
     lock_release(fd);
     zr_mutex_lock(&l->lock_files.mutex);
     if (f->prev)

@@ -2,7 +2,8 @@
  * tree/reencode.c - zarr_node_reencode(): plans all documents, checks that buffers
  * suffice and what is at the destination, writes every array, compares on request, and
  * publishes the documents. Nothing is deleted or written before the last check has
- * passed. Thread class: plain function.
+ * passed.
+ * Thread class: plain function.
  */
 #include "array/array.h"
 #include "tree/reencode_int.h"
