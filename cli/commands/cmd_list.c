@@ -108,7 +108,7 @@ static int run_list(struct cli *cli)
         const char *near = cli_nearest(only, names);
 
         return cli_error(cli, CLI_USAGE, "Try: zarrc list --help",
-                         "there is no registry \"%s\"%s%s", only,
+                         "there is not a registry \"%s\"%s%s", only,
                          near ? "; did you mean " : "", near ? near : "");
     }
     if (cli->json)

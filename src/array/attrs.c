@@ -28,7 +28,7 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
         /* .zattrs may be new, so only .zarray shows that there is an array */
         ZR_TRY(zr_array_recheck(c->array, c->before, err));
     } else if (!zr_json_is_text(zr_json_get(src.root, "node_type"), "array")) {
-        return zr_fail(err, ZARR_ERR_CONFLICT, "it is no array any more");
+        return zr_fail(err, ZARR_ERR_CONFLICT, "it is no longer an array");
     }
     ZR_TRY(zr_array_state_new(&c->after, c->array->h.ctx, &src, err));
     ZR_TRY(zr_separator_inherit(c->array, c->before, c->after, err));

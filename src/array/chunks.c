@@ -287,7 +287,8 @@ zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_l
     l.state = zr_array_state_get(array);
     zr_str_init(&l.key, array->h.ctx->alloc);
     if (what > ZARR_CHUNKS_INNER)
-        st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is none of ZARR_CHUNKS_*", what);
+        st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_CHUNKS_*",
+                     what);
     else
         st = list_chunks(&l, err);
     zr_str_deinit(&l.key);

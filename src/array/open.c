@@ -19,7 +19,7 @@ static zarr_status check_choice(uint32_t value, uint32_t most, const char *name,
 {
     if (value > most)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "array options: %s %" PRIu32 " is none of its values", name,
+                       "array options: %s %" PRIu32 " is not one of its values", name,
                        value);
     return ZARR_OK;
 }
@@ -106,7 +106,7 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
     if (st != ZARR_OK)
         goto out;
     if (found.kind != ZARR_NODE_ARRAY)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no array but a group"));
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array"));
     if (found.format == 2)
         ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
     src = zr_array_source_of(found.format, found.parsed, attrs);
@@ -192,7 +192,7 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
     ZR_TRY(zr_array_new(&a, store, path, o, err));
     atomic_store(&a->has_document, false);
     if (entry->kind != ZARR_NODE_ARRAY)
-        st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no array but a %s",
+        st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a %s, not an array",
                      zr_kind_text(entry->kind));
     if (st == ZARR_OK)
         st = zr_array_state_new(&state, a->h.ctx, &src, err);

@@ -13,8 +13,7 @@ bool zr_tensor_is_packed(const zarr_tensor *tensor)
            (tensor->flags & ZARR_TENSOR_PACKED);
 }
 
-/* *n: number of elements. Checks that their packed bytes fit behind data +
- * byte_offset. */
+/* *n: number of elements. Checks that their packed bytes fit after data + byte_offset. */
 static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, size_t *n,
                                 zarr_error *err)
 {
@@ -45,7 +44,7 @@ static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, s
     if (t->data_bytes && (t->byte_offset > t->data_bytes ||
                           zr_ceil_div_u64(bits, 8) > t->data_bytes - t->byte_offset))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "tensor: %" PRIu64 " bytes behind byte_offset are too few for %zu "
+                       "tensor: %" PRIu64 " bytes after byte_offset are too few for %zu "
                        "elements of %" PRIu32 " bits",
                        t->byte_offset > t->data_bytes ? 0
                                                       : t->data_bytes - t->byte_offset,

@@ -43,7 +43,7 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
-                       " is none of its values",
+                       " is not one of its values",
                        o->missing_chunks, o->empty_chunks));
     if (o->stats && o->stats->struct_size == 0)
         ZR_TRY(

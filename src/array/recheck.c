@@ -100,7 +100,7 @@ out:
 static zarr_status gone(zarr_error *err, const char *name)
 {
     return zr_fail(err, ZARR_ERR_NOT_FOUND,
-                   "there is no %s any more: the array was moved or deleted after it was "
+                   "%s no longer exists: the array was moved or deleted after it was "
                    "opened",
                    name);
 }

@@ -95,10 +95,11 @@ static zarr_status append_boxes(struct appending *ap, int32_t axis,
 
     if (!src || src->ndim != m->ndim || (m->ndim > 0 && !src->shape))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "what is appended must have the array's rank, %" PRId32, m->ndim);
+                       "appended elements must have the array's rank, %" PRId32, m->ndim);
     if (axis < 0 || axis >= m->ndim)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "axis %" PRId32 " is none of the array's %" PRId32, axis, m->ndim);
+                       "axis %" PRId32 " is not one of the array's %" PRId32, axis,
+                       m->ndim);
     for (int32_t d = 0; d < m->ndim; d++) {
         if (src->shape[d] < 0 || (d != axis && (uint64_t)src->shape[d] != m->shape[d]))
             return zr_fail(err, ZARR_ERR_INVALID,

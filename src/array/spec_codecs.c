@@ -100,7 +100,7 @@ static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
     return vt ? vt->kind : 0;
 }
 
-/* Returns the caller's list; adds `bytes` behind the array->array codecs if it has no
+/* Returns the caller's list; adds `bytes` after the array->array codecs if it has no
  * array->bytes codec. */
 static struct zr_json *complete_list(const struct zr_spec_codecs *c,
                                      const struct zr_json *given)

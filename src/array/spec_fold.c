@@ -104,7 +104,7 @@ out:
     return st;
 }
 
-/* *gone: the codec is folded away and is no filter. */
+/* *gone: the codec is removed and is no filter. */
 static zarr_status fold_one(struct fold *f, const struct zr_json *v, bool *gone,
                             zarr_error *err)
 {

@@ -25,8 +25,8 @@ void zr_spec_like_deinit(struct zr_spec_like *l);
 /* Writes JSON as text that lives as long as l. */
 zarr_status zr_spec_like_text(struct zr_spec_like *l, const struct zr_json *v,
                               const char **out, zarr_error *err);
-/* Sets codecs and index_codecs, and what follows from them: v2's order and byte order,
- * and the grid if shards stay as they are. */
+/* Sets codecs and index_codecs, and from them v2's order and byte order, and the grid if
+ * shards stay as they are. */
 zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
                                 const zarr_array_spec *changes, zarr_error *err);
 /* Makes the document that the spec asks for in `parsed`, and v2 attributes in `attrs`

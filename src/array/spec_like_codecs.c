@@ -18,8 +18,8 @@ static struct zr_json *shards_of(const struct zr_json *list)
     return NULL;
 }
 
-/* Appends the codecs of an innermost chunk. Codecs in front of shards work the same
- * inside them, and those behind can. Recursion: as deep as the shards. */
+/* Appends the codecs of an innermost chunk. Codecs before shards work the same inside
+ * them, and those after shards can. Recursion: as deep as the shards. */
 static void add_inner(struct zr_json_doc *doc, struct zr_json *out,
                       const struct zr_json *list)
 {

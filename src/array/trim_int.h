@@ -1,5 +1,5 @@
 /*
- * array/trim_int.h - a trim in work: trim_rows.c finds the chunks, trim.c trims them.
+ * array/trim_int.h - a trim under way: trim_rows.c finds the chunks, trim.c trims them.
  */
 #ifndef ZR_ARRAY_TRIM_INT_H
 #define ZR_ARRAY_TRIM_INT_H

@@ -1,11 +1,10 @@
 /*
- * base/alloc.c - memory through the context's allocator, or malloc when there
- * is none. This file and pages.c are the only places that take memory from the
- * system. Nothing here aborts: every caller checks for NULL. Size 0 is rounded
- * up to 1, so that NULL always means "no memory"; a size above PTRDIFF_MAX, of
- * which no array may be, is refused before it reaches an allocator.
- * zr_grow() is the one growing array of the library: the array stays a plain
- * pointer of its own type, with count and capacity beside it.
+ * base/alloc.c - memory through the context's allocator, or malloc if there is none. Only
+ * this file and pages.c take memory from the system. Nothing here aborts: every caller
+ * checks for NULL. Size 0 is rounded up to 1, so NULL always means "no memory". A size
+ * above PTRDIFF_MAX is refused before it reaches an allocator, because no array may be
+ * that large. zr_grow() is the only growing array of the library: the array is a plain
+ * pointer of its own type, with count and capacity next to it.
  * Thread class: as the allocator's; malloc is shared.
  */
 #include "base/base.h"

@@ -1,9 +1,9 @@
 /*
- * base/arena.c - many small blocks that die together: the nodes of a parsed
- * document, the texts of a listing. A list of blocks; pieces are cut from the
- * newest, and each new block is twice as large, up to 1 MiB. A piece too large
- * for that gets a block of its own behind the newest, so that the room left in
- * the newest is not lost. A reset keeps the largest block for the next round.
+ * base/arena.c - many small blocks that are freed together: the nodes of a parsed
+ * document, the texts of a listing. An arena is a list of blocks. Pieces are cut from the
+ * newest block, and each new block is twice as large, up to 1 MiB. A piece too large for
+ * that gets a block of its own, placed after the newest, so that the room left in the
+ * newest is not lost. A reset keeps the largest block for the next use.
  * Thread class: solo.
  */
 #include "base/base.h"
@@ -18,7 +18,7 @@ enum {
 
 struct zr_arena_block {
     struct zr_arena_block *next;
-    size_t bytes, used; /* of the payload, which begins at the next border of 16 */
+    size_t bytes, used; /* size of the payload, which begins at the next multiple of 16 */
 };
 
 void zr_arena_init(struct zr_arena *a, const zarr_allocator *alloc)
@@ -82,14 +82,14 @@ static struct zr_arena_block *arena_block(struct zr_arena *a, size_t bytes)
     return b;
 }
 
-/* A block with room for `bytes` (a multiple of 16), linked in; NULL: no memory. */
+/* Adds a block with room for `bytes` (a multiple of 16). NULL: no memory. */
 static struct zr_arena_block *arena_block_for(struct zr_arena *a, size_t bytes)
 {
     struct zr_arena_block *b = a->head;
 
     if (b && b->bytes - b->used >= bytes)
         return b;
-    if (b && bytes > a->next_bytes / 4) { /* own block, behind the head */
+    if (b && bytes > a->next_bytes / 4) { /* its own block, placed after the head */
         b = arena_block(a, bytes);
         if (b) {
             b->next = a->head->next;

@@ -1,8 +1,8 @@
 /*
- * base/arith.c - checked products. All sizes that come from metadata go through
- * the zr_*_u64 family (base.h, inline) or this loop; a wrapped product is how a
- * small buffer gets a large index. A zero factor makes the product 0 whatever
- * the others are: an empty array may have enormous other extents.
+ * base/arith.c - checked products. All sizes that come from metadata go through the
+ * zr_*_u64 family (base.h, inline) or this loop. A product that wraps would give a small
+ * buffer a large index. A zero factor makes the product 0 whatever the others are: an
+ * empty array may have enormous other lengths.
  * Thread class: plain function.
  */
 #include "base/base.h"

@@ -1,8 +1,7 @@
 /*
- * base/base.h - the door of the lowest room: status text and error filling,
- * allocation, checked arithmetic, strings, growing arrays, maps, arenas, bytes
- * in a given order, threads, log. It knows nothing of Zarr. The only room that
- * may call malloc or pthread_*.
+ * base/base.h - the door of the lowest room: status text and error filling, allocation,
+ * checked arithmetic, strings, growing arrays, maps, arenas, bytes in a given order,
+ * threads, log. It knows nothing of Zarr. Only this room may call malloc or pthread_*.
  * Thread class: plain functions; objects here are solo unless they say locks.
  */
 #ifndef ZR_BASE_H
@@ -23,7 +22,7 @@
 
 /* ---- errors ---------------------------------------------------------- */
 
-/* The one control-flow macro: assign to `st`, leave through `out`. */
+/* The only control-flow macro: assigns to `st`, jumps to `out` on failure. */
 #define ZR_TRY(expr)                                                                     \
     do {                                                                                 \
         st = (expr);                                                                     \
@@ -36,9 +35,9 @@
 #define ZR_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define ZR_UNUSED(x) ((void)(x))
 
-/* Fills err (may be NULL) and returns status, so that `return zr_fail(...)` reads well.
- * Long text is cut at a UTF-8 boundary; control characters become '?': messages are one
- * line. The arguments may quote err->message. */
+/* Fills err (may be NULL) and returns status, for use as `return zr_fail(...)`. Long text
+ * is cut at a UTF-8 boundary. Messages are one line: control characters become '?'. The
+ * arguments may quote err->message. */
 zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
 /* The same with the errno of a failed system call; ": strerror" is appended to the text.
@@ -105,7 +104,7 @@ zarr_status zr_fail_refused(zarr_error *err, const struct zr_refusal *table,
 enum zr_tail {
     ZR_TAIL_REFUSE,
     ZR_TAIL_IGNORE
-}; /* options and tensors / vtables */
+}; /* for options and tensors; for vtables */
 /* Copies a caller's size-first struct over dst (dst_bytes long, zeroed first, its own
  * struct_size set to dst_bytes). src NULL: all defaults. min_bytes: shortest ever
  * published. */
@@ -117,8 +116,8 @@ void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_byt
 
 /* ---- allocation ------------------------------------------------------ */
 
-/* NULL allocator = malloc. Sizes of 0 give a valid pointer. The caller checks for NULL.
- */
+/* If the allocator is NULL, malloc is used. Sizes of 0 give a valid pointer. The caller
+ * checks for NULL. */
 void *zr_malloc(const zarr_allocator *a, size_t bytes);
 void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes); /* product checked */
 void *zr_realloc(const zarr_allocator *a, void *p, size_t bytes);
@@ -130,7 +129,7 @@ zarr_status zr_grow(const zarr_allocator *a, void *p_ptr, size_t *cap, size_t ne
                     size_t item_bytes, zarr_error *err);
 /* Allocates zeroed pages from the system; blocks of 4 MiB or more are aligned to 2 MiB
  * and use huge pages. Returns NULL if there is no memory. For pools and arenas.
- * zr_pages_free() takes the same `bytes`; NULL is fine. */
+ * zr_pages_free() takes the same `bytes`; NULL is allowed. */
 void *zr_pages_alloc(size_t bytes);
 void zr_pages_free(void *p, size_t bytes);
 /* Asks for huge pages in the aligned part of a block that the library does not own (a
@@ -175,7 +174,7 @@ static inline bool zr_to_i64(uint64_t a, int64_t *r)
 {
     return !__builtin_add_overflow(a, (uint64_t)0, r);
 }
-/* The same, UINT64_MAX where the result does not fit: for totals of progress. */
+/* The same, but UINT64_MAX if the result does not fit: for totals of progress. */
 static inline uint64_t zr_add_cap(uint64_t a, uint64_t b)
 {
     uint64_t r;
@@ -224,45 +223,45 @@ void zr_str_vprintf(struct zr_str *s, const char *fmt, va_list ap);
 void zr_str_u64(struct zr_str *s, uint64_t v);   /* decimal, fast: chunk keys */
 const char *zr_str_text(const struct zr_str *s); /* "" when empty */
 zarr_status zr_str_status(const struct zr_str *s, zarr_error *err);
-char *
-zr_str_take(struct zr_str *s); /* moved to the caller, zr_free(); NULL when failed */
+char *zr_str_take(struct zr_str *s); /* moved to the caller, who calls zr_free(); NULL
+                                        after a failure */
 bool zr_streq(const char *a, const char *b);
 bool zr_starts_with(const char *s, const char *prefix);
-/* Checks a name that is to be registered: printable ASCII without blanks, quotes and
- * backslashes, so that it fits lists, lines and JSON. INVALID if it is not so, NULL or
- * "". what: the kind of name for the message, such as "codec". */
+/* Checks a name before it is registered: printable ASCII without blanks, quotes and
+ * backslashes, so that it fits lists, lines and JSON. INVALID if it is something else,
+ * NULL or "". what: the kind of name for the message, such as "codec". */
 zarr_status zr_check_name(const char *what, const char *name, zarr_error *err);
-/* Whether it is a line of printable ASCII, blanks included; "" is. */
+/* True if s is a line of printable ASCII, blanks included; also for "". */
 bool zr_is_plain_line(const char *s);
 bool zr_ends_with(const char *s, const char *suffix);
 
 /* True for well-formed UTF-8 without surrogates. */
 bool zr_utf8_valid(const char *s, size_t n);
-/* Base64, RFC 4648 with padding. decode: tolerant of missing padding, not of other
+/* Base64, RFC 4648 with padding. decode accepts missing padding, but no other
  * characters. */
 void zr_base64_encode(struct zr_str *out, const void *bytes, size_t n);
 bool zr_base64_decode(const char *text, size_t n, void *out, size_t cap,
                       size_t *out_bytes);
 
-/* Numbers, independent of the locale. parse: the whole text, else false. Integers:
- * digits, also with leading zeros; i64 with '-' or '+'. Reals: JSON's grammar, also with
- * a leading '+', correctly rounded; too large reads as infinity: check isfinite() where
- * that is wrong. */
+/* Numbers, independent of the locale. The parsers take the whole text, or return false.
+ * Integers: digits, also with leading zeros; i64 also with '-' or '+'. Reals: JSON's
+ * grammar, also with a leading '+', correctly rounded. A number that is too large becomes
+ * infinity: check isfinite() if that is wrong. */
 bool zr_parse_u64(const char *s, size_t n, uint64_t *out);
 bool zr_parse_i64(const char *s, size_t n, int64_t *out);
 bool zr_parse_f64(const char *s, size_t n, double *out);
 bool zr_parse_f32(const char *s, size_t n, float *out);
-/* Shortest text that reads back to the same bits, for finite values, as Python's repr()
- * lays it out: always has '.' or 'e'. Returns length; cap >= 40. Others give NaN,
- * Infinity, -Infinity. */
+/* Writes the shortest text that reads back to the same bits, for finite values, laid out
+ * as Python's repr() does: it always has '.' or 'e'. Others give NaN, Infinity,
+ * -Infinity. Returns the length; cap >= 40. */
 size_t zr_format_f64(char *out, size_t cap, double v);
 size_t zr_format_f32(char *out, size_t cap, float v);
 /* The same for c * 2^q of any binary format, c < 2^53, -1074 <= q <= 971. narrow_below:
- * the neighbour below is half as far away as the one above (c is a power of two and its
- * exponent not the least); even: ties are rounded to this number. */
+ * the next smaller number is half as far away as the next larger one (c is a power of two
+ * and its exponent not the least). even: ties are rounded to this number. */
 size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
                         bool narrow_below, bool even);
-/* Its digits; returns the power of ten they are multiplied by. c > 0. */
+/* Computes only the digits. Returns the power of ten by which to multiply them. c > 0. */
 int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digits);
 
 /* ---- map: text key -> pointer, in order of insertion ------------------------ */
@@ -286,7 +285,7 @@ void zr_map_init(struct zr_map *m, const zarr_allocator *alloc,
 void zr_map_deinit(struct zr_map *m);
 void *zr_map_get(const struct zr_map *m, const char *key);
 void *zr_map_get_n(const struct zr_map *m, const char *key, size_t n);
-/* Replaces and frees a former value. On failure `value` is still the caller's. */
+/* Frees the old value of the key. After a failure the caller still owns `value`. */
 zarr_status zr_map_put(struct zr_map *m, const char *key, void *value, zarr_error *err);
 zarr_status zr_map_put_n(struct zr_map *m, const char *key, size_t n, void *value,
                          zarr_error *err);             /* keys with zero bytes inside */
@@ -297,24 +296,24 @@ bool zr_map_remove(struct zr_map *m, const char *key); /* keeps order; O(n) */
 /* The first member of every entry. The owner's fields follow, with a copy of the
  * registered table. */
 struct zr_registered {
-    const char *name;   /* NULL: it has none here */
+    const char *name;   /* NULL: no name here */
     const char *origin; /* "core", or the name of the plug-in that registered it */
 };
 struct zr_registry {
     const char *what; /* "codec": for messages; borrowed */
     const zarr_allocator *alloc;
-    struct zr_registered **entry; /* owned; each stays where it is */
+    struct zr_registered **entry; /* owned; entries do not move */
     size_t n, cap;
     struct zr_map names; /* names and aliases -> struct zr_registered */
-    void (*close)(struct zr_registered *e); /* gives back what an entry holds; or NULL */
+    void (*close)(struct zr_registered *e); /* frees what an entry owns; or NULL */
 };
 void zr_registry_init(struct zr_registry *r, const char *what,
                       const zarr_allocator *alloc,
                       void (*close)(struct zr_registered *e));
-void zr_registry_deinit(struct zr_registry *r); /* the newest entry goes first */
+void zr_registry_deinit(struct zr_registry *r); /* removes the newest entry first */
 /* Adds a copy of the `bytes` bytes at `entry`, with its texts. EXISTS names the owner of
- * a name or alias that is taken. aliases: ends with NULL; NULL: none. If this fails, what
- * the entry holds is still the caller's. */
+ * a name or alias that is taken. aliases: ends with NULL; NULL: none. After a failure the
+ * caller still owns what the entry owns. */
 zarr_status zr_registry_add(struct zr_registry *r, const struct zr_registered *entry,
                             size_t bytes, const char *const *aliases, zarr_error *err);
 /* The same in two steps, for entries that must be complete before they can be found.
@@ -328,7 +327,8 @@ void zr_registry_drop(const struct zr_registry *r,
                       struct zr_registered *e); /* closes it */
 struct zr_registered *zr_registry_find(const struct zr_registry *r,
                                        const char *name); /* or NULL */
-/* OK if `had` is NULL; else EXISTS: it has the name, or the alias (NULL: the name). */
+/* OK if `had` is NULL. Otherwise EXISTS, which says that `had` has the name, or the alias
+ * (NULL: the name). */
 zarr_status zr_registry_taken(const struct zr_registry *r, const char *name,
                               const char *alias, const struct zr_registered *had,
                               zarr_error *err);
@@ -337,7 +337,7 @@ zarr_status zr_registry_taken(const struct zr_registry *r, const char *name,
 
 struct zr_arena {
     struct zr_arena_block *head;
-    size_t next_bytes, used_bytes; /* used: handed out since init or reset */
+    size_t next_bytes, used_bytes; /* used: given out since init or reset */
     const zarr_allocator *alloc;
 };
 void zr_arena_init(struct zr_arena *a, const zarr_allocator *alloc);
@@ -395,23 +395,24 @@ void zr_mutex_unlock(zr_mutex *m);
 void zr_cond_init(zr_cond *c);
 void zr_cond_deinit(zr_cond *c);
 void zr_cond_wait(zr_cond *c, zr_mutex *m);
-/* deadline_ns on zr_now_ns()'s clock, UINT64_MAX: none; false when it passed. */
+/* deadline_ns is a time of zr_now_ns(); UINT64_MAX: none. Returns false after the
+ * deadline. */
 bool zr_cond_wait_until(zr_cond *c, zr_mutex *m, uint64_t deadline_ns);
 void zr_cond_signal(zr_cond *c);
 void zr_cond_broadcast(zr_cond *c);
 typedef struct zr_thread {
     pthread_t id;
 } zr_thread;
-/* Signals are blocked in threads started here: the library never handles the
- * application's. */
+/* Threads started here block signals: the library never handles those of the
+ * application. */
 zarr_status zr_thread_start(zr_thread *t, void *(*fn)(void *), void *arg,
                             zarr_error *err);
 void zr_thread_join(zr_thread *t);
-uint32_t zr_cpu_count(void); /* what this process may use (affinity), at least 1 */
+uint32_t zr_cpu_count(void); /* CPUs that this process may use (affinity), at least 1 */
 typedef pthread_once_t zr_once;
 #define ZR_ONCE_INIT PTHREAD_ONCE_INIT
 void zr_call_once(zr_once *once, void (*fn)(void));
-static inline void zr_cpu_relax(void) /* inside a short spin */
+static inline void zr_cpu_relax(void) /* call it inside a short spin loop */
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -420,23 +421,24 @@ static inline void zr_cpu_relax(void) /* inside a short spin */
 #endif
 }
 
-/* A dense number of the calling thread among those that use the library; given back when
- * the thread ends. For caches in arrays; ZR_THREAD_NO_SLOT: too many threads, do without.
- */
+/* A small number of the calling thread, unique among the threads that use the library. It
+ * is free again when the thread ends. For caches in arrays. ZR_THREAD_NO_SLOT: too many
+ * threads; do without a cache. */
 #define ZR_THREAD_SLOTS   1024
 #define ZR_THREAD_NO_SLOT UINT32_MAX
 uint32_t zr_thread_slot(void);
 
 /* ---- fork ---------------------------------------------------------------- */
 
-/* One more in a forked child than in its parent. An object that stores the number can
- * tell that it was inherited. */
+/* The number of forks since the library was loaded: one more in a forked child than in
+ * its parent. An object that stores the number can detect that it was inherited. */
 uint64_t zr_fork_generation(void);
-/* Keeps a long-lived object usable in a forked child: `mutex` is held across the fork, so
- * its object is consistent in the child; there, still holding it, child(arg) first resets
- * what belonged to threads that no longer exist (may be NULL; init its conditions again,
- * do not destroy them). Where two hooked locks nest, the outer one has the higher rank.
- * Memory is the caller's; add and remove with no lock held; adding twice is fine. */
+/* Keeps a long-lived object usable in a forked child. The fork holds `mutex`, so the
+ * object is consistent in the child. There, before the mutex is released, child(arg)
+ * resets what belonged to threads that no longer exist. (child may be NULL. It
+ * initializes its conditions again and does not destroy them.) If two such locks are
+ * nested, the outer one has the higher rank. The caller owns the memory. Add and remove
+ * with no lock held. Adding twice is allowed. */
 struct zr_fork_hook {
     zr_mutex *mutex;
     void (*child)(void *arg);
@@ -455,7 +457,7 @@ uint64_t zr_random_u64(void);
 
 /* ---- log ---------------------------------------------------------------- */
 
-/* What the context hands down; copied by value. fn NULL: silent. */
+/* What a context passes to lower rooms; copied by value. fn NULL: no log. */
 struct zr_log {
     zarr_log_fn fn;
     void *user;
@@ -472,8 +474,8 @@ enum {
     ZR_CPU_PCLMUL = 4,
     ZR_CPU_SSSE3 = 8
 };
-/* Features of this CPU, without those named in ZARR_DISABLE_CPU=avx2,... (or "all"). The
- * variable is read once. */
+/* The features of this CPU, without those named in ZARR_DISABLE_CPU=avx2,... (or "all").
+ * The variable is read once. */
 uint32_t zr_cpu_features(void);
 
 #endif

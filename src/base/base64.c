@@ -1,8 +1,8 @@
 /*
- * base/base64.c - RFC 4648 base64, which v2 metadata uses for fill values of
- * bytes and structs. We write padding; we read text with or without it, and
- * nothing else: no line breaks, no URL alphabet. Unused low bits of the last
- * character are ignored, as Python does.
+ * base/base64.c - RFC 4648 base64, which v2 metadata uses for fill values of bytes and
+ * structs. Written text has padding. Text is read with or without it; line breaks and the
+ * URL alphabet are refused. Unused low bits of the last character are ignored, as Python
+ * does.
  * Thread class: plain functions.
  */
 #include "base/base.h"
@@ -29,7 +29,7 @@ void zr_base64_encode(struct zr_str *out, const void *bytes, size_t n)
     }
 }
 
-/* 64 and above: not of the alphabet. */
+/* 64 and above: not in the alphabet */
 static uint32_t base64_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -62,7 +62,7 @@ bool zr_base64_decode(const char *text, size_t n, void *out, size_t cap,
         if (v > 63)
             return false;
         bits = bits << 6 | v;
-        if (i % 4) /* the second to fourth character complete a byte each */
+        if (i % 4) /* the second, third and fourth character each complete a byte */
             to[done++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
     }
     *out_bytes = done;

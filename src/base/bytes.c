@@ -1,8 +1,8 @@
 /*
- * base/bytes.c - turning bytes round, unit by unit. On x86 with AVX2 one
- * shuffle of 32 bytes a step serves all unit sizes, each with its own pattern;
- * elsewhere plain loops, which compilers turn into what the machine has. Source
- * and destination are the same or do not touch; neither need be aligned.
+ * base/bytes.c - reverses bytes, unit by unit. On x86 with AVX2 one shuffle of 32 bytes a
+ * step works for all unit sizes, each with its own pattern. Elsewhere there are plain
+ * loops, which compilers translate to what the CPU has. Source and destination are the
+ * same or do not overlap; they need not be aligned.
  * Thread class: plain function.
  */
 #include "base/base.h"
@@ -62,7 +62,7 @@ static void bytes_swap16(uint8_t *dst, const uint8_t *src, size_t n)
 }
 
 #ifdef BYTES_HAVE_AVX2
-/* Whole steps of 32 bytes; how many bytes that were. */
+/* Does whole steps of 32 bytes. Returns how many bytes that were. */
 __attribute__((target("avx2"))) static size_t
 bytes_swap_avx2(uint8_t *dst, const uint8_t *src, size_t n_bytes, uint32_t unit_bytes)
 {
@@ -70,7 +70,8 @@ bytes_swap_avx2(uint8_t *dst, const uint8_t *src, size_t n_bytes, uint32_t unit_
     size_t at = 0;
     __m256i pattern;
 
-    for (uint32_t i = 0; i < 32; i++) /* byte i comes from its mirror inside its unit */
+    for (uint32_t i = 0; i < 32;
+         i++) /* byte i comes from the mirrored place in its unit */
         order[i] = (uint8_t)((i % 16) ^ (unit_bytes - 1));
     pattern = _mm256_loadu_si256((const __m256i *)(const void *)order);
     for (; n_bytes - at >= 32; at += 32) {

@@ -1,11 +1,10 @@
 /*
- * base/clock.c - the time, and numbers that are hard to guess by accident.
- * Durations and deadlines use the monotonic clock, in nanoseconds since some
- * moment; the wall clock is for time stamps that people read. Random numbers
- * come from the kernel; where it has none ready they are stirred from clock,
- * process, address and a counter, so that two processes, or a parent and its
- * forked child, still differ. They name temporary files and key hash tables;
- * they are not for secrets.
+ * base/clock.c - the time, and random numbers. Durations and deadlines use the monotonic
+ * clock, in nanoseconds since some moment. The wall clock is for time stamps that people
+ * read. Random numbers come from the kernel. If the kernel has none ready, they are mixed
+ * from clock, process, address and a counter, so that two processes, or a parent and its
+ * forked child, still differ. They are for names of temporary files and keys of hash
+ * tables, not for secrets.
  * Thread class: shared.
  */
 #include "base/base.h"

@@ -1,9 +1,9 @@
 /*
- * base/cpu.c - which instruction sets may be used. The compiler's runtime asked
- * the CPU when the program was loaded (the question traps in a virtual machine,
- * so it must not be put again); here its answers become our bits, less those
- * that ZARR_DISABLE_CPU names, for testing the portable paths on a good machine.
- * Names are separated by commas: sse42, ssse3, avx2, pclmul, all.
+ * base/cpu.c - which instruction sets may be used. The compiler's runtime asks the CPU
+ * when the program is loaded. The question traps in a virtual machine, so it is not asked
+ * again. Here its answers become our bits, without those that ZARR_DISABLE_CPU names, for
+ * testing the portable paths on a good CPU. Names are separated by commas: sse42, ssse3,
+ * avx2, pclmul, all.
  * Thread class: shared; the answer is made once and never changes.
  */
 #include "base/base.h"
@@ -54,7 +54,7 @@ static uint32_t cpu_detect(void)
 
 uint32_t zr_cpu_features(void)
 {
-    static _Atomic uint32_t cached; /* with the top bit set once known */
+    static _Atomic uint32_t cached; /* the top bit is set when the answer is known */
     uint32_t bits = atomic_load_explicit(&cached, memory_order_relaxed);
 
     if (!bits) {

@@ -1,13 +1,11 @@
 /*
- * base/error.c - how a sentence gets into a zarr_error. The deepest room that
- * knows the fact writes the sentence with zr_fail(); rooms above only put an
- * address in front with zr_prefix(). Messages quote names and text that came
- * from stores, so every message is made safe to print here, once: one line,
- * control characters and malformed UTF-8 become '?', and a text that is too
- * long is cut between characters, never inside one. Of an address that leaves
- * no room for the reason behind it the middle is cut out.
- * Texts are formatted in a buffer of our own first, so a message may quote the
- * very message that it replaces.
+ * base/error.c - fills a zarr_error. The lowest room that knows the fact writes the
+ * sentence with zr_fail(). Rooms above only put an address in front with zr_prefix().
+ * Messages quote names and text from stores, so every message is made safe to print here,
+ * once: one line, control characters and malformed UTF-8 become '?', and a text that is
+ * too long is cut between characters. If an address leaves no room for the reason after
+ * it, the middle of the address is cut out. Texts are formatted in a separate buffer
+ * first, so a message may quote the message that it replaces.
  * Thread class: plain functions on the caller's struct; solo.
  */
 #include "base/base.h"
@@ -56,8 +54,9 @@ zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
 }
 
 enum {
-    ERROR_ADDRESS = 160, /* bytes that an address has, however long the reason is */
-    ERROR_LINE = 5120    /* an address before it is cut: a path, and words behind it */
+    ERROR_ADDRESS =
+        160,          /* bytes that an address always gets, even if the reason is long */
+    ERROR_LINE = 5120 /* an address before it is cut: a path and some words */
 };
 
 static bool inside_char(char c)
@@ -65,7 +64,7 @@ static bool inside_char(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* "begin...end" of at most `most` bytes. */
+/* Writes "begin...end", in at most `most` bytes. */
 static void cut_middle(char *text, size_t most)
 {
     const size_t n = strlen(text);
@@ -81,7 +80,7 @@ static void cut_middle(char *text, size_t most)
     memset(text + head, '.', 3);
 }
 
-/* The reason may be addresses and a reason again: its end says most. */
+/* The reason may itself begin with addresses, so its end is the most useful part. */
 static void join(zarr_error *err, zarr_status status, char *address, char *reason)
 {
     const size_t all = ZARR_ERROR_MESSAGE_BYTES - sizeof ": ", n = strlen(reason);

@@ -1,8 +1,8 @@
 /*
- * base/foreign.c - what functions that others brought say when they fail. They may say
- * nothing, or return a number that is no status, which no caller could tell from success:
- * here, and only on the way of failure, such an answer becomes one that has a text, a
- * status of ours and the name of who gave it.
+ * base/foreign.c - errors of foreign functions. A foreign function may fail without a
+ * text, or return a number that is no status and that a caller could take for success.
+ * Here, and only after a failure, such an answer gets a text, one of our statuses and the
+ * name of the function's owner.
  * Thread class: plain functions on the caller's struct; solo.
  */
 #include "base/base.h"
@@ -13,7 +13,7 @@ zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err)
     f->err = err;
     if (!err)
         return NULL;
-    f->said.code = ZARR_OK; /* of the message, its first byte is enough */
+    f->said.code = ZARR_OK; /* clearing the first byte of the message is enough */
     f->said.os_code = 0;
     f->said.os_domain = ZARR_OS_NONE;
     f->said.reserved = 0;

@@ -1,16 +1,17 @@
 /*
- * base/fork.c - how the library survives fork(). In the child only the thread
- * that forked goes on; a lock that another thread held stays locked for ever,
- * and what that thread was about to finish never is. So each long-lived object
- * with a lock registers a hook: before a fork all hooked locks are taken,
- * outermost rank first, so that everything behind them is consistent when the
- * memory is copied; afterwards parent and child release them, and in the child
- * each hook first resets what belonged to vanished threads.
- * The generation counts the forks between this process and the one that loaded
- * the library: a request remembers it and so knows that it was inherited.
- * The handlers are installed when the library is loaded, before any thread of
- * ours can exist. Lock order: the list's lock is the outermost, so hooks are
- * added and removed with no lock held.
+ * base/fork.c - how the library survives fork(). In the child only the thread that forked
+ * goes on. A lock that another thread held would stay locked for ever, and what that
+ * thread was doing would never be finished. So each long-lived object with a lock
+ * registers a hook. Before a fork all hooked locks are taken, outermost rank first, so
+ * that the objects are consistent when the memory is copied. Afterwards parent and child
+ * release them; in the child each hook first resets what belonged to threads that no
+ * longer exist.
+ *
+ * The generation counts the forks between this process and the one that loaded the
+ * library. A request stores it and so knows that it was inherited. The handlers are
+ * installed when the library is loaded, before it has any thread. Lock order: the list's
+ * lock is the outermost, so hooks are added and removed with no lock held.
+ *
  * Thread class: shared.
  */
 #include "base/base.h"

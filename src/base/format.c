@@ -1,8 +1,8 @@
 /*
- * base/format.c - real numbers to the shortest text that reads back to the same
- * bits, and of the shortest ones the nearest (shortest.c). Laid out as Python's
- * repr() does, so that metadata we write reads like metadata zarr-python writes.
- * No locale has a say. Thread class: plain functions.
+ * base/format.c - real numbers to the shortest text that reads back to the same bits, and
+ * if there are several to the nearest (shortest.c). The layout is that of Python's
+ * repr(), so that our metadata looks like zarr-python's. The locale has no influence.
+ * Thread class: plain functions.
  */
 #include "base/base.h"
 
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* digits d1d2d3... mean d1.d2d3... times ten to exp10 */
+/* the digits d1d2d3... mean d1.d2d3... * 10^exp10 */
 struct format_decimal {
     char digits[20]; /* 2^64 has 20 */
     int n, exp10;
 };
 
-/* u * 10^exp10, without the zeros at its end. */
+/* Sets u * 10^exp10, without the zeros at the end of u. */
 static void format_decimal_set(struct format_decimal *d, uint64_t u, int exp10)
 {
     char text[20];
@@ -40,7 +40,7 @@ static char *format_zeros(char *to, int n)
     return to;
 }
 
-/* digits[from..to) of the decimal, zeros where it has none. */
+/* Appends digits[from..to) of the decimal, with zeros beyond its digits. */
 static char *format_digits(char *out, const struct format_decimal *d, int from, int to)
 {
     const int have = ZR_MIN(to, d->n);
@@ -118,8 +118,8 @@ size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
     return format_out(out, cap, text, (size_t)(to - text));
 }
 
-/* A number with so many bits behind the hidden one; exponent: the field, bias: what makes
- * the fraction an integer. */
+/* Formats a number from its fraction bits and exponent field. bias: the exponent that
+ * makes the fraction an integer. */
 static size_t format_fields(char *out, size_t cap, bool minus, uint64_t exponent,
                             uint64_t fraction, int fraction_bits, int bias)
 {
@@ -131,7 +131,7 @@ static size_t format_fields(char *out, size_t cap, bool minus, uint64_t exponent
                             (fraction & 1) == 0);
 }
 
-/* Not asked for; still no garbage. */
+/* No caller does this; the output is still not garbage. */
 static size_t format_special(char *out, size_t cap, bool nan, bool minus)
 {
     const char *text = nan ? "NaN" : minus ? "-Infinity" : "Infinity";

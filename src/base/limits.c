@@ -1,9 +1,9 @@
 /*
- * base/limits.c - the numbers behind zarr_limits. Each default is far above
- * what real data uses and far below what hurts a machine; the untrusted set
- * lowers those whose worst case is memory. encoded_bytes stays 0: the bound is
- * computed from the decoded size and the codecs. variable_chunk_bytes stays 0, too: a
- * context computes it from its memory.
+ * base/limits.c - the values of zarr_limits. Each default is far above what real data
+ * uses and far below what harms a machine. The untrusted set lowers the limits whose
+ * worst case is memory. encoded_bytes stays 0: the bound is computed from the decoded
+ * size and the codecs. variable_chunk_bytes also stays 0: a context computes it from its
+ * memory.
  * Thread class: plain functions.
  */
 #include "base/base.h"

@@ -1,8 +1,8 @@
 /*
- * base/log.c - one line to the application's log function. The library has no
- * log of its own: no function given means silence, and a message above the
- * level costs one comparison. A line is cut at 1 KiB and made safe to print as
- * error messages are, because it may quote text from a store.
+ * base/log.c - one line to the application's log function. The library has no log of its
+ * own. Without a function nothing is logged, and a message above the level costs one
+ * comparison. A line is cut at 1 KiB. It is made safe to print, as error messages are,
+ * because it may quote text from a store.
  * Thread class: shared, as the application's function must be.
  */
 #include "base/text_int.h"

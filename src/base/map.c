@@ -1,11 +1,11 @@
 /*
- * base/map.c - text to pointer, keeping the order of insertion: registries,
- * attributes, members of a group. The items are a plain array in that order;
- * from nine items on a table of open addressing (index + 1, 0 empty) finds them
- * faster than a scan. Removing shifts the array and rebuilds the table: rare.
- * Keys come from strangers' metadata, so the hash is keyed with a number drawn
- * per process (SipHash-1-3), and a stranger cannot choose keys that all collide.
- * The order of items, and so output, never depends on the hash.
+ * base/map.c - text to pointer, in the order of insertion: registries, attributes,
+ * members of a group. The items are a plain array in that order. From nine items on a
+ * table with open addressing (index + 1; 0: empty) finds them faster than a scan.
+ * Removing shifts the array and rebuilds the table, but is rare. Keys come from hostile
+ * metadata. So the hash uses a number drawn per process (SipHash-1-3), and an attacker
+ * cannot choose keys that all collide. The order of items, and so all output, never
+ * depends on the hash.
  * Thread class: solo; frozen once filled (lookups write nothing).
  */
 #include "base/base.h"
@@ -155,8 +155,8 @@ static void map_refill(struct zr_map *m)
         map_enter(m, i);
 }
 
-/* Room for one more item, table at most three quarters full; changes nothing when it
- * fails. */
+/* Makes room for one more item; the table is at most three quarters full. Changes nothing
+ * if it fails. */
 static zarr_status map_make_room(struct zr_map *m, zarr_error *err)
 {
     const size_t n_slots = m->n_slots ? m->n_slots * 2 : 4 * (size_t)MAP_SCAN_MAX;

@@ -21,7 +21,7 @@ enum {
 };
 
 struct number {
-    char digits[NUMBER_MAX_DIGITS + 32]; /* room for the exponent behind them */
+    char digits[NUMBER_MAX_DIGITS + 32]; /* leaves room for the exponent */
     size_t n;                            /* without leading zeros; 0: zero */
     int64_t exp10;
     bool negative;
@@ -72,7 +72,7 @@ static void number_add_digit(struct number *d, char c, int64_t scale)
         d->digits[NUMBER_MAX_DIGITS - 1] = '1'; /* not zero: breaks a tie upwards */
 }
 
-/* Digits at s, of n: how many. */
+/* The number of digits at s, at most n. */
 static size_t number_digits(struct number *d, const char *s, size_t n, int64_t scale)
 {
     size_t i = 0;
@@ -84,7 +84,7 @@ static size_t number_digits(struct number *d, const char *s, size_t n, int64_t s
 
 static bool number_exponent(struct number *d, const char *s, size_t n)
 {
-    const int64_t enough = INT64_C(1) << 60; /* no text is long enough to undo it */
+    const int64_t enough = INT64_C(1) << 60; /* too large for any text to compensate */
     const bool negative = n > 0 && s[0] == '-';
     size_t i = n > 0 && (s[0] == '-' || s[0] == '+');
     int64_t e = 0;

@@ -1,11 +1,11 @@
 /*
- * base/pages.c - whole pages from the system. Touching fresh memory in 4 KiB
- * pages costs more than decoding into it, so blocks from 4 MiB on are aligned
- * to 2 MiB, rounded up to whole 2 MiB pages and marked for huge pages. The
- * rounding is a function of the size alone, so that zr_pages_free() can repeat
- * it. Recent kernels align such mappings by themselves: the first try is a
- * plain one, and only a crooked answer is mapped again with slack and trimmed.
- * All advice is a wish: a kernel without huge pages gives ordinary ones.
+ * base/pages.c - whole pages from the system. Touching new memory in 4 KiB pages costs
+ * more than decoding into it. So blocks of 4 MiB and more are aligned to 2 MiB, rounded
+ * up to whole 2 MiB pages and marked for huge pages. The rounded size depends only on the
+ * size, so zr_pages_free() can compute it again. Recent kernels align such mappings
+ * themselves: the first try is a plain mapping, and only if it is not aligned a larger
+ * one is made and trimmed. Kernels need not follow the advice: a kernel without huge
+ * pages gives ordinary ones.
  * Thread class: plain functions.
  */
 #include "base/base.h"
@@ -13,8 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGES_HUGE_BYTES  ((size_t)2 << 20)
-#define PAGES_LARGE_BYTES ((size_t)4 << 20) /* from here on huge pages pay */
+#define PAGES_HUGE_BYTES ((size_t)2 << 20)
+#define PAGES_LARGE_BYTES                                                                \
+    ((size_t)4 << 20) /* huge pages are worth it from this size on */
 
 /* False when the rounded size does not fit. */
 static bool pages_round(size_t bytes, size_t *rounded)

@@ -1,9 +1,9 @@
 /*
  * base/registry.c - one registry of a context: entries in the order of registration, and
- * their names. An entry is a copy of the registered table. The copy of a shorter table of
- * an older plug-in has NULL in the rest. Entries do not move when more are added. A name
- * that is taken fails with EXISTS, so nothing can replace a core entry.
- * Thread class: solo while it is filled, frozen once sealed by its owner.
+ * their names. An entry is a copy of the registered table. If the table of an older
+ * plug-in is shorter, the rest of the copy is NULL. Entries do not move when more are
+ * added. A name that is taken fails with EXISTS, so nothing can replace a core entry.
+ * Thread class: solo while it is filled, frozen once its owner sealed it.
  */
 #include "base/base.h"
 
@@ -19,7 +19,7 @@ void zr_registry_init(struct zr_registry *r, const char *what,
 void zr_registry_deinit(struct zr_registry *r)
 {
     zr_map_deinit(&r->names);
-    while (r->n > 0) /* entries may be made of earlier ones */
+    while (r->n > 0) /* entries may use earlier ones */
         zr_registry_drop(r, r->entry[--r->n]);
     zr_free(r->alloc, r->entry);
     r->entry = NULL;
@@ -121,7 +121,7 @@ zarr_status zr_registry_add(struct zr_registry *r, const struct zr_registered *e
     struct zr_registered *e = zr_registry_make(r, entry, bytes, err);
     zarr_status st = e ? zr_registry_put(r, e, aliases, err) : ZARR_ERR_NO_MEMORY;
 
-    if (st != ZARR_OK) /* what the entry holds is still the caller's */
+    if (st != ZARR_OK) /* the caller still owns what the entry owns */
         zr_free(r->alloc, e);
     return st;
 }

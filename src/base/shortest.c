@@ -1,11 +1,11 @@
 /*
- * base/shortest.c - the shortest decimal inside the rounding interval of a binary
- * number, and of the shortest ones the nearest, in integers only: Giulietti's
- * method (Schubfach). All decimals of one power of ten that may matter are
- * neighbours of the number scaled by it, so two candidates of that power and two
- * of the next larger one are all there is to look at. The scaled number is taken
- * to 64 bits with a sticky bit: its fraction is never nearer to zero than the
- * error of a power of ten with 128 bits, so comparisons are exact.
+ * base/shortest.c - the shortest decimal inside the rounding interval of a binary number,
+ * and if there are several the nearest. It uses integers only: Giulietti's method
+ * (Schubfach). All decimals of one power of ten that may matter are neighbours of the
+ * number scaled by it. So only two candidates of that power and two of the next larger
+ * one must be checked. The scaled number has 64 bits with a sticky bit. Its fraction is
+ * never nearer to zero than the error of a power of ten with 128 bits, so comparisons are
+ * exact.
  * Thread class: plain functions.
  */
 #include "base/base.h"
@@ -54,7 +54,8 @@ int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digit
     const uint64_t s = v / 4, ten = s / 10;
     bool below, above;
 
-    low += !even; /* ties go to even numbers: the ends belong to those only */
+    low += !even; /* ties are rounded to even numbers, so only an even number's interval
+                     includes its ends */
     high -= !even;
     if (s >= 10) {
         below = low <= 40 * ten;

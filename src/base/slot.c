@@ -1,12 +1,11 @@
 /*
- * base/slot.c - a small number for each thread that ever entered the library,
- * so that caches of per-thread things (codec contexts, scratch) can be plain
- * arrays without a lock. Numbers are dense: a new thread gets the lowest free
- * one, and a thread that ends gives its number back, so what the array holds at
- * that place passes to the next thread. In a forked child only the forking
- * thread keeps its number. There are ZR_THREAD_SLOTS of them; a thread beyond
- * gets ZR_THREAD_NO_SLOT and its caller does without the cache.
- * After the first call it costs one thread-local read.
+ * base/slot.c - a small number for each thread that uses the library, so that caches of
+ * things per thread (codec contexts, scratch) can be plain arrays without a lock. A new
+ * thread gets the lowest free number. A thread that ends gives its number back, and the
+ * next thread with that number gets the content of the array there. In a forked child
+ * only the thread that forked keeps its number. There are ZR_THREAD_SLOTS numbers. A
+ * further thread gets ZR_THREAD_NO_SLOT, and its caller works without the cache. After
+ * the first call it costs one thread-local read.
  * Thread class: shared.
  */
 #include "base/base.h"
@@ -22,9 +21,10 @@ static struct {
 } slot_table = {.mutex = ZR_MUTEX_INIT};
 
 static _Thread_local uint32_t slot_mine_plus_1; /* 0: none yet */
-static pthread_key_t slot_key; /* only for its call at the thread's end */
+static pthread_key_t
+    slot_key; /* only for the destructor that runs when the thread ends */
 static zr_once slot_once = ZR_ONCE_INIT;
-static bool slot_ready; /* written once, inside slot_once */
+static bool slot_ready; /* set once, inside slot_once */
 
 static void slot_mark(uint32_t slot, bool used)
 {
@@ -41,7 +41,8 @@ static void slot_thread_ends(void *slot_plus_1)
     zr_mutex_lock(&slot_table.mutex);
     slot_mark((uint32_t)(uintptr_t)slot_plus_1 - 1, false);
     zr_mutex_unlock(&slot_table.mutex);
-    slot_mine_plus_1 = 0; /* a later destructor of this thread may come in again */
+    slot_mine_plus_1 =
+        0; /* a later destructor of this thread may call the library again */
 }
 
 static void slot_in_child(void *unused)
@@ -62,7 +63,7 @@ static void slot_setup(void)
     slot_ready = pthread_key_create(&slot_key, slot_thread_ends) == 0;
 }
 
-/* The lowest free number, marked; ZR_THREAD_NO_SLOT: all in use. */
+/* Takes the lowest free number. ZR_THREAD_NO_SLOT: all are in use. */
 static uint32_t slot_take(void)
 {
     uint32_t slot = ZR_THREAD_NO_SLOT;
@@ -97,6 +98,6 @@ uint32_t zr_thread_slot(void)
 
 __attribute__((destructor)) static void slot_unload(void)
 {
-    if (slot_ready) /* an unloaded library must not be called when a thread ends */
+    if (slot_ready) /* a thread that ends must not call an unloaded library */
         pthread_key_delete(slot_key);
 }

@@ -1,10 +1,10 @@
 /*
- * base/str.c - a growing byte string. Errors stick: the first append that finds
- * no memory sets `failed`, later ones do nothing, and the caller asks once at
- * the end with zr_str_status() or zr_str_take(). So building text needs no
- * check on every line. What was appended before the failure stays readable.
- * The text is terminated after every append and may hold zero bytes inside.
- * Appended bytes must not lie in the string itself.
+ * base/str.c - a growing byte string. Errors stick: the first append that finds no memory
+ * sets `failed`, later ones do nothing, and the caller checks once at the end with
+ * zr_str_status() or zr_str_take(). So code that builds a text needs no check on every
+ * line. The text before the failure stays readable. The text is terminated after every
+ * append and may contain zero bytes. Appended bytes must not be part of the string
+ * itself.
  * Thread class: solo.
  */
 #include "base/base.h"
@@ -31,7 +31,8 @@ void zr_str_clear(struct zr_str *s)
         s->ptr[0] = '\0';
 }
 
-/* Room for n more bytes and the end mark; where to write them, or NULL. */
+/* Makes room for n more bytes and the terminator. Returns where to write them, or
+ * NULL. */
 static char *str_reserve(struct zr_str *s, size_t n)
 {
     size_t need;
@@ -89,7 +90,7 @@ void zr_str_vprintf(struct zr_str *s, const char *fmt, va_list ap)
         s->bytes += (size_t)n;
     }
     if (s->failed && s->ptr)
-        s->ptr[s->bytes] = '\0'; /* the first try may have written a part */
+        s->ptr[s->bytes] = '\0'; /* the first try may have written some bytes */
     va_end(again);
 }
 

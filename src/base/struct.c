@@ -1,12 +1,11 @@
 /*
- * base/struct.c - the one reader and writer of structs that begin with their size, which
- * lets options and vtables grow without a new ABI. A short struct comes from
- * an older caller: the rest is default, that is zero. A long one comes from a
- * newer caller: in options and tensors an unknown non-zero byte is a request
- * that the library would silently ignore, so it is refused. In vtables it is an
- * offer that the library may ignore.
- * A size above 64 KiB means that the caller did not initialise the struct, so it
- * is refused before anything reads that far.
+ * base/struct.c - reads and writes structs that begin with their size, which lets options
+ * and vtables grow without a new ABI. A short struct comes from an older caller: the rest
+ * gets its default, which is zero. A long one comes from a newer caller. In options and
+ * tensors an unknown non-zero byte is a request that the library would silently ignore,
+ * so it is refused. In vtables it is an offer that the library may ignore. A size above
+ * 64 KiB means that the caller did not initialise the struct, so it is refused before
+ * anything reads that far.
  * Thread class: plain function.
  */
 #include "base/base.h"
@@ -37,7 +36,7 @@ zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const 
         return ZARR_OK;
 
     memcpy(&size, src, sizeof size);
-    if (size == 0 && tail == ZR_TAIL_IGNORE) /* tables have no macro */
+    if (size == 0 && tail == ZR_TAIL_IGNORE) /* vtables have no _INIT macro */
         return zr_fail(err, ZARR_ERR_ABI, "%s.struct_size is 0: set it to sizeof(%s)",
                        name, name);
     if (size == 0)

@@ -1,9 +1,8 @@
 /*
- * base/text.c - questions about text: UTF-8 and simple comparisons, and the
- * one-line formatter that errors and log share.
- * UTF-8 is checked by the table of well-formed byte sequences (Unicode 15,
- * table 3-7): no overlong forms, no surrogates, nothing above U+10FFFF. Runs
- * of ASCII, nearly all of what metadata holds, go eight bytes a step.
+ * base/text.c - UTF-8, simple comparisons, and the one-line formatter that errors and log
+ * share. UTF-8 is checked with the table of well-formed byte sequences (Unicode 15, table
+ * 3-7): no overlong forms, no surrogates, nothing above U+10FFFF. ASCII, which is nearly
+ * all text of metadata, is checked eight bytes a step.
  * Thread class: plain functions.
  */
 #include "base/text_int.h"
@@ -118,7 +117,7 @@ bool zr_utf8_valid(const char *s, size_t n)
     return true;
 }
 
-/* In place; a last character that the cut went through is dropped. */
+/* Works in place; drops a last character that the cut split. */
 static void text_make_safe(char *s, size_t n, bool cut)
 {
     size_t i = 0;

@@ -1,11 +1,10 @@
 /*
- * base/thread.c - threads, locks and conditions: the one place that names
- * pthread_*. Thin on purpose; a port to another system replaces this file.
- * Condition variables wait on the monotonic clock, so a step of the wall clock
- * neither ends nor prolongs a wait. A mutex call can only fail through a bug of
- * ours, so results are not passed up. Threads started here block every signal
- * except those that a fault in themselves raises: handlers are the
- * application's and run on its threads.
+ * base/thread.c - threads, locks and conditions: the only file that calls pthread_*. It
+ * is thin on purpose, because a port to another system replaces it. Condition variables
+ * wait on the monotonic clock, so a step of the wall clock neither ends nor prolongs a
+ * wait. A mutex call can only fail because of a bug of ours, so results are not returned.
+ * Threads started here block every signal except those that a fault in them raises: the
+ * application's handlers run on the application's threads.
  * Thread class: shared.
  */
 #include "base/base.h"
@@ -79,8 +78,8 @@ bool zr_cond_wait_until(zr_cond *c, zr_mutex *m, uint64_t deadline_ns)
 
     deadline_ns = deadline_ns > now ? deadline_ns - now : 0;
 #endif
-    deadline_ns =
-        ZR_MIN(deadline_ns, INT32_MAX * THREAD_NS_PER_S); /* a 32-bit time_t holds it */
+    deadline_ns = ZR_MIN(deadline_ns,
+                         INT32_MAX * THREAD_NS_PER_S); /* a 32-bit time_t can hold it */
     at.tv_sec = (time_t)(deadline_ns / THREAD_NS_PER_S);
     at.tv_nsec = (long)(deadline_ns % THREAD_NS_PER_S);
 #ifdef __APPLE__

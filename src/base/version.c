@@ -1,7 +1,7 @@
 /*
- * base/version.c - which zarrc this is, at run time. The numbers live in
- * zarrc/version.h alone, where the build reads them too; a program compares
- * the version it was compiled with (the macros) with the version it runs with (these).
+ * base/version.c - the version of zarrc at run time. The numbers are only in
+ * zarrc/version.h, where the build reads them too. A program compares the version that it
+ * was compiled with (the macros) with the version that it runs with (these functions).
  * Thread class: frozen.
  */
 #include <zarrc/version.h>

@@ -1,8 +1,7 @@
 /*
- * ctx/builtin.c - the one table of built-ins. Every room has a list of its own
- * nouns. They are registered here with the calls that applications use, under the
- * origin "core", before an application can register anything. So a core name
- * cannot be taken over.
+ * ctx/builtin.c - the only table of built-ins. Every room has a list of its own things.
+ * They are registered here with the calls that applications use, under the origin "core",
+ * before an application can register anything. So nothing can replace a core name.
  * Thread class: solo, while the context is created.
  */
 #include "ctx/ctx_int.h"
@@ -72,8 +71,9 @@ zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err)
         ZR_TRY(zarr_context_register_dtype(ctx, zr_dtype_core[i], ZR_CTX_CORE, err));
     ZR_TRY(register_core_grids(ctx, err));
     ZR_TRY(register_core_codecs(ctx, err));
-    ZR_TRY(zr_store_registry_add_core(ctx->stores, err)); /* local and memory; host memory
-                                                             came with the registry */
+    ZR_TRY(zr_store_registry_add_core(
+        ctx->stores,
+        err)); /* local and memory; the memory registry already has host memory */
     ZR_TRY(register_core_pipelines(ctx, err));
 out:
     ctx->locked.core = false;

@@ -1,9 +1,9 @@
 /*
- * ctx/context.c - the life of a context: built once from options, environment
- * and the table of built-ins, then shared by reference until its last store,
- * array or group is gone. Everything that other rooms need is made here and
- * handed to them as arguments, so that they never see a context.
- * Creation does no I/O, starts no thread and reserves no memory ahead.
+ * ctx/context.c - creates and frees a context. It is built once from options, environment
+ * and the table of built-ins, and then shared by reference until its last store, array or
+ * group is freed. Everything that other rooms need is made here and passed to them as
+ * arguments, so they never see a context. Creation does no I/O, starts no thread and
+ * reserves no memory in advance.
  * Thread class: shared.
  */
 #include "ctx/ctx_int.h"
@@ -30,7 +30,8 @@ static void context_destroy(zarr_context *ctx)
     zr_impl_registry_deinit(&ctx->impls);
     zr_codec_registry_deinit(&ctx->codecs);
     zr_dtype_registry_deinit(&ctx->dtypes);
-    zr_plugins_deinit(&ctx->plugins, ctx->alloc); /* nothing of theirs is left */
+    zr_plugins_deinit(&ctx->plugins,
+                      ctx->alloc); /* nothing that belongs to plug-ins is left */
     zr_budget_deinit(&ctx->budget);
     zr_free(ctx->alloc, ctx->codec_preference);
     zr_free(ctx->alloc, ctx->locked.rows);
@@ -40,7 +41,7 @@ static void context_destroy(zarr_context *ctx)
     zr_free(own ? &alloc : NULL, ctx);
 }
 
-/* What cannot fail: afterwards context_destroy() is safe. */
+/* Sets everything that cannot fail; afterwards context_destroy() is safe. */
 static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
 {
     const zarr_allocator *alloc = ctx->alloc;
@@ -48,8 +49,9 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
     atomic_init(&ctx->refs, 1);
     atomic_init(&ctx->sealed, false);
     zr_mutex_init(&ctx->locked.mutex);
-    ctx->locked.fork = (struct zr_fork_hook){.mutex = &ctx->locked.mutex,
-                                             .rank = 500}; /* registries' are inside it */
+    ctx->locked.fork = (struct zr_fork_hook){
+        .mutex = &ctx->locked.mutex,
+        .rank = 500}; /* inside it the registries' locks are taken */
     zr_fork_hook_add(&ctx->locked.fork);
     zr_plugins_init(&ctx->plugins);
     zr_arena_init(&ctx->locked.texts, alloc);

@@ -1,12 +1,13 @@
 /*
- * ctx/ctx.h - the door of the context: it owns allocator, limits, log, byte
- * budget, buffer pool, engine and registries, and holds the only table of
- * built-ins (ctx/builtin.c) and the loader of plug-ins (ctx/plugin.c). Nothing below this
- * room sees a context; rooms above take what they need from the members. Thread class:
- * shared. Everything but `locked`, the registries, the plug-ins and their own locks is
- * frozen once zarr_context_create() has returned. The first store that opens seals the
- * registries. Before that only public look-ups and registering use them, under
- * `locked.mutex`. node and the rooms above need an open store, so they need no lock.
+ * ctx/ctx.h - the door of the context. It owns allocator, limits, log, byte budget,
+ * buffer pool, engine and registries, and has the only table of built-ins (ctx/builtin.c)
+ * and the loader of plug-ins (ctx/plugin.c). No lower room sees a context; upper rooms
+ * take what they need from its members.
+ * Thread class: shared. After zarr_context_create() everything is frozen except `locked`,
+ * the registries, the plug-ins and objects with their own locks. The first store that
+ * opens seals the registries. Before that only registration and public look-ups use them,
+ * under `locked.mutex`. node and the rooms above need an open store, so they need no
+ * lock.
  */
 #ifndef ZR_CTX_H
 #define ZR_CTX_H
@@ -28,31 +29,31 @@ struct zr_ctx_row; /* one registration, for zarr_context_list() */
 struct zr_plugin;
 
 struct zr_plugins { /* in the order they were loaded */
-    /* One is loaded at a time; never taken while `locked` is. Not held across a fork: a
-     * plug-in's load() may take long, or fork. */
+    /* Only one plug-in is loaded at a time. Never taken while `locked` is held. Not held
+     * across a fork, because a plug-in's load() may take long, or fork. */
     zr_mutex mutex;
-    /* The list is changed with both locks held, so this one is enough to read it: no
+    /* The list changes only with both locks held, so this lock is enough for reading: no
      * reader waits for a load(), and a forked child can read. */
     zr_mutex list_mutex;
     struct zr_fork_hook fork;
     struct zr_plugin **item;
     size_t n, cap;
-    _Atomic(const char *) loading; /* whose load() is running: the origin */
+    _Atomic(const char *) loading; /* the plug-in whose load() is running: the origin */
 };
 
 struct zarr_context {
     atomic_uint refs;
     zarr_allocator allocator_copy;
     const zarr_allocator *alloc; /* NULL: malloc */
-    zarr_limits limits;          /* no zero but encoded_bytes */
+    zarr_limits limits;          /* only encoded_bytes may be 0 */
     struct zr_log log;
     atomic_bool sealed;
     struct {
-        zr_mutex mutex; /* registering and looking up, until sealed */
+        zr_mutex mutex; /* for registration and look-ups, until sealed */
         struct zr_ctx_row *rows;
         size_t n_rows, cap_rows;
         struct zr_arena texts; /* origins */
-        bool core;             /* the built-ins are registering */
+        bool core;             /* the built-ins are being registered */
         struct zr_fork_hook fork;
     } locked;
     struct zr_dtype_registry dtypes;
@@ -67,7 +68,7 @@ struct zarr_context {
     struct zr_pool *pool;
     struct zr_engine engine;
     const struct zr_pipeline *pipeline; /* default */
-    char *codec_preference;             /* NULL: priorities decide */
+    char *codec_preference;             /* NULL: only priorities decide */
     const zarr_dtype *uint64;           /* for shard indexes */
 };
 
@@ -76,10 +77,10 @@ struct zarr_heap {
     zarr_context *ctx; /* counted */
 };
 
-/* A pipeline by name, NULL or "": the context's. UNSUPPORTED names it. */
+/* Finds a pipeline by name; NULL or "": the context's. UNSUPPORTED names it. */
 zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
                             const struct zr_pipeline **out, zarr_error *err);
-/* Ends registration: from here on registries are read without a lock. */
+/* Ends registration: afterwards the registries are read without a lock. */
 void zr_ctx_seal(zarr_context *ctx);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * ctx/dtype.c - looking a data type up for applications. The registry does it;
- * a context is needed because it owns the types that are made on the way, and keeps
- * registering out until it is sealed. What registers itself asks the registry, never
- * here. Thread class: shared.
+ * ctx/dtype.c - data type look-ups for applications. The registry does them. A context is
+ * needed because it owns the types that are made meanwhile, and because it locks out
+ * registration until it is sealed. Code that registers something asks the registry, never
+ * this file.
+ * Thread class: shared.
  */
 #include "ctx/ctx_int.h"
 

@@ -1,6 +1,6 @@
 /*
- * ctx/heap.c - zarr_heap: a heap of mem's with the context that made it, whose
- * allocator it uses and which it keeps alive.
+ * ctx/heap.c - zarr_heap: a heap of the room mem, and the context that made it. The heap
+ * uses the context's allocator and keeps the context alive.
  * Thread class: shared; clear and free are solo.
  */
 #include "ctx/ctx.h"

@@ -1,6 +1,6 @@
 /*
  * ctx/host.c - the table that plug-ins get: the public functions, and a few that only
- * they need. Registering knows its origin from the plug-in that is being loaded.
+ * plug-ins need. The origin of a registration is the plug-in that is being loaded.
  * Thread class: frozen.
  */
 #include "ctx/ctx_int.h"
@@ -40,7 +40,7 @@ static void context_free(zarr_context *ctx, void *block)
     zr_free(ctx->alloc, block);
 }
 
-/* The origin, or NULL with the error filled. */
+/* Returns the origin, or NULL and fills the error. */
 static const char *host_origin(zarr_context *ctx, zarr_error *err)
 {
     const char *origin = atomic_load(&ctx->plugins.loading);

@@ -1,9 +1,9 @@
 /*
- * ctx/list.c - what a context knows, row by row: names, who brought them, and
- * one line of detail made when asked for. Data types and stores list
- * themselves; the other registries are told from the rows that register.c
- * keeps. Each row is made under the register lock until the context is sealed,
- * which is never held while the caller's function runs, so that it may call back.
+ * ctx/list.c - lists what a context knows: names, origins, and one line of detail for
+ * each, made when it is asked for. Data types and stores list themselves. The rows of the
+ * other registries come from register.c. Until the context is sealed, each row is made
+ * under the register lock. The caller's function is never called under that lock, so it
+ * may call the library.
  * Thread class: shared.
  */
 #include "ctx/ctx_int.h"
@@ -12,7 +12,7 @@ struct list_call {
     int (*fn)(void *user, const zarr_registry_item *item);
     void *user;
     bool stopped;
-    struct zr_str detail, v3, aliases, capabilities; /* of the row at hand */
+    struct zr_str detail, v3, aliases, capabilities; /* of the current row */
 };
 
 static zarr_registry_item list_item(uint32_t registry, const char *name,
@@ -61,7 +61,7 @@ static void list_dtypes(zarr_context *ctx, struct list_call *c)
     }
 }
 
-/* The i-th store; its texts stay as long as the registry. */
+/* Gives the i-th store; its texts live as long as the registry. */
 static bool store_row(zarr_context *ctx, size_t i, zarr_registry_item *item)
 {
     const char *name = NULL, *origin = NULL, *detail = NULL;
@@ -201,8 +201,8 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
         zr_str_puts(&c->v3, row->name);
 }
 
-/* The next row of this registry at or after *at; its texts are made while none can be
- * registered. */
+/* Gives the next row of this registry at or after *at. Makes its texts while registration
+ * is locked out. */
 static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at,
                      struct list_call *c, zarr_registry_item *item)
 {
@@ -235,7 +235,7 @@ static void list_rows(zarr_context *ctx, uint32_t registry, struct list_call *c)
     zarr_registry_item item = list_item(registry, "host", ZR_CTX_CORE);
 
     item.detail = "device type 1";
-    if (registry == ZARR_REGISTRY_MEMORY) /* comes with the memory registry */
+    if (registry == ZARR_REGISTRY_MEMORY) /* the memory registry has it */
         list_emit(c, &item);
     for (size_t at = 0; !c->stopped && next_row(ctx, registry, &at, c, &item);)
         list_emit(c, &item);
@@ -261,7 +261,7 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
     struct list_call c = {.fn = fn, .user = user};
 
     if (registry > ZARR_REGISTRY_PLUGIN)
-        return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is no registry", registry);
+        return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not a registry", registry);
     zr_str_init(&c.detail, ctx->alloc);
     zr_str_init(&c.v3, ctx->alloc);
     zr_str_init(&c.aliases, ctx->alloc);

@@ -1,12 +1,12 @@
 /*
- * ctx/memory.c - zarr_mem_*: memory of any kind for applications, through the
- * backends that the context knows. Nothing is pooled here and nothing waits for
- * the byte budget: what an application holds is its own affair.
+ * ctx/memory.c - zarr_mem_*: memory of any kind for applications, through the backends
+ * that the context knows. This memory is not pooled and does not count in the byte
+ * budget.
  * Thread class: shared.
  */
 #include "ctx/ctx_int.h"
 
-/* Before sealing a backend may be registered at this moment. */
+/* Before sealing another thread may be registering a backend. */
 static zarr_status find_backend(zarr_context *ctx, int32_t device_type,
                                 const struct zr_backend **out, zarr_error *err)
 {

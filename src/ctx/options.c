@@ -1,10 +1,10 @@
 /*
- * ctx/options.c - the options of a context: the caller's struct, then the
- * environment for members that are zero, then defaults. Only this file and the CPU
- * switch of base/ read the environment, and only while a context is created, so a
- * later setenv() of the application cannot race with it.
- * A variable that makes no sense fails the creation and is named: a typo in
- * ZARR_MEMORY_BYTES must not cost a machine its memory.
+ * ctx/options.c - the options of a context: the caller's struct, then the environment for
+ * members that are zero, then defaults. Only this file and the CPU switch of base/ read
+ * the environment, and only while a context is created, so a later setenv() of the
+ * application cannot race with it. A variable with an invalid value fails the creation,
+ * and the error names it: a typo in ZARR_MEMORY_BYTES must not use up the machine's
+ * memory.
  * Thread class: plain functions.
  */
 #include "ctx/ctx_int.h"
@@ -27,7 +27,7 @@ static const char *env_text(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* Digits, with K, M, G or T behind them for powers of 1024. */
+/* Reads digits, which K, M, G or T may follow for powers of 1024. */
 static bool env_parse_bytes(const char *text, uint64_t *out)
 {
     static const char units[] = "KMGT";
@@ -51,7 +51,7 @@ static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value,
         return ZARR_OK;
     if (!env_parse_bytes(text, &v) || v > max)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "environment variable %s: \"%s\" is no number up to %" PRIu64,
+                       "environment variable %s: \"%s\" is not a number up to %" PRIu64,
                        name, text, max);
     *value = v;
     return ZARR_OK;
@@ -69,10 +69,11 @@ static zarr_status env_log_level(uint32_t *level, zarr_error *err)
             *level = i + 1;
             return ZARR_OK;
         }
-    return zr_fail(err, ZARR_ERR_INVALID,
-                   "environment variable ZARR_LOG_LEVEL: \"%s\" is none of error, warn, "
-                   "info, debug, trace",
-                   text);
+    return zr_fail(
+        err, ZARR_ERR_INVALID,
+        "environment variable ZARR_LOG_LEVEL: \"%s\" is not one of error, warn, "
+        "info, debug, trace",
+        text);
 }
 
 static uint64_t machine_memory_bytes(void)
@@ -97,7 +98,7 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
                        "allocator: alloc, realloc and free must all be given");
     if (o->log_level > ZARR_LOG_TRACE)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "log_level %" PRIu32 " is none of ZARR_LOG_*", o->log_level);
+                       "log_level %" PRIu32 " is not one of ZARR_LOG_*", o->log_level);
     return ZARR_OK;
 }
 

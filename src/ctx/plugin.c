@@ -1,13 +1,12 @@
 /*
- * ctx/plugin.c - loading plug-ins: a file named by the caller is mapped, its one symbol
- * found, its ABI number and its own table checked, and its load() called, which registers
- * through the host's table (host.c). A plug-in stays loaded until the context ends: once
+ * ctx/plugin.c - loads plug-ins. It maps a file that the caller names, finds its one
+ * symbol, checks its ABI number and its table, and calls its load(), which registers
+ * through the host's table (host.c). A plug-in stays loaded as long as the context. When
  * every registry is empty, plug-ins are unloaded in reverse order and unmapped. If a
- * plug-in fails half-way, its registrations remain, so its file stays mapped too.
- *
- * No directories are searched: the caller gives a path, and ZARR_PLUGIN_PATH has absolute
+ * load() fails half-way, its registrations remain, so its file stays mapped too. No
+ * directories are searched: the caller gives a path, and ZARR_PLUGIN_PATH has absolute
  * paths only.
- * Thread class: shared; the loader's lock is held while one plug-in is loaded.
+ * Thread class: shared; the loader's lock is held while a plug-in is loaded.
  */
 #include "ctx/ctx_int.h"
 
@@ -81,8 +80,9 @@ static zarr_status plugin_symbol(struct zr_plugin *p, const zarr_plugin **out,
                        "zarr_plugin_v2, this library knows zarr_plugin_v1");
     if (!symbol)
         return zr_fail(err, ZARR_ERR_ABI,
-                       "the file is no plug-in: it exports no zarr_plugin_v1");
-    memcpy(&fn, &symbol, sizeof fn); /* C has no cast between the two */
+                       "the file is not a plug-in: it does not export zarr_plugin_v1");
+    memcpy(&fn, &symbol,
+           sizeof fn); /* C has no cast between object and function pointers */
     *out = fn();
     if (!*out)
         return zr_fail(err, ZARR_ERR_ABI, "zarr_plugin_v1() gives no table");
@@ -244,7 +244,8 @@ static int compare_files(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Paths of the files in a folder that are named as shared libraries, by name. */
+/* Collects the paths of the files in a folder that are named as shared libraries, by
+ * name. */
 static zarr_status folder_files(const char *folder, struct zr_arena *texts, char ***out,
                                 size_t *n, zarr_error *err)
 {
@@ -291,7 +292,7 @@ static zarr_status load_part(zarr_context *ctx, struct zr_arena *texts, const ch
 
     if (part[0] != '/')
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "ZARR_PLUGIN_PATH: \"%s\" is no absolute path", part);
+                       "ZARR_PLUGIN_PATH: \"%s\" is not an absolute path", part);
     if (stat(part, &what) != 0)
         return zr_fail_os(
             err, errno == ENOENT || errno == ENOTDIR ? ZARR_ERR_NOT_FOUND : ZARR_ERR_IO,
@@ -336,7 +337,8 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
     zr_mutex_lock(&ctx->plugins.list_mutex);
     found = i < ctx->plugins.n;
     if (found) {
-        const struct zr_plugin *p = ctx->plugins.item[i]; /* stays as the context does */
+        const struct zr_plugin *p =
+            ctx->plugins.item[i]; /* stays as long as the context */
 
         *info = p->loaded ? &p->info : NULL;
         *path = p->path;

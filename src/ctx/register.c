@@ -1,10 +1,10 @@
 /*
- * ctx/register.c - all registrations of a context, of built-ins and of
- * applications. Each call checks that the context is not sealed, lets the room that
- * owns the noun check and copy the table, and adds a row for zarr_context_list().
- * Memory for the row is reserved first, so that a registration happens completely or
- * not at all. Sealing ends registration and reports entries that nothing can use. After
- * it the registries are read without a lock; before it look-ups hold the register lock.
+ * ctx/register.c - all registrations of a context, of built-ins and of applications. Each
+ * call checks that the context is not sealed, lets the owning room check and copy the
+ * table, and adds a row for zarr_context_list(). It reserves the memory of the row first,
+ * so a registration happens completely or not at all. Sealing ends registration and
+ * reports entries that nothing can use. After it the registries are read without a lock;
+ * before it look-ups hold the register lock.
  * Thread class: shared; the context's register lock is held throughout.
  */
 #include "ctx/ctx_int.h"
@@ -49,7 +49,7 @@ static struct zr_ctx_row *register_row(zarr_context *ctx)
     return &ctx->locked.rows[ctx->locked.n_rows];
 }
 
-/* Ends a registration; a failed one names who tried. */
+/* Ends a registration; the error of a failed one names the origin. */
 static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *name,
                                 const char *origin, zarr_error *err)
 {
@@ -72,11 +72,11 @@ zarr_status zarr_context_register_dtype(zarr_context *ctx,
     if (st == ZARR_OK)
         st = zr_dtype_register(&ctx->dtypes, vtable, register_row(ctx)->origin, err);
     return register_end(ctx, st, NULL, origin,
-                        err); /* lists itself, some have no v3 name */
+                        err); /* data types list themselves; some have no v3 name */
 }
 
-/* If v2 has a codec of its own by that name, the library does not guess which of the two
- * an implementation does: the values would be wrong. */
+/* If v2 has another codec by that name, the library does not guess which of the two an
+ * implementation is for: the values would be wrong. */
 static zarr_status formats_unsaid(const zarr_codec_impl_vtable *vt, zarr_error *err)
 {
     if (vt->caps & (ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3))
@@ -87,7 +87,7 @@ static zarr_status formats_unsaid(const zarr_codec_impl_vtable *vt, zarr_error *
                    vt->impl, vt->codec);
 }
 
-/* Before the room checks the table; the room reports other faults. */
+/* Runs before the room checks the table; the room reports other faults. */
 static zarr_status check_impl_formats(const zarr_context *ctx,
                                       const zarr_codec_impl_vtable *vt, zarr_error *err)
 {
@@ -99,8 +99,8 @@ static zarr_status check_impl_formats(const zarr_context *ctx,
     return formats_unsaid(vt, err);
 }
 
-/* An implementation may have come before its specification; one of another origin that
- * was there cannot mean the new one. */
+/* An implementation may be registered before its specification. One of another origin
+ * that is already there cannot mean the new specification. */
 static zarr_status check_spec_formats(const zarr_context *ctx,
                                       const zarr_codec_spec_vtable *vt,
                                       const char *origin, zarr_error *err)
@@ -222,7 +222,8 @@ void zr_ctx_look_end(zarr_context *ctx, bool locked)
         zr_mutex_unlock(&ctx->locked.mutex);
 }
 
-/* An implementation may be registered before its codec, so this is known only now. */
+/* An implementation may be registered before its codec, so only the sealing knows
+ * this. */
 static void seal_warn(const zarr_context *ctx)
 {
     for (size_t i = 0; i < zr_impl_count(&ctx->impls); i++) {
@@ -231,13 +232,14 @@ static void seal_warn(const zarr_context *ctx)
 
         if (!zr_impl_is_lost(impl, &ctx->codecs))
             continue;
-        zr_log(&ctx->log, ZARR_LOG_WARN,
-               "%s: codec implementation \"%s\" is of no use: there is no codec \"%s\"%s",
-               impl->entry.origin, impl->vt.impl, codec,
-               zr_codec_spec_has(&ctx->codecs, codec, true)
-                   ? " but one of Zarr v2 (ZARR_CODEC_FOR_V2)"
-               : zr_codec_spec_has(&ctx->codecs, codec, false) ? " that only Zarr v2 has"
-                                                               : "");
+        zr_log(
+            &ctx->log, ZARR_LOG_WARN,
+            "%s: codec implementation \"%s\" cannot be used: there is no codec \"%s\"%s",
+            impl->entry.origin, impl->vt.impl, codec,
+            zr_codec_spec_has(&ctx->codecs, codec, true)
+                ? " but one of Zarr v2 (ZARR_CODEC_FOR_V2)"
+            : zr_codec_spec_has(&ctx->codecs, codec, false) ? " that only Zarr v2 has"
+                                                            : "");
     }
 }
 

@@ -1,8 +1,9 @@
 /*
- * ctx/store.c - opening stores: the moment at which a context's registries are
- * sealed (before the store looks anything up, so also when it fails then), and the place
- * where a store gets the parts of the context that it needs (allocator, log, limits,
- * memories) without seeing the context. Thread class: shared.
+ * ctx/store.c - opens stores. Opening seals the context's registries. It does so before
+ * the store looks anything up, so they are sealed also if it then fails. A store gets the
+ * parts of the context that it needs here (allocator, log, limits, memory kinds), and
+ * does not see the context.
+ * Thread class: shared.
  */
 #include "ctx/ctx.h"
 

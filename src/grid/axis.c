@@ -1,9 +1,9 @@
 /*
- * grid/axis.c - one dimension of a projection: the pieces that a selection
- * leaves in each chunk it touches, in ascending chunk order. Arithmetic
- * selections are never stored: a piece follows from the number of its first
- * item by division, and for steps up to a regular edge the next chunk is the
- * neighbour, so not even that. Lists walk the runs of their bucket.
+ * grid/axis.c - one dimension of a projection: the pieces that a selection has in each
+ * chunk it touches, in ascending chunk order. Arithmetic selections are never stored: the
+ * number of its first item gives a piece by division. For steps up to a regular edge the
+ * next chunk is the neighbour, so no division is needed. Lists walk the runs of their
+ * bucket.
  * Thread class: solo.
  */
 #include "grid/grid_int.h"
@@ -14,7 +14,7 @@ void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
     if (n < 2) {
         step = 1;
         r_step = 1;
-    } else if (step < 0) { /* the same pairs from the other end */
+    } else if (step < 0) { /* the same pairs, from the other end */
         a0 += (uint64_t)step * (n - 1);
         r0 += (uint64_t)r_step * (n - 1);
         step = -step;
@@ -32,17 +32,19 @@ void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
 static void axis_fill(struct zr_axis *x, uint64_t i, uint64_t at)
 {
     uint64_t c0 = at - x->origin;
-    uint64_t room = x->size > c0 ? x->size - c0 : 1; /* else a grid that lies */
+    uint64_t room =
+        x->size > c0 ? x->size - c0 : 1; /* otherwise the grid's answers are wrong */
     uint64_t n = x->step == 1 ? room : (room - 1) / x->step + 1;
 
     n = ZR_MIN(n, x->n - i);
     x->next = i + n;
     x->valid = zr_axis_valid(x, x->origin, x->size);
-    x->whole = n == x->valid; /* distinct, so only all of them are as many */
+    x->whole = n == x->valid; /* distinct, so the count is equal only if these are all */
     x->piece.n = n;
     x->piece.c0 = c0;
     x->piece.r0 = x->r0 + (uint64_t)x->r_step * i;
-    /* The step of a single item may be huge. 1 keeps later products small. */
+    /* The step of a single item may be huge, so 1 replaces it: later products stay
+     * small. */
     x->piece.c_step = n > 1 ? (int64_t)x->step : 1;
     x->piece.r_step = n > 1 ? x->r_step : 1;
 }
@@ -96,7 +98,7 @@ bool zr_axis_next(struct zr_axis *x)
     if (i == x->n)
         return false;
     at = x->a0 + x->step * i;
-    if (x->edge >= x->step && x->edge) { /* no chunk can be jumped over */
+    if (x->edge >= x->step && x->edge) { /* the steps skip no chunk */
         x->chunk++;
         x->origin += x->edge;
     } else {
@@ -106,10 +108,10 @@ bool zr_axis_next(struct zr_axis *x)
     return true;
 }
 
-/* Irregular cuts may hide any number of chunks between two steps: walk. */
+/* Between two steps there may be any number of irregular chunks: walk. */
 static uint64_t axis_count_steps(const struct zr_axis *x)
 {
-    struct zr_axis walk = *x; /* moves through no list */
+    struct zr_axis walk = *x; /* without moving in a list */
     uint64_t n = 1;
 
     zr_axis_first(&walk);

@@ -1,8 +1,8 @@
 /*
- * grid/bounded.c - "zarrs.regular_bounded" (the zarrs crate's own): as
- * "regular", but the last chunk of a dimension is stored as short as it is
- * inside the array. So its size changes with the array's length, and a resize
- * that changes it is refused (zr_grid_keeps).
+ * grid/bounded.c - "zarrs.regular_bounded" (an extension of the zarrs crate). Like
+ * "regular", but the last chunk of a dimension is stored only as long as the part inside
+ * the array. So its size changes with the array's length, and a resize that changes it is
+ * refused (zr_grid_keeps).
  * Thread class: frozen.
  */
 #include "grid/config_int.h"

@@ -1,8 +1,8 @@
 /*
  * grid/box_walk.c - cuts a shape into boxes of bounded size that follow each other in C
- * order, for walks over arrays that are larger than memory. Boxes are made of whole units
- * (chunks or shards) where one unit fits, so that no chunk is decoded twice. Thread
- * class: solo.
+ * order, for walks over arrays that are larger than memory. If one unit (chunk or shard)
+ * fits, boxes are made of whole units, so that no chunk is decoded twice.
+ * Thread class: solo.
  */
 #include "grid/grid.h"
 
@@ -49,8 +49,8 @@ uint64_t zr_box_walk_max_items(const struct zr_box_walk *b)
     return b->done && !b->begun ? 0 : zr_product_cap(b->step, (size_t)b->ndim);
 }
 
-/* A step, cut at the beginning of the chunk that the step would divide, unless that chunk
- * begins with the box. */
+/* The length of a step. It ends where the chunk begins that the step would divide, unless
+ * that chunk begins with the box. */
 static uint64_t box_length(const struct zr_box_walk *b, int32_t d)
 {
     const uint64_t n = ZR_MIN(b->step[d], b->shape[d] - b->start[d]);

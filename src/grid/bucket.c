@@ -1,12 +1,11 @@
 /*
- * grid/bucket.c - coordinates sorted into chunks, once. Every tuple gets its
- * chunk as key (one number where the chunks can be numbered, else the tuple of
- * chunk coordinates), the keys are sorted stably, and equal keys form a run.
- * A bucket of rank 1 serves a list dimension, one of the array's rank serves
- * points. Memory follows the coordinates given, not the grid.
- *
- * A run is `whole` when it names every existing element of its chunk once: the
- * count must fit, and a bitmap of the chunk shows that none comes twice.
+ * grid/bucket.c - coordinates sorted into chunks, once. The key of a tuple is its chunk:
+ * one number if the chunks can be numbered, else the tuple of chunk coordinates. The keys
+ * are sorted stably, and equal keys form a run. A bucket of rank 1 serves a list
+ * dimension, one of the array's rank serves points. Memory depends on the coordinates
+ * given, not on the grid. A run is `whole` if it names every existing element of its
+ * chunk once: the count must be right, and a bitmap of the chunk shows that no element
+ * comes twice.
  * Thread class: solo while filled, then frozen.
  */
 #include "grid/grid_int.h"
@@ -30,7 +29,7 @@ static uint64_t coord_at(const struct zr_coords *in, uint64_t i, int32_t d)
     return in->at[i * (uint64_t)in->rank + (uint64_t)col];
 }
 
-/* Chunks can be numbered: their count fits 64 bits. */
+/* Whether chunks can be numbered: their count fits 64 bits. */
 static bool chunks_have_numbers(const struct zr_axis *axes, int32_t rank)
 {
     uint64_t n = 1;
@@ -41,7 +40,7 @@ static bool chunks_have_numbers(const struct zr_axis *axes, int32_t rank)
     return true;
 }
 
-/* Keys of all tuples into s->keys; *words: numbers per key. */
+/* Computes the keys of all tuples in s->keys. *words: numbers per key. */
 static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
                                const struct zr_coords *in, size_t *words, zarr_error *err)
 {
@@ -68,7 +67,7 @@ out:
     return st;
 }
 
-/* Whether the i-th and j-th item in order lie in one chunk. */
+/* Whether the i-th and j-th item in order are in one chunk. */
 static bool same_chunk(const struct zr_sorter *s, uint64_t i, uint64_t j, size_t words)
 {
     const uint64_t *a = s->keys.ptr + zr_sorter_item(s, i) * words;
@@ -86,7 +85,7 @@ static uint64_t count_runs(const struct zr_sorter *s, uint64_t n, size_t words)
     return runs;
 }
 
-/* A run under construction: where its chunk lies, and its tuples inside it. */
+/* A run while it is made: the place of its chunk, and its tuples inside it. */
 struct run {
     int32_t rank;
     uint64_t n;
@@ -105,7 +104,7 @@ static void run_locate(struct run *r, const struct zr_axis *axes,
     }
 }
 
-/* Marks every tuple in a bitmap of the chunk: true when none was marked before. */
+/* Marks every tuple in a bitmap of the chunk. True if no tuple was marked before. */
 static bool run_is_distinct(const struct run *r, uint64_t *bits)
 {
     const uint64_t *c = r->c;
@@ -169,7 +168,7 @@ static zarr_status bucket_alloc(struct zr_bucket *b, const zarr_allocator *alloc
 {
     zarr_status st = ZARR_OK;
 
-    /* Never nothing: rank 0 has no coordinates, but its pointers want a block. */
+    /* Never 0 items: rank 0 has no coordinates, but its pointers need a block. */
     ZR_TRY(zr_nums_need(&b->c, alloc, ZR_MAX(n, 1), ZR_MAX(rank, 1), err));
     ZR_TRY(zr_nums_need(&b->r, alloc, ZR_MAX(n, 1), 1, err));
     ZR_TRY(zr_nums_need(&b->start, alloc, runs + 1, 1, err));

@@ -1,8 +1,8 @@
 /*
- * grid/compose.c - a selection of a selection's result as one selection of the
- * array, so that lazy views cost arithmetic and no data. Slices of slices stay
- * slices; a list anywhere gives a list; points anywhere give points, whose
- * number is that of the result.
+ * grid/compose.c - makes a selection of a selection's result one selection of the array,
+ * so that lazy views cost arithmetic and no data. Slices of slices stay slices. A list in
+ * either one gives a list, and points in either one give points, as many as the result
+ * has.
  * Thread class: solo.
  */
 #include "grid/grid_int.h"
@@ -18,13 +18,13 @@ static zarr_status compose_dim(struct zr_dim_sel *to, const struct zr_dim_sel *o
     to->result_dim = inner->result_dim;
     if (!outer->list && !inner->list) {
         int64_t step = 1;
-        /* With two items in it the product is a distance inside the array. */
+        /* With two or more items the product is a distance inside the array. */
         if (inner->n > 1 && !zr_mul_i64(outer->step, inner->step, &step))
             return zr_internal(err);
         zr_dim_sel_arith(to, inner->n, zr_dim_sel_at(outer, inner->start), step);
         return ZARR_OK;
     }
-    if (inner->n < 2) { /* an outer list and an inner index or nothing */
+    if (inner->n < 2) { /* an outer list, with an inner index or nothing */
         uint64_t at = inner->n > 0 ? zr_dim_sel_at(outer, zr_dim_sel_at(inner, 0)) : 0;
         zr_dim_sel_arith(to, inner->n, at, 1);
         return ZARR_OK;
@@ -60,7 +60,8 @@ static void copy_result_shape(zarr_selection *s, const zarr_selection *inner)
     memcpy(s->result_shape, inner->result_shape, sizeof s->result_shape);
 }
 
-/* Array coordinates of each point in the result of independent dimensions. */
+/* Computes the array coordinates of each point in the result of independent
+ * dimensions. */
 static zarr_status points_of_dims(zarr_selection *s, const zarr_selection *outer,
                                   const zarr_selection *inner, zarr_error *err)
 {
@@ -81,7 +82,7 @@ out:
     return st;
 }
 
-/* Copies the tuple of outer point number `flat` and returns the place behind. */
+/* Copies the tuple of outer point number `flat`. Returns the place after it. */
 static uint64_t *put_point(uint64_t *to, const zarr_selection *outer, uint64_t flat)
 {
     memcpy(to, outer->coords + flat * (uint64_t)outer->ndim,

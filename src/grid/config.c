@@ -1,7 +1,7 @@
 /*
- * grid/config.c - configuration text, for the vtables of this room: JSON text
- * in when the tree must cross a plug-in border, and canonical text out into a
- * block of the caller's, as snprintf does it.
+ * grid/config.c - configuration text for the vtables of this room. A vtable gets JSON
+ * text, because the tree cannot cross a plug-in border, and writes canonical text to a
+ * block of the caller, as snprintf does.
  * Thread class: plain functions.
  */
 #include "grid/config_int.h"

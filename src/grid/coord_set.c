@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row is the rank and then the coordinates: qsort() hands nothing else over. */
+/* A row is the rank and then the coordinates, because qsort() passes nothing else. */
 static int compare_rows(const void *a, const void *b)
 {
     const uint64_t *p = a, *q = b;
@@ -55,7 +55,7 @@ zarr_status zr_coord_set_add(struct zr_coord_set *s, const uint64_t *at, zarr_er
     if (s->n && memcmp(s->row + (s->n - 1) * width + 1, at, bytes) == 0)
         return ZARR_OK;
     if (s->n == s->cap) {
-        zr_coord_set_sort(s); /* this may leave few */
+        zr_coord_set_sort(s); /* after this there may be few */
         if (s->n >= s->cap / 2)
             ZR_TRY(zr_grow(s->alloc, &s->row, &s->cap, s->n + 1, width * sizeof *s->row,
                            err));

@@ -1,18 +1,16 @@
 /*
- * grid/grid.c - chunk grids over one array shape. The regular grid is open-coded
- * behind every call, since projection asks it for each chunk; every other grid
- * is asked through its vtable. The regular grid's own vtable is here too, for
- * the registry: its object is this very struct.
- *
- * Not here: limits on chunk bytes (the room array knows the data type), and
- * canonical JSON of whole documents (meta).
+ * grid/grid.c - chunk grids over one array shape. The code of the regular grid is inline
+ * in every call, because projection uses it for each chunk. Every other grid is used
+ * through its vtable. The regular grid's own vtable is here too, for the registry: its
+ * object is the struct of the grid. Other rooms limit chunk bytes (array, which knows the
+ * data type) and write whole documents (meta).
  * Thread class: frozen.
  */
 #include "grid/config_int.h"
 #include "grid/grid_int.h"
 
 enum {
-    WALK_MOST = 65536 /* chunks that are asked one by one */
+    WALK_MOST = 65536 /* how many chunks are asked for one by one */
 };
 
 zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err)
@@ -59,8 +57,8 @@ static zarr_status init_shape(struct zr_grid *g, int32_t ndim, const uint64_t *s
     return ZARR_OK;
 }
 
-/* Nothing is along an empty dimension, so its chunks had length 0 where a writer took the
- * shape for them (zarr-python 2, and 3.0 and 3.1 in v3). */
+/* In an empty dimension chunks had length 0 if a writer used the shape as chunk shape
+ * (zarr-python 2; 3.0 and 3.1 in v3). */
 static uint64_t chunk_length(uint64_t stated, uint64_t length)
 {
     return stated == 0 && length == 0 ? 1 : stated;
@@ -107,8 +105,8 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
     ZR_TRY(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++) {
         if (!zr_json_u64(item, &g->chunk_shape[d])) {
-            st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape[%d] is no whole number >= 1",
-                         (int)d);
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "chunk_shape[%d] is not a whole number >= 1", (int)d);
             goto out;
         }
         g->chunk_shape[d] = chunk_length(g->chunk_shape[d], g->shape[d]);
@@ -227,7 +225,7 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
     ZR_TRY(init_shape(out, ndim, shape, err));
     if (!vt)
         return zr_fail_refused(err, zr_grid_refused, "chunk grid", name);
-    /* These names can't be taken over. */
+    /* Plug-ins cannot replace these names. */
     if (zr_streq(vt->name, zr_grid_regular.name))
         ZR_TRY(read_chunk_shape(out, config, err));
     else if (zr_streq(vt->name, zr_grid_rectilinear.name)) /* too large to go as text */
@@ -346,7 +344,7 @@ zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
             if (size % unit[d] != 0)
                 return zr_fail(err, ZARR_ERR_INVALID,
                                "the edge %" PRIu64 " of chunk %" PRIu64
-                               " in dimension %d is no multiple of the inner chunk's "
+                               " in dimension %d is not a multiple of the inner chunk's "
                                "%" PRIu64,
                                size, i, (int)d, unit[d]);
             i += zr_grid_n_equal(g, d, i);
@@ -408,7 +406,7 @@ zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
     zarr_status st = ZARR_OK;
 
     if (old->regular && !old->vt && now->regular && !now->vt)
-        return ZARR_OK; /* the configuration stays, and so do the chunks */
+        return ZARR_OK; /* the configuration and the chunks stay the same */
     for (int32_t d = 0; d < now->ndim; d++)
         if (old->shape[d] != now->shape[d])
             ZR_TRY(dim_keeps(old, now, d, err));

@@ -1,10 +1,8 @@
 /*
- * grid/grid_int.h - what the files of this room share: the selection's inside,
- * the axis (one dimension of a projection) and the bucket (coordinates sorted
- * into chunks). Not for other rooms.
- *
- * All array coordinates are below 2^63 (checked where shapes come in), so that
- * a coordinate fits int64_t and the end of a chunk fits uint64_t.
+ * grid/grid_int.h - what the files of this room share: the inside of a selection, the
+ * axis (one dimension of a projection) and the bucket (coordinates sorted into chunks).
+ * Not for other rooms. All array coordinates are below 2^63 (checked for each shape that
+ * comes in), so a coordinate fits int64_t and the end of a chunk fits uint64_t.
  */
 #ifndef ZR_GRID_INT_H
 #define ZR_GRID_INT_H
@@ -25,24 +23,24 @@ struct zr_nums {
     uint64_t *ptr;
     size_t cap;
 };
-/* Room for n * per numbers; the content is not kept. */
+/* Makes room for n * per numbers. The content is lost. */
 zarr_status zr_nums_need(struct zr_nums *v, const zarr_allocator *alloc, uint64_t n,
                          uint64_t per, zarr_error *err);
 void zr_nums_deinit(struct zr_nums *v, const zarr_allocator *alloc);
 
-/* Scratch of everything that sorts: keys in, order out. */
+/* Scratch for sorting: keys in, order out. */
 struct zr_sorter {
     const zarr_allocator *alloc;
-    bool sorted; /* the keys came in order: `order` is not used */
+    bool sorted; /* the keys were in order: `order` is not used */
     struct zr_nums keys, order, scratch, bits;
 };
 void zr_sorter_init(struct zr_sorter *s, const zarr_allocator *alloc);
 void zr_sorter_deinit(struct zr_sorter *s);
-/* Stable order of n keys of `words` numbers each: s->keys, most significant word first.
- */
+/* Finds a stable order of n keys of `words` numbers each: s->keys, most significant word
+ * first. */
 zarr_status zr_sorter_sort(struct zr_sorter *s, uint64_t n, size_t words,
                            zarr_error *err);
-/* Which item is the i-th in order. */
+/* Returns the number of the item that is the i-th in order. */
 static inline uint64_t zr_sorter_item(const struct zr_sorter *s, uint64_t i)
 {
     return s->sorted ? i : s->order.ptr[i];
@@ -52,7 +50,7 @@ int zr_keys_compare(const uint64_t *a, const uint64_t *b, size_t words);
 
 /* ---- selections ----------------------------------------------------------- */
 
-/* Indexes start + i * step for i < n, or the list when there is one. */
+/* Indexes start + i * step for i < n, or the list if there is one. */
 struct zr_dim_sel {
     uint64_t n, start;
     int64_t step;       /* 1 when n < 2, never 0 */
@@ -62,7 +60,7 @@ struct zr_dim_sel {
 
 static inline uint64_t zr_dim_sel_at(const struct zr_dim_sel *d, uint64_t i)
 {
-    /* The sum is in range, so arithmetic modulo 2^64 gives it for both signs. */
+    /* The sum is in range, so arithmetic modulo 2^64 is right for both signs. */
     return d->list ? d->list[i] : d->start + (uint64_t)d->step * i;
 }
 
@@ -76,38 +74,39 @@ struct zarr_selection {
     struct zr_dim_sel dim[ZARR_MAX_RANK]; /* unless points */
 };
 
-/* INVALID unless this is a list of one item a dimension. */
+/* INVALID unless this is a list with one item for each dimension. */
 zarr_status zr_grid_check_list(const struct zr_json *list, const char *member,
                                int32_t ndim, zarr_error *err);
-/* Fills self and vt, and what a grid of one chunk shape has, from the configuration. */
+/* Fills self and vt from the configuration, and also chunk_shape if all chunks have one
+ * shape. */
 zarr_status zr_rectilinear_make(struct zr_grid *g, const struct zr_json *config,
                                 const zarr_allocator *alloc, zarr_error *err);
 
 /* INVALID unless 0 <= ndim <= ZARR_MAX_RANK and every length is below 2^63. */
 zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err);
-/* An empty selection for this shape: no dim is set yet. */
+/* Makes an empty selection for this shape; no dim is set yet. */
 zarr_status zr_selection_new(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                              zarr_error *err);
-/* Room for n points; sets n_points and coords. */
+/* Makes room for n points; sets n_points and coords. */
 zarr_status zr_selection_new_coords(zarr_selection *s, uint64_t n, zarr_error *err);
 /* Sets the result of a selection whose dims are complete (result_dim >= 0 or -1). */
 void zr_selection_finish(zarr_selection *s);
 void zr_dim_sel_arith(struct zr_dim_sel *d, uint64_t n, uint64_t start, int64_t step);
-/* Moves a list in; one with a constant step becomes arithmetic and is freed. */
+/* Moves a list in. A list with a constant step becomes arithmetic and is freed. */
 void zr_dim_sel_list(struct zr_dim_sel *d, uint64_t n, uint64_t *list);
 zarr_status zr_dim_sel_alloc_list(uint64_t **list, uint64_t n, zarr_error *err);
-/* Clips start:stop:step to len items as Python's slice.indices() does. */
+/* Clips start:stop:step to len items, as Python's slice.indices() does. */
 void zr_dim_sel_slice(struct zr_dim_sel *d, uint64_t len, int64_t start, int64_t stop,
                       int64_t step);
-/* One index, negative counts from the end: false when out of bounds. */
+/* One index; a negative one counts from the end. False if out of bounds. */
 bool zr_fix_index(int64_t index, uint64_t len, uint64_t *out);
 
 /* ---- projections ---------------------------------------------------------- */
 
 /*
- * Coordinates of one or more dimensions sorted into chunks, within a chunk in
- * the order given. Run k holds items start[k] to start[k + 1] and lies in
- * chunk[k * rank ...].
+ * Coordinates of one or more dimensions sorted into chunks, and within a chunk in the
+ * order given. Run k has the items start[k] to start[k + 1] and is in chunk[k * rank
+ * ...].
  */
 struct zr_bucket {
     uint64_t n_runs;
@@ -119,12 +118,12 @@ struct zr_bucket {
 };
 
 /*
- * One dimension of a projection: its chunks, the selected indexes, and the current
- * piece. Arithmetic selections are kept ascending (step > 0), with
- * r_step of either sign; lists live in the bucket.
+ * One dimension of a projection: its chunks, the selected indexes, and the current piece.
+ * Arithmetic selections are ascending (step > 0), and r_step has either sign. Lists are
+ * in the bucket.
  */
 struct zr_axis {
-    const struct zr_grid *grid; /* cuts of other than regular grids */
+    const struct zr_grid *grid; /* chunks of grids that are not regular */
     int32_t dim, result_dim;
     uint64_t edge;   /* regular cuts; 0: ask the grid */
     uint64_t extent; /* elements that exist */
@@ -133,13 +132,13 @@ struct zr_axis {
     bool whole; /* the piece covers the existing elements of its chunk, each once */
     uint64_t n, a0, r0, step;
     int64_t r_step;
-    uint64_t next; /* first item (arithmetic) or run (list) behind the piece */
+    uint64_t next; /* first item (arithmetic) or run (list) after the piece */
     uint64_t chunk, origin, size, valid;
     struct zr_piece piece;
     struct zr_bucket list;
 };
 
-/* Chunk around coordinate `at`. */
+/* Finds the chunk around coordinate `at`. */
 static inline void zr_axis_cut(const struct zr_axis *x, uint64_t at, uint64_t *chunk,
                                uint64_t *origin, uint64_t *size)
 {
@@ -152,7 +151,7 @@ static inline void zr_axis_cut(const struct zr_axis *x, uint64_t at, uint64_t *c
         zr_grid_extent(x->grid, x->dim, *chunk, origin, size);
     }
 }
-/* Elements of a chunk that exist. */
+/* The number of elements of a chunk that exist. */
 static inline uint64_t zr_axis_valid(const struct zr_axis *x, uint64_t origin,
                                      uint64_t size)
 {
@@ -163,8 +162,8 @@ void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
                        uint64_t r0, int64_t r_step);
 void zr_axis_first(struct zr_axis *x);
 bool zr_axis_next(struct zr_axis *x);
-/* Pieces from first to last. Costs time only for stepped selections of irregular grids.
- */
+/* The number of pieces from first to last. Costs time only for stepped selections of
+ * irregular grids. */
 uint64_t zr_axis_count(const struct zr_axis *x);
 
 /* The input: n tuples of `rank` coordinates; dimension i of a tuple is at[order[i]].

@@ -1,12 +1,10 @@
 /*
- * grid/key.c - chunk coordinates as store keys and back. "default" writes
- * c/3/0 and, for rank 0, c; "v2" writes 3.0 and, for rank 0, 0. Each takes
- * either separator. The inverse is strict (exact rank, no leading zeros, no
- * signs, nothing behind), so that one chunk has one key and a foreign file
- * beside the chunks is never mistaken for one.
- *
- * The object of a built-in encoding is its separator, kept in the pointer
- * itself: nothing to allocate, nothing to free.
+ * grid/key.c - chunk coordinates as store keys, and back. "default" writes c/3/0, and c
+ * for rank 0. "v2" writes 3.0, and 0 for rank 0. Both work with either separator. Parsing
+ * is strict (exact rank, no leading zeros, no signs, nothing after the last number). So a
+ * chunk has one key, and a foreign file beside the chunks is never taken for a chunk. The
+ * object of a built-in encoding is its separator, stored in the pointer itself, so
+ * nothing is allocated.
  * Thread class: frozen.
  */
 #include "grid/config_int.h"
@@ -77,7 +75,7 @@ static size_t put_digits(char *to, uint64_t v)
     return n;
 }
 
-/* Gives a finished key out as snprintf does. */
+/* Copies a finished key out, as snprintf does. */
 static size_t give_key(const char *key, size_t n, char *text, size_t cap)
 {
     if (cap > 0) {
@@ -88,7 +86,7 @@ static size_t give_key(const char *key, size_t n, char *text, size_t cap)
     return n;
 }
 
-/* Reads one number at *text and moves behind it. */
+/* Reads one number at *text and moves past it. */
 static bool take_digits(const char **text, uint64_t *out)
 {
     const char *s = *text;
@@ -240,7 +238,8 @@ void zr_key_encoding_key(const struct zr_key_encoding *k, int32_t ndim,
         zr_str_append(out, text, n);
         return;
     }
-    more = n < SIZE_MAX ? zr_malloc(out->alloc, n + 1) : NULL; /* a plug-in's long key */
+    more =
+        n < SIZE_MAX ? zr_malloc(out->alloc, n + 1) : NULL; /* a long key of a plug-in */
     if (!more) {
         out->failed = true;
         return;

@@ -1,8 +1,8 @@
 /*
- * grid/points.c - selections by coordinate tuples, and by a mask of the array's
- * own shape, which is a list of tuples in disguise. In one dimension a tuple is
- * an index, so both become an orthogonal list there, which projects faster and
- * may even be arithmetic. Also here: whether a selection takes an element twice.
+ * grid/points.c - selections by coordinate tuples, and by a mask of the array's shape,
+ * which is another form of a list of tuples. In one dimension a tuple is an index, so
+ * both become an orthogonal list, which projects faster and may even be arithmetic. This
+ * file also finds out whether a selection has an element twice.
  * Thread class: solo while made, then frozen.
  */
 #include "grid/grid_int.h"
@@ -21,7 +21,7 @@ zarr_status zr_selection_new_coords(zarr_selection *s, uint64_t n, zarr_error *e
     return zr_dim_sel_alloc_list(&s->coords, all, err);
 }
 
-/* Result shape of points: as given, or one dimension. */
+/* The result shape of points: as given, or one dimension. */
 static zarr_status set_result_shape(zarr_selection *s, uint64_t n, int32_t ndim,
                                     const uint64_t *shape, zarr_error *err)
 {
@@ -147,7 +147,7 @@ static bool strictly_ordered(const uint64_t *keys, uint64_t n, size_t words)
     return true;
 }
 
-/* True when two of n tuples are equal, and when memory is lacking to know. */
+/* True if two of n tuples are equal, or if there is no memory to find out. */
 static bool tuples_repeat(const uint64_t *tuples, uint64_t n, size_t words)
 {
     struct zr_sorter s;

@@ -1,10 +1,10 @@
 /*
- * grid/project.c - the projector: an odometer over one axis per dimension, the
- * last one fastest, or a walk over the runs of a bucket of points. It is made
- * from a selection and a grid, or from one projection and the inner chunks of
- * its chunk; both fill the same axes, so an inner projection can be projected
- * again. Its memory is a few hundred bytes a dimension plus the coordinates
- * given; stepping it allocates nothing and cannot fail.
+ * grid/project.c - the projector: an odometer over one axis per dimension, the last one
+ * fastest, or a walk over the runs of a bucket of points. It is made from a selection and
+ * a grid, or from a projection and the inner chunks of its chunk. Both fill the same
+ * axes, so an inner projection can be projected again. Its memory is a few hundred bytes
+ * for each dimension plus the coordinates given. Stepping it allocates nothing and cannot
+ * fail.
  * Thread class: solo.
  */
 #include "grid/grid_int.h"
@@ -23,7 +23,7 @@ struct zr_projector {
     bool empty;      /* nothing is selected */
     bool arithmetic; /* all axes are */
     bool inner, permuted;
-    uint64_t run; /* points: the one that comes next */
+    uint64_t run; /* points: the next run */
     uint8_t order[ZARR_MAX_RANK];
     struct zr_bucket points;
     struct zr_sorter sorter;
@@ -211,7 +211,7 @@ static zarr_status set_order(struct zr_projector *p, const uint8_t *order,
         uint8_t from = order ? order[d] : (uint8_t)d;
         if (from >= p->ndim || seen >> from & 1)
             return zr_fail(err, ZARR_ERR_INVALID,
-                           "order is no permutation of %d dimensions", (int)p->ndim);
+                           "order is not a permutation of %d dimensions", (int)p->ndim);
         seen |= (uint64_t)1 << from;
         p->order[d] = from;
         p->permuted |= from != d;
@@ -328,7 +328,7 @@ static void fill_points(const struct zr_projector *p, struct zr_projection *out)
     fill_whole(out, b->whole.ptr[k] != 0);
 }
 
-/* Turns the odometer by one: false when it was at its end. */
+/* Moves the odometer by one; false if it was at its end. */
 static bool advance_dims(struct zr_projector *p)
 {
     for (int32_t d = p->ndim - 1; d >= 0; d--) {

@@ -1,11 +1,10 @@
 /*
- * grid/rectilinear.c - "rectilinear" (zarr-extensions, chunk-grids/rectilinear):
- * each dimension is cut into edges of its own, written as one number that
- * repeats, or as a list of edges and [edge, count] pairs. Edges are kept as
- * runs of equal ones with the chunk and the coordinate they begin at, so that
- * a count of 10^12 costs what one edge costs; chunks are found by bisection.
- * Lists must reach the array's end and may reach beyond it (zarr-python 3.4);
- * chunks wholly behind the end do not count.
+ * grid/rectilinear.c - "rectilinear" (zarr-extensions, chunk-grids/rectilinear). Each
+ * dimension has its own edges, written as one number that repeats, or as a list of edges
+ * and [edge, count] pairs. Equal edges are stored as a run, with the chunk and the
+ * coordinate where it begins, so a count of 10^12 costs as much as one edge. Chunks are
+ * found by bisection. Lists must reach the array's end and may reach beyond it
+ * (zarr-python 3.4). Chunks that are completely beyond the end do not count.
  * Thread class: frozen.
  */
 #include "grid/config_int.h"
@@ -130,7 +129,7 @@ static uint64_t rectilinear_n_equal(const void *self, int32_t dim, uint64_t chun
 
 /* ---- reading --------------------------------------------------------------- */
 
-/* An edge in a list; old writers of zarr-python also left true and 4.0 there. */
+/* Reads an edge of a list. Old versions of zarr-python also wrote true and 4.0. */
 static bool read_edge(const struct zr_json *v, uint64_t *out)
 {
     double real = 0;
@@ -223,7 +222,7 @@ out:
     return st;
 }
 
-/* The one edge of a dimension; false: there are several. */
+/* Gives the only edge of a dimension; false: there are several. */
 static bool one_edge(const struct edges *e, uint64_t *out)
 {
     *out = e->step ? e->step : e->run[0].edge;
@@ -325,7 +324,7 @@ static void put_run(struct zr_str *out, uint64_t edge, uint64_t count)
     }
 }
 
-/* The edges, and behind them one more of this length unless that is 0. */
+/* Appends the edges, and after them one more of this length unless it is 0. */
 static void put_edges(struct zr_str *out, const struct edges *e, uint64_t more)
 {
     if (e->step) {

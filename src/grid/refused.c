@@ -1,7 +1,7 @@
 /*
  * grid/refused.c - chunk grids and chunk key encodings that real files or specifications
  * name and that this library refuses on purpose, each with its reason. Kinds "chunk
- * grid", "chunk key encoding" and "member", of any of their configurations.
+ * grid", "chunk key encoding" and "member" (of a configuration of either).
  */
 #include "grid/grid_int.h"
 

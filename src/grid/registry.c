@@ -1,6 +1,6 @@
 /*
- * grid/registry.c - names of chunk grids and chunk key encodings, as metadata
- * has them, and the vtables behind.
+ * grid/registry.c - the names of chunk grids and chunk key encodings, as in metadata, and
+ * their vtables.
  * Thread class: solo while filled, then frozen.
  */
 #include "grid/grid_int.h"

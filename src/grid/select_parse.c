@@ -1,12 +1,10 @@
 /*
- * grid/select_parse.c - selections as a person types them: "0:10, ::2, -1,
- * [3,5,7], ...". The grammar is Python's for basic and orthogonal indexing, and
- * slices clip as Python's do, numbers too large for 64 bits included. The text
- * becomes zarr_dim_selection items, which the ordinary constructor checks.
- *
- * Brackets around the whole text are dropped, unless they contain only numbers: "[3,5]"
- * is a list in the first dimension, "[3,5,:]" and
- * "[[3,5]]" are selections in brackets.
+ * grid/select_parse.c - selections as a person types them: "0:10, ::2, -1, [3,5,7], ...".
+ * The grammar is Python's for basic and orthogonal indexing. Slices clip as in Python,
+ * also for numbers that do not fit 64 bits. The text becomes zarr_dim_selection items,
+ * which the ordinary constructor checks. Brackets around the whole text are dropped
+ * unless they contain only numbers: "[3,5]" is a list in the first dimension, "[3,5,:]"
+ * and "[[3,5]]" are selections in brackets.
  * Thread class: solo.
  */
 #include "grid/grid_int.h"
@@ -32,7 +30,7 @@ static void trim(const char **s, const char **e)
         --*e;
 }
 
-/* Where the item that begins at s ends: the next comma outside brackets, or e. */
+/* Finds the end of the item that begins at s: the next comma outside brackets, or e. */
 static const char *item_end(const char *s, const char *e)
 {
     int depth = 0;
@@ -48,8 +46,8 @@ static const char *item_end(const char *s, const char *e)
     return s;
 }
 
-/* True for "[...]" whose first bracket is closed by its last and holds more than numbers.
- */
+/* True for "[...]" if its last bracket closes its first one and it contains more than
+ * numbers. */
 static bool in_brackets(const char *s, const char *e)
 {
     bool plain = true;
@@ -68,8 +66,8 @@ static bool in_brackets(const char *s, const char *e)
     return !plain;
 }
 
-/* A whole number, clipped to what a slice can say: ends beyond 64 bits are just far away.
- */
+/* Reads a whole number and clips it to what a slice can have: numbers beyond 64 bits are
+ * just far away. */
 static bool take_number(const char *s, const char *e, int64_t *out)
 {
     bool negative = s < e && *s == '-';
@@ -110,7 +108,7 @@ static zarr_status parse_slice(struct items *to, const char *s, const char *e,
         if (i == 3)
             return bad_item(to->n, s, e, "has too many colons", err);
         if (from < end && !take_number(from, end, &part[i]))
-            return bad_item(to->n, s, e, "is no slice", err);
+            return bad_item(to->n, s, e, "is not a slice", err);
         from = next;
     }
     if (part[2] == 0)
@@ -136,11 +134,11 @@ static zarr_status parse_list(struct items *to, const char *s, const char *e,
         ZR_TRY(zr_grow(NULL, list, &cap, n + 1, sizeof **list, err));
         trim(&from, &end);
         if (!take_number(from, end, &(*list)[n])) {
-            st = bad_item(to->n, s, e, "is no list of indexes", err);
+            st = bad_item(to->n, s, e, "is not a list of indexes", err);
             goto out;
         }
         n++;
-        from = next; /* a comma at the end is fine, as in Python */
+        from = next; /* a comma at the end is allowed, as in Python */
     }
     to->dim[to->n] =
         (zarr_dim_selection){.kind = ZARR_DIM_LIST, .list = *list, .n_list = n};
@@ -158,7 +156,7 @@ static zarr_status parse_item(struct items *to, const char *s, const char *e,
     if (memchr(s, ':', (size_t)(e - s)))
         return parse_slice(to, s, e, err);
     if (!take_number(s, e, &index))
-        return bad_item(to->n, s, e, "is no index, slice, list or \"...\"", err);
+        return bad_item(to->n, s, e, "is not an index, slice, list or \"...\"", err);
     to->dim[to->n] = (zarr_dim_selection){.kind = ZARR_DIM_INDEX, .start = index};
     return ZARR_OK;
 }
@@ -168,7 +166,7 @@ static bool is_ellipsis(const char *s, const char *e)
     return e - s == 3 && memcmp(s, "...", 3) == 0;
 }
 
-/* Items other than "..."; *n_ellipsis how many of these. */
+/* Counts the items other than "..."; *n_ellipsis counts those. */
 static int32_t count_items(const char *s, const char *e, int *n_ellipsis)
 {
     int32_t n = 0;
@@ -205,7 +203,7 @@ static zarr_status parse_items(struct items *to, int32_t ndim, const char *s,
         const char *next = end + 1;
         trim(&s, &end);
         if (is_ellipsis(s, end)) {
-            to->n += ndim - n; /* left as they are: ALL */
+            to->n += ndim - n; /* not changed: ALL */
         } else {
             ZR_TRY(parse_item(to, s, end, err));
             to->n++;

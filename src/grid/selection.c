@@ -1,11 +1,9 @@
 /*
- * grid/selection.c - selections with independent dimensions: basic, orthogonal,
- * boxes and blocks; and the queries that every selection answers.
- * A dimension is start, step and count, or a list of indexes. Lists and masks
- * that turn out to have a constant step become arithmetic: everything later is
- * cheaper, and a mask of ones is as good as a slice.
- *
- * Selections are made outside of any context, so memory is malloc's.
+ * grid/selection.c - selections with independent dimensions (basic, orthogonal, boxes and
+ * blocks), and the queries that every selection answers. A dimension is start, step and
+ * count, or a list of indexes. Lists and masks with a constant step become arithmetic.
+ * Then everything later is cheaper, and a mask of ones is as good as a slice. Selections
+ * are made without a context, so their memory comes from malloc.
  * Thread class: solo while made, then frozen.
  */
 #include "grid/grid_int.h"
@@ -93,7 +91,8 @@ void zr_dim_sel_list(struct zr_dim_sel *d, uint64_t n, uint64_t *list)
     d->list = list;
 }
 
-/* One end of a slice: clipped to lo..hi after a negative one counted from the end. */
+/* One end of a slice: a negative one counts from the end; then it is clipped to
+ * lo..hi. */
 static int64_t slice_end(int64_t v, int64_t len, int64_t lo, int64_t hi)
 {
     if (v < 0)
@@ -185,7 +184,7 @@ out:
     return st;
 }
 
-/* Checks what all kinds have in common. */
+/* Makes the checks that all kinds share. */
 static zarr_status check_dim(int32_t dim, const zarr_dim_selection *in, zarr_error *err)
 {
     const void *items = in->kind == ZARR_DIM_MASK ? (const void *)in->mask : in->list;
@@ -320,8 +319,8 @@ out:
     return st;
 }
 
-/* Elements [*start, *start + *n) of blocks; a block begins inside the array, the last one
- * may end behind it. */
+/* Gives the elements [*start, *start + *n) of blocks. A block begins inside the array;
+ * the last one may end beyond it. */
 static void block_range(const struct zr_grid *g, int32_t dim,
                         const struct zr_dim_sel *blocks, uint64_t *start, uint64_t *n)
 {

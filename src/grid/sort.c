@@ -1,9 +1,9 @@
 /*
- * grid/sort.c - a stable order of number tuples, for putting coordinates into
- * chunks and for finding repeats. Least significant digit radix sort by bytes,
- * skipping every byte in which all keys agree: chunk numbers are small, so one
- * or two passes usually do, and stability costs nothing. Coordinates that come
- * in order, the common case, are found by one look and never moved.
+ * grid/sort.c - a stable order of number tuples, for putting coordinates into chunks and
+ * for finding repeats. It is a radix sort by bytes, least significant byte first, that
+ * skips every byte in which all keys agree. Chunk numbers are small, so one or two passes
+ * are usually enough. Coordinates that are already in order, the common case, are
+ * recognised and not moved.
  * Thread class: solo.
  */
 #include "grid/grid_int.h"
@@ -59,7 +59,7 @@ static bool keys_in_order(const uint64_t *keys, uint64_t n, size_t words)
     return true;
 }
 
-/* Sorts the order `from` into `to` by one byte of one word of the keys. */
+/* Sorts the order `from` by one byte of one word of the keys. The result is `to`. */
 static void radix_pass(uint64_t *to, const uint64_t *from, uint64_t n,
                        const uint64_t *word, size_t words, unsigned shift)
 {
@@ -77,7 +77,8 @@ static void radix_pass(uint64_t *to, const uint64_t *from, uint64_t n,
         to[at[word[from[i] * words] >> shift & 0xff]++] = from[i];
 }
 
-/* Bits in which the keys differ in one word: bytes without one need no pass. */
+/* The bits in which the keys differ in one word. A byte without such bits needs no
+ * pass. */
 static uint64_t word_diff(const uint64_t *word, uint64_t n, size_t words)
 {
     uint64_t diff = 0;

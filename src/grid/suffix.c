@@ -1,9 +1,8 @@
 /*
- * grid/suffix.c - chunk keys with something behind them, such as ".tiff":
- * "zarrs.default_suffix" (the zarrs crate's own: separator and suffix) and
- * "suffix" (proposed to zarr-extensions, chunk-key-encodings/suffix: suffix and
- * base encoding, which is one of the core's here). The inverse takes the suffix
- * off and hands the rest to the base.
+ * grid/suffix.c - chunk keys with a suffix, such as ".tiff": "zarrs.default_suffix" (an
+ * extension of the zarrs crate: separator and suffix) and "suffix" (proposed to
+ * zarr-extensions, chunk-key-encodings/suffix: suffix and base encoding, here one of the
+ * core's). Parsing removes the suffix and gives the rest to the base.
  * Thread class: frozen.
  */
 #include "grid/config_int.h"
@@ -47,7 +46,7 @@ static zarr_status suffix_new(struct suffix **out, const struct zr_json *config,
     return ZARR_OK;
 }
 
-/* The base with a configuration made from a tree (NULL: none). */
+/* Makes the base with a configuration from a tree (NULL: none). */
 static zarr_status base_make(struct suffix *s, const zarr_key_encoding_vtable *vt,
                              const struct zr_json *config, zarr_error *err)
 {
@@ -77,7 +76,7 @@ static zarr_status default_suffix_parse(void **self, const char *json, zarr_erro
     ZR_TRY(zr_config_parse(&doc, json ? json : "{}", err));
     ZR_TRY(zr_config_known(doc.root, what, members, err));
     ZR_TRY(suffix_new(&s, doc.root, what, err));
-    (void)zr_json_remove(doc.root, "suffix"); /* the rest is the base's */
+    (void)zr_json_remove(doc.root, "suffix"); /* the base parses the rest */
     ZR_TRY(base_make(s, &zr_key_default, doc.root, err));
     *self = s; /* moved */
     s = NULL;
@@ -97,7 +96,8 @@ static zarr_status default_suffix_canonical(const void *self, char *text, size_t
     zr_str_init(&out, NULL);
     zr_str_init(&base, NULL);
     ZR_TRY(zr_config_take(s->base_self, s->base->canonical, &base, err));
-    zr_str_append(&out, zr_str_text(&base), base.bytes - 1); /* but the closing brace */
+    zr_str_append(&out, zr_str_text(&base),
+                  base.bytes - 1); /* without the closing brace */
     zr_str_puts(&out, ",\"suffix\":");
     zr_json_write_string(&out, s->text, s->bytes);
     zr_str_putc(&out, '}');
@@ -110,7 +110,7 @@ out:
 
 /* ---- suffix ------------------------------------------------------------------ */
 
-/* A name, or an object with name and configuration. */
+/* Reads a name, or an object with name and configuration. */
 static zarr_status base_read(struct suffix *s, const struct zr_json *v, zarr_error *err)
 {
     static const zarr_key_encoding_vtable *const bases[] = {&zr_key_default, &zr_key_v2};
@@ -141,7 +141,7 @@ out:
 static zarr_status suffix_parse(void **self, const char *json, zarr_error *err)
 {
     static const char what[] = "chunk key encoding \"suffix\"";
-    /* The proposal spells the second one in both ways. */
+    /* The proposal spells the second member in both ways. */
     static const char *const members[] = {"suffix", "base_encoding", "base-encoding",
                                           NULL};
     const struct zr_json *base;
@@ -206,7 +206,8 @@ static int suffix_chunk(const void *self, int32_t ndim, const char *text, uint64
 {
     const struct suffix *s = self;
     size_t bytes = strlen(text), n;
-    char base[ZARR_MAX_RANK * 21 + 2]; /* as long as a key of the core's can be */
+    char base[ZARR_MAX_RANK * 21 +
+              2]; /* the longest key that the core's encodings write */
 
     if (bytes < s->bytes)
         return -1;

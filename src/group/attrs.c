@@ -54,9 +54,10 @@ static zarr_status check_document(const struct group_changing *c, zarr_error *er
         st = zr_doc_is_there(c->group->h.store, c->group->h.path, ZR_DOC_GROUP, &there,
                              err);
     if (!there)
-        st = zr_fail(err, ZARR_ERR_NOT_FOUND,
-                     "there is no " ZR_DOC_GROUP
-                     " any more: the group was moved or deleted after it was opened");
+        st = zr_fail(
+            err, ZARR_ERR_NOT_FOUND,
+            ZR_DOC_GROUP
+            " no longer exists: the group was moved or deleted after it was opened");
     return st;
 }
 

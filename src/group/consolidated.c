@@ -44,7 +44,7 @@ static zarr_status check_entry_path(const char *path, const zarr_limits *limits,
     zarr_status st = zr_path_normal(&normal, alloc, path, limits, err);
 
     if (st == ZARR_OK && !zr_streq(normal, path))
-        st = zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is no path of a node", path);
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not the path of a node", path);
     zr_free(alloc, normal);
     return st;
 }
@@ -76,7 +76,7 @@ static zarr_status entry_of_v3(struct consolidated_parse *p, const struct zr_jso
 
     ZR_TRY(new_entry(p, v->key, &e, err));
     if (!*e->path || !zr_json_u64(zr_json_get(v, "zarr_format"), &format) || format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is no v3 document", v->key));
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not a v3 document", v->key));
     e->format = 3;
     e->doc = v;
     e->kind = zr_json_is_text(type, "array")   ? ZARR_NODE_ARRAY
@@ -118,7 +118,7 @@ static zarr_status entry_of_v2(struct consolidated_parse *p, const struct zr_jso
         return ZARR_OK;
     ZR_TRY(entry_for_path(p, v->key, zr_path_parent_bytes(v->key), &e, err));
     if (!zr_json_is(v, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is no JSON object", v->key));
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not a JSON object", v->key));
     e->format = 2;
     if (zr_streq(name, ZR_DOC_ATTRS)) {
         e->attrs = v;
@@ -184,7 +184,7 @@ zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed
     *out = NULL;
     zr_map_init(&p.by_path, parsed->alloc, NULL);
     if (!zr_json_is(metadata, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"metadata\" is no JSON object"));
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"metadata\" is not a JSON object"));
     p.c = zr_calloc(parsed->alloc, 1, sizeof *p.c);
     if (!p.c)
         ZR_TRY(zr_fail_memory(err, sizeof *p.c));

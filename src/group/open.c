@@ -65,7 +65,7 @@ static zarr_status read_group_options(zarr_group_open_options *o,
     ZR_TRY(zr_format_check(o->zarr_format, err));
     if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%" PRIu32 " is none of ZARR_CONSOLIDATED_*", o->consolidated));
+                       "%" PRIu32 " is not one of ZARR_CONSOLIDATED_*", o->consolidated));
 out:
     return st;
 }
@@ -86,7 +86,7 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
     if (st != ZARR_OK)
         goto out;
     if (found.kind != ZARR_NODE_GROUP)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group but an array"));
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is an array, not a group"));
     ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.parsed,
                               found.parsed->json.root, err));
     if (found.format == 2) {
@@ -137,7 +137,7 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
     zarr_status st = ZARR_OK;
 
     if (e->kind != ZARR_NODE_GROUP)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no group but an %s",
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is an %s, not a group",
                        child->path, zr_kind_text(e->kind)));
     ZR_TRY(group_new(&g, parent->h.store, child->path, o, err));
     ZR_TRY(zr_group_state_new(&g->state, &env, e->format, cons->parsed, e->doc, err));

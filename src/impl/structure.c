@@ -62,7 +62,7 @@ static zarr_status array_check(const struct array_self *self,
 
     if (self->varies && io->src_bytes % self->item_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "%s: %zu bytes are no whole number of elements of %zu", codec,
+                       "%s: %zu bytes are not a whole number of elements of %zu", codec,
                        io->src_bytes, self->item_bytes);
     if (io->src_bytes != bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, expected %zu", codec,

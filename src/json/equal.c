@@ -1,8 +1,9 @@
 /*
- * json/equal.c - are two values the same JSON value? Members may come in any
- * order, strings compare by their unescaped bytes, numbers by value: as decimal
- * digits, never through a double, so that 2^53+1 differs from 2^53. The walk
- * keeps one position a level in plain arrays. Thread class: frozen.
+ * json/equal.c - compares two JSON values. Members may come in any order. Strings compare
+ * by their unescaped bytes. Numbers compare by value, as decimal digits and never as
+ * doubles, so that 2^53+1 differs from 2^53. The walk keeps one position a level in plain
+ * arrays.
+ * Thread class: frozen.
  */
 #include "json_int.h"
 
@@ -12,9 +13,11 @@
  * first one. */
 struct decimal {
     bool negative;
-    const char *first, *behind; /* may hold a '.' in between; equal: the value is zero */
+    const char *first,
+        *behind; /* may contain a '.'; begin and end equal: the value is zero */
     int64_t power;
-    bool absurd; /* an exponent too big to count with: equal to its own spelling only */
+    bool absurd; /* an exponent too large to compute with: equal only to the same spelling
+                  */
 };
 
 static int64_t exponent_of(const char *p, const char *end, bool *absurd)
@@ -50,7 +53,7 @@ static struct decimal decimal_of(const struct zr_json *v)
     if (d.first == d.behind)
         return d;
     d.power = (dot ? dot : stop) - d.first;
-    d.power += d.power < 0; /* the '.' itself lies between */
+    d.power += d.power < 0; /* the '.' is one of the characters between */
     if (stop < end)
         d.power += exponent_of(stop + 1, end, &d.absurd);
     return d;
@@ -87,7 +90,7 @@ static bool same_number(const struct zr_json *v, const struct zr_json *w)
            same_digits(&a, &b);
 }
 
-/* Compares all but the children. */
+/* Compares everything except the children. */
 static bool same_node(const struct zr_json *a, const struct zr_json *b)
 {
     if (a->type != b->type)
@@ -100,7 +103,7 @@ static bool same_node(const struct zr_json *a, const struct zr_json *b)
     return a->type < ZR_JSON_ARRAY || a->u.children.n == b->u.children.n;
 }
 
-/* The member of `object` with v's key, looked for at `hint` first, which moves on. */
+/* Finds the member of `object` with v's key. Tries `hint` first, and advances it. */
 static const struct zr_json *partner(const struct zr_json *v,
                                      const struct zr_json *object,
                                      const struct zr_json **hint)

@@ -45,16 +45,16 @@ struct zr_json {
 struct zr_json_doc {
     struct zr_arena arena;
     struct zr_json *root;
-    struct zr_json *spare; /* nodes made ahead, n_spare of them */
+    struct zr_json *spare; /* nodes allocated in advance, n_spare of them */
     size_t n_spare, slab;
-    bool failed;     /* some maker ran out of memory: zr_json_ok() */
+    bool failed;     /* a maker ran out of memory: zr_json_ok() */
     bool nan_tokens; /* the parsed text had bare NaN, Infinity or -Infinity: invalid JSON,
                         tolerated */
 };
 
-/* No document is read, and no tree written, compared or copied, that is deeper than this,
- * whatever the limits say: it bounds the walkers' stacks, which are plain arrays (8 bytes
- * a level). */
+/* The greatest depth of a document that is read, and of a tree that is written, compared
+ * or copied, whatever the limits are. It bounds the stacks of the walks, which are plain
+ * arrays (8 bytes a level). */
 enum {
     ZR_JSON_DEPTH_MAX = 1024
 };
@@ -64,15 +64,15 @@ void zr_json_doc_deinit(struct zr_json_doc *doc);
 /* Empties the document; it keeps memory that the next one uses. */
 void zr_json_doc_reset(struct zr_json_doc *doc);
 
-/* Parses the whole text into doc->root. CORRUPT with a byte position ("byte 17: ..."),
- * LIMIT names the knob (json_depth, json_tokens, string_bytes). Leading UTF-8 BOM and
- * surrounding blanks are fine. */
+/* Parses the whole text into doc->root. CORRUPT has a byte position ("byte 17: ...").
+ * LIMIT names the limit (json_depth, json_tokens, string_bytes). A leading UTF-8 BOM and
+ * surrounding blanks are allowed. */
 zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t bytes,
                           const zarr_limits *limits, zarr_error *err);
 
-/* Makers; NULL when out of memory (checked once at the end by zr_json_ok or by the
- * caller). All accept NULL parents and values and then do nothing: build first, check at
- * the end. */
+/* Makers. They return NULL if there is no memory. All accept NULL parents and values and
+ * then do nothing. So build the tree first, and check once at the end (zr_json_ok, or the
+ * result). */
 struct zr_json *zr_json_new(struct zr_json_doc *doc, enum zr_json_type type);
 struct zr_json *zr_json_new_string(struct zr_json_doc *doc, const char *s, size_t bytes);
 struct zr_json *zr_json_new_text(struct zr_json_doc *doc,
@@ -85,7 +85,7 @@ struct zr_json *zr_json_copy(struct zr_json_doc *doc,
                              const struct zr_json *v); /* deep, iterative */
 void zr_json_append(struct zr_json_doc *doc, struct zr_json *array,
                     struct zr_json *value);
-/* Appends a member without looking for an old one: for makers who know that the key is
+/* Appends a member without looking for an old one: for callers that know that the key is
  * new. */
 void zr_json_add(struct zr_json_doc *doc, struct zr_json *object, const char *key,
                  size_t key_bytes, struct zr_json *value);
@@ -99,14 +99,14 @@ bool zr_json_remove(struct zr_json *object, const char *key);
 /* True while no maker of this doc ran out of memory. */
 bool zr_json_ok(const struct zr_json_doc *doc);
 
-/* Readers: take NULL and wrong types gracefully (NULL / false). */
+/* Readers. For NULL and for values of another type they return NULL or false. */
 struct zr_json *zr_json_get(const struct zr_json *object, const char *key);
 struct zr_json *zr_json_at(const struct zr_json *array,
                            size_t i);          /* O(i): prefer walking ->next */
 size_t zr_json_count(const struct zr_json *v); /* members of array or object */
 bool zr_json_is(const struct zr_json *v, enum zr_json_type type);
 bool zr_json_is_text(const struct zr_json *v, const char *s); /* a string equal to s */
-/* Number without fraction or exponent that fits. */
+/* True for a number without fraction or exponent that fits. */
 bool zr_json_u64(const struct zr_json *v, uint64_t *out);
 bool zr_json_i64(const struct zr_json *v, int64_t *out);
 bool zr_json_f64(const struct zr_json *v,
@@ -114,23 +114,25 @@ bool zr_json_f64(const struct zr_json *v,
 bool zr_json_bool(const struct zr_json *v, bool *out);
 const char *
 zr_json_string(const struct zr_json *v); /* NULL unless a string without NUL inside */
-/* Same JSON value: objects regardless of member order, numbers by value ("1.0" equals
- * "1", "1e2" equals "100"; "-0.0" and "0" differ, because a fill value tells them apart).
- * Quick when members come in the same order, else O(members^2) for that object. */
+/* True for the same JSON value. The order of members does not matter. Numbers compare by
+ * value ("1.0" equals "1", "1e2" equals "100"). "-0.0" and "0" differ, because they are
+ * different fill values. Fast if members come in the same order, otherwise O(members^2)
+ * for that object. */
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b);
 /* "number", "object", "nothing" for NULL: for messages. */
 const char *zr_json_type_text(const struct zr_json *v);
-/* The value as one line of text for messages, cut to fit with "...": returns text. */
+/* Writes the value as one line of text for messages, cut with "..." to fit. Returns
+ * text. */
 const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap);
 
-/* Writes JSON text. indent 0: compact {"a":1}; else so many blanks a level as Python's
- * json.dumps(indent=). Strings: UTF-8 kept, control characters escaped. NaN and Infinity
- * numbers are written as strings. Iterative; a tree deeper than ZR_JSON_DEPTH_MAX sets
- * out->failed. */
+/* Writes JSON text. indent 0: compact {"a":1}; otherwise so many blanks a level, as
+ * Python's json.dumps(indent=). Strings stay UTF-8, control characters are escaped. The
+ * numbers NaN and Infinity are written as strings. Iterative. A tree deeper than
+ * ZR_JSON_DEPTH_MAX sets out->failed. */
 void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out);
-/* NaN and Infinity become the strings that they would be written as, in place. */
+/* Turns NaN and Infinity into the strings that they would be written as, in place. */
 void zr_json_quote_tokens(struct zr_json *v);
-/* One string with its quotes; the bytes must be UTF-8. */
+/* Writes one string with its quotes. The bytes must be UTF-8. */
 void zr_json_write_string(struct zr_str *out, const char *s, size_t bytes);
 
 #endif

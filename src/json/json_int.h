@@ -7,7 +7,7 @@
 
 #include "json/json.h"
 
-/* A zeroed node of this document; NULL: no memory, and doc->failed is set. */
+/* Makes a zeroed node of this document. NULL: no memory, and doc->failed is set. */
 struct zr_json *zr_json_node(struct zr_json_doc *doc);
 
 static inline void zr_json_link(struct zr_json *around, struct zr_json *v)
@@ -20,7 +20,7 @@ static inline void zr_json_link(struct zr_json *around, struct zr_json *v)
     around->u.children.n++;
 }
 
-/* Scratch for one parse: a hash set of key nodes, made on first need. */
+/* Scratch for one parse: a hash set of key nodes, made when it is first needed. */
 struct zr_json_keys {
     const struct zr_json **slots;
     size_t cap; /* slots, a power of two */
@@ -29,7 +29,8 @@ struct zr_json_keys {
 };
 void zr_json_keys_init(struct zr_json_keys *k, const zarr_allocator *alloc);
 void zr_json_keys_deinit(struct zr_json_keys *k);
-/* *twice: the first member whose key an earlier one has, or NULL. Linear time. */
+/* Looks for two members with the same key. *twice: the first member whose key an earlier
+ * one has, or NULL. Linear time. */
 zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *object,
                                const struct zr_json **twice, zarr_error *err);
 

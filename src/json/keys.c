@@ -1,15 +1,16 @@
 /*
- * json/keys.c - do two members of an object have the same key? Implementations
- * disagree about which one counts, so such a document has two meanings and is
- * refused. Small objects compare pairs; larger ones use a hash set whose seed
- * is random (SipHash-1-3), so that no text can be made that costs more than
- * linear time. Thread class: solo.
+ * json/keys.c - checks whether two members of an object have the same key.
+ * Implementations disagree about which of them counts, so such a document has two
+ * meanings and is refused. In small objects all pairs are compared. Larger ones use a
+ * hash set whose seed is random (SipHash-1-3), so that no text costs more than linear
+ * time.
+ * Thread class: solo.
  */
 #include "json_int.h"
 
 #include <string.h>
 
-/* 120 comparisons of lengths, mostly, cost about as much as 16 hashes. */
+/* 120 comparisons, mostly of lengths only, cost about as much as 16 hashes. */
 enum {
     PAIRS_MAX = 16
 };
@@ -84,7 +85,7 @@ static const struct zr_json *check_pairs(const struct zr_json *object)
     return NULL;
 }
 
-/* At least two slots a member, all empty. */
+/* Makes at least two empty slots for each member. */
 static zarr_status reserve_slots(struct zr_json_keys *k, size_t n, size_t *used,
                                  zarr_error *err)
 {

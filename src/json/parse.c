@@ -1,24 +1,23 @@
 /*
- * json/parse.c - text to tree, in one pass over a private copy of the text.
+ * json/parse.c - text to tree, in one pass over a private copy of the text. The copy is
+ * in the document's arena and is edited in place. Strings are unescaped in place, and the
+ * byte after each string or number (its quote or delimiter, already read) becomes the
+ * terminating NUL. So a value costs one node and no copy, and the address of a key still
+ * gives its position. There is no recursion and no stack: an open container has no next
+ * sibling yet, so its `next` points to the container around it until it is closed. The
+ * copy ends with a NUL that no token accepts, so no loop compares with the end.
  *
- * The copy lives in the document's arena and is edited in place: strings are
- * unescaped in place, and the byte after each string or number (its
- * quote or delimiter, already consumed) becomes the terminating NUL. So a value
- * costs one node and no copy, and a key's address still tells its position.
+ * Refused: everything that RFC 8259 refuses except a leading BOM and the bare tokens NaN,
+ * Infinity and -Infinity; duplicate keys; lone surrogates; what is beyond a limit.
  *
- * No recursion and no stack: an open container is not linked to a sibling yet,
- * so its `next` holds the container around it until it closes. The copy ends
- * with a NUL that no token accepts, so no loop needs to compare with the end.
- *
- * Refused: everything RFC 8259 refuses except a leading BOM and the bare tokens
- * NaN, Infinity and -Infinity; duplicate keys; lone surrogates; limits.
  * Thread class: a parse is solo.
  */
 #include "json_int.h"
 
 #include <string.h>
 
-/* What zarr_limits gives when its member is zero; zarrc/limits.h states them. */
+/* The limits that apply if a member of zarr_limits is zero; zarrc/limits.h documents
+ * them. */
 enum {
     DEPTH_DEFAULT = 64,
     TOKENS_DEFAULT = 4 << 20,
@@ -27,7 +26,7 @@ enum {
 
 struct parser {
     char *base, *p, *end;
-    char *number_end; /* where a NUL is due once the delimiter there was read */
+    char *number_end; /* where a NUL must be written after the delimiter there is read */
     struct zr_json_doc *doc;
     struct zr_json *open; /* innermost open container */
     uint64_t depth, max_depth, n_values, max_values;
@@ -36,8 +35,7 @@ struct parser {
     zarr_error *err;
 };
 
-/* Bytes that a string may hold as they are and that need no look: printable ASCII less "
- * and \. */
+/* Bytes of a string that need no further check: printable ASCII without " and \. */
 static const uint8_t json_plain[256] = {
     [0x20] = 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, /* " */
     [0x30] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -89,7 +87,8 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The four digits of \uXXXX; -1 when they are none. The final NUL stops it in time. */
+/* Reads the four digits of \uXXXX. Returns -1 if there are others. The final NUL stops it
+ * in time. */
 static int32_t hex_unit(const char *p)
 {
     int32_t unit = 0;
@@ -125,7 +124,7 @@ static char *put_utf8(char *to, uint32_t c)
     return to;
 }
 
-/* p is at the 'u' of an escape. Writes at *to, which is never ahead of p. */
+/* Reads an escape; p is at its 'u'. Writes at *to, which is never after p. */
 static zarr_status json_unicode(const struct parser *ps, char **p, char **to)
 {
     const char *escape = *p - 1;
@@ -164,7 +163,8 @@ static zarr_status json_escape(const struct parser *ps, char **p, char **to)
     return ZARR_OK;
 }
 
-/* Bytes of the UTF-8 sequence at s; 0: malformed, overlong, a surrogate, or too big. */
+/* The length of the UTF-8 sequence at s; 0: malformed, overlong, a surrogate, or too
+ * large. */
 static size_t utf8_length(const unsigned char *s)
 {
     unsigned char low = 0x80, high = 0xBF;
@@ -194,7 +194,8 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
-/* The rest of a string from the first byte that is not plain, up to its closing quote. */
+/* Reads the rest of a string, from the first byte that is not plain to its closing
+ * quote. */
 static zarr_status json_string_rest(struct parser *ps, char *p, char **to_io)
 {
     zarr_status st = ZARR_OK;
@@ -230,7 +231,7 @@ out:
     return st;
 }
 
-/* ps->p behind the opening quote; leaves it behind the closing one. */
+/* ps->p is after the opening quote on entry, and after the closing one on return. */
 static zarr_status json_string(struct parser *ps, const char **text, size_t *bytes)
 {
     zarr_status st = ZARR_OK;
@@ -265,7 +266,7 @@ static char *json_digits(char *p)
     return p;
 }
 
-/* Behind the number at p, or NULL and *bad where it goes wrong. */
+/* Returns the end of the number at p, or NULL and in *bad where it goes wrong. */
 static char *json_number_end(char *p, char **bad)
 {
     char *from;
@@ -370,7 +371,7 @@ static zarr_status json_limit_values(const struct parser *ps)
                    json_position(ps, ps->p), ps->max_values);
 }
 
-/* "key": of the next member; the node takes the key. */
+/* Reads the "key": of the next member; the node gets the key. */
 static zarr_status json_key(struct parser *ps, struct zr_json *v)
 {
     zarr_status st = ZARR_OK;
@@ -401,14 +402,14 @@ static zarr_status json_push(struct parser *ps, struct zr_json *v, enum zr_json_
                        ", limit json_depth",
                        json_position(ps, ps->p), ps->max_depth);
     v->type = type;
-    v->next = ps->open; /* borrowed as the way back: see the top */
+    v->next = ps->open; /* used for the way back: see the top of the file */
     ps->open = v;
     ps->p++;
     return ZARR_OK;
 }
 
-/* The value at ps->p, with its key inside an object, linked to the open container.
- * Opening brackets are entered, not read to their end. */
+/* Reads the value at ps->p, with its key inside an object, and links it to the open
+ * container. Opening brackets are entered, not read to their end. */
 static zarr_status json_value(struct parser *ps)
 {
     zarr_status st = ZARR_OK;
@@ -519,7 +520,7 @@ static zarr_status json_document(struct parser *ps)
     ps->p = json_blanks(ps->p);
     if (ps->p != ps->end)
         st = zr_fail(ps->err, ZARR_ERR_CORRUPT,
-                     "byte %" PRIu64 ": text behind the JSON value",
+                     "byte %" PRIu64 ": text after the JSON value",
                      json_position(ps, ps->p));
     else if (ps->number_end)
         *ps->number_end = '\0';
@@ -559,8 +560,8 @@ zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t byte
     ps.base[bytes] = '\0';
     ps.p = ps.base + skip;
     ps.end = ps.base + bytes;
-    /* A value takes 2 bytes of text at least, 12 on average: make nodes in slabs to
-     * match. */
+    /* A value takes at least 2 bytes of text, 12 on average. The slabs of nodes follow
+     * from that. */
     doc->slab = ZR_MAX(doc->slab, ZR_MIN(bytes / 12 + 8, (size_t)1024));
     ZR_TRY(json_document(&ps));
 out:

@@ -1,7 +1,8 @@
 /*
- * json/read.c - what a value is: lookups and conversions. Everything takes NULL
- * and other types and answers "no", so that readers of metadata chain calls and
- * check once. Nothing here fails or allocates. Thread class: frozen.
+ * json/read.c - lookups in values, and conversions. All functions accept NULL and other
+ * types and then return NULL or false, so readers of metadata chain calls and check once.
+ * Nothing here fails or allocates.
+ * Thread class: frozen.
  */
 #include "json_int.h"
 

@@ -1,9 +1,9 @@
 /*
- * json/value.c - documents, nodes, and the makers that build a tree by hand.
- * Nodes come from slabs of the document's arena; nothing is freed before the
- * document is. A maker without memory returns NULL and marks the document, and
- * every maker takes NULL, so a builder checks once, at its end. Thread class:
- * solo.
+ * json/value.c - documents, nodes, and the makers that build a tree. Nodes come from
+ * slabs of the document's arena, and are freed only with the document. A maker without
+ * memory returns NULL and marks the document. Every maker accepts NULL, so a builder
+ * checks once, at its end.
+ * Thread class: solo.
  */
 #include "json_int.h"
 
@@ -101,7 +101,7 @@ struct zr_json *zr_json_new_number(struct zr_json_doc *doc, const char *literal)
     return new_text(doc, ZR_JSON_NUMBER, literal, strlen(literal));
 }
 
-/* Decimal digits of v into the end of a buffer; returns where they begin. */
+/* Writes the decimal digits of v to the end of a buffer. Returns where they begin. */
 static char *put_decimal(char *end, uint64_t v)
 {
     *--end = '\0';
@@ -163,8 +163,8 @@ void zr_json_add(struct zr_json_doc *doc, struct zr_json *object, const char *ke
     zr_json_link(object, value);
 }
 
-/* The link that points to the member of this key, or NULL; *before: the member in front
- * of it. */
+/* Finds the link that points to the member of this key, or NULL. *before: the member
+ * before it. */
 static struct zr_json **find_link(struct zr_json *object, const char *key, size_t n,
                                   struct zr_json **before)
 {
@@ -221,7 +221,7 @@ bool zr_json_remove(struct zr_json *object, const char *key)
     return true;
 }
 
-/* One node without its children. */
+/* Copies one node without its children. */
 static struct zr_json *copy_value(struct zr_json_doc *doc, const struct zr_json *v)
 {
     if (v->type == ZR_JSON_STRING || v->type == ZR_JSON_NUMBER)

@@ -1,9 +1,9 @@
 /*
- * json/write.c - tree to text, compact or in the layout of Python's
- * json.dumps(indent=n), which is what other Zarr implementations write. Strict
- * whatever was read: NaN and Infinity leave as strings. Strings stay UTF-8; only
- * what must be escaped is. Iterative, one position a level. Thread class: solo
- * in `out`, frozen in the tree.
+ * json/write.c - tree to text, compact or in the layout of Python's json.dumps(indent=n),
+ * which other Zarr implementations write. The output is strict JSON whatever was read:
+ * NaN and Infinity become strings. Strings stay UTF-8, and only what must be escaped is
+ * escaped. Iterative, with one position a level.
+ * Thread class: solo in `out`, frozen in the tree.
  */
 #include "json_int.h"
 
@@ -78,7 +78,7 @@ static void write_number(struct zr_str *out, const struct zr_json *v)
         zr_str_putc(out, '"');
 }
 
-/* A value, or the opening bracket of one with children. */
+/* Writes a value, or the opening bracket of a value with children. */
 static void write_node(struct zr_str *out, const struct zr_json *v)
 {
     static const char *const words[] = {"null", "false", "true"};
@@ -160,7 +160,7 @@ void zr_json_quote_tokens(struct zr_json *v)
 
     while (v) {
         if (v->type == ZR_JSON_NUMBER && is_token(v))
-            v->type = ZR_JSON_STRING; /* the text stays what it is */
+            v->type = ZR_JSON_STRING; /* the text does not change */
         if (v->type >= ZR_JSON_ARRAY && v->u.children.first &&
             depth < ZR_JSON_DEPTH_MAX) {
             around[depth++] = v;
@@ -174,10 +174,10 @@ void zr_json_quote_tokens(struct zr_json *v)
 }
 
 enum {
-    EXCERPT_DEPTH = 8 /* lists and objects inside each other that are shown */
+    EXCERPT_DEPTH = 8 /* how many levels of lists and objects are shown */
 };
 
-/* Text up to a limit; what would go beyond it ends in "...". */
+/* A text with a limit; text beyond it becomes "...". */
 struct excerpt {
     char *text;
     size_t cap, n;
@@ -189,7 +189,7 @@ static void excerpt_put(struct excerpt *e, const char *s, size_t bytes)
     for (size_t i = 0; i < bytes && !e->cut; i++) {
         if (e->n + 5 >= e->cap) { /* room for ..." and the NUL */
             while (e->n > 1 && i > 0 && ((unsigned char)s[i] & 0xC0) == 0x80) {
-                i--; /* not inside a UTF-8 sequence */
+                i--; /* do not cut a UTF-8 sequence */
                 e->n--;
             }
             memcpy(e->text + e->n, "...", 3);
@@ -201,7 +201,7 @@ static void excerpt_put(struct excerpt *e, const char *s, size_t bytes)
     }
 }
 
-/* Control characters, NUL among them, as JSON writes them. */
+/* Writes control characters, also NUL, as JSON does. */
 static void excerpt_string(struct excerpt *e, const char *s, size_t bytes)
 {
     static const char digits[] = "0123456789abcdef";

@@ -1,15 +1,15 @@
 /*
- * mem/fill.c - one element's pattern over a strided box, and the question
- * whether a buffer holds nothing else. A fill writes rows out of a small block
- * that holds the pattern many times over; a pattern of equal bytes, which most
- * fill values are, is a memset. The block stays in the first-level cache, so
- * that both run at the speed of the stores.
+ * mem/fill.c - fills a strided box with the pattern of one element, and checks whether a
+ * buffer contains only that pattern. A fill writes rows from a small block that contains
+ * the pattern many times. A pattern of equal bytes, as most fill values have, is a
+ * memset. The block stays in the first-level cache, so both run at the speed of the
+ * stores.
  * Thread class: plain functions.
  */
 #include "mem/kernel_int.h"
 #include "mem/mem_int.h"
 
-/* The block: whole patterns and whole cache lines, so that consecutive pieces stay
+/* The block has whole patterns and whole cache lines, so that pieces in a row stay
  * aligned. */
 #define FILL_BLOCK_BYTES ((size_t)4096)
 /* Longer patterns are copied one by one. */
@@ -17,8 +17,8 @@
 
 struct fill_source {
     uint32_t item;   /* bytes of the pattern */
-    size_t period;   /* whole patterns; of block[] */
-    bool same_bytes; /* block[0] everywhere */
+    size_t period;   /* length of whole patterns; of block[] */
+    bool same_bytes; /* all bytes equal block[0] */
     bool nt;
     const uint8_t *pattern;
     _Alignas(64) uint8_t block[FILL_BLOCK_BYTES + FILL_PATTERN_BYTES];
@@ -34,8 +34,8 @@ static size_t fill_gcd(size_t a, size_t b)
     return a;
 }
 
-/* The longest multiple of the pattern that fits, of cache lines too where that is
- * possible. */
+/* The longest multiple of the pattern that fits, if possible also a multiple of a cache
+ * line. */
 static size_t fill_period(uint32_t item)
 {
     const size_t both = item / fill_gcd(item, 64) * 64;
@@ -44,7 +44,7 @@ static size_t fill_period(uint32_t item)
                                     : FILL_BLOCK_BYTES / item * item;
 }
 
-/* Makes a block good for rows of `run` bytes. */
+/* Makes a block for rows of `run` bytes. */
 static void fill_prepare(struct fill_source *f, size_t run)
 {
     size_t need;
@@ -53,8 +53,9 @@ static void fill_prepare(struct fill_source *f, size_t run)
     if (f->item > FILL_PATTERN_BYTES)
         return;
     f->period = fill_period(f->item);
-    need = f->period + f->item; /* one more: a piece may begin inside the pattern */
-    need = ZR_MIN(need, run);   /* short rows take no more */
+    need =
+        f->period + f->item;  /* one more, because a piece may begin inside the pattern */
+    need = ZR_MIN(need, run); /* short rows need no more */
     if (f->same_bytes) {
         memset(f->block, f->pattern[0], need);
         return;
@@ -161,7 +162,7 @@ bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t it
             memcpy(pattern64 + at, pattern, item_bytes);
         return zr_kernels()->equal(bytes, (size_t)n * item_bytes, pattern64);
     }
-    /* Each element equals the first, and the first the pattern. */
+    /* Checks that each element equals the first, and the first the pattern. */
     return memcmp(bytes, pattern, item_bytes) == 0 &&
            memcmp(bytes, bytes + item_bytes, (size_t)(n - 1) * item_bytes) == 0;
 }

@@ -1,14 +1,14 @@
 /*
- * mem/heap.c - memory for elements of variable length: blocks that live as long as
- * their heap, one for each chunk that is read. A block is pushed on a list without a
- * lock; nothing is given back but all at once.
+ * mem/heap.c - memory for elements of variable length: blocks that live as long as their
+ * heap, one for each chunk that is read. A block is pushed on a list without a lock. All
+ * blocks are freed together.
  * Thread class: shared; clearing is solo.
  */
 #include "mem/mem.h"
 
 struct zr_heap_block {
     struct zr_heap_block *next;
-    uint64_t bytes; /* 16 in front of the data, which so keeps malloc's alignment */
+    uint64_t bytes; /* 16 bytes before the data, which keeps malloc's alignment */
 };
 
 void zr_heap_init(struct zr_heap *h, uint64_t most, const zarr_allocator *alloc)

@@ -1,10 +1,10 @@
 /*
- * mem/host.c - the host's memory as a backend like any other. Blocks of 4 MiB
- * and more are aligned to 2 MiB and ask for huge pages, since touching fresh
- * 4 KiB pages costs more than all decoding; they come straight from the system,
- * unless the application gave an allocator: then everything comes from it, with
- * slack for the alignment and the allocator's own pointer just below the block.
- * A block is given back with the same zarr_mem: its bytes say where it is from.
+ * mem/host.c - host memory as a backend like any other. Blocks of 4 MiB and more are
+ * aligned to 2 MiB and ask for huge pages, because touching new 4 KiB pages costs more
+ * than all decoding. They come directly from the system. If the application gave an
+ * allocator, everything comes from it: such a block has room for the alignment, and the
+ * allocator's own pointer just before its first byte. A block is freed with the same
+ * zarr_mem, whose length tells where the block is from.
  * Thread class: as the allocator's.
  */
 #include "mem/kernel_int.h"
@@ -17,7 +17,7 @@ static bool host_from_pages(const zarr_allocator *alloc, uint64_t bytes)
     return !alloc && bytes >= ZR_HOST_LARGE_BYTES;
 }
 
-/* Over-allocates, aligns and notes the allocator's pointer just below. */
+/* Allocates more, aligns, and stores the allocator's pointer just before the block. */
 static void *host_alloc_aligned(const zarr_allocator *alloc, size_t bytes)
 {
     const size_t align =

@@ -1,8 +1,8 @@
 /*
- * mem/kernel.c - the portable inner loops of strided copies, and the choice of
- * better ones by what the CPU offers. Loads and stores go through memcpy of a
- * fixed size, which compilers turn into one instruction: elements need no
- * alignment. Wide ones for x86 are in x86_sse2.c and x86_avx2.c.
+ * mem/kernel.c - the portable inner loops of strided copies, and the choice of better
+ * ones by what the CPU offers. Loads and stores are memcpy of a fixed size, which
+ * compilers turn into one instruction, so elements need no alignment. Wide loops for x86
+ * are in x86_sse2.c and x86_avx2.c.
  * Thread class: plain functions.
  */
 #include "mem/kernel_int.h"
@@ -34,7 +34,7 @@ PLANE(plane_swap_u128, zr_put_u128(d, zr_swap_u128(zr_get_u128(s))))
 
 /* ---- runs: several elements that lie side by side on both sides -------- */
 
-/* Frequent short ones (pixels, points) of a fixed length, then any. */
+/* Short fixed lengths that are frequent (pixels, points), then any length. */
 PLANE(plane_bytes3, memcpy(d, s, 3))
 PLANE(plane_bytes6, memcpy(d, s, 6))
 PLANE(plane_bytes12, memcpy(d, s, 12))
@@ -106,7 +106,7 @@ static void plane_swap_odd(const struct zr_plane *p)
 
 /* ---- equality ----------------------------------------------------------- */
 
-/* bytes is a multiple of what repeats in pattern64. */
+/* bytes is a multiple of the pattern's length. */
 static bool equal_words(const uint8_t *data, size_t bytes, const uint8_t *pattern64)
 {
     size_t i = 0;

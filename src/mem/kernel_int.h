@@ -1,7 +1,7 @@
 /*
- * mem/kernel_int.h - the inner loops of strided copies, and the choice between
- * portable ones and those for this CPU. A kernel copies a plane: n1 x n0
- * elements of `run` bytes. Which kernel fits is strided.c's business.
+ * mem/kernel_int.h - the inner loops of strided copies, and the choice between portable
+ * ones and those for this CPU. A kernel copies a plane: n1 x n0 elements of `run` bytes.
+ * strided.c decides which kernel fits.
  */
 #ifndef ZR_MEM_KERNEL_INT_H
 #define ZR_MEM_KERNEL_INT_H
@@ -23,16 +23,17 @@ typedef void (*zr_plane_fn)(const struct zr_plane *p);
 /* One line of bytes; bytes is a multiple of unit for the swapping ones. */
 typedef void (*zr_line_fn)(uint8_t *dst, const uint8_t *src, size_t bytes);
 
-/* All that depends on the CPU. Index of swap: log2 of the unit. */
+/* The functions that depend on the CPU. Index of swap: log2 of the unit. */
 struct zr_kernels {
-    zr_plane_fn rows;    /* run > 64 */
-    zr_plane_fn rows_nt; /* the same past the caches: for runs with whole lines inside */
+    zr_plane_fn rows; /* run > 64 */
+    zr_plane_fn
+        rows_nt; /* the same, past the caches: for runs that contain whole lines */
     zr_plane_fn swap_rows[5]; /* run is a multiple of the unit */
     zr_plane_fn swap_rows_nt[5];
     zr_line_fn line;    /* any length */
     zr_line_fn line_nt; /* the same past the caches */
     zr_line_fn swap_line[5];
-    void (*fence)(void); /* ends all that went past the caches */
+    void (*fence)(void); /* completes all stores past the caches */
     bool (*equal)(const uint8_t *data, size_t bytes, const uint8_t *pattern64);
 };
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -56,7 +57,7 @@ bool zr_avx2_equal(const uint8_t *data, size_t bytes, const uint8_t *pattern64);
 #endif
 const struct zr_kernels *zr_kernels(void);
 
-/* The kernel for runs of any length, any strides. nt: past the caches where that is
+/* Returns the kernel for runs of any length and any strides. nt: past the caches if
  * possible. */
 zr_plane_fn zr_plane_items(size_t run, uint32_t unit, bool nt);
 /* dst contiguous along n0, src along n1: exchanges the two. run is 1, 2, 4, 8 or 16 bytes
@@ -64,7 +65,7 @@ zr_plane_fn zr_plane_items(size_t run, uint32_t unit, bool nt);
 void zr_plane_transpose(const struct zr_plane *p);
 uint64_t zr_transpose_min(size_t run);
 
-/* Log2 of 1, 2, 4, 8, 16; 5 for all else. */
+/* Log2 of 1, 2, 4, 8, 16; 5 for any other number. */
 static inline uint32_t zr_log2_small(size_t v)
 {
     return v == 1 ? 0 : v == 2 ? 1 : v == 4 ? 2 : v == 8 ? 3 : v == 16 ? 4 : 5;

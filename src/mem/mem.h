@@ -1,8 +1,8 @@
 /*
- * mem/mem.h - the door to memory of any kind: backends, checked views of the
- * caller's tensors, strided copies and fills between any two memories, pooled
- * buffers, and the one place where a handle becomes a host pointer.
- * It knows no Zarr: elements are item_bytes wide, that is all.
+ * mem/mem.h - the door to memory of any kind: backends, checked views of the caller's
+ * tensors, strided copies and fills between any two memories, pooled buffers, and the
+ * only place where a handle becomes a host pointer. It knows nothing of Zarr: of an
+ * element it knows only item_bytes.
  * Thread class: registry sealed; pools shared; views are values.
  */
 #ifndef ZR_MEM_H
@@ -34,20 +34,20 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
 zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_type,
                             const struct zr_backend **out, zarr_error *err);
 bool zr_device_is_host(const struct zr_memory_registry *r,
-                       int32_t device_type); /* CPU may read and write */
+                       int32_t device_type); /* the CPU may read and write it */
 
-/* The only way from a handle to a pointer: MEMORY_KIND unless the host may touch it,
- * INTERNAL unless [offset, offset+bytes) is inside. */
+/* The only way from a handle to a pointer. MEMORY_KIND if the host cannot reach the
+ * memory, INTERNAL if [offset, offset+bytes) is not inside. */
 zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
                             uint64_t bytes, void **out, zarr_error *err);
 zarr_mem zr_mem_of_host(void *p, uint64_t bytes);
-/* A part of a run; false when it is not inside. */
+/* Gives a part of a run; false if it is not inside. */
 bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out);
 
 /* ---- heaps ---------------------------------------------------------------- */
 
-/* Blocks of host memory that live until all are cleared at once. Shared; clearing solo.
- */
+/* Blocks of host memory that live until all are freed at once. Shared; clearing is
+ * solo. */
 struct zr_heap_block;
 struct zr_heap {
     _Atomic(struct zr_heap_block *) first;
@@ -63,7 +63,8 @@ zarr_status zr_heap_alloc(struct zr_heap *h, uint64_t bytes, void **out, zarr_er
 
 /* ---- counters ----------------------------------------------------------- */
 
-/* Copies by route; each worker has its own, added up at the end. */
+/* Counters of copies by route. Each worker has its own, and they are added up at the
+ * end. */
 struct zr_copy_counters {
     uint64_t copies_host, bytes_host, copies_up, bytes_up, copies_down, bytes_down,
         copies_device, bytes_device,
@@ -72,8 +73,8 @@ struct zr_copy_counters {
 
 /* ---- views --------------------------------------------------------------- */
 
-/* A checked strided view of caller's memory. stride in bytes, any sign; base.offset is
- * the first element. */
+/* A checked strided view of the caller's memory. Strides are in bytes and have any sign.
+ * base.offset is the first element. */
 struct zr_view {
     zarr_mem base;
     int32_t ndim;
@@ -86,21 +87,21 @@ enum zr_view_role {
     ZR_VIEW_SOURCE,
     ZR_VIEW_DESTINATION
 };
-/* What the caller's tensor has to be. swap_unit: bytes of the data type's unit. */
+/* What the caller's tensor must be. swap_unit: bytes of the data type's unit. */
 struct zr_view_want {
     int32_t ndim;
     const uint64_t *shape;
     uint32_t item_bytes, swap_unit;
     enum zr_view_role role;
 };
-/* From a caller's tensor: struct size, rank and shape against `want`, strides and extents
- * in 64 bits, data_bytes, byte order, overlap (destination). base.bytes is the extent
- * behind the handle, as in a box's sides. */
+/* Makes a view of a caller's tensor. Checks the struct size, rank and shape against
+ * `want`, strides and lengths in 64 bits, data_bytes, byte order, and overlap
+ * (destination). base.bytes counts from the handle, as in a box's sides. */
 zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_registry *r,
                                 const zarr_tensor *tensor,
                                 const struct zr_view_want *want, zarr_error *err);
-/* C-order view of a run of bytes; base is an ordinary run, its bytes count from its
- * offset. */
+/* Makes a C-order view of a run of bytes. base is an ordinary run, whose bytes count from
+ * its offset. */
 void zr_view_contiguous(struct zr_view *out, zarr_mem base, int32_t ndim,
                         const uint64_t *shape, uint32_t item_bytes, uint32_t swap_bytes);
 bool zr_view_is_contiguous(const struct zr_view *v);
@@ -108,19 +109,20 @@ bool zr_view_is_contiguous(const struct zr_view *v);
 /* ---- strided copies ------------------------------------------------------ */
 
 /*
- * One side of a box over a run of bytes: the first element lies `at` bytes behind the
- * run's offset. A run's bytes count from its offset, a side's from the handle (strides go
- * both ways): this is the place where one becomes the other. Strides are the caller's to
- * set.
+ * Makes one side of a box over a run of bytes. The first element is `at` bytes after the
+ * run's offset. The bytes of a run count from its offset, those of a side from the
+ * handle, because strides go both ways; this function converts one to the other. The
+ * caller sets the strides.
  */
 void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at);
 
 /*
- * Copies box->shape elements from src to dst, any memories, any strides, reversing units
- * of swap_bytes. Merges and sorts dimensions, then picks: memcpy of long runs,
- * non-temporal rows, fused byte swap, blocked transposes (both sides' fastest dims
- * differ), generic loop. Other memories: backend's copy_box when it has one, else packing
- * through host staging (counted). Host side only when both are host: no allocation.
+ * Copies box->shape elements from src to dst, in any memories with any strides, and
+ * reverses units of swap_bytes. It merges and sorts dimensions, then chooses: memcpy of
+ * long runs, non-temporal rows, fused byte swap, blocked transposes (the fastest
+ * dimensions of both sides differ), generic loop. For other memories it uses the
+ * backend's copy_box if there is one, and otherwise packs through host memory (counted).
+ * It allocates nothing if both sides are host memory.
  */
 zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
                         struct zr_copy_counters *c, zarr_error *err);
@@ -128,24 +130,24 @@ zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
  * byte order). */
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
                         const void *pattern, struct zr_copy_counters *c, zarr_error *err);
-/* True when all n elements equal the pattern bit for bit; host memory; vectorised, stops
- * at the first difference. */
+/* True if all n elements equal the pattern bit for bit. Host memory only; vectorised;
+ * stops at the first difference. */
 bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t item_bytes);
-/* Plain runs between any two memories. */
+/* Copies a plain run between any two memories. */
 zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem *dst,
                               const zarr_mem *src, uint64_t bytes,
                               struct zr_copy_counters *c, zarr_error *err);
 
 /* ---- pooled buffers -------------------------------------------------------- */
 
-/* Reusable blocks of any memory kind: size classes, kept when given back, capped, trimmed
- * on demand. Shared (locks inside). */
+/* Reusable blocks of any memory kind, in size classes. Blocks that are given back are
+ * kept, up to a limit; trimming frees them. Shared (locks inside). */
 struct zr_pool;
 zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry *r,
                            const zarr_allocator *alloc, uint64_t keep_bytes,
                            zarr_error *err);
 void zr_pool_free(struct zr_pool *p);
-/* At least `bytes`; out->bytes is the block's full size. */
+/* Takes a block of at least `bytes`; out->bytes is the block's full size. */
 zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_id,
                          uint64_t bytes, zarr_mem *out, zarr_error *err);
 void zr_pool_give(struct zr_pool *p, zarr_mem *mem);

@@ -1,28 +1,29 @@
 /*
- * mem/mem_int.h - what the files of this room share: the normal form of a
- * strided copy between host pointers, and who runs it. Only this room includes it.
+ * mem/mem_int.h - what the files of this room share: the normal form of a strided copy
+ * between host pointers, and the functions that do it. Only this room includes it.
  */
 #ifndef ZR_MEM_INT_H
 #define ZR_MEM_INT_H
 
 #include "mem/mem.h"
 
-/* Huge pages from here on; the alignment that they need. */
+/* Huge pages are used from this size on; the alignment that they need. */
 #define ZR_HOST_LARGE_BYTES ((uint64_t)4 << 20)
 #define ZR_HOST_HUGE_BYTES  ((uint64_t)2 << 20)
 #define ZR_HOST_ALIGN_BYTES ((uint64_t)64)
 
-/* Piece in which memory goes through the host when there is no direct way. */
+/* Length of a piece that goes through the host if there is no direct way. */
 #define ZR_STAGE_BYTES ((uint64_t)1 << 20)
 
-/* A destination at least this long is not going to be in a cache when it is complete: its
- * rows are written past the caches. Half of a usual third-level cache. */
+/* A destination of at least this length will not be in a cache when it is complete, so
+ * its rows are written past the caches. Half of a usual third-level cache. */
 #define ZR_NT_EXTENT_BYTES ((uint64_t)16 << 20)
 
 /*
  * A strided copy in normal form. Dimension 0 is the innermost. Elements are `run` bytes,
- * contiguous on both sides; strides of dst are not negative; dimensions of length 1 are
- * gone and those that form one line are one. Big: the struct is filled up to ndim only.
+ * contiguous on both sides. Strides of dst are not negative. There are no dimensions of
+ * length 1, and dimensions that form one line are merged. The struct is large, so it is
+ * filled only up to ndim.
  */
 struct zr_strided {
     uint8_t *dst;
@@ -35,16 +36,17 @@ struct zr_strided {
     int64_t ds[ZARR_MAX_RANK], ss[ZARR_MAX_RANK];
 };
 
-/* False: no elements, nothing to do. src NULL makes a fill: only dst is looked at. */
+/* False: there are no elements to copy. src NULL makes a fill, for which only dst is
+ * used. */
 bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
                      const void *src);
 void zr_strided_copy(struct zr_strided *s);
-/* s made with src NULL; may be changed. The pattern is item_bytes long, as the box's
- * elements. */
+/* s was made with src NULL; this call may change it. The pattern is item_bytes long, as
+ * the box's elements. */
 void zr_strided_fill(struct zr_strided *s, const void *pattern, uint32_t item_bytes);
 
-/* Least and greatest byte that the elements touch, relative to the first element: [low,
- * high). False when that is out of all proportion (2^60 bytes). No elements: both 0. */
+/* The range of bytes that the elements touch, relative to the first element: [low, high).
+ * False if it exceeds every memory (2^60 bytes). Without elements both are 0. */
 bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
                uint32_t item_bytes, int64_t *low, int64_t *high);
 enum zr_overlap {
@@ -55,12 +57,13 @@ enum zr_overlap {
 enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
                                    const int64_t *stride, uint32_t item_bytes);
 
-/* Both sides' pointers are host pointers. */
+/* The pointers of both sides are host pointers. */
 void zr_host_box_copy(const zarr_box *box);
 void zr_host_box_fill(const zarr_box *box, const void *pattern);
 void zr_host_copy(void *dst, const void *src, size_t bytes);
 
-/* Copies of boxes for which no single backend can do all. dst_be, src_be NULL: host. */
+/* Copies a box for which no single backend can do everything. dst_be, src_be NULL:
+ * host. */
 zarr_status zr_stage_copy(const struct zr_memory_registry *r, const zarr_box *box,
                           const struct zr_backend *dst_be,
                           const struct zr_backend *src_be, zarr_error *err);

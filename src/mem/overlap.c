@@ -1,18 +1,17 @@
 /*
- * mem/overlap.c - how far strided elements reach, and whether two of them
- * share a byte. Nearly all views are nested: sorted by stride, each one steps
- * over all that lies below it; then nothing overlaps. Others (interleaved
- * ones, made by hand) are decided exactly: two elements overlap if some
- * difference of their indices, not all zero, gives less than an element's
- * length. The search goes from the longest stride down, where the lengths
- * below leave few differences open, and is cut off after a fixed effort.
+ * mem/overlap.c - how far strided elements reach, and whether two of them share a byte.
+ * Nearly all views are nested: sorted by stride, each stride exceeds the reach of all
+ * smaller ones, so nothing overlaps. Others (interleaved by hand) are decided exactly:
+ * two elements overlap if some difference of their indices, not all zero, gives less than
+ * an element's length. The search begins with the longest stride, where the shorter
+ * lengths leave few differences open. It stops after a fixed effort.
  * Thread class: plain functions.
  */
 #include "mem/mem_int.h"
 
-/* About 10 ms at worst; views that need more are not written by people. */
+/* About 10 ms at worst. Views that need more do not occur in practice. */
 #define OVERLAP_STEPS (1 << 20)
-/* Farther than any memory, and low enough that sums of reaches fit. */
+/* Larger than any memory, and small enough that sums of reaches fit. */
 #define REACH_BYTES ((int64_t)1 << 60)
 
 bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
@@ -27,7 +26,7 @@ bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
         int64_t last, reach, *side;
 
         if (shape[k] == 1)
-            continue; /* such a stride is never walked, and may be anything */
+            continue; /* such a stride is never used, and may be anything */
         if (!zr_to_i64(shape[k] - 1, &last) || !zr_mul_i64(last, stride[k], &reach))
             return false;
         side = reach < 0 ? low : high;
@@ -45,7 +44,7 @@ struct overlap_dims {
     int64_t below[ZARR_MAX_RANK];  /* reach of all smaller strides */
 };
 
-/* YES: an index runs over the same byte twice. UNKNOWN: to be decided. */
+/* YES: an index repeats the same byte. UNKNOWN: still to be decided. */
 static enum zr_overlap overlap_sort(struct overlap_dims *o, int32_t ndim,
                                     const uint64_t *shape, const int64_t *stride)
 {
@@ -71,7 +70,7 @@ static enum zr_overlap overlap_sort(struct overlap_dims *o, int32_t ndim,
     }
     for (uint32_t k = 0; k < o->n_dims; k++) {
         o->below[k] = reach;
-        reach += o->stride[k] * o->last[k]; /* fits: zr_extent() said yes before */
+        reach += o->stride[k] * o->last[k]; /* fits: zr_extent() succeeded before */
     }
     return ZR_OVERLAP_UNKNOWN;
 }
@@ -89,8 +88,8 @@ static int64_t overlap_div_floor(int64_t a, int64_t b)
     return a / b - (a % b != 0 && a < 0);
 }
 
-/* Indices' differences d of dimension k for which `sum` can still come near zero: [*from,
- * *to]. */
+/* The index differences d of dimension k for which `sum` can still come near zero:
+ * [*from, *to]. */
 static void overlap_range(const struct overlap_dims *o, uint32_t k, int64_t sum,
                           int64_t *from, int64_t *to)
 {
@@ -102,13 +101,14 @@ static void overlap_range(const struct overlap_dims *o, uint32_t k, int64_t sum,
     *to = ZR_MIN(*to, o->last[k]);
 }
 
-/* Walks the tree of differences depth first; by symmetry the first one that is not zero
- * is positive. */
+/* Walks the tree of differences depth first. By symmetry the first difference that is not
+ * zero is positive. */
 static enum zr_overlap overlap_search(const struct overlap_dims *o)
 {
     int64_t d[ZARR_MAX_RANK] = {0}, to[ZARR_MAX_RANK], sum[ZARR_MAX_RANK + 1];
     const uint32_t top = o->n_dims;
-    uint32_t k = top; /* dimensions from k on are chosen; sum[k] is theirs */
+    uint32_t k =
+        top; /* the differences of dimensions >= k are chosen; sum[k] is their sum */
     bool zero[ZARR_MAX_RANK + 1];
 
     sum[top] = 0;

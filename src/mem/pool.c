@@ -1,13 +1,11 @@
 /*
- * mem/pool.c - blocks of memory that are given back and taken again: a fresh
- * one costs page faults or a driver call, a used one is warm. Sizes come in
- * classes, four to a doubling, so that at most a fifth is wasted. A class is a
- * stack, newest first. All idle blocks also form one list by age. When they
- * exceed keep_bytes, the oldest are freed, of any class or device, so a change of
- * chunk sizes does not leave the pool full of blocks of useless sizes.
- * Bookkeeping nodes are reused, so a steady state allocates nothing; where a
- * node cannot be had, the block is freed instead of kept. Backends are called
- * outside the lock.
+ * mem/pool.c - blocks of memory that are reused: a new block costs page faults or a
+ * driver call, a used one is warm. There are four size classes to a doubling, so at most
+ * a fifth is wasted. A class is a stack, newest first. All idle blocks also form one list
+ * by age. When they exceed keep_bytes, the oldest are freed, of any class or device, so
+ * that after a change of chunk sizes the pool is not full of blocks of useless sizes.
+ * Bookkeeping nodes are reused, so a steady state allocates nothing. If there is no node
+ * for a block, the block is freed instead of kept. Backends are called without the lock.
  * Thread class: shared.
  */
 #include "mem/mem_int.h"
@@ -15,7 +13,7 @@
 #define POOL_CLASSES     256 /* 64 doublings, 4 each */
 #define POOL_LEAST_BYTES 64
 
-/* A kept block, in its class's stack and in the line by age. */
+/* A kept block, in the stack of its class and in the list by age. */
 struct pool_block {
     zarr_mem mem;
     const struct zr_backend *be;
@@ -42,7 +40,7 @@ struct zr_pool {
         struct pool_block *spare; /* nodes without a block, by next */
         uint64_t kept_bytes;
     } locked;
-    struct zr_fork_hook fork; /* keeps the shelves whole in a forked child */
+    struct zr_fork_hook fork; /* keeps the shelves consistent in a forked child */
 };
 
 /* ---- classes ------------------------------------------------------------------ */
@@ -52,7 +50,7 @@ static uint32_t pool_log2(uint64_t v)
     return 63 - (uint32_t)__builtin_clzll(v);
 }
 
-/* The class's size, or 0 when there is none so large. */
+/* The class's size, or 0 if there is none that large. */
 static uint64_t pool_round(uint64_t bytes)
 {
     uint64_t step;
@@ -142,7 +140,8 @@ static void pool_unlink_locked(struct zr_pool *p, struct pool_block *b)
     p->locked.kept_bytes -= b->mem.bytes;
 }
 
-/* Takes the oldest blocks out until no more than keep_bytes are left; a list by next. */
+/* Takes the oldest blocks out until at most keep_bytes are left. Returns them as a list
+ * by next. */
 static struct pool_block *pool_evict_locked(struct zr_pool *p, uint64_t keep_bytes)
 {
     struct pool_block *out = NULL, *b;
@@ -254,7 +253,7 @@ zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_
         return zr_fail_memory(err, bytes);
     if (!pool_pop(p, device_type, device_id, rounded, &mem)) {
         st = be->vt.alloc(be->self, device_id, rounded, &mem, NULL);
-        if (st != ZARR_OK) { /* idle blocks may be what is missing */
+        if (st != ZARR_OK) { /* idle blocks may use up the memory that is missing */
             zr_pool_trim(p);
             ZR_TRY(be->vt.alloc(be->self, device_id, rounded, &mem, err));
         }

@@ -1,8 +1,8 @@
 /*
- * mem/registry.c - which kinds of memory there are: one backend for each of
- * DLPack's device numbers, the host's own among them; and the one place where
- * a handle becomes a pointer. Everything else that touches bytes asks here
- * first, which a fake device with faulting pages proves in the tests.
+ * mem/registry.c - the memory kinds: one backend for each of DLPack's device numbers,
+ * also one for the host; and the only place where a handle becomes a pointer. All other
+ * code that touches bytes asks here first. A fake device with faulting pages proves that
+ * in the tests.
  * Thread class: filled by one thread, then frozen.
  */
 #include "mem/mem_int.h"
@@ -68,7 +68,8 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
                        name, v->device_type, ZR_COUNT(r->by_type) - 1);
     if (v->alignment & (v->alignment - 1))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "memory backend \"%s\": alignment %" PRIu32 " is no power of two",
+                       "memory backend \"%s\": alignment %" PRIu32
+                       " is not a power of two",
                        name, v->alignment);
     for (size_t i = 0; i < ZR_COUNT(r->by_type); i++) {
         const struct zr_backend *old = r->by_type[i];

@@ -1,10 +1,10 @@
 /*
- * mem/route.c - the way of bytes between any two memories. Both in the host's
- * reach: our own strided kernels. One backend that knows both sides, and has a
- * strided copy: that backend. All else goes through a piece of host memory
- * (stage.c) and is counted as such. Extents are checked here once more, on
- * every copy: this is the last place before bytes move.
- * Thread class: plain functions; counters are the caller's own.
+ * mem/route.c - chooses the route of bytes between any two memories. If the host reaches
+ * both: our own strided kernels. If one backend knows both sides and has a strided copy:
+ * that backend. Everything else goes through a piece of host memory (stage.c) and is
+ * counted as such. Lengths are checked here again for every copy, because this is the
+ * last place before bytes move.
+ * Thread class: plain functions; each caller has its own counters.
  */
 #include "mem/mem_int.h"
 
@@ -43,7 +43,7 @@ out:
     return st;
 }
 
-/* The one backend that can do it alone, or NULL. */
+/* Returns the backend that can do it alone, or NULL. */
 static const struct zr_backend *route_backend(const struct route *way)
 {
     if (way->dst && way->src && way->dst != way->src)
@@ -75,7 +75,8 @@ static void route_count(struct zr_copy_counters *c, enum route_kind kind, uint64
     }
 }
 
-/* A detour through the host; between two devices it is a way down and a way up. */
+/* Counts a detour through the host; between two devices it is one copy down and one
+ * up. */
 static void route_count_staged(struct zr_copy_counters *c, enum route_kind kind,
                                uint64_t bytes)
 {
@@ -108,7 +109,7 @@ static bool route_side_fits(const zarr_box *box, const zarr_box_side *side)
            end <= m->bytes;
 }
 
-/* Our own callers' mistakes; *bytes is 0 for an empty box. */
+/* Checks for mistakes of our own callers. *bytes is 0 for an empty box. */
 static zarr_status route_check(const zarr_box *box, bool fill, uint64_t *bytes,
                                zarr_error *err)
 {
@@ -127,9 +128,9 @@ static zarr_status route_check(const zarr_box *box, bool fill, uint64_t *bytes,
     return ZARR_OK;
 }
 
-/* Whether elements are written more than once (a repeated index): then only the last of
- * each counts, and *out is the box of those. Copying all in any other order than the
- * given one, as a device may, would leave another one there. */
+/* Whether elements are written more than once (a repeated index). Then only the last copy
+ * of each counts, and *out is the box of those. A device may copy in any order, so a copy
+ * of all could leave another one there. */
 static bool route_last_ones(zarr_box *out, const zarr_box *box)
 {
     bool found = false;

@@ -1,11 +1,10 @@
 /*
- * mem/stage.c - strided copies and fills where a backend offers plain copies
- * only, or the two sides belong to different backends. The box is cut into
- * pieces that fit a small block of host memory, in the order of the device
- * side's strides, so that a piece's rows are as long as they can be on the
- * device. Packing, unpacking and byte swaps are the host kernels' work; rows
- * travel by the backend's copy(). Rows of one short element each are slow here,
- * and the reason why a backend should offer copy_box.
+ * mem/stage.c - strided copies and fills if a backend only offers plain copies, or the
+ * two sides belong to different backends. The box is cut into pieces that fit a small
+ * block of host memory, in the order of the device side's strides, so that rows of a
+ * piece are as long as possible on the device. The host kernels pack, unpack and swap
+ * bytes; the backend's copy() moves the rows. Rows of one short element each are slow
+ * here, so a backend should offer copy_box.
  * Thread class: plain functions.
  */
 #include "mem/mem_int.h"
@@ -17,7 +16,7 @@ struct stage {
     bool constant; /* a fill: packed bytes are the same for each row */
     uint8_t *packed;
     uint64_t packed_bytes;
-    const struct zr_backend *next; /* device to device: the pieces go on to there */
+    const struct zr_backend *next; /* device to device: the destination of the pieces */
 };
 
 static uint64_t stage_stride(int64_t v)
@@ -30,7 +29,7 @@ static zarr_box_side *stage_side(zarr_box *box, bool up)
     return up ? &box->dst : &box->src;
 }
 
-/* Turns a dimension round on both sides. */
+/* Reverses a dimension on both sides. */
 static void stage_flip(zarr_box *box, int32_t k)
 {
     const int64_t last = (int64_t)(box->shape[k] - 1);
@@ -41,7 +40,8 @@ static void stage_flip(zarr_box *box, int32_t k)
     box->src.stride[k] = -box->src.stride[k];
 }
 
-/* Sorts dimensions so that the device's shortest stride is last, all of them forward. */
+/* Sorts dimensions so that the device's shortest stride is last, and makes all strides
+ * positive. */
 static void stage_sort(zarr_box *out, const zarr_box *box, bool up)
 {
     int32_t n = 0;
@@ -87,7 +87,7 @@ static void stage_pack_side(zarr_box_side *side, const zarr_box *piece, uint8_t 
     }
 }
 
-/* Moves one row by the backend; a zarr_mem's bytes count from its offset on. */
+/* Moves one row with the backend. The bytes of a zarr_mem count from its offset. */
 static zarr_status stage_row(const struct stage *g, zarr_mem dev, uint8_t *packed,
                              uint64_t bytes, zarr_error *err)
 {
@@ -98,7 +98,7 @@ static zarr_status stage_row(const struct stage *g, zarr_mem dev, uint8_t *packe
                  : g->be->vt.copy(g->be->self, &host, &dev, bytes, NULL, err);
 }
 
-/* All rows of a piece, which are as long as the device side is contiguous. */
+/* Moves all rows of a piece. A row is as long as the device side is contiguous. */
 static zarr_status stage_rows(const struct stage *g, zarr_box *piece, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -151,8 +151,8 @@ out:
     return st;
 }
 
-/* Cuts off pieces: whole dimensions from `cut` + 1 on, some of `cut`, one of those
- * before. */
+/* Cuts the box into pieces: whole dimensions from `cut` + 1 on, some indexes of `cut`,
+ * one of each before. */
 static zarr_status stage_pieces(const struct stage *g, const zarr_box *box,
                                 zarr_error *err)
 {
@@ -191,8 +191,8 @@ out:
     return st;
 }
 
-/* The block: what the box needs, but no more than the usual piece; one element at least.
- */
+/* Allocates the block: as large as the box needs, at most the usual piece, at least one
+ * element. */
 static zarr_status stage_begin(struct stage *g, const zarr_box *box, zarr_error *err)
 {
     uint64_t total = 0;

@@ -1,25 +1,24 @@
 /*
- * mem/strided.c - copies between two strided host memories, the library's
- * hottest loop: every chunk that is read or written passes here once. A box is
- * brought into normal form (struct zr_strided), which shows its true shape:
- * one run of bytes, rows, single elements, or a transposition where the two
- * sides' fastest dimensions differ. Two dimensions go to a kernel (kernel.c,
- * transpose.c, x86_*.c), the others are counted through here.
- * Destinations too big for the caches are written past them, whole lines at a
- * time, which nearly doubles the speed of a scatter. Nothing is allocated.
+ * mem/strided.c - copies between two strided host memories, the library's hottest loop:
+ * every chunk that is read or written passes here once. A box gets its normal form
+ * (struct zr_strided), which shows its true shape: one run of bytes, rows, single
+ * elements, or a transposition if the fastest dimensions of the two sides differ. A
+ * kernel (kernel.c, transpose.c, x86_*.c) handles two dimensions; this file loops over
+ * the others. Destinations too large for the caches are written past them, whole lines at
+ * a time, which nearly doubles the speed of a scatter. Nothing is allocated.
  * Thread class: plain functions.
  */
 #include "mem/kernel_int.h"
 #include "mem/mem_int.h"
 
-/* Whole lines that each row must have to go past the caches: with one it is slower on
+/* How many whole lines each row must have to go past the caches. With one it is slower on
  * some CPUs (Zen 3: 6.4 instead of 9.6 GB/s), with two it is never slower. */
 #define NT_LINES      2
 #define NT_LINE_BYTES ((size_t)64)
-/* Tile of the blocked loop when the two sides disagree about the fastest dimension and no
+/* The tile of the blocked loop for two sides whose fastest dimensions differ if no
  * transposing kernel fits: 32 x 32 elements touch 64 lines, an eighth of a small L1. */
 #define TILE_ITEMS 32
-/* Fewer than these make no inner loop. */
+/* With fewer elements an inner loop is not worth it. */
 #define TILE_LEAST 8
 
 /* ---- normal form ---------------------------------------------------------- */
@@ -99,7 +98,7 @@ bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
             return false;
         if (n == 1)
             continue;
-        if (ds < 0) { /* walk the dimension from its other end */
+        if (ds < 0) { /* walks the dimension from its other end */
             out->dst += ds * (int64_t)(n - 1);
             ds = -ds;
             if (!fill)
@@ -119,7 +118,7 @@ bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
 
 /* ---- walking ---------------------------------------------------------------- */
 
-/* Runs fn on every plane: dimensions 0 and 1 are the kernel's. */
+/* Runs fn on every plane; the kernel handles dimensions 0 and 1. */
 static void planes_walk(const struct zr_strided *s, struct zr_plane *plane,
                         zr_plane_fn fn)
 {
@@ -145,8 +144,8 @@ static void planes_walk(const struct zr_strided *s, struct zr_plane *plane,
     }
 }
 
-/* A plane in tiles, so that the lines of both sides stay in the cache while they are
- * used. */
+/* Copies a plane in tiles, so that the lines of both sides stay in the cache while they
+ * are used. */
 static void plane_tiles(const struct zr_plane *p, uint64_t n1, uint64_t n0)
 {
     const zr_plane_fn fn = zr_plane_items(p->run, p->unit, false);
@@ -171,7 +170,8 @@ static void plane_tiled(const struct zr_plane *p)
         plane_tiles(p, TILE_ITEMS, TILE_ITEMS);
         return;
     }
-    /* The channels of a picture: a few long lines, and the inner loop along them. */
+    /* Copies the channels of a picture: a few long lines, with the inner loop along
+     * them. */
     turned.n0 = p->n1;
     turned.ds0 = p->ds1;
     turned.ss0 = p->ss1;
@@ -181,7 +181,7 @@ static void plane_tiled(const struct zr_plane *p)
     plane_tiles(&turned, TILE_LEAST, TILE_ITEMS * TILE_ITEMS / TILE_LEAST);
 }
 
-/* The dimension that is the fastest of the source. */
+/* Returns the fastest dimension of the source. */
 static uint32_t source_inner(const struct zr_strided *s)
 {
     uint32_t best = 0;
@@ -208,7 +208,7 @@ static void dims_second(struct zr_strided *s, uint32_t k)
     s->ss[1] = ss;
 }
 
-/* Both lengths of the plane are worth tiles; a backward source is turned round. */
+/* Whether both lengths of the plane are worth tiles. Reverses a backward source. */
 static bool transposes(struct zr_strided *s)
 {
     const uint64_t least = zr_transpose_min(s->run);
@@ -225,7 +225,7 @@ static bool transposes(struct zr_strided *s)
     return s->ss[1] == (int64_t)s->run;
 }
 
-/* Rows that have whole lines inside wherever they begin. */
+/* Whether rows contain whole lines, wherever they begin. */
 static bool rows_past_cache(const struct zr_strided *s)
 {
     uint64_t places = (uintptr_t)s->dst;

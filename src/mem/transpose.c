@@ -1,13 +1,12 @@
 /*
- * mem/transpose.c - planes whose two sides disagree about the fastest
- * dimension: dst is contiguous along n0, src along n1. A tile of one cache line
- * by one cache line is turned in a small buffer, by blocks of 8 x 8 (or what
- * fits 16-byte registers), and leaves it as whole lines. Every line of both
- * sides is thus touched once, whatever the strides: rows that lie a power of
- * two apart share few places of a cache, and a loop that came back to them
- * would find them gone. Lengths that are no multiple of a block are met by a
- * last block that overlaps its neighbour. Bytes are swapped on the way out.
- * SSE2 is part of every x86-64; elsewhere blocks are plain C.
+ * mem/transpose.c - planes whose sides have different fastest dimensions: dst is
+ * contiguous along n0, src along n1. A tile of one cache line by one cache line is
+ * transposed in a small buffer, in blocks of 8 x 8 (or what fits 16-byte registers), and
+ * written as whole lines. So every line of both sides is touched once, whatever the
+ * strides are. Rows that are a power of two apart share few places of a cache, and a loop
+ * that came back to them would find them evicted. If a length is no multiple of a block,
+ * the last block overlaps its neighbour. Bytes are swapped on the way out. Every x86-64
+ * has SSE2; elsewhere blocks are plain C.
  * Thread class: plain functions.
  */
 #include "mem/kernel_int.h"
@@ -16,12 +15,12 @@
 #    include <emmintrin.h>
 #endif
 
-/* A row of the tile: two lines, which the CPU fetches as a pair. */
+/* A row of the tile is two lines, which the CPU fetches as a pair. */
 #define LINE_BYTES ((int64_t)128)
-/* Rows of the tile at most: as many lines of dst as a small TLB has pages. */
+/* The most rows of a tile: as many lines of dst as a small TLB has pages. */
 #define TILE_ROWS 64
 
-/* Turns one block: row i of dst (LINE_BYTES apart) gets column i of src. */
+/* Transposes one block: row i of dst (LINE_BYTES apart) gets column i of src. */
 typedef void (*block_fn)(uint8_t *dst, const uint8_t *src, int64_t ss);
 
 #if defined(__SSE2__)
@@ -41,7 +40,7 @@ static __m128i block_load_half(const uint8_t *p)
     return _mm_loadl_epi64((const __m128i *)(const void *)p);
 }
 
-/* Two rows of 8 bytes. */
+/* Writes two rows of 8 bytes. */
 static void block_store_pair(uint8_t *p, __m128i v)
 {
     _mm_storel_epi64((__m128i *)(void *)p, v);
@@ -134,7 +133,8 @@ static void block_u128(uint8_t *dst, const uint8_t *src, int64_t ss)
     zr_put_u128(dst, zr_get_u128(src));
 }
 
-/* By log2 of the element's bytes: elements of a block's side, and who turns it. */
+/* By log2 of the element's bytes: elements along a block's side, and the function that
+ * transposes it. */
 static const struct {
     uint64_t side;
     block_fn fn;
@@ -150,7 +150,7 @@ uint64_t zr_transpose_min(size_t run)
 
 /* ---- tiles ------------------------------------------------------------------ */
 
-/* A tile's length at `at` of n; the rest is never shorter than a block. */
+/* The length of the tile at `at` of n. The rest is never shorter than a block. */
 static uint64_t tile_length(uint64_t at, uint64_t n, uint64_t tile, uint64_t side)
 {
     const uint64_t left = n - at;
@@ -160,7 +160,7 @@ static uint64_t tile_length(uint64_t at, uint64_t n, uint64_t tile, uint64_t sid
     return left - tile < side ? tile - side : tile;
 }
 
-/* Turns ni x nj elements of src into rows of the buffer. */
+/* Transposes ni x nj elements of src into rows of the buffer. */
 static void tile_turn(uint8_t *buf, const struct zr_plane *p, const uint8_t *src,
                       uint64_t ni, uint64_t nj)
 {

@@ -1,10 +1,9 @@
 /*
- * mem/view.c - the caller's tensor becomes a checked view. Nothing behind this
- * door doubts a view again: rank, shape, strides, byte order and the extent in
- * memory are right, and elements of a destination do not share bytes. That the
- * pointer and data_bytes tell the truth is the caller's word.
- * A tensor that does not say how far its memory reaches gets the extent that
- * its strides span, and where that begins below its first element (a reversed
+ * mem/view.c - makes a checked view of the caller's tensor. Later code does not check a
+ * view again: rank, shape, strides, byte order and the range in memory are right, and
+ * elements of a destination do not share bytes. The library must trust the caller for the
+ * pointer and data_bytes. A tensor that does not say how far its memory reaches gets the
+ * range that its strides span. If that begins before its first element (a reversed
  * array), the handle moves there: offsets are never negative.
  * Thread class: plain functions.
  */
@@ -24,7 +23,7 @@ void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void *data,
     zr_struct_give(out, out_bytes, &t, sizeof t);
 }
 
-/* C order; false when the whole does not fit. Lengths of 0 and 1 get stride 0. */
+/* C-order strides; false if the total does not fit. Lengths of 0 and 1 get stride 0. */
 static bool view_strides(int64_t *stride, int32_t ndim, const uint64_t *shape,
                          uint32_t item_bytes)
 {
@@ -45,7 +44,7 @@ void zr_view_contiguous(struct zr_view *out, zarr_mem base, int32_t ndim,
                         const uint64_t *shape, uint32_t item_bytes, uint32_t swap_bytes)
 {
     out->base = base;
-    out->base.bytes += base.offset; /* of a view: behind the handle */
+    out->base.bytes += base.offset; /* of a view: counts from the handle */
     out->ndim = ndim;
     out->item_bytes = item_bytes;
     out->swap_bytes = swap_bytes > 1 ? swap_bytes : 0;
@@ -66,7 +65,7 @@ bool zr_view_is_contiguous(const struct zr_view *v)
             continue;
         if (v->stride[k] != line)
             return false;
-        line *= (int64_t)v->shape[k]; /* fits: the extent was checked */
+        line *= (int64_t)v->shape[k]; /* fits: the range was checked */
     }
     return true;
 }
@@ -83,7 +82,8 @@ static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_erro
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tensor: unknown flags 0x%" PRIx32,
                        t->flags);
     if (t->byte_order > ZARR_ORDER_BIG)
-        return zr_fail(err, ZARR_ERR_INVALID, "tensor: byte order %" PRIu32 " is none",
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: byte order %" PRIu32 " is not one of ZARR_ORDER_*",
                        t->byte_order);
     if (t->ndim != ndim || ndim < 0 || ndim > ZARR_MAX_RANK)
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -110,7 +110,8 @@ static zarr_status view_take_shape(struct zr_view *v, const zarr_tensor *t,
     return ZARR_OK;
 }
 
-/* Strides of lengths 0 and 1 become 0: whatever the caller has there is never walked. */
+/* Strides of lengths 0 and 1 become 0: they are never used, so the caller may pass
+ * anything. */
 static zarr_status view_take_strides(struct zr_view *v, const zarr_tensor *t, bool empty,
                                      zarr_error *err)
 {
@@ -129,13 +130,13 @@ static bool view_handle_is_pointer(int32_t device_type)
     enum {
         VULKAN = 7,
         METAL = 8
-    }; /* DLPack's numbers of handles that are objects */
+    }; /* DLPack's numbers of devices whose handles are objects */
 
     return device_type != ZARR_DEVICE_OPENCL && device_type != VULKAN &&
            device_type != METAL;
 }
 
-/* The extent is not known: it is what the strides span. */
+/* The caller does not give the range, so it is the range that the strides span. */
 static zarr_status view_span(struct zr_view *v, int64_t low, int64_t high,
                              zarr_error *err)
 {
@@ -146,9 +147,8 @@ static zarr_status view_span(struct zr_view *v, int64_t low, int64_t high,
         const uintptr_t at = (uintptr_t)v->base.handle;
 
         if (!view_handle_is_pointer(v->base.device_type))
-            return zr_fail(
-                err, ZARR_ERR_INVALID,
-                "tensor: elements lie below the beginning of the memory object");
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "tensor: elements begin before the memory object");
         if (!zr_add_u64(at, v->base.offset, &place) || place < back)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "tensor: strides reach below address zero");
@@ -239,7 +239,7 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
     out->swap_bytes = view_swap(t.byte_order, want->swap_unit);
     ZR_TRY(view_take_shape(out, &t, want->shape, &empty, err));
     ZR_TRY(view_take_strides(out, &t, empty, err));
-    if (empty) /* nothing will be touched, be data NULL or not */
+    if (empty) /* no byte will be touched, so data may be NULL */
         goto out;
     if (!t.data) {
         st = zr_fail(err, ZARR_ERR_INVALID, "tensor: data is NULL");

@@ -1,7 +1,7 @@
 /*
- * mem/x86_avx2.c - rows, byte swaps and comparisons with 32-byte registers, for
- * CPUs that have AVX2. Compiled by target attribute, so that the rest of the
- * library stays good for any x86-64; kernel.c decides at run time.
+ * mem/x86_avx2.c - rows, byte swaps and comparisons with 32-byte registers, for CPUs that
+ * have AVX2. Compiled by target attribute, so that the rest of the library runs on any
+ * x86-64; kernel.c chooses at run time.
  * Thread class: plain functions; stores past the caches are ordered by a fence.
  */
 #include "mem/kernel_int.h"
@@ -106,7 +106,7 @@ AVX2 void zr_avx2_rows_nt(const struct zr_plane *p)
 
 /* ---- byte swaps ------------------------------------------------------------- */
 
-/* Where each byte of 16 comes from, by unit. */
+/* For each of 16 bytes, the place it comes from, by unit. */
 _Alignas(16) static const uint8_t avx2_swap_order[4][16] = {
     {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14},
     {3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12},
@@ -126,7 +126,7 @@ AVX2 static inline void avx2_swap_one(uint8_t *d, const uint8_t *s, int log_unit
         zr_put_u128(d, zr_swap_u128(zr_get_u128(s)));
 }
 
-/* nt: past the caches, unless the lines' borders lie inside of units. */
+/* nt: past the caches, unless the borders of the lines are inside units. */
 AVX2 static inline void avx2_swap(uint8_t *d, const uint8_t *s, size_t n, int log_unit,
                                   bool nt)
 {

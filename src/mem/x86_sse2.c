@@ -1,9 +1,9 @@
 /*
- * mem/x86_sse2.c - what every x86-64 can do: stores past the caches. A line
- * that is written whole goes to memory without being read first; a line
- * written in part is slower than an ordinary store, so heads and tails up to
- * the next line border are ordinary ones.
- * Thread class: plain functions; such stores are ordered by fence() only.
+ * mem/x86_sse2.c - stores past the caches, which every x86-64 can do. A line that is
+ * written whole goes to memory without being read first. A line that is written in part
+ * is slower than with an ordinary store, so heads and tails up to the next line border
+ * are ordinary stores.
+ * Thread class: plain functions; only fence() orders such stores.
  */
 #include "mem/kernel_int.h"
 

@@ -2,10 +2,11 @@
  * meta/meta.h - the door of metadata documents: zarr.json, .zarray and .zgroup with
  * .zattrs. They are read, checked against the rules of their format, written canonically,
  * and converted between the formats. Both formats become one struct with one codec chain,
- * so callers need not ask which format an array has: v2's order F is a transpose in
- * front, followed by `bytes` in the stored byte order, the filters and the compressor.
- * Reading is tolerant where real files need it and the meaning is clear (format.md 7);
- * writing is strict. Every error names field, value and rule. No I/O, no paths.
+ * so callers need not ask which format an array has: v2's order F is a transpose at the
+ * beginning, followed by `bytes` in the stored byte order, the filters and the
+ * compressor. Reading is tolerant where real files need it and the meaning is clear
+ * (format.md 7); writing is strict. Every error names field, value and rule. No I/O, no
+ * paths.
  * Thread class: a parsed struct is frozen. It borrows from the JSON document that it was
  * read from, which must outlive it.
  */

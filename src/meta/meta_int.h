@@ -64,7 +64,7 @@ zarr_status zr_array_v3_write(const struct zr_array_meta *m, struct zr_json_doc 
                               struct zr_json **out, zarr_error *err);
 zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                               struct zr_json **out, zarr_error *err);
-/* Copies the members of `from` that are not in `known` behind those of `to`. */
+/* Copies the members of `from` that are not in `known` after those of `to`. */
 void zr_meta_write_others(struct zr_json_doc *doc, struct zr_json *to,
                           const struct zr_json *from, const char *const *known);
 zarr_status zr_meta_doc_status(const struct zr_json_doc *doc, zarr_error *err);

@@ -33,7 +33,7 @@ zarr_status zr_node_name_check(const char *name, size_t bytes, const zarr_limits
                        "node name \"%.*s\" must be UTF-8 without '/', '\\' and NUL",
                        (int)ZR_MIN(bytes, (size_t)128), name);
     if (bytes <= 2 && only_dots(name, bytes))
-        return zr_fail(err, ZARR_ERR_INVALID, "\"%.*s\" is no node name", (int)bytes,
+        return zr_fail(err, ZARR_ERR_INVALID, "\"%.*s\" is not a node name", (int)bytes,
                        name);
     return ZARR_OK;
 }

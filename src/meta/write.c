@@ -2,7 +2,7 @@
  * meta/write.c - writes canonical documents, strict and complete, with members in
  * zarr-python 3's order: codecs, grid and key encoding as objects with their
  * configuration, data types without parameters as plain strings, explicit separators.
- * Unknown members that were read are written back behind the known ones. v2 keeps filters
+ * Unknown members that were read are written back after the known ones. v2 keeps filters
  * and compressor as they were spelled, except in new arrays.
  * Thread class: solo in the document written, frozen in the metadata.
  */

@@ -157,7 +157,8 @@ zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
 
     ZR_TRY(zr_json_parse(json, d->text, d->bytes, limits, err));
     if (!zr_json_is(json->root, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "the document is no JSON object but a %s",
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
+                       "the document is not a JSON object but a %s",
                        zr_json_type_text(json->root)));
 out:
     return st;

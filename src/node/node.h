@@ -22,7 +22,7 @@
 
 /* ---- paths -------------------------------------------------------------- */
 
-/* Appends the components of path to out, normalised, with a '/' in front if out is not
+/* Appends the components of path to out, normalised, preceded by a '/' if out is not
  * empty. */
 zarr_status zr_path_append(struct zr_str *out, const char *path,
                            const zarr_limits *limits, zarr_error *err);
@@ -31,7 +31,7 @@ zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *
                            const zarr_limits *limits, zarr_error *err);
 /* These take normalised paths. */
 const char *zr_path_name(const char *path); /* last component */
-/* length of the parent's path, without the '/' behind it */
+/* length of the parent's path, without the '/' after it */
 size_t zr_path_parent_bytes(const char *path);
 /* Checks that a new node of this format may have this path. */
 zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
@@ -42,7 +42,7 @@ size_t zr_path_depth(const char *path); /* number of components of a normalised 
 /* Compares paths in the order of a walk: a node comes right before all nodes below it,
  * siblings in byte order of their names. */
 int zr_path_compare(const char *a, const char *b);
-/* Puts "/path", or "/path/name", in front of a message. */
+/* Puts "/path", or "/path/name", before a message. */
 zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path);
 zarr_status zr_doc_prefix(zarr_error *err, zarr_status st, const char *path,
                           const char *name);
@@ -147,8 +147,9 @@ struct zr_find {
     /* an array is expected, so a zarr.json larger than an array's is not read */
     bool array;
 };
-/* Finds the node at a path. NOT_FOUND (err is not set): there is no document. A broken
- * document fails with CORRUPT (or what else is wrong), and f->kind is NONE. */
+/* Finds the node at a path. NOT_FOUND (err is not set): there is no document. If the
+ * document is broken, fails with CORRUPT or another status for its fault, and f->kind is
+ * NONE. */
 zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
                          zarr_error *err);
 /* Reads path/.zattrs. *out stays NULL if there is none. */

@@ -258,7 +258,7 @@ zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
 /* A fill value whose bytes are in the heap. */
 struct zr_vlen_item {
     zarr_vlen item;
-    uint8_t optional[16]; /* what optional types add behind it, one byte per level */
+    uint8_t optional[16]; /* what optional types append to it, one byte per level */
 };
 zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
                          struct zr_vlen_item *fill, zarr_error *err);

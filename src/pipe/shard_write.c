@@ -1,7 +1,7 @@
 /*
  * pipe/shard_write.c - makes the new value of one shard: inner chunks in C order of their
- * coordinates, so that equal content gives equal bytes, and the index behind or in front
- * of them. Touched chunks are encoded into slots, several at a time, and then appended;
+ * coordinates, so that equal content gives equal bytes, and the index after or before
+ * them. Touched chunks are encoded into slots, several at a time, and then appended;
  * untouched ones keep their encoded bytes. Nested shards recurse, at most
  * limits.shard_depth deep.
  * Thread class: on the worker context; helpers take contexts of their own.

@@ -1,12 +1,13 @@
 /*
  * pipe/slabs.c - reads large uncompressed chunks in slabs of whole rows that fit a core's
- * cache: from the store into scratch, and from there into place. Compared with reading
- * the chunk at once, this saves one pass over memory, needs a scratch of a quarter MiB
- * instead of a chunk, and gives several threads work if a request touches only one chunk.
- * The object is pinned, so all slabs see one version. A chunk that has the same layout in
- * the caller's memory is read directly into it only if both sides are aligned alike:
- * kernels copy with `rep movsb`, which takes more than twice as long on some CPUs (Zen 3)
- * otherwise, and NumPy's large arrays begin 16 bytes after a page boundary.
+ * cache: from the store into scratch, and from there to their destination. Compared with
+ * reading the chunk at once, this saves one pass over memory, needs a scratch of a
+ * quarter MiB instead of a chunk, and gives several threads work if a request touches
+ * only one chunk. The object is pinned, so all slabs see one version. A chunk that has
+ * the same layout in the caller's memory is read directly into it only if both sides are
+ * aligned alike: kernels copy with `rep movsb`, which takes more than twice as long on
+ * some CPUs (Zen 3) otherwise, and NumPy's large arrays begin 16 bytes after a page
+ * boundary.
  * Thread class: open, then zr_slabs_one() from any threads, then close.
  */
 #include "pipe/pipe_int.h"

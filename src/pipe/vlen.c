@@ -1,7 +1,7 @@
 /*
  * pipe/vlen.c - elements of variable length. A decoded block of them points into the
- * encoded bytes, in the worker's buffers or the store's. Only the elements that are
- * wanted are copied to the caller's heap, in one block per chunk. The encoded size
+ * encoded bytes, in the worker's buffers or in the store's memory. Only the elements that
+ * are wanted are copied to the caller's heap, in one block per chunk. The encoded size
  * follows only from the elements, so their programs run with buffers that grow. Decoders
  * and encoders have separate buffers: in a read-modify-write, the new value is encoded
  * while its old elements still point into the decoder's.

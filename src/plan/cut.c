@@ -85,7 +85,7 @@ static void cut_missing(struct zr_wave *w, const struct zr_segment *from)
     }
 }
 
-/* Moves the missing items of a group behind the others. Returns how many are present. */
+/* Moves the missing items of a group after the others. Returns how many are present. */
 static uint32_t missing_last(struct zr_item **item, uint32_t n)
 {
     uint32_t present = 0;

@@ -3,8 +3,8 @@
  * levels. Level 0 is the chunk of the grid. If its array->bytes codec is
  * sharding_indexed, level 1 is the inner chunk, and so on down to a leaf: a chunk without
  * shards, or one whose shard must be decoded whole. A level knows its shape in the order
- * of dimensions that its own chain is given (behind the transposes of the levels above),
- * the permutation in front of its sharding codec, and the programs that turn bytes into
+ * of dimensions that its own chain is given (after the transposes of the levels above),
+ * the permutation before its sharding codec, and the programs that turn bytes into
  * elements and back. If outer chunks differ in shape, level 0 fits the largest chunk, or
  * the smallest if the largest exceeds a limit. Levels for other shapes are made when a
  * request meets them (variants.c). Inner chunks never differ in shape.
@@ -26,8 +26,8 @@ struct level_maker {
 };
 
 /*
- * Composes the transposes in front of the sharding codec. Elementwise codecs there belong
- * to the inner chunks (elementwise.c). zr_chain_whole_shard() excludes any other codec.
+ * Composes the transposes before the sharding codec. Elementwise codecs there belong to
+ * the inner chunks (elementwise.c). zr_chain_whole_shard() excludes any other codec.
  */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {

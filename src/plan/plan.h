@@ -33,7 +33,7 @@ struct zr_variants;
 struct zr_level {
     /* the variant that this level is part of; NULL: the level is the layout's own */
     struct zr_variant *variant;
-    /* borrowed from the metadata; or `own`: the elementwise codecs in front of the shards
+    /* borrowed from the metadata; or `own`: the elementwise codecs before the shards
      * around this level, followed by the inner chain */
     const struct zr_chain *chain;
     uint32_t n_elementwise; /* number of these elementwise codecs */
@@ -57,7 +57,7 @@ struct zr_level {
     struct zr_program *decode, *encode;
     /* only shards, down to bytes_encode */
     const struct zr_shard_spec *shard;
-    /* The transposes in front of the sharding codec: dimension i of the inner chunks is
+    /* The transposes before the sharding codec: dimension i of the inner chunks is
      * dimension order[i] of this level. */
     uint8_t order[ZARR_MAX_RANK];
     bool permuted;
@@ -292,7 +292,7 @@ zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *o
                             const zarr_allocator *alloc, zarr_error *err);
 
 /* Selects one field of struct elements. The view then has the field's data type, and the
- * dimensions of the field's subarray behind its own. */
+ * dimensions of the field's subarray after its own. */
 struct zr_field_view {
     bool on;
     uint64_t offset;                /* in the element */

@@ -1,14 +1,11 @@
 /*
- * sched/budget.c - bytes that may be in flight at once. Waiters form a queue; each
- * is on its own stack and has its own condition. Only the first one is granted. The
- * thread that gives bytes back makes the grant under the lock, so no wake-up is lost
- * and no waiter is overtaken. A
- * request above the total would wait for ever; it is granted alone, when
- * nothing else is in use.
- * A waiter that gives up (deadline, cancel) leaves the queue and lets those after
- * it through.
- * Fork: the lock is held across it; in the child nothing is in use and no thread
- * waits.
+ * sched/budget.c - bytes that may be in flight at once. Waiters form a queue. Each is on
+ * its own stack and has its own condition. Only the first waiter gets bytes. The thread
+ * that gives bytes back makes the grant under the lock, so no wake-up is lost and no
+ * waiter is overtaken. A request above the total would wait for ever, so it is granted
+ * alone, when nothing else is in use. A waiter that gives up (deadline, cancel) leaves
+ * the queue, and those after it may go on. Fork: the fork holds the lock; in the child
+ * nothing is in use and no thread waits.
  * Thread class: shared.
  */
 #include "sched/sched.h"
@@ -107,7 +104,7 @@ static bool budget_is_cancelled(const atomic_bool *cancel)
     return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
 }
 
-/* In line until granted, cancelled or too late. */
+/* Waits in the queue until granted, cancelled or too late. */
 static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
                                 const atomic_bool *cancel)
 {

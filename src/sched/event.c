@@ -1,11 +1,11 @@
 /*
- * sched/event.c - waiting for one thing. An event is set once, and made so that the
- * waiter may free it the moment it has its answer: the setter does everything under
- * the lock, and the waiter goes through the lock once more before it returns. Waits
- * spin a few microseconds first, since many answers are nearly there; a thread of the
- * pool that then sleeps lets another one work (zr_block_begin).
- * Objects inherited through fork belong to threads that do not exist: waits on
- * them end at once, without touching a lock that may be held for ever.
+ * sched/event.c - waiting for one thing. An event is set once. The waiter may free it as
+ * soon as its wait returns: the setter does everything under the lock, and the waiter
+ * takes the lock once more before it returns. Waits spin a few microseconds first,
+ * because many answers are nearly there. A thread of the pool that then sleeps lets
+ * another one work (zr_block_begin). Events inherited through fork belong to threads that
+ * do not exist. Waits on them end at once, without touching a lock that may be held for
+ * ever.
  * Thread class: shared.
  */
 #include "sched/sched.h"
@@ -28,7 +28,7 @@ static bool event_inherited(uint64_t generation)
 void zr_event_deinit(struct zr_event *e)
 {
     if (event_inherited(e->generation))
-        return; /* waiters that vanished in the fork would never be counted down */
+        return; /* the count includes waiters that vanished in the fork */
     zr_cond_deinit(&e->cond);
     zr_mutex_deinit(&e->mutex);
 }
@@ -50,7 +50,7 @@ bool zr_event_is_set(struct zr_event *e)
     if (!atomic_load(&e->set))
         return false;
     if (!event_inherited(e->generation)) {
-        zr_mutex_lock(&e->mutex); /* until the setter is out of it */
+        zr_mutex_lock(&e->mutex); /* until the setter has left the lock */
         zr_mutex_unlock(&e->mutex);
     }
     return true;

@@ -1,13 +1,11 @@
 /*
- * sched/parallel.c - one loop on several threads. There is no queue of items:
- * a counter holds the first item that no thread has taken, and each thread takes a
- * small grain of items. So items start in rising order, which makes the result
- * exact: when item k fails, every item below k was taken before it and will
- * complete, none above need start, and the lowest failure is the same in every
- * run, whatever the threads did.
- * A loop of one item or one thread runs right here, without a lock, an atomic
- * or a thread; so does one that is announced to be shorter than it takes to
- * wake a thread.
+ * sched/parallel.c - one loop on several threads. There is no queue of items: a counter
+ * holds the first item that no thread has taken, and each thread takes a small grain of
+ * items. So items start in rising order, which makes the result exact: when item k fails,
+ * every item below k was taken before it and will complete, none above need start, and
+ * the lowest failure is the same in every run, whatever the threads did. A loop of one
+ * item or one thread runs on the calling thread, without a lock, an atomic or another
+ * thread. So does a loop whose caller says that it takes less time than waking a thread.
  * Thread class: shared.
  */
 #include "sched/pool_int.h"
@@ -19,7 +17,7 @@ enum {
     PARALLEL_GRAIN_MAX =
         64, /* an atomic costs about 50 ns contended: small beside 64 items */
     PARALLEL_GRAINS_EACH =
-        32, /* so many runs a thread, so that all end at about the same time */
+        32, /* grains per thread, so that all end at about the same time */
 };
 
 uint32_t zr_parallel_workers(uint64_t n, const struct zr_parallel_options *opts)
@@ -56,7 +54,7 @@ static void job_fail(struct zr_job *job, uint64_t i, zarr_status status,
     zr_pool_unlock();
 }
 
-/* Whether item i shall be started. */
+/* Whether to start item i. */
 static bool job_may_start(struct zr_job *job, uint64_t i)
 {
     if (i > atomic_load_explicit(&job->first_bad, memory_order_relaxed))
@@ -70,7 +68,7 @@ static bool job_may_start(struct zr_job *job, uint64_t i)
 
 void zr_job_work(struct zr_job *job, uint32_t worker)
 {
-    uint64_t i = 0, end = 0; /* of the items that this thread took */
+    uint64_t i = 0, end = 0; /* status of the items that this thread took */
     zarr_error err;
     zarr_status st;
 
@@ -88,9 +86,9 @@ void zr_job_work(struct zr_job *job, uint32_t worker)
         err.code = ZARR_OK;
         st = job->fn(job->arg, i, worker, job->want_text ? &err : NULL);
         if (zr_fork_generation() != job->generation)
-            return; /* the child of an item that forked */
+            return; /* this is the child of an item that forked */
         if (st != ZARR_OK) {
-            if (err.code == ZARR_OK) /* no text was given */
+            if (err.code == ZARR_OK) /* the item gave no text */
                 zr_fail(&err, st, "%s", zarr_status_text(st));
             job_fail(job, i, st, &err);
             return;
@@ -145,7 +143,7 @@ zarr_status zr_parallel_run(uint64_t n, const struct zr_parallel_options *opts,
     const uint32_t workers = zr_parallel_workers(n, o);
     uint64_t grain;
 
-    if (n > INT64_MAX) /* the counter must not wrap */
+    if (n > INT64_MAX) /* so that the counter cannot wrap */
         return zr_internal(err);
     if (workers == 1)
         return parallel_inline(n, o->cancel, fn, arg, err);

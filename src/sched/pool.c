@@ -1,24 +1,25 @@
 /*
- * sched/pool.c - the process's threads. All of the pool's state is one static
- * struct behind one lock that is never held while foreign code runs.
+ * sched/pool.c - the thread pool of the process. All its state is one static struct
+ * behind one lock, which is never held while foreign code runs.
  *
- * Calling a thread. A sleeping thread needs some 70 us to wake, so an idle one
- * first spins a little. A thread that brings work leaves a token for each thread it
- * wants; a waiting thread, spinning or asleep, takes a token and looks for work. A
- * sleeper is signalled only when there are more tokens than spinners. One call
- * wakes at most POOL_CALL_MAX threads: each that joins a loop calls further
- * ones while items are left, so a loop that is over soon wakes few.
+ * Waking threads. A sleeping thread needs about 70 us to wake, so an idle one first spins
+ * a little. A thread that brings work leaves a token for each thread that it wants. A
+ * waiting thread, spinning or asleep, takes a token and looks for work. A sleeper is
+ * signalled only if there are more tokens than spinners. One call wakes at most
+ * POOL_CALL_MAX threads. Each thread that joins a loop calls more while items are left,
+ * so a short loop wakes few.
  *
- * How many. At most n_wanted threads work at once. A thread that blocks makes
- * room for another one, up to ZR_MAX_THREADS in all, so tasks may wait for each
- * other; threads beyond n_wanted that stay idle end after a while.
+ * Number of threads. At most n_wanted threads work at once. A thread that blocks makes
+ * room for another one, up to ZR_MAX_THREADS in all, so tasks may wait for each other.
+ * Threads above n_wanted that stay idle end after a while.
  *
- * Fork. The lock is held across fork(), so the child finds the state whole,
- * wipes it and starts with no threads. A thread of the pool that itself forked
- * sees the new generation when its task or loop comes back, and just ends.
+ * Fork. The fork holds the lock, so the child finds the state consistent, resets it and
+ * starts with no threads. A thread of the pool that itself forked sees the new generation
+ * when its task or loop returns, and ends.
  *
- * Exit. When the library is unloaded or the process exits, idle threads end and
- * are joined. Busy ones get a moment; then the process ends under them.
+ * Exit. When the library is unloaded or the process exits, idle threads end and are
+ * joined. Busy ones get a moment; then the process ends while they run.
+ *
  * Thread class: shared.
  */
 #include "sched/pool_int.h"
@@ -27,20 +28,20 @@
 
 #define POOL_SPIN_NS UINT64_C(10000)
 #define POOL_TAIL_SPIN_NS                                                                \
-    UINT64_C(20000) /* the caller's, for the last items of the others */
+    UINT64_C(20000) /* for the caller, which waits for the last items of the others */
 #define POOL_LINGER_NS UINT64_C(2000000000)
 #define POOL_EXIT_NS   UINT64_C(200000000)
 
 enum pool_thread_state {
     POOL_FREE = 0,
-    POOL_STARTING, /* counted, but its handle is not yet there */
+    POOL_STARTING, /* counted, but its handle is not set yet */
     POOL_RUNNING,
 };
 
 struct pool_thread {
     zr_thread thread;
     enum pool_thread_state state;
-    bool ended;           /* will not touch the pool again: may be joined once RUNNING */
+    bool ended;           /* will not use the pool again: may be joined once RUNNING */
     uint32_t block_depth; /* the thread's own */
 };
 
@@ -148,7 +149,7 @@ static bool pool_reserve_locked(struct zr_pool_starts *starts)
     if (p->threads[i].state == POOL_FREE)
         p->threads[i].state = POOL_STARTING;
     else
-        p->threads[i].ended = false; /* RUNNING: to be joined first, by us alone */
+        p->threads[i].ended = false; /* RUNNING: must be joined first, and only we can */
     starts->index[starts->n++] = i;
     return true;
 }
@@ -179,7 +180,8 @@ bool zr_pool_start(const struct zr_pool_starts *starts)
 
     for (uint32_t i = 0; i < starts->n; i++) {
         struct pool_thread *t = &the_pool.locked.threads[starts->index[i]];
-        const bool was_running = t->state == POOL_RUNNING; /* reserved: only we look */
+        const bool was_running =
+            t->state == POOL_RUNNING; /* reserved: no other thread uses it */
         bool started;
 
         if (was_running)
@@ -207,7 +209,7 @@ static void pool_spin(void)
     }
 }
 
-/* Until called; false: this thread shall end. */
+/* Waits until called; false: this thread must end. */
 static bool pool_wait_locked(void)
 {
     struct pool_state *p = &the_pool.locked;
@@ -283,7 +285,7 @@ bool zr_pool_drop_task_locked(const struct zr_task *t)
     return true;
 }
 
-/* A loop that one more thread may join. */
+/* Finds a loop that one more thread may join. */
 static struct zr_job *pool_find_job_locked(void)
 {
     struct zr_job *j = the_pool.locked.first_job;
@@ -299,7 +301,7 @@ static void pool_leave_job_locked(struct zr_job *job)
         zr_cond_signal(&job->locked.done);
 }
 
-/* What the caller of a loop, and each thread that joined it, does about more hands. */
+/* Calls more threads; the caller of a loop and each thread that joined it do this. */
 static void pool_call_for_job_locked(const struct zr_job *job,
                                      struct zr_pool_starts *starts)
 {
@@ -307,7 +309,8 @@ static void pool_call_for_job_locked(const struct zr_job *job,
         zr_pool_call_locked(job->max_workers - job->locked.n_joined, starts);
 }
 
-/* Both: unlock, work, lock again; false: this is now a forked child, and not locked. */
+/* Both functions unlock, work and lock again. False: this is now a forked child, and the
+ * lock is not held. */
 static bool pool_run_task(const struct zr_task *t, uint64_t generation)
 {
     zr_pool_unlock();
@@ -335,8 +338,8 @@ static bool pool_run_job(struct zr_job *job, uint64_t generation)
     return true;
 }
 
-/* One task or loop, if there is one and this thread may; *worked says so. False: forked.
- */
+/* Does one task or loop, if there is one and this thread may; sets *worked. False:
+ * forked. */
 static bool pool_work_once(uint64_t generation, bool *worked)
 {
     struct pool_state *p = &the_pool.locked;
@@ -372,7 +375,8 @@ static void *pool_thread_main(void *arg)
     self->block_depth = 0;
     while (stay && !the_pool.locked.closed) {
         if (!pool_work_once(generation, &worked))
-            return NULL; /* the only thread of a forked child: nothing here is ours */
+            return NULL; /* this is the only thread of a forked child: none of this state
+                            is valid */
         if (!worked)
             stay = pool_wait_locked();
     }
@@ -440,7 +444,7 @@ void zr_pool_close_job(struct zr_job *job)
         return;
 
     pool_spin_for_job(job);
-    zr_pool_lock(); /* also after a good spin: who left last still held it */
+    zr_pool_lock(); /* also after a spin: the thread that left last still held the lock */
     alone = atomic_load(&job->n_inside) == 0;
     zr_pool_unlock();
     if (alone)
@@ -510,7 +514,7 @@ void zr_pool_stats_get(struct zr_pool_stats *out)
 __attribute__((destructor)) static void pool_unload(void)
 {
     struct pool_state *p = &the_pool.locked;
-    const uint32_t own = pool_self != NULL; /* exit() called by a task */
+    const uint32_t own = pool_self != NULL; /* a task called exit() */
     const uint64_t end = zr_now_ns() + POOL_EXIT_NS;
     bool in_time = true;
 
@@ -524,7 +528,7 @@ __attribute__((destructor)) static void pool_unload(void)
         if (p->threads[i].state != POOL_RUNNING || !p->threads[i].ended)
             continue;
         p->threads[i].state = POOL_FREE;
-        zr_pool_unlock(); /* it may still be on its way out of the lock */
+        zr_pool_unlock(); /* it may still be leaving the lock */
         zr_thread_join(&p->threads[i].thread);
         zr_pool_lock();
     }

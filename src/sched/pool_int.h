@@ -11,8 +11,7 @@
 
 enum {
     POOL_CACHE_LINE = 64,
-    POOL_CALL_MAX =
-        2 /* threads that one thread calls at once: the called call further ones */
+    POOL_CALL_MAX = 2 /* threads that one thread calls at once: these call more */
 };
 
 struct zr_job {
@@ -33,43 +32,46 @@ struct zr_job {
         zarr_error err;
     } locked; /* by the pool's lock */
 
-    /* Lines of their own by distance, not by alignment: a job lies on the stack, and gcc
-     * 12 puts over-aligned locals at wrong addresses when ASan checks uses after return.
-     */
+    /* On separate cache lines by distance, not by alignment: a job is on the stack, and
+     * gcc 12 puts over-aligned locals at wrong addresses when ASan checks uses after
+     * return. */
     char pad_before[POOL_CACHE_LINE];
     atomic_uint_fast64_t next; /* first item not yet taken */
     char pad_behind[POOL_CACHE_LINE];
     atomic_uint_fast64_t first_bad; /* lowest failed item; n: none */
-    atomic_bool cancelled;          /* an item was not started because of *cancel */
+    atomic_bool cancelled;          /* *cancel kept an item from being started */
     atomic_uint
         n_inside; /* pool threads between join and leave; changed under the lock */
 };
 
-/* Works on the job until nothing is left to take. */
+/* Works on the job until no item is left to take. */
 void zr_job_work(struct zr_job *job, uint32_t worker);
 bool zr_job_is_open(const struct zr_job *job);
 
-/* Threads to be started, found under the lock, started after it. */
+/* Threads to start: chosen under the lock, started after it. */
 struct zr_pool_starts {
     uint32_t n;
     uint32_t index[POOL_CALL_MAX];
 };
 
-void zr_pool_setup(void); /* before the first lock */
+void zr_pool_setup(void); /* call it before the first lock */
 void zr_pool_lock(void);
 void zr_pool_unlock(void);
-/* Wakes up to `wanted` idle threads, or notes new ones to start. Lock held. */
+/* Wakes up to `wanted` idle threads, or notes new ones to start. Call it with the lock
+ * held. */
 void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts);
-/* Starts the noted threads; false if one could not be started. Lock not held. */
+/* Starts the noted threads; false if one could not be started. Call it without the
+ * lock. */
 bool zr_pool_start(const struct zr_pool_starts *starts);
 bool zr_pool_closed_locked(void);
 void zr_pool_want_locked(uint32_t n_threads);
-/* Threads that may ever take a new task. */
+/* How many threads may take a new task. */
 uint32_t zr_pool_alive_locked(void);
 void zr_pool_put_task_locked(struct zr_task *t);
 bool zr_pool_drop_task_locked(const struct zr_task *t); /* false: it was taken already */
 
-/* Puts the job up for other threads and calls some; closing waits for those inside. */
+/* open makes the job visible to other threads and calls some; close waits for those
+ * inside. */
 void zr_pool_open_job(struct zr_job *job);
 void zr_pool_close_job(struct zr_job *job);
 

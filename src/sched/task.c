@@ -1,10 +1,10 @@
 /*
- * sched/task.c - work that no caller waits for at once: asynchronous requests
- * and completions of stores. A task is two words and a link in the caller's own
- * memory; the pool keeps them in a queue, first in, first out, and looks there
- * before it helps with loops, because a loop also has its caller and a task has
- * only the pool. A task that waits for another one says so (zr_block_begin), and
- * the pool then runs the other one on one more thread.
+ * sched/task.c - work whose caller does not wait for it: asynchronous requests and
+ * completions of stores. A task is two words and a link in the caller's own memory. The
+ * pool keeps tasks in a queue, first in, first out. It looks there before it helps with
+ * loops, because a loop also has its caller and a task only has the pool. A task that
+ * waits for another one calls zr_block_begin, and the pool then runs the other one on one
+ * more thread.
  * Thread class: shared.
  */
 #include "sched/pool_int.h"

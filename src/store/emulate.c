@@ -1,13 +1,16 @@
 /*
- * store/emulate.c - emulates what a store cannot do with what it can; the only file
- * that does so. An operation is peeled: a lock that only this handle knows, a
- * pin that is a remembered version, memory the store cannot reach (a bounce
- * through host memory), then the range. A suffix is size + range, a range on a
- * store without ranges is a whole read, STAT is an empty GET, erasing a prefix
- * is list + erase. Several requests make one answer only if the value was the
- * same in each. Otherwise the work begins again; after a few tries it is CONFLICT.
- * What cannot be emulated (conditions, locks between processes, listing)
- * is refused elsewhere. Blocks its thread; allocates.
+ * store/emulate.c - emulates what a store cannot do by what it can do. It is the only
+ * file that does so. It takes an operation apart in this order: a lock that only this
+ * handle knows, a pin that remembers a version, memory the store cannot reach (a bounce
+ * through host memory), the range. A suffix becomes size + range. A range on a store
+ * without ranges becomes a read of the whole value. STAT becomes an empty GET. Erasing a
+ * prefix becomes list + erase.
+ *
+ * Several requests make one answer only if the value was the same in each. Otherwise the
+ * work begins again; after a few tries it fails with CONFLICT. Other files refuse what
+ * cannot be emulated (conditions, locks between processes, listing). Blocks its thread;
+ * allocates.
+ *
  * Thread class: any thread.
  */
 #include "store/store_int.h"
@@ -21,7 +24,7 @@ enum {
 
 /* ---- what an operation needs ---- */
 
-/* The store takes ops with this memory as they are. */
+/* True if the store takes operations with this memory as they are. */
 static bool emulate_takes_memory(const zarr_store *s, const zarr_mem *mem)
 {
     if (mem->bytes == 0)
@@ -62,8 +65,7 @@ bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op)
     }
 }
 
-/* What an operation says that has to come with its object's version, where there are
- * versions. */
+/* The flag that asks for the version of the value, if the store has versions. */
 static uint32_t emulate_version_flag(const zarr_store *s)
 {
     return zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ? ZARR_STORE_OP_WANT_VERSION : 0;
@@ -75,7 +77,7 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_store_op get = {
         .verb = ZARR_STORE_GET, .key = op->key, .length = ZARR_STORE_TO_END};
-    zarr_error refusal; /* not the caller's business when the GET works */
+    zarr_error refusal; /* passed on unless a GET can do it */
 
     op->object_bytes = UINT64_MAX;
     s->run(s->run_self, op, &refusal);
@@ -88,15 +90,16 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     get.flags = op->flags;
     get.object_bytes = UINT64_MAX;
     s->run(s->run_self, &get, err);
-    /* A value that goes on behind no memory at all must be told; so this one is empty. */
+    /* A store must set object_bytes if the value is longer than the memory, which has 0
+     * bytes here. It did not, so the value is empty. */
     op->object_bytes = get.object_bytes == UINT64_MAX ? 0 : get.object_bytes;
     op->version = get.version;
     zr_op_end(op, get.status, get.os_code);
 }
 
-/* ---- ranges; memory is what the store takes ---- */
+/* ---- ranges; the store takes the memory ---- */
 
-/* A native GET of [offset, length) into mem. */
+/* A GET, without emulation, of `length` bytes at `offset` into mem. */
 static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *op,
                         uint64_t offset, uint64_t length, zarr_mem mem, zarr_error *err)
 {
@@ -127,7 +130,7 @@ static void emulate_gave_up(zarr_store_op *op, zarr_error *err)
         0);
 }
 
-/* Size, then the range that ends there. */
+/* Asks for the size, then for the range that ends there. */
 static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_store_op stat, get;
@@ -174,7 +177,7 @@ static zarr_status emulate_check_limit(const zarr_store *s, const zarr_store_op 
                    op->key, bytes);
 }
 
-/* The part of a whole value in host memory that op wants. */
+/* Copies the range that op wants out of a whole value in host memory. */
 static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_mem *whole,
                         const zarr_store_op *get, zarr_error *err)
 {
@@ -195,8 +198,8 @@ static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_mem *whole,
     zr_op_end(op, st, 0);
 }
 
-/* One whole read into a block of `bytes`; false: the value is longer, *bytes says how
- * long. */
+/* Reads the whole value into a block of `*bytes`. False if the value is longer; *bytes is
+ * then its length. */
 static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes,
                                zarr_error *err)
 {
@@ -234,7 +237,7 @@ static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zarr_mem mem = op->mem;
     uint64_t bytes;
 
-    if (op->offset == 0) { /* the beginning: read less instead of more */
+    if (op->offset == 0) { /* from the beginning: a read with less memory does it */
         mem.bytes = ZR_MIN(mem.bytes, op->length);
         emulate_get(s, &get, op, 0, ZARR_STORE_TO_END, mem, err);
         emulate_take_result(op, &get);
@@ -248,7 +251,7 @@ static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
     bytes = stat.object_bytes;
     for (int i = 0; i < EMULATE_TRIES; i++)
         if (emulate_whole_once(s, op, &bytes, err) &&
-            op->status != ZARR_ERR_NOT_FOUND) /* it was there a moment ago */
+            op->status != ZARR_ERR_NOT_FOUND) /* it existed a moment ago: try again */
             return;
     emulate_gave_up(op, err);
 }
@@ -265,7 +268,7 @@ static void emulate_range(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 /* ---- memory the store cannot reach ---- */
 
-/* Bytes that a bounce has to hold. */
+/* How many bytes the bounce must hold. */
 static uint64_t emulate_bounce_bytes(const zarr_store_op *op)
 {
     return op->verb == ZARR_STORE_GET ? ZR_MIN(op->mem.bytes, op->length) : op->mem.bytes;
@@ -307,7 +310,7 @@ static void emulate_memory(zarr_store *s, zarr_store_op *op, zarr_error *err)
     void *host = NULL;
     zarr_status st;
 
-    plain.bytes = 1; /* any: only the kind is asked */
+    plain.bytes = 1; /* any number: only the memory kind matters */
     if ((op->verb != ZARR_STORE_GET && op->verb != ZARR_STORE_PUT) ||
         emulate_takes_memory(s, &op->mem)) {
         emulate_range(s, op, err);

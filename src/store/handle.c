@@ -1,8 +1,7 @@
 /*
- * store/handle.c - the handle that everybody holds: opening it, counting its
- * owners, and saying what the store behind it can do. Options are read once,
- * here; a store only sees a full struct. What a store declares is checked for
- * contradictions when it is opened, so that later calls need not ask.
+ * store/handle.c - the handle of a store: opens it, counts its references, and says what
+ * the store can do. Options are read once, here; a store only gets a full struct. The
+ * opening checks what a store declares for contradictions, so later calls need no checks.
  * Thread class: frozen.
  */
 #include "store/registry_int.h"
@@ -29,7 +28,7 @@ static void handle_destroy(zarr_store *s)
         env.ctx_unref(env.ctx);
 }
 
-/* Operations in flight in the parent are the parent's to cancel. */
+/* The parent process cancels its operations in flight; the child forgets them. */
 static void handle_in_child(void *arg)
 {
     zarr_store *s = arg;
@@ -37,7 +36,7 @@ static void handle_in_child(void *arg)
     s->locked.batches = NULL;
 }
 
-/* A handle without a store in it yet. */
+/* Makes a handle that has no store yet. */
 static zarr_status handle_create(zarr_store **out, const struct zr_store_env *env,
                                  const zarr_store_vtable *vt, const char *url,
                                  const zarr_store_options *opts, zarr_error *err)
@@ -70,8 +69,8 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     return ZARR_OK;
 }
 
-/* Asks the opened store what it can do, and does not believe contradictions. A store
- * compiled when the struct was longer may assign all of it: there is room. */
+/* Asks the opened store what it can do, and refuses contradictions. A store that was
+ * compiled with a longer struct may assign all of it, so there is room for more. */
 static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
 {
     union {
@@ -136,7 +135,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     else
         st = s->vt.open(&s->self, env->ctx, url, &o, err);
     if (st != ZARR_OK) {
-        s->self = NULL; /* nothing to close, whatever it left there */
+        s->self = NULL; /* after a failed open there is nothing to close */
         goto out;
     }
     if (s->native) {
@@ -164,7 +163,7 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
     ZR_TRY(handle_read_options(&o, opts, err));
     ZR_TRY(handle_create(&s, env, &vt, vt.name ? vt.name : "custom:", &o, err));
     s->self = self;
-    self = NULL; /* the handle's: freed with it */
+    self = NULL; /* the handle owns it now */
     ZR_TRY(handle_read_caps(s, err));
     *out = s;
     s = NULL;

@@ -1,10 +1,10 @@
 /*
- * store/hold.c - locks (no other writer changes this key) and pins (all reads
- * see one version of it). Stores that can do it do it. On others a lock excludes
- * only callers of this handle, and a pin remembers the first version that it saw
- * and fails with CONFLICT on another one.
- * Thread class: locks may be given back by any thread; pins are frozen between
- * init and deinit, except that the first read sets their version.
+ * store/hold.c - locks (no other writer changes this key) and pins (all reads see one
+ * version of it). If a store has its own locks or pins, they are used. On other stores a
+ * lock excludes only callers of this handle, and a pin remembers the first version that
+ * it saw and fails with CONFLICT on any other.
+ * Thread class: any thread may give a lock back; pins are frozen between init and deinit,
+ * except that the first read sets their version.
  */
 #include "store/store_int.h"
 
@@ -14,7 +14,8 @@
 
 zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = key}; /* the checks of a write */
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                        .key = key}; /* for the checks of a write */
     zarr_status st = zr_op_check(s, &op, err);
 
     *lock = NULL;
@@ -74,7 +75,7 @@ zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op, zarr_e
     int state = PIN_NO_VERSION;
 
     if (!zr_store_can(p->store, ZARR_STORE_CAP_CONDITIONAL))
-        return ZARR_OK; /* versions say nothing here */
+        return ZARR_OK; /* the store has no versions */
     if (atomic_compare_exchange_strong(&p->state, &state, PIN_SETTLING)) {
         p->version = op->version;
         atomic_store(&p->state, PIN_HAS_VERSION);

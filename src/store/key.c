@@ -1,9 +1,8 @@
 /*
- * store/key.c - what a key is, checked in one place for all stores: UTF-8
- * components joined by '/', none of them empty, "." or "..". No store has to be
- * afraid of a key that came out of hostile metadata: it cannot climb out of the
- * root, and no two spellings name one object. Names that only one store
- * reserves (lock and temporary files) are that store's own business.
+ * store/key.c - checks keys, in one place for all stores: UTF-8 components joined by '/',
+ * none of them empty, "." or "..". So a key from hostile metadata cannot leave the root,
+ * and no object has two spellings of its key. Names that one store reserves (lock and
+ * temporary files) are checked by that store.
  * Thread class: plain functions.
  */
 #include "store/store_int.h"
@@ -19,7 +18,7 @@ static bool key_is_ascii(const char *key, size_t n)
     return all < 0x80;
 }
 
-/* "", "." and ".." name no object of their own. */
+/* "", "." and ".." would be a second spelling of another key. */
 static bool key_component_is_bad(const char *s, size_t n)
 {
     return n == 0 || (s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.')));

@@ -1,9 +1,9 @@
 /*
- * store/keylock.c - exclusive rights by key between the threads of one handle.
- * A right is a node in its holder's storage, linked into a small table while
- * held; so a right can be given back by another thread and nothing is
- * allocated. Waiters share one condition: held keys are few and held briefly.
- * Not a lock between processes: the local store puts that on top.
+ * store/keylock.c - locks by key between the threads of one handle. A lock is a struct in
+ * its holder's storage, linked into a small table while it is held. So another thread can
+ * give it back, and nothing is allocated. Waiters share one condition variable, because
+ * few keys are held, and only briefly. These locks do not exclude other processes: the
+ * local store adds lock files for that.
  * Thread class: shared.
  */
 #include "store/store_int.h"
@@ -14,7 +14,7 @@
 
 static const char KEYLOCK_HOLDER[] = "a thread of this process holds it";
 
-/* Holders and waiters were other threads: they do not exist in a forked child. */
+/* Holders and waiters were other threads, which do not exist in a forked child. */
 static void keylocks_in_child(void *arg)
 {
     struct zr_keylocks *k = arg;

@@ -1,8 +1,8 @@
 /*
- * store/local.c - a directory as a store: opening it, what it can do, and the
- * table of its verbs. Opening decides once what later calls only look up:
- * whether the kernel has openat2(), whether the root lies on a network file
- * system, which policies hold. Thread class: frozen after open.
+ * store/local.c - a directory as a store: opens it, says what it can do, and has the
+ * table of its verbs. Opening finds out once what later calls look up: whether the kernel
+ * has openat2(), whether the root is on a network file system, and which policies apply.
+ * Thread class: frozen after open.
  */
 #include "store/local_int.h"
 
@@ -14,8 +14,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Network file systems by statfs(2): errors of writes are told at fsync or close there.
- */
+/* The magic numbers of network file systems, from statfs(2). On these, fsync and close
+ * report errors of writes. */
 static bool local_is_remote(int fd)
 {
     static const uint64_t magics[] = {
@@ -61,7 +61,7 @@ static int local_open_dir(const char *path)
     return zr_local_high_fd(fd);
 }
 
-/* Syncs the directory that has the new directory `part` in it. */
+/* Syncs the parent of the new directory `part`. */
 static int local_sync_parent(char *part)
 {
     char *slash = strrchr(part, '/');

@@ -17,8 +17,8 @@ enum {
     COMMAND_BYTES = 32
 };
 
-/* Whether the entry of /proc/PID/fd leads to the file. Its text is compared first: a stat
- * of any open file may hang on a dead network file system. */
+/* Whether the entry of /proc/PID/fd leads to the file. Compares the entry's text first,
+ * because a stat of an open file may hang on a dead network file system. */
 static bool holder_has_file(int fds, const char *entry, const struct stat *file,
                             const char *name)
 {
@@ -62,7 +62,7 @@ static bool holder_is(int proc, const char *pid, const struct stat *file,
     return found;
 }
 
-/* The name of a process, as it gives it itself; a control character becomes '?'. */
+/* Gets the name that a process has given itself; control characters become '?'. */
 static void holder_command(int proc, const char *pid, char out[COMMAND_BYTES])
 {
     char path[64];

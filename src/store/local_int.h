@@ -1,8 +1,8 @@
 /*
- * store/local_int.h - what the files of the local store share. A store is a
- * directory, a key a file in it. All names are resolved from the root's
- * descriptor, never from a path text, so a renamed or replaced parent of the
- * root changes nothing.
+ * store/local_int.h - what the files of the local store share. A store is a directory,
+ * and a key is a file in it. All names are resolved from the root's descriptor and never
+ * from the root's path. So nothing changes if a parent of the root is renamed or
+ * replaced.
  */
 #ifndef ZR_LOCAL_INT_H
 #define ZR_LOCAL_INT_H
@@ -13,11 +13,12 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define ZR_LOCK_SUFFIX ".__lock" /* TensorStore's, so that both exclude each other */
+#define ZR_LOCK_SUFFIX                                                                   \
+    ".__lock" /* TensorStore's suffix, so that both exclude each other */
 #define ZR_TEMP_PREFIX ".zarrc-tmp-"
 
-/* A descriptor that may hold a lock. In a list of the store, so that a forked child
- * closes its copy: else the lock of a killed process lives on in the child. */
+/* A descriptor that may hold a lock. The store lists them, so that a forked child closes
+ * its copies: otherwise the lock of a killed process would live on in the child. */
 struct zr_lock_file {
     int fd; /* -1: none */
     struct zr_lock_file *prev, *next;
@@ -29,13 +30,14 @@ struct zr_local {
     const struct zr_memory_registry *memory;
     uint64_t listing_keys;
     int root;
-    dev_t device; /* of the root: what syncfs() reaches */
+    dev_t device; /* the root's device, which is what syncfs() reaches */
     uint32_t durability, locking, symlinks;
-    bool is_remote; /* network file system: errors of writes come at fsync and close */
+    bool is_remote; /* network file system: fsync and close report errors of writes */
     bool has_openat2;
     atomic_uint_fast64_t n_written,
-        n_synced;            /* writes done; done before the last good flush */
-    atomic_int sync_os_code; /* a flush failed once: final */
+        n_synced; /* writes done; how many of them the last successful flush covered */
+    atomic_int
+        sync_os_code; /* errno of the first flush that failed; all later flushes fail */
     struct zr_keylocks keylocks;
     struct {
         zr_mutex mutex;
@@ -46,13 +48,14 @@ struct zr_local {
 
 /* ---- local_path.c: from keys to descriptors ------------------------------------ */
 
-/* Opens path below the root under the symlink policy: a descriptor above 2, or -errno.
- * *via_link (may be NULL): a symlink stood on the way. */
+/* Opens path below the root under the symlink policy. Returns a descriptor above 2, or
+ * -errno. *via_link (may be NULL): whether a symlink was on the way. */
 int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *via_link);
-/* -ENOENT from zr_local_open with via_link: true when a symlink that leads nowhere is the
- * cause. */
+/* After zr_local_open returned -ENOENT with *via_link: true if the cause is a symlink
+ * whose target does not exist. */
 bool zr_local_is_dangling(const struct zr_local *l, const char *path);
-/* The same guard for descriptors from other calls. */
+/* Replaces a descriptor of 0 to 2 by a higher one, as zr_local_open does. Returns -errno
+ * if fd is negative. */
 int zr_local_high_fd(int fd);
 
 /* The directory that holds a key's file, and the file's name (inside the key). */
@@ -61,16 +64,19 @@ struct zr_local_dir {
     bool owned;
     const char *name;
 };
-/* 0 or an errno. create: missing directories are made. */
+/* Opens the directory of a key. Returns 0 or an errno. create: makes missing
+ * directories. */
 int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
-void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is fine */
+void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is allowed */
 int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
-/* Whether writes on this device have to be synced at once, because flush cannot. */
+/* True if each write on this device must be synced at once, because a flush does not
+ * reach it. */
 bool zr_local_syncs_each(const struct zr_local *l, dev_t device);
-bool zr_local_flushes(const struct zr_local *l); /* a flush makes writes durable */
-/* After a name in d was made, erased or renamed: syncs d where that is so; 0 or an errno.
- */
+bool zr_local_flushes(
+    const struct zr_local *l); /* true if a flush makes writes durable */
+/* Call it after a name in d was made, erased or renamed. Syncs d if the durability needs
+ * it. Returns 0 or an errno. */
 int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d);
 
 enum zr_local_kind {
@@ -79,16 +85,16 @@ enum zr_local_kind {
     ZR_LOCAL_TEMP,
     ZR_LOCAL_PARTIAL
 };
-/* The kind of file that a name of n bytes has. */
+/* The kind of file that a name of n bytes belongs to. */
 enum zr_local_kind zr_local_name_kind(const char *name, size_t n);
-/* INVALID for keys with a component that this store reserves. */
+/* INVALID if a component of the key is a name that this store reserves. */
 zarr_status zr_local_key_check(const char *key, zarr_error *err);
 
 /* ---- local_read.c ------------------------------------------------------------------ */
 
 void zr_local_version(const struct stat *st, zarr_store_version *out);
-/* Opens a key's file and checks it. NOT_FOUND: there is none; other errors say what is
- * wrong. *fd is the caller's. */
+/* Opens a key's file and checks that it is a regular file. NOT_FOUND if it does not
+ * exist; other errors name the cause. The caller closes *fd. */
 zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
                                 const char *key, int *fd, struct stat *st,
                                 zarr_error *err);
@@ -103,30 +109,33 @@ struct zr_local_lock {
     struct zr_keylock keylock;
     struct zr_local_dir dir;
     struct zr_lock_file file; /* fd -1: not held */
-    bool is_dirty;            /* bytes of a failed or foreign attempt are in it */
-    bool is_spent;            /* renamed over the key: the right is gone */
+    bool is_dirty;            /* the lock file has bytes of another attempt to write */
+    bool is_spent; /* the lock file was renamed over the key: the right is used up */
     bool has_keylock;
     dev_t device;
     uint64_t fork_generation;
     char lock_name[NAME_MAX + 1];
 };
-/* Fails with NOT_FOUND when create is false and there is no such directory. lk: any
- * storage, key borrowed. */
+/* Waits for the lock of key. lk is any storage; key is borrowed. NOT_FOUND if create is
+ * false and the key's directory does not exist. */
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
                                const char *key, bool create, int *os_code,
                                zarr_error *err);
-/* Removes the lock file unless it became the value. Returns 0 or the errno of close(). */
+/* Gives the lock back, and removes the lock file unless it became the value. Returns 0 or
+ * the errno of close(). */
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
-/* Tries once on a descriptor: 0, EAGAIN (held), or an errno (no locks here). */
+/* Tries once to lock a descriptor. Returns 0, EAGAIN (another holder), or an errno (the
+ * file system has no locks). */
 int zr_local_lock_try(int fd);
 void zr_local_lock_files_init(struct zr_local *l);
 void zr_local_lock_files_deinit(struct zr_local *l);
-/* Opens the file `name` in dir: 0 or an errno. */
+/* Opens the file `name` in dir. Returns 0 or an errno. */
 int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
                       const char *name, int flags);
-/* Gives the lock back, if it is held, and closes. 0 or the errno of close(). */
+/* Gives the lock back if it is held, and closes the file. Returns 0 or the errno of
+ * close(). */
 int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f);
-/* Says which other processes have the lock file behind fd open. */
+/* Writes to out which other processes have fd's lock file open. */
 void zr_local_lock_holders(int fd, const char *name, char out[ZR_LOCK_HOLDER_BYTES]);
 zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err);
 void zr_local_unlock(void *self, void *lock);
@@ -146,15 +155,17 @@ enum zr_local_event {
     ZR_LOCAL_DIR_END
 };
 enum {
-    ZR_LOCAL_WALK_FLAT = 1,     /* one level: directories are told, not entered */
+    ZR_LOCAL_WALK_FLAT = 1,     /* one level: directories are reported, not entered */
     ZR_LOCAL_WALK_NO_LINKS = 2, /* symlinks count as files and are not followed */
     ZR_LOCAL_WALK_DIRS_FIRST = 4
 };
-/* Returns a status; *stop ends the walk. path is the full key, valid for the call. */
+/* Called for each entry; returns a status. *stop ends the walk. path is the full key,
+ * valid during the call. */
 typedef zarr_status (*zr_local_visit_fn)(void *user, enum zr_local_event event,
                                          const char *path, bool *stop, zarr_error *err);
-/* Walks everything below prefix in the order of names, directories after what is in them
- * (ZR_LOCAL_DIR before, ZR_LOCAL_DIR_END behind). A missing prefix is an empty one. */
+/* Visits everything below prefix in the order of names. ZR_LOCAL_DIR comes before the
+ * entries of a directory, ZR_LOCAL_DIR_END after them. A missing prefix counts as
+ * empty. */
 zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags,
                           zr_local_visit_fn visit, void *user, zarr_error *err);
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,

@@ -1,9 +1,9 @@
 /*
- * store/local_list.c - the uses of a walk: listings, erasing a prefix, and
- * removing debris. Debris is what a killed writer leaves: lock files,
- * temporary files, zarr-python's ".partial" files. A lock file is swept only
- * under its lock, so a living writer never loses it; a temporary file only when
- * the process in its name is gone; the others by age alone.
+ * store/local_list.c - the uses of a walk: listings, erasing a prefix, and removing
+ * debris. Debris is what a killed writer leaves: lock files, temporary files,
+ * zarr-python's ".partial" files. A lock file is removed only while we hold its lock, so
+ * a living writer never loses it. A temporary file is removed only after the process in
+ * its name ended. For the others only the age counts.
  * Thread class: any thread; a walk sees a directory as it was when it was read.
  */
 #include "store/local_int.h"
@@ -51,7 +51,7 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
 
 /* ---- debris ---- */
 
-/* With the lock of the file behind fd: removes it if the name still leads to it. */
+/* Call it with the lock of fd's file. Removes the file if the name still leads to it. */
 static bool debris_remove_locked(int dir, const char *name, int fd)
 {
     struct stat mine, named;
@@ -76,8 +76,8 @@ static bool debris_sweep_lock(struct zr_local *l, int dir, const char *name)
     return removed;
 }
 
-/* .zarrc-tmp-<pid>-<rand>: its process is gone. Other hosts' processes look gone: age
- * counts. */
+/* True if the process in the name .zarrc-tmp-<pid>-<rand> has ended. A process of another
+ * host looks as if it had ended; the minimum age protects its file. */
 static bool debris_owner_is_gone(const char *name)
 {
     const char *digits = name + sizeof ZR_TEMP_PREFIX - 1;
@@ -101,7 +101,7 @@ static bool debris_sweep(struct zr_local *l, const char *path, uint64_t min_age_
     if (fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
         goto out;
     age = zr_wall_seconds() - (int64_t)st.st_mtim.tv_sec;
-    /* With no age asked for, a file system whose clock is ahead does not matter. */
+    /* Without a minimum age it does not matter if the file system's clock is ahead. */
     if (min_age_s > 0 && (age < 0 || (uint64_t)age < min_age_s))
         goto out;
     kind = zr_local_name_kind(dir.name, strlen(dir.name));
@@ -153,7 +153,8 @@ static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_erro
     if (os_code == 0 && unlinkat(dir.fd, dir.name, AT_REMOVEDIR) != 0)
         os_code = errno;
     zr_local_dir_close(&dir);
-    /* Not empty: another writer is at work below. A link, or gone: nothing to remove. */
+    /* Not empty: another writer is working below. A symlink or a missing directory:
+     * nothing to remove. */
     if (os_code != 0 && os_code != ENOTEMPTY && os_code != EEXIST && os_code != ENOENT &&
         os_code != ENOTDIR)
         st = zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot remove the directory",
@@ -188,7 +189,7 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
 
     *was = false;
     if (*prefix == '\0' || zr_local_dir_open(l, prefix, false, &dir) != 0)
-        return ZARR_OK; /* the error of the erase says why */
+        return ZARR_OK; /* the erase that follows reports the error */
     os_code = fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
     *was = os_code == 0 && S_ISLNK(st.st_mode);
     if (*was && unlinkat(dir.fd, dir.name, 0) != 0) {

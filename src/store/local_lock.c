@@ -1,18 +1,20 @@
 /*
- * store/local_lock.c - the right to change one key, by TensorStore's protocol: a
- * process that holds an exclusive lock on the file <key>.__lock, while that file
- * still has that name, may remove it or rename it over the key. So the new value
- * is written to the lock file. Taking the right:
- *   1. open the lock file, making it if it is not there;
- *   2. take the lock (open file description lock, on kernels without it flock);
- *   3. look whether the name still leads to the file we locked: the former holder
- *      renamed or removed it, perhaps; then begin again.
- * Inside one handle a lock by key comes first, so threads queue without system
- * calls. Waiting for other processes is by polling with growing pauses, never
- * in the kernel, so that a wait can end at the limit of the store's options.
- * A forked child does not own its parent's locks. An open file description lock lives as
- * long as any copy of its descriptor, so a fork hook closes the child's copies.
- * Thread class: a struct zr_local_lock is its holder's.
+ * store/local_lock.c - the right to change one key, by TensorStore's protocol. A process
+ * that holds an exclusive lock on the file <key>.__lock may remove that file or rename it
+ * over the key, as long as the file still has that name. So the new value is written to
+ * the lock file. A writer takes the right in three steps:
+ * 1. open the lock file; make it if it does not exist;
+ * 2. take the lock (an open file description lock; flock on kernels without these);
+ * 3. check that the name still leads to the locked file. If the last holder renamed or
+ * removed it, begin again.
+ *
+ * Threads of one handle first take a lock by key, so they queue without system calls.
+ * Waiting for other processes is polling with growing pauses and never blocks in the
+ * kernel, so that a wait can end at the limit of the store's options. A forked child does
+ * not own its parent's locks. An open file description lock lives as long as any copy of
+ * its descriptor, so a fork hook closes the child's copies.
+ *
+ * Thread class: a struct zr_local_lock belongs to its holder.
  */
 #include "store/local_int.h"
 
@@ -28,7 +30,7 @@ enum {
     LOCK_VANISHED_TRIES = 1000, /* another process removes the directory each time */
     LOCK_YIELDS = 16,           /* first tries, about a microsecond each */
     LOCK_PAUSE_MIN_NS = 20000,  /* a replaced chunk takes 50 us upwards */
-    LOCK_PAUSE_MAX_NS = 2000000 /* keeps a wait behind a slow writer cheap */
+    LOCK_PAUSE_MAX_NS = 2000000 /* keeps a wait for a slow writer cheap */
 };
 
 static struct flock lock_whole_file(short type)
@@ -87,7 +89,8 @@ int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
 {
     int os_code = 0;
 
-    zr_mutex_lock(&l->lock_files.mutex); /* no fork between open and list */
+    zr_mutex_lock(
+        &l->lock_files.mutex); /* prevents a fork between the open and the list */
     do
         f->fd = openat(dir, name, flags, 0666);
     while (f->fd < 0 && errno == EINTR);
@@ -120,8 +123,8 @@ int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f)
 
     if (fd < 0) /* never opened, or this is a forked child */
         return 0;
-    /* Released first: a child that is forked after the file has left the list keeps a
-     * descriptor without a lock. Closed last: the number may be another file's then. */
+    /* Releases first: a child that is forked after the file left the list keeps a
+     * descriptor without a lock. Closes last: then another file may get the number. */
     lock_release(fd);
     zr_mutex_lock(&l->lock_files.mutex);
     if (f->prev)
@@ -164,8 +167,8 @@ static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
     }
 }
 
-/* Opens or makes the lock file: 0, an errno. Its directory may vanish under us: ENOENT.
- */
+/* Opens or makes the lock file. Returns 0 or an errno: ENOENT if its directory vanished
+ * meanwhile. */
 static int lock_open(struct zr_local *l, struct zr_local_lock *lk)
 {
     const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -173,7 +176,8 @@ static int lock_open(struct zr_local *l, struct zr_local_lock *lk)
     return zr_lock_file_open(l, &lk->file, lk->dir.fd, lk->lock_name, flags);
 }
 
-/* With the lock held: 0 and *same, or an errno. */
+/* Call it with the lock held. Sets *same if the name still leads to the locked file.
+ * Returns 0 or an errno. */
 static int lock_is_current(struct zr_local_lock *lk, bool *same)
 {
     struct stat mine, named;
@@ -191,8 +195,8 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
     return 0;
 }
 
-/* Steps 1 to 3 once; 0 and *same, or an errno. The lock file is closed unless it is the
- * same. */
+/* Does steps 1 to 3 once. Returns 0 and *same, or an errno. Closes the lock file unless
+ * *same. */
 static int lock_attempt(struct zr_local *l, struct zr_local_lock *lk,
                         struct zr_lock_wait *wait, bool *same, zarr_error *err)
 {
@@ -265,7 +269,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         if (*os_code == 0)
             *os_code = lock_attempt(l, lk, &wait, &same, err);
         else if (*os_code == ENOENT)
-            break; /* no parents; making them failed for good */
+            break; /* no parent directories, or they could not be made */
         if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
             break;
     } while (*os_code == ENOENT || (*os_code == 0 && !same));
@@ -290,7 +294,8 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
     if (lk->has_keylock && is_mine)
         zr_keylocks_give(&l->keylocks, &lk->keylock);
     lk->has_keylock = false;
-    if (left_over != 0) /* with no lock held: the application's function may take long */
+    if (left_over != 0) /* after the locks are released, because the application's log
+                           function may take long */
         zr_log(&l->log, ZARR_LOG_WARN, "%s: cannot remove the lock file: errno %d",
                lk->lock_name, left_over);
     return os_code;
@@ -299,7 +304,7 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
 /* ---- the verbs of the vtable ---- */
 
 struct local_held_lock {
-    struct zr_local_lock lock; /* first: what op->lock points to */
+    struct zr_local_lock lock; /* first, because op->lock points to it */
     char key[];
 };
 
@@ -332,7 +337,7 @@ void zr_local_unlock(void *self, void *lock)
 
     if (!held)
         return;
-    /* Where close() can fail for a value's sake, its PUT called fsync before. */
+    /* Where close() can report that a value was lost, the PUT called fsync before. */
     (void)zr_local_lock_give(l, &held->lock);
     zr_free(l->alloc, held);
 }

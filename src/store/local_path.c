@@ -1,15 +1,17 @@
 /*
- * store/local_path.c - from a key to a descriptor, without leaving the root.
- * A key is opened in one openat2() from the root's descriptor. The first try
- * refuses all symlinks: then ENOENT proves that the key is absent, and stores
- * without links, nearly all, pay nothing. Only if there is a link on the way, the
- * policy decides: deny, within (links that stay below the root) or follow;
- * and an ENOENT behind a link that leads nowhere (an unmounted disk) is an
- * error, never an absent key.
- * Where the kernel has no openat2() the key is walked component by component with
- * O_NOFOLLOW: "within" then refuses every link, which is safe.
- * Descriptors 0 to 2 are never used: a message that another part of the process
- * prints would land in a chunk. Thread class: plain functions on a frozen zr_local.
+ * store/local_path.c - from a key to a descriptor, without leaving the root. One
+ * openat2() from the root's descriptor opens a key. The first try refuses all symlinks:
+ * then ENOENT proves that the key is missing, and stores without symlinks (nearly all)
+ * pay nothing. Only if a symlink is on the way does the policy decide: deny, within (only
+ * links that stay below the root) or follow. ENOENT from a link whose target does not
+ * exist (an unmounted disk) is an error and never means that the key is missing.
+ *
+ * On kernels without openat2() the key is walked component by component with O_NOFOLLOW.
+ * The policy "within" then refuses every symlink, which is safe. Descriptors 0 to 2 are
+ * never used: otherwise a message that another part of the process prints could end up in
+ * a chunk.
+ *
+ * Thread class: plain functions on a frozen zr_local.
  */
 #include "store/local_int.h"
 
@@ -21,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    OPEN_TRIES = 32,     /* openat2 gives EAGAIN while directories are renamed */
+    OPEN_TRIES = 32,     /* openat2 returns EAGAIN while directories are renamed */
     PATIENCE = 5,        /* pauses of 1, 2, 4, ... ms */
     MAKE_DIR_TRIES = 64, /* another process may remove directories while they are made */
     PARTIAL_HEX_DIGITS = 32
@@ -67,7 +69,7 @@ static int path_openat(int dir, const char *path, int flags)
     return zr_local_high_fd(fd);
 }
 
-/* The component itself is a symlink. */
+/* True if the component itself is a symlink. */
 static bool path_is_link(int dir, const char *component)
 {
     struct stat st;
@@ -75,20 +77,19 @@ static bool path_is_link(int dir, const char *component)
     return fstatat(dir, component, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* One component, no link followed: a link is ELOOP unless the caller wants the link
- * itself.
- */
+/* Opens one component and follows no symlink. A symlink is ELOOP unless the caller wants
+ * the link itself. */
 static int path_open_component(int dir, const char *component, int flags)
 {
     int fd;
 
     if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && path_is_link(dir, component))
-        return -ELOOP; /* O_PATH would give the link */
+        return -ELOOP; /* O_PATH would open the link */
     fd = path_openat(dir, component, flags | O_NOFOLLOW);
     return fd == -ENOTDIR && path_is_link(dir, component) ? -ELOOP : fd;
 }
 
-/* Without openat2(): every component by itself, no symlink anywhere. */
+/* Opens path without openat2(), component by component; refuses symlinks. */
 static int path_walk(int root, const char *path, int flags)
 {
     char component[NAME_MAX + 1];
@@ -144,7 +145,7 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
     bool link = false;
     int fd = path_open_once(l, path, flags, &link);
 
-    /* Other threads give descriptors back within microseconds: some more chances. */
+    /* Other threads close descriptors within microseconds, so try a few more times. */
     for (int i = 0; i < PATIENCE && (fd == -EMFILE || fd == -ENFILE); i++) {
         nanosleep(&pause, NULL);
         pause.tv_nsec *= 2;
@@ -188,7 +189,7 @@ bool zr_local_is_dangling(const struct zr_local *l, const char *path)
 
 /* ---- directories ---- */
 
-/* Opens the longest part of path[0, *n) that is there; *n becomes its length, 0: the
+/* Opens the longest part of path[0, *n) that exists. *n becomes its length; 0 is the
  * root. */
 static int dir_open_deepest(const struct zr_local *l, char *path, size_t *n)
 {
@@ -210,7 +211,8 @@ static int dir_open_deepest(const struct zr_local *l, char *path, size_t *n)
     return fd < 0 ? -errno : fd;
 }
 
-/* Makes path[0, n), one component behind `have`, inside parent; 0 or an errno. */
+/* Makes path[0, n) inside `parent`, which is path[0, have). It adds one component.
+ * Returns 0 or an errno. */
 static int dir_make_one(const struct zr_local *l, int parent, const char *path,
                         size_t have, size_t n)
 {
@@ -227,8 +229,8 @@ static int dir_make_one(const struct zr_local *l, int parent, const char *path,
     return zr_local_dir_commit(l, &d);
 }
 
-/* One pass over the missing directories of path[0, n). Returns the last one, or -errno.
- */
+/* Makes the missing directories of path[0, n). Returns the descriptor of the last one, or
+ * -errno. */
 static int dir_make_missing(const struct zr_local *l, char *path, size_t n)
 {
     size_t have = n, next;
@@ -289,7 +291,7 @@ int zr_local_dir_sync(const struct zr_local_dir *d)
     do
         os_code = fsync(fd) == 0 ? 0 : errno;
     while (os_code == EINTR);
-    if (os_code == EINVAL) /* this file system has no such thing */
+    if (os_code == EINVAL) /* this file system cannot sync directories */
         os_code = 0;
     close(fd);
     return os_code;
@@ -299,7 +301,8 @@ bool zr_local_syncs_each(const struct zr_local *l, dev_t device)
 {
     if (l->durability == ZARR_DURABILITY_EACH)
         return true;
-    /* A directory mounted or linked in from another file system: syncfs() misses it. */
+    /* syncfs() misses a directory that is mounted or linked in from another file
+     * system. */
     return zr_local_flushes(l) && device != l->device;
 }
 

@@ -1,8 +1,8 @@
 /*
  * store/local_place.c - whether two folders are the same, or one contains the other.
- * Paths cannot tell (./a, links, roots a level apart), so both are opened and
- * device and inode are compared on the way up, through `..` and beyond the
- * roots. For a folder that does not exist yet, its nearest existing parent is
+ * Paths alone do not show it (./a, symlinks, roots a level apart). So both folders are
+ * opened, and their devices and inodes are compared on the way up through `..`, also
+ * above the roots. If a folder does not exist yet, its nearest existing parent is
  * compared.
  * Thread class: any thread.
  */
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 struct local_place {
-    int fd; /* the deepest folder on the way that is there */
+    int fd; /* the deepest folder of the prefix that exists */
     struct stat st;
-    const char *rest; /* what is not; "": all is there */
+    const char *rest; /* the part that does not exist; "": all exists */
 };
 
 static bool place_is(const struct stat *a, const struct stat *b)
@@ -71,8 +71,8 @@ static int place_open_up(int fd)
     return zr_local_high_fd(up);
 }
 
-/* Whether p's folder is `top` or lies below it. Above a folder that may not be searched
- * (EACCES), or that was deleted, nothing can be reached through it either. */
+/* Whether p's folder is `top` or is below it. The walk up ends at a folder that was
+ * deleted or may not be searched (EACCES): nothing above it can be reached through it. */
 static zarr_status place_is_inside(const struct local_place *p, const struct stat *top,
                                    bool *yes, zarr_error *err)
 {
@@ -120,7 +120,7 @@ zarr_status zr_local_overlap(void *self, const char *a, void *other, const char 
     *overlap = false;
     ZR_TRY(place_open(&p, self, a, err));
     ZR_TRY(place_open(&q, other, b, err));
-    if (*p.rest != '\0' && *q.rest != '\0') /* two that are not there yet */
+    if (*p.rest != '\0' && *q.rest != '\0') /* neither exists yet */
         *overlap = place_is(&p.st, &q.st) &&
                    (strcmp(p.rest, q.rest) == 0 || zr_key_is_below(p.rest, q.rest) ||
                     zr_key_is_below(q.rest, p.rest));

@@ -1,17 +1,20 @@
 /*
- * store/local_read.c - GET, STAT and pins of the local store: openat2, fstat,
- * pread, close; no path is built, nothing is allocated, no lock is taken.
- * Values are replaced by rename and never changed in place (by us, TensorStore
- * and zarr-python), so an open descriptor is a snapshot. The fstat (a tenth of
- * the whole) buys the version, the exact length, and that only regular files
- * are read: O_NONBLOCK keeps a FIFO from stopping us, a directory or a device
- * at a key is an error, never "absent".
- * Pins of all stores and threads together hold at most a quarter of the descriptors
- * that the process may have. Further pins remember the version and open the value at
- * each read; if it has another version by then, the read fails with CONFLICT, as on
- * stores without pins. No thread ever waits for a descriptor.
- * Absent is: ENOENT without a broken symlink on the way, and nothing else. ENOTDIR
- * (a parent is a file) is damage: the file may have replaced a directory of chunks.
+ * store/local_read.c - GET, STAT and pins of the local store: openat2, fstat, pread,
+ * close. It builds no path, allocates nothing and takes no lock. Values are replaced by
+ * rename and never changed in place (by us, TensorStore and zarr-python), so an open
+ * descriptor is a snapshot. The fstat costs a tenth of the whole. It gives the version
+ * and the exact length, and makes sure that only regular files are read. O_NONBLOCK keeps
+ * a FIFO from blocking us. A directory or a device in the place of a value is an error,
+ * never a missing key.
+ *
+ * Pins of all stores and threads together hold at most a quarter of the descriptors that
+ * the process may have. Further pins remember the version and open the value at each
+ * read. If it has another version by then, the read fails with CONFLICT, as on stores
+ * without pins. No thread ever waits for a descriptor.
+ *
+ * Only ENOENT without a broken symlink on the way means that a key is missing. ENOTDIR (a
+ * parent is a file) is damage: the file may have replaced a directory of chunks.
+ *
  * Thread class: any thread.
  */
 #include "store/local_int.h"
@@ -24,10 +27,11 @@
 enum {
     PINS_MOST = 256
 };
-/* Pins of this process that hold a descriptor. A forked child has copies of both. */
+/* How many pins of this process hold a descriptor. A forked child has copies of the
+ * descriptors and of this number. */
 static atomic_uint_fast64_t pins_held;
 
-/* One read moves at most this much on Linux. */
+/* One read transfers at most this many bytes on Linux. */
 #define READ_MAX_BYTES ((size_t)0x7ffff000)
 
 void zr_local_version(const struct stat *st, zarr_store_version *out)
@@ -73,7 +77,7 @@ static zarr_status read_not_regular(zarr_store_op *op, const char *key, mode_t m
 
     return zr_op_end(op,
                      zr_fail_os(err, ZARR_ERR_IO, os_code,
-                                "%s: stands for a value but is %s", key, what),
+                                "%s: expected a value, found %s", key, what),
                      os_code);
 }
 
@@ -115,8 +119,8 @@ static void read_failed(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_err
               os_code);
 }
 
-/* All of the wanted range that the value has. A value that ends before its length was
- * changed in place meanwhile. */
+/* Reads the part of op's range that the value has. If the value ends before its length,
+ * it was changed in place meanwhile. */
 static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
                        uint64_t object_bytes, zarr_error *err)
 {
@@ -149,7 +153,7 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
     zr_op_end(op, st, 0);
 }
 
-/* Through a pin that holds no descriptor. */
+/* Reads through a pin that holds no descriptor. */
 static void read_same(struct zr_local *l, zarr_store_op *op, const struct zr_store_pin *p,
                       zarr_error *err)
 {
@@ -191,7 +195,7 @@ void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
         return;
     zr_local_version(&st, &op->version);
     read_range(l, op, fd, (uint64_t)st.st_size, err);
-    close(fd); /* read only: nothing to lose */
+    close(fd); /* opened for reading: close() loses nothing */
 }
 
 void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err)

@@ -1,9 +1,9 @@
 /*
- * store/local_rename.c - moves a whole folder with one rename(2), so a reader finds
- * all of it at one of the two names, also after a kill. Open descriptors (pins,
- * locks) follow the folder. Cases that rename(2) cannot do (another disk, a
- * destination that is not empty) or would change (a symlink as the folder) are
- * refused; the caller copies.
+ * store/local_rename.c - moves a whole folder with one rename(2). So a reader finds all
+ * of it under one of the two names, also after a kill. Open descriptors (pins, locks)
+ * follow the folder. It refuses what rename(2) cannot do (another disk, a destination
+ * that is not empty) and what rename(2) would change (a folder that is a symlink); the
+ * caller then copies.
  * Thread class: any thread.
  */
 #include "store/local_int.h"
@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-/* What a copy can do all the same. */
+/* True if a copy can do what this rename could not. */
 static bool rename_is_for_copy(int os_code)
 {
     return os_code == EXDEV || os_code == ENOTEMPTY || os_code == EEXIST ||
@@ -28,7 +28,7 @@ static zarr_status rename_failed(const char *from, const char *to, int os_code,
     return zr_fail_os(err, st, os_code, "%s: cannot rename it to %s", from, to);
 }
 
-/* 0, or an errno. ENOTDIR: it is not a folder. */
+/* Returns 0 for a folder, ENOTDIR for anything else, or another errno. */
 static int rename_look(const struct zr_local_dir *d)
 {
     struct stat st;

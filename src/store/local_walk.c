@@ -1,15 +1,18 @@
 /*
  * store/local_walk.c - visits everything below a prefix, one directory at a time and
- * without recursion. A directory is read whole, its names sorted, so the order
- * is stable; then it is closed, so depth costs no descriptors. Names of all
- * open levels lie in one text that grows and shrinks like a stack. Directories
- * are entered from the root again each time, under the symlink policy; one that
- * is its own ancestor (a link upwards) is not entered; a flat walk, which may be one of
- * many that go down, does not tell it.
- * FIFOs, and links that lead nowhere or out of the root, are reported as files: reading
- * them gives an error. If they were left out, they would look like chunks that were never
- * written. Names that are not UTF-8 are not keys and are skipped. Both are logged. Thread
- * class: one walk a thread.
+ * without recursion. It reads a whole directory, sorts the names so that the order is
+ * stable, and closes it, so depth costs no descriptors. One text has the names of all
+ * open levels; it grows and shrinks like a stack. Each directory is opened from the root
+ * again, under the symlink policy. A directory that is its own ancestor (a symlink
+ * upwards) is not entered. A flat walk does not report it, because the caller may go down
+ * with one flat walk per level.
+ *
+ * FIFOs, and symlinks whose target is missing or outside of the root, are reported as
+ * files: reading them gives an error. If they were left out, they would look like chunks
+ * that were never written. Names that are not UTF-8 are not keys and are skipped. Both
+ * are logged.
+ *
+ * Thread class: one thread per walk.
  */
 #include "store/local_int.h"
 
@@ -30,8 +33,8 @@ struct walk_entry {
     size_t name; /* offset in names */
 };
 struct walk_level {
-    size_t path_bytes;             /* of this directory in walk.path */
-    size_t names_begin, next, end; /* its entries not yet told */
+    size_t path_bytes;             /* length of this directory's path in walk.path */
+    size_t names_begin, next, end; /* its entries that are not reported yet */
     dev_t device;
     ino_t inode;
 };
@@ -67,12 +70,12 @@ static zarr_status walk_path_set(struct local_walk *w, size_t dir_bytes, const c
     return zr_str_status(&w->path, err);
 }
 
-/* ---- what an entry is ---- */
+/* ---- the type of an entry ---- */
 
 enum walk_type {
     WALK_FILE,
     WALK_DIR,
-    WALK_UNREADABLE, /* by a read: it is there all the same */
+    WALK_UNREADABLE, /* it exists, but cannot be read */
     WALK_UPWARDS,
     WALK_GONE
 };
@@ -82,8 +85,8 @@ static enum walk_type walk_type_of_mode(mode_t mode)
     return S_ISREG(mode) ? WALK_FILE : S_ISDIR(mode) ? WALK_DIR : WALK_UNREADABLE;
 }
 
-/* Whether a link, at walk.path, leads to a directory above it. One that lists level by
- * level, each with a walk of its own, would go round for ever. */
+/* Whether the symlink at walk.path leads to a directory above it. A caller that lists
+ * level by level, with one walk for each, would never end. */
 static bool walk_leads_up(struct local_walk *w, const struct stat *to)
 {
     struct stat above;
@@ -107,7 +110,8 @@ static bool walk_leads_up(struct local_walk *w, const struct stat *to)
     return found;
 }
 
-/* For symlinks and for file systems that do not tell types. walk.path is the entry's. */
+/* For symlinks and for file systems that do not report types. walk.path is the entry's
+ * path. */
 static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *name,
                                      enum walk_type *type, zarr_error *err)
 {
@@ -166,7 +170,7 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
         goto out;
     if (type == WALK_UNREADABLE)
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be read", w->path.ptr);
-    /* Cleaning and erasing skip what is neither file, directory nor link. */
+    /* Cleaning and erasing skip everything except files, directories and symlinks. */
     told = type == WALK_FILE || type == WALK_DIR ||
            (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS));
     if (!told || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
@@ -232,8 +236,8 @@ static bool walk_is_ancestor(const struct local_walk *w, const struct stat *st)
     return false;
 }
 
-/* Reads the directory at walk.path and makes it the top level; one that is gone is empty.
- */
+/* Reads the directory at walk.path and makes it the top level. A directory that is gone
+ * counts as empty. */
 static zarr_status walk_enter(struct local_walk *w, zarr_error *err)
 {
     const char *path = w->path.bytes > 0 ? w->path.ptr : ".";
@@ -271,7 +275,8 @@ out:
     return st;
 }
 
-/* All told: the top level's names go, and its end is told unless it is where we began. */
+/* Removes the top level, all of whose entries are reported, and its names. Reports the
+ * end of the directory unless the walk began there. */
 static zarr_status walk_leave(struct local_walk *w, zarr_error *err)
 {
     const struct walk_level *level = &w->levels[--w->n_levels];

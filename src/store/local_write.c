@@ -1,21 +1,25 @@
 /*
- * store/local_write.c - PUT, ERASE and flush of the local store. A value is
- * always written to another name and renamed over the key, so every reader at
- * any time, and after any kill, finds the old or the new one. With locking os
- * the other name is the lock file (local_lock.c); with locking none a
- * temporary name of our own.
+ * store/local_write.c - PUT, ERASE and flush of the local store. A value is always
+ * written under another name and renamed over the key. So every reader finds the old or
+ * the new one, at any time and after any kill. With locking os the other name is the lock
+ * file (local_lock.c), with locking none a temporary name.
+ *
  * Durability:
  * none: the kernel writes when it likes.
  * commit: a flush calls syncfs(); a metadata document is synced before its rename.
  * ordered: as commit, and every value is synced before its rename.
  * each: every value is synced before its rename, and its directory after it.
- * syncfs() reaches one disk only, so on another disk than the root's, commit and ordered
- * work as each does, for new directories and erased keys as well. Network file systems
- * report errors of writes at fsync or close, so there every value is synced. A failed
+ *
+ * syncfs() reaches only the root's disk. On another disk commit and ordered therefore
+ * work as each does, also for new directories and erased keys. Network file systems
+ * report errors of writes at fsync or close, so every value is synced there. A failed
  * sync is final: the kernel may have dropped the pages, and another try would report
- * success for lost bytes. The store sets the modification time itself, to the nanosecond:
- * the kernel's is as coarse as its timer, and inode numbers are soon used again, so two
- * values could have one version.
+ * success for lost bytes.
+ *
+ * The store sets the modification time itself, to the nanosecond. The kernel's time is
+ * only as fine as its timer, and inode numbers are reused soon, so two values could have
+ * one version.
+ *
  * Thread class: any thread.
  */
 #include "store/local_int.h"
@@ -29,7 +33,7 @@
 #define WRITE_MAX_BYTES ((size_t)0x7ffff000)
 
 enum {
-    ALLOCATE_FROM_BYTES = 1 << 20, /* below, delayed allocation does as well */
+    ALLOCATE_FROM_BYTES = 1 << 20, /* below this, delayed allocation is as good */
     TEMP_NAME_BYTES = 64,
     TEMP_TRIES = 16
 };
@@ -83,7 +87,7 @@ static int write_empty(int fd)
     return st;
 }
 
-/* Whether the value must be on the disk before the key names it. */
+/* True if the value must be on the disk before the rename gives it its key. */
 static bool must_sync(const struct zr_local *l, const zarr_store_op *op, dev_t device)
 {
     if (l->is_remote || zr_local_syncs_each(l, device))
@@ -92,7 +96,8 @@ static bool must_sync(const struct zr_local *l, const zarr_store_op *op, dev_t d
            (l->durability != ZARR_DURABILITY_NONE && op->flags & ZARR_STORE_OP_DOCUMENT);
 }
 
-/* Fills an empty or left-over file with op's value and fills in op's version. */
+/* Writes op's value to a file that is empty, or dirty from an earlier attempt, and sets
+ * op's version. */
 static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
                        const void *from)
 {
@@ -108,7 +113,9 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
     if (os_code != 0)
         return os_code;
     if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0)
-        (void)futimens(fd, times); /* finer versions; the kernel's time does too */
+        (void)futimens(
+            fd,
+            times); /* for finer versions; without it the kernel's time is good enough */
     if (fstat(fd, &st) != 0)
         return errno;
     if (must_sync(l, op, st.st_dev) && write_sync(fd) != 0)
@@ -139,7 +146,7 @@ static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb
 
 /* ---- conditions ---- */
 
-/* Under the lock: OK while the key is still op->version. */
+/* Call it under the lock. OK if the key still has the version op->version. */
 static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *op,
                                        zarr_error *err)
 {
@@ -164,7 +171,7 @@ static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *
         op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
 }
 
-/* The lock that the caller brought. */
+/* Checks the lock that the caller passed. */
 static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
 {
     const struct zr_local_lock *lk = op->lock;
@@ -200,8 +207,8 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
     os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device);
-    /* Spent also when only the directory's fsync failed; tell by the name that is gone.
-     */
+    /* Spent also if only the directory's fsync failed: then the lock file's name is
+     * gone. */
     lk->is_spent = os_code == 0 ||
                    faccessat(lk->dir.fd, lk->lock_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
     if (os_code != 0)
@@ -225,7 +232,7 @@ static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
     return st;
 }
 
-/* Makes a temporary file beside the key: its descriptor, or -errno. */
+/* Makes a temporary file in the key's directory. Returns its descriptor, or -errno. */
 static int put_open_temp(const struct zr_local_dir *dir, char name[TEMP_NAME_BYTES])
 {
     int fd = -EEXIST;
@@ -385,7 +392,7 @@ zarr_status zr_local_flush(void *self, zarr_error *err)
     if (os_code == 0) {
         while (n_synced < n_written &&
                !atomic_compare_exchange_weak(&l->n_synced, &n_synced, n_written))
-            ; /* another thread's flush said less */
+            ; /* another thread's flush stored a smaller number */
         return ZARR_OK;
     }
     atomic_store(&l->sync_os_code, os_code);

@@ -1,8 +1,7 @@
 /*
- * store/lock_wait.c - how long a wait for a lock may take: the limit of the store's
- * options, and the one warning of a wait that is long. The clock is not read before a
- * wait begins.
- * Thread class: a struct zr_lock_wait is its waiter's; rules are frozen.
+ * store/lock_wait.c - limits a wait for a lock (the limit of the store's options), and
+ * warns once if it is long. It reads the clock only after a wait begins.
+ * Thread class: a struct zr_lock_wait belongs to its waiter; rules are frozen.
  */
 #include "store/store_int.h"
 

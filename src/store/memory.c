@@ -1,10 +1,11 @@
 /*
- * store/memory.c - a store in memory of any kind: host memory, or a device's,
- * as its options say. A PUT makes a new value and puts it in the table's place;
- * a GET counts the value, copies outside every lock, and lets go. So readers
- * see the old or the new value, and a pin is just a count.
- * Any registered memory can be read into and written from: the copy is the mem
- * room's. Thread class: shared.
+ * store/memory.c - a store in memory of one kind: host memory, or a device's, as its
+ * options say. A PUT makes a new value and replaces the old one in the table. A GET takes
+ * a reference to the value, copies without any lock, and drops the reference. So readers
+ * see the old or the new value, and a pin is only a reference. A GET can read into any
+ * registered memory kind, and a PUT can take its value from any: the room mem does the
+ * copy.
+ * Thread class: shared.
  */
 #include "store/memory_int.h"
 
@@ -12,7 +13,7 @@
 
 struct memory_store {
     struct zr_store_env env;
-    const struct zr_backend *backend; /* where values live */
+    const struct zr_backend *backend; /* of the values' memory */
     int32_t device_id;
     int32_t device_types[32];
     uint32_t n_device_types;
@@ -148,7 +149,7 @@ static void memory_unpin(void *self, struct zr_store_pin *p)
 
 /* ---- writing ---- */
 
-/* Under the key's lock, or with a lock the caller brought. */
+/* Call it under the key's lock, or with a lock that the caller passed. */
 static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
                                  struct zr_memory_value *to, zarr_error *err)
 {
@@ -157,7 +158,7 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
     zarr_status st;
 
     if (op->flags & ZARR_STORE_OP_IF_VERSION) {
-        /* A version of another store fits nothing here. */
+        /* A version of another store never matches here. */
         bool is_ours = op->version.word[1] == m->id || op->version.word[0] == 0;
         static const uint64_t no_version = UINT64_MAX;
 
@@ -258,10 +259,11 @@ struct memory_listing {
     const char *prefix;
     zarr_store_list_fn fn;
     void *user;
-    struct zr_str child; /* the last directory told */
+    struct zr_str child; /* the directory that was reported last */
 };
 
-/* One level: a deeper key is reported as its directory, once. */
+/* Reports one key of a listing of one level. A deeper key is reported as its directory,
+ * once. */
 static zarr_status memory_tell_child(struct memory_listing *x,
                                      const struct zr_memory_row *row, bool *stop,
                                      zarr_error *err)

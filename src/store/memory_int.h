@@ -1,5 +1,5 @@
 /*
- * store/memory_int.h - the table behind the memory store: keys to counted
+ * store/memory_int.h - the table of the memory store: from keys to reference-counted
  * values that never change.
  */
 #ifndef ZR_MEMORY_STORE_INT_H
@@ -7,21 +7,21 @@
 
 #include "store/store_int.h"
 
-/* One value. Frozen once it is in the table; readers hold it by count. */
+/* One value. It never changes after it is in the table. Readers hold a reference. */
 struct zr_memory_value {
     atomic_uint refs;
-    zarr_mem mem; /* exactly the value's bytes, in the store's memory */
+    zarr_mem mem; /* of exactly the value's length, in the memory kind of the store */
     const struct zr_backend *backend;
     const zarr_allocator *alloc;
     uint64_t version; /* unique in this store, never 0 */
 };
-/* bytes long, contents not set; refs 1. */
+/* Makes a value of `bytes` bytes with uninitialized contents and one reference. */
 zarr_status zr_memory_value_create(struct zr_memory_value **out,
                                    const zarr_allocator *alloc,
                                    const struct zr_backend *backend, int32_t device_id,
                                    uint64_t bytes, zarr_error *err);
 void zr_memory_value_free(
-    struct zr_memory_value *v); /* gives up one count; NULL is fine */
+    struct zr_memory_value *v); /* drops one reference; NULL is allowed */
 
 struct zr_memory_node {
     struct zr_memory_node *next;
@@ -41,20 +41,20 @@ struct zr_memory_table {
 zarr_status zr_memory_table_init(struct zr_memory_table *t, const zarr_allocator *alloc,
                                  zarr_error *err);
 void zr_memory_table_deinit(struct zr_memory_table *t);
-/* Counted for the caller; NULL: no such key. */
+/* Returns a reference that the caller must drop; NULL if the key does not exist. */
 struct zr_memory_value *zr_memory_table_get(struct zr_memory_table *t, const char *key);
 
-/* Exchanges a key's value if it is still `expected` (NULL: whatever it is). CONFLICT
- * without text. */
+/* One change of a key: sets or erases its value if the old one has the version `expected`
+ * (NULL: any). CONFLICT comes without an error text. */
 struct zr_memory_change {
     const char *key;
     const uint64_t *expected;   /* a version; 0: no such key */
-    struct zr_memory_value *to; /* moved on success; NULL: erase */
+    struct zr_memory_value *to; /* moved on success; NULL: erases the key */
     bool found;                 /* out: there was a value before */
 };
 zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_change *c,
                                    zarr_error *err);
-/* Moves all keys below `from` below `to`, at once; as the store's rename. */
+/* Moves all keys below `from` to below `to` in one step, as the store's rename does. */
 zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
                                    const char *to, zarr_error *err);
 /* A copy of the keys below a prefix, sorted. */
@@ -67,7 +67,8 @@ struct zr_memory_list {
     struct zr_memory_row *row;
     size_t n, cap;
 };
-/* LIMIT above max_keys. out is valid for deinit also after a failure. */
+/* Copies the keys. LIMIT if there are more than max_keys. out needs deinit also after a
+ * failure. */
 zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix,
                                  uint64_t max_keys, struct zr_memory_list *out,
                                  zarr_error *err);

@@ -1,9 +1,9 @@
 /*
- * store/memory_table.c - a hash table from key to value for the memory store.
- * Values are counted and never change, so the one mutex is held for a look-up
- * only; copying happens outside, and a reader of a replaced value keeps the old
- * one until it is done. Chained buckets, doubled when full: erasing is O(1).
- * Thread class: shared; survives fork (a hook holds the mutex across it).
+ * store/memory_table.c - a hash table from key to value for the memory store. Values are
+ * reference-counted and never change. So the mutex is only held for a look-up: copying
+ * happens without it, and a reader of a replaced value keeps the old one until it is
+ * done. Buckets are chained and doubled when the table is full; erasing is O(1).
+ * Thread class: shared; survives fork (a hook holds the mutex during the fork).
  */
 #include "store/memory_int.h"
 
@@ -95,7 +95,8 @@ static uint64_t memory_hash(const char *key)
     return h ^ h >> 32;
 }
 
-/* Where the pointer to key's node is, or would be put. */
+/* Returns the place of the pointer to key's node. If there is none, the place is for a
+ * new node. */
 static struct zr_memory_node **memory_slot_locked(struct zr_memory_table *t,
                                                   const char *key, uint64_t hash)
 {
@@ -122,7 +123,8 @@ struct zr_memory_value *zr_memory_table_get(struct zr_memory_table *t, const cha
     return v;
 }
 
-/* Twice the buckets; without memory for them chains just get longer. */
+/* Doubles the buckets if the table is full. Without memory for them the chains get
+ * longer. */
 static void memory_rehash_locked(struct zr_memory_table *t)
 {
     size_t n = t->locked.n_buckets * 2;
@@ -195,8 +197,8 @@ zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_c
 
 /* ---- renaming ---- */
 
-/* Nodes of the new keys, not in the table yet, their values still the old nodes'. Fails
- * with a part of them in *out. */
+/* Makes nodes for the new keys, which are not in the table yet. The old nodes still own
+ * the values. After a failure *out has some of the nodes. */
 static zarr_status memory_copies_locked(struct zr_memory_table *t, const char *from,
                                         const char *to, struct zr_memory_node **out,
                                         zarr_error *err)
@@ -241,7 +243,7 @@ static void memory_drop_below_locked(struct zr_memory_table *t, const char *pref
                 continue;
             }
             *slot = node->next;
-            zr_free(t->alloc, node); /* its value is the new node's */
+            zr_free(t->alloc, node); /* the new node owns its value */
         }
     }
 }
@@ -324,7 +326,7 @@ zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix,
     zr_mutex_unlock(&t->locked.mutex);
     if (st != ZARR_OK || out->n == 0)
         return st;
-    at = zr_str_text(&out->text); /* moves no more */
+    at = zr_str_text(&out->text); /* the text does not move any more */
     for (size_t i = 0; i < out->n; i++) {
         out->row[i].key = at;
         at += strlen(at) + 1;

@@ -1,9 +1,9 @@
 /*
- * store/overlap.c - whether two places, each a prefix of a store, have keys in
- * common, however they are spelled: who copies asks before anything is erased.
- * The text tells it inside one store; of folders only the file system knows
- * (local_place.c). Other stores are the same where their functions and what
- * they work on are, or the URL that they were opened with.
+ * store/overlap.c - whether two places (each a prefix of a store) have keys in common,
+ * however they are spelled. A copy asks this before it erases anything. Inside one store
+ * the prefixes show it. For folders only the file system knows (local_place.c). Two
+ * handles of other stores have the same keys if their functions are the same, and also
+ * their `self` or the URL that they were opened with.
  * Thread class: any thread.
  */
 #include "store/store_int.h"
@@ -21,7 +21,8 @@ static bool overlap_same_functions(const zarr_store *s, const zarr_store *t)
            s->vt.submit == t->vt.submit;
 }
 
-/* Without a `self` all that a store's functions work on is theirs alone: one store. */
+/* Two handles with the same functions and without a `self` are one store: the functions
+ * have nothing else to work on. */
 bool zr_store_same(const zarr_store *s, const zarr_store *t)
 {
     if (s == t)
@@ -32,7 +33,7 @@ bool zr_store_same(const zarr_store *s, const zarr_store *t)
            (s->native && s->native->same && s->native->same(s->self, t->self));
 }
 
-/* Where the URL is all that is known. */
+/* True if both handles have the same URL and nothing better is known. */
 static bool overlap_same_url(const zarr_store *s, const zarr_store *t)
 {
     return overlap_same_functions(s, t) && !s->native && s->by_url && t->by_url &&

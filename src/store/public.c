@@ -1,9 +1,10 @@
 /*
- * store/public.c - zarr_store_*() for applications, and listing, which upper
- * rooms use through the same functions. One key at a time, host memory, done
- * on return; messages begin with the store's URL, because no upper room adds one
- * here. Keys that a foreign store lists are checked one by one, because callers
- * use them as paths. Thread class: any thread.
+ * store/public.c - zarr_store_*() for applications, and listing, which upper rooms use
+ * through the same functions. The functions take one key and host memory, and are done
+ * when they return. Messages begin with the store's URL, because no upper room adds one
+ * here. Each key that a foreign store lists is checked, because callers use keys as
+ * paths.
+ * Thread class: any thread.
  */
 #include "store/store_int.h"
 

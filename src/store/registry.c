@@ -1,9 +1,9 @@
 /*
- * store/registry.c - stores by name. The name is also the URL scheme, so
- * "memory:" and "s3://bucket/x" find their store by the text before the colon.
- * The core's rows come first and no name can be registered twice, so nothing
- * can take a core store's place. A URL without a scheme is a local path; so is
- * "data:2024" unless a store "data" is registered.
+ * store/registry.c - stores by name. The name is also the URL scheme: "memory:" and
+ * "s3://bucket/x" find their store by the text before the colon. The core's stores are
+ * registered first and no name can be registered twice, so no plug-in can replace a core
+ * store. A URL without a scheme is a local path. So is "data:2024", unless a store "data"
+ * is registered.
  * Thread class: solo while it is filled, frozen afterwards.
  */
 #include "store/registry_int.h"
@@ -43,7 +43,8 @@ static const struct zr_store_row *registry_find(const struct zr_store_registry *
     return zr_map_get_n(&r->rows.names, name, n);
 }
 
-/* A URL scheme: a letter, then letters, digits, '+', '-', '.'; lower case only. */
+/* The length of a URL scheme: a letter, then letters, digits, '+', '-', '.'; lower case
+ * only. */
 static size_t registry_scheme_bytes(const char *text)
 {
     if (*text < 'a' || *text > 'z')
@@ -62,7 +63,7 @@ static zarr_status registry_add(struct zr_store_registry *r, const zarr_store_vt
 
     ZR_TRY(zr_registry_add(&r->rows, &row.entry, sizeof row, NULL, err));
     added = (void *)zr_registry_find(&r->rows, name);
-    added->vt.name = added->entry.name; /* "file" is the vtable "local", too */
+    added->vt.name = added->entry.name; /* "file" uses the vtable of "local" */
 out:
     return st;
 }

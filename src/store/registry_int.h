@@ -1,5 +1,5 @@
 /*
- * store/registry_int.h - what opening a store needs of the registry.
+ * store/registry_int.h - what opening a store needs from the registry.
  */
 #ifndef ZR_STORE_REGISTRY_INT_H
 #define ZR_STORE_REGISTRY_INT_H
@@ -12,13 +12,12 @@ struct zr_store_row {
     const struct zr_store_native *native; /* NULL: registered from outside */
 };
 
-/* The row for a URL, or for kind when it is not NULL. UNSUPPORTED names the unknown
- * scheme.
- */
+/* Finds the row for kind, or for the URL if kind is NULL. UNSUPPORTED names the unknown
+ * scheme. */
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
                                       const char *kind, const struct zr_store_row **out,
                                       zarr_error *err);
-/* Copies a vtable of any known length; INVALID when a required entry is missing. */
+/* Copies a vtable of any known size. INVALID if a required entry is missing. */
 zarr_status zr_store_vtable_read(zarr_store_vtable *out, const zarr_store_vtable *vtable,
                                  zarr_error *err);
 

@@ -1,10 +1,10 @@
 /*
- * store/run.c - one operation from the caller to the store and back: what can
- * be refused without asking is refused here (a bad key, a write through a
- * read-only handle, a condition the store cannot keep), what the store cannot
- * do goes through emulate.c. If the store has no locks of its own, writes wait for the
- * holder of their key's lock in this handle. Results of a foreign store are checked
- * before they are used. Thread class: any thread; the op is its caller's.
+ * store/run.c - runs one operation, or several. It refuses what it can refuse without the
+ * store: a bad key, a write through a read-only handle, a condition that the store cannot
+ * keep. emulate.c does what the store cannot do. If the store has no locks of its own,
+ * writes wait for the holder of their key's lock in this handle. Results of a foreign
+ * store are checked before they are used.
+ * Thread class: any thread; the caller owns the op.
  */
 #include "store/store_int.h"
 
@@ -26,7 +26,7 @@ void zr_op_begin(zarr_store_op *op)
     op->object_bytes = UINT64_MAX;
     op->os_code = 0;
     op->up_bytes = op->down_bytes = 0;
-    op->status = ZARR_ERR_INTERNAL; /* until the store says otherwise */
+    op->status = ZARR_ERR_INTERNAL; /* until the store sets it */
 }
 
 void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c)
@@ -54,7 +54,7 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* ---- before ---- */
+/* ---- checks before the store is called ---- */
 
 static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
                                    zarr_error *err)
@@ -108,7 +108,7 @@ out:
     return st;
 }
 
-/* ---- behind ---- */
+/* ---- checks of a foreign store's results ---- */
 
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
@@ -118,7 +118,7 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->status = zr_fail(err, ZARR_ERR_INTERNAL,
                              "%s: the %s store gave more bytes than were asked for",
                              op->key, s->name);
-    /* done_bytes of a PUT may be left alone. */
+    /* A store may leave done_bytes of a PUT at 0. */
     if (op->status == ZARR_OK && op->verb == ZARR_STORE_PUT && op->done_bytes != 0 &&
         op->done_bytes < op->mem.bytes)
         op->status = zr_fail(err, ZARR_ERR_IO,
@@ -132,7 +132,7 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
                 zarr_status_text(op->status));
 }
 
-/* ---- between ---- */
+/* ---- one operation ---- */
 
 struct run_wait {
     struct zr_event event;
@@ -154,7 +154,8 @@ static void run_submit_and_wait(zarr_store *s, zarr_store_op *op, zarr_error *er
 
     zr_event_init(&w.event);
     s->vt.submit(s->self, &op, 1, run_done, &w);
-    if (!zr_event_wait(&w.event, UINT64_MAX)) /* a forked child: it will never come */
+    if (!zr_event_wait(&w.event,
+                       UINT64_MAX)) /* in a forked child: done will never be called */
         zr_op_end(op,
                   zr_fail(err, ZARR_ERR_CANCELLED, "%s: inherited through fork", op->key),
                   0);
@@ -166,11 +167,11 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
     zarr_store *s = store;
     zarr_error own;
 
-    own.code = ZARR_OK; /* tells whether the store wrote a text */
+    own.code = ZARR_OK; /* shows whether the store wrote a text */
     zr_block_begin();
     if (s->vt.run)
         s->vt.run(s->self, op, &own);
-    else if (s->vt.submit) /* one of the two is there since it was opened */
+    else if (s->vt.submit) /* opening checked that one of the two exists */
         run_submit_and_wait(s, op, &own);
     zr_block_end();
     zr_op_distrust(s, op, &own);
@@ -209,11 +210,11 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
     return op->status;
 }
 
-/* ---- several ---- */
+/* ---- several operations ---- */
 
 struct run_many {
     struct zr_event event;
-    zr_mutex mutex; /* first and *err */
+    zr_mutex mutex; /* protects first and *err */
     zarr_store_op *ops;
     atomic_uint_fast64_t left;
     uint64_t first; /* lowest failed item so far */
@@ -254,7 +255,7 @@ static zarr_status run_many_end(struct run_many *m, uint64_t n, zarr_error *err)
     return m->ops[m->first].status;
 }
 
-/* On a store with an event loop: all at once. */
+/* Hands all operations at once to a store with an event loop. */
 static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_t n,
                                       zarr_error *err)
 {

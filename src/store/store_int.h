@@ -1,24 +1,24 @@
 /*
- * store/store_int.h - what the files of this room share: the handle, the extra
- * entries that built-in stores have, the arithmetic of ranges, locks by key.
+ * store/store_int.h - what the files of this room share: the handle, the additional
+ * entries of built-in stores, the arithmetic of ranges, locks by key.
  */
 #ifndef ZR_STORE_INT_H
 #define ZR_STORE_INT_H
 
 #include "store/store.h"
 
-/* What a built-in store offers besides the plug-in vtable. */
+/* The entries that a built-in store has besides the plug-in vtable. */
 struct zr_store_native {
     zarr_status (*open)(void **self, const struct zr_store_env *env, const char *url,
                         const zarr_store_options *opts, zarr_error *err);
     zarr_status (*pin)(void *self, struct zr_store_pin *p, zarr_error *err);
     void (*unpin)(void *self, struct zr_store_pin *p);
-    /* Both handles are on the same keys; NULL: only where self is one. */
+    /* See zr_store_same(). NULL: two stores are the same only if their self is. */
     bool (*same)(void *self, void *other);
-    /* zr_store_overlap(), where texts cannot tell it; NULL: they can. */
+    /* See zr_store_overlap(). NULL: comparing the prefixes is enough. */
     zarr_status (*overlap)(void *self, const char *a, void *other, const char *b,
                            bool *overlap, zarr_error *err);
-    /* zr_store_erase_link(); NULL: keys are no links. */
+    /* See zr_store_erase_link(). NULL: the store has no symlinks. */
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
     const char *detail; /* one line for listings of the registry */
 };
@@ -59,7 +59,8 @@ zarr_status zr_lock_wait_fail(const struct zr_lock_wait *w, const char *holder,
 
 /* ---- locks by key, inside one handle ----------------------------------------- */
 
-/* In the waiter's or holder's storage; key is borrowed until given back. */
+/* One thread's wait or lock, in that thread's storage. key is borrowed until the lock is
+ * given back. */
 struct zr_keylock {
     const char *key;
     struct zr_keylock *next;
@@ -86,7 +87,7 @@ zarr_status zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock,
                              struct zr_lock_wait *wait, zarr_error *err);
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock);
 
-/* What zr_store_lock() gives where such a lock is all there is. */
+/* What zr_store_lock() returns if the store has no locks of its own. */
 struct zr_handle_lock {
     struct zr_keylock keylock;
     char key[]; /* terminated */
@@ -100,57 +101,59 @@ void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, voi
 struct zarr_store {
     atomic_uint refs;
     zarr_store_vtable vt;
-    const struct zr_store_native *native; /* NULL: a plug-in's or the application's */
+    const struct zr_store_native
+        *native; /* NULL: a store of a plug-in or the application */
     void *self;
-    /* Does an operation that the store can do as it is: vt.run of the core's stores;
-     * zr_op_run_foreign() with this handle for others. */
+    /* Does an operation that the store can do without emulation: vt.run for the core's
+     * stores, zr_op_run_foreign() with this handle for others. */
     void (*run)(void *run_self, zarr_store_op *op, zarr_error *err);
     void *run_self;
     zarr_store_caps caps;
     int32_t device_types[32]; /* caps.device_types points here */
     struct zr_store_env env;
     char *url, *name;
-    bool read_only, by_url;      /* by_url: the URL says which store it is */
+    bool read_only, by_url;      /* by_url: opened by its URL, which identifies it */
     struct zr_keylocks keylocks; /* for stores without CAP_LOCK */
     struct {
         zr_mutex mutex;
-        struct store_batch *batches; /* in flight, for cancel */
+        struct store_batch *batches; /* the batches in flight, for cancel */
     } locked;
     struct zr_fork_hook fork;
 };
 
 /* ---- one operation ----------------------------------------------------------------- */
 
-/* Empties the second part of op. */
-/* Copies between two memories that an operation needed. */
+/* Adds copies between host and device memory to op's counters. */
 void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c);
+/* Resets the results in op: done_bytes and the members after it. */
 void zr_op_begin(zarr_store_op *op);
-/* Sets the second part of op and returns status, so that `return zr_op_end(...)` reads
- * well. */
+/* Sets op's status and os_code. Returns status, for use as `return zr_op_end(...)`. */
 zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code);
-/* Which bytes of a value of object_bytes a GET moves: [*offset, *offset + *n). */
+/* Computes which bytes of a value of object_bytes a GET reads: [*offset, *offset +
+ * *n). */
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,
                  uint64_t *n);
-/* Everything that can be said before the store is asked: key, verb, flags, rights. */
+/* Makes every check that does not need the store: key, verb, flags, permissions. */
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err);
 
-/* An unlocked write that must not come between the GET and the PUT of one who holds the
- * key's lock, where neither the store's locks nor its versions see to that. */
+/* True for an unlocked write that must wait for the holder of the key's lock in this
+ * handle, because the store has neither locks nor versions. Otherwise the write could
+ * come between the holder's GET and PUT. */
 bool zr_op_waits(const zarr_store *s, const zarr_store_op *op);
 /* Calls run() of a foreign store, or submit() and waits, and checks the results. */
 void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
-/* What a foreign store gave back, before anybody trusts it; fills err when it has no
- * text. */
+/* Checks the results of a foreign store before they are used. Fills err if the store
+ * failed without a text. */
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
 
-/* True when the store cannot do op as it is. */
+/* True if the store cannot do op without emulation. */
 bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op);
-/* Does op by other operations, or says UNSUPPORTED where that would pretend. */
+/* Does op by other operations. UNSUPPORTED if they could not give the same guarantee. */
 void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
 zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 
-/* A GET through a pin on a store that holds nothing: the version must be the first one's.
- */
+/* Checks a GET through a pin on a store without pins: its version must be the one that
+ * the first GET saw. */
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
                          zarr_error *err);
 

@@ -1,12 +1,15 @@
 /*
- * store/submit.c - many operations in flight. Those that a store with an event
- * loop can do by itself go to it in one batch; all others (stores with `run`
- * only, operations that are emulated or may wait for a lock by key) are run by tasks on
- * the process's pool, each task taking the next operation until none is left. A batch is
- * one block: counts, the operations, the tasks. It is gone before the last done() is
- * called, so the caller may free everything in there, the store too; the last completion
- * is held back until no task can still look. Each task starts the next, so that one at
- * most waits in the pool for nothing. Thread class: shared.
+ * store/submit.c - many operations in flight. A store with an event loop gets the
+ * operations that it can do itself, in one batch. Tasks on the thread pool run all
+ * others: operations of stores that only have `run`, and those that are emulated or may
+ * wait for a lock by key. Each task takes the next operation until none is left. Each
+ * task starts the next one, so at most one task waits in the pool without work to do.
+ *
+ * A batch is one block: counts, the operations, the tasks. It is freed before the last
+ * done() is called, so that done() may free everything, also the store. The last
+ * completion is held back until no task can use the batch any more.
+ *
+ * Thread class: shared.
  */
 #include "store/store_int.h"
 
@@ -17,17 +20,17 @@ struct store_batch {
     zr_store_done_fn done;
     void *arg;
     struct store_batch *next, *prev; /* under the store's mutex */
-    /* native: counted by operations; else by tasks. Who submits or cancels counts as
-     * well. */
+    /* References: one for each operation if native, else one for each task. A submit and
+     * a cancel hold one too. */
     atomic_uint_fast64_t refs;
-    atomic_uint_fast64_t next_op, ops_left; /* of tasks */
+    atomic_uint_fast64_t next_op, ops_left; /* for tasks */
     atomic_uint_fast32_t tasks_started;
     atomic_bool is_cancelled;
     bool is_native;
     uint64_t n_ops;
     uint32_t n_tasks;
-    struct zr_task *task;   /* behind the operations */
-    zarr_store_op *last_op; /* held back */
+    struct zr_task *task;   /* stored after the operations */
+    zarr_store_op *last_op; /* its done() is held back */
     zarr_error last_err;
     zarr_store_op *op[];
 };
@@ -94,7 +97,7 @@ static void batch_unref(struct store_batch *b)
         done(arg, op, op->status != ZARR_OK ? &err : NULL);
 }
 
-/* ---- operations that the store does by itself ---- */
+/* ---- operations that the store does itself ---- */
 
 static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *err)
 {
@@ -107,7 +110,7 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
     if (op->status != ZARR_OK && err)
         own = *err;
     zr_op_distrust(b->store, op, &own);
-    batch_unref(b); /* first: done() may free what the batch needs */
+    batch_unref(b); /* before done(), which may free what the batch needs */
     done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }
 
@@ -132,7 +135,7 @@ static void batch_run_one(struct store_batch *b, zarr_store_op *op)
 
 static void batch_task(void *arg);
 
-/* Has one more thread take part, if there is work for it. */
+/* Starts one more task if there is an operation left. */
 static void batch_start_task(struct store_batch *b)
 {
     uint_fast32_t i;
@@ -145,7 +148,7 @@ static void batch_start_task(struct store_batch *b)
     b->task[i] = (struct zr_task){.fn = batch_task, .arg = b};
     atomic_fetch_add(&b->refs, 1);
     if (zr_task_submit(&b->task[i], NULL) != ZARR_OK)
-        batch_task(b); /* no thread to be had: here, then */
+        batch_task(b); /* there is no thread: run it here */
 }
 
 static void batch_task(void *arg)
@@ -159,7 +162,7 @@ static void batch_task(void *arg)
     batch_unref(b);
 }
 
-/* As many tasks as there are operations to have in flight. */
+/* As many tasks as operations that should be in flight. */
 static uint32_t batch_tasks_wanted(const zarr_store *s, uint64_t n_ops)
 {
     uint32_t n = s->caps.parallel != 0 ? s->caps.parallel : zr_cpu_count();
@@ -177,12 +180,13 @@ static void submit_refuse(zarr_store_op *op, const zarr_error *err, zr_store_don
     done(arg, op, err);
 }
 
-/* Starts a filled batch; b must not be touched afterwards. */
+/* Starts a filled batch. The caller must not touch b afterwards. */
 static void submit_start(struct store_batch *b)
 {
     zarr_store *s = b->store;
 
-    /* One count is ours: the array of pointers must last until submit returned. */
+    /* This call holds one reference: the array of pointers must last until submit
+     * returns. */
     atomic_init(&b->refs, b->is_native ? b->n_ops + 1 : 1);
     atomic_init(&b->ops_left, b->n_ops);
     batch_link(b);
@@ -209,7 +213,7 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
                : SUBMIT_TASKED;
 }
 
-/* An empty batch for n operations of one way; none for n = 0. */
+/* Makes an empty batch for n operations of one way; none if n is 0. */
 static zarr_status submit_prepare(struct store_batch **out, zarr_store *s,
                                   enum submit_way way, uint64_t n, zr_store_done_fn done,
                                   void *arg, zarr_error *err)
@@ -225,7 +229,8 @@ static zarr_status submit_prepare(struct store_batch **out, zarr_store *s,
     return st;
 }
 
-/* Every operation is looked at before any is started: a started one may be gone. */
+/* Checks every operation before it starts any: a started operation may be freed at
+ * once. */
 static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
                         struct store_batch **batch, zr_store_done_fn done, void *arg)
 {
@@ -236,7 +241,8 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
         zarr_store_op *op = ops[i];
         enum submit_way way = submit_way_of(s, op, &err);
 
-        if (way != SUBMIT_REFUSED && !batch[way]) { /* counted otherwise: our bug */
+        if (way != SUBMIT_REFUSED &&
+            !batch[way]) { /* not counted before: a bug of ours */
             zr_internal(&err);
             way = SUBMIT_REFUSED;
         }
@@ -257,7 +263,8 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
     zarr_error err;
     zarr_status st;
 
-    zarr_store_ref(s); /* the last done() may free the caller's while we are in here */
+    zarr_store_ref(
+        s); /* the last done() may free the caller's reference during this call */
     for (uint64_t i = 0; i < n; i++)
         n_way[submit_way_of(s, ops[i], &err)]++;
     st = submit_prepare(&batch[SUBMIT_NATIVE], s, SUBMIT_NATIVE, n_way[SUBMIT_NATIVE],
@@ -278,7 +285,7 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
     zarr_store_free(s);
 }
 
-/* One batch of arg that is not cancelled yet, counted; NULL: none. */
+/* Finds a batch of arg that is not cancelled yet, and takes a reference; NULL: none. */
 static struct store_batch *cancel_next(zarr_store *s, const void *arg)
 {
     struct store_batch *b;
@@ -292,7 +299,7 @@ static struct store_batch *cancel_next(zarr_store *s, const void *arg)
         while (refs > 0 && !atomic_compare_exchange_weak(&b->refs, &refs, refs + 1))
             ;
         if (refs > 0)
-            break; /* else it is ending right now */
+            break; /* otherwise it is just ending */
     }
     zr_mutex_unlock(&s->locked.mutex);
     return b;

@@ -96,7 +96,7 @@ static zarr_status must_be_consolidated(const struct consolidating *c,
         zr_pass(err, st, &e);
     else if (st != ZARR_OK || !zr_json_get(doc.root, "zarr_consolidated_format"))
         st = zr_fail(err, ZARR_ERR_EXISTS,
-                     "the object there is no consolidated metadata: it is not replaced");
+                     "the object there is not consolidated metadata: it is not replaced");
     zr_json_doc_deinit(&doc);
     return st;
 }
@@ -149,7 +149,7 @@ static zarr_status check_key(const char *key, zarr_error *err)
 
     if (*key == '\0' || strchr(key, '/'))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "\"%.80s\" is no name for consolidated metadata: it lies in the "
+                       "\"%.80s\" is not a name for consolidated metadata: it is in the "
                        "group itself",
                        key);
     for (size_t i = 0; i < ZR_COUNT(taken); i++)

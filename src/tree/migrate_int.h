@@ -1,5 +1,5 @@
 /*
- * tree/migrate_int.h - a migration in work. migrate.c finds and converts the nodes,
+ * tree/migrate_int.h - a migration under way. migrate.c finds and converts the nodes,
  * migrate_old.c compares with what is already there, migrate_write.c writes. Only for
  * this room.
  */

@@ -1,6 +1,6 @@
 /*
  * tree/reencode.c - zarr_node_reencode(): plans all documents, checks that buffers
- * suffice, looks at the destination, writes every array, compares on request, and
+ * suffice and what is at the destination, writes every array, compares on request, and
  * publishes the documents. Nothing is deleted or written before the last check has
  * passed.
  * Thread class: plain function.

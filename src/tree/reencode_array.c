@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    REENCODE_IN_FLIGHT = 8 /* single units in work at once */
+    REENCODE_IN_FLIGHT = 8 /* single units written at once */
 };
 
 /* One request, with everything it points to. */
@@ -415,7 +415,7 @@ out:
     return st;
 }
 
-/* Cancels the requests that are still in work after a failure. */
+/* Cancels the requests that are still running after a failure. */
 static void work_end(struct reencode_work *w)
 {
     const zarr_allocator *alloc = w->r->ctx->alloc;

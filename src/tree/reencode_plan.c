@@ -295,8 +295,8 @@ static zarr_status must_be_free(struct zr_reencode *r, zarr_error *err)
 
     ZR_TRY(zarr_store_list(r->dst, r->dst_path, ZARR_LIST_RECURSIVE, any_key, &any, err));
     if (any)
-        st =
-            in_the_way(r, ZARR_REENCODE_FOUND_FILES, "keys that are no node are at", err);
+        st = in_the_way(r, ZARR_REENCODE_FOUND_FILES, "keys that are not a node are at",
+                        err);
 out:
     return st;
 }

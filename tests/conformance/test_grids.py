@@ -249,7 +249,7 @@ def test_bounded_shards(context, rng, tmp_path):
     both_ways.read_every_way(array, data, rng)
     assert len(array.chunk_list(CHUNKS_INNER)) == 15
     made["shape"] = [9, 12]
-    with pytest.raises(ZarrcError, match="edge 1 of chunk 2 in dimension 0 is no multiple"):
+    with pytest.raises(ZarrcError, match="edge 1 of chunk 2 in dimension 0 is not a multiple"):
         context.store().create(document=made)
 
 

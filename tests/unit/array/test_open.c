@@ -393,7 +393,7 @@ static void test_open_errors(void **state)
     world_open(&w, WORLD_LOCAL);
     zarr_array_free(make_array(&w, "g/a", 3, 4, 4));
     assert_status(zarr_array_open(&a, w.store, "g", NULL, &terr), ZARR_ERR_NOT_FOUND);
-    assert_says("/g: there is no array but a group");
+    assert_says("/g: there is a group, not an array");
     assert_status(zarr_array_open(&a, w.store, "g/b", NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_says("/g/b: ");
     assert_status(zarr_group_open(&g, w.store, "g/a", NULL, &terr), ZARR_ERR_NOT_FOUND);

@@ -121,7 +121,7 @@ struct bad {
 static void test_bad(void **state)
 {
     static const struct bad bad[] = {
-        {ODD(1), ZARR_ERR_ABI, "exports no zarr_plugin_v1"},
+        {ODD(1), ZARR_ERR_ABI, "does not export zarr_plugin_v1"},
         {ODD(2), ZARR_ERR_ABI, "zarr_plugin_v2"},
         {ODD(3), ZARR_ERR_ABI, "gives no table"},
         {ODD(4), ZARR_ERR_ABI, "made for plug-in ABI 77, this library has ABI 1"},
@@ -210,8 +210,9 @@ static void test_half_way(void **state)
 static void test_path(void **state)
 {
     static const struct bad bad[] = {
-        {"plugin_odd_0.so", ZARR_ERR_INVALID, "\"plugin_odd_0.so\" is no absolute path"},
-        {".", ZARR_ERR_INVALID, "\".\" is no absolute path"},
+        {"plugin_odd_0.so", ZARR_ERR_INVALID,
+         "\"plugin_odd_0.so\" is not an absolute path"},
+        {".", ZARR_ERR_INVALID, "\".\" is not an absolute path"},
         {GOOD ":/none/here.so", ZARR_ERR_NOT_FOUND, "ZARR_PLUGIN_PATH: /none/here.so"},
         {GOOD ":" ODD(9), ZARR_ERR_EXISTS, "plugin_odd_9.so"},
         {ODD_FOLDER, ZARR_ERR_ABI, "plugin_odd_1.so"}, /* the first bad one by name */

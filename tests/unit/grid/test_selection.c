@@ -123,28 +123,35 @@ static void test_parse_errors(void **state)
         {"::0", "selection \"::0\": dimension 0: \"::0\" has step 0"},
         {"1:2:3:4",
          "selection \"1:2:3:4\": dimension 0: \"1:2:3:4\" has too many colons"},
-        {"0, 1:b", "selection \"0, 1:b\": dimension 1: \"1:b\" is no slice"},
-        {"x", "selection \"x\": dimension 0: \"x\" is no index, slice, list or \"...\""},
-        {"1.5",
-         "selection \"1.5\": dimension 0: \"1.5\" is no index, slice, list or \"...\""},
-        {"- 1",
-         "selection \"- 1\": dimension 0: \"- 1\" is no index, slice, list or \"...\""},
-        {",", "selection \",\": dimension 0: \"\" is no index, slice, list or \"...\""},
+        {"0, 1:b", "selection \"0, 1:b\": dimension 1: \"1:b\" is not a slice"},
+        {"x",
+         "selection \"x\": dimension 0: \"x\" is not an index, slice, list or \"...\""},
+        {"1.5", "selection \"1.5\": dimension 0: \"1.5\" is not an index, slice, list or "
+                "\"...\""},
+        {"- 1", "selection \"- 1\": dimension 0: \"- 1\" is not an index, slice, list or "
+                "\"...\""},
+        {",",
+         "selection \",\": dimension 0: \"\" is not an index, slice, list or \"...\""},
         {"1,,",
-         "selection \"1,,\": dimension 1: \"\" is no index, slice, list or \"...\""},
-        {"[1,,2]", "selection \"[1,,2]\": dimension 0: \"1,,2\" is no list of indexes"},
-        {"[1:2],0", "selection \"[1:2],0\": dimension 0: \"1:2\" is no list of indexes"},
+         "selection \"1,,\": dimension 1: \"\" is not an index, slice, list or \"...\""},
+        {"[1,,2]",
+         "selection \"[1,,2]\": dimension 0: \"1,,2\" is not a list of indexes"},
+        {"[1:2],0",
+         "selection \"[1:2],0\": dimension 0: \"1:2\" is not a list of indexes"},
         {"[1,[2]],0",
-         "selection \"[1,[2]],0\": dimension 0: \"1,[2]\" is no list of indexes"},
-        {"[1,2",
-         "selection \"[1,2\": dimension 0: \"[1,2\" is no index, slice, list or \"...\""},
+         "selection \"[1,[2]],0\": dimension 0: \"1,[2]\" is not a list of indexes"},
+        {"[1,2", "selection \"[1,2\": dimension 0: \"[1,2\" is not an index, slice, list "
+                 "or \"...\""},
         {"1]",
-         "selection \"1]\": dimension 0: \"1]\" is no index, slice, list or \"...\""},
-        {"]", "selection \"]\": dimension 0: \"]\" is no index, slice, list or \"...\""},
-        {"[", "selection \"[\": dimension 0: \"[\" is no index, slice, list or \"...\""},
-        {"-", "selection \"-\": dimension 0: \"-\" is no index, slice, list or \"...\""},
-        {"....",
-         "selection \"....\": dimension 0: \"....\" is no index, slice, list or \"...\""},
+         "selection \"1]\": dimension 0: \"1]\" is not an index, slice, list or \"...\""},
+        {"]",
+         "selection \"]\": dimension 0: \"]\" is not an index, slice, list or \"...\""},
+        {"[",
+         "selection \"[\": dimension 0: \"[\" is not an index, slice, list or \"...\""},
+        {"-",
+         "selection \"-\": dimension 0: \"-\" is not an index, slice, list or \"...\""},
+        {"....", "selection \"....\": dimension 0: \"....\" is not an index, slice, list "
+                 "or \"...\""},
     };
     const uint64_t shape[] = {10, 20};
 
@@ -371,7 +378,7 @@ static void test_inner_errors(void **state)
                      ZARR_ERR_INVALID);
     assert_int_equal(zr_project_open_inner(&in, NULL, &q, one, twice, NULL, &err),
                      ZARR_ERR_INVALID);
-    assert_string_equal(err.message, "order is no permutation of 2 dimensions");
+    assert_string_equal(err.message, "order is not a permutation of 2 dimensions");
     assert_int_equal(zr_project_open_inner(&in, NULL, &q, one, beyond, NULL, &err),
                      ZARR_ERR_INVALID);
     assert_null(in);

@@ -54,7 +54,8 @@ static const struct {
      "dimension_separator"},
     {".zarray", "{\"zarr_format\":2}", ZARR_ERR_CORRUPT, ""},
     {".zarray", "{\"zarr_format\":3}", ZARR_ERR_CORRUPT, "zarr_format is 3"},
-    {".zgroup", "{\"zarr_format\":2}", ZARR_ERR_NOT_FOUND, "no array but a group"},
+    {".zgroup", "{\"zarr_format\":2}", ZARR_ERR_NOT_FOUND,
+     "there is a group, not an array"},
 };
 
 static void test_documents(void **state)
