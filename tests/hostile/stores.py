@@ -690,8 +690,8 @@ LOSSY = {
     "reshaped": [codec("reshape", shape=[-1]), codec("packbits", last_bit=62)],
 }
 for _name, _index in LOSSY.items():
-    meta(f"shard_index_{_name}", CORRUPT, "would not come back", codecs=sharded(index=_index))
-    meta(f"whole_index_{_name}", CORRUPT, "would not come back",
+    meta(f"shard_index_{_name}", CORRUPT, "loses values", codecs=sharded(index=_index))
+    meta(f"whole_index_{_name}", CORRUPT, "loses values",
          codecs=[codec("reshape", shape=[2, 2]), *sharded(index=_index)])
 meta("shard_index_zfp", CORRUPT, "index_codecs",
      codecs=sharded(index=[codec("cast_value", data_type="int64", out_of_range="wrap"),

@@ -22,8 +22,8 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
     ZR_TRY(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
     if (format == 2 && elementsize == 0) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "shuffle: elementsize 0: NCZarr and numcodecs differ in what it "
-                     "means (the data type's size, or none)");
+                     "shuffle: elementsize 0: NCZarr and numcodecs give it different "
+                     "meanings (the data type's size, or none)");
         goto out;
     }
     zr_conf_open(&t, text, cap);
