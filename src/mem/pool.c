@@ -50,7 +50,8 @@ static uint32_t pool_log2(uint64_t v)
     return 63 - (uint32_t)__builtin_clzll(v);
 }
 
-/* The class's size, or 0 if there is none that large. */
+/* Returns the size of the class that holds `bytes`, or 0 if no class is so
+ * large. */
 static uint64_t pool_round(uint64_t bytes)
 {
     uint64_t step;
