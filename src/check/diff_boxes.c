@@ -191,8 +191,7 @@ out:
     return st;
 }
 
-/* ---- all of the elements ------------------------------------------------------------
- */
+/* ---- all of the elements ---- */
 
 static zarr_status make_room(struct zr_comparing *c, uint64_t items, zarr_error *err)
 {

@@ -16,8 +16,7 @@ enum {
     DIFF_FEW_ITEMS = 4096       /* boxes without known chunks are not cut further */
 };
 
-/* ---- where chunks are ---------------------------------------------------------------
- */
+/* ---- where chunks are ---- */
 
 /* The dimensions that a selection drops have one element, and so they cannot be cut. Any
  * other dimension of one element may therefore take the place of a dropped one. */
@@ -212,8 +211,7 @@ static bool stored_box(const struct zr_diff_side *s, size_t i, struct zr_diff_bo
     return true;
 }
 
-/* ---- the listing ---------------------------------------------------------------------
- */
+/* ---- the listing ---- */
 
 struct stored_chunks {
     struct zr_diff_side *s;
@@ -312,8 +310,7 @@ out:
     return st;
 }
 
-/* ---- the comparison -------------------------------------------------------------------
- */
+/* ---- the comparison ---- */
 
 static zarr_status compare_chunk(struct zr_comparing *c, const struct zr_diff_box *chunk,
                                  zarr_error *err)

@@ -50,7 +50,7 @@ static uint32_t pool_log2(uint64_t v)
     return 63 - (uint32_t)__builtin_clzll(v);
 }
 
-/* The class's size, or 0 if there is none that large. */
+/* The class's size, or 0 if no class is that large. */
 static uint64_t pool_round(uint64_t bytes)
 {
     uint64_t step;
