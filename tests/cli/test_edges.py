@@ -55,7 +55,7 @@ def test_create_shards(zarrc, tmp_path):
     (["--chunks=2x,4"], "list of lengths"),
     (["--chunks=2+2,4"], "sum to 4, the dimension has length 8"),
     (["--shards=2+6,4"], "--chunks must be given"),
-    (["--chunks=2,2", "--shards=2+3x2,4"], "no multiple"),
+    (["--chunks=2,2", "--shards=2+3x2,4"], "not a multiple"),
     (["--chunks=2+6,4", "--zarr-format=2"], "v2"),
 ])
 def test_refused(zarrc, tmp_path, options, text):

@@ -135,7 +135,7 @@ REFUSED = {
     "shuffle": ("<f4", [f("shuffle", elementsize=4)], '"shuffle" gives bytes'),
     "zlib": ("<f4", [f("zlib", level=1)], '"zlib" gives bytes'),
     "big": (">f4", [f("delta", dtype=">f4")], "little-endian elements only"),
-    "other-order": ("<f4", [f("delta", dtype=">f4", astype="<f4")], "another byte order"),
+    "other-order": ("<f4", [f("delta", dtype=">f4", astype="<f4")], "byte order that its elements do not have"),
     "big-round": (">f4", [f("bitround", keepbits=3)], "little-endian elements only"),
 }
 

@@ -362,7 +362,7 @@ meta("v3_edges_2_64", CORRUPT, "edge", chunk_grid=edges([2**64, 4], 2))
 meta("v3_edges_overflow", CORRUPT, "2^63", chunk_grid=edges([[2**62, 2], 4], 2))
 meta("v3_edges_count_overflow", CORRUPT, "2^63", chunk_grid=edges([[2, 2**64 - 1]], 2))
 meta("v3_edges_sum_overflow", CORRUPT, "2^63", chunk_grid=edges([2**63 - 1, 1], 2))
-meta("v3_edges_undivided", CORRUPT, "no multiple", chunk_grid=edges([2, 3], 2),
+meta("v3_edges_undivided", CORRUPT, "not a multiple", chunk_grid=edges([2, 3], 2),
      codecs=[codec("sharding_indexed", chunk_shape=[2, 2], codecs=[BYTES], index_codecs=[BYTES])])
 meta("v3_suffix_without_base", CORRUPT, "base_encoding", chunk_key_encoding=codec("suffix", suffix=".x"))
 meta("v3_suffix_is_none", CORRUPT, "suffix", chunk_key_encoding=codec("zarrs.default_suffix"))
