@@ -59,11 +59,24 @@ static bool is_link(const struct cli_node *node)
     return link;
 }
 
-static int delete_node(struct cli *cli, struct cli_node *node)
+static void tell_progress(void *user, uint64_t objects)
 {
-    zarr_error err = {0};
-    zarr_status st = zarr_node_delete(node->store, node->path, &err);
+    cli_progress_update(user, 0, objects);
+}
 
+static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_objects)
+{
+    zarr_delete_options opts = ZARR_DELETE_OPTIONS_INIT;
+    struct cli_progress progress;
+    zarr_error err = {0};
+    zarr_status st;
+
+    opts.progress = tell_progress;
+    opts.progress_user = &progress;
+    opts.cancel = &cli_cancel;
+    cli_progress_begin(&progress, cli, "rm", 0, n_objects);
+    st = zarr_node_delete_watched(node->store, node->path, &opts, &err);
+    cli_progress_end(&progress, st == ZARR_OK);
     if (st)
         return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
     if (!*node->path) /* the store is empty now: removes its folder */
@@ -118,7 +131,7 @@ static int remove_one(struct cli *cli, const char *text)
     if (!rc && !is_link(&node))
         rc = cli_objects_count(cli, &node, false, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
-        rc = delete_node(cli, &node);
+        rc = delete_node(cli, &node, objects.n_objects);
     if (!rc)
         report(cli, &node, &objects);
     cli_node_close(&node);

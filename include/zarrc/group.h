@@ -309,6 +309,34 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
                                                       zarr_error *err);
 
+/** Options of zarr_node_delete_watched(). */
+typedef struct zarr_delete_options {
+    uint32_t struct_size, flags; /**< `flags`: must be 0 */
+    /** called with the rising number of objects that are deleted; may be NULL */
+    void (*progress)(void *user, uint64_t objects_done);
+    void *progress_user; /**< passed to `progress` */
+    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
+     * may be NULL */
+    const int *cancel;
+} zarr_delete_options;
+
+#define ZARR_DELETE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_delete_options)
+
+/**
+ * The same as zarr_node_delete(), with progress and cancel. Both put an object
+ * `.zarrc-job` at the path first, and delete it last: if the call is interrupted, it
+ * tells that a delete was at work.
+ *
+ * @param store,path as for zarr_node_delete()
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_CANCELLED `cancel` asked to stop; the rest is no node any more, and
+ * the call can be made again
+ * @see zarr_node_delete()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_node_delete_watched(zarr_store *store, const char *path,
+                         const zarr_delete_options *opts, zarr_error *err);
+
 /** Flags of zarr_copy_options. */
 enum {
     /** delete what is at the destination first */

@@ -84,20 +84,161 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return zr_pass(err, st, &e);
 }
 
+static zarr_status erase_documents(zarr_store *store, const char *path, zarr_error *err)
+{
+    static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        ZR_TRY(zr_doc_erase(store, path, names[i], err));
+out:
+    return st;
+}
+
 /* Erases the documents first, so that a node erased in part does not look like a node
  * with missing chunks. If path is a link to another place, erases only the link. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
 {
-    static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
     bool link = false;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_store_erase_link(store, path, &link, err));
     if (link)
         goto out;
-    for (size_t i = 0; i < ZR_COUNT(names); i++)
-        ZR_TRY(zr_doc_erase(store, path, names[i], err));
+    ZR_TRY(erase_documents(store, path, err));
     ZR_TRY(zr_store_erase_prefix(store, path, err));
 out:
+    return st;
+}
+
+/* ---- erasing step by step -------------------------------------------------- */
+
+enum {
+    ERASE_BATCH = 64,
+    ERASE_KEYS = 65536 /* keys of one folder in memory at once */
+};
+
+struct stepwise {
+    zarr_store *store;
+    const struct zr_erase_watch *watch;
+    const char *job; /* key of the job object */
+    uint64_t n_done;
+    struct zr_names folders; /* still to do */
+};
+
+struct erase_listing {
+    struct zr_names *keys, *folders;
+    const char *job;
+    zarr_status st;
+    zarr_error *err;
+};
+
+static zarr_status note_key(struct zr_names *names, const char *key, zarr_error *err)
+{
+    const size_t bytes = strlen(key);
+    char *copy = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
+                   sizeof *names->item, err));
+    copy = zr_arena_strndup(&names->arena, key, bytes);
+    if (!copy)
+        ZR_TRY(zr_fail_memory(err, bytes + 1));
+    names->item[names->n++] = copy;
+out:
+    return st;
+}
+
+static int erase_listed(void *user, const zarr_store_item *item)
+{
+    struct erase_listing *l = user;
+
+    if (!zr_streq(item->key, l->job))
+        l->st = note_key(item->is_prefix ? l->folders : l->keys, item->key, l->err);
+    return l->st != ZARR_OK || l->keys->n == ERASE_KEYS;
+}
+
+/* *any becomes true if one of the keys was there. */
+static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, bool *any,
+                              zarr_error *err)
+{
+    const struct zr_erase_watch *w = s->watch;
+    zarr_store_op op[ERASE_BATCH];
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < keys->n; i += ERASE_BATCH) {
+        const size_t n = ZR_MIN(keys->n - i, (size_t)ERASE_BATCH);
+
+        if (w->cancel && *(const volatile int *)w->cancel)
+            return zr_fail(err, ZARR_ERR_CANCELLED, "the delete was cancelled");
+        for (size_t k = 0; k < n; k++)
+            op[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE, .key = keys->item[i + k]};
+        ZR_TRY(zr_store_run(s->store, op, n, err));
+        for (size_t k = 0; k < n; k++)
+            *any = *any || op[k].status == ZARR_OK;
+        s->n_done += n;
+        if (w->progress)
+            w->progress(w->user, s->n_done);
+    }
+out:
+    return st;
+}
+
+/* Erases the objects of one folder and notes its folders. A link is erased itself. */
+static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error *err)
+{
+    struct zr_names keys;
+    struct erase_listing l = {
+        .keys = &keys, .folders = &s->folders, .job = s->job, .err = err};
+    const size_t n_folders = s->folders.n;
+    bool link = false, more = true;
+    zarr_status st = ZARR_OK;
+
+    zr_names_init(&keys, zr_store_context(s->store)->alloc);
+    ZR_TRY(zr_store_erase_link(s->store, path, &link, err));
+    while (!link && more) {
+        bool any = false;
+
+        zr_names_deinit(&keys);
+        s->folders.n = n_folders; /* the last listing has all of them */
+        ZR_TRY(
+            zarr_store_list(s->store, path, ZARR_LIST_DIRECTORY, erase_listed, &l, err));
+        ZR_TRY(l.st);
+        more = keys.n == ERASE_KEYS;
+        ZR_TRY(erase_keys(s, &keys, &any, err));
+        more = more && any;
+    }
+out:
+    zr_names_deinit(&keys);
+    return st;
+}
+
+zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
+                                  const struct zr_erase_watch *watch, zarr_error *err)
+{
+    static const struct zr_erase_watch nothing = {NULL, NULL, NULL};
+    struct stepwise s = {.store = store, .watch = watch ? watch : &nothing};
+    struct zr_str job;
+    bool link = false;
+    zarr_status st = ZARR_OK;
+
+    zr_names_init(&s.folders, zr_store_context(store)->alloc);
+    zr_str_init(&job, zr_store_context(store)->alloc);
+    zr_path_key(&job, path, ZR_JOB_NAME);
+    ZR_TRY(zr_str_status(&job, err));
+    s.job = zr_str_text(&job);
+    ZR_TRY(zr_store_erase_link(store, path, &link, err));
+    if (link)
+        goto out;
+    /* a full disk must not prevent a delete */
+    (void)zr_job_put(store, path, "rm", NULL, NULL);
+    ZR_TRY(erase_documents(store, path, err));
+    ZR_TRY(erase_folder(&s, path, err));
+    while (s.folders.n > 0)
+        ZR_TRY(erase_folder(&s, s.folders.item[--s.folders.n], err));
+    ZR_TRY(zr_store_erase_prefix(store, path, err)); /* folders, temporary files, job */
+out:
+    zr_str_deinit(&job);
+    zr_names_deinit(&s.folders);
     return st;
 }

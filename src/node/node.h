@@ -278,6 +278,14 @@ struct zr_attrs_change {
 zarr_status zr_attrs_change(zarr_store *store, const char *path,
                             const struct zr_attrs_change *change, zarr_error *err);
 
+/* ---- job.c: what an interrupted call leaves ------------------------------ */
+
+#define ZR_JOB_NAME ".zarrc-job"
+/* Says that `command` is at work at path. source may be NULL. */
+zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
+                       const char *source, zarr_error *err);
+zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
+
 /* ---- making nodes ------------------------------------------------------- */
 
 /* Writes groups of this format for those parents of path that have no metadata. INVALID
@@ -293,6 +301,16 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error 
 zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
                            zarr_error *err);
 zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err);
+/* What a call that deletes tells, and when it stops. All may be NULL. */
+struct zr_erase_watch {
+    void (*progress)(void *user, uint64_t objects_done);
+    void *user;
+    const int *cancel;
+};
+/* Deletes everything at and below path, with a job object that goes last. watch may be
+ * NULL. */
+zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
+                                  const struct zr_erase_watch *watch, zarr_error *err);
 /* Deletes everything at and below path; OK if there is nothing. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err);
 /* Makes the canonical text of a group's zarr.json or .zgroup. attributes may be NULL (v2:

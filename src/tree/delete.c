@@ -37,8 +37,11 @@ out:
     return st;
 }
 
-zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *err)
+zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
+                                     const zarr_delete_options *opts, zarr_error *err)
 {
+    zarr_delete_options o;
+    struct zr_erase_watch watch;
     bool found = true;
     const zarr_context *ctx = zr_store_context(store);
     uint32_t kind = ZARR_NODE_NONE;
@@ -47,6 +50,12 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                          "zarr_delete_options", err));
+    if (o.flags)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "delete options: unknown flags 0x%" PRIx32, o.flags));
+    watch = (struct zr_erase_watch){o.progress, o.progress_user, o.cancel};
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     /* A broken node can be deleted. If the store cannot tell what is there, nothing is
      * deleted. */
@@ -58,10 +67,15 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
     if (!found)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
-    st = zr_node_erase(store, normal, err);
+    st = zr_node_erase_watched(store, normal, &watch, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, normal);
 out:
     zr_free(ctx->alloc, normal);
     return st;
+}
+
+zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *err)
+{
+    return zarr_node_delete_watched(store, path, NULL, err);
 }

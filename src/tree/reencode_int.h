@@ -12,8 +12,6 @@
 #include <zarrc/reencode.h>
 #include <zarrc/vlen.h>
 
-#define ZR_JOB_NAME ".zarrc-job"
-
 struct zr_reencode {
     zarr_store *src, *dst;
     char *src_path, *dst_path; /* normalised */

@@ -347,3 +347,25 @@ def test_consolidate_never_replaces_other_objects(zarrc, tmp_path):
     assert files(tmp_path / "t.zarr") == before
     for _ in range(2):
         zarrc("consolidate", "t.zarr", "--key=other", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("separator", ["/", "."])
+def test_rm_shows_progress(zarrc, tmp_path, separator):
+    array = zarr.create_array(tmp_path / "x.zarr/a", shape=(300,), chunks=(1,), dtype="i1",
+                              chunk_key_encoding={"name": "default", "separator": separator})
+    array[:] = 1
+    zarrc("create", "-g", tmp_path / "x.zarr")
+    lines = [json.loads(line) for line in
+             zarrc("rm", "-r", "--progress=json", tmp_path / "x.zarr").err.splitlines() if line.startswith("{")]
+    assert lines and lines[-1]["progress"] == "rm" and lines[-1]["done_items"] == lines[-1]["total_items"] == 302
+    assert not (tmp_path / "x.zarr").exists()
+
+
+def test_rm_of_links_keeps_what_they_name(zarrc, store, tmp_path):
+    zarrc("cp", store, tmp_path / "other.zarr")
+    before = files(tmp_path / "other.zarr")
+    (store / "deep/linked").symlink_to(tmp_path / "other.zarr")
+    (store / "deep/gone").symlink_to(tmp_path / "nothing")
+    (store / "temp/c/link").symlink_to(tmp_path / "other.zarr/temp")
+    zarrc("rm", "-r", store)
+    assert files(tmp_path / "other.zarr") == before and not store.exists()

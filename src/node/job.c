@@ -1,0 +1,55 @@
+/*
+ * node/job.c - the job object of a node: an interrupted call that copies, deletes or
+ * re-encodes leaves it, so that the next one knows what it finds. It is written first
+ * and erased last.
+ * Thread class: plain functions.
+ */
+#include "node/node.h"
+
+#include <string.h>
+
+static zarr_status job_key(struct zr_str *key, zarr_store *store, const char *path,
+                           zarr_error *err)
+{
+    zr_str_init(key, zr_store_context(store)->alloc);
+    zr_path_key(key, path, ZR_JOB_NAME);
+    return zr_str_status(key, err);
+}
+
+zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
+                       const char *source, zarr_error *err)
+{
+    struct zr_str key, text;
+    zarr_status st = job_key(&key, store, path, err);
+
+    zr_str_init(&text, zr_store_context(store)->alloc);
+    if (st != ZARR_OK)
+        goto out;
+    zr_str_puts(&text, "{\"zarrc_job\": 1, \"command\": ");
+    zr_json_write_string(&text, command, strlen(command));
+    if (source) {
+        zr_str_puts(&text, ", \"source\": ");
+        zr_json_write_string(&text, source, strlen(source));
+    }
+    zr_str_puts(&text, "}\n");
+    ZR_TRY(zr_str_status(&text, err));
+    st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes, err);
+out:
+    zr_str_deinit(&text);
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_error why = {0};
+    zarr_status st = job_key(&key, store, path, err);
+
+    if (st == ZARR_OK) {
+        st = zarr_store_erase(store, zr_str_text(&key), &why);
+        st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
+    }
+    zr_str_deinit(&key);
+    return st;
+}
