@@ -84,14 +84,30 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return zr_pass(err, st, &e);
 }
 
-static zarr_status erase_documents(zarr_store *store, const char *path, zarr_error *err)
+/* Adds the number of documents to *n (may be NULL). */
+static zarr_status erase_documents(zarr_store *store, const char *path, uint64_t *n,
+                                   zarr_error *err)
 {
     static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
+    struct zr_str key;
     zarr_status st = ZARR_OK;
 
-    for (size_t i = 0; i < ZR_COUNT(names); i++)
-        ZR_TRY(zr_doc_erase(store, path, names[i], err));
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    for (size_t i = 0; i < ZR_COUNT(names); i++) {
+        zarr_store_op op = {.verb = ZARR_STORE_ERASE};
+        zarr_error e = {0};
+
+        zr_path_key(&key, path, names[i]);
+        ZR_TRY(zr_str_status(&key, err));
+        op.key = zr_str_text(&key);
+        st = zr_store_run_one(store, &op, &e);
+        if (st == ZARR_OK && n)
+            ++*n;
+        st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+        ZR_TRY(zr_pass(err, st, &e));
+    }
 out:
+    zr_str_deinit(&key);
     return st;
 }
 
@@ -105,7 +121,7 @@ zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
     ZR_TRY(zr_store_erase_link(store, path, &link, err));
     if (link)
         goto out;
-    ZR_TRY(erase_documents(store, path, err));
+    ZR_TRY(erase_documents(store, path, NULL, err));
     ZR_TRY(zr_store_erase_prefix(store, path, err));
 out:
     return st;
@@ -232,7 +248,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
         goto out;
     /* a full disk must not prevent a delete */
     (void)zr_job_put(store, path, "rm", NULL, NULL);
-    ZR_TRY(erase_documents(store, path, err));
+    ZR_TRY(erase_documents(store, path, &s.n_done, err));
     ZR_TRY(erase_folder(&s, path, err));
     while (s.folders.n > 0)
         ZR_TRY(erase_folder(&s, s.folders.item[--s.folders.n], err));
