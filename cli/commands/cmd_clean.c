@@ -36,6 +36,13 @@ static int found(void *user, const zarr_store_item *item)
     return cli_cancel;
 }
 
+static void interrupted(void *user, const char *key, const char *command,
+                        const char *hint)
+{
+    cli_warn(user, "%s: an interrupted %s, which clean does not remove. %s", key, command,
+             hint);
+}
+
 static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
 {
     struct debris d = {.cli = cli};
@@ -72,9 +79,11 @@ static int run(struct cli *cli)
     int rc = cli_u64(cli, "age", &age);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE, &node);
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_REST, &node);
     if (!rc)
         rc = clean(cli, &node, age);
+    if (!rc)
+        rc = cli_jobs_each(cli, &node, interrupted, cli);
     cli_node_close(&node);
     return rc;
 }
@@ -85,9 +94,11 @@ const struct cli_command cli_cmd_clean = {
     .operands = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .about = "Removes temporary and lock files below NODE that killed writers left. It "
-             "keeps files that are younger than --age or that a running process uses. "
-             "Left-over files only take space: readers and listings ignore them.",
+    .about =
+        "Removes temporary and lock files below NODE that killed writers left. It "
+        "keeps files that are younger than --age or that a running process uses. "
+        "Left-over files only take space: readers and listings ignore them. It names "
+        "the commands that continue or remove what interrupted commands left.",
     .json = "found: keys of the left-over files. removed: the number of removed files.",
     .options = options,
     .examples = examples,

@@ -109,9 +109,11 @@ static int copy(struct copying *c)
 {
     struct cli *cli = c->cli;
     zarr_copy_options opts = {.struct_size = sizeof opts};
+    char *name = cli_job_name(&c->src);
     zarr_error err = {0};
     zarr_status st;
 
+    opts.source_name = name;
     opts.flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
                  (cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u);
     opts.max_threads = cli->n_threads;
@@ -122,9 +124,9 @@ static int copy(struct copying *c)
     st =
         zarr_node_copy(c->src.store, c->src.path, c->dst.store, c->dst.path, &opts, &err);
     cli_progress_end(&c->progress, st == ZARR_OK);
+    free(name);
     if (st)
-        return cli_fail(cli, st, &err, "cannot copy %s to %s", c->src.shown,
-                        c->dst.shown);
+        return cli_copy_failed(cli, st, &err, "copy", &c->src, &c->dst);
     return cli_node_flush(cli, &c->dst);
 }
 
@@ -160,9 +162,8 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &c.dst);
-    if (!rc && cli_node_is_missing(&c.dst) &&
-        (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
-        rc = cli_require_empty(cli, &c.dst);
+    if (!rc)
+        rc = cli_require_copyable(cli, &c.src, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
     if (!rc)
@@ -197,7 +198,9 @@ const struct cli_command cli_cmd_cp = {
         "other; links in the two paths are resolved for this check, links below them are "
         "not.\n\n"
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
-        "is not yet a node. The same command with --skip-equal continues it.\n\n"
+        "is not yet a node, and has an object .zarrc-job. The same command with "
+        "--skip-equal continues it; with --force, too, it also replaces objects that "
+        "differ and deletes those that SOURCE does not have.\n\n"
         "To change chunks, codecs or format while copying, use zarrc reencode.",
     .json = "source, destination: locations. objects, bytes: copied or found equal. "
             "seconds. verified: all bytes were compared.",

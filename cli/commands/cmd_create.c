@@ -26,10 +26,10 @@ static int check_group_folder(struct cli *cli, const struct cli_node *node)
     bool files = false, nodes = false;
     zarr_error err = {0};
     zarr_status st;
-    int rc;
+    int rc = cli_job_refuse(cli, node);
 
-    if (cli_flag(cli, "force"))
-        return CLI_OK;
+    if (rc || cli_flag(cli, "force"))
+        return rc;
     rc = cli_has_nodes_below(cli, node, &nodes);
     if (rc || nodes)
         return rc;

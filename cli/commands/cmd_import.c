@@ -107,6 +107,8 @@ static int create_target(struct import *im)
             rc = cli_fail(im->cli, st, &err, "cannot create array %s", im->node.shown);
         else
             im->created = true;
+        if (im->created)
+            rc = cli_job_begin(im->cli, im->target_store, im->target_path, im->name);
     }
     cli_spec_free(&spec);
     return rc;

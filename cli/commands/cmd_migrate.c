@@ -5,6 +5,7 @@
 #include "node/work.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static const struct cli_option options[] = {
     {"zarr-format", 0, 0, "N", "2|3", "format of the new metadata (default: 3)"},
@@ -62,6 +63,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
 {
     zarr_migrate_options opts = ZARR_MIGRATE_OPTIONS_INIT;
     uint64_t format = 3;
+    char *given;
     zarr_error err = {0};
     zarr_status st;
     int rc = cli_u64(cli, "zarr-format", &format);
@@ -81,7 +83,17 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
         cli_json_u64(cli_key(cli_json(cli), "zarr_format"), format);
         cli_json_array(cli_key(cli_json(cli), "documents"));
     }
+    given = cli_format("--zarr-format=%" PRIu64 "%s%s", format,
+                       cli_flag(cli, "force") ? " --force" : "",
+                       cli_flag(cli, "remove-old") ? " --remove-old" : "");
+    if (!cli_flag(cli, "dry-run"))
+        rc = cli_job_begin(cli, node->store, node->path, given);
+    free(given);
+    if (rc)
+        return rc;
     st = zarr_node_migrate(node->store, node->path, &opts, &err);
+    if (!cli_flag(cli, "dry-run") && (!st || st == ZARR_ERR_UNSUPPORTED))
+        cli_job_end(cli, node->store, node->path);
     if (cli->json)
         cli_json_end(cli_json(cli));
     if (st || cli_cancel)

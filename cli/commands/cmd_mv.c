@@ -6,6 +6,7 @@
 #include "node/work.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
@@ -41,12 +42,15 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     struct cli_objects total = {0};
     zarr_error err = {0};
     zarr_status st;
+    char *name;
     int rc = CLI_OK;
 
     if (!cli_same_store(src, dst)) /* else this is a rename, most likely */
         rc = cli_objects_count(cli, src, cli->progress != CLI_PROGRESS_NONE, &total);
     if (rc)
         return rc;
+    name = cli_job_name(src);
+    opts.source_name = name;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
     opts.flags |= cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u;
     opts.max_threads = cli->n_threads;
@@ -56,8 +60,9 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
+    free(name);
     if (st)
-        return cli_fail(cli, st, &err, "cannot move %s to %s", src->shown, dst->shown);
+        return cli_copy_failed(cli, st, &err, "move", src, dst);
     rc = cli_node_flush(cli, dst);
     if (!rc)
         rc = cli_node_flush(cli, src);
@@ -96,9 +101,8 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
-    if (!rc && cli_node_is_missing(&dst) &&
-        (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
-        rc = cli_require_empty(cli, &dst);
+    if (!rc)
+        rc = cli_require_copyable(cli, &src, &dst);
     if (!rc)
         rc = move(cli, &src, &dst, &m);
     if (rc)
@@ -125,7 +129,9 @@ const struct cli_command cli_cmd_mv = {
         "below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
         "was copied. If the command is interrupted before, SOURCE is complete, and the "
-        "same command with --skip-equal continues.",
+        "same command with --skip-equal continues. If SOURCE is being deleted already, "
+        "zarrc "
+        "rm -r completes it.",
     .json = "source, destination: locations. objects, bytes: copied; 0 if the store "
             "renamed the node.",
     .options = options,

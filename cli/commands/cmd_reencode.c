@@ -127,7 +127,18 @@ static int report_found(const struct reencode *r)
 {
     struct cli *cli = r->cli;
     const char *at = r->dst.shown;
+    struct cli_job job;
 
+    if (r->result.found != ZARR_REENCODE_FOUND_NODE &&
+        cli_job_read(r->dst.store, r->dst.path, &job)) {
+        const bool other = strcmp(job.command, "reencode") != 0;
+
+        if (other)
+            (void)cli_job_error(cli, CLI_EXISTS, &job, at);
+        cli_job_free(&job);
+        if (other)
+            return CLI_EXISTS;
+    }
     switch (r->result.found) {
     case ZARR_REENCODE_FOUND_JOB:
         return cli_error(cli, CLI_EXISTS, "--resume continues it, --force starts again.",

@@ -37,7 +37,11 @@ static int check_children(struct cli *cli, const struct cli_node *node)
                    ? rc
                    : cli_error(cli, CLI_USAGE,
                                "Nothing was deleted. -r deletes it with all nodes below.",
-                               "%s is broken, and there are nodes below it", node->shown);
+                               cli_node_is_missing(node)
+                                   ? "%s is what an interrupted command left, and there "
+                                     "are nodes below it"
+                                   : "%s is broken, and there are nodes below it",
+                               node->shown);
     }
     rc = cli_tree_list(cli, node, &tree);
     if (!rc && tree.n_items > 1)
@@ -98,6 +102,7 @@ static void report(struct cli *cli, const struct cli_node *node,
         cli_json_text(cli_key(j, "node"), node->shown);
         cli_json_text(cli_key(j, "kind"), node->kind == ZARR_NODE_ARRAY   ? "array"
                                           : node->kind == ZARR_NODE_GROUP ? "group"
+                                          : cli_node_is_missing(node)     ? "rest"
                                                                           : "broken");
         cli_json_u64(cli_key(j, "objects"), objects->n_objects);
         cli_json_bool(cli_key(j, "deleted"), !dry);
@@ -125,7 +130,7 @@ static int remove_one(struct cli *cli, const char *text)
 
     if (cli_flag(cli, "force") && is_missing(cli, text))
         return CLI_OK;
-    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_PROBE, &node);
+    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_REST, &node);
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))
@@ -162,11 +167,14 @@ const struct cli_command cli_cmd_rm = {
     .max_args = -1,
     .about =
         "Deletes arrays and empty groups without asking; with -r also groups with "
-        "everything below them. Nodes with broken metadata are deleted as well. If a "
+        "everything below them. Nodes with broken metadata, and what an interrupted "
+        "command left, are deleted as well. If a "
         "node "
         "is a symlink, only the link is deleted. Nothing outside the store is deleted, "
         "and links that lead outside are not followed.",
-    .json = "An array with an object for each NODE: node, kind (array, group, broken), "
+    .json = "An array with an object for each NODE: node, kind (array, group, broken, or "
+            "rest of "
+            "an interrupted command), "
             "objects, deleted.",
     .options = options,
     .examples = examples,

@@ -6,6 +6,8 @@
 #include "node/work.h"
 
 #include <inttypes.h>
+#include <string.h>
+#include <stdlib.h>
 
 static const struct cli_option options[] = {
     {"no-data", 0, 0, NULL, NULL, "check metadata only, decode no chunk"},
@@ -112,6 +114,27 @@ static void report_text(const struct verify *v)
         cli_say(v->cli, "%" PRIu64 " fault%s", n, n == 1 ? "" : "s");
 }
 
+/* What an interrupted command left, as a warning. */
+static void on_job(void *user, const char *key, const char *command, const char *hint)
+{
+    struct verify *v = user;
+    char *path =
+        cli_format("%.*s", (int)(strrchr(key, '/') ? strrchr(key, '/') - key : 0), key);
+    char *text = cli_format("a %s was interrupted, or is at work. %s", command, hint);
+    const zarr_finding f = {.struct_size = sizeof f,
+                            .what = ZARR_FINDING_NODE,
+                            .status = ZARR_ERR_CONFLICT,
+                            .severity = ZARR_SEVERITY_WARNING,
+                            .path = path,
+                            .key = key,
+                            .message = text};
+
+    v->result.n_warnings++;
+    (void)on_finding(v, &f);
+    free(path);
+    free(text);
+}
+
 static int verify(struct verify *v)
 {
     struct cli *cli = v->cli;
@@ -130,6 +153,8 @@ static int verify(struct verify *v)
         cli_progress_end(&v->progress, st == ZARR_OK);
     if (st)
         return cli_fail(cli, st, &err, "cannot verify %s", v->node.shown);
+    if (cli_jobs_each(cli, &v->node, on_job, v))
+        return CLI_IO;
     if (cli->out_failed)
         return CLI_IO;
     v->seconds = cli_seconds() - began;

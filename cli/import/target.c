@@ -62,6 +62,7 @@ int cli_import_commit(struct import *im)
 
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);
+    cli_job_end(im->cli, im->target_store, im->target_path);
     if (!im->staged)
         return CLI_OK;
     zarr_array_free(im->node.array);
@@ -132,6 +133,8 @@ static bool erase_made(const struct import *im)
 
 void cli_import_undo(struct import *im)
 {
+    if (im->created)
+        cli_job_end(im->cli, im->target_store, im->target_path);
     if (im->created && !erase_made(im))
         cli_warn(im->cli, "%s is incomplete and could not be removed", im->node.shown);
 }

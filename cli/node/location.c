@@ -13,7 +13,7 @@
  * store. In `x.zarr:/a` the root is explicit. This file only tests which documents exist
  * (is there a zarr.json?); the library reads them.
  */
-#include "node/node.h"
+#include "node/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -335,11 +335,23 @@ bool cli_node_is_missing(const struct cli_node *node)
 
 static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *node)
 {
+    struct cli_job job;
+
     if (node->region && !(flags & CLI_OPEN_REGION))
         return cli_error(cli, CLI_USAGE, NULL, "%s takes no region: [%s]",
                          cli->command->name, node->region);
-    if (cli_node_is_missing(node) && !(flags & CLI_OPEN_NEW))
-        return no_node(cli, node);
+    if (cli_node_is_missing(node) && flags & CLI_OPEN_REST &&
+        cli_job_read(node->store, node->path, &job)) {
+        cli_job_free(&job);
+        return CLI_OK;
+    }
+    if (cli_node_is_missing(node) && !(flags & CLI_OPEN_NEW)) {
+        const int rc = cli_job_missing(cli, node);
+
+        return rc ? rc : no_node(cli, node);
+    }
+    if (!cli_node_is_missing(node) && !(flags & CLI_OPEN_REST))
+        cli_job_warn(cli, node);
     if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))
         return cli_error(cli, CLI_USAGE, "zarrc ls NODE lists its members.",
                          "%s is a group, %s needs an array", node->shown,

@@ -20,9 +20,11 @@ enum {
     CLI_OPEN_REGION = 8, /* permits a region; without it, a region is a usage error */
     CLI_OPEN_NEW = 16,   /* the node may be missing (kind NONE); creates the store's root
                             folder if it is missing; implies WRITE */
-    CLI_OPEN_PROBE = 32  /* only finds out the kind, and node.array stays NULL: succeeds
+    CLI_OPEN_PROBE = 32, /* only finds out the kind, and node.array stays NULL: succeeds
                             also if the array has unknown codecs or types, or if its
                             metadata is broken (kind NONE, zarr_format not 0) */
+    CLI_OPEN_REST = 64   /* the node may be missing if an interrupted command left a job
+                            object there; tells nothing about it */
 };
 
 /* An opened node. Zero it before; always close it. */

@@ -184,8 +184,12 @@ int cli_require_empty(struct cli *cli, const struct cli_node *node)
 {
     bool any = false;
     zarr_error err = {0};
-    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
-                                     any_object, &any, &err);
+    zarr_status st;
+
+    if (cli_job_refuse(cli, node))
+        return CLI_EXISTS;
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, any_object, &any,
+                         &err);
 
     if (st)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
@@ -219,6 +223,8 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
     zarr_status st;
     int rc = CLI_OK;
 
+    if (cli_job_refuse(cli, node))
+        return CLI_EXISTS;
     if (cli_flag(cli, "force"))
         return CLI_OK;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
@@ -247,6 +253,49 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
                      : may_replace ? "Nothing was changed. Use --force to replace it."
                                    : "zarrc rm removes it.",
                      "%s is a node with broken metadata", node->shown);
+}
+
+int cli_require_copyable(struct cli *cli, const struct cli_node *src,
+                         const struct cli_node *dst)
+{
+    const bool force = cli_flag(cli, "force"), skip = cli_flag(cli, "skip-equal");
+    struct cli_job job;
+    char *name;
+    bool same;
+    int rc = CLI_OK;
+
+    if (!cli_node_is_missing(dst))
+        return CLI_OK;
+    if (!cli_job_read(dst->store, dst->path, &job))
+        return force || !skip ? cli_require_empty(cli, dst) : CLI_OK;
+    name = cli_job_name(src);
+    same = strcmp(job.command, cli->command->name) == 0 && job.source &&
+           strcmp(job.source, name) == 0;
+    if (!force && skip && !same)
+        rc = cli_error(cli, CLI_EXISTS,
+                       "Add --force to replace it: what differs is replaced, and what "
+                       "SOURCE does not have is deleted.",
+                       "the interrupted %s at %s is of another source or command%s%s%s",
+                       job.command, dst->shown, job.source ? " (" : "",
+                       job.source ? job.source : "", job.source ? ")" : "");
+    else if (!force && !skip)
+        rc = cli_job_error(cli, CLI_EXISTS, &job, dst->shown);
+    free(name);
+    cli_job_free(&job);
+    return rc;
+}
+
+int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
+                    const char *verb, const struct cli_node *src,
+                    const struct cli_node *dst)
+{
+    if (st == ZARR_ERR_EXISTS && cli_flag(cli, "skip-equal") && !cli_flag(cli, "force"))
+        return cli_error(cli, CLI_EXISTS,
+                         "With --force, --skip-equal replaces what differs and deletes "
+                         "what SOURCE does not have.",
+                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
+                         err->message);
+    return cli_fail(cli, st, err, "cannot %s %s to %s", verb, src->shown, dst->shown);
 }
 
 /* ---- locations ---- */

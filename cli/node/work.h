@@ -49,6 +49,15 @@ int cli_require_empty(struct cli *cli, const struct cli_node *node);
  * passes, and the library decides: it deletes left-over chunks, but no other files. */
 int cli_require_unused(struct cli *cli, const struct cli_node *node);
 
+/* The same check before a node is copied or moved, with the options --force and
+ * --skip-equal. An interrupted copy may be continued or replaced. */
+int cli_require_copyable(struct cli *cli, const struct cli_node *src,
+                         const struct cli_node *dst);
+/* Prints why a copy or move failed, with what helps. */
+int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
+                    const char *verb, const struct cli_node *src,
+                    const struct cli_node *dst);
+
 /* Returns CLI_EXISTS for a node with broken metadata, unless --force may replace it. A
  * node with nodes below it is never replaced. */
 int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_replace);
@@ -78,6 +87,37 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
 /* An error if an existing file is inside the node's own folder, after links are resolved:
  * --force would delete or overwrite data that the command reads. */
 int cli_require_outside(struct cli *cli, const char *file, const struct cli_node *node);
+
+/* ---- what an interrupted command left (job.c) ---- */
+
+struct cli_job {
+    char *command, *source; /* source: NULL if it is not known */
+};
+/* False: there is no job object at the path. */
+bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out);
+void cli_job_free(struct cli_job *job);
+/* Puts the job object of this command, and removes it. */
+int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
+                  const char *source);
+void cli_job_end(struct cli *cli, zarr_store *store, const char *path);
+/* The node's name in a job object, whatever the current folder. Owned. */
+char *cli_job_name(const struct cli_node *node);
+/* The commands that continue or remove it. Owned. */
+char *cli_job_hint(const struct cli_job *job, const char *shown);
+int cli_job_error(struct cli *cli, int exit_code, const struct cli_job *job,
+                  const char *shown);
+/* CLI_EXISTS if there is a job object at a missing node's path, where a new node cannot
+ * be made. */
+int cli_job_refuse(struct cli *cli, const struct cli_node *node);
+/* An error if there is a job object at or above a missing node's path. */
+int cli_job_missing(struct cli *cli, const struct cli_node *node);
+/* Warns if there is a job object at a node. */
+void cli_job_warn(struct cli *cli, const struct cli_node *node);
+/* Calls fn for each job object at and below a node. */
+typedef void (*cli_job_fn)(void *user, const char *key, const char *command,
+                           const char *hint);
+int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn,
+                  void *user);
 
 /* ---- elements as numbers (elements.c) ---- */
 

@@ -358,6 +358,8 @@ typedef struct zarr_copy_options {
     /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
      * may be NULL */
     const int *cancel;
+    /** name of the source in the object `.zarrc-job`; NULL: URL and path. Borrowed */
+    const char *source_name;
 } zarr_copy_options;
 
 #define ZARR_COPY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_copy_options)
@@ -365,7 +367,10 @@ typedef struct zarr_copy_options {
 /**
  * Copies a node with everything below it, in a store or between two stores. Objects are
  * copied byte for byte. Chunks are copied first, in parallel, and metadata last, so that
- * an incomplete copy is not a node. Parent groups that are missing are created.
+ * an incomplete copy is not a node. Parent groups that are missing are created. While the
+ * call is at work, the destination has an object `.zarrc-job`, a JSON object with
+ * "command" ("cp" or "mv") and "source". An interrupted call leaves it, and the same call
+ * with ZARR_COPY_SKIP_EQUAL continues.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the copy; the store may be the same

@@ -54,6 +54,8 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
         return zr_fail_memory(err, n * 2 * sizeof *c->chunk);
     c->document = c->chunk + n;
     for (size_t i = 0; i < n; i++) {
+        if (zr_streq(c->keys.item[i], ZR_JOB_NAME))
+            continue; /* of another call */
         if (document_rank(c->keys.item[i]) == 2)
             c->chunk[c->n_chunks++] = c->keys.item[i];
         else
@@ -79,7 +81,8 @@ static zarr_status erase_surplus(struct zr_copy *c, zarr_error *err)
     for (size_t j = 0; j < there.n; j++) {
         while (i < c->keys.n && zr_path_compare(c->keys.item[i], there.item[j]) < 0)
             i++;
-        if (i < c->keys.n && zr_streq(c->keys.item[i], there.item[j]))
+        if (zr_streq(there.item[j], ZR_JOB_NAME) ||
+            (i < c->keys.n && zr_streq(c->keys.item[i], there.item[j])))
             continue;
         zr_path_key(&key, c->dst_path, there.item[j]);
         ZR_TRY(zr_str_status(&key, err));
@@ -142,7 +145,7 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
     ZR_TRY(zr_path_check_new(c->dst_path, format, &c->ctx->limits, err));
     if (!(flags & ZARR_COPY_SKIP_EQUAL)) {
         if (flags & ZARR_COPY_OVERWRITE)
-            ZR_TRY(zr_node_erase(c->dst, c->dst_path, err));
+            ZR_TRY(zr_node_erase_watched(c->dst, c->dst_path, NULL, err));
         else
             ZR_TRY(zr_node_must_be_new(c->dst, c->dst_path, err));
     }
@@ -150,6 +153,29 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
 out:
     if (st == ZARR_ERR_IO)
         zr_path_prefix(err, st, c->dst_path);
+    return st;
+}
+
+/* Says at the destination what is at work there. */
+static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
+{
+    struct zr_str place;
+    bool continues = false;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&place, c->ctx->alloc);
+    if (c->opts.source_name)
+        zr_str_puts(&place, c->opts.source_name);
+    else
+        zr_str_printf(&place, "%s:/%s", zarr_store_url(c->src), c->src_path);
+    ZR_TRY(zr_str_status(&place, err));
+    if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
+        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_JOB_NAME, &continues, err));
+    c->new_job = !continues;
+    st = zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
+                    err);
+out:
+    zr_str_deinit(&place);
     return st;
 }
 
@@ -199,14 +225,21 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         goto out;
     if (can_rename(c))
         ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+    if (!c->plain)
+        ZR_TRY(copy_job(c, err));
     ZR_TRY(copy_all(c, err));
-    if (c->is_move) {
+    if (c->is_move)
         ZR_TRY(zarr_store_flush(c->dst, err));
-        st = zr_node_erase(c->src, c->src_path, err);
+    if (!c->plain)
+        ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
+    if (c->is_move) {
+        st = zr_node_erase_watched(c->src, c->src_path, NULL, err);
         if (st != ZARR_OK)
             ZR_TRY(zr_path_prefix(err, st, c->src_path));
     }
 out:
+    if (st != ZARR_OK && c->new_job && c->locked.objects == 0)
+        (void)zr_job_erase(c->dst, c->dst_path, NULL); /* there is nothing to continue */
     zr_found_deinit(&found);
     return st;
 }
@@ -238,6 +271,20 @@ static void copy_end(struct zr_copy *c)
     zr_free(c->ctx->alloc, c->dst_path);
     zr_names_deinit(&c->keys);
     zr_mutex_deinit(&c->locked.mutex);
+}
+
+zarr_status zr_node_copy_plain(zarr_store *src, const char *src_path, zarr_store *dst,
+                               const char *dst_path, const zarr_copy_options *opts,
+                               zarr_error *err)
+{
+    struct zr_copy c = {
+        .src = src, .dst = dst, .ctx = zr_store_context(src), .plain = true};
+    zarr_status st = copy_begin(&c, src_path, dst_path, opts, err);
+
+    if (st == ZARR_OK)
+        st = copy_run(&c, err);
+    copy_end(&c);
+    return st;
 }
 
 zarr_status zarr_node_copy(zarr_store *src, const char *src_path, zarr_store *dst,

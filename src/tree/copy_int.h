@@ -11,7 +11,8 @@ struct zr_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
     zarr_copy_options opts;
-    bool is_move;
+    bool is_move, plain;            /* plain: without a job object */
+    bool new_job;                   /* the job object was not there before */
     zarr_context *ctx;              /* of src: its allocator and budget are used */
     struct zr_names keys;           /* relative to src_path */
     const char **chunk, **document; /* point into keys.item */

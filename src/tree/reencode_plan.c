@@ -407,7 +407,7 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     zr_path_key(&key, r->dst_path, ZR_JOB_NAME);
     ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(zarr_store_flush(r->dst, err));
-    ZR_TRY(zarr_node_copy(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
+    ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
     ZR_TRY(zarr_store_flush(r->dst, err));
     st = zarr_store_erase(r->dst, zr_str_text(&key), err);
     if (st == ZARR_ERR_NOT_FOUND) /* no job object: the state was COMPLETE */

@@ -39,6 +39,11 @@ zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
                                  zarr_error *err);
 void zr_subtree_deinit(struct zr_subtree *g);
 
+/* zarr_node_copy() without a job object at the destination, where the caller has one. */
+zarr_status zr_node_copy_plain(zarr_store *src, const char *src_path, zarr_store *dst,
+                               const char *dst_path, const zarr_copy_options *opts,
+                               zarr_error *err);
+
 /* ---- nodes.c ---- */
 
 struct zr_node_row {

@@ -1,0 +1,241 @@
+/*
+ * node/job.c - the object .zarrc-job, which commands put at a place where they are at
+ * work and delete at the end. If a command was interrupted, the next one finds it, tells
+ * what happened, and names the commands that continue or remove it.
+ */
+#include "node/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define JOB_NAME ".zarrc-job"
+
+enum {
+    MOST_BYTES = 1 << 16 /* the job of a reencode has whole documents at its end */
+};
+
+static char *member_text(const char *object, const char *name)
+{
+    size_t bytes = 0;
+    const char *value = cli_json_member(object, name, &bytes);
+
+    return value ? cli_json_unquote(value, bytes) : NULL;
+}
+
+bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
+{
+    char *key = cli_path_join(path, JOB_NAME), *text = cli_alloc(MOST_BYTES + 1);
+    uint64_t n = MOST_BYTES;
+    const bool is = zarr_store_get(store, key, 0, text, &n, NULL, NULL) == ZARR_OK;
+
+    *out = (struct cli_job){0};
+    if (is) {
+        text[n] = '\0';
+        out->command = member_text(text, "command");
+        out->source = member_text(text, "source");
+        if (!out->command) /* the library's job of a reencode */
+            out->command = cli_strdup("reencode");
+    }
+    free(text);
+    free(key);
+    return is;
+}
+
+void cli_job_free(struct cli_job *job)
+{
+    free(job->command);
+    free(job->source);
+    *job = (struct cli_job){0};
+}
+
+int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
+                  const char *source)
+{
+    char *key = cli_path_join(path, JOB_NAME), *quoted = cli_json_quote(source);
+    char *text = cli_format("{\"zarrc_job\": 1, \"command\": \"%s\", \"source\": %s}\n",
+                            cli->command->name, quoted);
+    zarr_error err = {0};
+    const zarr_status st = zarr_store_put(store, key, text, strlen(text), &err);
+
+    free(key);
+    free(quoted);
+    free(text);
+    return st ? cli_fail(cli, st, &err, "cannot begin the %s", cli->command->name)
+              : CLI_OK;
+}
+
+void cli_job_end(struct cli *cli, zarr_store *store, const char *path)
+{
+    char *key = cli_path_join(path, JOB_NAME);
+    const zarr_status st = zarr_store_erase(store, key, NULL);
+
+    if (st && st != ZARR_ERR_NOT_FOUND)
+        cli_warn(cli, "%s cannot be deleted", key);
+    free(key);
+}
+
+char *cli_job_name(const struct cli_node *node)
+{
+    char *real = realpath(cli_local_root(node), NULL);
+    const char *root = real ? real : zarr_store_url(node->store);
+    char *name = *node->path ? cli_format("%s:/%s", root, node->path) : cli_strdup(root);
+
+    free(real);
+    return name;
+}
+
+/* Text as one word of a shell. Owned. */
+static char *shell_word(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789/._-:+=@%,";
+    struct cli_string s = {0};
+
+    if (*text && text[strspn(text, plain)] == '\0')
+        return cli_strdup(text);
+    cli_string_add(&s, "'", 1);
+    for (; *text; text++)
+        if (*text == '\'')
+            cli_string_add(&s, "'\\''", 4);
+        else
+            cli_string_add(&s, text, 1);
+    cli_string_add(&s, "'", 1);
+    return s.text;
+}
+
+char *cli_job_hint(const struct cli_job *job, const char *shown)
+{
+    char *at = shell_word(shown),
+         *from = shell_word(job->source ? job->source : "SOURCE");
+    char *hint;
+
+    if (strcmp(job->command, "cp") == 0 || strcmp(job->command, "mv") == 0)
+        hint = cli_format("zarrc %s --skip-equal %s %s continues it. zarrc rm -r %s "
+                          "removes it.",
+                          job->command, from, at, at);
+    else if (strcmp(job->command, "reencode") == 0)
+        hint = cli_format("The same command with --resume continues it. zarrc rm -r %s "
+                          "removes it.",
+                          at);
+    else if (strcmp(job->command, "import") == 0)
+        hint =
+            cli_format("zarrc import --force with the same options starts again. zarrc "
+                       "rm -r %s removes it.",
+                       at);
+    else if (strcmp(job->command, "migrate") == 0)
+        hint = cli_format("zarrc migrate%s%s %s continues it.",
+                          job->source && *job->source ? " " : "",
+                          job->source ? job->source : "", at);
+    else
+        hint = cli_format("zarrc rm -r %s completes it.", at);
+    free(at);
+    free(from);
+    return hint;
+}
+
+int cli_job_error(struct cli *cli, int exit_code, const struct cli_job *job,
+                  const char *shown)
+{
+    char *hint = cli_job_hint(job, shown);
+
+    cli_error(cli, exit_code, hint,
+              strcmp(job->command, "rm") == 0
+                  ? "there is no node at %s, but the rest of an interrupted %s%s%s"
+                  : "there is no complete node at %s, but an interrupted %s%s%s",
+              shown, job->command, job->source ? " of " : "",
+              job->source ? job->source : "");
+    free(hint);
+    return exit_code;
+}
+
+int cli_job_refuse(struct cli *cli, const struct cli_node *node)
+{
+    struct cli_job job;
+    int rc = CLI_OK;
+
+    if (cli_node_is_missing(node) && cli_job_read(node->store, node->path, &job)) {
+        rc = cli_job_error(cli, CLI_EXISTS, &job, node->shown);
+        cli_job_free(&job);
+    }
+    return rc;
+}
+
+int cli_job_missing(struct cli *cli, const struct cli_node *node)
+{
+    char *path = cli_strdup(node->path);
+    const char *root = cli_local_root(node);
+    struct cli_job job;
+    int rc = CLI_OK;
+
+    for (;;) {
+        char *slash = strrchr(path, '/');
+
+        if (cli_job_read(node->store, path, &job)) {
+            char *shown = *path ? cli_format("%s:/%s", root, path) : cli_strdup(root);
+
+            rc = cli_job_error(cli, CLI_NOT_FOUND, &job, shown);
+            free(shown);
+            cli_job_free(&job);
+        }
+        if (rc || !*path)
+            break;
+        *(slash ? slash : path) = '\0';
+    }
+    free(path);
+    return rc;
+}
+
+void cli_job_warn(struct cli *cli, const struct cli_node *node)
+{
+    struct cli_job job;
+
+    if (cli_job_read(node->store, node->path, &job)) {
+        char *hint = cli_job_hint(&job, node->shown);
+
+        cli_warn(cli, "%s is incomplete: a %s was interrupted, or is at work. %s",
+                 node->shown, job.command, hint);
+        free(hint);
+        cli_job_free(&job);
+    }
+}
+
+/* ---- all below a node ---- */
+
+static int add_job(void *user, const zarr_store_item *item)
+{
+    const char *slash = strrchr(item->key, '/');
+    const char *name = slash ? slash + 1 : item->key;
+
+    return item->is_prefix || strcmp(name, JOB_NAME) != 0 ? cli_cancel
+                                                          : cli_keys_add(user, item);
+}
+
+int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, void *user)
+{
+    struct cli_keys keys = {0};
+    zarr_error err = {0};
+    const zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                           add_job, &keys, &err);
+    int rc = CLI_OK;
+
+    if (st || cli_cancel)
+        rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    for (size_t i = 0; i < keys.n_items && !rc; i++) {
+        char *path = cli_strdup(keys.items[i]), *end = strrchr(path, '/'), *shown, *hint;
+        struct cli_job job;
+
+        *(end ? end : path) = '\0';
+        if (cli_job_read(node->store, path, &job)) {
+            shown = *path ? cli_format("%s:/%s", cli_local_root(node), path)
+                          : cli_strdup(cli_local_root(node));
+            hint = cli_job_hint(&job, shown);
+            fn(user, keys.items[i], job.command, hint);
+            free(shown);
+            free(hint);
+            cli_job_free(&job);
+        }
+        free(path);
+    }
+    cli_keys_free(&keys);
+    return rc;
+}

@@ -1,0 +1,207 @@
+"""Commands that were killed: the next command names those that continue or remove what is left."""
+import json
+import os
+import shlex
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import zarr
+from conftest import PROGRAM
+
+JOB = ".zarrc-job"
+
+
+def files(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def store(tmp_path):
+    top = zarr.create_group(tmp_path / "x.zarr")
+    top.create_group("g", attributes={"a": 1})
+    for name in ("a", "g/b"):
+        array = top.create_array(name, shape=(900,), chunks=(1,), dtype="i2", fill_value=-1)
+        array[:] = np.arange(900)
+    return tmp_path / "x.zarr"
+
+
+def kill_during(arguments, seen, cwd):
+    """Runs zarrc and kills it -9 as soon as `seen` returns true. Returns whether it was killed at work."""
+    process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=cwd, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while process.poll() is None and not seen() and time.monotonic() < end:
+        pass
+    process.send_signal(signal.SIGKILL)
+    return process.wait(60) == -signal.SIGKILL
+
+
+def commands_in(text):
+    """The zarrc commands that a message names, as argument lists."""
+    return [shlex.split(part.split(" continues")[0].split(" removes")[0].split(" completes")[0])
+            for part in text.replace("zarrc: ", "").split("zarrc ")[1:]]
+
+
+def leave_copy(zarrc, store, target, command="cp", source=None):
+    """What a copy leaves that was killed before the documents. The source of the message is exact."""
+    zarrc("cp", store, target)
+    for document in ("zarr.json", "g/zarr.json"):
+        (target / document).unlink()
+    (target / JOB).write_text(json.dumps({"zarrc_job": 1, "command": command, "source": str(source or store)}))
+
+
+def test_killed_copy(zarrc, store, tmp_path):
+    target = tmp_path / "y.zarr"
+    if not kill_during(["cp", store, target], lambda: (target / "a/c").exists(), tmp_path):
+        pytest.skip("the copy was complete before it was killed")
+    assert (target / JOB).exists() and not (target / "zarr.json").exists()
+    for command in (["info", target], ["ls", target], ["cat", target / "a"], ["verify", target], ["plot", "-o-", target],
+                    ["rm", target / "a"]):
+        found = zarrc(*command, code=None)
+        assert found.code in (2, 3) and "interrupted cp" in found.err, command
+    for command in (["cp", store, target], ["create", "-g", target], ["create", "-t", "i1", "--shape=2", target],
+                    ["reencode", store, target], ["mv", store, target], ["cp", store / "a", target, "--skip-equal"]):
+        found = zarrc(*command, code=5)
+        assert "interrupted cp" in found.err, command
+    message = zarrc("info", target, code=3).err
+    resume, remove = commands_in(message)
+    assert resume[:2] == ["cp", "--skip-equal"] and remove[:2] == ["rm", "-r"]
+    zarrc(*resume)
+    assert files(target) == files(store)
+
+
+def test_names_of_commands_work(zarrc, tmp_path):
+    """Also if a path needs quotes, and from another folder."""
+    (tmp_path / "a b").mkdir()
+    store, target = tmp_path / "a b/it's.zarr", tmp_path / "y's z.zarr"
+    zarrc("create", "-t", "i1", "--shape=2", store / "g/a")
+    leave_copy(zarrc, store, target)
+    resume, remove = commands_in(zarrc("info", target, code=3).err)
+    zarrc(*resume, cwd="/")
+    assert files(target) == files(store)
+    (target / "zarr.json").unlink()
+    (target / JOB).write_text('{"zarrc_job": 1, "command": "cp"}')
+    assert commands_in(zarrc("info", target, code=3).err)[-1] == ["rm", "-r", str(target).rstrip(".")]
+    zarrc("rm", target, code=2)
+    assert zarrc("rm", "--json", *remove[1:]).json[0]["kind"] == "rest"
+    assert not target.exists()
+
+
+def test_skip_equal_with_force(zarrc, store, tmp_path):
+    """It replaces what differs and deletes what the source does not have, as the message says."""
+    target = tmp_path / "y.zarr"
+    leave_copy(zarrc, store, target)
+    (target / "a/c/7").write_bytes(b"other")
+    (target / "a/c/899000").write_bytes(b"extra")
+    message = zarrc("cp", "--skip-equal", store, target, code=5).err
+    assert "--force" in message and "Nothing was changed" not in message
+    zarrc("cp", "--skip-equal", "--force", store, target)
+    assert files(target) == files(store)
+    leave_copy(zarrc, store, target.with_name("z.zarr"), source="/other/place")
+    message = zarrc("cp", "--skip-equal", store, tmp_path / "z.zarr", code=5).err
+    assert "/other/place" in message and "--force" in message
+    zarrc("cp", "--skip-equal", "--force", store, tmp_path / "z.zarr")
+    assert files(tmp_path / "z.zarr") == files(store)
+    leave_copy(zarrc, store, tmp_path / "w.zarr", command="rm")
+    zarrc("cp", "--force", store, tmp_path / "w.zarr")
+    assert files(tmp_path / "w.zarr") == files(store)
+
+
+def test_killed_move(zarrc, store, tmp_path):
+    before, target = files(store), tmp_path / "y.zarr"
+    leave_copy(zarrc, store, target, command="mv")
+    assert "interrupted mv" in zarrc("info", target, code=3).err
+    zarrc(*commands_in(zarrc("mv", store, target, code=5).err)[0])
+    assert files(target) == before and not store.exists()
+
+
+@pytest.mark.parametrize("place", ["", "/g"])
+def test_killed_rm(zarrc, store, tmp_path, place):
+    target = tmp_path / f"x.zarr{place}"
+    chunk = target / ("g/b/c/899" if not place else "b/c/899")
+    if not kill_during(["rm", "-r", target], lambda: not (target / "zarr.json").exists() or not chunk.exists(),
+                       tmp_path) or not target.exists():
+        pytest.skip("the delete was complete before it was killed")
+    if not (target / JOB).exists():
+        pytest.skip("it was killed at the last file")
+    found = zarrc("info", target, code=3)
+    assert "interrupted rm" in found.err
+    for command in (["cp", tmp_path / "other.zarr", target], ["create", "-g", target]):
+        assert zarrc(*command, code=None).code in (3, 5)
+    zarrc(*commands_in(found.err)[0])
+    assert not target.exists()
+
+
+def test_interrupted_rm_is_not_a_node(zarrc, store):
+    (store / "g/zarr.json").unlink()
+    (store / f"g/{JOB}").write_text('{"zarrc_job": 1, "command": "rm"}')
+    found = zarrc("verify", store, code=1).text
+    assert f"g/{JOB}" in found and "rm -r" in found
+    assert zarrc("verify", "--json", store, code=1).json["faults"][0]["key"] == f"g/{JOB}"
+    assert "rm -r" in zarrc("clean", store).err
+    assert "rm -r" in zarrc("cat", store / "g/b2", code=3).err
+    zarrc("rm", "-r", store / "g")
+    assert zarrc("verify", store).text == "" and zarrc("clean", store).err.count("interrupted") == 0
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_killed_import(zarrc, tmp_path, force):
+    np.save(tmp_path / "a.npy", np.arange(60000, dtype="i4"))
+    target = tmp_path / "x.zarr/a"
+    if force:
+        zarrc("import", tmp_path / "a.npy", target)
+    at = tmp_path / "x.zarr/a.zarrc-import" if force else target
+    command = ["import", "--chunks=50", tmp_path / "a.npy", target, *["--force"] * force]
+    zarrc("create", "-g", "--if-missing", tmp_path / "x.zarr")
+    if not kill_during(command, lambda: (at / "c").exists(), tmp_path):
+        pytest.skip("the import was complete before it was killed")
+    assert "import was interrupted" in zarrc("info", at).err and "--force" in zarrc("info", at).err
+    assert "import" in zarrc("verify", tmp_path / "x.zarr", code=1).text
+    zarrc("import", "--chunks=50", "--force", tmp_path / "a.npy", target)
+    assert not list((tmp_path / "x.zarr").rglob(JOB)) and "interrupted" not in zarrc("info", target).err
+    assert (zarr.open_array(target)[:] == np.arange(60000)).all()
+    if force:
+        assert not at.exists()
+
+
+def test_import_that_fails_leaves_nothing(zarrc, tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n3,x\n")
+    zarrc("import", tmp_path / "a.csv", tmp_path / "x.zarr", code=None)
+    assert not (tmp_path / "x.zarr").exists()
+
+
+def test_killed_migrate(zarrc, tmp_path):
+    for i in range(3):
+        zarrc("create", "--zarr-format=2", "-t", "i1", "--shape=2", tmp_path / f"x.zarr/a{i}")
+    zarrc("migrate", tmp_path / "x.zarr/a0")
+    assert not (tmp_path / f"x.zarr/a0/{JOB}").exists()
+    (tmp_path / f"x.zarr/{JOB}").write_text(
+        '{"zarrc_job": 1, "command": "migrate", "source": "--zarr-format=3 --remove-old"}')
+    found = zarrc("info", tmp_path / "x.zarr").err
+    command, = commands_in(found)
+    assert command == ["migrate", "--zarr-format=3", "--remove-old", str(tmp_path / "x.zarr")]
+    zarrc(*command)
+    assert not list(tmp_path.rglob(JOB)) and not list(tmp_path.rglob(".zarray"))
+
+
+def test_killed_reencode(zarrc, store, tmp_path):
+    zarrc("cp", store / "a", tmp_path / "y.zarr/a")
+    (tmp_path / "y.zarr/a/zarr.json").unlink()
+    (tmp_path / f"y.zarr/a/{JOB}").write_text('{"zarrc_job": 1, "source": "somewhere", "documents": {}}')
+    found = zarrc("info", tmp_path / "y.zarr/a", code=3).err
+    assert "interrupted reencode" in found and "--resume" in found
+    assert "interrupted reencode" in zarrc("cp", store / "a", tmp_path / "y.zarr/a", code=5).err
+    zarrc("rm", "-r", tmp_path / "y.zarr/a")
+    assert not (tmp_path / "y.zarr/a").exists()
+
+
+def test_complete_commands_leave_no_job(zarrc, store, tmp_path):
+    zarrc("cp", store, tmp_path / "1.zarr")
+    zarrc("mv", tmp_path / "1.zarr", tmp_path / "2.zarr")
+    zarrc("mv", tmp_path / "2.zarr/a", tmp_path / "2.zarr/h/a")
+    zarrc("reencode", "--chunks=100", tmp_path / "2.zarr/h/a", tmp_path / "3.zarr")
+    zarrc("rm", "-r", tmp_path / "2.zarr/g")
+    assert not [name for name in os.listdir(tmp_path) if list((tmp_path / name).rglob(JOB))]
