@@ -131,7 +131,9 @@ const struct cli_command cli_cmd_diff = {
     .max_args = 2,
     .about =
         "Compares two arrays, regions of arrays, or groups with everything below them: "
-        "shape, data type, fill value, dimension names, attributes, and every element. "
+        "shape, data type, fill value, missing value, dimension names, attributes, and "
+        "every element. The missing value is what xarray shows as NaN: in v2 the fill "
+        "value or else the attribute _FillValue, in v3 the attribute. "
         "The storage of elements (chunks, codecs, format) is ignored unless --storage is "
         "given. With --field only one field of arrays of structs is compared; the "
         "dimensions of a subarray follow those of the array.\n\n"

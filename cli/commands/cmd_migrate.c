@@ -13,6 +13,8 @@ static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL,
      "replace existing metadata of the new format that differs"},
     {"remove-old", 0, 0, NULL, NULL, "delete the metadata of the old format at the end"},
+    {"keep-fill", 0, 0, NULL, NULL,
+     "leave fill values and attributes _FillValue, even if missing values change"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -25,11 +27,17 @@ static const struct cli_example examples[] = {
 
 struct migrating {
     struct cli *cli;
-    uint64_t n[ZARR_MIGRATED_LEFT + 1];
+    uint64_t n[ZARR_MIGRATED_WARNED + 1];
 };
 
-static const char *const words[ZARR_MIGRATED_LEFT + 1] = {
-    "", "write", "replace", "keep", "consolidate", "remove", "refuse", "leave"};
+static const char *const words[ZARR_MIGRATED_WARNED + 1] = {
+    "", "write", "replace", "keep", "consolidate", "remove", "refuse", "leave", "warn"};
+
+static bool has_reason(const zarr_migrate_item *item)
+{
+    return item->action == ZARR_MIGRATED_REFUSED || item->action == ZARR_MIGRATED_LEFT ||
+           item->action == ZARR_MIGRATED_WARNED;
+}
 
 static void tell(void *user, const zarr_migrate_item *item)
 {
@@ -44,7 +52,7 @@ static void tell(void *user, const zarr_migrate_item *item)
         cli_json_text(cli_key(j, "action"), words[item->action]);
         cli_json_text(cli_key(j, "path"), item->path);
         cli_json_text(cli_key(j, "key"), item->key);
-        if (item->action == ZARR_MIGRATED_REFUSED || item->action == ZARR_MIGRATED_LEFT)
+        if (has_reason(item))
             cli_json_text(cli_key(j, "why"), item->text);
         else
             cli_json_raw(cli_key(j, "document"), item->text);
@@ -52,11 +60,13 @@ static void tell(void *user, const zarr_migrate_item *item)
     } else if (item->action == ZARR_MIGRATED_REFUSED) {
         if (m->n[item->action] > 1) /* the first refusal is the error of the call */
             cli_error(cli, CLI_UNSUPPORTED, NULL, "%s", item->text);
-    } else if (cli_flag(cli, "dry-run")) {
+    } else if (cli_flag(cli, "dry-run") && item->action != ZARR_MIGRATED_WARNED) {
         (void)cli_printf(cli, "%-11s  %s\n", words[item->action], item->key);
     }
     if (item->action == ZARR_MIGRATED_LEFT)
         cli_warn(cli, "%s is not removed: %s", item->key, item->text);
+    if (item->action == ZARR_MIGRATED_WARNED)
+        cli_warn(cli, "%s: %s", item->key, item->text);
 }
 
 static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
@@ -73,6 +83,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     opts.flags = cli_flag(cli, "dry-run") ? ZARR_MIGRATE_DRY_RUN : 0u;
     opts.flags |= cli_flag(cli, "force") ? ZARR_MIGRATE_OVERWRITE : 0u;
     opts.flags |= cli_flag(cli, "remove-old") ? ZARR_MIGRATE_REMOVE : 0u;
+    opts.flags |= cli_flag(cli, "keep-fill") ? ZARR_MIGRATE_KEEP_FILL : 0u;
     opts.zarr_format = (int32_t)format;
     opts.tell = tell;
     opts.user = m;
@@ -162,6 +173,13 @@ const struct cli_command cli_cmd_migrate = {
         "bit, and names for all dimensions or for none. A scalar gets an empty list of "
         "names, which xarray needs. zarrc-reencode converts other arrays by writing them "
         "anew.\n\n"
+        "xarray and other CF readers take v2's fill value for the missing value, and "
+        "v3's "
+        "attribute _FillValue. Arrays with dimension names keep their missing value: to "
+        "v3 they get the attribute (a type for which xarray has none: a warning), to v2 "
+        "the attribute goes, or the fill value becomes null. If this would change the "
+        "elements of missing chunks, the array is refused; zarrc-reencode stores them. "
+        "--keep-fill changes neither fill value nor attribute.\n\n"
         "Everything is checked first. If the other format cannot describe a node, every "
         "such node is reported and nothing is written. The old metadata stays unless "
         "--remove-old is given; if a node has both, v3 is read. --remove-old keeps, with "
@@ -171,10 +189,10 @@ const struct cli_command cli_cmd_migrate = {
         "the same command continues.",
     .json =
         "node; zarr_format: of the new metadata; documents: an array of objects with "
-        "action (write, replace, keep, consolidate, remove, refuse, leave), path of the "
-        "node, key of the document, and either document (the metadata) or why (the "
-        "reason "
-        "to refuse or leave it); written, kept, removed: numbers of documents.",
+        "action (write, replace, keep, consolidate, remove, refuse, leave, warn), path "
+        "of "
+        "the node, key of the document, and either document (the metadata) or why (the "
+        "reason to refuse, leave or warn); written, kept, removed: numbers of documents.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-reencode zarrc-consolidate",

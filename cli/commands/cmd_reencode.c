@@ -17,6 +17,10 @@ static const struct cli_option options[] = {
      "yet, and do nothing if it is complete"},
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
+    {"keep-fill", 0, 0, NULL, NULL,
+     "with --zarr-format: leave fill values and attributes _FillValue, even if missing "
+     "values "
+     "change"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -78,6 +82,13 @@ static void on_progress(void *user, const zarr_progress *now)
     }
     r->progress.skipped_bytes = now->bytes_skipped;
     cli_progress_update(&r->progress, now->bytes_done, 0);
+}
+
+static void on_warning(void *user, const char *path, const char *text)
+{
+    struct reencode *r = user;
+
+    cli_warn(r->cli, "/%s: %s", path, text);
 }
 
 /* ---- the report ---- */
@@ -211,10 +222,13 @@ static int reencode(struct reencode *r)
         o.flags |= ZARR_REENCODE_OVERWRITE;
     if (cli_flag(r->cli, "verify"))
         o.flags |= ZARR_REENCODE_VERIFY;
+    if (cli_flag(r->cli, "keep-fill"))
+        o.flags |= ZARR_REENCODE_KEEP_FILL;
     o.zarr_format = format ? *format - '0' : 0;
     o.make = cli_reencode_make;
     o.progress = on_progress;
-    o.make_user = o.progress_user = r;
+    o.warn = on_warning;
+    o.make_user = o.progress_user = o.warn_user = r;
     o.source_name = name;
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
     o.cancel = &cli_cancel;
@@ -273,6 +287,11 @@ const struct cli_command cli_cmd_reencode = {
         "shard "
         "of the destination. Missing chunks of SOURCE are skipped, unless the fill value "
         "changes.\n\n"
+        "If --zarr-format changes the format of an array with dimension names, its "
+        "missing "
+        "value stays, as zarrc-migrate(1) describes; chunks whose elements the new fill "
+        "value lacks are stored. --keep-fill, --fill and --attributes take "
+        "precedence.\n\n"
         "DESTINATION becomes a node at the end, when every chunk is written. Until then "
         "it has chunks and an object .zarrc-job. After an interrupt, a crash or kill -9, "
         "the same command with --resume continues: it does not write complete chunks "

@@ -84,6 +84,7 @@ static char *what_text(const zarr_difference *f)
         [ZARR_DIFFERENCE_SHARDS] = "shards",
         [ZARR_DIFFERENCE_CHUNK_GRID] = "chunk grid",
         [ZARR_DIFFERENCE_CODECS] = "codecs",
+        [ZARR_DIFFERENCE_MISSING_VALUE] = "missing value",
     };
 
     if (f->what == ZARR_DIFFERENCE_ATTRIBUTE)

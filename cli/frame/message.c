@@ -64,6 +64,10 @@ static const char *hint_unsupported(const zarr_error *err)
     static const char *const words[] = {"known",   "this build",  "no implementation",
                                         "refused", "no pipeline", "no store"};
 
+    if (err && strstr(err->message, "the missing value in Zarr v2"))
+        return "zarrc reencode --zarr-format=2 writes it anew; --keep-fill leaves the "
+               "fill "
+               "value.";
     for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++)
         if (strstr(err->message, words[i]))
             return "zarrc list shows what this build supports.";

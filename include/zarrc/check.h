@@ -134,7 +134,12 @@ enum {
     ZARR_DIFFERENCE_ELEMENT = 15,       /**< one element */
     /** a node or a chunk that cannot be read: `a` or `b` has the reason. It does not
      * count as a difference */
-    ZARR_DIFFERENCE_UNREADABLE = 16
+    ZARR_DIFFERENCE_UNREADABLE = 16,
+    /** the missing value, as JSON: what readers such as xarray show as NaN. In v2 it is
+     * the fill value, or if that is null the attribute `_FillValue`, in v3 the attribute.
+     * Only for arrays with dimension names, if not both have it in the same place; the
+     * attribute is then not compared by itself */
+    ZARR_DIFFERENCE_MISSING_VALUE = 17
 };
 
 /** One difference. Everything in it is borrowed for the call. */
@@ -238,11 +243,11 @@ typedef struct zarr_diff_result {
 
 /**
  * Compares two nodes with everything below them. The call compares kind, shape, data
- * type, fill value, names of dimensions, attributes, and every element. Elements are
- * compared box by box. If little is stored, only the stored chunks of both arrays are
- * read, and one element that neither has stored. A node or chunk that cannot be read is
- * reported, and everything else is compared. All functions of the options are called on
- * the caller's thread.
+ * type, fill value, missing value, names of dimensions, attributes, and every element.
+ * Elements are compared box by box. If little is stored, only the stored chunks of both
+ * arrays are read, and one element that neither has stored. A node or chunk that cannot
+ * be read is reported, and everything else is compared. All functions of the options are
+ * called on the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node

@@ -425,7 +425,10 @@ enum {
     /** replace documents of the new format that have another meaning */
     ZARR_MIGRATE_OVERWRITE = 2,
     /** delete the documents of the old format afterwards */
-    ZARR_MIGRATE_REMOVE = 4
+    ZARR_MIGRATE_REMOVE = 4,
+    /** leave fill values and attributes `_FillValue` as they are, even if readers then
+     * take other elements for missing ones */
+    ZARR_MIGRATE_KEEP_FILL = 8
 };
 
 /** What zarr_node_migrate() did with a document. */
@@ -438,7 +441,10 @@ enum {
     /** the other format cannot describe the node, so nothing is written */
     ZARR_MIGRATED_REFUSED = 6,
     /** the old document has members that the new one lacks, so it was not deleted */
-    ZARR_MIGRATED_LEFT = 7
+    ZARR_MIGRATED_LEFT = 7,
+    /** a document of the new format could not keep all that the old one means; `text`
+     * says what is lost. Comes after the item of that document */
+    ZARR_MIGRATED_WARNED = 8
 };
 
 /** What was done with a document, or would be done. Its texts are borrowed for the call.
@@ -451,7 +457,7 @@ typedef struct zarr_migrate_item {
     const char *path; /**< path of the node from the root of the store */
     const char *key;  /**< key of the document; NULL for a node that was refused */
     /** the document that was written or that replaced another; the reason why it was
-     * refused or left; else NULL */
+     * refused or left; the warning; else NULL */
     const char *text;
 } zarr_migrate_item;
 
@@ -489,6 +495,22 @@ typedef struct zarr_migrate_options {
  * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
  * names stays, and readers of v2 take it for the names.
  *
+ * Arrays with dimension names are variables for xarray and other readers that follow the
+ * CF conventions. In v2 these take the fill value for the missing value, unless it is
+ * null, else the attribute `_FillValue`, a plain number; in v3 they take the attribute
+ * alone, in which floating-point numbers are base64 of the 8 little-endian bytes of a
+ * double, and complex numbers a list of two such texts. The missing value stays the same:
+ *
+ * - To v3, the attribute `_FillValue` is set. For times, text and other types that xarray
+ *   cannot read so, there is none in v3, and ZARR_MIGRATED_WARNED tells it.
+ * - To v2, an attribute equal to the fill value is dropped. Else a fill value zero
+ * becomes null, and the attribute a plain number. Without the attribute NaN stays, and
+ * other fill values become null. If the elements of missing chunks would change by this,
+ * the array is refused, unless all its chunks are stored. zarr_node_reencode() converts
+ * it.
+ *
+ * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
+ *
  * A group that has consolidated metadata in the old format gets it in the new one.
  * Members of a v3 document that neither format knows are copied to v2. Members of a v2
  * document that v3 has no place for are not; ZARR_MIGRATE_REMOVE then leaves that
@@ -506,8 +528,9 @@ typedef struct zarr_migrate_options {
  * @param path path of the node; "" is the root of the store
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node
- * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node; the message names
- * node, member and rule, and nothing was written
+ * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node, or not without
+ * changing elements of missing chunks; the message names node, member and rule, and
+ * nothing was written
  * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;
  * nothing was written
  * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong

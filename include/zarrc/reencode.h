@@ -22,7 +22,10 @@ enum {
      * if the destination is complete, do nothing */
     ZARR_REENCODE_RESUME = 1,
     ZARR_REENCODE_OVERWRITE = 2, /**< delete the node at the destination first */
-    ZARR_REENCODE_VERIFY = 4     /**< at the end, read both nodes and compare every bit */
+    ZARR_REENCODE_VERIFY = 4,    /**< at the end, read both nodes and compare every bit */
+    /** if the format changes, leave fill values and attributes `_FillValue` as they are,
+     * even if readers then take other elements for missing ones */
+    ZARR_REENCODE_KEEP_FILL = 8
 };
 
 /** What a call had to do. */
@@ -82,6 +85,11 @@ typedef struct zarr_reencode_options {
      * the call; excludes `make`
      */
     const zarr_array_spec *changes;
+    /** called before anything is written for each array whose meaning the new format
+     * cannot keep; `path` is that of the source, and `text` says in one line what is
+     * lost. May be NULL */
+    void (*warn)(void *user, const char *path, const char *text);
+    void *warn_user; /**< passed to `warn` */
 } zarr_reencode_options;
 
 /** Initial value of a zarr_reencode_options. */
@@ -112,6 +120,12 @@ typedef struct zarr_reencode_result {
  * source is decoded once if the buffers are large enough. In a huge array with few stored
  * chunks it visits only these, unless the fill value changes. The source is not changed.
  * All functions of the options are called on the caller's thread.
+ *
+ * If the format of an array with dimension names changes, its missing value stays the
+ * same, as zarr_node_migrate() describes. A fill value that changes by this changes no
+ * element: all chunks are stored that the new fill value does not equal. A fill value
+ * that `make` or `changes` gives, and an attribute `_FillValue` that they change, stay as
+ * given.
  *
  * The destination becomes a node at the end, when every chunk is written. Until then it
  * has chunks and one object, `.zarrc-job`. Each chunk is written once and whole. After an

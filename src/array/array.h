@@ -21,6 +21,14 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
 zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,
                              int32_t format, zarr_error *err);
 
+/* The same with the array for zr_missing_plan() and zr_missing_value(). */
+zarr_status zr_array_missing_plan(struct zr_missing_change *out, const zarr_array *array,
+                                  int32_t format, struct zr_json_doc *doc,
+                                  zarr_error *err);
+zarr_status zr_array_missing_value(struct zr_json **out, bool *variable,
+                                   const zarr_array *array, struct zr_json_doc *doc,
+                                   zarr_error *err);
+
 /* Returns the grid of the units of writing. Valid until the handle is changed or
  * freed. */
 const struct zr_grid *zr_array_grid(const zarr_array *array);

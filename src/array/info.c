@@ -192,6 +192,28 @@ zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,
     return st;
 }
 
+zarr_status zr_array_missing_plan(struct zr_missing_change *out, const zarr_array *array,
+                                  int32_t format, struct zr_json_doc *doc,
+                                  zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const zarr_status st = zr_missing_plan(out, &s->meta, format, doc, err);
+
+    zr_array_state_free(s);
+    return st;
+}
+
+zarr_status zr_array_missing_value(struct zr_json **out, bool *variable,
+                                   const zarr_array *array, struct zr_json_doc *doc,
+                                   zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const zarr_status st = zr_missing_value(out, variable, &s->meta, doc, err);
+
+    zr_array_state_free(s);
+    return st;
+}
+
 /* ---- texts -------------------------------------------------------------- */
 
 typedef zarr_status (*meta_writer)(const struct zr_array_meta *m, struct zr_json_doc *doc,

@@ -37,6 +37,7 @@ struct zr_diff_pair {
     zarr_dtype_field field[2];
     uint64_t n_values; /* number of values in one element */
     const zarr_selection *selection[2];
+    bool missing_told; /* missing values were compared, so _FillValue is not */
     zarr_diff_node node;
     int32_t ndim; /* rank of the indexes that are reported */
     uint64_t n_told;

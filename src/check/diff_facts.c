@@ -4,6 +4,7 @@
  * asks for it.
  * Thread class: plain functions.
  */
+#include "array/array.h"
 #include "check/check.h"
 
 #include <string.h>
@@ -39,47 +40,6 @@ static const char *type_name(const zarr_dtype *type)
     return name ? name : zarr_dtype_v2(type);
 }
 
-/* Writes the element that a null fill value of v2 stands for: zero, but NaT for times,
- * also in structs. Recursion: as deep as the type. */
-static void put_default(const zarr_dtype *type, uint8_t *element)
-{
-    const uint32_t kind = zarr_dtype_kind(type);
-    const int64_t nat = INT64_MIN;
-
-    if (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA)
-        memcpy(element, &nat, sizeof nat);
-    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
-        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
-        uint64_t n, bytes;
-
-        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
-            return;
-        n = zr_product_cap(f.shape, (size_t)f.ndim);
-        bytes = zarr_dtype_item_bytes(f.dtype);
-        for (uint64_t k = 0; k < n; k++)
-            put_default(f.dtype, element + f.offset + k * bytes);
-    }
-}
-
-static zarr_status fill_text(struct zr_str *out, const zarr_array *array,
-                             const zarr_dtype *type, zarr_error *err)
-{
-    const size_t bytes = (size_t)zarr_dtype_item_bytes(type);
-    const void *fill = zarr_array_fill_value(array);
-    uint8_t *zero = NULL;
-    zarr_status st = ZARR_OK;
-
-    if (!fill) {
-        zero = zr_calloc(out->alloc, 1, bytes);
-        if (!zero)
-            return zr_fail_memory(err, bytes);
-        put_default(type, zero);
-    }
-    st = zr_fill_text(out, type, fill ? fill : zero, err);
-    zr_free(out->alloc, zero);
-    return st;
-}
-
 static zarr_status compare_fills(struct zr_diff_pair *p, const zarr_dtype *type,
                                  const zarr_dtype *other, zarr_error *err)
 {
@@ -90,12 +50,46 @@ static zarr_status compare_fills(struct zr_diff_pair *p, const zarr_dtype *type,
 
     zr_str_init(&a, p->d->ctx->alloc);
     zr_str_init(&b, p->d->ctx->alloc);
-    ZR_TRY(fill_text(&a, p->array[0], type, err));
-    ZR_TRY(fill_text(&b, p->array[1], other, err));
+    ZR_TRY(zr_array_fill_text(&a, p->array[0], type, err));
+    ZR_TRY(zr_array_fill_text(&b, p->array[1], other, err));
     tell_texts(p, d, zr_str_text(&a), zr_str_text(&b));
 out:
     zr_str_deinit(&a);
     zr_str_deinit(&b);
+    return st;
+}
+
+/* The formats have the missing value in two places, so it is compared apart from the fill
+ * value and the attribute. */
+static zarr_status compare_missing(struct zr_diff_pair *p, zarr_error *err)
+{
+    const zarr_difference d = {
+        .what = ZARR_DIFFERENCE_MISSING_VALUE, .dim = -1, .is_json = 1};
+    struct zr_json *value[2] = {NULL, NULL};
+    bool variable[2] = {false, false};
+    struct zr_json_doc doc;
+    struct zr_str text[2];
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, p->d->ctx->alloc);
+    for (int i = 0; i < 2; i++)
+        zr_str_init(&text[i], p->d->ctx->alloc);
+    for (int i = 0; i < 2; i++) {
+        ZR_TRY(zr_array_missing_value(&value[i], &variable[i], p->array[i], &doc, err));
+        if (value[i])
+            zr_json_write(value[i], 0, &text[i]);
+        ZR_TRY(zr_str_status(&text[i], err));
+    }
+    p->missing_told =
+        variable[0] && variable[1] &&
+        zarr_array_zarr_format(p->array[0]) != zarr_array_zarr_format(p->array[1]);
+    if (p->missing_told && !zr_json_equal(value[0], value[1]))
+        tell_texts(p, d, value[0] ? zr_str_text(&text[0]) : NULL,
+                   value[1] ? zr_str_text(&text[1]) : NULL);
+out:
+    for (int i = 0; i < 2; i++)
+        zr_str_deinit(&text[i]);
+    zr_json_doc_deinit(&doc);
     return st;
 }
 
@@ -145,6 +139,7 @@ zarr_status zr_diff_arrays(struct zr_diff_pair *p, zarr_error *err)
     if (!same || storage)
         tell_texts(p, d, type_name(type), type_name(other));
     ZR_TRY(compare_fills(p, type, same ? type : other, err));
+    ZR_TRY(compare_missing(p, err));
     d.what = ZARR_DIFFERENCE_DIMENSION_NAME;
     for (d.dim = 0;
          zarr_array_ndim(a) == zarr_array_ndim(b) && d.dim < zarr_array_ndim(a); d.dim++)
@@ -167,10 +162,11 @@ struct attribute_sides {
 };
 
 /* Whether this attribute has the dimension names of a v2 array, which are compared as
- * names. */
-static bool is_names(const struct zr_diff_pair *p, const char *key)
+ * names, or a missing value that was compared. */
+static bool is_compared(const struct zr_diff_pair *p, const char *key)
 {
-    return p->array[0] && zr_streq(key, "_ARRAY_DIMENSIONS");
+    return p->array[0] && (zr_streq(key, "_ARRAY_DIMENSIONS") ||
+                           (p->missing_told && zr_streq(key, "_FillValue")));
 }
 
 static zarr_status parse_side(struct zr_diff_pair *p, struct attribute_sides *s, int side,
@@ -201,7 +197,7 @@ static zarr_status compare_member(struct zr_diff_pair *p, struct attribute_sides
                                .is_json = 1};
     zarr_status st = ZARR_OK;
 
-    if (is_names(p, d.name))
+    if (is_compared(p, d.name))
         return ZARR_OK;
     for (int side = 0; side < 2; side++) {
         zr_str_clear(&s->text[side]);

@@ -21,6 +21,8 @@
 
 /* v2 attribute with xarray's dimension names */
 #define ZR_DIMENSIONS_ATTRIBUTE "_ARRAY_DIMENSIONS"
+/* attribute with CF's missing value */
+#define ZR_MISSING_ATTRIBUTE "_FillValue"
 
 /* Spaces per level in the documents that we write, as zarr-python 3 writes both
  * formats. */
@@ -127,6 +129,30 @@ zarr_status zr_array_meta_convert(struct zr_array_meta *out,
                                   const struct zr_meta_env *env,
                                   const struct zr_array_meta *in, int to_format,
                                   zarr_error *err);
+
+/* ---- missing values (missing.c) ---------------------------------------------- */
+
+/* What a conversion changes so that xarray masks the same elements. All zero: nothing. */
+struct zr_missing_change {
+    struct zr_json *fill;      /* the new fill_value, maybe null; NULL: it stays */
+    struct zr_json *attribute; /* the new attribute _FillValue; NULL: it stays */
+    bool drop;                 /* the attribute is removed */
+    bool elements;             /* the elements of missing chunks change */
+    const char *warning;       /* why the missing value is lost; NULL: it is not */
+};
+/* Plans the conversion of m to the format. Only arrays that xarray reads as variables
+ * change. Values belong to doc. */
+zarr_status zr_missing_plan(struct zr_missing_change *out, const struct zr_array_meta *m,
+                            int32_t format, struct zr_json_doc *doc, zarr_error *err);
+/* Makes the change in a document that has been converted. attributes: v2's .zattrs; NULL:
+ * v3, where they are in the document. Both belong to doc. */
+void zr_missing_apply(const struct zr_missing_change *c, struct zr_json_doc *doc,
+                      struct zr_json *document, struct zr_json *attributes);
+/* Gives the missing value as plain JSON; NULL: there is none, or NaN, which masks
+ * nothing. *variable: whether xarray reads the array as a variable. */
+zarr_status zr_missing_value(struct zr_json **out, bool *variable,
+                             const struct zr_array_meta *m, struct zr_json_doc *doc,
+                             zarr_error *err);
 
 /* Returns the first member of an array's or group's document that its format does not
  * know, or NULL. */

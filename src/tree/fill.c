@@ -24,21 +24,36 @@ out:
     return st;
 }
 
+zarr_status zr_array_fill_text(struct zr_str *out, const zarr_array *array,
+                               const zarr_dtype *type, zarr_error *err)
+{
+    const size_t bytes = (size_t)zarr_dtype_item_bytes(type);
+    const void *fill = zarr_array_fill_value(array);
+    uint8_t *none = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!fill) {
+        none = zr_calloc(out->alloc, 1, ZR_MAX(bytes, (size_t)1));
+        if (!none)
+            return zr_fail_memory(err, bytes);
+        zr_dtype_fill_default(type, none);
+    }
+    st = zr_fill_text(out, type, fill ? fill : none, err);
+    zr_free(out->alloc, none);
+    return st;
+}
+
 zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
                          zarr_error *err)
 {
-    const void *fa = zarr_array_fill_value(a), *fb = zarr_array_fill_value(b);
     const zarr_allocator *alloc = zr_store_context(zarr_array_store(a))->alloc;
     struct zr_str ta, tb;
     zarr_status st = ZARR_OK;
 
-    *same = !fa && !fb; /* both are read as zeros */
-    if (!fa || !fb)
-        return ZARR_OK;
     zr_str_init(&ta, alloc);
     zr_str_init(&tb, alloc);
-    ZR_TRY(zr_fill_text(&ta, zarr_array_dtype(a), fa, err));
-    ZR_TRY(zr_fill_text(&tb, zarr_array_dtype(b), fb, err));
+    ZR_TRY(zr_array_fill_text(&ta, a, zarr_array_dtype(a), err));
+    ZR_TRY(zr_array_fill_text(&tb, b, zarr_array_dtype(b), err));
     *same = zr_streq(zr_str_text(&ta), zr_str_text(&tb));
 out:
     zr_str_deinit(&ta);

@@ -60,6 +60,9 @@ static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *nod
     if (m->to == 2)
         node->attributes.root = made.attributes ? zr_json_copy(&m->made, made.attributes)
                                                 : zr_json_new(&m->made, ZR_JSON_OBJECT);
+    st = zr_migration_missing(m, node, array, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, node->path);
 out:
     zr_array_meta_deinit(&made);
     zarr_array_free(array);
@@ -233,8 +236,8 @@ static zarr_status add_top(struct zr_migration *m, const char *path, zarr_error 
 static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_options *o,
                                    zarr_error *err)
 {
-    const uint32_t known =
-        ZARR_MIGRATE_DRY_RUN | ZARR_MIGRATE_OVERWRITE | ZARR_MIGRATE_REMOVE;
+    const uint32_t known = ZARR_MIGRATE_DRY_RUN | ZARR_MIGRATE_OVERWRITE |
+                           ZARR_MIGRATE_REMOVE | ZARR_MIGRATE_KEEP_FILL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,

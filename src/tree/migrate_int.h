@@ -1,6 +1,7 @@
 /*
  * tree/migrate_int.h - a migration under way. migrate.c finds and converts the nodes,
- * migrate_old.c compares with what is already there, migrate_write.c writes. Only for
+ * migrate_missing.c keeps missing values, migrate_old.c compares with what is already
+ * there, migrate_write.c writes. Only for
  * this room.
  */
 #ifndef ZR_TREE_MIGRATE_INT_H
@@ -21,6 +22,7 @@ struct zr_migrated {
     bool stray; /* done, but its .zattrs has other attributes, so that file stays */
     /* its v2 document has members that v3 cannot express, so that file stays */
     bool more;
+    const char *lost; /* why its missing value is lost; NULL: it is not */
     bool consolidate; /* a group that has consolidated metadata in either format */
     struct zr_new_doc attributes; /* v2; written first */
     struct zr_new_doc document;
@@ -58,6 +60,10 @@ zarr_status zr_migration_judge_stray(struct zr_migration *m, struct zr_migrated 
                                      const struct zr_json *root, zarr_error *err);
 zarr_status zr_migration_check_kind(const struct zr_migration *m,
                                     const struct zr_migrated *node, zarr_error *err);
+/* Changes the node's new documents so that the missing value of this array, the node
+ * before the migration, stays. UNSUPPORTED: elements of missing chunks would change. */
+zarr_status zr_migration_missing(struct zr_migration *m, struct zr_migrated *node,
+                                 zarr_array *array, zarr_error *err);
 /* Writes and deletes everything. With DRY_RUN only reports it. */
 zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err);
 

@@ -77,7 +77,7 @@ out:
 }
 
 /* The v2 attributes that would belong to this v3 document. For a scalar, accepts the
- * empty list of names or none. */
+ * empty list of names or none. Accepts any missing value, which v2 has in two places. */
 static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
                                         const struct zr_json *root,
                                         const struct zr_json *old)
@@ -95,6 +95,12 @@ static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
     else if (zr_json_is(shape, ZR_JSON_ARRAY) && zr_json_count(shape) == 0 &&
              zr_json_is(stored, ZR_JSON_ARRAY) && zr_json_count(stored) == 0)
         zr_json_set(doc, out, ZR_DIMENSIONS_ATTRIBUTE, zr_json_copy(doc, stored));
+    if (zr_json_get(root, "shape")) {
+        (void)zr_json_remove(out, ZR_MISSING_ATTRIBUTE);
+        if (zr_json_get(old, ZR_MISSING_ATTRIBUTE))
+            zr_json_set(doc, out, ZR_MISSING_ATTRIBUTE,
+                        zr_json_copy(doc, zr_json_get(old, ZR_MISSING_ATTRIBUTE)));
+    }
     zr_json_quote_tokens(out);
     return out;
 }

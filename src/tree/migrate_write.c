@@ -130,6 +130,9 @@ zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
         changes = true;
         ZR_TRY(write_doc(m, node, &node->attributes, ZR_DOC_ATTRS, err));
         ZR_TRY(write_doc(m, node, &node->document, zr_doc_name(node->kind, m->to), err));
+        if (node->lost)
+            zr_migration_tell(m, node, ZARR_MIGRATED_WARNED,
+                              zr_doc_name(node->kind, m->to), node->lost);
     }
     for (size_t i = m->n; i-- > 0;)
         if (changes && m->node[i].consolidate)

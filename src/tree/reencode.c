@@ -9,7 +9,8 @@
 #include "tree/reencode_int.h"
 
 enum {
-    REENCODE_FLAGS = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE | ZARR_REENCODE_VERIFY
+    REENCODE_FLAGS = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE |
+                     ZARR_REENCODE_VERIFY | ZARR_REENCODE_KEEP_FILL
 };
 
 void zr_reencode_progress(const struct zr_reencode *r, const char *path,

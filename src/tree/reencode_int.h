@@ -1,6 +1,7 @@
 /*
  * tree/reencode_int.h - what the files of zarr_node_reencode() share: reencode.c (the
  * call), reencode_plan.c (plans the destination, and checks what is there),
+ * reencode_missing.c (keeps missing values if the format changes),
  * reencode_array.c (re-encodes the elements of one array), reencode_box.c and
  * reencode_sparse.c (choose the boxes), reencode_compare.c (compares the result).
  */
@@ -59,6 +60,14 @@ zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err);
 /* Puts the documents at their places, that of the top node last, and removes the job
  * object. */
 zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err);
+
+/* ---- reencode_missing.c ---- */
+
+/* Changes the planned documents of the array `made`, at path, so that the missing value
+ * of its source stays. */
+zarr_status zr_reencode_missing(struct zr_reencode *r, const zarr_array *source,
+                                const zarr_array *made, const char *path,
+                                zarr_error *err);
 
 /* ---- reencode_box.c ---- */
 

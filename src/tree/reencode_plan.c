@@ -109,6 +109,7 @@ static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
     if (!same_elements_as(array, made))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "/%s: the new array has another shape or data type", src_path));
+    ZR_TRY(zr_reencode_missing(r, array, made, dst_path, err));
     r->result.bytes = zr_add_cap(r->result.bytes, zr_decoded_bytes(array));
     r->result.n_arrays++;
 out:

@@ -72,8 +72,11 @@ uint64_t zr_decoded_bytes(const zarr_array *array);
 /* Appends a fill value as JSON text. */
 zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
                          zarr_error *err);
-/* Finds out whether the fill values are the same, or both arrays have none. If so, a
- * chunk that neither has stored is equal. */
+/* The same for an array's fill value, and for null the value that missing chunks read as.
+ * type: its data type, or an equal one. */
+zarr_status zr_array_fill_text(struct zr_str *out, const zarr_array *array,
+                               const zarr_dtype *type, zarr_error *err);
+/* Finds out whether missing chunks of both arrays read as the same elements. */
 zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
                          zarr_error *err);
 

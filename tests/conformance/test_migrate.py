@@ -1,5 +1,6 @@
 """Metadata of the other format for the same chunks. zarr-python writes v2, the store is migrated,
 zarr-python and we read it as v3, and it is migrated back. All reads must give the same elements."""
+import base64
 import json
 import shutil
 
@@ -196,7 +197,8 @@ def test_hierarchy(context, rng, tmp_path):
     assert dict(again["a/b"].attrs) == {"deep": [1, {"y": None}]}
     for name, data in want.items():
         array = again[name]
-        assert array.metadata.dimension_names == ("row", "col") and dict(array.attrs) == {"of": name}
+        assert array.metadata.dimension_names == ("row", "col")
+        assert dict(array.attrs) == {"of": name, "_FillValue": "AAAAAAAAAAA="}  # v2's fill value 0
         assert np.array_equal(array[:], data)
     assert {action for action, _ in migrate(context, tmp_path)} == {"keep", "consolidate"}
 
@@ -316,6 +318,8 @@ def test_what_v2_keeps(context, tmp_path, name):
         assert after["fill_value"] == before["fill_value"]
     if len(written.get("_ARRAY_DIMENSIONS", [])) == 2:  # the attribute becomes the names again
         assert after["dimension_names"] == written.pop("_ARRAY_DIMENSIONS")
+        if not names:  # without names, v3's fill value 0 was no missing value to keep apart
+            written["_FillValue"] = "AAAAAAAAAAA="
     assert after["attributes"] == written
 
 
@@ -434,6 +438,10 @@ def tree_of(values):
         names = node.metadata.dimension_names if isinstance(node, zarr.Array) and \
             node.metadata.zarr_format == 3 else None
         attributes = dict(node.attrs) | ({"_ARRAY_DIMENSIONS": list(names)} if names else {})
+        if isinstance(node, zarr.Array):  # v3's attribute is v2's fill value
+            fill = base64.b64encode(np.array(node.fill_value, "<f8").tobytes()).decode()
+            assert attributes.get("_FillValue", fill) == fill and ("_FillValue" in attributes) == bool(names)
+            attributes["_FillValue"] = fill
         out[path] = attributes, (node[...].tolist() if isinstance(node, zarr.Array) else None)
     return out
 
