@@ -2,7 +2,7 @@
  * meta/array_v2.c - reads a .zarray with its .zattrs into the same struct and the same
  * kind of chain as v3: transpose for order F, `bytes` in the byte order of dtype, then
  * filters and compressor, which keep their v2 spelling. Members that v2 does not know are
- * kept and written back. A missing member means null.
+ * kept and written back. A missing member means null, a missing order "C".
  * Thread class: plain functions.
  */
 #include "meta_int.h"
@@ -21,7 +21,7 @@ static zarr_status read_order(struct zr_array_meta *m, const struct zr_json *v,
                               zarr_error *err)
 {
     m->order = 'C';
-    if (!v || v->type == ZR_JSON_NULL || zr_json_is_text(v, "C"))
+    if (!v || zr_json_is_text(v, "C"))
         return ZARR_OK;
     if (!zr_json_is_text(v, "F"))
         return zr_meta_refuse("order", "\"C\" or \"F\"", v, err);

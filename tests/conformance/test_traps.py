@@ -152,8 +152,12 @@ row("7.46 U with vlen-utf8, of zarr-python 3.0", v2({"0": struct.pack(
     dtype="<U5", fill_value="", filters=[{"id": "vlen-utf8"}]), None, [b"a", b"", "\u00fc".encode(), b""])
 row("7.46 S with vlen-bytes, of zarr-python 3.0", v2({"0": struct.pack("<II2sIII", 4, 2, b"\0a", 0, 0, 0)},
     dtype="|S6", fill_value="", filters=[{"id": "vlen-bytes"}]), None, [b"\0a", b"", b"", b""])
-row("7.46 null as a fill value in v3, of zarrita and zarr-python 3.0", v3(C0, fill_value=None), "u2", ONE)
-row("7.46 null of a text", v3(data_type="string", fill_value=None, codecs=[{"name": "vlen-utf8"}]), None, [b""] * 4)
+row("7.46 null as a fill value in v3, which zarr-python refuses", v3(C0, fill_value=None), error=("CORRUPT", "fill_value"))
+row("7.46 null of a text", v3(data_type="string", fill_value=None, codecs=[{"name": "vlen-utf8"}]),
+    error=("CORRUPT", "fill_value"))
+row("7.46 null of a bool, which zarr-python reads as false", v3(data_type="bool", fill_value=None, codecs=[PLAIN]),
+    "u1", [0] * 4)
+row("order null in v2, which zarr-python refuses", v2(order=None), error=("CORRUPT", "order"))
 row("7.42 NCZarr's char of netCDF 4.9.0", v2({"0": b"abcd"}, dtype="<U1", fill_value=None, _NCZARR_ARRAY={}),
     "S1", [b"a", b"b", b"c", b"d"])
 row("7.42 the same without NCZarr's own member", v2({"0": b"abcd"}, dtype="<U1", fill_value=None),
