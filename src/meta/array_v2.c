@@ -297,7 +297,8 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
 {
     zarr_status st = ZARR_OK;
     zarr_limits limits;
-    struct zr_chain_parse_options options = {.format = 2, .limits = &limits};
+    struct zr_chain_parse_options options = {
+        .format = 2, .limits = &limits, .stored = env->stored};
     struct v2_list l = {.n = 0};
     int32_t at = 0;
 

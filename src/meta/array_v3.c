@@ -137,8 +137,10 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     const struct zr_json *type = zr_json_get(root, "node_type");
     const struct zr_json *dtype = zr_json_get(root, "data_type");
     zarr_limits limits;
-    const struct zr_chain_parse_options chain = {
-        .format = 3, .limits = &limits, .allow_missing_bytes = true};
+    const struct zr_chain_parse_options chain = {.format = 3,
+                                                 .limits = &limits,
+                                                 .allow_missing_bytes = true,
+                                                 .stored = env->stored};
 
     m->order = 'C';
     if (!zr_json_is_text(type, "array"))

@@ -7,8 +7,8 @@ import lzma
 import struct
 import zlib
 
-from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, UNSUPPORTED, V2, ZSTD, add, codec, grid, gzip,
-                    gzip_bomb, text, v2, v3, zlib_bomb, zstd_bomb)
+from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, STRICT, UNSUPPORTED, V2, ZSTD, add, codec, grid,
+                    gzip, gzip_bomb, text, v2, v3, zlib_bomb, zstd_bomb)
 from stores_codecs import BLOB, FLOATS, TEXT, UTF8, config, filters, items, number, texts
 
 # ---- v2: objects of any kind ---------------------------------------------------------------
@@ -79,9 +79,9 @@ for _name, _found in (("json2", JSON2), ("msgpack2", PACK2), ("categorize", {"id
         data=(CORRUPT, "a/0") if _name == "categorize" else (LIMIT, "chunk_bytes"), untrusted=True, mib=320)
 objects_config("json2_encoding", {"id": "json2", "encoding": "utf-16"}, UNSUPPORTED, 'encoding "utf-16"')
 objects_config("json2_encoding_number", {"id": "json2", "encoding": 8}, UNSUPPORTED, "encoding")
-objects_config("json2_separators", {"id": "json2", "separators": [";", ":"]}, CORRUPT, "separators")
-objects_config("json2_separators_text", {"id": "json2", "separators": ","}, CORRUPT, "separators")
-objects_config("json2_ascii_word", {"id": "json2", "ensure_ascii": "yes"}, CORRUPT, "ensure_ascii")
+objects_config("json2_separators", {"id": "json2", "separators": [";", ":"]}, STRICT, "separators")
+objects_config("json2_separators_text", {"id": "json2", "separators": ","}, STRICT, "separators")
+objects_config("json2_ascii_word", {"id": "json2", "ensure_ascii": "yes"}, STRICT, "ensure_ascii")
 objects_config("json2_order_f", JSON2, UNSUPPORTED, "json2", shape=[4, 4], chunks=[2, 2], order="F")
 objects_config("json2_fill_number", JSON2, CORRUPT, "fill_value", fill=7)
 filters("json2_of_big_endian_numbers", UNSUPPORTED, "little-endian", JSON2, dtype=">u2")
@@ -540,15 +540,15 @@ packed("lzma_window_4_gib", xz_of_large_window, "a/c/0/0", old("lzma"))
 packed("lzma_raw_cut", lzma.compress(PLAIN, lzma.FORMAT_RAW, filters=[{"id": 0x21, "preset": 0}])[:-2], "a/c/0/0",
        old("lzma", format=3, filters=[{"id": 0x21, "preset": 0}]))
 config("lzma_format", CORRUPT, "format", BYTES, old("lzma", format=9))
-config("lzma_preset", CORRUPT, "preset", BYTES, old("lzma", preset=11))
+config("lzma_preset", STRICT, "preset", BYTES, old("lzma", preset=11))
 config("lzma_filter_unknown", CORRUPT, "filters", BYTES, old("lzma", format=3, filters=[{"id": 0x77}]))
 config("lzma_filters_text", CORRUPT, "filters", BYTES, old("lzma", format=3, filters="lzma2"))
 config("lzma_dictionary_huge", CORRUPT, "dict_size", BYTES,
        old("lzma", format=3, filters=[{"id": 0x21, "dict_size": 2**40}]))
-config("bz2_level", CORRUPT, "level", BYTES, old("bz2", level=10))
-config("bz2_level_word", CORRUPT, "level", BYTES, old("bz2", level="best"))
-config("zlib_level", CORRUPT, "level", BYTES, old("zlib", level=-2))
-config("lz4_acceleration", CORRUPT, "acceleration", BYTES, old("lz4", acceleration="fast"))
+config("bz2_level", STRICT, "level", BYTES, old("bz2", level=10))
+config("bz2_level_word", STRICT, "level", BYTES, old("bz2", level="best"))
+config("zlib_level", STRICT, "level", BYTES, old("zlib", level=-2))
+config("lz4_acceleration", STRICT, "acceleration", BYTES, old("lz4", acceleration="fast"))
 
 B64 = base64.b64encode(PLAIN)
 packed("base64_empty", b"", "a/c/0/0", old("base64"))
@@ -590,7 +590,7 @@ config("zfp_precision", CORRUPT, "precision", _plain, codec("zfp", mode="fixed_p
 config("zfp_member", CORRUPT, "speed", _plain, codec("zfp", mode="reversible", speed=1), **FLOATS)
 config("zfp_tolerance_nan", CORRUPT, "tolerance", _plain,
        codec("zfp", mode="fixed_accuracy", tolerance="NaN"), **FLOATS)
-config("zfpy_mode", CORRUPT, "mode", _plain, old("zfpy", mode=9), **FLOATS)
+config("zfpy_mode", STRICT, "mode", _plain, old("zfpy", mode=9), **FLOATS)
 
 
 def reshaped(name, word, shape, status=CORRUPT):

@@ -125,8 +125,11 @@ static zarr_status zfpy_number(const zarr_codec_spec *raw, const char *member,
     double v = -1;
 
     if (zr_conf_has(raw, member) &&
-        (zarr_codec_spec_f64(raw, member, &v) != 0 || !isfinite(v)))
-        return zr_conf_refuse(raw, member, "a finite number", err);
+        (zarr_codec_spec_f64(raw, member, &v) != 0 || !isfinite(v))) {
+        if (!zr_conf_stored(raw))
+            return zr_conf_refuse(raw, member, "a finite number", err);
+        v = -1; /* the header of a chunk tells what decoding needs */
+    }
     if (v == floor(v) && fabs(v) < 1e9)
         zr_conf_put_i64(t, member, (int64_t)v);
     else
@@ -144,9 +147,14 @@ static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t mode = ZR_ZFP_ACCURACY;
+    double rate = 0;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
+    ZR_TRY(
+        zr_conf_encoder_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
+    if (zr_conf_stored(raw) && mode == ZR_ZFP_RATE &&
+        zarr_codec_spec_f64(raw, "rate", &rate) == 0 && rate > ZFP_MAX_BITS_OF_BLOCK / 4)
+        mode = ZR_ZFP_REVERSIBLE; /* a rate that blocks of no rank can have */
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "mode", mode);
     ZR_TRY(zfpy_number(raw, "tolerance", &t, err));
@@ -261,6 +269,15 @@ static uint32_t zfp_rate_bits(const struct zr_zfp *z)
                                : (uint32_t)bits;
 }
 
+/* To 1 bit a block at least, and as many as it can have at most. */
+static void zfp_clamp_rate(struct zr_zfp *z)
+{
+    const double values = (double)(1U << (2 * z->dims));
+
+    z->number = ZR_MAX(z->number, 1 / values);
+    z->number = ZR_MIN(z->number, ZFP_MAX_BITS_OF_BLOCK / values);
+}
+
 static void zfp_expert_numbers(const zarr_codec_spec *spec, struct zr_zfp *z)
 {
     int64_t v = 0;
@@ -314,6 +331,8 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
         zfp_expert_numbers(spec, z);
     if (z->mode == ZR_ZFP_PRECISION && z->number >= 1 && z->number < ZFP_MAX_PLANES)
         z->maxprec = (uint32_t)z->number;
+    if (z->mode == ZR_ZFP_RATE && z->header && zr_conf_stored(spec))
+        zfp_clamp_rate(z);
     if (z->mode == ZR_ZFP_RATE)
         z->minbits = z->maxbits = zfp_rate_bits(z);
     if (z->mode == ZR_ZFP_RATE && (z->minbits > ZFP_MAX_BITS_OF_BLOCK || z->minbits == 0))
