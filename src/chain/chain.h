@@ -123,6 +123,7 @@ struct zarr_codec_spec { /* one link */
     bool prefixed;                 /* metadata names it "numcodecs." + name */
     bool v3;                       /* in a chain of format 3 */
     bool stored;                   /* of a store's document: see zr_conf_stored() */
+    bool nczarr;                   /* of an array that NCZarr wrote */
     struct zr_chain_place place;   /* for messages */
     const struct zr_codec_registry *registry; /* borrowed */
     struct zr_sub_chain *sub;                 /* n_sub of them, owned */
@@ -171,6 +172,7 @@ struct zr_chain_parse_options {
     /* The document comes from a store: members that only encoding needs may have any
      * value. */
     bool stored;
+    bool nczarr; /* v2: NCZarr, a part of netCDF-C, wrote the array */
 };
 /* Parses a JSON array of codecs: objects {name, configuration, must_understand} or bare
  * strings in format 3, {"id":..., members...} in format 2. The caller owns the chain:
@@ -337,6 +339,8 @@ zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
 /* Whether the configuration comes from a store. Then a member that cannot change decoded
  * elements is no reason to refuse it. In new metadata it is. */
 bool zr_conf_stored(const zarr_codec_spec *raw);
+/* Whether NCZarr wrote the array, which understands some members differently. */
+bool zr_conf_nczarr(const zarr_codec_spec *raw);
 /* The same as the three above for members that only encoding needs. In documents of a
  * store a number outside the range becomes the nearest one, and any other wrong value
  * counts as absent. */

@@ -119,6 +119,11 @@ bool zr_conf_stored(const zarr_codec_spec *raw)
     return raw->stored;
 }
 
+bool zr_conf_nczarr(const zarr_codec_spec *raw)
+{
+    return raw->nczarr;
+}
+
 static int64_t conf_nearest(double v, int64_t lo, int64_t hi)
 {
     return v <= (double)lo ? lo : v >= (double)hi ? hi : (int64_t)v;

@@ -41,9 +41,6 @@ const struct zr_refusal zr_codec_refused[] = {
      "dtype must have the array's width and byte order: numcodecs decodes to dtype, and "
      "zarr-python views or converts the result"},
     {"elements", "vlen-array of |O", "Python objects in lists, which would be pickled"},
-    {"elements", "shuffle, elementsize 0",
-     "in v2 NCZarr and numcodecs give it different meanings (the data type's size, or "
-     "none)"},
     {"elements", "delta of bools",
      "NumPy's differences of bools do not add up to the original values"},
     {"elements", "delta",

@@ -292,13 +292,25 @@ static void list_add_first(struct v2_list *l, const struct zr_array_meta *m)
         list_add(l, codec, "object_codec", -1);
 }
 
+/* NCZarr leaves its members in .zarray, and since netCDF 4.9.3 among the attributes. */
+static bool is_nczarr(const struct zr_array_meta *m)
+{
+    static const char *const members[] = {"_NCZARR_ARRAY", "_nczarr_array"};
+
+    for (size_t i = 0; i < ZR_COUNT(members); i++)
+        if (zr_json_get(m->document, members[i]) ||
+            zr_json_get(m->attributes, members[i]))
+            return true;
+    return false;
+}
+
 static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_limits limits;
     struct zr_chain_parse_options options = {
-        .format = 2, .limits = &limits, .stored = env->stored};
+        .format = 2, .limits = &limits, .stored = env->stored, .nczarr = is_nczarr(m)};
     struct v2_list l = {.n = 0};
     int32_t at = 0;
 

@@ -356,3 +356,32 @@ def test_unfit_filter_v3(context, tmp_path, dtype, found):
     (tmp_path / "a/c/0").write_bytes(data.tobytes())
     with context.store(str(tmp_path / "a")) as store, store.open() as array:
         assert (array.read(data.dtype) == data).all()
+
+
+# ---- shuffle without a size --------------------------------------------------------------------
+
+@pytest.mark.parametrize("dtype,members,attributes,size", [
+    ("<i2", {"elementsize": 0}, {"_nczarr_array": {}}, 2), ("<f8", {}, {"_NCZARR_ARRAY": {}}, 8),
+    ("<f8", {}, {}, 4), ("<f8", {"elementsize": 0}, {}, 1), ("<f8", {"elementsize": 2}, {"_nczarr_array": {}}, 2)], ids=str)
+def test_shuffle_size(context, tmp_path, dtype, members, attributes, size):
+    """NCZarr shuffles by the data type's size; its arrays get that size when they are made anew."""
+    data, place = np.arange(20).astype(dtype), tmp_path / "a"
+    cases.put_document(place, cases.document_v2(dtype, 0, (20,), (10,), filters=[{"id": "shuffle", **members}]))
+    (place / ".zattrs").write_text(json.dumps(attributes))
+    for at in range(2):
+        chunk = numcodecs.Shuffle(size).encode(np.ascontiguousarray(data[10 * at:10 * at + 10]))
+        (place / str(at)).write_bytes(bytes(np.asarray(chunk)))
+    with context.store(str(place)) as store, store.open() as array:
+        assert (array.read(dtype) == data).all()
+        array.set_attribute("title", "x")
+        array.write(data + 1)
+        assert document_of(place)["filters"] == [{"id": "shuffle", **members}]
+    raw = numcodecs.Shuffle(size).decode((place / "0").read_bytes())
+    assert (np.frombuffer(bytes(np.asarray(raw)), dtype) == data[:10] + 1).all()
+    for zarr_format in (2, 3):
+        made = tmp_path / f"v{zarr_format}"
+        zarrc("reencode", f"--format={zarr_format}", place, made)
+        assert f'"elementsize":{size}' in json.dumps(document_of(made), separators=(",", ":"))
+        assert (peers.read(peers.PYTHON, made) == data + 1).all()
+    zarrc("migrate", "--remove-old", place)
+    assert (peers.read(peers.PYTHON, place) == data + 1).all()

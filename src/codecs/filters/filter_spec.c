@@ -172,8 +172,8 @@ static zarr_status filter_factor(const zarr_codec_spec *raw,
                    form->name, member, zr_json_excerpt(v, text, sizeof text));
 }
 
-/* Whether decoding is a copy: quantize and astype cast from a type to itself. New metadata
- * is never taken for it, because encoding needs the types. */
+/* Whether decoding is a copy: quantize and astype cast from a type to itself. New
+ * metadata is never taken for it, because encoding needs the types. */
 static bool filter_decodes_nothing(const zarr_codec_spec *raw,
                                    const struct filter_form *form)
 {
