@@ -218,12 +218,15 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     return ZARR_OK;
 }
 
-/* The shape that a header names. Some filters before this codec flatten the chunk. */
+/* The shape that a header names. Some filters before this codec flatten the chunk. A
+ * stored array can have a rank that zfp lacks only if its chunks are flattened. */
 static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
                              struct zr_zfp *z, zarr_error *err)
 {
     const int32_t ndim = array->ndim;
-    const bool flat = z->header && (zr_spec_input_flags(spec) & ZARR_INPUT_FLAT);
+    const bool no_rank = ndim > 4 || ndim == 0;
+    const bool flat = z->header && ((zr_spec_input_flags(spec) & ZARR_INPUT_FLAT) ||
+                                    (no_rank && zr_conf_stored(spec)));
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -376,6 +379,19 @@ static bool zfp_most(const struct zr_zfp *z, uint64_t *bytes)
     return true;
 }
 
+/* The same field as one dimension, which any header may describe. */
+static struct zr_zfp zfp_flat(const struct zr_zfp *z)
+{
+    struct zr_zfp flat = *z;
+
+    flat.dims = 1;
+    flat.size[0] = z->n_items;
+    flat.n_blocks = zr_zfp_blocks(flat.size, 1);
+    if (z->mode == ZR_ZFP_RATE)
+        flat.minbits = flat.maxbits = zfp_rate_bits(&flat);
+    return flat;
+}
+
 /* The same field as the headers of other writers may describe it. */
 static struct zr_zfp zfp_other(const struct zr_zfp *z)
 {
@@ -396,20 +412,22 @@ static struct zr_zfp zfp_other(const struct zr_zfp *z)
 static zarr_status zfp_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    struct zr_zfp z, other;
+    struct zr_zfp z, other, flat;
     zarr_status st = ZARR_OK;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, flat_bytes = 0;
 
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_spec_needs_length(spec, in, err));
     ZR_TRY(zr_spec_zfp(spec, in, &z, err));
     other = zfp_other(&z);
+    flat = z.header ? zfp_flat(&other) : other;
     out->exact = 0;
     out->item_bytes_hint = 1;
-    if (!zfp_most(&z, &out->n_bytes) || !zfp_most(&other, &bytes))
+    if (!zfp_most(&z, &out->n_bytes) || !zfp_most(&other, &bytes) ||
+        !zfp_most(&flat, &flat_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
                      zarr_codec_spec_name(spec), in->n_bytes);
-    out->n_bytes = ZR_MAX(out->n_bytes, bytes);
+    out->n_bytes = ZR_MAX(out->n_bytes, ZR_MAX(bytes, flat_bytes));
 out:
     return st;
 }
