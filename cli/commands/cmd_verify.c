@@ -11,6 +11,8 @@
 
 static const struct cli_option options[] = {
     {"no-data", 0, 0, NULL, NULL, "check metadata only, decode no chunk"},
+    {"strict", 0, 0, NULL, NULL,
+     "also report metadata that zarrc reads and a strict reader refuses"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -143,7 +145,8 @@ static int verify(struct verify *v)
     zarr_error err = {0};
     zarr_status st;
 
-    opts.flags = cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0;
+    opts.flags = (cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0) |
+                 (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0);
     opts.tell = on_finding;
     opts.progress = on_progress;
     opts.tell_user = opts.progress_user = v;
@@ -197,7 +200,11 @@ const struct cli_command cli_cmd_verify = {
         "Exit code 0: no fault. 1: there are faults. A missing chunk is not a fault: its "
         "elements have the fill value. Without a checksum, a changed bit is found only "
         "if "
-        "the decoder detects it.",
+        "the decoder detects it.\n\n"
+        "An array is read in spite of metadata that cannot change its elements: a "
+        "compression level out of range, or members that v2 does not know. --strict "
+        "reports the first fault of this kind in each array, as other readers may refuse "
+        "it. zarrc-reencode(1) writes metadata without such faults.",
     .json =
         "node. faults: objects with node, key, code, reason. valid; n_faults; arrays; "
         "groups; objects; bytes (stored); seconds.",

@@ -20,17 +20,20 @@ ZARR_BEGIN_DECLS
 
 /** Severities of findings. */
 enum {
-    /** nothing is lost: consolidated metadata is out of date, or this build cannot decode
-     * something and did not check it */
+    /** nothing is lost: consolidated metadata is out of date, only strict readers refuse
+     * the metadata, or this build cannot decode something and did not check it */
     ZARR_SEVERITY_WARNING = 1,
     ZARR_SEVERITY_ERROR = 2 /**< data or metadata cannot be read */
 };
 
 /** Subjects of findings. */
 enum {
-    ZARR_FINDING_NODE = 1,        /**< a node that cannot be opened */
-    ZARR_FINDING_CHUNK = 2,       /**< a stored object, or an inner chunk of a shard */
-    ZARR_FINDING_CONSOLIDATED = 3 /**< consolidated metadata that differs from a node */
+    ZARR_FINDING_NODE = 1,         /**< a node that cannot be opened */
+    ZARR_FINDING_CHUNK = 2,        /**< a stored object, or an inner chunk of a shard */
+    ZARR_FINDING_CONSOLIDATED = 3, /**< consolidated metadata that differs from a node */
+    /** with ZARR_VERIFY_STRICT: metadata of an array that is read here, and that a strict
+     * reader refuses */
+    ZARR_FINDING_STRICT = 4
 };
 
 /** A fault that zarr_node_verify() found. Everything in it is borrowed for the call. */
@@ -42,7 +45,8 @@ typedef struct zarr_finding {
     zarr_status status; /**< what is wrong, such as ZARR_ERR_CORRUPT */
     int32_t ndim;       /**< CHUNK: number of coordinates */
     const char *path;   /**< of the node, from the store's root */
-    /** CHUNK, CONSOLIDATED: key of the object, from the store's root; NODE: the path */
+    /** CHUNK, CONSOLIDATED: key of the object, from the store's root; NODE, STRICT: the
+     * path */
     const char *key;
     const char *message; /**< one line, without path and key */
     /** CHUNK: grid coordinates of the object (chunk, or shard); else NULL */
@@ -53,7 +57,14 @@ typedef struct zarr_finding {
 
 /** Flags of zarr_verify_options. */
 enum {
-    ZARR_VERIFY_NO_DATA = 1 /**< check metadata only: decode no chunk */
+    ZARR_VERIFY_NO_DATA = 1, /**< check metadata only: decode no chunk */
+    /**
+     * check the metadata of arrays as if it were new. A stored array is opened in spite
+     * of what cannot change its elements, such as a compression level out of range, and a
+     * new one is not created with it. The first such fault of each array is reported as a
+     * warning
+     */
+    ZARR_VERIFY_STRICT = 2
 };
 
 /** Options of zarr_node_verify(). */

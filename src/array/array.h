@@ -33,6 +33,10 @@ zarr_status zr_array_missing_value(struct zr_json **out, bool *variable,
  * freed. */
 const struct zr_grid *zr_array_grid(const zarr_array *array);
 
+/* Checks the metadata of an open array as that of a new one is checked. INVALID,
+ * UNSUPPORTED or LIMIT: it was read although a new array must not have it. */
+zarr_status zr_array_strict(const zarr_array *array, zarr_error *err);
+
 /* zarr_array_verify() with a flag that cancels it (CANCELLED). */
 struct zr_verify_call {
     int (*fn)(void *user, const zarr_verify_item *item);

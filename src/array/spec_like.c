@@ -222,7 +222,7 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
     l->spec.flags &= ~(uint32_t)ZARR_SPEC_NO_SHARDS;
     if (!l->spec.zarr_format)
         l->spec.zarr_format = model_of(l)->format;
-    ZR_TRY(zr_array_meta_write(model_of(l), &l->doc, &root, err));
+    ZR_TRY(zr_array_meta_write_canonical(model_of(l), &l->doc, &root, err));
     l->root = root;
     ZR_TRY(like_shape(l, changes, err));
     ZR_TRY(like_grid(l, changes, err));

@@ -147,12 +147,20 @@ out:
     return st;
 }
 
+static const struct zr_json *codec_of(const struct zr_spec_like *l, const char *member)
+{
+    const struct zr_json *v = zr_json_get(l->root, member);
+
+    return v && v->type != ZR_JSON_NULL ? v : NULL;
+}
+
 static zarr_status codecs_v2(struct zr_spec_like *l, const zarr_context *ctx,
                              const zarr_array_spec *changes, zarr_error *err)
 {
     const struct zr_array_meta *m = &l->model->meta;
-    struct zr_v2_codecs v2 = {.filters = m->filters,
-                              .compressor = m->compressor,
+    /* not as the model's document spells them, which may be what a new one must not */
+    struct zr_v2_codecs v2 = {.filters = codec_of(l, "filters"),
+                              .compressor = codec_of(l, "compressor"),
                               .byte_order = m->byte_order,
                               .order = m->order};
     struct zr_json *list = NULL;

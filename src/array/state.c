@@ -121,6 +121,19 @@ out:
     return st;
 }
 
+zarr_status zr_array_strict(const zarr_array *array, zarr_error *err)
+{
+    const struct zr_meta_env env = zr_meta_env_of(array->h.ctx, false);
+    struct zr_array_state *s = zr_array_state_get(array);
+    struct zr_array_meta meta = {0};
+    const zarr_status st =
+        zr_array_meta_parse(&meta, &env, s->meta.format, s->root, s->attrs, err);
+
+    zr_array_meta_deinit(&meta);
+    zr_array_state_free(s);
+    return st;
+}
+
 /* ---- layouts ------------------------------------------------------------ */
 
 static const struct zr_layout *layout_find(struct zr_layout_slot *slot,

@@ -122,6 +122,8 @@ struct zarr_codec_spec { /* one link */
     bool must_understand;          /* false only if the metadata says so */
     bool prefixed;                 /* metadata names it "numcodecs." + name */
     bool v3;                       /* in a chain of format 3 */
+    bool stored;                   /* of a store's document: see zr_conf_stored() */
+    bool nczarr;                   /* of an array that NCZarr wrote */
     struct zr_chain_place place;   /* for messages */
     const struct zr_codec_registry *registry; /* borrowed */
     struct zr_sub_chain *sub;                 /* n_sub of them, owned */
@@ -167,6 +169,10 @@ struct zr_chain_parse_options {
     /* v2: the place of each item in the document. NULL: the list is complete and contains
      * `transpose` and `bytes`, as zr_chain_write() makes it. */
     const struct zr_chain_place *places;
+    /* The document comes from a store: members that only encoding needs may have any
+     * value. */
+    bool stored;
+    bool nczarr; /* v2: NCZarr, a part of netCDF-C, wrote the array */
 };
 /* Parses a JSON array of codecs: objects {name, configuration, must_understand} or bare
  * strings in format 3, {"id":..., members...} in format 2. The caller owns the chain:
@@ -287,8 +293,8 @@ zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_byte
 /* ---- for specifications (conf.c) ------------------------------------------------- */
 
 /* Reading a raw configuration and writing its canonical text, without allocating. */
-/* Returns INVALID in format 3 for a member that is not among the NULL-terminated
- * `known`. */
+/* INVALID for a member that is not among the NULL-terminated `known`. Documents of a
+ * store may have any members in format 2. */
 zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
                           const char *const *known, zarr_error *err);
 /* Gives a member of the configuration as JSON, borrowed. NULL: absent. */
@@ -330,6 +336,20 @@ zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
 /* *v: index into the NULL-terminated `words`. */
 zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                          const char *const *words, int *v, zarr_error *err);
+/* Whether the configuration comes from a store. Then a member that cannot change decoded
+ * elements is no reason to refuse it. In new metadata it is. */
+bool zr_conf_stored(const zarr_codec_spec *raw);
+/* Whether NCZarr wrote the array, which understands some members differently. */
+bool zr_conf_nczarr(const zarr_codec_spec *raw);
+/* The same as the three above for members that only encoding needs. In documents of a
+ * store a number outside the range becomes the nearest one, and any other wrong value
+ * counts as absent. */
+zarr_status zr_conf_encoder_i64(const zarr_codec_spec *raw, const char *member,
+                                int64_t lo, int64_t hi, int64_t *v, zarr_error *err);
+zarr_status zr_conf_encoder_bool(const zarr_codec_spec *raw, const char *member, int *v,
+                                 zarr_error *err);
+zarr_status zr_conf_encoder_word(const zarr_codec_spec *raw, const char *member,
+                                 const char *const *words, int *v, zarr_error *err);
 /* Returns UNSUPPORTED for an array whose length is known only from the encoded chunk, as
  * inside `optional`. */
 zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,

@@ -76,6 +76,7 @@ struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
     zarr_limits limits;
     int format;
     bool allow_missing_bytes;
+    bool stored, nczarr;
     /* Number of chains of other codecs around this one; 0: the array's own chain. A
      * nested chain may lack an array->bytes codec. */
     uint32_t sub;

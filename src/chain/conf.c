@@ -17,7 +17,7 @@ zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
 {
     const char *member = NULL;
 
-    if (format != 3)
+    if (format != 3 && raw->stored)
         return ZARR_OK;
     for (uint64_t i = 0; (member = zarr_codec_spec_member(raw, i)); i++) {
         bool found = false;
@@ -110,6 +110,52 @@ zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                 (size_t)snprintf(rule + used, sizeof rule - used, " \"%s\"", words[i]);
     }
     return zr_conf_refuse(raw, member, rule, err);
+}
+
+/* ---- members that only encoding needs ------------------------------------ */
+
+bool zr_conf_stored(const zarr_codec_spec *raw)
+{
+    return raw->stored;
+}
+
+bool zr_conf_nczarr(const zarr_codec_spec *raw)
+{
+    return raw->nczarr;
+}
+
+static int64_t conf_nearest(double v, int64_t lo, int64_t hi)
+{
+    return v <= (double)lo ? lo : v >= (double)hi ? hi : (int64_t)v;
+}
+
+zarr_status zr_conf_encoder_i64(const zarr_codec_spec *raw, const char *member,
+                                int64_t lo, int64_t hi, int64_t *v, zarr_error *err)
+{
+    double number = 0;
+
+    if (!raw->stored)
+        return zr_conf_i64(raw, member, lo, hi, v, err);
+    if (zr_conf_i64(raw, member, lo, hi, v, NULL) != ZARR_OK &&
+        zarr_codec_spec_f64(raw, member, &number) == 0 && number == number)
+        *v = conf_nearest(number, lo, hi);
+    return ZARR_OK;
+}
+
+zarr_status zr_conf_encoder_bool(const zarr_codec_spec *raw, const char *member, int *v,
+                                 zarr_error *err)
+{
+    const zarr_status st = zr_conf_bool(raw, member, v, raw->stored ? NULL : err);
+
+    return raw->stored ? ZARR_OK : st;
+}
+
+zarr_status zr_conf_encoder_word(const zarr_codec_spec *raw, const char *member,
+                                 const char *const *words, int *v, zarr_error *err)
+{
+    const zarr_status st = zr_conf_word(raw, member, words, v, raw->stored ? NULL : err);
+
+    return raw->stored ? ZARR_OK : st;
 }
 
 /* ---- canonical text ------------------------------------------------------ */

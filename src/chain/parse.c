@@ -283,6 +283,8 @@ static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p
                                    .most_bytes = p->limits.chunk_bytes,
                                    .most_chunks = p->limits.chunks_per_shard,
                                    .must_understand = true,
+                                   .stored = p->stored,
+                                   .nczarr = p->nczarr,
                                    .place = {chain->label, -1, true}};
     zarr_status st = ZARR_OK;
     uint32_t at = 0;
@@ -341,6 +343,8 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         s->registry = p->registry;
         s->most_bytes = p->limits.chunk_bytes;
         s->most_chunks = p->limits.chunks_per_shard;
+        s->stored = p->stored;
+        s->nczarr = p->nczarr;
         s->place = chain->label ? (struct zr_chain_place){label, (int32_t)chain->n, false}
                                 : p->places[chain->n];
         chain->n++;
@@ -372,6 +376,8 @@ zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry
                          .alloc = alloc,
                          .format = opts->format,
                          .allow_missing_bytes = opts->allow_missing_bytes,
+                         .stored = opts->stored,
+                         .nczarr = opts->nczarr,
                          .places = opts->places};
 
     if (opts->format != 2 && opts->format != 3)

@@ -31,8 +31,8 @@ const struct zr_refusal zr_codec_refused[] = {
     {"elements", "json2, msgpack2",
      "only text of any length (|O), bools, integers and floats of 16 to 64 bits are "
      "supported, and little-endian ones only: no text of fixed length (<U3, |S3), no "
-     "lists, objects or complex numbers, no None where it is not the fill value; with "
-     "order F zarr-python reads other elements than it wrote"},
+     "complex numbers; in |O no bytes, extensions or keys that are not text, which JSON "
+     "lacks; with order F zarr-python reads other elements than it wrote"},
     {"elements", "json2, encoding",
      "only utf-8 and ascii are supported; Python may write other encodings"},
     {"elements", "categorize, astype of floats or text",
@@ -41,9 +41,6 @@ const struct zr_refusal zr_codec_refused[] = {
      "dtype must have the array's width and byte order: numcodecs decodes to dtype, and "
      "zarr-python views or converts the result"},
     {"elements", "vlen-array of |O", "Python objects in lists, which would be pickled"},
-    {"elements", "shuffle, elementsize 0",
-     "in v2 NCZarr and numcodecs give it different meanings (the data type's size, or "
-     "none)"},
     {"elements", "delta of bools",
      "NumPy's differences of bools do not add up to the original values"},
     {"elements", "delta",

@@ -145,6 +145,22 @@ static void object_done(void *user, const zarr_stats *so_far)
 
 /* ---- nodes ------------------------------------------------------------------------ */
 
+static zarr_status verify_strict(struct node_check *c, const zarr_array *array,
+                                 zarr_error *err)
+{
+    zarr_error why = {0};
+    const zarr_status st = zr_array_strict(array, &why);
+    zarr_finding f = {.what = ZARR_FINDING_STRICT,
+                      .status = st,
+                      .severity = ZARR_SEVERITY_WARNING,
+                      .message = why.message};
+
+    if (st == ZARR_OK || !is_finding(st))
+        return zr_pass(err, st, &why);
+    find_fault(c, &f);
+    return ZARR_OK;
+}
+
 static zarr_status verify_array(struct node_check *c, zarr_error *err)
 {
     const struct zr_verify_call call = {
@@ -160,7 +176,9 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     io.max_threads = c->opts.max_threads;
     io.progress = object_done;
     io.progress_user = c;
-    if (!(c->opts.flags & ZARR_VERIFY_NO_DATA))
+    if (c->opts.flags & ZARR_VERIFY_STRICT)
+        st = verify_strict(c, array, &why);
+    if (st == ZARR_OK && !(c->opts.flags & ZARR_VERIFY_NO_DATA))
         st = zr_array_verify(array, &call, &io, &why);
     zarr_array_free(array);
     /* counts nothing for this array; the others still count */
@@ -324,7 +342,7 @@ zarr_status zarr_node_verify(zarr_store *store, const char *path,
     zr_str_init(&c.path, c.ctx->alloc);
     ZR_TRY(zr_struct_read(&c.opts, sizeof c.opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_verify_options", err));
-    if (c.opts.flags & ~(uint32_t)ZARR_VERIFY_NO_DATA)
+    if (c.opts.flags & ~(uint32_t)(ZARR_VERIFY_NO_DATA | ZARR_VERIFY_STRICT))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "verify options: unknown flags 0x%" PRIx32, c.opts.flags));
     st = verify_tree(&c, path, err);

@@ -4,7 +4,7 @@
  * escapes), a mutable tree in an arena, and a writer. Numbers keep their
  * source text, so 64-bit integers and NaN spellings survive exactly. Bare NaN,
  * Infinity, -Infinity tokens are read (real files have them; zr_json_doc says
- * so) and never written.
+ * so), and written by zr_json_write_tokens() only.
  * It is not a general library: no comments, no streaming, no schema.
  * Thread class: a document is solo while it changes, then frozen.
  */
@@ -130,6 +130,8 @@ const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap);
  * numbers NaN and Infinity are written as strings. Iterative. A tree deeper than
  * ZR_JSON_DEPTH_MAX sets out->failed. */
 void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out);
+/* The same, compact and with bare NaN and Infinity, which Python writes and reads. */
+void zr_json_write_tokens(const struct zr_json *v, struct zr_str *out);
 /* Turns NaN and Infinity into the strings that they would be written as, in place. */
 void zr_json_quote_tokens(struct zr_json *v);
 /* Writes one string with its quotes. The bytes must be UTF-8. */

@@ -1,8 +1,8 @@
 /*
  * json/write.c - tree to text, compact or in the layout of Python's json.dumps(indent=n),
  * which other Zarr implementations write. The output is strict JSON whatever was read:
- * NaN and Infinity become strings. Strings stay UTF-8, and only what must be escaped is
- * escaped. Iterative, with one position a level.
+ * NaN and Infinity become strings, except in zr_json_write_tokens(). Strings stay UTF-8,
+ * and only what must be escaped is escaped. Iterative, with one position a level.
  * Thread class: solo in `out`, frozen in the tree.
  */
 #include "json_int.h"
@@ -67,24 +67,24 @@ static bool is_token(const struct zr_json *number)
     return strpbrk(number->u.text.ptr, "NI") != NULL;
 }
 
-static void write_number(struct zr_str *out, const struct zr_json *v)
+static void write_number(struct zr_str *out, const struct zr_json *v, bool tokens)
 {
-    const bool token = is_token(v);
+    const bool quoted = is_token(v) && !tokens;
 
-    if (token)
+    if (quoted)
         zr_str_putc(out, '"');
     zr_str_append(out, v->u.text.ptr, v->u.text.bytes);
-    if (token)
+    if (quoted)
         zr_str_putc(out, '"');
 }
 
 /* Writes a value, or the opening bracket of a value with children. */
-static void write_node(struct zr_str *out, const struct zr_json *v)
+static void write_node(struct zr_str *out, const struct zr_json *v, bool tokens)
 {
     static const char *const words[] = {"null", "false", "true"};
 
     if (v->type == ZR_JSON_NUMBER)
-        write_number(out, v);
+        write_number(out, v, tokens);
     else if (v->type == ZR_JSON_STRING)
         zr_json_write_string(out, v->u.text.ptr, v->u.text.bytes);
     else if (v->type < ZR_JSON_NUMBER)
@@ -116,7 +116,8 @@ static void write_key(struct zr_str *out, const struct zr_json *v, unsigned inde
     zr_str_puts(out, indent ? ": " : ":");
 }
 
-void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
+static void write_tree(const struct zr_json *v, unsigned indent, bool tokens,
+                       struct zr_str *out)
 {
     const struct zr_json *around[ZR_JSON_DEPTH_MAX];
     const struct zr_json *child;
@@ -124,7 +125,7 @@ void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
 
     if (!v)
         return;
-    for (write_node(out, v); !out->failed;) {
+    for (write_node(out, v, tokens); !out->failed;) {
         child = NULL;
         if (v->type >= ZR_JSON_ARRAY && v->u.children.n > 0) { /* go down */
             if (depth == ZR_JSON_DEPTH_MAX) {
@@ -149,8 +150,18 @@ void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
         v = child;
         write_line(out, indent, depth);
         write_key(out, v, indent);
-        write_node(out, v);
+        write_node(out, v, tokens);
     }
+}
+
+void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
+{
+    write_tree(v, indent, false, out);
+}
+
+void zr_json_write_tokens(const struct zr_json *v, struct zr_str *out)
+{
+    write_tree(v, 0, true, out);
 }
 
 void zr_json_quote_tokens(struct zr_json *v)

@@ -2,7 +2,7 @@
  * meta/array_v2.c - reads a .zarray with its .zattrs into the same struct and the same
  * kind of chain as v3: transpose for order F, `bytes` in the byte order of dtype, then
  * filters and compressor, which keep their v2 spelling. Members that v2 does not know are
- * kept and written back. A missing member means null.
+ * kept and written back. A missing member means null, a missing order "C".
  * Thread class: plain functions.
  */
 #include "meta_int.h"
@@ -21,7 +21,7 @@ static zarr_status read_order(struct zr_array_meta *m, const struct zr_json *v,
                               zarr_error *err)
 {
     m->order = 'C';
-    if (!v || v->type == ZR_JSON_NULL || zr_json_is_text(v, "C"))
+    if (!v || zr_json_is_text(v, "C"))
         return ZARR_OK;
     if (!zr_json_is_text(v, "F"))
         return zr_meta_refuse("order", "\"C\" or \"F\"", v, err);
@@ -292,12 +292,25 @@ static void list_add_first(struct v2_list *l, const struct zr_array_meta *m)
         list_add(l, codec, "object_codec", -1);
 }
 
+/* NCZarr leaves its members in .zarray, and since netCDF 4.9.3 among the attributes. */
+static bool is_nczarr(const struct zr_array_meta *m)
+{
+    static const char *const members[] = {"_NCZARR_ARRAY", "_nczarr_array"};
+
+    for (size_t i = 0; i < ZR_COUNT(members); i++)
+        if (zr_json_get(m->document, members[i]) ||
+            zr_json_get(m->attributes, members[i]))
+            return true;
+    return false;
+}
+
 static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_limits limits;
-    struct zr_chain_parse_options options = {.format = 2, .limits = &limits};
+    struct zr_chain_parse_options options = {
+        .format = 2, .limits = &limits, .stored = env->stored, .nczarr = is_nczarr(m)};
     struct v2_list l = {.n = 0};
     int32_t at = 0;
 

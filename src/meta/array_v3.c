@@ -116,9 +116,9 @@ static zarr_status read_fill(struct zr_array_meta *m, const struct zr_meta_env *
 {
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "fill_value is missing");
-    /* Only the type `optional` has null. zarrita and zarr-python 3.0 write it for other
-     * types and read zeros. */
-    if (v->type == ZR_JSON_NULL && zarr_dtype_kind(m->dtype) != ZARR_KIND_OPTIONAL)
+    /* null is a value of the type `optional` only. zarr-python reads it as false, too. */
+    if (v->type == ZR_JSON_NULL && env->stored &&
+        zarr_dtype_kind(m->dtype) == ZARR_KIND_BOOL)
         v = NULL;
     return zr_meta_fill(m, env, v, err);
 }
@@ -137,8 +137,10 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     const struct zr_json *type = zr_json_get(root, "node_type");
     const struct zr_json *dtype = zr_json_get(root, "data_type");
     zarr_limits limits;
-    const struct zr_chain_parse_options chain = {
-        .format = 3, .limits = &limits, .allow_missing_bytes = true};
+    const struct zr_chain_parse_options chain = {.format = 3,
+                                                 .limits = &limits,
+                                                 .allow_missing_bytes = true,
+                                                 .stored = env->stored};
 
     m->order = 'C';
     if (!zr_json_is_text(type, "array"))

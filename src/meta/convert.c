@@ -62,11 +62,13 @@ static zarr_status read_array_codecs(struct zr_array_meta *m,
                            "Zarr v2 cannot express a transpose after a filter"));
         ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
     }
-    if (!is_codec(a2b, ZR_STRUCTURE_BYTES) && !zarr_dtype_variable(m->dtype))
+    if (!is_codec(a2b, ZR_STRUCTURE_BYTES) && !zarr_dtype_variable(m->dtype) &&
+        !(a2b->vt->flags & ZARR_CODEC_SPEC_NUMCODECS))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
                        zarr_codec_spec_name(a2b)));
-    m->byte_order = zr_dtype_has_order(m->dtype) ? a2b->structure.stored.order
-                                                 : (uint32_t)ZARR_ORDER_NATIVE;
+    m->byte_order = !zr_dtype_has_order(m->dtype)       ? (uint32_t)ZARR_ORDER_NATIVE
+                    : is_codec(a2b, ZR_STRUCTURE_BYTES) ? a2b->structure.stored.order
+                                                        : (uint32_t)ZARR_ORDER_LITTLE;
 out:
     return st;
 }
@@ -84,7 +86,8 @@ static const char *v2_id(const struct zr_meta_env *env, const struct zarr_codec_
     return zr_codec_spec_lookup_v2(env->codecs, name) ? name : NULL;
 }
 
-/* Makes the last bytes->bytes codec the compressor and all others filters. */
+/* Makes the last codec that gives bytes the compressor and all others filters. Codecs of
+ * objects are always filters. */
 static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *env,
                              const struct zr_chain *chain, struct zr_json_doc *doc,
                              zarr_error *err)
@@ -106,7 +109,8 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *
                            "Zarr v2 cannot express codec \"%s\"",
                            zarr_codec_spec_name(&chain->codec[i]));
         zr_json_set(doc, v, "id", zr_json_new_text(doc, id));
-        if (i > chain->a2b && i + 1 == chain->n)
+        if (i + 1 == chain->n &&
+            (i > chain->a2b || (i == chain->a2b && !zarr_dtype_variable(m->dtype))))
             m->compressor = v;
         else
             zr_json_append(doc, filters, zr_json_copy(doc, v));
@@ -219,7 +223,11 @@ static zarr_status read_made(struct zr_array_meta *out, const struct zr_meta_env
                              int format, const struct zr_json *root,
                              const struct zr_json *attributes, zarr_error *err)
 {
-    const zarr_status st = zr_array_meta_parse(out, env, format, root, attributes, err);
+    struct zr_meta_env strict = *env;
+    zarr_status st = ZARR_OK;
+
+    strict.stored = false; /* the document is new */
+    st = zr_array_meta_parse(out, &strict, format, root, attributes, err);
 
     if (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_INVALID)
         return zr_prefix(err, ZARR_ERR_UNSUPPORTED, "as Zarr v%d", format);

@@ -37,7 +37,8 @@ struct zr_meta_env {
     const struct zr_grid_registry *grids;
     const zarr_limits *limits; /* NULL: defaults */
     const zarr_allocator *alloc;
-    /* the document comes from a store: faults are CORRUPT, not INVALID */
+    /* the document comes from a store: faults are CORRUPT, not INVALID, and what cannot
+     * change the elements is no fault */
     bool stored;
 };
 

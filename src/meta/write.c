@@ -201,25 +201,18 @@ zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_do
                           : zr_array_v2_write(m, doc, out, err);
 }
 
-static bool is_json_bool(const struct zr_json *v)
-{
-    return v->type == ZR_JSON_TRUE || v->type == ZR_JSON_FALSE;
-}
-
-/* Whether a codec is spelled as v2 writes it: it has all members of the canonical form,
- * of the same types. Then its other values, such as blosc's shuffle -1, are the caller's
- * choice. Nested codecs may have the spelling of v3. */
+/* Whether a codec is spelled as v2 writes it: it has the members of the canonical form
+ * and no others, of the same values. blosc's shuffle -1 is the caller's choice, which the
+ * canonical form of a new array replaces. Nested codecs may have the spelling of v3. */
 static bool is_v2_spelling(const struct zarr_codec_spec *s, const struct zr_json *given,
                            const struct zr_json *canonical)
 {
-    if (s->n_sub > 0 || !zr_json_is(given, ZR_JSON_OBJECT))
+    if (s->n_sub > 0 || !zr_json_is(given, ZR_JSON_OBJECT) ||
+        zr_json_count(given) != zr_json_count(canonical))
         return false;
-    for (const struct zr_json *v = canonical->u.children.first; v; v = v->next) {
-        const struct zr_json *g = zr_json_get(given, v->key);
-
-        if (!g || (g->type != v->type && !(is_json_bool(g) && is_json_bool(v))))
+    for (const struct zr_json *v = canonical->u.children.first; v; v = v->next)
+        if (!zr_json_equal(zr_json_get(given, v->key), v))
             return false;
-    }
     return true;
 }
 

@@ -3,6 +3,7 @@ import json
 import shutil
 import subprocess
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -152,3 +153,20 @@ def test_uncompressed_damage_needs_checksums(zarrc, tmp_path):
     zarrc("verify", path)  # the length is right, and there is no checksum
     (path / "c/0").write_bytes(b"12345")
     assert faults(zarrc, path)
+
+
+def test_strict(zarrc, tmp_path):
+    """What is read although other readers may refuse it is reported only if that is asked for."""
+    path = tmp_path / "a.zarr"
+    zarr.create_array(str(path), shape=(8,), dtype="i4", zarr_format=2, compressors=numcodecs.Zstd())[:] = np.arange(8)
+    zarrc("verify", "--strict", path)
+    document = json.loads((path / ".zarray").read_text())
+    document["compressor"]["level"] = 100
+    (path / ".zarray").write_text(json.dumps(document))
+    zarrc("verify", path)
+    assert "compressor: zstd: level is 100, must be an integer from -131072 to 22" in \
+        zarrc("verify", "--strict", path, code=1).text
+    found = zarrc("verify", "--strict", "--json", path, code=1).json
+    assert [fault["code"] for fault in found["faults"]] == ["invalid"] and not found["valid"]
+    zarrc("reencode", path, tmp_path / "b.zarr")
+    zarrc("verify", "--strict", tmp_path / "b.zarr")

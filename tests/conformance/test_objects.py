@@ -2,6 +2,9 @@
 msgpack2 and vlen-array. Written by zarrc and read by numcodecs, and the reverse; also with
 zarr-python if it opens such arrays."""
 import json
+import os
+import pathlib
+import subprocess
 
 import numcodecs
 import numpy as np
@@ -9,7 +12,7 @@ import pytest
 
 import cases
 import peers
-from zarrc_ctypes import ZarrcError
+from zarrc_ctypes import Selection, ZarrcError
 
 
 # ---- packbits ----------------------------------------------------------------------------
@@ -129,36 +132,152 @@ def test_text(context, rng, config, compressor, shape, chunks):
 @pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
 @pytest.mark.parametrize("missing", [None, 0])
 def test_text_never_written(context, config, missing):
-    """What zarr-python leaves in edges and holes: its fill value, 0 or None."""
+    """What zarr-python leaves in edges and holes, its fill value, is the value 0 or null and stays it."""
     codec = codec_of(config)
-    for fill in (missing, ""):
+    for fill in (missing, "", "x"):
         store = context.store()
         array = store.create(document=object_document([config], (3,), (2,), fill=fill))
         store.put("0", codec.encode(np.array(["a", missing], dtype=object)))
         store.put("1", codec.encode(np.array(["b", missing], dtype=object)))
-        assert array.read_vlen() == [b"a", b"", b"b"]
-    store = context.store()
-    array = store.create(document=object_document([config], (3,), (2,), fill="x"))
-    store.put("0", codec.encode(np.array(["a", missing], dtype=object)))
-    with pytest.raises(ZarrcError, match="element 1 is .*only text is supported"):
-        array.read_vlen()
+        assert array.read_vlen() == [b"a", b" null" if missing is None else b" 0", b"b"]
+        array.write_vlen([b"c"], Selection.box((3,), (0,), (1,)))
+        array.write_vlen([b"d"], Selection.box((3,), (2,), (1,)))
+        assert codec.decode(store.get("0")).tolist() == ["c", missing]
+        assert codec.decode(store.get("1"))[0] == "d"
+
+
+VALUES = [1, -1, 0, 0.0, -0.0, 1.0, 1.5, 1e300, True, False, None, [1], ["a"], ["a", "b", "c"], [], {"a": 1}, {}, 2**63,
+          2**64 - 1, -2**63, -129, 70000, float("nan"), float("inf"), [[["a"]]], {"a": {"b": [1, None, {"": "ü"}]}},
+          [float("nan")], {"\0": "\0"}, list(range(40)), {str(i): i for i in range(40)}, "1", "null", " 1", " null", " x",
+          ' "1"', "  1", " {", " [1", ' {"a": 1} ', " ", "", "\n1", " NaN", "[1]", "ü", " \"ü\"", "a" * 300,
+          {"k" * 40: "v" * 300}, " 1e", " -", " tru"]
+
+
+def same_value(a, b):
+    return type(a) is type(b) and (json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True))
+
+
+def text_of(value):
+    """The element that stands for a value: text is itself, unless it looks like another value."""
+    if not isinstance(value, str):
+        return " " + json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if value[:1] == " " and value[1:2] not in ("", " "):
+        try:
+            json.loads(value[1:])
+        except ValueError:
+            return value
+        return " " + json.dumps(value, ensure_ascii=False)
+    return value
+
+
+@pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "json2", "ensure_ascii": False, "separators": [", ", ": "]},
+                                    {"id": "msgpack2"}, {"id": "msgpack2", "use_bin_type": False}], ids=str)
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: repr(v)[:40])
+def test_values(context, config, value):
+    """Any value of JSON is an element of text, and numcodecs reads the value that it wrote."""
+    codec = codec_of(config)
+    data = np.empty(3, dtype=object)
+    data[0], data[1], data[2] = "a", value, "c"
+    store, again = context.store(), context.store()
+    document = object_document([config], (3,), (3,), fill="f")
+    array = store.create(document=document)
+    store.put("0", codec.encode(data))
+    items = array.read_vlen()
+    assert items[0] == b"a" and items[2] == b"c"
+    text = items[1].decode()
+    expected = text_of(value)
+    if isinstance(value, (dict, list)):
+        assert json.loads(text) == value if "NaN" not in text else text == expected
+    else:
+        assert text == expected
+    assert array.verify() == []
+    again.create(document=document).write_vlen(items)
+    found = codec.decode(again.get("0"))
+    assert found[0] == "a" and found[2] == "c" and same_value(found[1], value)
+    assert again.open().read_vlen() == items
+    array.write_vlen([b"z"], Selection.box((3,), (2,), (1,)))  # the others of the chunk stay
+    found = codec.decode(store.get("0"))
+    assert found[2] == "z" and same_value(found[1], value)
 
 
 @pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
-@pytest.mark.parametrize("value", [1, -1, 0.0, 1.5, True, [1], ["a"], ["a", "b", "c"], {"a": 1}, {}, 2**63,
-                                   float("nan"), [[["a"]]], b"bytes"], ids=str)
-def test_other_objects(context, config, value):
+def test_values_nested(context, config):
+    """In chunks of two dimensions, whose lists are no values."""
     codec = codec_of(config)
-    if config["id"] == "json2" and isinstance(value, bytes):
-        pytest.skip("Python's json writes no bytes")
+    data = np.empty((2, 3), dtype=object)
+    for at, value in zip(np.ndindex(2, 3), ("a", 1, [1, 2], {"b": []}, None, [])):
+        data[at] = value
+    store, again = context.store(), context.store()
+    document = object_document([config], (2, 3), (2, 3))
+    array = store.create(document=document)
+    store.put("0.0", codec.encode(data))
+    items = array.read_vlen()
+    assert items == [b"a", b" 1", b" [1,2]", b' {"b":[]}', b" null", b" []"]
+    again.create(document=document).write_vlen(items)
+    assert again.open().read_vlen() == items
+    assert json.loads(again.get("0.0"))[:2] == data.tolist() if config["id"] == "json2" else \
+        again.get("0.0") == store.get("0.0")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
+def test_values_made_anew(context, tmp_path, config, zarr_format):
+    """Shown, re-encoded into other chunks, into text of v3, and back into the same objects."""
+    codec = codec_of(config)
+    values = ["a", 1, None, {"b": [1.5, True]}, "1", " 1"]
+    data = np.empty(6, dtype=object)
+    data[:] = values
+    cases.put_document(tmp_path / "a", object_document([config], (6,), (6,)))
+    (tmp_path / "a/0").write_bytes(codec.encode(data))
+    program = os.environ.get("ZARRC", str(pathlib.Path(__file__).parents[2] / "build/dev/bin/zarrc"))
+
+    def run(*arguments):
+        return subprocess.run([program, *map(str, arguments)], check=True, capture_output=True).stdout.decode()
+    shown = run("cat", tmp_path / "a")
+    for text in ("a", "1", "null", "b"):
+        assert text in shown
+    more = [] if zarr_format == 2 else ["--codec=vlen-utf8"]
+    run("reencode", f"--format={zarr_format}", "--chunks=2", *more, tmp_path / "a", tmp_path / "b")
+    with context.store(str(tmp_path / "b")) as store:
+        items = store.open().read_vlen()
+    assert items == [text_of(value).encode() for value in values]
+    run("reencode", "--format=2", "--chunks=3", "--codec=" + json.dumps(config), "--codec=" + json.dumps(
+        {"id": "zlib", "level": 1}), tmp_path / "b", tmp_path / "c")
+    document = json.loads((tmp_path / "c/.zarray").read_text())
+    unpack = [numcodecs.get_codec(dict(document["compressor"]))] if document["compressor"] else []
+    found = []
+    for key in ("0", "1"):
+        raw = (tmp_path / "c" / key).read_bytes()
+        for packer in unpack:
+            raw = packer.decode(raw)
+        found += list(codec.decode(raw))
+    assert all(same_value(a, b) for a, b in zip(found, values)) and len(found) == 6
+
+
+@pytest.mark.parametrize("value", [b"bytes", {1: 2}, {b"k": 1}], ids=str)
+def test_no_json(context, value):
+    """MessagePack has values that JSON lacks."""
+    msgpack = pytest.importorskip("msgpack", reason="numcodecs needs the module msgpack, which is not installed")
     store = context.store()
-    array = store.create(document=object_document([config], (3,), (3,)))
-    data = np.empty(3, dtype=object)
-    data[:] = ["a", "b", "c"]
-    data[1] = value
-    store.put("0", codec.encode(data))
-    with pytest.raises(ZarrcError, match=r"\b(element 1 is .*only text is supported|lists and objects are not supported)"):
+    array = store.create(document=object_document([{"id": "msgpack2"}], (2,), (2,)))
+    store.put("0", msgpack.packb(["a", value, "|O", [2]]))
+    with pytest.raises(ZarrcError, match="UNSUPPORTED.*element 1 is or has .*, which JSON lacks"):
         array.read_vlen()
+
+
+def test_values_refused(context):
+    """What a codec cannot write is an error, and never other values."""
+    def write(config, text):
+        context.store().create(document=object_document([config], (1,), (1,))).write_vlen([text])
+    for config, text, says in [
+            ({"id": "json2", "allow_nan": False}, b" [NaN]", "not finite, allow_nan is false"),
+            ({"id": "msgpack2"}, b" 18446744073709551616", "an integer of more than 64 bits"),
+            ({"id": "msgpack2", "use_single_float": True}, b" [1e300]", "too large for 32 bits"),
+            ({"id": "json2"}, b" " + b"[" * 300 + b"]" * 300, "LIMIT"),
+            ({"id": "msgpack2"}, b" " + b"[" * 300 + b"]" * 300, "LIMIT")]:
+        with pytest.raises(ZarrcError, match=says):
+            write(config, text)
+    write({"id": "json2"}, b" " + b"[" * 250 + b"]" * 250)
 
 
 @pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
@@ -418,20 +537,6 @@ def test_elements_that_are_not_kept(context, config, dtype):
     fill = 0 if dtype == "int4" else None
     with pytest.raises(ZarrcError, match=r"only text of any length \(\|O\), bools, integers and floats of"):
         context.store().create(document=cases.document_v2(dtype, fill, (2,), (2,), filters=[config]))
-
-
-def test_lists_and_objects(context):
-    """What else numcodecs keeps: one array has elements of one type here."""
-    for codec in (numcodecs.JSON(), numcodecs.MsgPack()):
-        for item, shown in ([1], r"\[1\]|a list"), ({"a": 2}, r'{"a":2}|a map'), (1.5, "1.5|a number"), (True, "true|a bool"):
-            data = np.empty(2, object)
-            data[:] = ["a", item]
-            store = context.store()
-            array = store.create(document=object_document([{"id": codec.codec_id}], (2,), (2,), fill="x"))
-            store.put("0", codec.encode(data))
-            with pytest.raises(ZarrcError, match=f"element 1 is ({shown}), only text is supported") as failed:
-                array.read_vlen()
-            assert failed.value.code == "UNSUPPORTED"
 
 
 def test_no_form_in_v3(context):

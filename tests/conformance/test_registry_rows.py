@@ -156,8 +156,6 @@ REFUSED |= {
         "is not the array's|dtype must have the array's"),
     ("elements", "vlen-array of |O"): ([cases.document_v2("|O", None, SHAPE, CHUNKS, filters=[
         {"id": "vlen-array", "dtype": "|O"}])], "Python objects"),
-    ("elements", "shuffle, elementsize 0"): ([cases.document_v2("<i4", 0, SHAPE, CHUNKS, filters=[
-        {"id": "shuffle", "elementsize": 0}])], "NCZarr and numcodecs give it different meanings"),
     ("elements", "delta of bools"): ([cases.document_v2("|b1", False, SHAPE, CHUNKS, filters=[
         {"id": "delta", "dtype": "|b1"}])], 'dtype is "|b1", must be integers|do not add up to the original'),
     ("elements", "delta"): ([cases.document_v2(dtype, None, SHAPE, CHUNKS, filters=[

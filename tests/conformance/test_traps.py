@@ -69,6 +69,10 @@ def gzipped(data):
     return packer.compress(data) + packer.flush()
 
 
+def shuffled(data, size):
+    return bytes(numcodecs.Shuffle(size).encode(data))
+
+
 def blosc(data, claim=None):
     n = len(data) if claim is None else claim
     return struct.pack("<4B3I", 2, 1, 2, 2, n, n, n + 16) + data
@@ -152,8 +156,12 @@ row("7.46 U with vlen-utf8, of zarr-python 3.0", v2({"0": struct.pack(
     dtype="<U5", fill_value="", filters=[{"id": "vlen-utf8"}]), None, [b"a", b"", "\u00fc".encode(), b""])
 row("7.46 S with vlen-bytes, of zarr-python 3.0", v2({"0": struct.pack("<II2sIII", 4, 2, b"\0a", 0, 0, 0)},
     dtype="|S6", fill_value="", filters=[{"id": "vlen-bytes"}]), None, [b"\0a", b"", b"", b""])
-row("7.46 null as a fill value in v3, of zarrita and zarr-python 3.0", v3(C0, fill_value=None), "u2", ONE)
-row("7.46 null of a text", v3(data_type="string", fill_value=None, codecs=[{"name": "vlen-utf8"}]), None, [b""] * 4)
+row("7.46 null as a fill value in v3, which zarr-python refuses", v3(C0, fill_value=None), error=("CORRUPT", "fill_value"))
+row("7.46 null of a text", v3(data_type="string", fill_value=None, codecs=[{"name": "vlen-utf8"}]),
+    error=("CORRUPT", "fill_value"))
+row("7.46 null of a bool, which zarr-python reads as false", v3(data_type="bool", fill_value=None, codecs=[PLAIN]),
+    "u1", [0] * 4)
+row("order null in v2, which zarr-python refuses", v2(order=None), error=("CORRUPT", "order"))
 row("7.42 NCZarr's char of netCDF 4.9.0", v2({"0": b"abcd"}, dtype="<U1", fill_value=None, _NCZARR_ARRAY={}),
     "S1", [b"a", b"b", b"c", b"d"])
 row("7.42 the same without NCZarr's own member", v2({"0": b"abcd"}, dtype="<U1", fill_value=None),
@@ -162,8 +170,15 @@ row("7.50 the draft that GDAL 3.6 writes", {"zarr.json": json.dumps({
     "zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_encoding":
     "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []}).encode()},
     error=("UNSUPPORTED", "a draft of Zarr v3"))
-row("7.42 NCZarr's shuffle without a size", v2({"0": U2}, filters=[{"id": "shuffle", "elementsize": 0}]),
-    error=("UNSUPPORTED", "NCZarr and numcodecs give it different"))
+for _size in ({}, {"elementsize": 0}):  # by the size of the data type, whatever the member says
+    for _mark in ("_NCZARR_ARRAY", "_nczarr_array"):
+        row(f"7.42 NCZarr's shuffle {_size} {_mark}", v2({"0": shuffled(U2, 2)}, filters=[{"id": "shuffle", **_size}],
+                                                      **{_mark: {}}), "u2", ONE)
+        row(f"7.42 the same among attributes {_size} {_mark}", v2(
+            {"0": shuffled(U2, 2)}, filters=[{"id": "shuffle", **_size}],
+            attributes=json.dumps({_mark: {}}).encode()), "u2", ONE)
+row("7.42 shuffle without a size of others: numcodecs copies", v2({"0": U2}, filters=[{"id": "shuffle", "elementsize": 0}]),
+    "u2", ONE)
 row("7.17 blosc's shuffle in GDAL's words", v2({"0": blosc(U2)}, compressor={
     "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": "BIT", "blocksize": 0}), "u2", ONE)
 row("7.47 a small float as a number", v3(data_type="float8_e4m3fn", fill_value=1.5, codecs=[PLAIN]), fill="3c")

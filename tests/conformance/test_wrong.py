@@ -356,8 +356,8 @@ def test_no_codec_v2(context, role, found):
 
 # ---- data types --------------------------------------------------------------------------
 
-# These are accepted, because their meaning is clear and files contain them: null in v3 (zarrita and
-# zarr-python 3.0: zero), a number's text ("1") for an integer, one number for a complex type (the real part),
+# These are accepted, because their meaning is clear and files contain them: a number's text ("1") for
+# an integer, one number for a complex type (the real part),
 # a list of all its bytes for null_terminated_bytes.
 
 def integers(bits, signed):
@@ -581,7 +581,7 @@ def test_document(context, member, value):
 
 
 @pytest.mark.parametrize("member,value", [
-    ("shape", 7), ("chunks", [0, 2]), ("chunks", [2]), ("chunks", None), ("order", "K"), ("dimension_separator", "-"),
+    ("shape", 7), ("chunks", [0, 2]), ("chunks", [2]), ("chunks", None), ("order", "K"), ("order", None), ("dimension_separator", "-"),
     ("filters", 7), ("compressor", 7), ("dtype", "<q9"), ("zarr_format", 4)], ids=str)
 def test_document_v2(context, member, value):
     refuse(context, {**cases.document_v2("<u2", 0, (4, 4), (2, 2)), member: value}, member)

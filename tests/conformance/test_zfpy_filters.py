@@ -178,15 +178,38 @@ def test_other_headers(context, rng):
             read_chunk(context, delta, zfpy.compress_numpy(given), "f4")
 
     rounded = document("<f4", [f("bitround", keepbits=10)], MODES[1], 3, (6, 10), (6, 10))
-    for given in (data, data.view("i4")):
+    for given in (data, data.view("i4"), data.ravel(), data.view("i4").ravel()):
         assert read_chunk(context, rounded, zfpy.compress_numpy(given), "f4").tobytes() == data.tobytes()
-    for given in (data.ravel(), data.view("i4").ravel(), data.astype("f8"), data.astype("i8")):
+    for given in (data.reshape(10, 6), data.view("i4").ravel()[:-1], data.astype("f8"), data.astype("i8")):
         with pytest.raises(ZarrcError, match="CORRUPT.*names another field"):
             read_chunk(context, rounded, zfpy.compress_numpy(given), "f4")
     plain = document("<f4", [], MODES[1], 3, (6, 10), (6, 10))
-    for given in (data.ravel(), data.view("i4")):
+    assert read_chunk(context, plain, zfpy.compress_numpy(data.ravel()), "f4").tobytes() == data.tobytes()
+    for given in (data.ravel()[:-1], data.reshape(10, 6), data.view("i4"), data.view("i4").ravel()):
         with pytest.raises(ZarrcError, match="CORRUPT.*names another field"):
             read_chunk(context, plain, zfpy.compress_numpy(given), "f4")
+
+
+@pytest.mark.parametrize("format_", [2, 3])
+@pytest.mark.parametrize("kwargs", [{}, {"tolerance": 1e-3}, {"rate": 16}, {"precision": 24}], ids=str)
+@pytest.mark.parametrize("shape", [(), (7,), (6, 10), (5, 1, 9), (3, 4, 5, 2), (2, 3, 2, 2, 2)], ids=str)
+def test_flattened(context, rng, tmp_path, shape, kwargs, format_):
+    """Chunks whose header has one dimension: zarr-python reshapes them, whatever rank the array has.
+    The elements are also read where they have strides."""
+    data = numbers(rng, "<f8", (*shape, 1))[..., 0]
+    cases.put_document(tmp_path, document("<f8", [], MODES[1], format_, shape, shape))
+    key = "/".join(["c", *"0" * len(shape)]) if format_ == 3 else ".".join("0" * len(shape)) or "0"
+    (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / key).write_bytes(zfpy.compress_numpy(data.reshape(-1), **kwargs))
+    expected = np.asarray(peers.read(peers.PYTHON, tmp_path))
+    array = context.store(str(tmp_path)).open()
+    assert array.read("f8").tobytes() == expected.tobytes()
+    if shape:
+        wide = np.zeros((*shape[:-1], 2 * shape[-1]))[..., ::2]
+        array.read_into(wide)
+        assert wide.tobytes() == expected.tobytes()
+    array.write(data)  # and zarr-python reads what we write
+    np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path), array.read("f8"))
 
 
 @pytest.mark.parametrize("name", ["delta", "bitround-4"])

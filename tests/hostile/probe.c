@@ -240,6 +240,31 @@ static void open_children(zarr_group *g)
     zarr_array_free(a);
 }
 
+static int first_strict(void *text, const zarr_finding *f)
+{
+    if (f->what != ZARR_FINDING_STRICT)
+        return 0;
+    snprintf(text, 256, "%s /%s %s", zarr_status_text(f->status), f->path, f->message);
+    return 1;
+}
+
+/* The first fault that only strict readers see. */
+static void look_strictly(zarr_store *store)
+{
+    zarr_verify_options opts = ZARR_VERIFY_OPTIONS_INIT;
+    zarr_error err = {0};
+    char text[256] = "";
+    zarr_status st;
+
+    opts.flags = ZARR_VERIFY_STRICT | ZARR_VERIFY_NO_DATA;
+    opts.tell = first_strict;
+    opts.tell_user = text;
+    begin();
+    st = zarr_node_verify(store, "a", &opts, NULL, &err);
+    printf("strict\t%s\t0\t%s\n", zarr_status_text(st),
+           st == ZARR_OK ? text : err.message);
+}
+
 static void look_around(zarr_store *store)
 {
     zarr_error err = {0};
@@ -295,6 +320,7 @@ int main(int argc, char **argv)
     if (st == ZARR_OK) {
         read_all(a);
         inspect(a);
+        look_strictly(store);
     }
     look_around(store);
     if (st == ZARR_OK && zarr_array_ndim(a) > 0 && zarr_array_shape(a)[0])

@@ -14,6 +14,7 @@ import zlib
 CASES = {}
 OK, CORRUPT, UNSUPPORTED, LIMIT, IO, NOT_FOUND, INVALID = (
     "ok", "corrupt", "unsupported", "limit", "io", "not found", "invalid")
+STRICT = "strict"  # as the status of open: it is read, and `verify --strict` reports it by the word
 MIB = 1 << 20
 CHUNK = struct.pack("<4H", 1, 2, 3, 4)
 DELETE = object()
@@ -22,14 +23,17 @@ DELETE = object()
 class Case:
     """files: key -> bytes. steps: step -> (status, word). Steps that are not named must be ok,
     except that steps that read data (read, first, fault, write) default to `data`. mib: the
-    largest peak of memory."""
+    largest peak of memory. strict: what `verify --strict` reports of the array's metadata; "":
+    nothing."""
 
     def __init__(self, files, open=None, data=None, untrusted=False, prepare=None, values=None,
-                 mib=256, **steps):
+                 mib=256, strict="", **steps):
         self.files, self.untrusted, self.prepare = files, untrusted, prepare
         self.values, self.mib = values or {}, mib
-        self.steps = dict(steps)
-        if open:
+        self.steps, self.strict = dict(steps), strict
+        if open and open[0] == STRICT:
+            self.strict = open[1]
+        elif open:
             self.steps["open"] = open
         if data:
             for step in ("read", "first", "fault", "write"):
@@ -295,19 +299,19 @@ meta("v3_transpose_outside", CORRUPT, "order", codecs=[codec("transpose", order=
 meta("v3_transpose_rank", CORRUPT, "order", codecs=[codec("transpose", order=[1, 0, 2]), BYTES])
 meta("v3_transpose_huge", CORRUPT, "order",
      codecs=[codec("transpose", order=[0, 2**32]), BYTES])
-meta("v3_gzip_level", CORRUPT, "level", codecs=[BYTES, codec("gzip", level=99)])
-meta("v3_zstd_level_text", CORRUPT, "level", codecs=[BYTES, codec("zstd", level="3")])
-meta("v3_blosc_cname", CORRUPT, "cname",
+meta("v3_gzip_level", STRICT, "level", codecs=[BYTES, codec("gzip", level=99)])
+meta("v3_zstd_level_text", STRICT, "level", codecs=[BYTES, codec("zstd", level="3")])
+meta("v3_blosc_cname", STRICT, "cname",
      codecs=[BYTES, codec("blosc", cname="best", clevel=5, shuffle="noshuffle", blocksize=0)])
-meta("v3_blosc_blocksize", CORRUPT, "blocksize",
+meta("v3_blosc_blocksize", STRICT, "blocksize",
      codecs=[BYTES, codec("blosc", cname="lz4", clevel=5, shuffle="noshuffle", blocksize=2**40)])
 meta("v3_fill_text", CORRUPT, "fill_value", fill_value="seven")
 meta("v3_fill_list", CORRUPT, "fill_value", fill_value=[7])
 meta("v3_fill_range", CORRUPT, "fill_value", fill_value=65536)
 meta("v3_fill_negative", CORRUPT, "fill_value", fill_value=-1)
 meta("v3_fill_fraction", CORRUPT, "fill_value", fill_value=7.5)
-meta("v3_fill_object", CORRUPT, "fill_value", fill_value={})  # null means the default: zarrita writes it
-add("v3_fill_null", v3(fill_value=None), values={"first": "0"})  # zarrita, zarr-python 3.0
+meta("v3_fill_object", CORRUPT, "fill_value", fill_value={})
+meta("v3_fill_null", CORRUPT, "fill_value", fill_value=None)  # as zarr-python
 meta("v3_fill_missing", CORRUPT, "fill_value", fill_value=DELETE)
 meta("v3_fill_hex_length", CORRUPT, "fill_value", data_type="float32", fill_value="0x7fc0")
 meta("v3_fill_hex_huge", CORRUPT, "fill_value", data_type="float32", fill_value="0x" + "f" * 10**6)
@@ -324,7 +328,8 @@ for _name, _type, _value in (
         ("raw_bytes_short", {"name": "raw_bytes", "configuration": {"length_bytes": 4}}, "AQI=")):
     meta("v3_fill_" + _name, CORRUPT, "fill_value", data_type=_type, fill_value=_value)
 for _name, _value in (("large", 3.4e38), ("long", "1" * 10**5)):  # rounds to infinity, as in other readers
-    add("v3_fill_bf16_" + _name, v3(data_type="bfloat16", fill_value=_value), values={"first": '"Infinity"'})
+    add("v3_fill_bf16_" + _name, v3(data_type="bfloat16", fill_value=_value), values={"first": '"Infinity"'},
+        strict="out of range")
 meta("v3_small_configured", CORRUPT, "int4", data_type={"name": "int4", "configuration": {"bits": 3}},
      fill_value=0)
 meta("v3_names_count", CORRUPT, "dimension_names", dimension_names=["y"])
@@ -444,6 +449,7 @@ meta2("v2_struct_fill_short", CORRUPT, "base64 of its 12 bytes", dtype=FIELDS, f
 meta2("v2_struct_fill_list", CORRUPT, "every field", dtype=FIELDS, fill_value=[1, 2.0])
 meta2("v2_dtype_null", CORRUPT, "dtype", dtype=None)
 meta2("v2_order", CORRUPT, "order", order="K")
+meta2("v2_order_null", CORRUPT, "order", order=None)
 meta2("v2_separator", CORRUPT, "dimension_separator", dimension_separator="..")
 meta2("v2_filters_object", CORRUPT, "filters", filters={"id": "delta"})
 meta2("v2_unknown_filter", UNSUPPORTED, "/a: filters[0]: codec \"pickle\"", filters=[{"id": "pickle"}])

@@ -2,15 +2,15 @@
 size of streams of numbers; streams of text contain their own sizes."""
 import struct
 
-from stores import (BYTES, CORRUPT, GZIP, LIMIT, UNSUPPORTED, V2, ZSTD, add, codec, gzip_bomb, grid, text, v2, v3,
-                    zstd_bomb)
+from stores import (BYTES, CORRUPT, GZIP, LIMIT, STRICT, UNSUPPORTED, V2, ZSTD, add, codec, gzip_bomb, grid, text, v2,
+                    v3, zstd_bomb)
 
 FLOATS = {"data_type": "float32", "fill_value": 1}
 
 
-def config(name, status, word, found, after=BYTES, **changes):
+def config(name, status, word, found, after=BYTES, write=None, **changes):
     """A configuration that open refuses; the error gives the codec's name and the rule."""
-    add(name, lambda: v3(codecs=[found, after], **changes), open=(status, word))
+    add(name, lambda: v3(codecs=[found, after], **changes), open=(status, word), **({"write": write} if write else {}))
 
 
 def number(name, chunk, codecs, word, status=CORRUPT, **changes):
@@ -89,12 +89,12 @@ def filters(name, status, word, *found, **changes):
     add(name, lambda: v2(filters=list(found), **changes), open=(status, word))
 
 
-config("bitround_none", CORRUPT, "keepbits is missing", codec("bitround"))
-config("bitround_negative", CORRUPT, "keepbits", codec("bitround", keepbits=-1))
-config("bitround_word", CORRUPT, "keepbits", codec("bitround", keepbits="3"))
-config("bitround_bool", UNSUPPORTED, "must be integers, times", codec("bitround", keepbits=3), codec("bytes"),
-       data_type="bool", fill_value=True)
-filters("v2_bitround_integers", CORRUPT, "/a: filters[0]: bitround: its input must be little-endian floats", {"id": "bitround", "keepbits": 3})
+config("bitround_none", STRICT, "keepbits is missing", codec("bitround"))
+config("bitround_negative", STRICT, "keepbits", codec("bitround", keepbits=-1))
+config("bitround_word", STRICT, "keepbits", codec("bitround", keepbits="3"))
+config("bitround_bool", STRICT, "must be integers, times", codec("bitround", keepbits=3), codec("bytes"),
+       data_type="bool", fill_value=True, write=(UNSUPPORTED, "not write them"))
+filters("v2_bitround_integers", STRICT, "filters[0]: bitround: its input must be little-endian floats", {"id": "bitround", "keepbits": 3})
 config("fso_no_scale", CORRUPT, "scale", old("fixedscaleoffset", offset=0))
 config("fso_scale_word", CORRUPT, "scale", old("fixedscaleoffset", offset=0, scale="ten"))
 config("fso_offset_huge", CORRUPT, "offset", old("fixedscaleoffset", offset=2**64, scale=1))
@@ -105,10 +105,11 @@ config("fso_of_raw", UNSUPPORTED, "must be integers", old("fixedscaleoffset", of
 filters("v2_fso_no_type", CORRUPT, "/a: filters[0]: fixedscaleoffset: dtype", {"id": "fixedscaleoffset", "offset": 0, "scale": 1})
 add("v2_fso_odd", lambda: v2({"0.0": bytes(7)}, filters=[
     {"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": "<u2", "astype": "<u2"}]), data=(CORRUPT, "a/0.0"))
-config("quantize_digits", CORRUPT, "digits", old("quantize", digits=301, dtype="<f4"), **FLOATS)
-config("quantize_fraction", CORRUPT, "digits", old("quantize", digits=1.5, dtype="<f4"), **FLOATS)
-config("quantize_none", CORRUPT, "digits is missing", old("quantize", dtype="<f4"), **FLOATS)
-config("quantize_integers", UNSUPPORTED, "floats", old("quantize", digits=1, dtype="<u2"))
+config("quantize_digits", STRICT, "digits", old("quantize", digits=301, dtype="<f4"), **FLOATS)
+config("quantize_fraction", STRICT, "digits", old("quantize", digits=1.5, dtype="<f4"), **FLOATS)
+config("quantize_none", STRICT, "digits is missing", old("quantize", dtype="<f4"), **FLOATS)
+config("quantize_integers", STRICT, "floats", old("quantize", digits=1, dtype="<u2"),
+       write=(UNSUPPORTED, "only decoded"))
 config("astype_none", CORRUPT, "encode_dtype", old("astype"))
 config("astype_text", UNSUPPORTED, "encode_dtype", old("astype", encode_dtype="<U3"))
 config("delta_floats_of_8", UNSUPPORTED, "dtype", old("delta", dtype="<f1"))

@@ -7,8 +7,8 @@ import lzma
 import struct
 import zlib
 
-from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, UNSUPPORTED, V2, ZSTD, add, codec, grid, gzip,
-                    gzip_bomb, text, v2, v3, zlib_bomb, zstd_bomb)
+from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, STRICT, UNSUPPORTED, V2, ZSTD, add, codec, grid,
+                    gzip, gzip_bomb, text, v2, v3, zlib_bomb, zstd_bomb)
 from stores_codecs import BLOB, FLOATS, TEXT, UTF8, config, filters, items, number, texts
 
 # ---- v2: objects of any kind ---------------------------------------------------------------
@@ -53,24 +53,24 @@ jsons("huge_shape", '["a","b","|O",[' + "9" * 400 + "]]", "json2")
 jsons("shape_text", '["a","b","|O","2"]', "the shape after the elements")
 jsons("type_number", '["a","b",7,[2]]', "json2")
 jsons("type_integers", '["a","b","<i4",[2]]', "only text of any length (|O) is supported", status=UNSUPPORTED)
-jsons("null", '["a",null,"|O",[2]]', "element 1 is null", status=UNSUPPORTED)
-jsons("nan", '["a",NaN,"|O",[2]]', "element 1 is NaN", status=UNSUPPORTED)
-jsons("number", '[1,"b","|O",[2]]', "element 0 is", status=UNSUPPORTED)
+for _name, _value, _first in (("null", "null", " null"), ("nan", "NaN", " NaN"), ("number", "1", " 1"),
+                              ("list", '[ "a" , {} ]', ' [\\"a\\",{}]'), ("looks_like_one", '" 1"', ' \\" 1\\"')):
+    add("json2_" + _name, lambda value=_value: v2({"0": f'[{value},"b","|O",[2]]'.encode()}, raw=objects_document(JSON2)),
+        values={"first": f'"{_first}"', "last": '"f"'})
+jsons("key_twice", '["a",{"b":1,"b":2},"|O",[2]]', "json2")
 jsons("not_utf8", b'["a","\xc3\x28","|O",[2]]', "UTF-8")
 jsons("surrogate", '["a","\\ud800","|O",[2]]', "surrogate")
 jsons("control", b'["a","\n","|O",[2]]', "json2")
-# The parser takes no more values than a chunk of this shape has.
-jsons("deep", "[" * 100000 + "]" * 100000, "more values than 2 elements", status=UNSUPPORTED)
-jsons("deep_cut", "[" * 1000000, "more values than 2 elements", status=UNSUPPORTED)
-jsons("deep_element", '["a",' + '{"a":' * 50000 + "1" + "}" * 50000 + ',"|O",[2]]', "more values than 2 elements",
-      status=UNSUPPORTED)
-jsons("million_elements", lambda: b'["a"' + b',"b"' * 1000000 + b',"|O",[1000001]]', "more values than 2 elements",
-      status=UNSUPPORTED)
-jsons("other_lists", '[["a"],["b"],"|O",[2,1]]', 'element 0 is ["a"]', status=UNSUPPORTED)
+jsons("deep", "[" * 100000 + "]" * 100000, "json_depth", status=LIMIT)
+jsons("deep_cut", "[" * 1000000, "json_depth", status=LIMIT)
+jsons("deep_element", '["a",' + '{"a":' * 50000 + "1" + "}" * 50000 + ',"|O",[2]]', "json_depth", status=LIMIT)
+jsons("million_elements", lambda: b'["a"' + b',"b"' * 1000000 + b',"|O",[1000001]]', "not a list of 2")
+add("json2_deep_text", lambda: v2({"0": b'["a"," ' + b"[" * 100000 + b'","|O",[2]]'}, raw=objects_document(JSON2)),
+    values={"first": '"a"', "last": '"f"'})  # text, which is shown as a JSON string
+jsons("other_lists", '[["a"],["b"],"|O",[2,1]]', "the shape after the elements")
 objects("json2_lists_of_other_length", JSON2, b'[["a","b"],["c"],"|O",[2,2]]', "json2", key="0.0", shape=[4, 4],
         chunks=[2, 2])
-objects("json2_lists_too_deep", JSON2, b'[[["a"],["b"]],[["c"],["d"]],"|O",[2,2,1]]', 'element 0 is ["a"]',
-        status=UNSUPPORTED, key="0.0", shape=[4, 4], chunks=[2, 2])
+objects("json2_lists_too_deep", JSON2, b'[[["a"],["b"]],[["c"],["d"]],"|O",[2,2,1]]', "the shape after the elements", key="0.0", shape=[4, 4], chunks=[2, 2])
 for _name, _found in (("json2", JSON2), ("msgpack2", PACK2), ("categorize", {"id": "categorize", "labels": ["a"],
                                                                               "dtype": "|O"}),
                       ("vlen_array", {"id": "vlen-array", "dtype": "<i4"})):
@@ -79,9 +79,9 @@ for _name, _found in (("json2", JSON2), ("msgpack2", PACK2), ("categorize", {"id
         data=(CORRUPT, "a/0") if _name == "categorize" else (LIMIT, "chunk_bytes"), untrusted=True, mib=320)
 objects_config("json2_encoding", {"id": "json2", "encoding": "utf-16"}, UNSUPPORTED, 'encoding "utf-16"')
 objects_config("json2_encoding_number", {"id": "json2", "encoding": 8}, UNSUPPORTED, "encoding")
-objects_config("json2_separators", {"id": "json2", "separators": [";", ":"]}, CORRUPT, "separators")
-objects_config("json2_separators_text", {"id": "json2", "separators": ","}, CORRUPT, "separators")
-objects_config("json2_ascii_word", {"id": "json2", "ensure_ascii": "yes"}, CORRUPT, "ensure_ascii")
+objects_config("json2_separators", {"id": "json2", "separators": [";", ":"]}, STRICT, "separators")
+objects_config("json2_separators_text", {"id": "json2", "separators": ","}, STRICT, "separators")
+objects_config("json2_ascii_word", {"id": "json2", "ensure_ascii": "yes"}, STRICT, "ensure_ascii")
 objects_config("json2_order_f", JSON2, UNSUPPORTED, "json2", shape=[4, 4], chunks=[2, 2], order="F")
 objects_config("json2_fill_number", JSON2, CORRUPT, "fill_value", fill=7)
 filters("json2_of_big_endian_numbers", UNSUPPORTED, "little-endian", JSON2, dtype=">u2")
@@ -143,13 +143,21 @@ packs("text_length_cut", b"\x94" + A + b"\xdb\0\0", "element 1 ends after")
 packs("not_utf8", b"\x94" + A + b"\xa2\xc3\x28" + OBJECT + SHAPE_2, "element 1 is not UTF-8")
 packs("overlong", b"\x94" + b"\xa2\xc0\xaf" + B + OBJECT + SHAPE_2, "element 0 is not UTF-8")
 packs("never_used", b"\x94" + A + b"\xc1" + OBJECT + SHAPE_2, "element 1 is missing or not a value")
-packs("number", b"\x94" + A + b"\x07" + OBJECT + SHAPE_2, "element 1 is a number", status=UNSUPPORTED)
-packs("nil", b"\x94" + A + b"\xc0" + OBJECT + SHAPE_2, "element 1 is nil", status=UNSUPPORTED)
-packs("bytes", b"\x94" + A + b"\xc4\x01b" + OBJECT + SHAPE_2, "element 1 is bytes", status=UNSUPPORTED)
-packs("extension", b"\x94" + A + b"\xc7\xff\x01" + OBJECT + SHAPE_2, "element 1 is an extension", status=UNSUPPORTED)
-packs("map_element", b"\x94" + A + b"\xdf\xff\xff\xff\xff", "element 1 is a map", status=UNSUPPORTED)
+for _name, _value, _first in (("number", b"\x07", " 7"), ("nil", b"\xc0", " null"), ("list", b"\x92\x01\x80", " [1,{}]"),
+                              ("looks_like_one", b"\xa2 1", ' \\" 1\\"')):
+    add("msgpack2_" + _name, lambda value=_value: v2({"0": b"\x94" + value + B + OBJECT + SHAPE_2},
+                                                     raw=objects_document(PACK2)),
+        values={"first": f'"{_first}"', "last": '"f"'})
+packs("bytes", b"\x94" + A + b"\xc4\x01b" + OBJECT + SHAPE_2, "element 1 is or has bytes", status=UNSUPPORTED)
+packs("extension", b"\x94" + A + b"\xc7\xff\x01" + OBJECT + SHAPE_2, "element 1 is or has an extension",
+      status=UNSUPPORTED)
+packs("key_number", b"\x94" + A + b"\x81\x01\x02" + OBJECT + SHAPE_2, "a key that is not text", status=UNSUPPORTED)
+packs("key_twice", b"\x94" + A + b"\x82\xa1b\x01\xa1b\x02" + OBJECT + SHAPE_2, "element 1 has a key twice")
+packs("key_cut", b"\x94" + A + b"\x82\xa1b\x01", "element 1 ends after")
+packs("map_element", b"\x94" + A + b"\xdf\xff\xff\xff\xff", "element 1 ends after")
+packs("list_element_of_4g", b"\x94" + A + b"\xdd\xff\xff\xff\xff" + b"\x01" * 1000, "element 1 is missing")
 packs("deep", b"\x91" * 1000000, "not a list of 2")
-packs("deep_element", b"\x94" + A + b"\x91" * 1000000, "element 1 is a list", status=UNSUPPORTED)
+packs("deep_element", b"\x94" + A + b"\x91" * 1000000, "element 1 has lists and maps more than 256 deep", status=LIMIT)
 packs("type_number", b"\x94" + A + B + b"\x07" + SHAPE_2, "not a list of 2")
 packs("type_integers", b"\x94" + A + B + b"\xa3<i4" + SHAPE_2, "only text of any length (|O) is supported", status=UNSUPPORTED)
 packs("no_shape", b"\x94" + A + B + OBJECT, "the shape after")
@@ -540,15 +548,15 @@ packed("lzma_window_4_gib", xz_of_large_window, "a/c/0/0", old("lzma"))
 packed("lzma_raw_cut", lzma.compress(PLAIN, lzma.FORMAT_RAW, filters=[{"id": 0x21, "preset": 0}])[:-2], "a/c/0/0",
        old("lzma", format=3, filters=[{"id": 0x21, "preset": 0}]))
 config("lzma_format", CORRUPT, "format", BYTES, old("lzma", format=9))
-config("lzma_preset", CORRUPT, "preset", BYTES, old("lzma", preset=11))
+config("lzma_preset", STRICT, "preset", BYTES, old("lzma", preset=11))
 config("lzma_filter_unknown", CORRUPT, "filters", BYTES, old("lzma", format=3, filters=[{"id": 0x77}]))
 config("lzma_filters_text", CORRUPT, "filters", BYTES, old("lzma", format=3, filters="lzma2"))
 config("lzma_dictionary_huge", CORRUPT, "dict_size", BYTES,
        old("lzma", format=3, filters=[{"id": 0x21, "dict_size": 2**40}]))
-config("bz2_level", CORRUPT, "level", BYTES, old("bz2", level=10))
-config("bz2_level_word", CORRUPT, "level", BYTES, old("bz2", level="best"))
-config("zlib_level", CORRUPT, "level", BYTES, old("zlib", level=-2))
-config("lz4_acceleration", CORRUPT, "acceleration", BYTES, old("lz4", acceleration="fast"))
+config("bz2_level", STRICT, "level", BYTES, old("bz2", level=10))
+config("bz2_level_word", STRICT, "level", BYTES, old("bz2", level="best"))
+config("zlib_level", STRICT, "level", BYTES, old("zlib", level=-2))
+config("lz4_acceleration", STRICT, "acceleration", BYTES, old("lz4", acceleration="fast"))
 
 B64 = base64.b64encode(PLAIN)
 packed("base64_empty", b"", "a/c/0/0", old("base64"))
@@ -590,7 +598,7 @@ config("zfp_precision", CORRUPT, "precision", _plain, codec("zfp", mode="fixed_p
 config("zfp_member", CORRUPT, "speed", _plain, codec("zfp", mode="reversible", speed=1), **FLOATS)
 config("zfp_tolerance_nan", CORRUPT, "tolerance", _plain,
        codec("zfp", mode="fixed_accuracy", tolerance="NaN"), **FLOATS)
-config("zfpy_mode", CORRUPT, "mode", _plain, old("zfpy", mode=9), **FLOATS)
+config("zfpy_mode", STRICT, "mode", _plain, old("zfpy", mode=9), **FLOATS)
 
 
 def reshaped(name, word, shape, status=CORRUPT):

@@ -89,6 +89,9 @@ def test_store(name, tmp_path):
     for step, value in made.values.items():
         if steps.get(step) != ("ok", value):
             wrong.append(f"{step}: {steps.get(step)}, wanted the value {value}")
+    strict = steps.get("strict", ("ok", ""))[1]
+    if made.strict not in strict or bool(made.strict) != bool(strict):
+        wrong.append(f"verify --strict: {strict!r}, wanted {made.strict!r}")
     if steps.get("write", ("ok",))[0] != "ok":
         for key, value in before.items():
             if not made.prepare and (root / key).read_bytes() != value:

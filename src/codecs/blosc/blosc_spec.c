@@ -15,7 +15,8 @@ static const char *const blosc_shuffles[] = {"noshuffle", "shuffle", "bitshuffle
                                              NULL};
 enum {
     BLOSC_WORD_SHUFFLE = 1,
-    BLOSC_WORD_AUTO = 3
+    BLOSC_WORD_AUTO = 3,
+    BLOSC_MOST_BLOCK = 715827542 /* BLOSC_MAX_BLOCKSIZE */
 };
 
 /* GDAL writes its own option's words, in the same order. */
@@ -36,8 +37,8 @@ static zarr_status blosc_read_shuffle(const zarr_codec_spec *raw, int *shuffle,
             goto out;
         }
     if (zarr_codec_spec_i64(raw, "shuffle", &number) != 0)
-        return zr_conf_word(raw, "shuffle", blosc_shuffles, shuffle, err);
-    ZR_TRY(zr_conf_i64(raw, "shuffle", -1, 2, &number, err));
+        return zr_conf_encoder_word(raw, "shuffle", blosc_shuffles, shuffle, err);
+    ZR_TRY(zr_conf_encoder_i64(raw, "shuffle", -1, 2, &number, err));
     *shuffle = number < 0 ? BLOSC_WORD_AUTO : (int)number;
 out:
     return st;
@@ -55,11 +56,12 @@ static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char 
     int64_t clevel = 5, blocksize = 0, typesize = 0;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "typesize", 1, INT32_MAX, &typesize, err));
-    ZR_TRY(zr_conf_word(raw, "cname", blosc_cnames, &cname, err));
-    ZR_TRY(zr_conf_i64(raw, "clevel", 0, 9, &clevel, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "typesize", !zr_conf_stored(raw), INT32_MAX,
+                               &typesize, err));
+    ZR_TRY(zr_conf_encoder_word(raw, "cname", blosc_cnames, &cname, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "clevel", 0, 9, &clevel, err));
     ZR_TRY(blosc_read_shuffle(raw, &shuffle, err));
-    ZR_TRY(zr_conf_i64(raw, "blocksize", 0, INT32_MAX, &blocksize, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "blocksize", 0, BLOSC_MOST_BLOCK, &blocksize, err));
     zr_conf_open(&t, text, cap);
     if (typesize)
         zr_conf_put_i64(&t, "typesize", typesize);
@@ -87,8 +89,12 @@ static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, 16, err);
 }
 
+enum {
+    BLOSC_NO_NUMBER = -2
+};
+
 /* Writes the configuration with this typesize and shuffle. typesize 0 is omitted. shuffle
- * is `word`, or `number` if word is NULL. */
+ * is `word`, or `number` if word is NULL, and omitted if number is BLOSC_NO_NUMBER. */
 static void blosc_put(const zarr_codec_spec *spec, int64_t typesize, const char *word,
                       int64_t number, char *text, size_t cap, size_t *text_bytes)
 {
@@ -104,7 +110,7 @@ static void blosc_put(const zarr_codec_spec *spec, int64_t typesize, const char 
     zr_conf_put_i64(&t, "clevel", clevel);
     if (word)
         zr_conf_put_word(&t, "shuffle", word);
-    else
+    else if (number != BLOSC_NO_NUMBER)
         zr_conf_put_i64(&t, "shuffle", number);
     zr_conf_put_i64(&t, "blocksize", blocksize);
     zr_conf_close(&t, text_bytes);
@@ -126,16 +132,21 @@ static zarr_status blosc_complete(const zarr_codec_spec *spec, const zarr_chunk_
     return ZARR_OK;
 }
 
-/* v2 has no typesize, and its shuffle is a number. */
+/* v2 has no typesize, and its shuffle is a number. v3 has no word for the choice that is
+ * left to the array: zarr-python takes a missing shuffle for it. */
 static zarr_status blosc_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                                char *text, size_t cap, size_t *text_bytes,
                                zarr_error *err)
 {
     const char *shuffle = zarr_codec_spec_text(spec, "shuffle");
-    int64_t number = 0;
+    const bool is_auto = zr_streq(shuffle, blosc_shuffles[BLOSC_WORD_AUTO]);
+    int64_t number = 0, typesize = 0;
 
     ZR_UNUSED(err);
     *text_bytes = 0;
+    (void)zarr_codec_spec_i64(spec, "typesize", &typesize);
+    if (how->format == 3 && is_auto)
+        blosc_put(spec, typesize, NULL, BLOSC_NO_NUMBER, text, cap, text_bytes);
     if (how->format == 3)
         return ZARR_OK;
     while (number < BLOSC_WORD_AUTO && !zr_streq(shuffle, blosc_shuffles[number]))

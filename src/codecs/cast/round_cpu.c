@@ -28,8 +28,14 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
     if (decoded->dtype) {
         if (!zr_round_of(decoded->dtype, &what))
-            return zr_internal(err);
-    } else { /* v2: resolve() has checked that these are floats */
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "bitround: elements of type %s cannot be encoded",
+                           zr_dtype_label(decoded->dtype));
+    } else { /* v2 */
+        if (unit != 2 && unit != 4 && unit != 8)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "bitround: elements of %" PRIu32 " bytes cannot be encoded",
+                           unit);
         what.unit_bytes = (uint8_t)unit;
         what.fraction_bits = unit == 2 ? 10 : unit == 4 ? 23 : 52;
     }

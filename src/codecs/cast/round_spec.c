@@ -15,7 +15,9 @@ static zarr_status round_canonical(const zarr_codec_spec *raw, int format, char 
     int64_t keepbits = -1;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
+    if (keepbits < 0 && zr_conf_stored(raw))
+        keepbits = INT32_MAX; /* rounds nothing */
     if (keepbits < 0)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
                        zarr_codec_spec_name(raw)));
@@ -64,6 +66,9 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bitround: with order F and before a codec that takes an array, "
                        "zarr-python reads other elements than it wrote");
+    out->fill = in->fill;
+    if (zr_conf_stored(spec)) /* decoding changes nothing */
+        return ZARR_OK;
     if (v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: elements of type %s, must be floats of 16 to 64 bits, "
@@ -74,7 +79,6 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
                        "%s: elements of type %s, must be integers, times, or floats of "
                        "16 to 64 bits",
                        zarr_codec_spec_name(spec), zr_dtype_label(in->dtype));
-    out->fill = in->fill;
     return ZARR_OK;
 }
 
@@ -123,10 +127,9 @@ static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
 {
     const uint32_t unit = in->item_bytes_hint;
 
-    ZR_UNUSED(spec);
     ZR_UNUSED(out);
     ZR_UNUSED(fill_out);
-    if (in->exact && unit && in->n_bytes % unit)
+    if (!zr_conf_stored(spec) && in->exact && unit && in->n_bytes % unit)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: %" PRIu64
                        " bytes are not a whole number of elements of %" PRIu32,
@@ -139,13 +142,14 @@ static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in
 {
     struct zr_number type;
 
-    ZR_UNUSED(spec);
     if (!in)
         return ZARR_OK;
     if (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_FLOAT || type.big)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "bitround: its input must be little-endian floats of 16 to 64 "
-                       "bits, as in numcodecs");
+        return zr_conf_stored(spec)
+                   ? ZARR_OK
+                   : zr_fail(err, ZARR_ERR_INVALID,
+                             "bitround: its input must be little-endian floats of 16 to "
+                             "64 bits, as in numcodecs");
     type = zr_number_make(ZARR_KIND_INT, type.bytes);
     type.big = false;
     zr_numpy_print(&type, out->gives);

@@ -12,13 +12,13 @@ static zarr_status checksum_location(const zarr_codec_spec *raw, int format, int
                                      char *text, size_t cap, size_t *text_bytes,
                                      zarr_error *err)
 {
-    static const char *const known[] = {NULL};
+    static const char *const none[] = {NULL}, *const known[] = {"location", NULL};
     static const char *const words[] = {"end", "start", NULL};
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int location = habit;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_known(raw, format, format == 3 ? none : known, err));
     ZR_TRY(zr_conf_word(raw, "location", words, &location, err));
     zr_conf_open(&t, text, cap);
     if (location != habit)

@@ -6,6 +6,8 @@
  */
 #include "codecs/codecs_int.h"
 
+/* numcodecs may leave the level to zlib by -1, which is 6 (Z_DEFAULT_COMPRESSION). v3 and
+ * TensorStore have 0 to 9. */
 static zarr_status level_canonical(const zarr_codec_spec *raw, int format, int64_t lowest,
                                    int64_t level, struct zr_conf_text *t, zarr_error *err)
 {
@@ -13,8 +15,8 @@ static zarr_status level_canonical(const zarr_codec_spec *raw, int format, int64
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "level", lowest, 9, &level, err));
-    zr_conf_put_i64(t, "level", level);
+    ZR_TRY(zr_conf_encoder_i64(raw, "level", lowest, 9, &level, err));
+    zr_conf_put_i64(t, "level", level < 0 ? 6 : level);
 out:
     return st;
 }
@@ -60,24 +62,6 @@ static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk
                              5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
 }
 
-/* v2 permits level -1, zlib's default. v3 permits 0 to 9 only, so it gets the value of
- * that default (Z_DEFAULT_COMPRESSION), 6. */
-static zarr_status gzip_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
-                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    struct zr_conf_text t;
-    int64_t level = 0;
-
-    ZR_UNUSED(err);
-    *text_bytes = 0;
-    if (how->format == 2 || zarr_codec_spec_i64(spec, "level", &level) != 0 || level >= 0)
-        return ZARR_OK;
-    zr_conf_open(&t, text, cap);
-    zr_conf_put_i64(&t, "level", 6);
-    zr_conf_close(&t, text_bytes);
-    return ZARR_OK;
-}
-
 static const char *const gzip_aliases[] = {"numcodecs.gzip", NULL};
 const zarr_codec_spec_vtable zr_spec_gzip = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -86,7 +70,6 @@ const zarr_codec_spec_vtable zr_spec_gzip = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = gzip_canonical,
     .resolve = deflate_resolve,
-    .spell = gzip_spell,
 };
 const zarr_codec_spec_vtable zr_spec_zlib = {
     .struct_size = sizeof(zarr_codec_spec_vtable),

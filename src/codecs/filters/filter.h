@@ -24,6 +24,9 @@ struct zr_filter {
     struct zr_filter_factor offset, scale;
     double quantum;                    /* quantize: 1 / its step */
     struct zr_numpy_unit unit, asunit; /* of times; their dtype and astype are int64 */
+    /* in a store: decoding changes nothing, so the types need not fit the array.
+     * only_decodes: the filter cannot encode them, and they count as bytes */
+    bool nothing, only_decodes;
 };
 /* Reads the configuration. `array` is the data type of the decoded array, whose elements
  * have this machine's byte order. It is NULL if the filter works on bytes. */

@@ -261,6 +261,16 @@ static zarr_status filter_one(const struct filter_self *self,
     const size_t to = zr_number_item_bytes(encode ? &self->f.astype : &self->f.dtype);
     const size_t n = io->src_bytes / from;
 
+    if (self->f.nothing && !encode) {
+        if (io->src_bytes > io->dst_bytes)
+            return zr_too_long(err, self->name, io->dst_bytes);
+        memcpy(io->dst, io->src, io->src_bytes);
+        *used = io->src_bytes;
+        return ZARR_OK;
+    }
+    if (self->f.only_decodes)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: its type cannot be encoded, only decoded", self->name);
     if (io->src_bytes % from)
         return zr_fail(err, encode ? ZARR_ERR_INVALID : ZARR_ERR_CORRUPT,
                        "%s: %zu bytes are not a whole number of elements of %zu",

@@ -172,22 +172,55 @@ static zarr_status filter_factor(const zarr_codec_spec *raw,
                    form->name, member, zr_json_excerpt(v, text, sizeof text));
 }
 
+/* Whether decoding is a copy: quantize and astype cast from a type to itself. New
+ * metadata is never taken for it, because encoding needs the types. */
+static bool filter_decodes_nothing(const zarr_codec_spec *raw,
+                                   const struct filter_form *form)
+{
+    const char *dtype = zarr_codec_spec_text(raw, form->dtype);
+    const char *astype = zarr_codec_spec_text(raw, form->astype);
+
+    if (!zr_conf_stored(raw) || !dtype)
+        return false;
+    if (form->kind == ZR_FILTER_QUANTIZE && !zr_conf_has(raw, form->astype))
+        return true;
+    return (form->kind == ZR_FILTER_QUANTIZE || form->kind == ZR_FILTER_ASTYPE) &&
+           astype && zr_streq(dtype, astype);
+}
+
+/* Sets `out` to copy bytes if decoding is a copy and the filter does not know the type.
+ * Returns false otherwise. */
+static bool filter_read_nothing(const zarr_codec_spec *raw,
+                                const struct filter_form *form, struct zr_filter *out)
+{
+    out->nothing = filter_decodes_nothing(raw, form);
+    out->only_decodes =
+        out->nothing && !filter_type_parse(form, zarr_codec_spec_text(raw, form->dtype),
+                                           &out->dtype, &out->unit);
+    if (out->only_decodes) {
+        out->dtype = out->astype = zr_number_make(ZARR_KIND_UINT, 1);
+        out->unit = out->asunit = (struct zr_numpy_unit){0};
+    }
+    return out->only_decodes;
+}
+
 /* The inverse of the step that numcodecs derives from `digits`. INVALID for digits that
  * numcodecs' own arithmetic cannot handle. */
-static zarr_status filter_quantum(const zarr_codec_spec *raw, double *out,
+static zarr_status filter_quantum(const zarr_codec_spec *raw, double *quantum,
                                   zarr_error *err)
 {
     int64_t digits = 0;
     double exponent;
+    zarr_status st = ZARR_OK;
 
-    if (!zr_conf_has(raw, "digits"))
+    if (!zr_conf_has(raw, "digits") && !zr_conf_stored(raw))
         return zr_fail(err, ZARR_ERR_INVALID, "quantize: digits is missing");
-    if (zarr_codec_spec_i64(raw, "digits", &digits) != 0 || digits < -300 || digits > 300)
-        return zr_conf_refuse(raw, "digits", "an integer from -300 to 300", err);
+    ZR_TRY(zr_conf_encoder_i64(raw, "digits", -300, 300, &digits, err));
     exponent = log10(pow(10.0, -(double)digits));
     exponent = exponent < 0 ? floor(exponent) : ceil(exponent);
-    *out = pow(2.0, ceil(log2(pow(10.0, -exponent))));
-    return ZARR_OK;
+    *quantum = pow(2.0, ceil(log2(pow(10.0, -exponent))));
+out:
+    return st;
 }
 
 zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
@@ -201,6 +234,8 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
     if (!form)
         return zr_internal(err);
     out->kind = form->kind;
+    if (filter_read_nothing(spec, form, out))
+        goto out;
     if (array && !zr_conf_has(spec, form->dtype)) {
         if (!filter_type_parse(form, zarr_dtype_v2(array), &out->dtype, &out->unit))
             ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -249,7 +284,16 @@ static void filter_put_type(struct zr_conf_text *t, const char *member,
     zr_conf_put_word(t, member, name);
 }
 
-/* Omits types of kind 0. Copies the other members unchanged. */
+static void filter_put_digits(struct zr_conf_text *t, const zarr_codec_spec *raw)
+{
+    int64_t digits = 0;
+
+    (void)zr_conf_encoder_i64(raw, "digits", -300, 300, &digits, NULL);
+    zr_conf_put_i64(t, "digits", digits);
+}
+
+/* Omits types of kind 0. Copies the other members unchanged, except digits outside their
+ * range. */
 static zarr_status filter_write(const zarr_codec_spec *raw,
                                 const struct filter_form *form, const struct zr_filter *f,
                                 struct zr_conf_text *t, size_t *text_bytes,
@@ -259,8 +303,12 @@ static zarr_status filter_write(const zarr_codec_spec *raw,
         const bool is_dtype = zr_streq(form->known[i], form->dtype);
         const bool is_astype = zr_streq(form->known[i], form->astype);
 
-        if (is_dtype && f->dtype.kind)
+        if (f->only_decodes)
+            zr_conf_put_json(t, raw, form->known[i]);
+        else if (is_dtype && f->dtype.kind)
             filter_put_type(t, form->dtype, &f->dtype, &f->unit);
+        else if (zr_streq(form->known[i], "digits"))
+            filter_put_digits(t, raw);
         else if (is_astype && f->astype.kind)
             filter_put_type(t, form->astype, &f->astype, &f->asunit);
         else if (!is_dtype && !is_astype)
@@ -283,6 +331,8 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
     double quantum = 0;
 
     ZR_TRY(zr_conf_known(raw, format, form->known, err));
+    if (filter_read_nothing(raw, form, &f))
+        goto write;
     if (!array || form->kind == ZR_FILTER_DELTA || zr_conf_has(raw, form->dtype))
         ZR_TRY(filter_type(raw, form, form->dtype, &f.dtype, &f.unit, err));
     f.astype = f.dtype;
@@ -296,6 +346,7 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
     }
     if (form->kind == ZR_FILTER_QUANTIZE)
         ZR_TRY(filter_quantum(raw, &quantum, err));
+write:
     zr_conf_open(&t, text, cap);
     ZR_TRY(filter_write(raw, form, &f, &t, text_bytes, err));
 out:
@@ -310,6 +361,8 @@ static zarr_status filter_named(const zarr_codec_spec *spec,
     zarr_status st = ZARR_OK;
 
     *f = (struct zr_filter){.kind = form->kind};
+    if (filter_read_nothing(spec, form, f))
+        goto out;
     if (zr_conf_has(spec, form->dtype))
         ZR_TRY(filter_type(spec, form, form->dtype, &f->dtype, &f->unit, err));
     if (zr_conf_has(spec, form->astype))
@@ -374,6 +427,8 @@ static zarr_status filter_elements(const zarr_codec_spec *spec, const char *in,
     ZR_UNUSED(in);
     _Static_assert(FILTER_NAME <= ZARR_ELEMENTS_NAME, "names fit");
     ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    if (f.only_decodes)
+        goto out;
     filter_print(&f.dtype, &f.unit, out->takes);
     filter_print(&f.astype, &f.asunit, out->gives);
 out:
@@ -398,6 +453,8 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
 
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    if (f.nothing)
+        goto out;
     if (in->exact && in->n_bytes % zr_number_item_bytes(&f.dtype))
         ZR_TRY(zr_fail(
             err, ZARR_ERR_INVALID,
@@ -456,6 +513,10 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
     char name[FILTER_NAME];
 
     ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    if (f.nothing) {
+        out->fill = in->fill;
+        goto out;
+    }
     filter_type_name(&f.dtype, &f.unit, name);
     ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
     if (!filter_views(spec, in->dtype, dtype, &f))

@@ -77,7 +77,15 @@ static bool lzma_member_fits(uint32_t i, enum lzma_family family, int64_t v)
            (i != ZR_LZMA_MF || v <= 4 || v >= 18);
 }
 
-static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at,
+/* Members that a decoder does not need. */
+static bool lzma_member_encodes(uint32_t i)
+{
+    return i == ZR_LZMA_MEMBERS || i == ZR_LZMA_MODE || i == ZR_LZMA_NICE_LEN ||
+           i == ZR_LZMA_MF || i == ZR_LZMA_DEPTH;
+}
+
+/* stored: a member that a decoder does not need may be wrong, and counts as absent. */
+static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at, bool stored,
                                     struct zr_lzma_filter *f, zarr_error *err)
 {
     enum lzma_family family = LZMA_FAMILY_NONE;
@@ -99,11 +107,14 @@ static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at,
 
         if (zr_streq(m->key, "id") || m->type == ZR_JSON_NULL)
             continue;
-        if (!zr_json_i64(m, &number) || !lzma_member_fits(i, family, number))
+        if (!zr_json_i64(m, &number) || !lzma_member_fits(i, family, number)) {
+            if (stored && lzma_member_encodes(i))
+                continue;
             return zr_fail(err, ZARR_ERR_INVALID,
                            "lzma: filters[%" PRIu32 "].%s is %s, which this filter does "
                            "not take",
                            at, m->key, zr_json_excerpt(m, text, sizeof text));
+        }
         f->member[i] = number;
     }
     lc = f->member[ZR_LZMA_LC] < 0 ? lc : f->member[ZR_LZMA_LC];
@@ -162,10 +173,42 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
         goto out;
     }
     for (const struct zr_json *v = list->u.children.first; v; v = v->next) {
-        ZR_TRY(lzma_read_filter(v, *n, &f[*n], err));
+        ZR_TRY(lzma_read_filter(v, *n, zr_conf_stored(raw), &f[*n], err));
         (*n)++;
     }
     st = lzma_check_filters(f, *n, format, err);
+out:
+    return st;
+}
+
+/* What encoding needs. If a store's document has it wrong, it counts as absent, and
+ * filters beside a preset do. Decoders need the filters of format 3 only. */
+static zarr_status lzma_read_encoder(const zarr_codec_spec *raw, int64_t format,
+                                     struct zr_lzma_filter *f, uint32_t *n,
+                                     int64_t *preset, zarr_error *err)
+{
+    const bool free = zr_conf_stored(raw) && format != LZMA_FORMAT_RAW;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_conf_encoder_i64(raw, "preset", 0, LZMA_EXTREME | 9, preset, err));
+    if (zr_conf_stored(raw) && !lzma_preset_known(*preset))
+        *preset = -1;
+    st = lzma_read_filters(raw, format, f, n, free ? NULL : err);
+    if (free && (st != ZARR_OK || *preset >= 0)) {
+        st = ZARR_OK;
+        *n = 0;
+    }
+    ZR_TRY(st);
+    if (zr_conf_stored(raw) && *n)
+        *preset = -1;
+    if (*preset >= 0 && !lzma_preset_known(*preset))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "lzma: preset is %" PRId64
+                       ", must be 0 to 9, or 2147483648 more for extreme",
+                       *preset));
+    if (*preset >= 0 && *n)
+        st =
+            zr_fail(err, ZARR_ERR_INVALID, "lzma: preset and filters exclude each other");
 out:
     return st;
 }
@@ -224,22 +267,11 @@ static zarr_status lzma_canonical(const zarr_codec_spec *raw, int format, char *
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "format", LZMA_FORMAT_XZ, LZMA_FORMAT_RAW, &container, err));
-    ZR_TRY(zr_conf_i64(raw, "check", -1, 10, &check, err));
-    ZR_TRY(zr_conf_i64(raw, "preset", 0, LZMA_EXTREME | 9, &preset, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "check", -1, 10, &check, err));
+    if (zr_conf_stored(raw) && lzma_check_check(check, container, NULL) != ZARR_OK)
+        check = -1;
     ZR_TRY(lzma_check_check(check, container, err));
-    ZR_TRY(lzma_read_filters(raw, container, f, &n, err));
-    if (preset >= 0 && !lzma_preset_known(preset)) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "lzma: preset is %" PRId64
-                     ", must be 0 to 9, or 2147483648 more for extreme",
-                     preset);
-        goto out;
-    }
-    if (preset >= 0 && n) {
-        st =
-            zr_fail(err, ZARR_ERR_INVALID, "lzma: preset and filters exclude each other");
-        goto out;
-    }
+    ZR_TRY(lzma_read_encoder(raw, container, f, &n, &preset, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "format", container);
     zr_conf_put_i64(&t, "check", check);

@@ -29,12 +29,12 @@ static zarr_status pcodec_canonical(const zarr_codec_spec *raw, int format, char
     int mode = 0, delta = 0, paging = 0;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "level", 0, 12, &level, err));
-    ZR_TRY(zr_conf_word(raw, "mode_spec", modes, &mode, err));
-    ZR_TRY(zr_conf_word(raw, "delta_spec", deltas, &delta, err));
-    ZR_TRY(zr_conf_word(raw, "paging_spec", pagings, &paging, err));
-    ZR_TRY(zr_conf_i64(raw, "delta_encoding_order", 0, 7, &order, err));
-    ZR_TRY(zr_conf_i64(raw, "equal_pages_up_to", 1, INT64_MAX, &pages, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
+    ZR_TRY(zr_conf_encoder_word(raw, "mode_spec", modes, &mode, err));
+    ZR_TRY(zr_conf_encoder_word(raw, "delta_spec", deltas, &delta, err));
+    ZR_TRY(zr_conf_encoder_word(raw, "paging_spec", pagings, &paging, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "delta_encoding_order", 0, 7, &order, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "equal_pages_up_to", 1, INT64_MAX, &pages, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_put_word(&t, "mode_spec", modes[mode]);
@@ -92,7 +92,7 @@ static zarr_status gdeflate_canonical(const zarr_codec_spec *raw, int format, ch
     int64_t level = 6;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "level", 0, 12, &level, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_close(&t, text_bytes);

@@ -55,9 +55,11 @@ static void json_put_point(struct zr_put *p, const unsigned char *s, size_t n)
 }
 
 /* Writes text as Python's json spells it. */
-static void json_put_text(struct zr_put *p, const zarr_vlen *item, bool ascii)
+static void json_put_text(const struct zr_objects *self, struct zr_put *p,
+                          const zarr_vlen *item)
 {
     const unsigned char *s = item->data;
+    const bool ascii = self->json.ascii;
     uint64_t left = item->bytes;
 
     zr_put_byte(p, '"');
@@ -76,6 +78,28 @@ static void json_put_text(struct zr_put *p, const zarr_vlen *item, bool ascii)
         left -= n;
     }
     zr_put_byte(p, '"');
+}
+
+/* Outside of strings all JSON is ASCII, and the writer escapes what must be. */
+static void json_put_value(const struct zr_objects *self, struct zr_put *p,
+                           const struct zr_json *v)
+{
+    const unsigned char *s = NULL;
+    struct zr_str text;
+
+    zr_str_init(&text, self->alloc);
+    zr_json_write_tokens(v, &text);
+    p->failed |= text.failed;
+    s = (const unsigned char *)zr_str_text(&text);
+    for (size_t i = 0, n = 0; i < text.bytes; i += n) {
+        n = s[i] < 0x80 ? 1 : s[i] < 0xE0 ? 2 : s[i] < 0xF0 ? 3 : 4;
+        n = ZR_MIN(n, text.bytes - i);
+        if (n > 1 && self->json.ascii)
+            json_put_point(p, s + i, n);
+        else
+            zr_put_bytes(p, s + i, n);
+    }
+    zr_str_deinit(&text);
 }
 
 static void json_put_number(const struct zr_objects *self, struct zr_put *p,
@@ -105,7 +129,7 @@ static void json_put_element(const struct zr_objects *self, struct zr_put *p,
         return;
     }
     item = zr_objects_item(items, i);
-    json_put_text(p, &item, self->json.ascii);
+    zr_objects_put(self, p, &item, json_put_value, json_put_text);
 }
 
 static void json_put(const struct zr_objects *self, struct zr_put *p,
@@ -141,46 +165,25 @@ static void json_put(const struct zr_objects *self, struct zr_put *p,
 
 /* ---- decoding ------------------------------------------------------------------- */
 
-struct json_thread {
-    struct zr_json_doc doc;
-    bool open;
-};
-
-static zarr_status json_thread_open(void **state, zarr_error *err)
-{
-    *state = zr_calloc(NULL, 1, sizeof(struct json_thread));
-    return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct json_thread));
-}
-
-static void json_thread_close(void *state)
-{
-    struct json_thread *t = state;
-
-    if (t && t->open)
-        zr_json_doc_deinit(&t->doc);
-    zr_free(NULL, t);
-}
-
-/* Parses the chunk. UNSUPPORTED if it has more values than the nested lists need. */
-static zarr_status json_read(const struct zr_objects *self, struct json_thread *t,
+/* Parses the chunk. Numbers have no more values than their lists need; text has values of
+ * any kind, as many as a chunk's memory has room for. */
+static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
                              const struct zr_host_job *io, zarr_error *err)
 {
+    const bool text = !self->type.kind;
     uint64_t tokens = 0;
-    zarr_limits limits = {.json_depth = (uint32_t)self->ndim + 2,
+    zarr_limits limits = {.json_depth = (uint32_t)self->ndim + 2 +
+                                        (text ? (uint32_t)ZR_VALUE_DEPTH : 0),
                           .string_bytes = ZR_MAX(io->src_bytes, (size_t)1)};
     zarr_status st = ZARR_OK;
 
     if (!zr_mul_u64(self->n, (uint64_t)self->ndim + 1, &tokens) ||
         !zr_add_u64(tokens, 4 + (uint64_t)self->ndim, &tokens))
         tokens = UINT64_MAX;
-    limits.json_tokens = tokens;
-    if (t->open)
-        zr_json_doc_reset(&t->doc);
-    else
-        zr_json_doc_init(&t->doc, self->alloc);
-    t->open = true;
+    limits.json_tokens = text ? ZR_MAX(tokens, self->most_values) : tokens;
+    zr_values_begin(t, self->alloc);
     st = zr_json_parse(&t->doc, (const char *)io->src, io->src_bytes, &limits, err);
-    if (st == ZARR_ERR_LIMIT)
+    if (st == ZARR_ERR_LIMIT && !text)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "json2: there are more values than %" PRIu64
                        " elements: lists and objects are not supported",
@@ -217,22 +220,24 @@ static zarr_status json2_number(const struct zr_objects *self, const struct zr_j
                              err);
 }
 
-static zarr_status json_item(const struct zr_objects *self, const struct zr_json *v,
-                             uint64_t i, uint8_t *to, zarr_error *err)
+static zarr_status json_item(const struct zr_objects *self, struct zr_values *t,
+                             const struct zr_json *v, uint64_t i, uint8_t *to,
+                             zarr_error *err)
 {
     zarr_vlen item = {0};
-    char text[48];
+    zarr_status st = ZARR_OK;
 
     if (self->type.kind)
         return json2_number(self, v, i, to, err);
-    if (v->type == ZR_JSON_STRING)
+    if (v->type == ZR_JSON_STRING) {
         item = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
-    else if (!self->missing ||
-             !(v->type == ZR_JSON_NULL ||
-               (v->type == ZR_JSON_NUMBER && zr_streq(v->u.text.ptr, "0"))))
-        return zr_objects_no_text(self, zr_json_excerpt(v, text, sizeof text), i, err);
+        ZR_TRY(zr_value_escape(t, &item, err));
+    } else {
+        ZR_TRY(zr_value_text(t, v, &item, err));
+    }
     memcpy(to, &item, sizeof item);
-    return ZARR_OK;
+out:
+    return st;
 }
 
 /* Checks the type and the shape that follow the elements. */
@@ -260,7 +265,7 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_host_job *io,
                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zr_objects *self = self_ptr;
-    struct json_thread *t = exec->thread_state;
+    struct zr_values *t = exec->thread_state;
     const struct zr_json *next[ZARR_MAX_RANK] = {NULL}, *root = NULL, *v = NULL;
     zarr_status st = ZARR_OK;
     struct zr_nest nest;
@@ -287,7 +292,7 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_host_job *io,
             next[d] = v->u.children.first;
         }
         v = next[nest.leaf];
-        ZR_TRY(json_item(self, v, i, io->dst + i * self->each, err));
+        ZR_TRY(json_item(self, t, v, i, io->dst + i * self->each, err));
         next[nest.leaf] = v->next;
         zr_nest_step(&nest);
     }
@@ -330,8 +335,8 @@ const zarr_codec_impl_vtable zr_cpu_json2 = {
     .in_kinds = ZR_HOST_KINDS,
     .out_kinds = ZR_HOST_KINDS,
     .bind = zr_objects_bind,
-    .thread_open = json_thread_open,
-    .thread_close = json_thread_close,
+    .thread_open = zr_values_open,
+    .thread_close = zr_values_close,
     .encode = json_encode,
     .decode = json_decode,
     .close = zr_objects_close,

@@ -1,7 +1,7 @@
 /*
- * codecs/objects/msgpack2_cpu.c - msgpack2 for text, bools and numbers. It reads the few
- * forms of MessagePack that numcodecs writes, in place: texts point into the encoded
- * bytes. It uses no library, so that no allocation depends on a count in the chunk.
+ * codecs/objects/msgpack2_cpu.c - msgpack2 for text, bools, numbers and what JSON has
+ * besides. Texts point into the encoded bytes. It uses no library, so that no allocation
+ * depends on a count in the chunk.
  */
 #include "codecs/objects/objects_int.h"
 
@@ -27,7 +27,7 @@ static void pack_put_list(struct zr_put *p, uint64_t n)
         pack_put(p, 0xDD, n, 4);
 }
 
-static void pack_put_text(struct zr_put *p, const zarr_vlen *item, bool short_text)
+static void pack_put_string(struct zr_put *p, const zarr_vlen *item, bool short_text)
 {
     if (item->bytes < 32)
         zr_put_byte(p, 0xA0 | (unsigned)item->bytes);
@@ -82,6 +82,64 @@ static void pack_put_real(struct zr_put *p, double d, bool single)
         pack_put(p, 0xCB, bits, 8);
 }
 
+static void pack_put_text(const struct zr_objects *self, struct zr_put *p,
+                          const zarr_vlen *item)
+{
+    pack_put_string(p, item, self->short_text);
+}
+
+static void pack_put_map(struct zr_put *p, uint64_t n)
+{
+    if (n < 16)
+        zr_put_byte(p, 0x80 | (unsigned)n);
+    else if (n <= UINT16_MAX)
+        pack_put(p, 0xDE, n, 2);
+    else
+        pack_put(p, 0xDF, n, 4);
+}
+
+/* A scalar, or the beginning of a list or map. */
+static void pack_put_node(const struct zr_objects *self, struct zr_put *p,
+                          const struct zr_json *v)
+{
+    struct zr_numpy_value n = {0};
+    zarr_vlen text = {0};
+    uint32_t kind = 0;
+
+    if (v->type == ZR_JSON_NULL) {
+        zr_put_byte(p, 0xC0);
+    } else if (v->type == ZR_JSON_TRUE || v->type == ZR_JSON_FALSE) {
+        zr_put_byte(p, v->type == ZR_JSON_TRUE ? 0xC3 : 0xC2);
+    } else if (v->type == ZR_JSON_STRING) {
+        text = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
+        pack_put_string(p, &text, self->short_text);
+    } else if (v->type == ZR_JSON_ARRAY) {
+        pack_put_list(p, v->u.children.n);
+    } else if (v->type == ZR_JSON_OBJECT) {
+        pack_put_map(p, v->u.children.n);
+    } else if (zr_value_number(v, &kind, &n) && kind == ZARR_KIND_FLOAT) {
+        pack_put_real(p, n.d, self->single);
+    } else if (kind == ZARR_KIND_INT) {
+        pack_put_minus(p, (int64_t)n.u);
+    } else {
+        pack_put_number(p, n.u);
+    }
+}
+
+static void pack_put_value(const struct zr_objects *self, struct zr_put *p,
+                           const struct zr_json *v)
+{
+    struct zr_value_walk walk = {.depth = 0};
+
+    for (; v; v = zr_value_next(&walk, v)) {
+        const zarr_vlen key = {v->key, v->key_bytes};
+
+        if (v->key)
+            pack_put_string(p, &key, self->short_text);
+        pack_put_node(self, p, v);
+    }
+}
+
 static void pack_put_element(const struct zr_objects *self, struct zr_put *p,
                              const uint8_t *items, uint64_t i)
 {
@@ -90,7 +148,7 @@ static void pack_put_element(const struct zr_objects *self, struct zr_put *p,
 
     if (!self->type.kind) {
         item = zr_objects_item(items, i);
-        pack_put_text(p, &item, self->short_text);
+        zr_objects_put(self, p, &item, pack_put_value, pack_put_text);
         return;
     }
     v = zr_numpy_load(&self->type, items + i * self->each);
@@ -121,7 +179,7 @@ static void pack_put_chunk(const struct zr_objects *self, struct zr_put *p,
         pack_put_element(self, p, items, i);
         zr_nest_step(&nest);
     }
-    pack_put_text(p, &type, true);
+    pack_put_string(p, &type, true);
     pack_put_list(p, (uint64_t)nest.ndim);
     for (int32_t d = 0; d < nest.ndim; d++)
         pack_put_number(p, nest.dims[d]);
@@ -268,28 +326,206 @@ static zarr_status pack_number_item(const struct zr_objects *self, struct pack_f
                              i, to, err);
 }
 
-static zarr_status pack_item(const struct zr_objects *self, struct pack_from *f,
-                             uint64_t i, uint8_t *to, zarr_error *err)
+/* ---- values that are not text ---- */
+
+/* A value that is being read: a place among lists and maps, and the tree so far. */
+struct pack_value {
+    const struct zr_objects *self;
+    struct zr_values *t;
+    struct pack_from *f;
+    uint64_t i; /* the element, for messages */
+    struct {
+        struct zr_json *v;
+        uint64_t left; /* values of it that are still to come */
+    } around[ZR_VALUE_DEPTH];
+    size_t depth;
+    bool maps;
+};
+
+static zarr_status pack_cut(const struct pack_value *r, zarr_error *err)
+{
+    return zr_objects_damaged(r->self, "ends after the end of the chunk", r->i, err);
+}
+
+static zarr_status pack_read_text(struct pack_value *r, zarr_vlen *item, zarr_error *err)
+{
+    if (!pack_text(r->f, item))
+        return pack_cut(r, err);
+    if (!zr_utf8_valid(item->data, (size_t)item->bytes))
+        return zr_objects_damaged(r->self, "is not UTF-8", r->i, err);
+    return ZARR_OK;
+}
+
+static struct zr_json *pack_new_number(struct zr_json_doc *doc, uint32_t kind,
+                                       struct zr_numpy_value v)
+{
+    char text[48];
+
+    if (kind == ZARR_KIND_BOOL)
+        return zr_json_new_bool(doc, v.u != 0);
+    if (kind == ZARR_KIND_UINT)
+        return zr_json_new_u64(doc, v.u);
+    if (kind == ZARR_KIND_INT)
+        return zr_json_new_i64(doc, (int64_t)v.u);
+    (void)zr_format_f64(text, sizeof text, v.d);
+    return zr_json_new_number(doc, text);
+}
+
+/* Reads the number of values in a list or map; *n stays 0 for other values. */
+static bool pack_count(struct pack_from *f, bool *map, uint64_t *n)
 {
     const unsigned type = pack_type(f);
+
+    *map = (type & 0xF0) == 0x80 || type == 0xDE || type == 0xDF;
+    if (pack_is_list(type))
+        return pack_list(f, n);
+    if (type == 0xDE || type == 0xDF)
+        return pack_length(f, type == 0xDE ? 2 : 4, n);
+    if (*map) {
+        f->p++;
+        *n = type & 0x0F;
+    }
+    return true;
+}
+
+/* Reads a scalar, or the beginning of a list or map with *n values. */
+static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, uint64_t *n,
+                                  zarr_error *err)
+{
+    const unsigned type = pack_type(r->f);
+    struct zr_json_doc *doc = &r->t->doc;
+    struct zr_numpy_value v = {0};
+    zarr_status st = ZARR_OK;
+    zarr_vlen text = {0};
+    uint32_t kind = 0;
+    bool map = false;
+
+    *n = 0;
+    if (type == 0xC1)
+        return zr_objects_damaged(r->self, "is missing or not a value", r->i, err);
+    if (type == 0xC0) {
+        r->f->p++;
+        *out = zr_json_new(doc, ZR_JSON_NULL);
+    } else if (pack_is_text(type)) {
+        ZR_TRY(pack_read_text(r, &text, err));
+        *out = zr_json_new_string(doc, text.data, (size_t)text.bytes);
+    } else if (pack_is_list(type) || (type & 0xF0) == 0x80 || type == 0xDE ||
+               type == 0xDF) {
+        if (!pack_count(r->f, &map, n))
+            ZR_TRY(pack_cut(r, err));
+        r->maps |= map;
+        *out = zr_json_new(doc, map ? ZR_JSON_OBJECT : ZR_JSON_ARRAY);
+    } else {
+        if (!pack_plain(r->f, &kind, &v))
+            ZR_TRY(pack_cut(r, err));
+        if (!kind)
+            ZR_TRY(zr_objects_no_json(r->self, pack_kind(type), r->i, err));
+        *out = pack_new_number(doc, kind, v);
+    }
+    if (!zr_json_ok(doc))
+        st = zr_fail_memory(err, 0);
+out:
+    return st;
+}
+
+/* Reads the next value of the innermost list or map, with its key. */
+static zarr_status pack_read_next(struct pack_value *r, struct zr_json **out, uint64_t *n,
+                                  zarr_error *err)
+{
+    struct zr_json *in = r->depth ? r->around[r->depth - 1].v : NULL;
+    zarr_status st = ZARR_OK;
+    zarr_vlen key = {0};
+
+    if (zr_json_is(in, ZR_JSON_OBJECT)) {
+        if (pack_type(r->f) != 0xC1 && !pack_is_text(pack_type(r->f)))
+            ZR_TRY(zr_objects_no_json(r->self, "a key that is not text", r->i, err));
+        ZR_TRY(pack_type(r->f) == 0xC1 ? pack_cut(r, err) : ZARR_OK);
+        ZR_TRY(pack_read_text(r, &key, err));
+    }
+    ZR_TRY(pack_read_node(r, out, n, err));
+    if (zr_json_is(in, ZR_JSON_OBJECT))
+        zr_json_add(&r->t->doc, in, key.data, (size_t)key.bytes, *out);
+    else if (in)
+        zr_json_append(&r->t->doc, in, *out);
+out:
+    return st;
+}
+
+/* JSON has no object with a key twice. The parser tells so of the text. */
+static zarr_status pack_check_keys(struct pack_value *r, const zarr_vlen *item,
+                                   zarr_error *err)
+{
+    bool is_value = false;
+    zarr_status st = zr_value_parse(&r->t->scratch, item, &is_value, err);
+
+    if (st == ZARR_OK && !is_value)
+        st = zr_objects_damaged(r->self, "has a key twice", r->i, err);
+    return st;
+}
+
+static zarr_status pack_other(struct pack_value *r, zarr_vlen *item, zarr_error *err)
+{
+    struct zr_json *root = NULL, *v = NULL;
+    zarr_status st = ZARR_OK;
+    uint64_t n = 0, n_values = 0;
+
+    do {
+        if (n_values++ == r->self->most_values)
+            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
+                           "msgpack2: element %" PRIu64 " has more values than "
+                           "limit chunk_bytes has room for",
+                           r->i));
+        ZR_TRY(pack_read_next(r, &v, &n, err));
+        root = root ? root : v;
+        if (r->depth)
+            r->around[r->depth - 1].left--;
+        if (n && r->depth == ZR_VALUE_DEPTH)
+            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
+                           "msgpack2: element %" PRIu64
+                           " has lists and maps more than %d deep",
+                           r->i, ZR_VALUE_DEPTH));
+        if (n) {
+            r->around[r->depth].v = v;
+            r->around[r->depth++].left = n;
+        }
+        while (r->depth && !r->around[r->depth - 1].left)
+            r->depth--;
+    } while (r->depth);
+    ZR_TRY(zr_value_text(r->t, root, item, err));
+    if (r->maps)
+        st = pack_check_keys(r, item, err);
+out:
+    return st;
+}
+
+static zarr_status pack_item(const struct zr_objects *self, struct zr_values *t,
+                             struct pack_from *f, uint64_t i, uint8_t *to,
+                             zarr_error *err)
+{
+    struct pack_value r;
+    const unsigned type = pack_type(f);
+    zarr_status st = ZARR_OK;
     zarr_vlen item = {0};
 
     if (type == 0xC1)
         return zr_objects_damaged(self, "is missing or not a value", i, err);
     if (self->type.kind)
         return pack_number_item(self, f, i, to, err);
-    if (self->missing && (type == 0xC0 || type == 0)) {
-        f->p++;
+    r.self = self;
+    r.t = t;
+    r.f = f;
+    r.i = i;
+    r.depth = 0;
+    r.maps = false;
+    if (pack_is_text(type)) {
+        ZR_TRY(pack_read_text(&r, &item, err));
+        ZR_TRY(zr_value_escape(t, &item, err));
     } else {
-        if (!pack_is_text(type))
-            return zr_objects_no_text(self, pack_kind(type), i, err);
-        if (!pack_text(f, &item))
-            return zr_objects_damaged(self, "ends after the end of the chunk", i, err);
-        if (!zr_utf8_valid(item.data, (size_t)item.bytes))
-            return zr_objects_damaged(self, "is not UTF-8", i, err);
+        ZR_TRY(pack_other(&r, &item, err));
     }
     memcpy(to, &item, sizeof item);
-    return ZARR_OK;
+out:
+    return st;
 }
 
 static zarr_status pack_tail(const struct zr_objects *self, const struct zr_nest *nest,
@@ -320,12 +556,13 @@ static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_host_job *
 {
     const struct zr_objects *self = self_ptr;
     struct pack_from f = {io->src, io->src + io->src_bytes};
+    struct zr_values *t = exec->thread_state;
     zarr_status st = ZARR_OK;
     struct zr_nest nest;
     uint64_t n = 0;
     bool list;
 
-    ZR_UNUSED(exec);
+    zr_values_begin(t, self->alloc);
     if (io->dst_bytes / self->each < self->n)
         return zr_no_room(err, self->codec);
     list = pack_list(&f, &n);
@@ -338,7 +575,7 @@ static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_host_job *
             if (!pack_list(&f, &n) || n != nest.dims[d])
                 return zr_objects_damaged(self, "is not in a list of the chunk's shape",
                                           i, err);
-        ZR_TRY(pack_item(self, &f, i, io->dst + i * self->each, err));
+        ZR_TRY(pack_item(self, t, &f, i, io->dst + i * self->each, err));
         zr_nest_step(&nest);
     }
     ZR_TRY(pack_tail(self, &nest, &f, err));
@@ -381,6 +618,8 @@ const zarr_codec_impl_vtable zr_cpu_msgpack2 = {
     .in_kinds = ZR_HOST_KINDS,
     .out_kinds = ZR_HOST_KINDS,
     .bind = zr_objects_bind,
+    .thread_open = zr_values_open,
+    .thread_close = zr_values_close,
     .encode = msgpack_encode,
     .decode = msgpack_decode,
     .close = zr_objects_close,

@@ -10,14 +10,24 @@
 
 #include <string.h>
 
+/* Copies the members. Those among `bools` are left out if they are none, which a store's
+ * document may have where only encoding needs them. */
 static zarr_status object_put(const zarr_codec_spec *raw, const char *const *known,
-                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
+                              const char *const *bools, char *text, size_t cap,
+                              size_t *text_bytes, zarr_error *err)
 {
     struct zr_conf_text t;
+    int ignored = 0;
 
     zr_conf_open(&t, text, cap);
-    for (; *known; known++)
-        zr_conf_put_json(&t, raw, *known);
+    for (; *known; known++) {
+        const char *const *b = bools;
+
+        while (b && *b && !zr_streq(*b, *known))
+            b++;
+        if (!b || !*b || zr_conf_bool(raw, *known, &ignored, NULL) == ZARR_OK)
+            zr_conf_put_json(&t, raw, *known);
+    }
     return zr_conf_end(&t, text_bytes, err);
 }
 
@@ -67,6 +77,11 @@ static const char *const json_members[] = {
     "encoding", "skipkeys",   "ensure_ascii", "check_circular", "allow_nan",
     "indent",   "separators", "sort_keys",    "strict",         NULL};
 
+static const char *const json_no_separators[] = {
+    "encoding",       "skipkeys",  "ensure_ascii",
+    "check_circular", "allow_nan", "indent",
+    "sort_keys",      "strict",    NULL};
+
 /* The text between elements: a comma, perhaps with blanks around it. */
 static bool json_comma(const struct zr_json *v, const char **out)
 {
@@ -79,6 +94,18 @@ static bool json_comma(const struct zr_json *v, const char **out)
     return *text == ',' && text[1 + strspn(text + 1, " \n\r\t")] == '\0';
 }
 
+/* Sets *comma if these are two texts, a comma in the first. */
+static bool json_separators(const struct zr_json *v, const char **comma)
+{
+    const char *found = NULL;
+
+    if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != 2 ||
+        !json_comma(v->u.children.first, &found))
+        return false;
+    *comma = found;
+    return true;
+}
+
 zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err)
 {
@@ -88,8 +115,8 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_json2){.comma = zr_conf_has(spec, "indent") ? ", " : ","};
-    ZR_TRY(zr_conf_bool(spec, "ensure_ascii", &ascii, err));
-    ZR_TRY(zr_conf_bool(spec, "allow_nan", &nan, err));
+    ZR_TRY(zr_conf_encoder_bool(spec, "ensure_ascii", &ascii, err));
+    ZR_TRY(zr_conf_encoder_bool(spec, "allow_nan", &nan, err));
     out->finite = !nan;
     out->ascii = ascii != 0 || (encoding && zr_streq(encoding, "ascii"));
     if (zr_conf_has(spec, "encoding") &&
@@ -98,9 +125,8 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "json2: encoding \"%.64s\", \"utf-8\" and \"ascii\" are known",
                        encoding ? encoding : "?");
-    if (zr_conf_has(spec, "separators") &&
-        (!zr_json_is(separators, ZR_JSON_ARRAY) || zr_json_count(separators) != 2 ||
-         !json_comma(separators->u.children.first, &out->comma)))
+    if (zr_conf_has(spec, "separators") && !json_separators(separators, &out->comma) &&
+        !zr_conf_stored(spec))
         st = zr_conf_refuse(spec, "separators", "two texts, a comma in the first", err);
 out:
     return st;
@@ -109,12 +135,16 @@ out:
 static zarr_status json_canonical(const zarr_codec_spec *raw, int format, char *text,
                                   size_t cap, size_t *text_bytes, zarr_error *err)
 {
+    static const char *const bools[] = {"ensure_ascii", "allow_nan", NULL};
+    const char *comma = NULL;
+    const bool as_given = json_separators(zr_conf_value(raw, "separators"), &comma);
     struct zr_json2 ignored;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(format);
+    ZR_TRY(zr_conf_known(raw, format, json_members, err));
     ZR_TRY(zr_spec_json2(raw, &ignored, err));
-    st = object_put(raw, json_members, text, cap, text_bytes, err);
+    st = object_put(raw, as_given ? json_members : json_no_separators, bools, text, cap,
+                    text_bytes, err);
 out:
     return st;
 }
@@ -148,19 +178,20 @@ static const char *const msgpack_members[] = {"raw", "use_single_float", "use_bi
 static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, char *text,
                                      size_t cap, size_t *text_bytes, zarr_error *err)
 {
+    static const char *const bools[] = {"use_single_float", "use_bin_type", NULL};
     int bytes = 0, ignored = 0;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(format);
+    ZR_TRY(zr_conf_known(raw, format, msgpack_members, err));
     ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
-    ZR_TRY(zr_conf_bool(raw, "use_single_float", &ignored, err));
-    ZR_TRY(zr_conf_bool(raw, "use_bin_type", &ignored, err));
+    ZR_TRY(zr_conf_encoder_bool(raw, "use_single_float", &ignored, err));
+    ZR_TRY(zr_conf_encoder_bool(raw, "use_bin_type", &ignored, err));
     if (bytes) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "msgpack2: with raw the elements are bytes; only text is supported");
         goto out;
     }
-    st = object_put(raw, msgpack_members, text, cap, text_bytes, err);
+    st = object_put(raw, msgpack_members, bools, text, cap, text_bytes, err);
 out:
     return st;
 }
@@ -244,13 +275,13 @@ static zarr_status categorize_canonical(const zarr_codec_spec *raw, int format,
     struct zr_categorize ignored;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(format);
+    ZR_TRY(zr_conf_known(raw, format, known, err));
     ZR_TRY(zr_spec_categorize(raw, &ignored, err));
     if (!dtype)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "categorize: dtype must be \"|O\" or a NumPy type such as "
                        "\"<U8\"");
-    st = object_put(raw, known, text, cap, text_bytes, err);
+    st = object_put(raw, known, NULL, text, cap, text_bytes, err);
 out:
     return st;
 }

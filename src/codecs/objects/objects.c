@@ -1,8 +1,7 @@
 /*
  * codecs/objects/objects.c - the shared part of json2 and msgpack2: nested lists, checks
- * of elements, and output whose size is counted before it is written. In arrays of text,
- * elements of other types are refused. Null and 0 are exceptions, because zarr-python
- * fills unwritten elements with them: they read as empty text if that is the fill value.
+ * of elements, and output whose size is counted before it is written. values.c says what
+ * elements other than text are in arrays of text.
  * Thread class: plain functions.
  */
 #include "codecs/objects/objects_int.h"
@@ -17,7 +16,6 @@ zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct zr_objects *self = zr_calloc(alloc, 1, sizeof *self);
     zarr_status st = ZARR_OK;
-    zarr_vlen fill = {0};
     int bin = 1, single = 0;
 
     if (!self)
@@ -32,9 +30,7 @@ zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
     self->n = decoded->n_bytes / self->each;
     self->ndim = decoded->ndim;
     memcpy(self->shape, decoded->shape, sizeof self->shape);
-    if (decoded->fill && !self->type.kind)
-        memcpy(&fill, decoded->fill, sizeof fill);
-    self->missing = fill.bytes == 0;
+    self->most_values = zr_spec_most_bytes(spec) / sizeof(struct zr_json);
     (void)zarr_codec_spec_bool(spec, "use_bin_type", &bin);
     (void)zarr_codec_spec_bool(spec, "use_single_float", &single);
     self->short_text = bin != 0;
@@ -61,11 +57,11 @@ zarr_status zr_objects_damaged(const struct zr_objects *self, const char *what,
                    what);
 }
 
-zarr_status zr_objects_no_text(const struct zr_objects *self, const char *what,
+zarr_status zr_objects_no_json(const struct zr_objects *self, const char *what,
                                uint64_t i, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "%s: element %" PRIu64 " is %s, only text is supported", self->codec,
+                   "%s: element %" PRIu64 " is or has %s, which JSON lacks", self->codec,
                    i, what);
 }
 
@@ -214,6 +210,81 @@ static zarr_status objects_check_numbers(const struct zr_objects *self,
     return ZARR_OK;
 }
 
+/* INVALID if the codec or its options do not permit a number inside the value. */
+static zarr_status objects_check_value(const struct zr_objects *self,
+                                       const struct zr_json *v, uint64_t i,
+                                       zarr_error *err)
+{
+    const bool json = self->json.comma != NULL;
+    struct zr_value_walk walk = {.depth = 0};
+    struct zr_numpy_value n;
+    uint32_t kind = 0;
+
+    for (; v; v = zr_value_next(&walk, v)) {
+        if (v->type != ZR_JSON_NUMBER)
+            continue;
+        if (!zr_value_number(v, &kind, &n) && !json)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64 " has an integer of more than 64 bits",
+                           self->codec, i);
+        if (json && self->json.finite && kind == ZARR_KIND_FLOAT && !isfinite(n.d))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64 " is not finite, allow_nan is false",
+                           self->codec, i);
+        if (self->single && kind == ZARR_KIND_FLOAT && isfinite(n.d) &&
+            !isfinite((float)n.d))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64
+                           " is too large for 32 bits, use_single_float is true",
+                           self->codec, i);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status objects_check_values(const struct zr_objects *self,
+                                        const uint8_t *items, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+    bool is_value = false;
+
+    zr_json_doc_init(&doc, self->alloc);
+    for (uint64_t i = 0; i < self->n; i++) {
+        const zarr_vlen item = zr_objects_item(items, i);
+
+        st = zr_value_parse(&doc, &item, &is_value, err);
+        if (st != ZARR_OK) {
+            zr_prefix(err, st, "%s: element %" PRIu64, self->codec, i);
+            goto out;
+        }
+        if (is_value)
+            ZR_TRY(objects_check_value(self, doc.root, i, err));
+    }
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+void zr_objects_put(const struct zr_objects *self, struct zr_put *p,
+                    const zarr_vlen *item, zr_put_value *put_value, zr_put_text *put_text)
+{
+    struct zr_json_doc doc;
+    bool is_value = false;
+
+    if (item->bytes < 2 || *(const char *)item->data != ' ') {
+        put_text(self, p, item);
+        return;
+    }
+    zr_json_doc_init(&doc, self->alloc);
+    if (zr_value_parse(&doc, item, &is_value, NULL) != ZARR_OK)
+        p->failed = true; /* it was checked for anything else */
+    else if (is_value)
+        put_value(self, p, doc.root);
+    else
+        put_text(self, p, item);
+    zr_json_doc_deinit(&doc);
+}
+
 static zarr_status objects_check(const struct zr_objects *self, const uint8_t *items,
                                  zarr_error *err)
 {
@@ -232,7 +303,7 @@ static zarr_status objects_check(const struct zr_objects *self, const uint8_t *i
             return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is not UTF-8",
                            self->codec, i);
     }
-    return ZARR_OK;
+    return objects_check_values(self, items, err);
 }
 
 zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
@@ -245,6 +316,8 @@ zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
         return zr_internal(err);
     ZR_TRY(objects_check(self, io->src, err));
     put(self, &p, io->src);
+    if (p.failed)
+        ZR_TRY(zr_fail_memory(err, 0));
     if (p.bytes > p.room)
         return zr_too_long(err, self->codec, io->dst_bytes);
     *used = (size_t)p.bytes;
@@ -262,7 +335,7 @@ uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
         !zr_job_peek(job, 0, &first, 1))
         return 0;
     put(self, &p, (const uint8_t *)job->src.handle + job->src.offset);
-    return p.bytes;
+    return p.failed ? 0 : p.bytes;
 }
 
 zarr_vlen zr_objects_item(const uint8_t *items, uint64_t i)

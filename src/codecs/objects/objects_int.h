@@ -7,6 +7,7 @@
 #define ZR_OBJECTS_INT_H
 
 #include "codecs/objects/objects.h"
+#include "codecs/objects/values.h"
 
 struct zr_objects {
     const zarr_allocator *alloc;
@@ -16,9 +17,10 @@ struct zr_objects {
     size_t each;           /* bytes of an element in memory */
     int32_t ndim;
     uint64_t shape[ZARR_MAX_RANK];
-    bool missing;    /* null and 0 read as empty text */
-    bool short_text; /* msgpack2: lengths of one byte may be used */
-    bool single;     /* msgpack2: floats have 32 bits */
+    uint64_t most_values; /* of a chunk of text, so that their tree is no larger than a
+                             chunk may be */
+    bool short_text;      /* msgpack2: lengths of one byte may be used */
+    bool single;          /* msgpack2: floats have 32 bits */
     struct zr_json2 json;
 };
 zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
@@ -28,8 +30,8 @@ void zr_objects_close(void *self);
 /* Returns CORRUPT with the text "<codec>: element <i> <what>". */
 zarr_status zr_objects_damaged(const struct zr_objects *self, const char *what,
                                uint64_t i, zarr_error *err);
-/* Returns UNSUPPORTED with the text "<codec>: element <i> is <what>, ...". */
-zarr_status zr_objects_no_text(const struct zr_objects *self, const char *what,
+/* Returns UNSUPPORTED with the text "<codec>: element <i> is or has <what>, ...". */
+zarr_status zr_objects_no_json(const struct zr_objects *self, const char *what,
                                uint64_t i, zarr_error *err);
 zarr_status zr_objects_wrong_list(const struct zr_objects *self, uint64_t want,
                                   zarr_error *err);
@@ -67,10 +69,20 @@ void zr_nest_step(struct zr_nest *nest);
 struct zr_put {
     uint8_t *to;
     uint64_t room, bytes;
+    bool failed; /* memory is short */
 };
 void zr_put_bytes(struct zr_put *p, const void *from, uint64_t n);
 void zr_put_byte(struct zr_put *p, unsigned byte);
 void zr_put_word(struct zr_put *p, const char *text);
+
+/* Calls put_value() or, if the element is text, put_text(). */
+typedef void zr_put_value(const struct zr_objects *self, struct zr_put *p,
+                          const struct zr_json *v);
+typedef void zr_put_text(const struct zr_objects *self, struct zr_put *p,
+                         const zarr_vlen *item);
+void zr_objects_put(const struct zr_objects *self, struct zr_put *p,
+                    const zarr_vlen *item, zr_put_value *put_value,
+                    zr_put_text *put_text);
 
 typedef void zr_put_chunk(const struct zr_objects *self, struct zr_put *p,
                           const uint8_t *items);

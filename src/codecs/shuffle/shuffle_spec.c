@@ -1,13 +1,16 @@
 /*
  * codecs/shuffle/shuffle_spec.c - numcodecs' shuffle. If elementsize is absent, v2 uses
  * numcodecs' default, 4. In v3 zarr-python uses the item bytes of the array, and
- * shuffle_complete() adds them. Thread class: plain functions.
+ * shuffle_complete() adds them. It also does for arrays of NCZarr, which always shuffles
+ * by the size of the data type, and writes no elementsize or 0. Elsewhere 0 means the
+ * same as 1, as in numcodecs. New metadata must not have it, because the readers differ.
+ * Thread class: plain functions.
  */
 #include "codecs/shuffle/shuffle.h"
 
 static int shuffle_incomplete(const zarr_codec_spec *s)
 {
-    return s->v3 && !zr_conf_has(s, "elementsize");
+    return (s->v3 || zr_conf_nczarr(s)) && !zr_conf_has(s, "elementsize");
 }
 
 static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -17,17 +20,22 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t elementsize = 4;
+    bool complete = !shuffle_incomplete(raw);
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
-    if (format == 2 && elementsize == 0) {
+    if (elementsize == 0 && !zr_conf_stored(raw)) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "shuffle: elementsize 0: NCZarr and numcodecs give it different "
-                     "meanings (the data type's size, or none)");
+                     "meanings (the data type's size, or 1)");
         goto out;
     }
+    if (elementsize == 0) {
+        complete = complete && !zr_conf_nczarr(raw);
+        elementsize = 1;
+    }
     zr_conf_open(&t, text, cap);
-    if (!shuffle_incomplete(raw))
+    if (complete)
         zr_conf_put_i64(&t, "elementsize", elementsize);
     zr_conf_close(&t, text_bytes);
 out:

@@ -32,11 +32,12 @@ zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
 static zarr_status ragged_canonical(const zarr_codec_spec *raw, int format, char *text,
                                     size_t cap, size_t *text_bytes, zarr_error *err)
 {
+    static const char *const known[] = {"dtype", NULL};
     struct zr_ragged ignored;
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_UNUSED(format);
+    ZR_TRY(zr_conf_known(raw, format, known, err));
     ZR_TRY(zr_spec_ragged(raw, &ignored, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "dtype");

@@ -196,15 +196,17 @@ static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
                                    const struct zfp_self *self, zarr_error *err)
 {
     const struct zr_zfp *z = &self->z;
-    zfp_field f = {.type = zfp_type_none}, ours, array;
+    zfp_field f = {.type = zfp_type_none}, ours, array, flat;
 
     if (!zfp_read_header(s, &f, ZFP_HEADER_FULL))
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: damaged header", self->codec);
     zfp_field_set(&ours, z, NULL);
-    array = ours;
+    array = flat = ours;
+    zfp_set_size(&flat, &z->n_items, 1);
     if (z->array_dims)
         zfp_set_size(&array, z->array_size, z->array_dims);
-    if ((zfp_same_size(&f, &ours) || zfp_same_size(&f, &array)) &&
+    if ((zfp_same_size(&f, &ours) || zfp_same_size(&f, &array) ||
+         zfp_same_size(&f, &flat)) &&
         (f.type == ours.type || (z->bits_of_floats && f.type == zfp_floats(ours.type)))) {
         want->type = f.type;
         want->nx = f.nx;
@@ -301,10 +303,16 @@ static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thre
     if (!io->src_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: the chunk is empty", self->codec);
     ZR_TRY(zfp_stream_of(t, &s, err));
-    if (self->z.header)
+    if (self->z.header) {
+        const zfp_field asked = *f;
+
         ZR_TRY(zfp_peek(s, f, self, io, err));
-    else if (!zfp_set_mode(s, &self->z, f))
+        if (asked.sx && !zfp_same_size(f, &asked)) /* the strides are those of `asked` */
+            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: the chunk is flattened",
+                           self->codec));
+    } else if (!zfp_set_mode(s, &self->z, f)) {
         ZR_TRY(zr_internal(err));
+    }
     ZR_TRY(zfp_copy_in(t, self, s, f, io, &bytes, err));
     bits = stream_open(t->words, bytes);
     if (!bits) {

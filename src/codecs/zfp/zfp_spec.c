@@ -125,8 +125,11 @@ static zarr_status zfpy_number(const zarr_codec_spec *raw, const char *member,
     double v = -1;
 
     if (zr_conf_has(raw, member) &&
-        (zarr_codec_spec_f64(raw, member, &v) != 0 || !isfinite(v)))
-        return zr_conf_refuse(raw, member, "a finite number", err);
+        (zarr_codec_spec_f64(raw, member, &v) != 0 || !isfinite(v))) {
+        if (!zr_conf_stored(raw))
+            return zr_conf_refuse(raw, member, "a finite number", err);
+        v = -1; /* the header of a chunk tells what decoding needs */
+    }
     if (v == floor(v) && fabs(v) < 1e9)
         zr_conf_put_i64(t, member, (int64_t)v);
     else
@@ -144,9 +147,14 @@ static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t mode = ZR_ZFP_ACCURACY;
+    double rate = 0;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
+    ZR_TRY(
+        zr_conf_encoder_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
+    if (zr_conf_stored(raw) && mode == ZR_ZFP_RATE &&
+        zarr_codec_spec_f64(raw, "rate", &rate) == 0 && rate > ZFP_MAX_BITS_OF_BLOCK / 4)
+        mode = ZR_ZFP_REVERSIBLE; /* a rate that blocks of no rank can have */
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "mode", mode);
     ZR_TRY(zfpy_number(raw, "tolerance", &t, err));
@@ -210,12 +218,15 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     return ZARR_OK;
 }
 
-/* The shape that a header names. Some filters before this codec flatten the chunk. */
+/* The shape that a header names. Some filters before this codec flatten the chunk. A
+ * stored array can have a rank that zfp lacks only if its chunks are flattened. */
 static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
                              struct zr_zfp *z, zarr_error *err)
 {
     const int32_t ndim = array->ndim;
-    const bool flat = z->header && (zr_spec_input_flags(spec) & ZARR_INPUT_FLAT);
+    const bool no_rank = ndim > 4 || ndim == 0;
+    const bool flat = z->header && ((zr_spec_input_flags(spec) & ZARR_INPUT_FLAT) ||
+                                    (no_rank && zr_conf_stored(spec)));
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -259,6 +270,15 @@ static uint32_t zfp_rate_bits(const struct zr_zfp *z)
     return bits < least        ? (uint32_t)least
            : bits > UINT32_MAX ? UINT32_MAX
                                : (uint32_t)bits;
+}
+
+/* To 1 bit a block at least, and as many as it can have at most. */
+static void zfp_clamp_rate(struct zr_zfp *z)
+{
+    const double values = (double)(1U << (2 * z->dims));
+
+    z->number = ZR_MAX(z->number, 1 / values);
+    z->number = ZR_MIN(z->number, ZFP_MAX_BITS_OF_BLOCK / values);
 }
 
 static void zfp_expert_numbers(const zarr_codec_spec *spec, struct zr_zfp *z)
@@ -314,6 +334,8 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
         zfp_expert_numbers(spec, z);
     if (z->mode == ZR_ZFP_PRECISION && z->number >= 1 && z->number < ZFP_MAX_PLANES)
         z->maxprec = (uint32_t)z->number;
+    if (z->mode == ZR_ZFP_RATE && z->header && zr_conf_stored(spec))
+        zfp_clamp_rate(z);
     if (z->mode == ZR_ZFP_RATE)
         z->minbits = z->maxbits = zfp_rate_bits(z);
     if (z->mode == ZR_ZFP_RATE && (z->minbits > ZFP_MAX_BITS_OF_BLOCK || z->minbits == 0))
@@ -357,6 +379,19 @@ static bool zfp_most(const struct zr_zfp *z, uint64_t *bytes)
     return true;
 }
 
+/* The same field as one dimension, which any header may describe. */
+static struct zr_zfp zfp_flat(const struct zr_zfp *z)
+{
+    struct zr_zfp flat = *z;
+
+    flat.dims = 1;
+    flat.size[0] = z->n_items;
+    flat.n_blocks = zr_zfp_blocks(flat.size, 1);
+    if (z->mode == ZR_ZFP_RATE)
+        flat.minbits = flat.maxbits = zfp_rate_bits(&flat);
+    return flat;
+}
+
 /* The same field as the headers of other writers may describe it. */
 static struct zr_zfp zfp_other(const struct zr_zfp *z)
 {
@@ -377,20 +412,22 @@ static struct zr_zfp zfp_other(const struct zr_zfp *z)
 static zarr_status zfp_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    struct zr_zfp z, other;
+    struct zr_zfp z, other, flat;
     zarr_status st = ZARR_OK;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, flat_bytes = 0;
 
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_spec_needs_length(spec, in, err));
     ZR_TRY(zr_spec_zfp(spec, in, &z, err));
     other = zfp_other(&z);
+    flat = z.header ? zfp_flat(&other) : other;
     out->exact = 0;
     out->item_bytes_hint = 1;
-    if (!zfp_most(&z, &out->n_bytes) || !zfp_most(&other, &bytes))
+    if (!zfp_most(&z, &out->n_bytes) || !zfp_most(&other, &bytes) ||
+        !zfp_most(&flat, &flat_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
                      zarr_codec_spec_name(spec), in->n_bytes);
-    out->n_bytes = ZR_MAX(out->n_bytes, bytes);
+    out->n_bytes = ZR_MAX(out->n_bytes, ZR_MAX(bytes, flat_bytes));
 out:
     return st;
 }

@@ -16,8 +16,8 @@ static zarr_status zstd_canonical(const zarr_codec_spec *raw, int format, char *
     int checksum = 0;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "level", -131072, 22, &level, err));
-    ZR_TRY(zr_conf_bool(raw, "checksum", &checksum, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "level", -131072, 22, &level, err));
+    ZR_TRY(zr_conf_encoder_bool(raw, "checksum", &checksum, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_put_bool(&t, "checksum", checksum);

@@ -15,6 +15,7 @@ struct codec_env {
     struct zr_dtype_registry dtypes;
     struct zr_codec_registry codecs;
     const zarr_allocator *alloc;
+    bool stored; /* chains come from a store */
 };
 
 static inline void codec_env_close(struct codec_env *e)
@@ -50,7 +51,8 @@ static inline zarr_status codec_env_parse(struct zr_chain **out,
                                           const char *text, const zarr_limits *limits,
                                           zarr_error *err)
 {
-    const struct zr_chain_parse_options opts = {.format = format, .limits = limits};
+    const struct zr_chain_parse_options opts = {
+        .format = format, .limits = limits, .stored = e->stored};
     struct zr_json_doc doc;
     zarr_status st = ZARR_OK;
 

@@ -222,6 +222,41 @@ static void test_chunks(void **state)
     world_close(&w);
 }
 
+/* Metadata with a level that encoders lack is read, and reported only on request. */
+static void test_strict(void **state)
+{
+    static const char document[] =
+        "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[2],\"dtype\":\"<i4\","
+        "\"fill_value\":0,\"order\":\"C\",\"filters\":null,"
+        "\"compressor\":{\"id\":\"zlib\",\"level\":99}}";
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    zarr_verify_options o;
+    struct world w;
+    struct ear e;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(
+        zarr_store_put(w.store, "odd/.zarray", document, sizeof document - 1, &terr));
+    o = options(&e);
+    assert_ok(zarr_node_verify(w.store, "odd", &o, &r, &terr));
+    assert_int_equal(e.n, 0);
+    o = options(&e);
+    o.flags = ZARR_VERIFY_STRICT;
+    assert_ok(zarr_node_verify(w.store, "odd", &o, &r, &terr));
+    assert_int_equal(e.n, 1);
+    assert_int_equal(r.n_warnings, 1);
+    assert_int_equal(e.item[0].what, ZARR_FINDING_STRICT);
+    assert_int_equal(e.item[0].severity, ZARR_SEVERITY_WARNING);
+    assert_int_equal(e.item[0].status, ZARR_ERR_INVALID);
+    assert_string_equal(e.item[0].path, "odd");
+    assert_non_null(strstr(e.item[0].message, "compressor: zlib: level is 99"));
+    o.flags = 4;
+    assert_int_equal(zarr_node_verify(w.store, "odd", &o, &r, &terr),
+                     ZARR_ERR_UNSUPPORTED);
+    world_close(&w);
+}
+
 static void test_shards(void **state)
 {
     struct ear e;
@@ -404,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_missing_chunks_are_legal),
         cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_strict),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_consolidated),

@@ -1,7 +1,7 @@
 /*
  * unit/codecs/test_objects.c - v2's object codecs: the bytes that numcodecs writes, in
  * both directions, and malformed chunks: cut short, wrong counts and lengths, text that
- * is not UTF-8, values that are not text.
+ * is not UTF-8, values that JSON lacks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,6 +127,19 @@ static const struct written cases[] = {
            "01234567890123456789012345678901\xA2|O\x92\x02\x03"),
      {ITEM("a"), ITEM("b"), ITEM("c"), ITEM("d"), ITEM(""),
       ITEM("01234567890123456789012345678901")}},
+    {"{\"id\":\"json2\"}",
+     "string",
+     of_2_3,
+     BYTES("[[1.50,-0,null],[[[\"a\"]],{\"\\u00fc\":[true,NaN]},\" 1\"],\"|O\",[2,3]]"),
+     {ITEM(" 1.50"), ITEM(" -0"), ITEM(" null"), ITEM(" [[\"a\"]]"),
+      ITEM(" {\"\xC3\xBC\":[true,NaN]}"), ITEM(" \" 1\"")}},
+    {"{\"id\":\"msgpack2\"}",
+     "string",
+     of_2_3,
+     BYTES("\x94\x93\x07\xFF\xC0\x93\x91\x91\xA1"
+           "a\x81\xA1k\x92\xC3\xCB\x3F\xF8\0\0\0\0\0\0\xA2 1\xA2|O\x92\x02\x03"),
+     {ITEM(" 7"), ITEM(" -1"), ITEM(" null"), ITEM(" [[\"a\"]]"),
+      ITEM(" {\"k\":[true,1.5]}"), ITEM(" \" 1\"")}},
     {"{\"id\":\"msgpack2\",\"use_bin_type\":false}",
      "string",
      of_1,
@@ -344,14 +357,9 @@ static const struct {
     {JSON, of_3, BYTES("[\"a\",\"\xFF\",\"c\",\"|O\",[3]]"), ZARR_ERR_CORRUPT, "UTF-8"},
     {JSON, of_3, BYTES("[\"a\",\"\\ud800\",\"c\",\"|O\",[3]]"), ZARR_ERR_CORRUPT,
      "surrogate"},
-    {JSON, of_3, BYTES("[\"a\",\"b\",1.5,\"|O\",[3]]"), ZARR_ERR_UNSUPPORTED,
-     "element 2 is 1.5, only text"},
-    {JSON, of_3, BYTES("[\"a\",-0,\"c\",\"|O\",[3]]"), ZARR_ERR_UNSUPPORTED,
-     "element 1 is -0"},
-    {JSON, of_3, BYTES("[[\"a\"],\"b\",\"c\",\"|O\",[3]]"), ZARR_ERR_UNSUPPORTED, "only"},
-    {JSON, of_3, BYTES("[[1,1,1,1,1,1,1,1,1],\"b\",\"c\",\"|O\",[3]]"),
-     ZARR_ERR_UNSUPPORTED, "lists and objects"},
-    {JSON, of_3, BYTES("[[[[[[[[[[[["), ZARR_ERR_UNSUPPORTED, "lists and objects"},
+    {JSON, of_3, BYTES("[[[[[[[[[[[["), ZARR_ERR_CORRUPT, "json2: byte"},
+    {JSON, of_3, BYTES("[\"a\",{\"b\":1,\"b\":1},\"c\",\"|O\",[3]]"), ZARR_ERR_CORRUPT,
+     "json2"},
     {JSON, of_2_3, BYTES("[[\"a\",\"b\",\"c\"],[\"d\",\"e\"],\"|O\",[2,3]]"),
      ZARR_ERR_CORRUPT, "element 3 is not in a list of the chunk's shape"},
     {JSON, of_2_3, BYTES("[[\"a\",\"b\",\"c\"],\"d\",\"|O\",[2,3]]"), ZARR_ERR_CORRUPT,
@@ -367,12 +375,12 @@ static const struct {
      "element 0 is not UTF-8"},
     {PACK, of_3, BYTES("\x95\xA0\xC1\xA0\xA2|O\x91\x03"), ZARR_ERR_CORRUPT, "element 1"},
     {PACK, of_3, BYTES("\x95\xA0\xC4\x01\x61\xA0\xA2|O\x91\x03"), ZARR_ERR_UNSUPPORTED,
-     "element 1 is bytes"},
-    {PACK, of_3, BYTES("\x95\xA0\x80\xA0\xA2|O\x91\x03"), ZARR_ERR_UNSUPPORTED, "a map"},
-    {PACK, of_3, BYTES("\x95\xA0\x90\xA0\xA2|O\x91\x03"), ZARR_ERR_UNSUPPORTED, "a list"},
-    {PACK, of_3, BYTES("\x95\xA0\xC3\xA0\xA2|O\x91\x03"), ZARR_ERR_UNSUPPORTED, "a bool"},
-    {PACK, of_3, BYTES("\x95\xA0\xFF\xA0\xA2|O\x91\x03"), ZARR_ERR_UNSUPPORTED,
-     "a number"},
+     "element 1 is or has bytes"},
+    {PACK, of_3, BYTES("\x95\xA0\x82\xA1k\x01\xA1k\x02\xA0\xA2|O\x91\x03"),
+     ZARR_ERR_CORRUPT, "element 1 has a key twice"},
+    {PACK, of_3, BYTES("\x95\xA0\x92\x01"), ZARR_ERR_CORRUPT, "element 1 is missing"},
+    {PACK, of_3, BYTES("\x95\xA0\x81\x01"), ZARR_ERR_UNSUPPORTED,
+     "a key that is not text"},
     {PACK, of_3, BYTES("\x95\xA0\xD4\xA0\xA0\xA2|O\x91\x03"), ZARR_ERR_UNSUPPORTED,
      "an extension"},
     {PACK, of_3, BYTES("\x95\xA0\xA0\xA0\xA2|O\x91\x02"), ZARR_ERR_CORRUPT, "shape"},
