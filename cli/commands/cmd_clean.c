@@ -1,6 +1,7 @@
 /*
  * commands/cmd_clean.c - zarrc clean: removes temporary and lock files that killed
- * writers left. The store decides which files are too young or still in use.
+ * writers left, and clears what killed resizes and appends left outside of the shapes of
+ * arrays. The store decides which files are too young or still in use.
  */
 #include "node/work.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct cli_option options[] = {
-    {"dry-run", 'n', 0, NULL, NULL, "list the left-over files, change nothing"},
+    {"dry-run", 'n', 0, NULL, NULL, "list what would be removed, change nothing"},
     {"age", 0, 0, "SECONDS", NULL, "keep files that are younger (default: 3600)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -43,12 +44,65 @@ static void interrupted(void *user, const char *key, const char *command,
              hint);
 }
 
+/* ---- arrays ---- */
+
+static int clean_array(struct cli *cli, const struct cli_node *node, const char *path,
+                       uint64_t *n)
+{
+    const bool look = cli_flag(cli, "dry-run");
+    char *whole = *node->path && *path ? cli_format("%s/%s", node->path, path)
+                                       : cli_strdup(*path ? path : node->path);
+    char *shown = cli_shown_below(node, path);
+    zarr_array *array = NULL;
+    zarr_error err = {0};
+    int found = 0, rc = CLI_OK;
+    zarr_status st = zarr_array_open(&array, node->store, whole, NULL, &err);
+
+    if (!st)
+        st = zarr_array_clear_leftovers(array, look ? ZARR_LEFTOVERS_LOOK : 0, &found,
+                                        &err);
+    if (st)
+        rc = cli_fail(cli, st, &err, "cannot clean %s", shown);
+    else if (found && cli->json)
+        cli_json_text(cli_json(cli), shown);
+    else if (found)
+        cli_say(cli, "%s: %s what an interrupted resize or append left", shown,
+                look ? "would clear" : "cleared");
+    *n += !rc && found;
+    zarr_array_free(array);
+    free(shown);
+    free(whole);
+    return rc;
+}
+
+/* Goes on after an array that fails, and returns its exit code. */
+static int clean_arrays(struct cli *cli, const struct cli_node *node, uint64_t *n)
+{
+    struct cli_tree tree = {0};
+    int rc = cli_tree_list(cli, node, &tree);
+
+    if (cli->json)
+        cli_json_array(cli_key(cli_json(cli), "arrays"));
+    for (size_t i = 0; i < tree.n_items && !cli_cancel; i++) {
+        int one = CLI_OK;
+
+        if (tree.items[i].kind == ZARR_NODE_ARRAY)
+            one = clean_array(cli, node, tree.items[i].path, n);
+        rc = rc ? rc : one;
+    }
+    if (cli->json)
+        cli_json_end(cli_json(cli));
+    cli_tree_free(&tree);
+    return rc;
+}
+
 static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
 {
     struct debris d = {.cli = cli};
-    uint64_t removed = 0;
+    uint64_t removed = 0, n_arrays = 0;
     zarr_error err = {0};
     zarr_status st;
+    int rc = CLI_OK;
 
     if (cli->json) {
         cli_json_object(cli_json(cli));
@@ -61,6 +115,7 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
         st = zarr_store_clean(node->store, node->path, age, &removed, &err);
     if (st || cli_cancel)
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
+    rc = clean_arrays(cli, node, &n_arrays);
     if (cli->json)
         cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
     if (cli_flag(cli, "dry-run"))
@@ -69,7 +124,7 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
     else
         cli_say(cli, "removed %" PRIu64 " of %" PRIu64 " left-over files", removed,
                 d.n_found);
-    return CLI_OK;
+    return rc;
 }
 
 static int run(struct cli *cli)
@@ -90,7 +145,7 @@ static int run(struct cli *cli)
 
 const struct cli_command cli_cmd_clean = {
     .name = "clean",
-    .summary = "remove left-over temporary files",
+    .summary = "remove what killed writers left",
     .operands = "NODE",
     .min_args = 1,
     .max_args = 1,
@@ -98,10 +153,16 @@ const struct cli_command cli_cmd_clean = {
         "Removes temporary and lock files below NODE that killed writers left. It "
         "keeps files that are younger than --age or that a running process uses. "
         "Left-over files only take space: readers and listings ignore them. It names "
-        "the commands that continue or remove what interrupted commands left.",
-    .json = "found: keys of the left-over files. removed: the number of removed files.",
+        "the commands that continue or remove what interrupted commands left.\n\n"
+        "If a resize or an append was killed, chunks or elements may be left outside "
+        "of the shape of an array, and a record of it, .zarrc-leftovers. clean clears "
+        "these chunks and elements, whatever --age says. What other programs or "
+        "resize --keep-chunks left outside of a shape stays; resize to the same shape "
+        "clears it.",
+    .json = "found: keys of the left-over files. arrays: arrays that were cleared, or "
+            "would be. removed: the number of removed files.",
     .options = options,
     .examples = examples,
-    .see_also = "zarrc-verify",
+    .see_also = "zarrc-verify zarrc-resize",
     .run = run,
 };

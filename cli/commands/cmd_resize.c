@@ -16,6 +16,7 @@ static const struct cli_example examples[] = {
     {"zarrc resize x.zarr/temp 500,-,-", "500 steps; the other lengths do not change."},
     {"zarrc resize --keep-chunks x.zarr/temp 10,180,360",
      "A smaller shape; the elements come back if the array grows again."},
+    {"zarrc resize x.zarr/temp -- -,-,-", "Clear what is stored outside of the shape."},
     {NULL, NULL}};
 
 /* "100,-,3": '-' keeps a length. */
@@ -107,10 +108,13 @@ const struct cli_command cli_cmd_resize = {
         "fill value until they are written.\n\n"
         "If the shape becomes smaller, chunks outside of it are deleted, and in chunks "
         "that are partly outside, the elements outside get the fill value. With "
-        "--keep-chunks no chunk changes.",
+        "--keep-chunks no chunk changes.\n\n"
+        "If a resize or an append is killed, the next resize first clears what it left "
+        "outside of the shape. A resize to the shape that the array has clears "
+        "everything outside, also what other programs or --keep-chunks left there.",
     .json = "node; shape: the new shape.",
     .options = options,
     .examples = examples,
-    .see_also = "zarrc-append",
+    .see_also = "zarrc-append zarrc-clean",
     .run = run,
 };

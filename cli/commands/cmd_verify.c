@@ -35,6 +35,13 @@ static uint64_t n_faults(const struct verify *v)
     return v->result.n_errors + v->result.n_warnings;
 }
 
+static const char *severity_text(uint32_t severity)
+{
+    return severity == ZARR_SEVERITY_NOTE      ? "note"
+           : severity == ZARR_SEVERITY_WARNING ? "warning"
+                                               : "error";
+}
+
 static int on_finding(void *user, const zarr_finding *f)
 {
     struct verify *v = user;
@@ -48,13 +55,14 @@ static int on_finding(void *user, const zarr_finding *f)
         cli_json_text(cli_key(j, "key"), f->key);
         cli_json_text(cli_key(j, "code"), zarr_status_text(f->status));
         cli_json_text(cli_key(j, "reason"), f->message);
+        cli_json_text(cli_key(j, "severity"), severity_text(f->severity));
         cli_json_end(j);
         return cli->out_failed;
     }
     if (cli->progress == CLI_PROGRESS_BAR && v->progress.width_shown)
         fputs("\r\033[K", stderr);
     cli_printf(cli, "%s: %s   [%s]\n", *f->key ? f->key : "/", f->message,
-               zarr_status_text(f->status));
+               f->severity == ZARR_SEVERITY_NOTE ? "note" : zarr_status_text(f->status));
     return cli->out_failed;
 }
 
@@ -91,6 +99,7 @@ static void report_json(const struct verify *v)
     cli_json_end(j); /* faults */
     cli_json_bool(cli_key(j, "valid"), n_faults(v) == 0);
     cli_json_u64(cli_key(j, "n_faults"), n_faults(v));
+    cli_json_u64(cli_key(j, "n_notes"), r->n_notes);
     cli_json_u64(cli_key(j, "arrays"), r->n_arrays);
     cli_json_u64(cli_key(j, "groups"), r->n_groups);
     cli_json_u64(cli_key(j, "objects"), r->n_objects);
@@ -197,7 +206,11 @@ const struct cli_command cli_cmd_verify = {
         "compares consolidated metadata with the nodes. Each fault is one line on "
         "stdout: "
         "key, reason, kind.\n\n"
-        "Exit code 0: no fault. 1: there are faults. A missing chunk is not a fault: its "
+        "It reports a resize or append that was killed (see clean). What else is stored "
+        "outside of the shape of an array is a note: other programs and resize "
+        "--keep-chunks leave it there.\n\n"
+        "Exit code 0: no fault. 1: there are faults. A note is not a fault. A missing "
+        "chunk is not a fault: its "
         "elements have the fill value. Without a checksum, a changed bit is found only "
         "if "
         "the decoder detects it.\n\n"
@@ -206,7 +219,8 @@ const struct cli_command cli_cmd_verify = {
         "reports the first fault of this kind in each array, as other readers may refuse "
         "it. zarrc-reencode(1) writes metadata without such faults.",
     .json =
-        "node. faults: objects with node, key, code, reason. valid; n_faults; arrays; "
+        "node. faults: objects with node, key, code, reason, severity (error, warning "
+        "or note). valid; n_faults; n_notes; arrays; "
         "groups; objects; bytes (stored); seconds.",
     .options = options,
     .examples = examples,

@@ -1,6 +1,7 @@
 /**
  * @file
- * Arrays: open, create, read, write, resize and append; attributes and chunks.
+ * Arrays: open, create, read and write; attributes and chunks. zarrc/shape.h resizes and
+ * appends.
  */
 #ifndef ZARRC_ARRAY_H
 #define ZARRC_ARRAY_H
@@ -513,72 +514,6 @@ zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selec
                    size_t cap, size_t *text_bytes, zarr_error *err);
 
 /* ---- shape and attributes ------------------------------------------------ */
-
-/** Flags of zarr_array_resize(). */
-enum {
-    /** leave chunks outside of the new shape in the store */
-    ZARR_RESIZE_KEEP_CHUNKS = 1
-};
-
-/**
- * Changes the shape of an array. Its rank stays. The metadata is written first. If a
- * dimension shrinks, chunks outside of the new shape are then deleted, and the part
- * outside of chunks at the border becomes the fill value. Elements that a larger shape
- * adds read as the fill value. The handle has the new shape when the call returns;
- * selections that were made for the old shape no longer fit.
- *
- * Resizes and appends of one array wait for each other, across handles, and across
- * processes if the store can lock. A program that resizes without this lock while chunks
- * are being deleted can lose its own writes to such a chunk.
- *
- * Spec: Zarr v3 core, "Resizing".
- *
- * @param array borrowed
- * @param shape the new lengths in elements, one for each dimension
- * @param flags 0, or ZARR_RESIZE_*
- * @retval ZARR_ERR_INVALID the array cannot have this shape, or the store is read-only
- * @retval ZARR_ERR_UNSUPPORTED the chunk grid would move chunks that exist, or the store
- * cannot write
- * @retval ZARR_ERR_LIMIT the shape needs a chunk beyond `zarr_limits.chunk_bytes`
- * @retval ZARR_ERR_CONFLICT another writer changed the rank of the array, or deleted it
- * @retval ZARR_ERR_IO the store failed; the message tells if the array has its new shape
- * @see zarr_array_append(), zarr_array_refresh(), zarr_array_shape()
- */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
-                                                       const uint64_t *shape,
-                                                       uint32_t flags, zarr_error *err);
-
-/**
- * Makes an array longer along one dimension and writes elements there. The elements are
- * written first and the metadata last, so that readers see all of them or none. Appends
- * of one array wait for each other, across handles, and across processes if the store can
- * lock. The call starts from the shape that the array has in the store, and the handle
- * has the new shape when the call returns.
- *
- * In a store that has versions of its values but no locks, the metadata is written first,
- * which reserves the place. No append is lost then, but readers can see fill values until
- * the elements are written, and an append that fails leaves the fill values. In a store
- * that has neither, only appends through one store handle wait for each other.
- *
- * An append cannot be cancelled. zarr_array_resize() followed by
- * zarr_array_write_submit() can, and then readers see the new shape before the elements.
- *
- * @param array borrowed
- * @param axis the dimension that grows, counted from 0
- * @param src the elements; it has the rank of the array and, along the other dimensions,
- * its lengths. Its length along `axis` may be 0
- * @param opts options; NULL: defaults
- * @retval ZARR_ERR_INVALID `axis` or the shape of `src` does not fit, or the store is
- * read-only
- * @retval ZARR_ERR_CONFLICT a program that does not use the lock resized the array
- * meanwhile; nothing was appended
- * @retval ZARR_ERR_IO the store failed
- * @see zarr_array_resize(), zarr_array_write()
- */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_t axis,
-                                                       const zarr_tensor *src,
-                                                       const zarr_io_options *opts,
-                                                       zarr_error *err);
 
 /**
  * Reads the metadata of an array again. Other handles and processes may have resized the

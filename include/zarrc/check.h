@@ -21,9 +21,13 @@ ZARR_BEGIN_DECLS
 /** Severities of findings. */
 enum {
     /** nothing is lost: consolidated metadata is out of date, only strict readers refuse
-     * the metadata, or this build cannot decode something and did not check it */
+     * the metadata, an interrupted resize or append left elements outside of the shape,
+     * or this build cannot decode something and did not check it */
     ZARR_SEVERITY_WARNING = 1,
-    ZARR_SEVERITY_ERROR = 2 /**< data or metadata cannot be read */
+    ZARR_SEVERITY_ERROR = 2, /**< data or metadata cannot be read */
+    /** nothing is wrong: elements are stored outside of the shape, where other programs
+     * or ZARR_RESIZE_KEEP_CHUNKS leave them; a larger shape would show them */
+    ZARR_SEVERITY_NOTE = 3
 };
 
 /** Subjects of findings. */
@@ -33,7 +37,12 @@ enum {
     ZARR_FINDING_CONSOLIDATED = 3, /**< consolidated metadata that differs from a node */
     /** with ZARR_VERIFY_STRICT: metadata of an array that is read here, and that a strict
      * reader refuses */
-    ZARR_FINDING_STRICT = 4
+    ZARR_FINDING_STRICT = 4,
+    /** elements stored outside of the array's shape, see zarr_array_resize(): a WARNING
+     * about the record of an interrupted call, a NOTE about chunks outside of the shape,
+     * and one about border chunks with elements outside that are not the fill value. The
+     * notes count the chunks and have the key of one */
+    ZARR_FINDING_OUTSIDE = 5
 };
 
 /** A fault that zarr_node_verify() found. Everything in it is borrowed for the call. */
@@ -42,10 +51,11 @@ typedef struct zarr_finding {
     uint32_t severity; /**< ZARR_SEVERITY_* */
     uint32_t what;     /**< ZARR_FINDING_* */
     uint32_t kind;     /**< of the node: ZARR_NODE_*; NONE: its metadata cannot be read */
-    zarr_status status; /**< what is wrong, such as ZARR_ERR_CORRUPT */
+    zarr_status status; /**< what is wrong, such as ZARR_ERR_CORRUPT; NOTE: ZARR_OK */
     int32_t ndim;       /**< CHUNK: number of coordinates */
     const char *path;   /**< of the node, from the store's root */
-    /** CHUNK, CONSOLIDATED: key of the object, from the store's root; NODE, STRICT: the
+    /** CHUNK, CONSOLIDATED, OUTSIDE: key of the object, from the store's root; NODE,
+     * STRICT: the
      * path */
     const char *key;
     const char *message; /**< one line, without path and key */
@@ -95,6 +105,7 @@ typedef struct zarr_verify_result {
     uint64_t n_bytes;    /**< their encoded bytes */
     uint64_t n_errors;   /**< findings of ZARR_SEVERITY_ERROR */
     uint64_t n_warnings; /**< findings of ZARR_SEVERITY_WARNING */
+    uint64_t n_notes;    /**< findings of ZARR_SEVERITY_NOTE */
 } zarr_verify_result;
 
 /** Initial value of a zarr_verify_result. */
@@ -104,8 +115,9 @@ typedef struct zarr_verify_result {
  * Verifies a node with everything below it. The call reads and decodes all that is
  * stored: the metadata of every node, every chunk with its checksums, and the index of
  * every shard. It compares consolidated metadata with the nodes. Chunks that are not
- * stored are legal: their elements are the fill value. Without checksums a changed bit is
- * found only if the decoder notices it.
+ * stored are legal: their elements are the fill value. Elements that are stored outside
+ * of an array's shape are reported, except in border chunks whose codecs lose values.
+ * Without checksums a changed bit is found only if the decoder notices it.
  *
  * @param store store of the node; may be read-only
  * @param path path of the node

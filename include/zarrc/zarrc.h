@@ -116,6 +116,7 @@
 #include <zarrc/reencode.h>
 #include <zarrc/request.h>
 #include <zarrc/selection.h>
+#include <zarrc/shape.h>
 #include <zarrc/store.h>
 #include <zarrc/version.h>
 #include <zarrc/vlen.h>

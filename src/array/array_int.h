@@ -164,6 +164,10 @@ struct zr_shape_change {
     /* out, counted: the stored array that was replaced, without a document of its own,
      * which it shares with the new array; may be NULL */
     struct zr_array_state **old;
+    /* Called with the stored array before its document is changed. A failure leaves the
+     * document as it is. May be NULL. */
+    zarr_status (*judge)(void *arg, struct zr_array_state *now, zarr_error *err);
+    void *judge_arg;
 };
 /* Makes a state with that shape, which only the caller sees. */
 zarr_status zr_shape_derive(struct zr_array_state **out,
@@ -173,9 +177,89 @@ zarr_status zr_shape_derive(struct zr_array_state **out,
 zarr_status zr_shape_publish(struct zr_array_state **out,
                              const struct zr_shape_change *change, zarr_error *err);
 
-/* Erases chunks outside the new shape, and resets the parts of chunks outside it. */
-zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
-                          const uint64_t *new_shape, zarr_error *err);
+/* Waits for the right to change the array's shape, across handles and, if the store can
+ * lock, across processes. Release it with zr_store_unlock(). */
+zarr_status zr_shape_lock(const zarr_array *array, void **lock, zarr_error *err);
+
+/* What to trim: the elements of `old` that are outside of `shape`. */
+struct zr_trim_job {
+    const zarr_array *a;
+    struct zr_array_state *old;
+    const uint64_t *shape;
+    bool everything; /* list the store: also chunks outside of old's grid are erased */
+    /* Rewrite a border chunk only if elements outside differ from the fill value. */
+    bool look_first;
+    bool keep_lossy; /* leave border chunks of lossy codecs alone */
+};
+/* Erases chunks outside the shape, and resets the parts of chunks outside it. */
+zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err);
+/* Fails with UNSUPPORTED if the store cannot list and there are too many chunks to try
+ * one by one. */
+zarr_status zr_trim_check(const struct zr_trim_job *job, zarr_error *err);
+/* The elements of s that a chunk has in dimension d: [*low, *high). */
+void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
+                   uint64_t *low, uint64_t *high);
+
+/* ---- outside.c: elements that are stored outside of the array's shape ---- */
+
+/* Makes a state of the array with this shape or, if `shape` is NULL, whose shape ends
+ * where the last chunks end. */
+zarr_status zr_outside_state(struct zr_array_state **out, const zarr_array *a,
+                             const struct zr_array_state *s, const uint64_t *shape,
+                             zarr_error *err);
+/* Whether all elements of the chunk that `larger` has and `shape` cuts off are the fill
+ * value. */
+zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *larger,
+                               const uint64_t *chunk, const uint64_t *shape, bool *yes,
+                               zarr_error *err);
+/* Whether the array's codecs may change values. */
+zarr_status zr_array_lossy(const zarr_array *a, struct zr_array_state *s, bool *lossy,
+                           zarr_error *err);
+
+/* ---- leftover.c: the record of leftovers ---- */
+
+struct zr_leftover {
+    bool found; /* there is a record */
+    bool known; /* it can be read, and has the array's rank */
+    /* no element outside of this shape is left over */
+    uint64_t extent[ZARR_MAX_RANK];
+};
+zarr_status zr_leftover_read(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
+                             zarr_error *err);
+/* Whether the record allows elements up to this shape. */
+bool zr_leftover_covers(const struct zr_leftover *r, int32_t ndim, const uint64_t *shape);
+/* Whether the record allows none outside of this shape. */
+bool zr_leftover_within(const struct zr_leftover *r, int32_t ndim, const uint64_t *shape);
+/* Writes or widens the record, so that it covers the shape. *out: what it says now. */
+zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
+                             const uint64_t *shape, zarr_error *err);
+/* Clears what the record allows outside of the shape of `now`, the stored array, and
+ * removes the record. */
+zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
+                              const struct zr_leftover *r, zarr_error *err);
+/* Removes a record that is not needed any more. Failures are logged: the record does no
+ * harm. */
+void zr_leftover_drop(const zarr_array *a);
+/* ---- resize.c ---- */
+
+/* A resize: the new shape, and what the stored array needs before it gets that shape. */
+struct zr_resizing {
+    zarr_array *array;
+    const uint64_t *shape;
+    bool keep;               /* ZARR_RESIZE_KEEP_CHUNKS */
+    bool noted;              /* the record is of this call */
+    bool clear, note;        /* what is missing */
+    struct zr_leftover left; /* the record as it was last read */
+    struct zr_array_state
+        *now; /* counted: the stored array, while something is missing */
+};
+/* zr_shape_publish(), after leftovers were cleared that the shape would show, and after
+ * the record was written that a smaller shape needs. Uses change->judge. */
+zarr_status zr_resize_publish(struct zr_array_state **out, struct zr_resizing *p,
+                              struct zr_shape_change *change, zarr_error *err);
+/* Clears all that is stored outside of the shape of `now`, with a record or without. */
+zarr_status zr_outside_clear(const zarr_array *a, struct zr_array_state *now,
+                             zarr_error *err);
 
 /* Stored objects of an array, from the store's listing, sorted by chunk. */
 struct zr_stored {
@@ -183,11 +267,14 @@ struct zr_stored {
     /* n rows: ndim coordinates and the object's bytes (UINT64_MAX: unknown) */
     uint64_t *row;
     size_t n, cap;
+    /* number of chunks outside of the grid, without a row; coordinates of one of them */
+    uint64_t n_outside, outside[ZARR_MAX_RANK];
     const zarr_allocator *alloc;
 };
-/* everything: also chunks outside the grid. */
+/* inside NULL: the chunks of the grid. Otherwise all chunks, also outside of the grid,
+ * but not those below inside[d] in every dimension. */
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
-                           const struct zr_array_state *s, bool everything,
+                           const struct zr_array_state *s, const uint64_t *inside,
                            zarr_error *err);
 void zr_stored_deinit(struct zr_stored *s);
 static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t i)

@@ -253,7 +253,7 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    st = zr_stored_list(&l->stored, l->array, l->state, false, err);
+    st = zr_stored_list(&l->stored, l->array, l->state, NULL, err);
     if (st == ZARR_OK && inner)
         st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err);
     if (st == ZARR_OK)

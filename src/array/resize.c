@@ -1,11 +1,8 @@
 /*
- * array/resize.c - resize and append. A resize publishes the new shape first and then
- * clears what is outside it. An append first writes its data beyond the array's shape,
- * through a state that only it sees; then it publishes the shape, and readers see all of
- * the data or none. A lock on a key of its own keeps appends and resizes apart; a resize
- * by another program without that lock is noticed when the shape is published (CONFLICT).
- * If a store has no locks but versions, an append publishes first: that reserves the
- * place, and only the append that reserved it writes there.
+ * array/resize.c - resizes an array: publishes the new shape first and then clears what
+ * is outside it. A record says so in between (leftover.c), and what an interrupted change
+ * left is cleared before a larger shape would show it. A lock on a key of its own keeps
+ * appends and resizes apart.
  * Thread class: plain functions.
  */
 #include "array/array_int.h"
@@ -13,18 +10,10 @@
 #define APPEND_LOCK ".zarrc-append"
 
 enum {
-    APPEND_TRIES = 64
+    SHAPE_TRIES = 64
 };
 
-static bool is_smaller(const struct zr_array_state *old, const uint64_t *shape)
-{
-    for (int32_t d = 0; d < old->meta.ndim; d++)
-        if (shape[d] < old->meta.shape[d])
-            return true;
-    return false;
-}
-
-static zarr_status lock_shape(const zarr_array *array, void **lock, zarr_error *err)
+zarr_status zr_shape_lock(const zarr_array *array, void **lock, zarr_error *err)
 {
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -38,25 +27,129 @@ out:
     return st;
 }
 
-/* An append between publishing and clearing would lose what it writes, so both are under
- * the lock. */
-static zarr_status resize_locked(zarr_array *array, const uint64_t *shape, uint32_t flags,
-                                 zarr_error *err)
+static bool is_smaller(const struct zr_array_state *old, const uint64_t *shape)
 {
-    struct zr_array_state *before = zr_array_state_get(array), *old = NULL;
-    const struct zr_shape_change change = {
-        .array = array, .held = before, .before = before, .shape = shape, .old = &old};
+    for (int32_t d = 0; d < old->meta.ndim; d++)
+        if (shape[d] < old->meta.shape[d])
+            return true;
+    return false;
+}
+
+static bool is_larger(const struct zr_array_state *old, const uint64_t *shape)
+{
+    for (int32_t d = 0; d < old->meta.ndim; d++)
+        if (shape[d] > old->meta.shape[d])
+            return true;
+    return false;
+}
+
+/* ---- what must be done before a shape is published ------------------------ */
+
+/* Clearing and noting change other keys, so the document's lock is given back before
+ * them. */
+static zarr_status needs_work(struct zr_resizing *p, struct zr_array_state *now,
+                              zarr_error *err)
+{
+    zr_array_state_free(p->now);
+    p->now = zr_array_state_ref(now);
+    return zr_fail(err, ZARR_ERR_CONFLICT, "the array changes all the time");
+}
+
+/* Is called with the stored array before its document is changed. */
+static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_error *err)
+{
+    struct zr_resizing *p = arg;
+    const int32_t ndim = now->meta.ndim;
+    const bool smaller = is_smaller(now, p->shape);
+    const struct zr_trim_job job = {.a = p->array, .old = now, .shape = p->shape};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_shape_publish(NULL, &change, err));
-    if (flags & ZARR_RESIZE_KEEP_CHUNKS)
-        goto out;
-    if (!is_smaller(old, shape))
-        goto out;
-    st = zr_array_trim(array, old, shape, err);
+    ZR_TRY(zr_leftover_read(&p->left, p->array, ndim, err));
+    p->clear = p->left.found && !p->noted && (!p->keep || smaller);
+    p->note = !p->clear && !p->keep && smaller &&
+              !(p->noted && zr_leftover_covers(&p->left, ndim, now->meta.shape));
+    if (p->note)
+        ZR_TRY(zr_trim_check(&job, err));
+    if (p->clear || p->note)
+        st = needs_work(p, now, err);
+out:
+    return st;
+}
+
+/* Does what is missing. */
+static zarr_status do_work(struct zr_resizing *p, zarr_error *err)
+{
+    const struct zr_array_meta *m = &p->now->meta;
+    zarr_status st = ZARR_OK;
+
+    if (p->clear)
+        return zr_leftover_clear(p->array, p->now, &p->left, err);
+    st = zr_leftover_note(&p->left, p->array, m->ndim, m->shape, err);
+    p->noted = st == ZARR_OK;
+    return st;
+}
+
+zarr_status zr_resize_publish(struct zr_array_state **out, struct zr_resizing *p,
+                              struct zr_shape_change *change, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    change->judge = judge_resize;
+    change->judge_arg = p;
+    for (int i = 0; i < SHAPE_TRIES; i++) {
+        p->clear = p->note = false;
+        st = zr_shape_publish(out, change, err);
+        if (st != ZARR_ERR_CONFLICT || (!p->clear && !p->note))
+            break;
+        ZR_TRY(do_work(p, err));
+    }
+out:
+    zr_array_state_free(p->now);
+    p->now = NULL;
+    return st;
+}
+
+/* ---- resize ------------------------------------------------------------- */
+
+/* Clears what is outside of the published shape. A record that allows more than the old
+ * shape is of another call, on a store without locks. */
+static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state *old,
+                             zarr_error *err)
+{
+    const struct zr_trim_job job = {.a = p->array, .old = old, .shape = p->shape};
+    zarr_status st = ZARR_OK;
+
+    if (is_smaller(old, p->shape)) {
+        ZR_TRY(zr_array_trim(&job, err));
+        if (zr_leftover_within(&p->left, old->meta.ndim, old->meta.shape))
+            zr_leftover_drop(p->array);
+    } else if (!is_larger(old, p->shape)) {
+        ZR_TRY(zr_outside_clear(p->array, old, err));
+    }
+out:
     if (st != ZARR_OK)
         zr_prefix(err, st,
                   "the array has its new shape, but clearing what is outside failed");
+    return st;
+}
+
+/* An append between publishing and clearing would lose what it writes, so both are under
+ * the lock. */
+static zarr_status resize_locked(struct zr_resizing *p, zarr_error *err)
+{
+    struct zr_array_state *before = zr_array_state_get(p->array), *old = NULL;
+    struct zr_shape_change change = {.array = p->array,
+                                     .held = before,
+                                     .before = before,
+                                     .shape = p->shape,
+                                     .old = &old};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_resize_publish(NULL, p, &change, err));
+    if (!p->keep)
+        ZR_TRY(clear_old(p, old, err));
+    else if (p->left.found && zr_leftover_within(&p->left, old->meta.ndim, p->shape))
+        zr_leftover_drop(p->array);
 out:
     zr_array_state_free(old);
     zr_array_state_free(before);
@@ -66,6 +159,8 @@ out:
 zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape, uint32_t flags,
                               zarr_error *err)
 {
+    struct zr_resizing p = {
+        .array = array, .shape = shape, .keep = (flags & ZARR_RESIZE_KEEP_CHUNKS) != 0};
     void *lock = NULL;
     zarr_status st = ZARR_OK;
 
@@ -73,112 +168,52 @@ zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape, uint32_t
         st =
             zr_fail(err, ZARR_ERR_UNSUPPORTED, "resize: unknown flags 0x%" PRIx32, flags);
     else
-        st = lock_shape(array, &lock, err);
+        st = zr_shape_lock(array, &lock, err);
     if (st == ZARR_OK)
-        st = resize_locked(array, shape, flags, err);
+        st = resize_locked(&p, err);
     zr_store_unlock(array->h.store, lock);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }
 
-/* ---- append ------------------------------------------------------------- */
+/* ---- leftovers ---------------------------------------------------------- */
 
-struct appending {
-    zarr_array *array;
-    struct zr_array_state *base, *larger; /* counted */
-    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], shape[ZARR_MAX_RANK];
-};
-
-static zarr_status append_boxes(struct appending *ap, int32_t axis,
-                                const zarr_tensor *src, zarr_error *err)
+static zarr_status clear_leftovers(zarr_array *array, bool look, bool *found,
+                                   zarr_error *err)
 {
-    const struct zr_array_meta *m = &ap->base->meta;
-
-    if (!src || src->ndim != m->ndim || (m->ndim > 0 && !src->shape))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "appended elements must have the array's rank, %" PRId32, m->ndim);
-    if (axis < 0 || axis >= m->ndim)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "axis %" PRId32 " is not one of the array's %" PRId32, axis,
-                       m->ndim);
-    for (int32_t d = 0; d < m->ndim; d++) {
-        if (src->shape[d] < 0 || (d != axis && (uint64_t)src->shape[d] != m->shape[d]))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "dimension %" PRId32 " of what is appended has length %" PRId64
-                           ", the array's %" PRIu64,
-                           d, src->shape[d], m->shape[d]);
-        ap->start[d] = d == axis ? m->shape[d] : 0;
-        ap->count[d] = (uint64_t)src->shape[d];
-        if (!zr_add_u64(ap->start[d], ap->count[d], &ap->shape[d]))
-            return zr_fail(err, ZARR_ERR_INVALID, "dimension %" PRId32 " would overflow",
-                           d);
-    }
-    return ZARR_OK;
-}
-
-/* Makes one attempt. *again: another append took the place, and nothing was written. */
-static zarr_status append_once(struct appending *ap, int32_t axis, const zarr_tensor *src,
-                               const zarr_io_options *opts, bool *again, zarr_error *err)
-{
-    struct zr_array_state *handles = zr_array_state_get(ap->array);
-    const bool reserve = zr_doc_by_version(ap->array->h.store);
-    zarr_selection *box = NULL;
-    struct zr_shape_change change = {
-        .array = ap->array, .held = handles, .shape = ap->shape, .same_base = true};
-    zarr_status st = ZARR_OK;
-
-    *again = false;
-    ZR_TRY(zr_array_load(&ap->base, ap->array, handles->meta.format, err));
-    ZR_TRY(zr_separator_inherit(ap->array, handles, ap->base, err));
-    ZR_TRY(append_boxes(ap, axis, src, err));
-    change.before = ap->base;
-    if (reserve) {
-        st = zr_shape_publish(&ap->larger, &change, err);
-        *again = st == ZARR_ERR_CONFLICT;
-        if (st != ZARR_OK)
-            goto out;
-    }
-    if (ap->count[axis] > 0) {
-        if (!reserve)
-            ZR_TRY(zr_shape_derive(&ap->larger, &change, err));
-        ZR_TRY(zarr_selection_box(&box, ap->base->meta.ndim, ap->shape, ap->start,
-                                  ap->count, err));
-        ZR_TRY(zr_array_write_state(ap->array, ap->larger, box, src, opts, err));
-    }
-    if (!reserve)
-        ZR_TRY(zr_shape_publish(NULL, &change, err));
-out:
-    zarr_selection_free(box);
-    zr_array_state_free(handles);
-    return st;
-}
-
-static zarr_status append_locked(struct appending *ap, int32_t axis,
-                                 const zarr_tensor *src, const zarr_io_options *opts,
-                                 zarr_error *err)
-{
-    bool again = true;
-    zarr_status st = ZARR_OK;
-
-    for (int i = 0; i < APPEND_TRIES && again; i++) {
-        zr_array_state_free(ap->base);
-        zr_array_state_free(ap->larger);
-        ap->base = ap->larger = NULL;
-        st = append_once(ap, axis, src, opts, &again, err);
-    }
-    return st;
-}
-
-zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor *src,
-                              const zarr_io_options *opts, zarr_error *err)
-{
-    struct appending ap = {.array = array};
+    struct zr_array_state *now = NULL, *held = zr_array_state_get(array);
+    struct zr_leftover left;
     void *lock = NULL;
-    zarr_status st = lock_shape(array, &lock, err);
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_OK)
-        st = append_locked(&ap, axis, src, opts, err);
+    if (!look)
+        ZR_TRY(zr_shape_lock(array, &lock, err));
+    ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, err));
+    *found = left.found;
+    if (!left.found || look)
+        goto out;
+    ZR_TRY(zr_array_load(&now, array, held->meta.format, err));
+    ZR_TRY(zr_separator_inherit(array, held, now, err));
+    left.known = left.known && now->meta.ndim == held->meta.ndim;
+    ZR_TRY(zr_leftover_clear(array, now, &left, err));
+out:
     zr_store_unlock(array->h.store, lock);
-    zr_array_state_free(ap.base);
-    zr_array_state_free(ap.larger);
+    zr_array_state_free(now);
+    zr_array_state_free(held);
+    return st;
+}
+
+zarr_status zarr_array_clear_leftovers(zarr_array *array, uint32_t flags, int *found,
+                                       zarr_error *err)
+{
+    bool there = false;
+    zarr_status st = ZARR_OK;
+
+    if (flags & ~(uint32_t)ZARR_LEFTOVERS_LOOK)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "clear leftovers: unknown flags 0x%" PRIx32, flags);
+    else
+        st = clear_leftovers(array, (flags & ZARR_LEFTOVERS_LOOK) != 0, &there, err);
+    if (found)
+        *found = there;
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }

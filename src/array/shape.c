@@ -180,6 +180,18 @@ out:
     return st;
 }
 
+static zarr_status judge_change(struct shape_publishing *p, zarr_error *err)
+{
+    const struct zr_shape_change *c = p->change;
+    zarr_status st = ZARR_OK;
+
+    if (c->judge)
+        st = c->judge(c->judge_arg, p->old, err);
+    if (st == ZARR_ERR_CONFLICT)
+        p->give_up = true;
+    return st;
+}
+
 static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str *text,
                               zarr_error *err)
 {
@@ -192,6 +204,7 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
     p->old = p->after = NULL;
     ZR_TRY(zr_parsed_read(&parsed, old, p->change->array->h.ctx, err));
     ZR_TRY(check_base_shape(p, parsed, err));
+    ZR_TRY(judge_change(p, err));
     ZR_TRY(state_of_shape(&p->after, p->change, parsed, &p->old->meta.grid, err));
     zr_json_quote_tokens(parsed->json.root); /* the handle keeps what the store has */
     zr_json_write(parsed->json.root, ZR_META_INDENT, text);

@@ -32,7 +32,7 @@ struct stored_listing {
     struct zr_stored *out;
     const struct zr_array_state *s;
     size_t skip;
-    bool everything;
+    const uint64_t *inside; /* see zr_stored_list() */
     uint64_t limit;
     struct zr_str first; /* key of the first chunk, once it is needed */
     struct zr_str above; /* keys that may hide chunks, each followed by 0 */
@@ -44,6 +44,14 @@ static bool inside_grid(const struct zr_array_state *s, const uint64_t *chunk)
 {
     for (int32_t d = 0; d < s->meta.ndim; d++)
         if (chunk[d] >= zr_grid_n_chunks(&s->meta.grid, d))
+            return false;
+    return true;
+}
+
+static bool below_all(const uint64_t *chunk, const uint64_t *inside, int32_t ndim)
+{
+    for (int32_t d = 0; d < ndim; d++)
+        if (chunk[d] >= inside[d])
             return false;
     return true;
 }
@@ -104,12 +112,17 @@ static int on_stored_key(void *user, const zarr_store_item *item)
         return 0;
     if (!zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
                                chunk)) {
-        if (!l->everything)
+        if (!l->inside)
             note_hidden(l, item->key);
         return 0;
     }
-    if (!l->everything && !inside_grid(l->s, chunk))
+    if (l->inside && below_all(chunk, l->inside, l->out->ndim))
         return 0;
+    if (!l->inside && !inside_grid(l->s, chunk)) {
+        if (l->out->n_outside++ == 0)
+            memcpy(l->out->outside, chunk, (size_t)l->out->ndim * sizeof *chunk);
+        return 0;
+    }
     l->st = add_stored(l, chunk, item->bytes);
     return l->st != ZARR_OK;
 }
@@ -194,14 +207,14 @@ static void sort_rows(struct zr_stored *s)
 }
 
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
-                           const struct zr_array_state *s, bool everything,
+                           const struct zr_array_state *s, const uint64_t *inside,
                            zarr_error *err)
 {
     struct stored_listing l = {
         .out = out,
         .s = s,
         .skip = *a->h.path ? strlen(a->h.path) + 1 : 0,
-        .everything = everything,
+        .inside = inside,
         .limit = a->h.ctx->limits.listing_keys,
         .err = err,
     };

@@ -155,12 +155,14 @@ static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                const uint64_t *new_shape, zarr_error *err)
 {
     const int32_t ndim = t->old->meta.ndim;
-    uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
-    bool there = false;
+    uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK] = {0};
+    bool there = false, clean = false;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(chunk_is_stored(t, chunk, &there, err));
-    if (!there)
+    if (there && t->job->look_first)
+        ZR_TRY(zr_outside_is_fill(t->a, t->old, chunk, new_shape, &clean, err));
+    if (!there || clean)
         goto out;
     for (int32_t d = 0; d < ndim; d++) {
         zr_trim_range(t->old, d, chunk[d], &low[d], &high[d]);
@@ -219,20 +221,22 @@ static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *
     what = what_is_outside(t, chunk, shape);
     if (what == TRIM_ALL)
         ZR_TRY(erase_chunk(t, chunk, err));
-    else if (what == TRIM_PART)
+    else if (what == TRIM_PART && !t->keep_border)
         ZR_TRY(reset_chunk(t, chunk, shape, err));
 out:
     return st;
 }
 
-zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
-                          const uint64_t *new_shape, zarr_error *err)
+zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
 {
-    struct zr_trim t = {.a = a, .old = old, .new_shape = new_shape};
+    const zarr_array *a = job->a;
+    struct zr_trim t = {.job = job, .a = a, .old = job->old, .new_shape = job->shape};
     zarr_status st = ZARR_OK;
 
     zr_mutex_init(&t.locked.mutex);
     zr_str_init(&t.locked.text, a->h.ctx->alloc);
+    if (job->keep_lossy)
+        ZR_TRY(zr_array_lossy(a, job->old, &t.keep_border, err));
     ZR_TRY(zr_trim_find_rows(&t, err));
     ZR_TRY(zr_parallel_for(t.rows.n, a->h.ctx->engine.n_threads, trim_row, &t, err));
 out:

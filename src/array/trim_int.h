@@ -7,9 +7,11 @@
 #include "array/array_int.h"
 
 struct zr_trim {
-    const zarr_array *a;
-    struct zr_array_state *old;
-    const uint64_t *new_shape;
+    const struct zr_trim_job *job;
+    const zarr_array *a;        /* the job's */
+    struct zr_array_state *old; /* the job's */
+    const uint64_t *new_shape;  /* the job's */
+    bool keep_border;           /* leave border chunks alone */
     struct zr_stored rows;
     /* per dimension: number of chunks wholly inside the new shape */
     uint64_t keep[ZARR_MAX_RANK];
@@ -20,9 +22,6 @@ struct zr_trim {
         bool known; /* text and shape are set */
     } locked;
 };
-/* The elements of the old array that a chunk has in dimension d: [*low, *high). */
-void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
-                   uint64_t *low, uint64_t *high);
 /* Sets t->keep and t->rows. The rows include all stored chunks that are not wholly
  * inside; they may include others. */
 zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err);

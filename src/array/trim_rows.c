@@ -1,7 +1,7 @@
 /*
  * array/trim_rows.c - finds the chunks that a shrink must look at. A few are tried one by
  * one. If there are many, the store lists which exist, because a huge array may be nearly
- * empty.
+ * empty. A store that cannot list bounds how many are tried.
  * Thread class: solo.
  */
 #include "array/trim_int.h"
@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    TRIM_DIRECT_MAX = 256 /* most chunks that are tried without a listing */
+    TRIM_DIRECT_MAX = 256,    /* most chunks that are tried if the store can list */
+    TRIM_PROBES_MAX = 1 << 20 /* and if it cannot */
 };
 
 void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
@@ -105,6 +106,27 @@ out:
     return st;
 }
 
+static zarr_status check_probes(uint64_t n, zarr_error *err)
+{
+    if (n <= TRIM_PROBES_MAX)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%" PRIu64 " chunks may be outside of the shape: too many to try one "
+                   "by one (%d), and the store of the chunks cannot list",
+                   n, TRIM_PROBES_MAX);
+}
+
+zarr_status zr_trim_check(const struct zr_trim_job *job, zarr_error *err)
+{
+    struct zr_trim t = {
+        .job = job, .a = job->a, .old = job->old, .new_shape = job->shape};
+
+    if (zr_store_can(job->a->chunk_store, ZARR_STORE_CAP_LIST))
+        return ZARR_OK;
+    count_kept(&t);
+    return check_probes(count_candidates(&t), err);
+}
+
 zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
 {
     uint64_t n = 0;
@@ -113,8 +135,10 @@ zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
     count_kept(t);
     n = count_candidates(t);
     t->rows = (struct zr_stored){.ndim = t->old->meta.ndim, .alloc = t->a->h.ctx->alloc};
-    if (n > TRIM_DIRECT_MAX && zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
-        return zr_stored_list(&t->rows, t->a, t->old, true, err);
+    if ((t->job->everything || n > TRIM_DIRECT_MAX) &&
+        zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
+        return zr_stored_list(&t->rows, t->a, t->old, t->keep, err);
+    ZR_TRY(check_probes(n, err));
     for (int32_t d = 0; d < t->rows.ndim; d++)
         ZR_TRY(add_candidates(t, d, err));
 out:

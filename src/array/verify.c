@@ -15,7 +15,10 @@ struct verifying {
     struct zr_stored stored;
     struct zr_io io;
     zarr_io_options opts;
+    struct zr_array_state
+        *larger; /* counted: to look outside of the shape; may be NULL */
     int (*fn)(void *user, const zarr_verify_item *item);
+    void (*outside)(void *user, bool chunks, uint64_t n, const char *key);
     void *user;
     const int *cancel; /* the caller's; may be NULL */
     atomic_bool stopped;
@@ -24,6 +27,7 @@ struct verifying {
         zr_cond free;
         bool telling; /* a thread is in one of the caller's functions */
         zarr_stats stats;
+        uint64_t n_border, border[ZARR_MAX_RANK]; /* chunks with elements outside; one */
     } locked;
 };
 
@@ -149,6 +153,66 @@ static void count_object(struct verifying *v)
     turn_give(v);
 }
 
+/* ---- outside of the shape ------------------------------------------------- */
+
+/* Border chunks are read through a state that ends where the chunks end. Elements of
+ * lossy codecs are never exactly the fill value. */
+static zarr_status outside_open(struct verifying *v, zarr_error *err)
+{
+    bool lossy = false;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!v->outside)
+        goto out;
+    ZR_TRY(zr_array_lossy(v->array, v->state, &lossy, err));
+    if (lossy)
+        goto out;
+    st = zr_outside_state(&v->larger, v->array, v->state, NULL, &e);
+    st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &e) : ZARR_OK;
+out:
+    return st;
+}
+
+static zarr_status look_outside(struct verifying *v, const uint64_t *chunk,
+                                zarr_error *err)
+{
+    const uint64_t *shape = v->state->meta.shape;
+    const int32_t ndim = v->state->meta.ndim;
+    bool is_fill = true;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!v->larger)
+        return ZARR_OK;
+    st = zr_outside_is_fill(v->array, v->larger, chunk, shape, &is_fill, &e);
+    if (st != ZARR_OK) /* the check of the chunk itself reports faults */
+        return is_fault(st) || st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
+    if (is_fill)
+        return ZARR_OK;
+    zr_mutex_lock(&v->locked.mutex);
+    if (v->locked.n_border++ == 0)
+        memcpy(v->locked.border, chunk, (size_t)ndim * sizeof *chunk);
+    zr_mutex_unlock(&v->locked.mutex);
+    return ZARR_OK;
+}
+
+static zarr_status tell_outside(const struct verifying *v, bool chunks, uint64_t n,
+                                const uint64_t *chunk, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    if (!v->outside || n == 0 || atomic_load(&v->stopped))
+        return ZARR_OK;
+    zr_str_init(&key, v->array->h.ctx->alloc);
+    ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
+    v->outside(v->user, chunks, n, zr_str_text(&key));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
 static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
     struct verifying *v = arg;
@@ -176,6 +240,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
         zr_prefix(&e, st, "%s", o.key);
     ZR_TRY(judge(&o, st, &e, err));
+    ZR_TRY(look_outside(v, chunk, err));
     count_object(v);
 out:
     zr_str_deinit(&key);
@@ -191,12 +256,15 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err);
     v->io.indexes = NULL; /* a cached index proves nothing */
     if (st == ZARR_OK)
-        st = zr_stored_list(&v->stored, v->array, v->state, false, err);
+        st = zr_stored_list(&v->stored, v->array, v->state, NULL, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
     v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
     v->locked.stats.chunks_total = v->stored.n;
+    ZR_TRY(outside_open(v, err));
     ZR_TRY(zr_parallel_for(v->stored.n, threads, verify_object, v, err));
+    ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
+    ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
 out:
     return st;
 }
@@ -204,8 +272,11 @@ out:
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err)
 {
-    struct verifying v = {
-        .array = array, .fn = call->fn, .user = call->user, .cancel = call->cancel};
+    struct verifying v = {.array = array,
+                          .fn = call->fn,
+                          .outside = call->outside,
+                          .user = call->user,
+                          .cancel = call->cancel};
     zarr_status st = ZARR_OK;
 
     atomic_init(&v.stopped, false);
@@ -217,6 +288,7 @@ zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call
         st = verify_all(&v, err);
     zr_stored_deinit(&v.stored);
     zr_array_state_free(v.state);
+    zr_array_state_free(v.larger);
     zr_cond_deinit(&v.locked.free);
     zr_mutex_deinit(&v.locked.mutex);
     return st;

@@ -57,6 +57,8 @@ static void find_fault(struct node_check *c, zarr_finding *f)
         return;
     if (f->severity == ZARR_SEVERITY_ERROR)
         c->result.n_errors++;
+    else if (f->severity == ZARR_SEVERITY_NOTE)
+        c->result.n_notes++;
     else
         c->result.n_warnings++;
     c->stopped = c->opts.tell && c->opts.tell(c->opts.tell_user, f) != 0;
@@ -91,6 +93,54 @@ static int chunk_fault(void *user, const zarr_verify_item *item)
 
     find_fault(c, &f);
     return c->stopped;
+}
+
+/* Called by zr_array_verify() at its end, on the caller's thread. */
+static void outside_found(void *user, bool chunks, uint64_t n, const char *key)
+{
+    struct node_check *c = user;
+    zarr_error text = {0};
+    zarr_finding f = {.what = ZARR_FINDING_OUTSIDE,
+                      .severity = ZARR_SEVERITY_NOTE,
+                      .key = key,
+                      .message = text.message};
+
+    zr_fail(&text, ZARR_OK,
+            "%" PRIu64 " chunk%s, this one among them, %s outside of the shape%s; a "
+            "resize to the same shape clears them",
+            n, n == 1 ? "" : "s",
+            chunks   ? n == 1 ? "is" : "are"
+            : n == 1 ? "has elements"
+                     : "have elements",
+            chunks ? "" : " that are not the fill value");
+    find_fault(c, &f);
+}
+
+/* Reports the record of an interrupted resize or append. */
+static zarr_status verify_record(struct node_check *c, zarr_array *array, zarr_error *err)
+{
+    zarr_finding f = {.what = ZARR_FINDING_OUTSIDE,
+                      .status = ZARR_ERR_CONFLICT,
+                      .severity = ZARR_SEVERITY_WARNING,
+                      .message =
+                          "a resize or append is under way or was interrupted, and "
+                          "elements may be left outside of the shape; zarrc clean "
+                          "or the next resize clears them"};
+    int found = 0;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, c->ctx->alloc);
+    ZR_TRY(zarr_array_clear_leftovers(array, ZARR_LEFTOVERS_LOOK, &found, err));
+    if (!found)
+        goto out;
+    zr_path_key(&key, zr_str_text(&c->path), ZR_DOC_LEFTOVERS);
+    ZR_TRY(zr_str_status(&key, err));
+    f.key = zr_str_text(&key);
+    find_fault(c, &f);
+out:
+    zr_str_deinit(&key);
+    return st;
 }
 
 struct consolidated_check {
@@ -164,7 +214,7 @@ static zarr_status verify_strict(struct node_check *c, const zarr_array *array,
 static zarr_status verify_array(struct node_check *c, zarr_error *err)
 {
     const struct zr_verify_call call = {
-        .fn = chunk_fault, .user = c, .cancel = c->opts.cancel};
+        .fn = chunk_fault, .outside = outside_found, .user = c, .cancel = c->opts.cancel};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_array *array = NULL;
     zarr_error why = {0};
@@ -178,6 +228,8 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     io.progress_user = c;
     if (c->opts.flags & ZARR_VERIFY_STRICT)
         st = verify_strict(c, array, &why);
+    if (st == ZARR_OK)
+        st = verify_record(c, array, &why);
     if (st == ZARR_OK && !(c->opts.flags & ZARR_VERIFY_NO_DATA))
         st = zr_array_verify(array, &call, &io, &why);
     zarr_array_free(array);

@@ -14,7 +14,7 @@ static bool is_left_over(const char *key)
     bool digits = false;
 
     if (zr_streq(key, ZR_DOC_ATTRS) || zr_streq(key, ZR_DOC_CONSOLIDATED) ||
-        zr_streq(key, "c"))
+        zr_streq(key, ZR_DOC_LEFTOVERS) || zr_streq(key, "c"))
         return true;
     if (key[0] == 'c' && (key[1] == '/' || key[1] == '.'))
         key += 2;

@@ -19,6 +19,8 @@
 #define ZR_DOC_GROUP        ".zgroup"
 #define ZR_DOC_ATTRS        ".zattrs"
 #define ZR_DOC_CONSOLIDATED ".zmetadata"
+/* not a document of Zarr: array/leftover.c */
+#define ZR_DOC_LEFTOVERS ".zarrc-leftovers"
 
 /* ---- paths -------------------------------------------------------------- */
 
@@ -106,6 +108,9 @@ bool zr_doc_by_version(const zarr_store *s);
  * is false. */
 zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
                          const struct zr_str *text, bool replace, zarr_error *err);
+/* Erases "path/name"; OK if it does not exist. */
+zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
+                         zarr_error *err);
 /* Finds out whether the store has an object under this key, or under "path/name".
  * Failures other than NOT_FOUND are errors. */
 zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,

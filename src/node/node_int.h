@@ -20,9 +20,6 @@ zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_so
 /* flags: ZARR_STORE_OP_*. If NOT_FOUND, err is not set. */
 zarr_status zr_doc_read_at(struct zr_doc *d, const struct zr_doc_place *place,
                            uint32_t flags, zarr_error *err);
-/* Erases "path/name"; OK if it does not exist. */
-zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
-                         zarr_error *err);
 
 /* Collects the prefixes one level below path, which may be children. LIMIT
  * listing_keys. */

@@ -127,3 +127,9 @@ out:
     inspect_end(&rq, w.worker);
     return st;
 }
+
+bool zr_is_fill(const struct zr_layout *layout, const void *elements, uint64_t n)
+{
+    return zr_elements_equal(elements, n, layout->fill, layout->item_bytes,
+                             layout->variable);
+}

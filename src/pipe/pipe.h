@@ -134,5 +134,8 @@ zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
 zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
                            const char *key, struct zr_shard *shard, uint64_t entry,
                            zarr_error *err);
+/* Whether each of n elements, native and in host memory, is the array's fill value bit
+ * for bit. */
+bool zr_is_fill(const struct zr_layout *layout, const void *elements, uint64_t n);
 
 #endif

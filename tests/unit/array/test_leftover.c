@@ -1,0 +1,381 @@
+/*
+ * unit/array/test_leftover.c - what an interrupted resize or append leaves outside of the
+ * array's shape: stores with versions and no locks, records that lie, what
+ * ZARR_RESIZE_KEEP_CHUNKS and other programs leave, and what other calls do with the
+ * record. fault/test_leftover.c kills processes.
+ */
+#include "hook_store.h"
+
+#include <zarrc/check.h>
+
+#include <stdbool.h>
+
+static const char record[] = "a/.zarrc-leftovers";
+
+static bool has_record(zarr_store *s)
+{
+    uint64_t none = 0;
+
+    return zarr_store_get(s, record, 0, NULL, &none, NULL, NULL) == ZARR_OK;
+}
+
+static void put_record(zarr_store *s, const char *text)
+{
+    assert_ok(zarr_store_put(s, record, text, strlen(text), &terr));
+}
+
+/* Changes the shape in the document from 50 to 10, as another program would. */
+static void cut_document(zarr_store *s)
+{
+    char text[4096] = "", *at;
+    uint64_t n = sizeof text - 1;
+
+    assert_ok(zarr_store_get(s, "a/zarr.json", 0, text, &n, NULL, &terr));
+    at = strstr(text, "50");
+    assert_non_null(at);
+    *at = '1';
+    assert_ok(zarr_store_put(s, "a/zarr.json", text, n, &terr));
+}
+
+static void expect(zarr_array *a, uint64_t n_kept, uint64_t n)
+{
+    int32_t data[256];
+
+    read_all(a, data, n);
+    for (uint64_t i = 0; i < n; i++)
+        assert_int_equal(data[i], i < n_kept ? 1 + (int32_t)i : 0);
+}
+
+/* ---- stores without locks ---------------------------------------------------- */
+
+/* Where operations begin to fail. */
+static int64_t fails_at;
+
+static void stop_there(const zarr_store_op *op, int done)
+{
+    if (!done && atomic_fetch_add(&n_hooked, 1) + 1 >= fails_at)
+        ((zarr_store_op *)(uintptr_t)op)->key = "stopped/*"; /* goes nowhere */
+}
+
+enum what {
+    SHRINK,
+    APPEND,
+    APPEND_AFTER_SHRINK, /* a shrink that cleared nothing */
+    N_WHAT
+};
+
+static zarr_status run_stopped(enum what what)
+{
+    const uint64_t small = 10;
+    zarr_status st;
+
+    assert_ok(append(mine, 1, 50));
+    if (what == APPEND_AFTER_SHRINK) {
+        cut_document(world.store);
+        put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
+        assert_ok(zarr_array_refresh(mine, NULL, &terr));
+    }
+    n_hooked = 0;
+    hook = stop_there;
+    st = what == SHRINK ? zarr_array_resize(mine, &small, 0, NULL)
+                        : append(mine, what == APPEND ? 51 : 11, 7);
+    hook = NULL;
+    return st;
+}
+
+/* Elements that were reserved may have been written. */
+static void expect_reserved(zarr_array *a, uint64_t n_kept, uint64_t n_reserved,
+                            uint64_t n)
+{
+    int32_t data[256];
+
+    read_all(a, data, n);
+    for (uint64_t i = 0; i < n; i++) {
+        const int32_t value = (int32_t)i + 1;
+
+        assert_true(data[i] == (i < n_kept ? value : 0) ||
+                    (i >= n_kept && i < n_reserved && data[i] == value));
+    }
+}
+
+/* Returns false if the call needs fewer operations. */
+static bool stop_and_grow(enum what what, uint32_t caps)
+{
+    const uint64_t large = 60;
+    uint64_t n, n_base = what == APPEND_AFTER_SHRINK ? 10 : 50;
+    zarr_status st;
+    bool reached;
+
+    begin(caps, 3, 0, 8);
+    st = run_stopped(what);
+    reached = n_hooked >= fails_at;
+    assert_true(reached || st == ZARR_OK);
+    assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
+    n = zarr_array_shape(theirs)[0];
+    assert_ok(zarr_array_resize(theirs, &large, 0, &terr));
+    if (caps && n > n_base) /* the append has published its shape first */
+        expect_reserved(theirs, n_base, n, 60);
+    else
+        expect(theirs, n, 60);
+    assert_false(has_record(other));
+    end();
+    return reached;
+}
+
+/* After the k-th operation no write reaches the store, as if the process were killed. */
+static void test_stopped(void **state)
+{
+    static const uint32_t caps[] = {0, ZARR_STORE_CAP_CONDITIONAL};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++)
+        for (enum what what = 0; what < N_WHAT; what++)
+            for (fails_at = 1; stop_and_grow(what, caps[c]);)
+                fails_at++;
+}
+
+/* ---- records that lie ---------------------------------------------------------- */
+
+static void test_records(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "no JSON",
+        "[]",
+        "{\"zarrc_leftovers\": 1}",
+        "{\"zarrc_leftovers\": 2, \"extent\": [50]}",
+        "{\"zarrc_leftovers\": 1, \"extent\": [50, 50]}",
+        "{\"zarrc_leftovers\": 1, \"extent\": [-1]}",
+        "{\"zarrc_leftovers\": 1, \"extent\": [18446744073709551615]}",
+        "{\"zarrc_leftovers\": 1, \"extent\": [1000000000000000]}",
+        "{\"zarrc_leftovers\": 1, \"extent\": [50]}"};
+    const uint64_t large = 60;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        begin(0, 3, 0, 8);
+        assert_ok(append(mine, 1, 50));
+        cut_document(world.store);
+        put_record(world.store, texts[i]);
+        assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+        expect(mine, 10, 60);
+        assert_false(has_record(world.store));
+        end();
+    }
+}
+
+/* ---- what has no record --------------------------------------------------------- */
+
+struct seen {
+    int n_notes, n_warnings;
+};
+
+static int see(void *user, const zarr_finding *f)
+{
+    struct seen *s = user;
+
+    assert_int_equal(f->what, ZARR_FINDING_OUTSIDE);
+    assert_null(f->chunk);
+    s->n_notes += f->severity == ZARR_SEVERITY_NOTE;
+    s->n_warnings += f->severity == ZARR_SEVERITY_WARNING;
+    return 0;
+}
+
+static struct seen verify(zarr_store *store)
+{
+    struct seen s = {0, 0};
+    const zarr_verify_options opts = {
+        .struct_size = sizeof opts, .tell = see, .tell_user = &s};
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+
+    assert_ok(zarr_node_verify(store, "a", &opts, &r, &terr));
+    assert_int_equal(r.n_errors, 0);
+    assert_int_equal(r.n_notes, s.n_notes);
+    assert_int_equal(r.n_warnings, s.n_warnings);
+    return s;
+}
+
+/* KEEP_CHUNKS and other programs leave elements without a record. A grow shows them;
+ * verify notes them; clear_leftovers keeps them; a resize to the same shape clears them.
+ */
+static void test_without_record(void **state)
+{
+    const uint64_t small = 10, large = 60;
+    struct seen s;
+    int found = 1;
+
+    (void)state;
+    for (int by = 0; by < 2; by++) {
+        begin(0, 3, 0, 8);
+        assert_ok(append(mine, 1, 50));
+        s = verify(world.store);
+        assert_int_equal(s.n_notes + s.n_warnings, 0);
+        if (by == 0)
+            assert_ok(zarr_array_resize(mine, &small, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+        else
+            cut_document(world.store);
+        assert_false(has_record(world.store));
+        s = verify(world.store);
+        assert_int_equal(s.n_notes,
+                         2); /* chunks outside, and elements of a border chunk */
+        assert_int_equal(s.n_warnings, 0);
+        assert_ok(zarr_array_clear_leftovers(mine, 0, &found, &terr));
+        assert_int_equal(found, 0);
+        assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+        expect(mine, 50, 60);
+        assert_ok(zarr_array_resize(mine, &small, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+        assert_ok(zarr_array_resize(mine, &small, 0, &terr)); /* the same shape */
+        s = verify(world.store);
+        assert_int_equal(s.n_notes + s.n_warnings, 0);
+        assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+        expect(mine, 10, 60);
+        end();
+    }
+}
+
+/* With KEEP_CHUNKS: a shrink first clears what was left, so that it keeps only what it
+ * cut off itself; a grow shows all, and the record goes when it says nothing more. */
+static void test_keep(void **state)
+{
+    const uint64_t smaller = 4, small = 10, some = 30, large = 60;
+
+    (void)state;
+    begin(0, 3, 0, 8);
+    assert_ok(append(mine, 1, 50));
+    cut_document(world.store);
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
+    assert_ok(zarr_array_resize(mine, &smaller, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_false(has_record(world.store));
+    assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+    expect(mine, 10, 60);
+    end();
+
+    begin(0, 3, 0, 8);
+    assert_ok(append(mine, 1, 50));
+    cut_document(world.store);
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
+    assert_ok(zarr_array_resize(mine, &some, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    expect(mine, 30, 30);
+    assert_true(has_record(world.store));
+    assert_ok(zarr_array_resize(mine, &large, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    expect(mine, 50, 60);
+    assert_false(has_record(world.store));
+    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    assert_status(zarr_array_clear_leftovers(mine, 2, NULL, &terr), ZARR_ERR_UNSUPPORTED);
+    end();
+}
+
+/* An append overwrites what it shows; an older record stays until all is cleared. */
+static void test_append_over(void **state)
+{
+    const uint64_t large = 60;
+    struct seen s;
+    int found = 0;
+
+    (void)state;
+    begin(0, 3, 0, 8);
+    assert_ok(append(mine, 1, 50));
+    cut_document(world.store);
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
+    assert_ok(append(mine, 11, 9));
+    assert_true(has_record(world.store));
+    expect(mine, 19, 19);
+    s = verify(world.store);
+    assert_int_equal(s.n_warnings, 1);
+    assert_ok(zarr_array_clear_leftovers(mine, ZARR_LEFTOVERS_LOOK, &found, &terr));
+    assert_int_equal(found, 1);
+    assert_true(has_record(world.store));
+    assert_ok(zarr_array_clear_leftovers(mine, 0, &found, &terr));
+    assert_int_equal(found, 1);
+    assert_false(has_record(world.store));
+    s = verify(world.store);
+    assert_int_equal(s.n_notes + s.n_warnings, 0);
+    assert_ok(zarr_array_resize(mine, &large, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    expect(mine, 19, 60);
+    end();
+}
+
+/* Text has elements whose bytes are elsewhere, and a fill value that is no zero. */
+static void test_text(void **state)
+{
+    const uint64_t length = 20, chunk = 8, small = 3;
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = &length,
+                                  .chunk_shape = &chunk,
+                                  .fill_value = "\"none\"",
+                                  .data_type = "string"};
+    zarr_vlen item[20];
+    const int64_t shape = 20;
+    zarr_tensor t;
+    struct seen s;
+
+    (void)state;
+    begin(0, 0, 0, 0);
+    assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
+    for (int i = 0; i < 20; i++)
+        item[i] = (zarr_vlen){.data = "some", .bytes = 4};
+    zarr_tensor_host(&t, item, sizeof item, 1, &shape);
+    assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
+    s = verify(world.store);
+    assert_int_equal(s.n_notes, 0);
+    assert_ok(zarr_array_resize(mine, &small, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    s = verify(world.store);
+    assert_int_equal(s.n_notes, 2);
+    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    s = verify(world.store);
+    assert_int_equal(s.n_notes, 0);
+    end();
+}
+
+/* ---- other calls ------------------------------------------------------------------ */
+
+/* The record goes with the array, hides no chunk, and keeps no place from a new array. */
+static void test_company(void **state)
+{
+    const uint64_t large = 60;
+    zarr_group *g = NULL;
+    zarr_array *b = NULL;
+
+    (void)state;
+    begin(0, 3, 0, 8);
+    assert_ok(append(mine, 1, 50));
+    cut_document(world.store);
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
+    assert_ok(
+        zarr_group_create(&g, world.store, "", 3, NULL, ZARR_GROUP_IF_MISSING, &terr));
+    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    assert_ok(zarr_node_copy(world.store, "a", world.store, "b", NULL, &terr));
+    assert_ok(zarr_array_open(&b, world.store, "b", NULL, &terr));
+    assert_ok(zarr_array_resize(b, &large, 0, &terr));
+    expect(b, 10, 60);
+    zarr_array_free(b);
+    assert_ok(zarr_store_erase(world.store, "a/zarr.json", &terr));
+    zarr_array_free(mine);
+    {
+        const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                      .flags = ZARR_SPEC_OVERWRITE,
+                                      .ndim = 1,
+                                      .shape = &large,
+                                      .data_type = "int32"};
+
+        assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
+    }
+    assert_false(has_record(world.store));
+    expect(mine, 0, 60);
+    assert_ok(zarr_node_delete(world.store, "b", &terr));
+    zarr_group_free(g);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stopped),        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_without_record), cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_append_over),    cmocka_unit_test(test_text),
+        cmocka_unit_test(test_company),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
