@@ -59,8 +59,8 @@ _zarrc()
         rm) words+=' -r --recursive -f --force -n --dry-run --leave-consolidated' ;;
         resize) words+=' --keep-chunks --leave-consolidated' ;;
         append) words+=' --axis -F --format --byte-order --leave-consolidated' ;;
-        reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --leave-consolidated' ;;
-        migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --leave-consolidated' ;;
+        reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --keep-fill --leave-consolidated' ;;
+        migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --leave-consolidated' ;;
         verify) words+=' --no-data --strict' ;;
         diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data --field' ;;
         clean) words+=' -n --dry-run --age' ;;
