@@ -237,11 +237,11 @@ def test_values_made_anew(context, tmp_path, config, zarr_format):
     for text in ("a", "1", "null", "b"):
         assert text in shown
     more = [] if zarr_format == 2 else ["--codec=vlen-utf8"]
-    run("reencode", f"--format={zarr_format}", "--chunks=2", *more, tmp_path / "a", tmp_path / "b")
+    run("reencode", f"--zarr-format={zarr_format}", "--chunks=2", *more, tmp_path / "a", tmp_path / "b")
     with context.store(str(tmp_path / "b")) as store:
         items = store.open().read_vlen()
     assert items == [text_of(value).encode() for value in values]
-    run("reencode", "--format=2", "--chunks=3", "--codec=" + json.dumps(config), "--codec=" + json.dumps(
+    run("reencode", "--zarr-format=2", "--chunks=3", "--codec=" + json.dumps(config), "--codec=" + json.dumps(
         {"id": "zlib", "level": 1}), tmp_path / "b", tmp_path / "c")
     document = json.loads((tmp_path / "c/.zarray").read_text())
     unpack = [numcodecs.get_codec(dict(document["compressor"]))] if document["compressor"] else []

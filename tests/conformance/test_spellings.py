@@ -159,7 +159,7 @@ def is_read(folder, want=NUMBERS):
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_reencode(context, tmp_path, document, zarr_format):
     stored(context, tmp_path / "a", document)
-    zarrc("reencode", f"--format={zarr_format}", *["--shards=none"][:zarr_format == 2], tmp_path / "a", tmp_path / "b")
+    zarrc("reencode", f"--zarr-format={zarr_format}", *["--shards=none"][:zarr_format == 2], tmp_path / "a", tmp_path / "b")
     assert is_read(tmp_path / "b")["zarr_format"] == zarr_format
 
 
@@ -169,10 +169,10 @@ def test_migrate(context, tmp_path, document):
     stored(context, tmp_path / "a", document)
     first = document["zarr_format"]
     if "sharding_indexed" in json.dumps(document):
-        zarrc("migrate", "--format=2", tmp_path / "a", code=6)
+        zarrc("migrate", "--zarr-format=2", tmp_path / "a", code=6)
         return
     for to in (5 - first, first):
-        zarrc("migrate", f"--format={to}", "--remove-old", tmp_path / "a")
+        zarrc("migrate", f"--zarr-format={to}", "--remove-old", tmp_path / "a")
         assert is_read(tmp_path / "a")["zarr_format"] == to
 
 
@@ -195,7 +195,7 @@ def test_import(tmp_path, document):
     np.save(tmp_path / "x.npy", NUMBERS.astype("i4"))
     codecs = document["codecs"] if document["zarr_format"] == 3 else \
         [*(document["filters"] or []), *([document["compressor"]] if document["compressor"] else [])]
-    zarrc("import", f"--format={document['zarr_format']}", "--chunks=4,3", "--separator=/",
+    zarrc("import", f"--zarr-format={document['zarr_format']}", "--chunks=4,3", "--separator=/",
           *(f"--codec={json.dumps(codec)}" for codec in codecs), tmp_path / "x.npy", tmp_path / "a")
     is_read(tmp_path / "a")
 
@@ -285,13 +285,13 @@ def test_only_encoding_made_anew(context, tmp_path, found, wrong, zarr_format):
     place, odd = tmp_path / "a", odd_document(found, wrong)
     stored(context, place, odd_document(found, {}))
     cases.put_document(place, odd)
-    zarrc("reencode", f"--format={zarr_format}", place, tmp_path / "b")
-    zarrc("create", f"--format={zarr_format}", f"--like={place}", tmp_path / "c")
+    zarrc("reencode", f"--zarr-format={zarr_format}", place, tmp_path / "b")
+    zarrc("create", f"--zarr-format={zarr_format}", f"--like={place}", tmp_path / "c")
     for made in ("b", "c"):
         zarrc("verify", "--strict", tmp_path / made)
     is_read(tmp_path / "b")
     if zarr_format != odd["zarr_format"]:
-        zarrc("migrate", f"--format={zarr_format}", "--remove-old", place)
+        zarrc("migrate", f"--zarr-format={zarr_format}", "--remove-old", place)
         zarrc("verify", "--strict", place)
         is_read(place)
 
@@ -380,7 +380,7 @@ def test_shuffle_size(context, tmp_path, dtype, members, attributes, size):
     assert (np.frombuffer(bytes(np.asarray(raw)), dtype) == data[:10] + 1).all()
     for zarr_format in (2, 3):
         made = tmp_path / f"v{zarr_format}"
-        zarrc("reencode", f"--format={zarr_format}", place, made)
+        zarrc("reencode", f"--zarr-format={zarr_format}", place, made)
         assert f'"elementsize":{size}' in json.dumps(document_of(made), separators=(",", ":"))
         assert (peers.read(peers.PYTHON, made) == data + 1).all()
     zarrc("migrate", "--remove-old", place)
