@@ -226,7 +226,9 @@ static const struct cli_option create_options[] = {
      "replace an existing array, and chunks that a former array left; with --group: "
      "create the group even if the folder has other files"},
     {"if-missing", 0, 0, NULL, NULL,
-     "keep an existing equal array, or an existing group, without an error"},
+     "keep an existing equal array, which may have grown, or an existing group, without "
+     "an "
+     "error"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 

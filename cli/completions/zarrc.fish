@@ -65,7 +65,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from create' -l separator -x -a '/ 
 complete -c zarrc -n '__fish_seen_subcommand_from create' -l order -x -a 'C F' -d 'order of the elements inside chunks'
 complete -c zarrc -n '__fish_seen_subcommand_from create' -s g -l group -d 'create a group'
 complete -c zarrc -n '__fish_seen_subcommand_from create' -s f -l force -d 'replace an existing array, and chunks that a former array left; with --group: create the group even if the folder has other files'
-complete -c zarrc -n '__fish_seen_subcommand_from create' -l if-missing -d 'keep an existing equal array, or an existing group, without an error'
+complete -c zarrc -n '__fish_seen_subcommand_from create' -l if-missing -d 'keep an existing equal array, which may have grown, or an existing group, without an error'
 complete -c zarrc -n '__fish_seen_subcommand_from create' -l leave-consolidated -d 'do not bring consolidated metadata of the groups above up to date'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s F -l format -x -a 'auto npy raw json elements lines' -d 'format of FILE (default: by its extension .npy, .json, .raw or .bin; .txt and .csv are refused; else raw with --dtype, npy without); json: a nested JSON array; elements: one JSON value a line; lines: one text a line'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s t -l dtype -x -d 'raw, text: data type of the elements, as float32 or >i2 (default for text in a new array: string); npy: a data type that NumPy lacks, as bfloat16, or string'

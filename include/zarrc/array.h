@@ -171,7 +171,9 @@ enum {
     ZARR_SPEC_OVERWRITE = 1,
     ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
     ZARR_SPEC_INDEX_AT_START = 4, /**< store the index of a shard before its chunks */
-    /** open an array that exists, if its metadata is equal; attributes may differ */
+    /** open an array that exists, if its metadata is equal; attributes may differ, and
+     * the array may have grown: no dimension is shorter than `shape`. Otherwise
+     * ZARR_ERR_EXISTS names what differs */
     ZARR_SPEC_IF_MISSING = 8,
     /** with `like`: the new array has no shards, even if the model has */
     ZARR_SPEC_NO_SHARDS = 16

@@ -84,25 +84,81 @@ out:
     return st;
 }
 
-/* Compares everything but attributes, which may change at any time. */
-static zarr_status is_what_was_asked(const struct array_making *m, const zarr_array *a,
-                                     zarr_error *err)
+static void put_shape(struct zr_str *out, const struct zr_array_meta *m)
 {
-    struct zr_array_state *s = zr_array_state_get(a);
+    zr_str_putc(out, '[');
+    for (int32_t d = 0; d < m->ndim; d++)
+        zr_str_printf(out, "%s%" PRIu64, d > 0 ? ", " : "", m->shape[d]);
+    zr_str_putc(out, ']');
+}
+
+static zarr_status shape_differs(const struct array_making *m,
+                                 const struct zr_array_meta *have, zarr_error *err)
+{
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&text, m->ctx->alloc);
+    put_shape(&text, have);
+    zr_str_puts(&text, ", but the shape asked for is ");
+    put_shape(&text, &m->state->meta);
+    ZR_TRY(zr_str_status(&text, err));
+    st =
+        zr_fail(err, ZARR_ERR_EXISTS, "/%s: there is an array already, whose shape is %s",
+                m->path, zr_str_text(&text));
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* Compares all members except attributes, which may change at any time, and the shape. A
+ * grid may list more chunks for a larger shape. */
+static zarr_status check_members(const struct array_making *m,
+                                 const struct zr_array_meta *now, zarr_error *err)
+{
+    static const char *const skipped[] = {"attributes", "shape", "chunk_grid", "chunks"};
+    const struct zr_array_meta *wanted = &m->state->meta;
+    const bool same_chunks =
+        now->ndim == wanted->ndim && zr_grid_same_chunks(&now->grid, &wanted->grid);
+    const size_t n_skipped = same_chunks ? ZR_COUNT(skipped) : 2;
     struct zr_json *have = NULL, *want = NULL;
+    const char *other = NULL;
     struct zr_json_doc doc;
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, m->ctx->alloc);
-    ZR_TRY(zr_array_meta_write_canonical(&s->meta, &doc, &have, err));
-    ZR_TRY(zr_array_meta_write_canonical(&m->state->meta, &doc, &want, err));
-    zr_json_remove(have, "attributes");
-    zr_json_remove(want, "attributes");
-    if (!zr_json_equal(have, want))
+    ZR_TRY(zr_array_meta_write_canonical(now, &doc, &have, err));
+    ZR_TRY(zr_array_meta_write_canonical(wanted, &doc, &want, err));
+    for (size_t i = 0; i < n_skipped; i++) {
+        zr_json_remove(have, skipped[i]);
+        zr_json_remove(want, skipped[i]);
+    }
+    for (const struct zr_json *v = want->u.children.first; v && !other; v = v->next)
+        other = zr_json_equal(zr_json_get(have, v->key), v) ? NULL : v->key;
+    if (other || !zr_json_equal(have, want))
         st = zr_fail(err, ZARR_ERR_EXISTS,
-                     "/%s: there is an array with other metadata already", m->path);
+                     "/%s: there is an array with other metadata already (%s differs)",
+                     m->path, other ? other : "a member");
 out:
     zr_json_doc_deinit(&doc);
+    return st;
+}
+
+/* The array may have grown since it was created. */
+static zarr_status is_what_was_asked(const struct array_making *m, const zarr_array *a,
+                                     zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(a);
+    const struct zr_array_meta *now = &s->meta, *wanted = &m->state->meta;
+    zarr_status st = ZARR_OK;
+
+    if (now->ndim != wanted->ndim)
+        ZR_TRY(shape_differs(m, now, err));
+    for (int32_t d = 0; d < now->ndim; d++)
+        if (now->shape[d] < wanted->shape[d])
+            ZR_TRY(shape_differs(m, now, err));
+    ZR_TRY(check_members(m, now, err));
+out:
     zr_array_state_free(s);
     return st;
 }

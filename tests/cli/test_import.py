@@ -359,7 +359,10 @@ def test_existing_node(zarrc, tmp_path):
     zarrc(*make)
     assert "already exists" in zarrc(*make, code=5).err
     zarrc(*make, "--if-missing")
-    zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--if-missing", code=5)
+    refused = zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--if-missing", code=5)
+    assert "shape" in refused.err
+    zarrc("resize", tmp_path / "a", "9")
+    zarrc(*make, "--if-missing")
     zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--force")
     assert zarr.open_array(tmp_path / "a").shape == (5,)
     zarrc("create", "--group", tmp_path / "g")

@@ -680,6 +680,67 @@ static void test_overwrite_spares_files(void **state)
     }
 }
 
+/* IF_MISSING opens an array that has grown since it was created, and names what differs
+ * in others. */
+static void test_grown(void **state)
+{
+    static const char edges[] =
+        "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+        "\"chunk_shapes\":[[1,2,3],[2,[1,3]]]}}";
+    const uint64_t shape[2] = {6, 5}, chunk[2] = {2, 2}, other[2] = {3, 2},
+                   shard[2] = {4, 4}, larger[2] = {9, 5}, mixed[2] = {9, 4};
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) { /* v2, v3, shards, edges */
+        zarr_array_spec spec = {.struct_size = sizeof spec,
+                                .zarr_format = kind == 0 ? 2 : 3,
+                                .ndim = 2,
+                                .shape = shape,
+                                .chunk_shape = kind == 3 ? NULL : chunk,
+                                .chunk_grid = kind == 3 ? edges : NULL,
+                                .shard_shape = kind == 2 ? shard : NULL,
+                                .data_type = "int32",
+                                .fill_value = "-1"};
+
+        world_open(&w, WORLD_MEMORY);
+        assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
+        assert_ok(zarr_array_resize(a, larger, 0, &terr));
+        zarr_array_free(a);
+        spec.flags = ZARR_SPEC_IF_MISSING;
+        assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
+        assert_int_equal(zarr_array_shape(a)[0], 9);
+        spec.data_type = "int16";
+        zarr_array_free(a);
+        assert_status(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr),
+                      ZARR_ERR_EXISTS);
+        assert_says(kind == 0 ? "dtype differs" : "data_type differs");
+        spec.data_type = "int32";
+        if (kind == 1) {
+            spec.chunk_shape = other;
+            assert_status(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr),
+                          ZARR_ERR_EXISTS);
+            assert_says("chunk_grid differs");
+            spec.chunk_shape = chunk;
+            spec.ndim = 1;
+            assert_status(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr),
+                          ZARR_ERR_EXISTS);
+            assert_says("/x: there is an array already, whose shape is [9, 5], but the "
+                        "shape asked for is [6]");
+            spec.ndim = 2;
+        }
+        assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr));
+        assert_ok(zarr_array_resize(a, mixed, 0, &terr)); /* longer, and shorter */
+        zarr_array_free(a);
+        assert_status(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr),
+                      ZARR_ERR_EXISTS);
+        assert_says("whose shape is [9, 4], but the shape asked for is [6, 5]");
+        assert_null(a);
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -699,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_chunk_store),
         cmocka_unit_test(test_overwrite_spares_files),
         cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_grown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
