@@ -20,8 +20,8 @@ ZARR_BEGIN_DECLS
 
 /** Severities of findings. */
 enum {
-    /** nothing is lost: consolidated metadata is out of date, only strict readers refuse
-     * the metadata, an interrupted resize or append left elements outside of the shape,
+    /** nothing is lost: consolidated metadata is out of date, an interrupted resize or
+     * append left elements outside of the shape, only strict readers refuse the metadata,
      * or this build cannot decode something and did not check it */
     ZARR_SEVERITY_WARNING = 1,
     ZARR_SEVERITY_ERROR = 2, /**< data or metadata cannot be read */
@@ -55,8 +55,7 @@ typedef struct zarr_finding {
     int32_t ndim;       /**< CHUNK: number of coordinates */
     const char *path;   /**< of the node, from the store's root */
     /** CHUNK, CONSOLIDATED, OUTSIDE: key of the object, from the store's root; NODE,
-     * STRICT: the
-     * path */
+     * STRICT: the path */
     const char *key;
     const char *message; /**< one line, without path and key */
     /** CHUNK: grid coordinates of the object (chunk, or shard); else NULL */

@@ -226,10 +226,9 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     io.max_threads = c->opts.max_threads;
     io.progress = object_done;
     io.progress_user = c;
-    if (c->opts.flags & ZARR_VERIFY_STRICT)
+    st = verify_record(c, array, &why);
+    if (st == ZARR_OK && c->opts.flags & ZARR_VERIFY_STRICT)
         st = verify_strict(c, array, &why);
-    if (st == ZARR_OK)
-        st = verify_record(c, array, &why);
     if (st == ZARR_OK && !(c->opts.flags & ZARR_VERIFY_NO_DATA))
         st = zr_array_verify(array, &call, &io, &why);
     zarr_array_free(array);
