@@ -123,6 +123,7 @@ struct cli {
     uint64_t memory_bytes;         /* --mem; 0: not given */
     uint64_t variable_chunk_bytes; /* --variable-chunk; 0: not given */
     uint64_t lock_wait_s;          /* --lock-wait; 0: not given */
+    uint64_t linked_directories;   /* --max-linked; 0: not given */
     bool untrusted;
 
     /* private to frame/; commands do not use these */
