@@ -1,7 +1,8 @@
 /*
  * store/local_walk.c - visits everything below a prefix, one directory at a time and
  * without recursion. It reads a whole directory, sorts the names so that the order is
- * stable, and closes it, so depth costs no descriptors. One text has the names of all
+ * stable, and closes it, so depth costs no descriptors: only the
+ * length of a path limits it. One text has the names of all
  * open levels; it grows and shrinks like a stack. Each directory is opened from the root
  * again, under the symlink policy. To follow a symlink to a directory above it would never
  * end, so this is an error. Symlinks to neighbours multiply the work, so the directories
@@ -24,8 +25,7 @@
 #include <unistd.h>
 
 enum {
-    WALK_READ_BYTES = 32768,
-    WALK_MAX_DEPTH = 1024 /* PATH_MAX allows 2048 one-letter components */
+    WALK_READ_BYTES = 32768
 };
 
 struct walk_entry {
@@ -196,8 +196,14 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     /* Cleaning and erasing skip everything except files, directories and symlinks. */
     told = type == WALK_FILE || type == WALK_DIR ||
            (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS));
-    if (!told || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
+    if (!told || !zr_utf8_valid(name, n)) {
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
+        goto out;
+    }
+    if (w->path.bytes >= PATH_MAX) { /* left out, it would survive a deletion */
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "a path in a local store has at most %d bytes: %.100s...",
+                     PATH_MAX - 1, w->path.ptr);
         goto out;
     }
     if (++w->n_seen > w->l->listing_keys) {
@@ -311,8 +317,6 @@ static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *
         st = zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
         goto out;
     }
-    if (w->n_levels >= WALK_MAX_DEPTH)
-        goto out;
     if (walk_is_ancestor(w, &dir))
         ZR_TRY(walk_ring(walk_last_link(w), err));
     is_linked = is_linked || via_link;

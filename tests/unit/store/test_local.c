@@ -479,6 +479,66 @@ static void rings_of_links(void **state)
     zarr_store_free(s);
 }
 
+static int count_rows(void *user, const zarr_store_item *item)
+{
+    (void)item;
+    ++*(int *)user;
+    return 0;
+}
+
+/* Removes nested directories named "a", and a file "v" in one of them. Each step moves
+ * the next one up, so that no path is long. */
+static void remove_deep(const struct world *w)
+{
+    int root = open(w->dir, O_RDONLY), top;
+
+    for (;;) {
+        top = openat(root, "a", O_RDONLY | O_DIRECTORY);
+        if (top < 0)
+            break;
+        (void)unlinkat(top, "v", 0);
+        (void)renameat(top, "a", root, "b");
+        close(top);
+        assert_int_equal(unlinkat(root, "a", AT_REMOVEDIR), 0);
+        (void)renameat(root, "b", root, "a");
+    }
+    close(root);
+}
+
+/* Nothing is left out of a listing or a deletion because it is deep: it is listed, or the
+ * limit is an error. */
+static void deep_directories(void **state)
+{
+    static char key[PATH_MAX + 8];
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    zarr_error err = {0};
+    int n = 0, dir, next;
+
+    for (size_t i = 0; i < 2046; i++)
+        memcpy(key + 2 * i, "a/", 2);
+    strcpy(key + 2 * 2046, "v");
+    assert_status(put_text(s, key, "1"), ZARR_OK);
+    assert_status(zarr_store_list(s, "", 0, count_rows, &n, &err), ZARR_OK);
+    assert_int_equal(n, 1);
+    /* Deeper than a path can name. */
+    dir = open(w->dir, O_RDONLY);
+    for (int i = 0; i < 2060; i++) {
+        (void)mkdirat(dir, "a", 0777);
+        next = openat(dir, "a", O_RDONLY);
+        assert_true(next >= 0);
+        close(dir);
+        dir = next;
+    }
+    close(dir);
+    assert_status(zarr_store_list(s, "", 0, count_rows, &n, &err), ZARR_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "at most 4095 bytes"));
+    assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "at most 4095 bytes"));
+    remove_deep(w);
+    zarr_store_free(s);
+}
+
 /* 8 directories with 8 links each to the next one: 8^8 paths, but no ring. */
 static void links_that_multiply(void **state)
 {
@@ -800,6 +860,7 @@ int main(void)
         T(links_without_openat2),
         T(listing_and_cleaning),
         T(rings_of_links),
+        T(deep_directories),
         T(links_that_multiply),
         T(no_descriptors),
         T(more_pins_than_descriptors),
