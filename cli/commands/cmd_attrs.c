@@ -76,7 +76,7 @@ static zarr_status merge_all(const struct target *t, const char *json, int repla
 
 static int list_all(struct cli *cli, const struct target *t)
 {
-    const char *all = all_of(t);
+    const char *all = all_of(t), *at, *value;
     size_t n = 0;
     char *key = NULL, *line;
 
@@ -89,26 +89,26 @@ static int list_all(struct cli *cli, const struct target *t)
         cli_json_end(j);
         return CLI_OK;
     }
-    for (size_t i = 0;; i++) {
-        const char *value = cli_json_member_at(all, i, &key, &n);
-
-        if (!value)
-            return CLI_OK;
+    at = cli_json_members(all);
+    while ((value = cli_json_next(&at, &key, &n)) && !cli->out_failed) {
         line = cli_json_line(value, n);
         cli_printf(cli, "%s: %s\n", key, line);
         free(line);
         free(key);
+        key = NULL;
     }
+    free(key);
+    return CLI_OK;
 }
 
 static int no_attribute(struct cli *cli, const struct target *t, const char *name)
 {
     const char *names[129] = {NULL};
     char *owned[128] = {NULL}, *hint = NULL;
-    const char *near;
+    const char *near, *at = cli_json_members(all_of(t));
     size_t n = 0, bytes;
 
-    while (n < 128 && cli_json_member_at(all_of(t), n, &owned[n], &bytes)) {
+    while (n < 128 && cli_json_next(&at, &owned[n], &bytes)) {
         names[n] = owned[n];
         n++;
     }

@@ -134,7 +134,7 @@ static int remove_one(struct cli *cli, const char *text)
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))
-        rc = cli_objects_count(cli, &node, false, &objects);
+        rc = cli_objects_erased(cli, &node, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
         rc = delete_node(cli, &node, objects.n_objects);
     if (!rc)

@@ -9,10 +9,16 @@
 #include <string.h>
 #include <stdlib.h>
 
+enum {
+    MAX_FAULTS = 1000
+};
+
 static const struct cli_option options[] = {
     {"no-data", 0, 0, NULL, NULL, "check metadata only, decode no chunk"},
     {"strict", 0, 0, NULL, NULL,
      "also report metadata that zarrc reads and a strict reader refuses"},
+    {"max-faults", 0, 0, "N", NULL,
+     "print N faults at most, and count the rest (default: 1000; 0: print all)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -27,6 +33,7 @@ struct verify {
     struct cli_progress progress;
     bool begun;
     zarr_verify_result result;
+    uint64_t max_faults, n_shown; /* max_faults 0: no limit */
     double seconds;
 };
 
@@ -47,6 +54,9 @@ static int on_finding(void *user, const zarr_finding *f)
     struct verify *v = user;
     struct cli *cli = v->cli;
 
+    if (v->max_faults && v->n_shown == v->max_faults)
+        return cli->out_failed;
+    v->n_shown++;
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
 
@@ -123,6 +133,9 @@ static void report_text(const struct verify *v)
             n == 0 ? "valid" : "NOT VALID");
     if (n)
         cli_say(v->cli, "%" PRIu64 " fault%s", n, n == 1 ? "" : "s");
+    if (n > v->n_shown)
+        cli_say(v->cli, "%" PRIu64 " of them are not shown; --max-faults=0 shows all",
+                n - v->n_shown);
 }
 
 /* What an interrupted command left, as a warning. */
@@ -179,9 +192,12 @@ static int verify(struct verify *v)
 
 static int verify_one(struct cli *cli, const char *place)
 {
-    struct verify v = {.cli = cli, .result = ZARR_VERIFY_RESULT_INIT};
-    int rc = cli_node_open(cli, place, CLI_OPEN_PROBE, &v.node);
+    struct verify v = {
+        .cli = cli, .result = ZARR_VERIFY_RESULT_INIT, .max_faults = MAX_FAULTS};
+    int rc = cli_u64(cli, "max-faults", &v.max_faults);
 
+    if (!rc)
+        rc = cli_node_open(cli, place, CLI_OPEN_PROBE, &v.node);
     if (!rc)
         rc = verify(&v);
     cli_node_close(&v.node);
@@ -221,6 +237,8 @@ const struct cli_command cli_cmd_verify = {
     .json =
         "node. faults: objects with node, key, code, reason, severity (error, warning "
         "or note). valid; n_faults; n_notes; arrays; "
+        "node. faults: objects with node, key, code, reason. valid; n_faults (not only "
+        "those in faults); arrays; "
         "groups; objects; bytes (stored); seconds.",
     .options = options,
     .examples = examples,

@@ -67,7 +67,9 @@ static void add_codec(struct cli_string *out, const char *codec)
     size_t n = 0, m = 0;
     const char *name = cli_json_member(codec, "name", &n);
     const char *conf = cli_json_member(codec, "configuration", &m);
+    const char *at, *value;
     char *key = NULL, *line;
+    bool is_first = true;
 
     if (!name) {
         name = codec;
@@ -76,13 +78,11 @@ static void add_codec(struct cli_string *out, const char *codec)
     cli_string_printf(out, "%.*s", (int)(n > 1 ? n - 2 : n), n > 1 ? name + 1 : name);
     if (!conf || m <= 2)
         return;
-    for (size_t i = 0;; i++) {
-        const char *value = cli_json_member_at(conf, i, &key, &n);
-
-        if (!value)
-            break;
+    at = cli_json_members(conf);
+    while ((value = cli_json_next(&at, &key, &n))) {
         line = cli_json_line(value, n);
-        cli_string_printf(out, "%s%s=%s", i ? ", " : "(", key, line);
+        cli_string_printf(out, "%s%s=%s", is_first ? "(" : ", ", key, line);
+        is_first = false;
         free(line);
         free(key);
     }
@@ -187,16 +187,15 @@ static void names_row(struct cli *cli, const zarr_array *array)
 
 void info_attributes(struct cli *cli, const char *attributes)
 {
+    const char *at = cli_json_members(attributes), *value;
     size_t n = 0;
     char *key = NULL, *line;
+    bool is_first = true;
 
-    for (size_t i = 0;; i++) {
-        const char *value = cli_json_member_at(attributes, i, &key, &n);
-
-        if (!value)
-            return;
+    while ((value = cli_json_next(&at, &key, &n))) {
         line = cli_json_line(value, n);
-        info_row(cli, i ? "" : "attributes", "%s: %s", key, line);
+        info_row(cli, is_first ? "attributes" : "", "%s: %s", key, line);
+        is_first = false;
         free(line);
         free(key);
     }

@@ -43,7 +43,7 @@ _zarrc()
     if [[ -z $command && $cur != -* ]]; then
         words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list version help completion'
     elif [[ $cur == -* ]]; then
-        words=' --json -j --threads --mem --variable-chunk --untrusted --lock-wait --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
+        words=' --json -j --threads --mem --variable-chunk --untrusted --lock-wait --max-linked --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive' ;;

@@ -123,6 +123,7 @@ struct cli {
     uint64_t memory_bytes;         /* --mem; 0: not given */
     uint64_t variable_chunk_bytes; /* --variable-chunk; 0: not given */
     uint64_t lock_wait_s;          /* --lock-wait; 0: not given */
+    uint64_t linked_directories;   /* --max-linked; 0: not given */
     bool untrusted;
 
     /* private to frame/; commands do not use these */
@@ -279,9 +280,11 @@ char *cli_json_unquote(const char *json, size_t bytes);
 char *cli_json_quote(const char *text);
 /* The same value on one line: {"a": [1, 2]}. Owned. */
 char *cli_json_line(const char *json, size_t bytes);
-/* The i-th member: a pointer to its value, or NULL if there are fewer. The caller owns
- * *key. */
-const char *cli_json_member_at(const char *object, size_t i, char **key, size_t *bytes);
+/* Where the members of an object begin, for cli_json_next(). */
+const char *cli_json_members(const char *object);
+/* The next member: a pointer to its value, or NULL after the last. The caller owns *key.
+ */
+const char *cli_json_next(const char **at, char **key, size_t *bytes);
 
 /* ---- small helpers ---- */
 

@@ -63,21 +63,21 @@ static const char *next_value(const char **at, const char **key)
     return value;
 }
 
-const char *cli_json_member_at(const char *object, size_t i, char **key, size_t *bytes)
+const char *cli_json_members(const char *object)
 {
-    const char *at = skip_space(object), *name = NULL, *value = NULL;
+    const char *at = object ? skip_space(object) : "";
 
-    if (*at != '{')
+    return *at == '{' ? at + 1 : "";
+}
+
+const char *cli_json_next(const char **at, char **key, size_t *bytes)
+{
+    const char *name = NULL, *value = next_value(at, &name);
+
+    if (!value)
         return NULL;
-    at++;
-    for (size_t k = 0; k <= i; k++) {
-        value = next_value(&at, &name);
-        if (!value)
-            return NULL;
-    }
-    *bytes = (size_t)(at - value);
-    if (key)
-        *key = cli_json_unquote(name, (size_t)(skip_string(name) - name));
+    *bytes = (size_t)(*at - value);
+    *key = cli_json_unquote(name, (size_t)(skip_string(name) - name));
     return value;
 }
 

@@ -73,6 +73,8 @@ static int make_context(struct cli *cli)
         zarr_limits_untrusted(&limits);
     if (cli->variable_chunk_bytes)
         limits.variable_chunk_bytes = cli->variable_chunk_bytes;
+    if (cli->linked_directories)
+        limits.linked_directories = cli->linked_directories;
     opts.limits = &limits;
     opts.log = cli_log;
     opts.log_level = log_level(cli);

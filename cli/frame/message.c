@@ -84,6 +84,8 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
     case ZARR_ERR_LIMIT:
         if (err && strstr(err->message, "variable_chunk_bytes"))
             return "If the data is to be trusted, allow more with --variable-chunk=SIZE.";
+        if (err && strstr(err->message, "linked_directories"))
+            return "If the store is to be trusted, allow more with --max-linked=N.";
         return "Limits protect against hostile data; --untrusted makes them stricter.";
     case ZARR_ERR_NO_MEMORY:
         return "Try a smaller region, or a smaller --mem.";

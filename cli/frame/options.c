@@ -33,6 +33,10 @@ const struct cli_option cli_common_options[] = {
     {"lock-wait", 0, 0, "SECONDS", NULL,
      "fail if another writer holds the lock of a key for longer (default: wait, with a "
      "warning after 10 s)"},
+    {"max-linked", 0, 0, "N", NULL,
+     "limit for the directories that one walk through a store finds behind symbolic "
+     "links "
+     "(default: 65536)"},
     {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",
@@ -315,6 +319,8 @@ int cli_options_common(struct cli *cli)
         rc = cli_size(cli, "mem", &cli->memory_bytes);
     if (!rc)
         rc = cli_size(cli, "variable-chunk", &cli->variable_chunk_bytes);
+    if (!rc)
+        rc = cli_u64(cli, "max-linked", &cli->linked_directories);
     if (!rc)
         rc = cli_u64(cli, "lock-wait", &cli->lock_wait_s);
     if (!rc && cli_text(cli, "lock-wait") &&

@@ -158,17 +158,29 @@ static int count_object(void *user, const zarr_store_item *item)
     return cli_cancel;
 }
 
-int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
-                      struct cli_objects *out)
+static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t how,
+                         bool with_bytes, struct cli_objects *out)
 {
     struct counting c = {node->store, with_bytes, out};
     zarr_error err = {0};
-    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
-                                     count_object, &c, &err);
+    zarr_status st =
+        zarr_store_list(node->store, node->path, how, count_object, &c, &err);
 
     if (st || cli_cancel)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
+}
+
+int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
+                      struct cli_objects *out)
+{
+    return count_objects(cli, node, ZARR_LIST_RECURSIVE, with_bytes, out);
+}
+
+int cli_objects_erased(struct cli *cli, const struct cli_node *node,
+                       struct cli_objects *out)
+{
+    return count_objects(cli, node, ZARR_LIST_UNLINKED, false, out);
 }
 
 static int any_object(void *user, const zarr_store_item *item)

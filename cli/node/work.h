@@ -38,6 +38,9 @@ struct cli_objects {
 };
 int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
                       struct cli_objects *out);
+/* Counts what a deletion of the node removes: a symbolic link is one object. */
+int cli_objects_erased(struct cli *cli, const struct cli_node *node,
+                       struct cli_objects *out);
 /* The length of one object: `listed` if the listing had it (not UINT64_MAX), else as the
  * store reports it; 0 if the store does not know. */
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);

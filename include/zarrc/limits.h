@@ -33,8 +33,7 @@ typedef struct zarr_limits {
     uint64_t encoded_bytes;
     uint32_t node_name_bytes;      /**< length of a node's name [1024] */
     uint32_t dimension_name_bytes; /**< length of a dimension's name [64 KiB] */
-    /** keys of one listing, and names in one walk through a hierarchy; a directory counts
-     * once for each symbolic link that leads to it [10 Mi] */
+    /** keys of one listing, and names in one walk through a hierarchy [10 Mi] */
     uint64_t listing_keys;
     /** estimated memory of all data types with parameters, such as structs, that a
      * context has met and keeps until its end [128 MiB] */
@@ -43,6 +42,9 @@ typedef struct zarr_limits {
      * one chunk, 16 bytes or more each, and apart from them the bytes that they point to
      * [256 MiB, or `chunk_bytes` or `zarr_context_options.memory_bytes` if less] */
     uint64_t variable_chunk_bytes;
+    /** directories that one listing, or one walk through a hierarchy, finds behind
+     * symbolic links; each counts once for each path that leads to it [64 Ki] */
+    uint64_t linked_directories;
 } zarr_limits;
 
 #define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)
@@ -79,8 +81,8 @@ static inline void zarr_limits_default(zarr_limits *out)
 
 /**
  * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, 64 MiB
- * if their elements have variable length, metadata of 4 MiB, listings of 1 Mi keys, data
- * types of 32 MiB.
+ * if their elements have variable length, metadata of 4 MiB, listings of 1 Mi keys, 4 Ki
+ * directories behind symbolic links, data types of 32 MiB.
  * @param out filled
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)

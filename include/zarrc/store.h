@@ -264,8 +264,10 @@ typedef struct zarr_store_item {
     /** the whole key; of a prefix its path, without a slash at the end */
     const char *key;
     uint64_t bytes; /**< length of the value; UINT64_MAX: the listing does not tell */
-    /** `is_prefix` 1: the row means all keys below a prefix */
-    uint32_t is_prefix, reserved;
+    /** 1: the row means all keys below a prefix */
+    uint32_t is_prefix;
+    /** 1: a symbolic link of a local store leads to the key or the prefix */
+    uint32_t is_linked;
 } zarr_store_item;
 
 /** Receives one row of a listing. A non-zero return ends the listing. */
@@ -275,7 +277,12 @@ typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
 enum {
     ZARR_LIST_RECURSIVE = 0, /**< every key below the prefix */
     ZARR_LIST_DIRECTORY = 1, /**< the keys and the prefixes one level below the prefix */
-    ZARR_LIST_DEBRIS = 2 /**< only temporary files and lock files that were left over */
+    /** only temporary files and lock files that were left over; symbolic links are not
+     * followed */
+    ZARR_LIST_DEBRIS = 2,
+    /** as ZARR_LIST_RECURSIVE, but each symbolic link of a local store is a key. This is
+     * what zarr_store_erase_prefix() removes */
+    ZARR_LIST_UNLINKED = 3
 };
 
 /**
@@ -291,8 +298,10 @@ enum {
  * @return ZARR_OK, also when `fn` ended the listing
  * @retval ZARR_ERR_INVALID an argument is wrong
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
- * @retval ZARR_ERR_LIMIT there are more keys than `zarr_limits.listing_keys`
- * @retval ZARR_ERR_IO the store failed
+ * @retval ZARR_ERR_LIMIT there are more keys than `zarr_limits.listing_keys`, or more
+ * directories behind symbolic links than `zarr_limits.linked_directories`
+ * @retval ZARR_ERR_IO the store failed; with `os_code` ELOOP, a symbolic link leads to a
+ * directory above it
  * @see zarr_group_list(), zarr_array_chunk_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,

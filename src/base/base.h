@@ -280,6 +280,8 @@ struct zr_map {
     const zarr_allocator *alloc;
     void (*free_value)(const zarr_allocator *alloc, void *value);
 };
+/* The hash of a map: keyed per process, so strangers cannot choose keys that collide. */
+uint64_t zr_map_hash(const char *key, size_t n);
 void zr_map_init(struct zr_map *m, const zarr_allocator *alloc,
                  void (*free_value)(const zarr_allocator *, void *));
 void zr_map_deinit(struct zr_map *m);

@@ -31,6 +31,7 @@ static zarr_limits limits_usual(void)
         .node_name_bytes = LIMIT_KI,
         .dimension_name_bytes = 64 * LIMIT_KI,
         .listing_keys = 10 * (uint64_t)LIMIT_MI,
+        .linked_directories = 64 * (uint64_t)LIMIT_KI,
         .dtype_bytes = 128 * (uint64_t)LIMIT_MI,
     };
 }
@@ -50,6 +51,7 @@ void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes)
     all.chunk_bytes = 256 * (uint64_t)LIMIT_MI;
     all.variable_chunk_bytes = 64 * (uint64_t)LIMIT_MI;
     all.listing_keys = LIMIT_MI;
+    all.linked_directories = 4 * (uint64_t)LIMIT_KI;
     all.dtype_bytes = 32 * (uint64_t)LIMIT_MI;
     zr_struct_give(out, out_bytes, &all, sizeof all);
 }

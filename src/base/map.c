@@ -53,7 +53,7 @@ static inline void map_sip_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-static uint64_t map_hash(const char *key, size_t n)
+uint64_t zr_map_hash(const char *key, size_t n)
 {
     const uint64_t k0 = map_seed(), k1 = k0 * UINT64_C(0x9E3779B97F4A7C15);
     uint64_t v[4] = {
@@ -128,7 +128,7 @@ static struct zr_map_item *map_find(const struct zr_map *m, uint64_t hash,
 
 void *zr_map_get_n(const struct zr_map *m, const char *key, size_t n)
 {
-    const struct zr_map_item *it = m->n ? map_find(m, map_hash(key, n), key, n) : NULL;
+    const struct zr_map_item *it = m->n ? map_find(m, zr_map_hash(key, n), key, n) : NULL;
 
     return it ? it->value : NULL;
 }
@@ -185,7 +185,7 @@ static zarr_status map_make_room(struct zr_map *m, zarr_error *err)
 zarr_status zr_map_put_n(struct zr_map *m, const char *key, size_t n, void *value,
                          zarr_error *err)
 {
-    const uint64_t hash = map_hash(key, n);
+    const uint64_t hash = zr_map_hash(key, n);
     struct zr_map_item *it = map_find(m, hash, key, n);
     zarr_status st;
     char *copy;
@@ -219,7 +219,7 @@ zarr_status zr_map_put(struct zr_map *m, const char *key, void *value, zarr_erro
 bool zr_map_remove(struct zr_map *m, const char *key)
 {
     const size_t n = strlen(key);
-    struct zr_map_item *it = map_find(m, map_hash(key, n), key, n);
+    struct zr_map_item *it = map_find(m, zr_map_hash(key, n), key, n);
 
     if (!it)
         return false;

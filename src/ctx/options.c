@@ -172,6 +172,7 @@ zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opt
     TAKE_DEFAULT(node_name_bytes);
     TAKE_DEFAULT(dimension_name_bytes);
     TAKE_DEFAULT(listing_keys);
+    TAKE_DEFAULT(linked_directories);
     TAKE_DEFAULT(dtype_bytes);
 #undef TAKE_DEFAULT
     if (out->variable_chunk_bytes == 0)

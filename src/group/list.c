@@ -87,7 +87,7 @@ out:
 struct walk_stack {
     struct zr_children *level;
     size_t n, cap;
-    uint64_t seen; /* number of names, for the limit */
+    struct zr_seen seen; /* for the limits */
     const zarr_allocator *alloc;
 };
 

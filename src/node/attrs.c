@@ -82,11 +82,40 @@ out:
     return st;
 }
 
-static void merge_members(struct zr_json_doc *json, struct zr_json *into,
-                          const struct zr_json *from)
+/* Takes the place of a member's value; its key and its neighbours stay. */
+static void member_assign(struct zr_json *member, const struct zr_json *value)
 {
-    for (const struct zr_json *v = from->u.children.first; v; v = v->next)
-        zr_json_set_n(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
+    const struct zr_json old = *member;
+
+    *member = *value;
+    member->key = old.key;
+    member->key_bytes = old.key_bytes;
+    member->next = old.next;
+}
+
+/* By a map, because a search for each member is quadratic. */
+static zarr_status merge_members(struct zr_json_doc *json, struct zr_json *into,
+                                 const struct zr_json *from, const zarr_allocator *alloc,
+                                 zarr_error *err)
+{
+    struct zr_map mine;
+    zarr_status st = ZARR_OK;
+
+    zr_map_init(&mine, alloc, NULL);
+    for (struct zr_json *v = into->u.children.first; v; v = v->next)
+        ZR_TRY(zr_map_put_n(&mine, v->key, v->key_bytes, v, err));
+    for (const struct zr_json *v = from->u.children.first; v; v = v->next) {
+        struct zr_json *copy = zr_json_copy(json, v);
+        struct zr_json *old = zr_map_get_n(&mine, v->key, v->key_bytes);
+
+        if (copy && old)
+            member_assign(old, copy);
+        else
+            zr_json_add(json, into, v->key, v->key_bytes, copy);
+    }
+out:
+    zr_map_deinit(&mine);
+    return st;
 }
 
 static void replace_members(struct zr_json_doc *json, struct zr_json *into,
@@ -103,6 +132,7 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
 {
     const struct zr_attrs_change *c = e->change;
     struct zr_json_doc *json = &e->parsed->json;
+    zarr_status st = ZARR_OK;
 
     if (!attrs)
         return zr_fail_memory(err, sizeof *attrs);
@@ -116,15 +146,15 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
                            c->name);
         break;
     case ZR_ATTRS_MERGE:
-        merge_members(json, attrs, e->value);
+        st = merge_members(json, attrs, e->value, e->ctx->alloc, err);
         break;
     case ZR_ATTRS_REPLACE:
         replace_members(json, attrs, e->value);
         break;
     }
-    if (!zr_json_ok(json))
-        return zr_fail_memory(err, json->arena.used_bytes);
-    return ZARR_OK;
+    if (st == ZARR_OK && !zr_json_ok(json))
+        st = zr_fail_memory(err, json->arena.used_bytes);
+    return st;
 }
 
 static zarr_status edit_attributes(void *arg, const struct zr_doc *old,

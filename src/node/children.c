@@ -15,22 +15,28 @@ enum {
 };
 
 /* Links can make a few folders look like 2^30, so a walk must end at a limit. */
-static zarr_status count_names(struct zr_children *k, uint64_t *seen, zarr_error *err)
+static zarr_status count_names(struct zr_children *k, struct zr_seen *seen,
+                               zarr_error *err)
 {
-    const uint64_t most = zr_store_context(k->store)->limits.listing_keys;
+    const zarr_limits *limits = &zr_store_context(k->store)->limits;
 
-    if (*seen > most || k->names.n > most - *seen)
+    if (seen->n > limits->listing_keys || k->names.n > limits->listing_keys - seen->n)
         return zr_fail(err, ZARR_ERR_LIMIT,
-                       "more than %" PRIu64
-                       " names in one walk (limit listing_keys; links to folders count "
-                       "each time)",
-                       most);
-    *seen += k->names.n;
+                       "more than %" PRIu64 " names in one walk (limit listing_keys)",
+                       limits->listing_keys);
+    if (seen->n_linked > limits->linked_directories ||
+        k->names.n_linked > limits->linked_directories - seen->n_linked)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "more than %" PRIu64 " directories behind symbolic links in one "
+                       "walk (limit linked_directories)",
+                       limits->linked_directories);
+    seen->n += k->names.n;
+    seen->n_linked += k->names.n_linked;
     return ZARR_OK;
 }
 
 zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const char *path,
-                             int32_t first, uint64_t *seen, zarr_error *err)
+                             int32_t first, struct zr_seen *seen, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 

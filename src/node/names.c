@@ -57,6 +57,7 @@ static int on_listed_name(void *user, const zarr_store_item *item)
 
     if (l->prefixes != (item->is_prefix != 0) || strlen(item->key) <= l->skip)
         return 0;
+    l->names->n_linked += item->is_linked != 0;
     l->st = add_name(l, item->key + l->skip);
     return l->st != ZARR_OK;
 }

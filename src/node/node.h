@@ -179,6 +179,7 @@ struct zr_names {
     struct zr_arena arena;
     const char **item; /* sorted by bytes, or by zr_path_compare() */
     size_t n, cap;
+    uint64_t n_linked; /* names that a symbolic link leads to */
     const zarr_allocator *alloc;
 };
 void zr_names_init(struct zr_names *names, const zarr_allocator *alloc);
@@ -237,11 +238,14 @@ struct zr_children {
     size_t cap, n, at; /* of `block`: room, children in it, next one to return */
     const zarr_allocator *alloc;
 };
-/* path: normalised. *seen counts the names of all groups of one walk; the caller sets it
- * to 0 before the walk. Fails with LIMIT listing_keys if one group or the walk has more
- * names. */
+/* The names of all groups of one walk; zero before the walk. */
+struct zr_seen {
+    uint64_t n, n_linked;
+};
+/* path: normalised. Fails with LIMIT listing_keys or linked_directories if one group or
+ * the walk has more names. */
 zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const char *path,
-                             int32_t first, uint64_t *seen, zarr_error *err);
+                             int32_t first, struct zr_seen *seen, zarr_error *err);
 void zr_children_close(struct zr_children *k); /* accepts zeroed storage */
 /* Returns the next node by name (kind NONE: broken), valid until the next call. *out is
  * NULL after the last. */

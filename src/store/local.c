@@ -183,6 +183,7 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     l->log = env->log;
     l->memory = env->memory;
     l->listing_keys = env->limits.listing_keys;
+    l->linked_directories = env->limits.linked_directories;
     l->root = -1;
     zr_keylocks_init(&l->keylocks, env, opts);
     zr_local_lock_files_init(l);

@@ -28,7 +28,7 @@ struct zr_local {
     const zarr_allocator *alloc;
     struct zr_log log;
     const struct zr_memory_registry *memory;
-    uint64_t listing_keys;
+    uint64_t listing_keys, linked_directories;
     int root;
     dev_t device; /* the root's device, which is what syncfs() reaches */
     uint32_t durability, locking, symlinks;
@@ -160,12 +160,14 @@ enum {
     ZR_LOCAL_WALK_DIRS_FIRST = 4
 };
 /* Called for each entry; returns a status. *stop ends the walk. path is the full key,
- * valid during the call. */
+ * valid during the call. is_linked: a symbolic link leads to it, or to a directory above
+ * it. */
 typedef zarr_status (*zr_local_visit_fn)(void *user, enum zr_local_event event,
-                                         const char *path, bool *stop, zarr_error *err);
+                                         const char *path, bool is_linked, bool *stop,
+                                         zarr_error *err);
 /* Visits everything below prefix in the order of names. ZR_LOCAL_DIR comes before the
  * entries of a directory, ZR_LOCAL_DIR_END after them. A missing prefix counts as
- * empty. */
+ * empty. A link to a directory above it is IO with ELOOP. */
 zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags,
                           zr_local_visit_fn visit, void *user, zarr_error *err);
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,

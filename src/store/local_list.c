@@ -23,10 +23,10 @@ struct local_listing {
 };
 
 static zarr_status listing_visit(void *user, enum zr_local_event event, const char *path,
-                                 bool *stop, zarr_error *err)
+                                 bool is_linked, bool *stop, zarr_error *err)
 {
     const struct local_listing *x = user;
-    zarr_store_item item = {.key = path, .bytes = UINT64_MAX};
+    zarr_store_item item = {.key = path, .bytes = UINT64_MAX, .is_linked = is_linked};
 
     ZR_UNUSED(err);
     item.is_prefix = event == ZR_LOCAL_DIR;
@@ -43,10 +43,13 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err)
 {
     struct local_listing x = {how, fn, user};
+    uint32_t flags = 0;
 
-    return zr_local_walk(self, prefix,
-                         how == ZARR_LIST_DIRECTORY ? ZR_LOCAL_WALK_FLAT : 0,
-                         listing_visit, &x, err);
+    if (how == ZARR_LIST_DIRECTORY)
+        flags = ZR_LOCAL_WALK_FLAT;
+    else if (how == ZARR_LIST_DEBRIS || how == ZARR_LIST_UNLINKED)
+        flags = ZR_LOCAL_WALK_NO_LINKS;
+    return zr_local_walk(self, prefix, flags, listing_visit, &x, err);
 }
 
 /* ---- debris ---- */
@@ -120,10 +123,11 @@ struct local_cleaning {
 };
 
 static zarr_status cleaning_visit(void *user, enum zr_local_event event, const char *path,
-                                  bool *stop, zarr_error *err)
+                                  bool is_linked, bool *stop, zarr_error *err)
 {
     struct local_cleaning *x = user;
 
+    ZR_UNUSED(is_linked);
     ZR_UNUSED(stop);
     ZR_UNUSED(err);
     if (event == ZR_LOCAL_DEBRIS && debris_sweep(x->l, path, x->min_age_s))
@@ -163,11 +167,12 @@ static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_erro
 }
 
 static zarr_status erasing_visit(void *user, enum zr_local_event event, const char *path,
-                                 bool *stop, zarr_error *err)
+                                 bool is_linked, bool *stop, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = path};
     struct zr_local *l = user;
 
+    ZR_UNUSED(is_linked);
     ZR_UNUSED(stop);
     if (event == ZR_LOCAL_DEBRIS)
         (void)debris_sweep(l, path, 0);

@@ -1,11 +1,12 @@
 /*
  * store/local_walk.c - visits everything below a prefix, one directory at a time and
  * without recursion. It reads a whole directory, sorts the names so that the order is
- * stable, and closes it, so depth costs no descriptors. One text has the names of all
+ * stable, and closes it, so depth costs no descriptors: only the
+ * length of a path limits it. One text has the names of all
  * open levels; it grows and shrinks like a stack. Each directory is opened from the root
- * again, under the symlink policy. A directory that is its own ancestor (a symlink
- * upwards) is not entered. A flat walk does not report it, because the caller may go down
- * with one flat walk per level.
+ * again, under the symlink policy. To follow a symlink to a directory above it would never
+ * end, so this is an error. Symlinks to neighbours multiply the work, so the directories
+ * behind symlinks have a limit.
  *
  * FIFOs, and symlinks whose target is missing or outside of the root, are reported as
  * files: reading them gives an error. If they were left out, they would look like chunks
@@ -24,12 +25,11 @@
 #include <unistd.h>
 
 enum {
-    WALK_READ_BYTES = 32768,
-    WALK_MAX_DEPTH = 1024 /* PATH_MAX allows 2048 one-letter components */
+    WALK_READ_BYTES = 32768
 };
 
 struct walk_entry {
-    uint32_t is_dir;
+    bool is_dir, is_link;
     size_t name; /* offset in names */
 };
 struct walk_level {
@@ -37,6 +37,7 @@ struct walk_level {
     size_t names_begin, next, end; /* its entries that are not reported yet */
     dev_t device;
     ino_t inode;
+    bool is_linked; /* a link leads here */
 };
 struct local_walk {
     struct zr_local *l;
@@ -44,7 +45,7 @@ struct local_walk {
     zr_local_visit_fn visit;
     void *user;
     bool stop;
-    uint64_t n_seen;
+    uint64_t n_seen, n_linked;
     struct zr_str path, names;
     struct walk_entry *entries;
     size_t n_entries, cap_entries;
@@ -76,7 +77,6 @@ enum walk_type {
     WALK_FILE,
     WALK_DIR,
     WALK_UNREADABLE, /* it exists, but cannot be read */
-    WALK_UPWARDS,
     WALK_GONE
 };
 
@@ -85,8 +85,8 @@ static enum walk_type walk_type_of_mode(mode_t mode)
     return S_ISREG(mode) ? WALK_FILE : S_ISDIR(mode) ? WALK_DIR : WALK_UNREADABLE;
 }
 
-/* Whether the symlink at walk.path leads to a directory above it. A caller that lists
- * level by level, with one walk for each, would never end. */
+/* Whether the symlink at walk.path leads to a directory above it. Looks above the
+ * beginning of the walk as well, because a caller may go down with one walk per level. */
 static bool walk_leads_up(struct local_walk *w, const struct stat *to)
 {
     struct stat above;
@@ -110,13 +110,39 @@ static bool walk_leads_up(struct local_walk *w, const struct stat *to)
     return found;
 }
 
+static zarr_status walk_ring(const char *path, zarr_error *err)
+{
+    return zr_fail_os(err, ZARR_ERR_IO, ELOOP,
+                      "%s: this symbolic link leads to a directory above it", path);
+}
+
+/* What the link at walk.path leads to. */
+static zarr_status walk_type_of_link(struct local_walk *w, enum walk_type *type,
+                                     int *os_code, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct stat to;
+    int fd = zr_local_open(w->l, zr_str_text(&w->path), O_PATH, NULL);
+
+    if (fd >= 0 && fstat(fd, &to) == 0)
+        *type = walk_type_of_mode(to.st_mode);
+    else if (fd >= 0 || fd == -EIO)
+        *os_code = fd >= 0 ? errno : -fd;
+    if (fd >= 0)
+        close(fd);
+    if (*type == WALK_DIR && walk_leads_up(w, &to))
+        st = walk_ring(zr_str_text(&w->path), err);
+    return st;
+}
+
 /* For symlinks and for file systems that do not report types. walk.path is the entry's
  * path. */
 static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *name,
-                                     enum walk_type *type, zarr_error *err)
+                                     enum walk_type *type, bool *is_link, zarr_error *err)
 {
+    zarr_status status = ZARR_OK;
     struct stat st;
-    int fd, os_code = 0;
+    int os_code = 0;
 
     *type = WALK_UNREADABLE;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -127,16 +153,11 @@ static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *
     } else if (w->flags & ZR_LOCAL_WALK_NO_LINKS) {
         *type = WALK_FILE;
     } else {
-        fd = zr_local_open(w->l, zr_str_text(&w->path), O_PATH, NULL);
-        if (fd >= 0 && fstat(fd, &st) == 0)
-            *type = walk_type_of_mode(st.st_mode);
-        else if (fd >= 0 || fd == -EIO)
-            os_code = fd >= 0 ? errno : -fd;
-        if (fd >= 0)
-            close(fd);
-        if (*type == WALK_DIR && (w->flags & ZR_LOCAL_WALK_FLAT) && walk_leads_up(w, &st))
-            *type = WALK_UPWARDS;
+        *is_link = true;
+        status = walk_type_of_link(w, type, &os_code, err);
     }
+    if (status != ZARR_OK)
+        return status;
     if (os_code == 0 || os_code == ENOENT) /* ENOENT: gone */
         return ZARR_OK;
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot tell what it is",
@@ -144,11 +165,13 @@ static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *
 }
 
 static zarr_status walk_type(struct local_walk *w, int dir, const char *name,
-                             unsigned char d_type, enum walk_type *type, zarr_error *err)
+                             unsigned char d_type, enum walk_type *type, bool *is_link,
+                             zarr_error *err)
 {
+    *is_link = false;
     *type = d_type == DT_REG ? WALK_FILE : d_type == DT_DIR ? WALK_DIR : WALK_UNREADABLE;
     if (d_type == DT_LNK || d_type == DT_UNKNOWN)
-        return walk_type_by_stat(w, dir, name, type, err);
+        return walk_type_by_stat(w, dir, name, type, is_link, err);
     return ZARR_OK;
 }
 
@@ -160,12 +183,12 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     zarr_status st = ZARR_OK;
     enum walk_type type = WALK_GONE;
     size_t n = strlen(name);
-    bool told = false;
+    bool told = false, is_link = false;
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ZARR_OK;
     ZR_TRY(walk_path_set(w, dir_bytes, name, err));
-    ZR_TRY(walk_type(w, dir, name, d_type, &type, err));
+    ZR_TRY(walk_type(w, dir, name, d_type, &type, &is_link, err));
     if (type == WALK_GONE)
         goto out;
     if (type == WALK_UNREADABLE)
@@ -173,8 +196,14 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     /* Cleaning and erasing skip everything except files, directories and symlinks. */
     told = type == WALK_FILE || type == WALK_DIR ||
            (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS));
-    if (!told || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
+    if (!told || !zr_utf8_valid(name, n)) {
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
+        goto out;
+    }
+    if (w->path.bytes >= PATH_MAX) { /* left out, it would survive a deletion */
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "a path in a local store has at most %d bytes: %.100s...",
+                     PATH_MAX - 1, w->path.ptr);
         goto out;
     }
     if (++w->n_seen > w->l->listing_keys) {
@@ -185,7 +214,8 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     }
     ZR_TRY(zr_grow(w->l->alloc, &w->entries, &w->cap_entries, w->n_entries + 1,
                    sizeof *w->entries, err));
-    w->entries[w->n_entries++] = (struct walk_entry){type == WALK_DIR, w->names.bytes};
+    w->entries[w->n_entries++] =
+        (struct walk_entry){type == WALK_DIR, is_link, w->names.bytes};
     zr_str_append(&w->names, name, n + 1);
     ZR_TRY(zr_str_status(&w->names, err));
 out:
@@ -228,6 +258,38 @@ static int walk_compare(const void *a, const void *b, void *arg)
 
 /* ---- levels ---- */
 
+/* The path of the last link on walk.path, which leads to a directory that is also above
+ * it. Cuts walk.path. */
+static const char *walk_last_link(struct local_walk *w)
+{
+    struct stat st;
+    bool is_link = false;
+    int fd;
+
+    while (w->path.bytes > 0 && !is_link) {
+        fd = zr_local_open(w->l, w->path.ptr, O_PATH | O_NOFOLLOW, NULL);
+        is_link = fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+        if (fd >= 0)
+            close(fd);
+        while (!is_link && w->path.bytes > 0 && w->path.ptr[w->path.bytes - 1] != '/')
+            walk_path_cut(w, w->path.bytes - 1);
+        if (!is_link && w->path.bytes > 0)
+            walk_path_cut(w, w->path.bytes - 1);
+    }
+    return zr_str_text(&w->path);
+}
+
+/* Links can make a few directories look like 2^30. */
+static zarr_status walk_count_linked(struct local_walk *w, zarr_error *err)
+{
+    if (++w->n_linked <= w->l->linked_directories)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_LIMIT,
+                   "%s: more than %" PRIu64 " directories behind symbolic links in one "
+                   "listing (limit linked_directories)",
+                   zr_str_text(&w->path), w->l->linked_directories);
+}
+
 static bool walk_is_ancestor(const struct local_walk *w, const struct stat *st)
 {
     for (size_t i = 0; i < w->n_levels; i++)
@@ -238,13 +300,14 @@ static bool walk_is_ancestor(const struct local_walk *w, const struct stat *st)
 
 /* Reads the directory at walk.path and makes it the top level. A directory that is gone
  * counts as empty. */
-static zarr_status walk_enter(struct local_walk *w, zarr_error *err)
+static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *err)
 {
     const char *path = w->path.bytes > 0 ? w->path.ptr : ".";
     struct walk_level *level;
     struct stat dir;
     zarr_status st = ZARR_OK;
-    int fd = zr_local_open(w->l, path, O_RDONLY | O_DIRECTORY, NULL);
+    bool via_link = false;
+    int fd = zr_local_open(w->l, path, O_RDONLY | O_DIRECTORY, &via_link);
 
     if (fd == -ENOENT || fd == -ENOTDIR)
         return ZARR_OK;
@@ -254,8 +317,11 @@ static zarr_status walk_enter(struct local_walk *w, zarr_error *err)
         st = zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
         goto out;
     }
-    if (w->n_levels >= WALK_MAX_DEPTH || walk_is_ancestor(w, &dir))
-        goto out;
+    if (walk_is_ancestor(w, &dir))
+        ZR_TRY(walk_ring(walk_last_link(w), err));
+    is_linked = is_linked || via_link;
+    if (is_linked)
+        ZR_TRY(walk_count_linked(w, err));
     ZR_TRY(zr_grow(w->l->alloc, &w->levels, &w->cap_levels, w->n_levels + 1,
                    sizeof *w->levels, err));
     level = &w->levels[w->n_levels++];
@@ -263,6 +329,7 @@ static zarr_status walk_enter(struct local_walk *w, zarr_error *err)
                                  .names_begin = w->names.bytes,
                                  .next = w->n_entries,
                                  .end = w->n_entries,
+                                 .is_linked = is_linked,
                                  .device = dir.st_dev,
                                  .inode = dir.st_ino};
     ZR_TRY(walk_read(w, fd, w->path.bytes, err));
@@ -273,6 +340,12 @@ static zarr_status walk_enter(struct local_walk *w, zarr_error *err)
 out:
     close(fd);
     return st;
+}
+
+static zarr_status walk_visit(struct local_walk *w, enum zr_local_event event,
+                              bool is_linked, zarr_error *err)
+{
+    return w->visit(w->user, event, w->path.ptr, is_linked, &w->stop, err);
 }
 
 /* Removes the top level, all of whose entries are reported, and its names. Reports the
@@ -286,7 +359,7 @@ static zarr_status walk_leave(struct local_walk *w, zarr_error *err)
     walk_path_cut(w, level->path_bytes);
     if (w->n_levels == 0)
         return ZARR_OK;
-    return w->visit(w->user, ZR_LOCAL_DIR_END, w->path.ptr, &w->stop, err);
+    return walk_visit(w, ZR_LOCAL_DIR_END, level->is_linked, err);
 }
 
 static zarr_status walk_tell(struct local_walk *w, const struct walk_entry *e,
@@ -295,22 +368,23 @@ static zarr_status walk_tell(struct local_walk *w, const struct walk_entry *e,
     const char *name = w->names.ptr + e->name;
     enum zr_local_kind kind = zr_local_name_kind(name, strlen(name));
     size_t n_levels = w->n_levels;
+    bool is_linked = e->is_link || w->levels[n_levels - 1].is_linked;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(walk_path_set(w, w->levels[n_levels - 1].path_bytes, name, err));
     if (!e->is_dir) {
-        st = w->visit(w->user, kind == ZR_LOCAL_KEY ? ZR_LOCAL_FILE : ZR_LOCAL_DEBRIS,
-                      w->path.ptr, &w->stop, err);
+        st = walk_visit(w, kind == ZR_LOCAL_KEY ? ZR_LOCAL_FILE : ZR_LOCAL_DEBRIS,
+                        is_linked, err);
         goto out;
     }
     if (kind != ZR_LOCAL_KEY) /* no key can be below */
         goto out;
-    ZR_TRY(w->visit(w->user, ZR_LOCAL_DIR, w->path.ptr, &w->stop, err));
+    ZR_TRY(walk_visit(w, ZR_LOCAL_DIR, is_linked, err));
     if (w->stop || (w->flags & ZR_LOCAL_WALK_FLAT))
         goto out;
-    ZR_TRY(walk_enter(w, err));
-    if (w->n_levels == n_levels) /* gone, or its own ancestor */
-        st = w->visit(w->user, ZR_LOCAL_DIR_END, w->path.ptr, &w->stop, err);
+    ZR_TRY(walk_enter(w, is_linked, err));
+    if (w->n_levels == n_levels) /* gone */
+        st = walk_visit(w, ZR_LOCAL_DIR_END, is_linked, err);
 out:
     return st;
 }
@@ -325,7 +399,7 @@ zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags
     zr_str_init(&w.names, l->alloc);
     if (*prefix != '\0')
         ZR_TRY(walk_path_set(&w, 0, prefix, err));
-    ZR_TRY(walk_enter(&w, err));
+    ZR_TRY(walk_enter(&w, false, err));
     while (w.n_levels > 0 && !w.stop) {
         struct walk_level *top = &w.levels[w.n_levels - 1];
 

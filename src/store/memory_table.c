@@ -88,11 +88,7 @@ void zr_memory_table_deinit(struct zr_memory_table *t)
 
 static uint64_t memory_hash(const char *key)
 {
-    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
-
-    for (; *key != '\0'; key++)
-        h = (h ^ (unsigned char)*key) * UINT64_C(1099511628211);
-    return h ^ h >> 32;
+    return zr_map_hash(key, strlen(key));
 }
 
 /* Returns the place of the pointer to key's node. If there is none, the place is for a

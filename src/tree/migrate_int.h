@@ -36,7 +36,7 @@ struct zr_migration {
     struct zr_json_doc made;  /* owns the new documents and the paths */
     struct zr_migrated *node; /* parents before children */
     size_t n, cap;
-    uint64_t seen;       /* number of names, for the limit */
+    struct zr_seen seen; /* for the limits */
     zarr_status refused; /* status of the first refused node; `why` is its error */
     zarr_error why;
 };

@@ -23,7 +23,7 @@ struct zr_subtree_node {
 struct zr_subtree {
     struct zr_arena arena;
     struct zr_subtree_node *node; /* [0] is the group */
-    uint64_t seen;                /* number of names, for the limit */
+    struct zr_seen seen;          /* for the limits */
     size_t n, cap;
     int32_t format;
     const zarr_allocator *alloc;

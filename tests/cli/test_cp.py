@@ -1,5 +1,6 @@
 """The commands that change a store: zarrc cp, mv, rm, resize, append, clean, consolidate."""
 import json
+import os
 import subprocess
 
 import numpy as np
@@ -369,3 +370,24 @@ def test_rm_of_links_keeps_what_they_name(zarrc, store, tmp_path):
     (store / "temp/c/link").symlink_to(tmp_path / "other.zarr/temp")
     zarrc("rm", "-r", store)
     assert files(tmp_path / "other.zarr") == before and not store.exists()
+
+
+def test_deep_groups(zarrc, tmp_path):
+    """1,200 groups in each other: none is left out of a copy or a deletion."""
+    (tmp_path / "deep").mkdir()
+    folder = os.open(tmp_path / "deep", os.O_RDONLY)
+    for depth in range(1201):
+        with open("zarr.json", "w", opener=lambda p, flags: os.open(p, flags, 0o666, dir_fd=folder)) as f:
+            f.write('{"zarr_format": 3, "node_type": "group"}')
+        if depth < 1200:
+            os.mkdir("a", dir_fd=folder)
+            inner = os.open("a", os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+    os.close(folder)
+    zarrc("cp", tmp_path / "deep", tmp_path / "copy")
+    assert "1201 groups" in zarrc("verify", tmp_path / "copy").err
+    assert zarrc("rm", "-r", "--json", tmp_path / "copy").json[0]["objects"] == 1201
+    assert not (tmp_path / "copy").exists()
+    zarrc("rm", "-r", tmp_path / "deep")
+    assert not (tmp_path / "deep").exists()

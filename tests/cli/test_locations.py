@@ -314,3 +314,38 @@ def test_files_and_folders_that_are_not_stores(zarrc, tmp_path):
     for name in ("refs", "snapshots", "manifests"):
         (tmp_path / f"ice/{name}").mkdir(parents=True)
     assert "Icechunk" in zarrc("ls", "ice", code=3, cwd=tmp_path).err
+
+
+def fan(root, groups, to):
+    """Groups g0, g1, ... with eight links each; `to(i, k)` is the group that link k of group i leads to."""
+    zarr.open_group(root, mode="w")
+    for i in range(groups):
+        zarr.open_group(root / f"g{i}", mode="w")
+    for i in range(groups):
+        for k in range(8):
+            if to(i, k) < groups:
+                (root / f"g{i}/l{k}").symlink_to(f"../g{to(i, k)}")
+
+
+@pytest.mark.parametrize("command", ["consolidate", "cp", "verify", "tree"])
+def test_links_multiply_work(zarrc, tmp_path, command):
+    """Links that make a few groups look like 8^8: a limit ends the walk, and an option raises it."""
+    store, ring = tmp_path / "fan.zarr", tmp_path / "ring.zarr"
+    fan(store, 9, lambda i, k: i + 1)
+    fan(ring, 8, lambda i, k: k)
+    out = [tmp_path / "out.zarr"] if command == "cp" else []
+    failed = zarrc(command, "--max-linked=500", store, *out, code=4)
+    assert "more than 500 directories behind symbolic links" in failed.err
+    assert "limit linked_directories" in failed.err and "--max-linked=N" in failed.err
+    failed = zarrc(command, ring, *out, code=3)
+    assert "g0/l0: this symbolic link leads to a directory above it" in failed.err
+    if command == "tree":  # g6 has 8 + 64 of them
+        zarrc(command, "--max-linked=72", f"{store}/g6")
+        zarrc(command, "--max-linked=71", f"{store}/g6", code=4)
+
+
+def test_rm_follows_no_link(zarrc, tmp_path):
+    ring = tmp_path / "ring.zarr"
+    fan(ring, 8, lambda i, k: k)
+    assert zarrc("rm", "-r", "--json", ring).json[0]["objects"] == 9 + 64
+    assert not ring.exists()

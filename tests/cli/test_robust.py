@@ -1,4 +1,5 @@
 """The program's environment: locale, closed pipes, full disks, signals, terminals."""
+import json
 import os
 import shutil
 import signal
@@ -227,3 +228,35 @@ def test_lock_wait(zarrc, array):
     zarrc("attrs", "set", array, "a", "1", "--lock-wait=1")
     for wrong in ("0", "4000001", "soon"):
         assert "lock-wait" in zarrc("attrs", "set", array, "a", "1", "--lock-wait", wrong, code=2).err
+
+
+def test_many_attributes(zarrc, tmp_path):
+    """Time is linear in the number of attributes. A quadratic loop takes minutes for 100,000 of them."""
+    n = 100000
+    names = {f"name{i:06d}": i for i in range(n)}
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g/zarr.json").write_text(
+        json.dumps({"zarr_format": 3, "node_type": "group", "attributes": names}))
+    (tmp_path / "new.json").write_text(json.dumps({"name000001": [1], "last": None} |
+                                                  {f"more{i}": i for i in range(n)}))
+    began = time.monotonic()
+    assert len(zarrc("attrs", "list", tmp_path / "g").out.splitlines()) == n
+    assert len(zarrc("info", tmp_path / "g").out.splitlines()) >= n
+    zarrc("attrs", "merge", tmp_path / "g", f"@{tmp_path}/new.json")
+    assert time.monotonic() - began < 30
+    merged = json.loads((tmp_path / "g/zarr.json").read_text())["attributes"]
+    assert merged == names | {"name000001": [1], "last": None} | {f"more{i}": i for i in range(n)}
+    assert list(merged)[:3] == ["name000000", "name000001", "name000002"]
+
+
+def test_verify_bounds_its_output(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "a", shape=1500, chunks=1, dtype="i4")[:] = np.arange(1, 1501)
+    for chunk in (tmp_path / "a/c").iterdir():
+        chunk.write_bytes(b"damaged")
+    done = zarrc("verify", tmp_path / "a", code=1)
+    assert len(done.out.splitlines()) == 1000
+    assert "1500 faults" in done.err and "500 of them are not shown" in done.err
+    assert len(zarrc("verify", "--max-faults=0", tmp_path / "a", code=1).out.splitlines()) == 1500
+    shown = zarrc("verify", "--json", "--max-faults=3", tmp_path / "a", code=1).json
+    shown = shown[0] if isinstance(shown, list) else shown
+    assert len(shown["faults"]) == 3 and shown["n_faults"] == 1500 and not shown["valid"]

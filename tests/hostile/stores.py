@@ -802,7 +802,9 @@ broken("names_odd", lambda: dict(v3(), **{f"{name}/zarr.json": GROUP for name in
                                           ("__x", "...", "a b", "\u00e9", "x" * 250)}))
 broken("names_not_utf8", lambda: v3(), list=None, walk=None,
        prepare=lambda root: os.mkdir(os.fsencode(root) + b"/\xff\xfe"))
-broken("folders_in_a_ring", lambda: v3(), list=None, walk=None,
+broken("groups_in_a_ring", lambda: dict(v3(), **{"d/zarr.json": GROUP}), walk=(IO, "d/ring"),
+       check=None, prepare=lambda root: os.symlink("..", f"{root}/d/ring"))
+broken("folders_in_a_ring", lambda: v3(), list=None, walk=None, chunks=(IO, "a/ring"), verify=(IO, "a/ring"),
        prepare=lambda root: os.symlink("..", f"{root}/a/ring"))
 
 

@@ -78,7 +78,7 @@ class Limits(Sized):
                 ("chunk_bytes", c_uint64), ("encoded_bytes", c_uint64),
                 ("node_name_bytes", c_uint32), ("dimension_name_bytes", c_uint32),
                 ("listing_keys", c_uint64), ("dtype_bytes", c_uint64),
-                ("variable_chunk_bytes", c_uint64)]
+                ("variable_chunk_bytes", c_uint64), ("linked_directories", c_uint64)]
 
 
 LogFn = CFUNCTYPE(None, c_void_p, c_uint32, c_char_p)

@@ -277,10 +277,12 @@ static void limits_and_version(void **state)
     assert_int_equal(a.metadata_bytes, 16 << 20);
     assert_int_equal(a.chunk_bytes, INT64_C(2) << 30);
     assert_int_equal(a.listing_keys, 10 << 20);
+    assert_int_equal(a.linked_directories, 64 << 10);
     assert_int_equal(a.rank, ZARR_MAX_RANK);
     assert_int_equal(b.metadata_bytes, 4 << 20);
     assert_int_equal(b.chunk_bytes, 256 << 20);
     assert_int_equal(b.listing_keys, 1 << 20);
+    assert_int_equal(b.linked_directories, 4 << 10);
     assert_int_equal(b.json_depth, a.json_depth);
 
     snprintf(text, sizeof text, "%d.%d.%d", ZARR_VERSION_MAJOR, ZARR_VERSION_MINOR,
