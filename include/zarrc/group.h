@@ -511,6 +511,11 @@ typedef struct zarr_migrate_options {
  *
  * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
  *
+ * Metadata of OME-Zarr stays where it is, although readers look for it in another place:
+ * 0.4 is for v2 and at the top of a group's attributes, 0.5 is for v3 and in the
+ * attribute `ome`. ZARR_MIGRATED_WARNED tells it once, of the topmost group, and says
+ * what to do.
+ *
  * A group that has consolidated metadata in the old format gets it in the new one.
  * Members of a v3 document that neither format knows are copied to v2. Members of a v2
  * document that v3 has no place for are not; ZARR_MIGRATE_REMOVE then leaves that

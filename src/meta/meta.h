@@ -180,6 +180,11 @@ zarr_status zr_group_meta_parse(struct zr_group_meta *out, const struct zr_meta_
 zarr_status zr_group_meta_write(const struct zr_group_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
 
+/* Returns why readers of OME-Zarr do not find the metadata of a group at path after a
+ * conversion to the format, and what to do; NULL: there is none. */
+const char *zr_ome_warning(const struct zr_json *attributes, const char *path,
+                           int32_t format);
+
 /* ---- consolidated metadata -------------------------------------------------- */
 
 /* One node for consolidated metadata; all borrowed. */

@@ -84,6 +84,10 @@ static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *nod
     if (m->to == 2)
         node->attributes.root = meta.attributes ? zr_json_copy(&m->made, meta.attributes)
                                                 : zr_json_new(&m->made, ZR_JSON_OBJECT);
+    if (!m->ome_told) {
+        node->lost = zr_ome_warning(meta.attributes, node->path, m->to);
+        m->ome_told = node->lost != NULL;
+    }
     meta.format = m->to;
     meta.consolidated = meta.document = NULL;
     ZR_TRY(zr_group_meta_write(&meta, &m->made, &node->document.root, err));

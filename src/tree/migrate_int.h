@@ -22,7 +22,7 @@ struct zr_migrated {
     bool stray; /* done, but its .zattrs has other attributes, so that file stays */
     /* its v2 document has members that v3 cannot express, so that file stays */
     bool more;
-    const char *lost; /* why its missing value is lost; NULL: it is not */
+    const char *lost; /* what of its meaning is lost; NULL: nothing */
     bool consolidate; /* a group that has consolidated metadata in either format */
     struct zr_new_doc attributes; /* v2; written first */
     struct zr_new_doc document;
@@ -37,6 +37,7 @@ struct zr_migration {
     struct zr_migrated *node; /* parents before children */
     size_t n, cap;
     struct zr_seen seen; /* for the limits */
+    bool ome_told;       /* a group above has the warning about OME-Zarr */
     zarr_status refused; /* status of the first refused node; `why` is its error */
     zarr_error why;
 };

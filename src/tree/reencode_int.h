@@ -26,6 +26,7 @@ struct zr_reencode {
     struct zr_str job;   /* text of the job object */
     uint64_t done_bytes; /* decoded bytes finished */
     bool comparing;
+    bool ome_told; /* a group above has the warning about OME-Zarr */
 };
 
 /* Source and destination of one array. The destination has its chunks in the
@@ -68,6 +69,10 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err);
 zarr_status zr_reencode_missing(struct zr_reencode *r, const zarr_array *source,
                                 const zarr_array *made, const char *path,
                                 zarr_error *err);
+
+/* Tells the caller if readers of OME-Zarr will not find the metadata of this group. */
+zarr_status zr_reencode_ome(struct zr_reencode *r, const char *attributes,
+                            const char *path, int32_t format, zarr_error *err);
 
 /* ---- reencode_box.c ---- */
 

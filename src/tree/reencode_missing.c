@@ -1,8 +1,8 @@
 /*
- * tree/reencode_missing.c - keeps the missing value of an array through a change of the
- * format: changes the planned documents. If the fill value changes, the array's chunks
- * are all written, because missing ones of the source have the old fill value.
- * Thread class: plain functions.
+ * tree/reencode_missing.c - what a change of the format means to readers: keeps the
+ * missing value of an array through a change of the format: changes the planned
+ * documents. If the fill value changes, the array's chunks are all written, because
+ * missing ones of the source have the old fill value. Thread class: plain functions.
  */
 #include "array/array.h"
 #include "tree/reencode_int.h"
@@ -29,7 +29,8 @@ static zarr_status is_ours(const struct zr_missing_change *c, const zarr_array *
 
         if (!text)
             ZR_TRY(zr_fail_memory(err, 1));
-        ZR_TRY(zr_json_parse(&doc[i], text, strlen(text), NULL, err));
+        ZR_TRY(zr_json_parse(&doc[i], text, strlen(text),
+                             &zr_store_context(zarr_array_store(source))->limits, err));
         zr_json_quote_tokens(doc[i].root);
         given[i] = zr_json_get(doc[i].root, ZR_MISSING_ATTRIBUTE);
     }
@@ -124,6 +125,27 @@ zarr_status zr_reencode_missing(struct zr_reencode *r, const zarr_array *source,
     ZR_TRY(is_ours(&change, source, made, &ours, err));
     if (ours)
         ZR_TRY(change_documents(r, path, format, &change, &doc, err));
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zr_reencode_ome(struct zr_reencode *r, const char *attributes,
+                            const char *path, int32_t format, zarr_error *err)
+{
+    const zarr_limits *limits = &r->ctx->limits;
+    const char *warning = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    if (r->ome_told || !r->opts.warn)
+        return ZARR_OK;
+    zr_json_doc_init(&doc, r->ctx->alloc);
+    ZR_TRY(zr_json_parse(&doc, attributes, strlen(attributes), limits, err));
+    warning = zr_ome_warning(doc.root, path, format);
+    if (warning)
+        r->opts.warn(r->opts.warn_user, path, warning);
+    r->ome_told = warning != NULL;
 out:
     zr_json_doc_deinit(&doc);
     return st;

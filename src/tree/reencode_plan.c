@@ -30,6 +30,8 @@ static zarr_status plan_group(struct zr_reencode *r, const struct zr_node_row *n
     attributes = zarr_group_attributes(group);
     if (!attributes)
         ZR_TRY(zr_fail_memory(err, 1));
+    if (format != node->format)
+        ZR_TRY(zr_reencode_ome(r, attributes, src_path, format, err));
     ZR_TRY(zarr_group_create(&made, r->target, dst_path, format, attributes, 0, err));
     r->result.n_groups++;
 out:
