@@ -95,20 +95,18 @@ zarr_status zr_value_text(struct zr_values *t, const struct zr_json *v, zarr_vle
 
 zarr_status zr_value_escape(struct zr_values *t, zarr_vlen *item, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
+    zarr_error why = {0};
     struct zr_str text;
     bool is_value = false;
+    zarr_status st = zr_value_parse(&t->scratch, item, &is_value, &why);
 
+    /* text beyond the limits is replaced, too, because encoding would refuse it */
+    if (st != ZARR_ERR_LIMIT && (st != ZARR_OK || !is_value))
+        return zr_pass(err, st, &why);
     zr_str_init(&text, t->doc.arena.alloc);
-    st = zr_value_parse(&t->scratch, item, &is_value, err);
-    if (st == ZARR_ERR_LIMIT)
-        st = ZARR_OK; /* encoding would refuse it, too */
-    else if (st != ZARR_OK || !is_value)
-        goto out;
     zr_str_putc(&text, ' ');
     zr_json_write_string(&text, item->data, (size_t)item->bytes);
     st = value_keep(t, &text, item, err);
-out:
     zr_str_deinit(&text);
     return st;
 }

@@ -153,7 +153,8 @@ static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *
     ZR_TRY(
         zr_conf_encoder_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
     if (zr_conf_stored(raw) && mode == ZR_ZFP_RATE &&
-        zarr_codec_spec_f64(raw, "rate", &rate) == 0 && rate > ZFP_MAX_BITS_OF_BLOCK / 4)
+        zarr_codec_spec_f64(raw, "rate", &rate) == 0 &&
+        rate > ZFP_MAX_BITS_OF_BLOCK / 4.0)
         mode = ZR_ZFP_REVERSIBLE; /* a rate that blocks of no rank can have */
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "mode", mode);
