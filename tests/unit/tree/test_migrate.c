@@ -18,17 +18,19 @@ struct told {
 
 static void tell(void *user, const zarr_migrate_item *item)
 {
-    static const char *const actions[] = {
-        "", "write", "replace", "keep", "consolidate", "remove", "refuse", "leave"};
+    static const char *const actions[] = {"",       "write",       "replace",
+                                          "keep",   "consolidate", "remove",
+                                          "refuse", "leave",       "warn"};
     struct told *t = user;
     const size_t at = strlen(t->text);
 
-    assert_in_range(item->action, 1, 7);
+    assert_in_range(item->action, 1, 8);
     assert_true((item->key == NULL) == (item->action == ZARR_MIGRATED_REFUSED));
     assert_true((item->text != NULL) == (item->action == ZARR_MIGRATED_WRITTEN ||
                                          item->action == ZARR_MIGRATED_REPLACED ||
                                          item->action == ZARR_MIGRATED_REFUSED ||
-                                         item->action == ZARR_MIGRATED_LEFT));
+                                         item->action == ZARR_MIGRATED_LEFT ||
+                                         item->action == ZARR_MIGRATED_WARNED));
     snprintf(t->text + at, sizeof t->text - at, "%s %s|", actions[item->action],
              item->key ? item->key : item->text);
     if (++t->n == t->stop_at)
@@ -283,6 +285,72 @@ static void test_refused(void **state)
     world_close(&w);
 }
 
+/* ---- missing values ------------------------------------------------------------- */
+
+static void make_variable(struct world *w, const char *path, int32_t format,
+                          const char *type, const char *fill)
+{
+    const char *const names[2] = {"y", "x"};
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .zarr_format = format,
+        .ndim = 2,
+        .shape = tree_shape,
+        .chunk_shape = tree_chunk,
+        .data_type = type,
+        .fill_value = fill,
+        .dimension_names = names,
+        .key_encoding = format == 3 ? "v2" : NULL,
+        .separator = '.',
+    };
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_create(&a, w->store, path, &spec, NULL, &terr));
+    zarr_array_free(a);
+}
+
+/* Whether the attribute has this value; NULL: there is none. */
+static void assert_missing(struct world *w, const char *path, const char *text)
+{
+    const char *attributes;
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_open(&a, w->store, path, NULL, &terr));
+    attributes = zarr_array_attributes(a);
+    assert_true((strstr(attributes, "_FillValue") == NULL) == (text == NULL));
+    assert_true(!text || strstr(attributes, text));
+    zarr_array_free(a);
+}
+
+static void test_missing_values(void **state)
+{
+    struct told t = {.stop_at = 0};
+    struct world w;
+
+    (void)state;
+    for (uint32_t keep = 0; keep <= ZARR_MIGRATE_KEEP_FILL;
+         keep += ZARR_MIGRATE_KEEP_FILL) {
+        world_open(&w, WORLD_MEMORY);
+        make_variable(&w, "t", 2, "<f4", "1.0");
+        assert_ok(migrate(w.store, 3, ZARR_MIGRATE_REMOVE | keep, &t));
+        assert_missing(&w, "t", keep ? NULL : "\"AAAAAAAA8D8=\"");
+        assert_null(strstr(t.text, "warn"));
+        world_close(&w);
+        world_open(&w, WORLD_MEMORY);
+        make_variable(&w, "t", 2, "<M8[s]", "1");
+        assert_ok(migrate(w.store, 3, keep, &t));
+        assert_true((strstr(t.text, "warn t/zarr.json|") == NULL) == (keep != 0));
+        world_close(&w);
+        world_open(&w, WORLD_MEMORY);
+        make_variable(&w, "t", 3, "int32", "1"); /* all its chunks are missing */
+        assert_status(migrate(w.store, 2, keep, &t),
+                      keep ? ZARR_OK : ZARR_ERR_UNSUPPORTED);
+        if (!keep)
+            assert_says("so 1 must become null, which changes the elements of missing");
+        world_close(&w);
+    }
+}
+
 /* Existing documents of the new format that differ. */
 static void test_exists(void **state)
 {
@@ -482,10 +550,11 @@ static void test_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_v2_to_v3),     cmocka_unit_test(test_v3_to_v2),
-        cmocka_unit_test(test_consolidated), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_exists),       cmocka_unit_test(test_left),
-        cmocka_unit_test(test_options),      cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_v2_to_v3),       cmocka_unit_test(test_v3_to_v2),
+        cmocka_unit_test(test_consolidated),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_exists),         cmocka_unit_test(test_left),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_missing_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
