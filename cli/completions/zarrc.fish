@@ -135,6 +135,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from migrate' -l keep-fill -d 'leav
 complete -c zarrc -n '__fish_seen_subcommand_from migrate' -l leave-consolidated -d 'do not bring consolidated metadata of the groups above up to date'
 complete -c zarrc -n '__fish_seen_subcommand_from verify' -l no-data -d 'check metadata only, decode no chunk'
 complete -c zarrc -n '__fish_seen_subcommand_from verify' -l strict -d 'also report metadata that zarrc reads and a strict reader refuses'
+complete -c zarrc -n '__fish_seen_subcommand_from verify' -l max-faults -x -d 'print N faults at most, and count the rest (default: 1000; 0: print all)'
 complete -c zarrc -n '__fish_seen_subcommand_from diff' -l rtol -x -d 'relative tolerance: X times the element of B'
 complete -c zarrc -n '__fish_seen_subcommand_from diff' -l atol -x -d 'absolute tolerance'
 complete -c zarrc -n '__fish_seen_subcommand_from diff' -l nan-differs -d 'NaN differs from NaN (default: it is equal)'

@@ -4,9 +4,9 @@
  * stable, and closes it, so depth costs no descriptors: only the
  * length of a path limits it. One text has the names of all
  * open levels; it grows and shrinks like a stack. Each directory is opened from the root
- * again, under the symlink policy. To follow a symlink to a directory above it would never
- * end, so this is an error. Symlinks to neighbours multiply the work, so the directories
- * behind symlinks have a limit.
+ * again, under the symlink policy. To follow a symlink to a directory above it would
+ * never end, so this is an error. Symlinks to neighbours multiply the work, so the
+ * directories behind symlinks have a limit.
  *
  * FIFOs, and symlinks whose target is missing or outside of the root, are reported as
  * files: reading them gives an error. If they were left out, they would look like chunks
