@@ -33,7 +33,7 @@ struct verify {
     struct cli_progress progress;
     bool begun;
     zarr_verify_result result;
-    uint64_t max_faults, n_shown; /* max_faults 0: no limit */
+    uint64_t max_faults, n_shown, n_hidden; /* max_faults 0: no limit */
     double seconds;
 };
 
@@ -54,8 +54,10 @@ static int on_finding(void *user, const zarr_finding *f)
     struct verify *v = user;
     struct cli *cli = v->cli;
 
-    if (v->max_faults && v->n_shown == v->max_faults)
+    if (v->max_faults && v->n_shown == v->max_faults) {
+        v->n_hidden++;
         return cli->out_failed;
+    }
     v->n_shown++;
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
@@ -133,9 +135,9 @@ static void report_text(const struct verify *v)
             n == 0 ? "valid" : "NOT VALID");
     if (n)
         cli_say(v->cli, "%" PRIu64 " fault%s", n, n == 1 ? "" : "s");
-    if (n > v->n_shown)
+    if (v->n_hidden)
         cli_say(v->cli, "%" PRIu64 " of them are not shown; --max-faults=0 shows all",
-                n - v->n_shown);
+                v->n_hidden);
 }
 
 /* What an interrupted command left, as a warning. */
@@ -236,9 +238,7 @@ const struct cli_command cli_cmd_verify = {
         "it. zarrc-reencode(1) writes metadata without such faults.",
     .json =
         "node. faults: objects with node, key, code, reason, severity (error, warning "
-        "or note). valid; n_faults; n_notes; arrays; "
-        "node. faults: objects with node, key, code, reason. valid; n_faults (not only "
-        "those in faults); arrays; "
+        "or note). valid; n_faults and n_notes (not only those in faults); arrays; "
         "groups; objects; bytes (stored); seconds.",
     .options = options,
     .examples = examples,
