@@ -46,8 +46,7 @@ static void interrupted(void *user, const char *key, const char *command,
 
 /* ---- arrays ---- */
 
-static int clean_array(struct cli *cli, const struct cli_node *node, const char *path,
-                       uint64_t *n)
+static int clean_array(struct cli *cli, const struct cli_node *node, const char *path)
 {
     const bool look = cli_flag(cli, "dry-run");
     char *whole = *node->path && *path ? cli_format("%s/%s", node->path, path)
@@ -68,7 +67,6 @@ static int clean_array(struct cli *cli, const struct cli_node *node, const char 
     else if (found)
         cli_say(cli, "%s: %s what an interrupted resize or append left", shown,
                 look ? "would clear" : "cleared");
-    *n += !rc && found;
     zarr_array_free(array);
     free(shown);
     free(whole);
@@ -76,7 +74,7 @@ static int clean_array(struct cli *cli, const struct cli_node *node, const char 
 }
 
 /* Goes on after an array that fails, and returns its exit code. */
-static int clean_arrays(struct cli *cli, const struct cli_node *node, uint64_t *n)
+static int clean_arrays(struct cli *cli, const struct cli_node *node)
 {
     struct cli_tree tree = {0};
     int rc = cli_tree_list(cli, node, &tree);
@@ -87,7 +85,7 @@ static int clean_arrays(struct cli *cli, const struct cli_node *node, uint64_t *
         int one = CLI_OK;
 
         if (tree.items[i].kind == ZARR_NODE_ARRAY)
-            one = clean_array(cli, node, tree.items[i].path, n);
+            one = clean_array(cli, node, tree.items[i].path);
         rc = rc ? rc : one;
     }
     if (cli->json)
@@ -99,7 +97,7 @@ static int clean_arrays(struct cli *cli, const struct cli_node *node, uint64_t *
 static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
 {
     struct debris d = {.cli = cli};
-    uint64_t removed = 0, n_arrays = 0;
+    uint64_t removed = 0;
     zarr_error err = {0};
     zarr_status st;
     int rc = CLI_OK;
@@ -115,7 +113,7 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
         st = zarr_store_clean(node->store, node->path, age, &removed, &err);
     if (st || cli_cancel)
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
-    rc = clean_arrays(cli, node, &n_arrays);
+    rc = clean_arrays(cli, node);
     if (cli->json)
         cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
     if (cli_flag(cli, "dry-run"))
