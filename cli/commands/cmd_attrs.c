@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The open array (node.array) or group. */
 struct target {
@@ -149,7 +150,12 @@ static int get(struct cli *cli, const struct target *t)
     } else if (!st) {
         if (cli_flag(cli, "text"))
             plain = cli_json_unquote(text, strlen(text));
-        cli_printf(cli, "%s\n", plain ? plain : text);
+        if (plain && !isatty(STDOUT_FILENO)) { /* the value itself, for other programs */
+            cli_out(cli, plain, strlen(plain));
+            cli_out(cli, "\n", 1);
+        } else {
+            cli_printf(cli, "%s\n", plain ? plain : text);
+        }
     }
     free(plain);
     free(text);

@@ -56,8 +56,12 @@ void info_row(struct cli *cli, const char *name, const char *format, ...)
     } else {
         cli_string_printf(&s, "%s", text);
     }
-    cli_printf(cli, cli->color_out ? "  \033[1m%-12s\033[0m %s\n" : "  %-12s %s\n", name,
-               s.text);
+    if (cli->color_out)
+        cli_out(cli, "\033[1m", 4);
+    cli_printf(cli, "  %-12s", name);
+    if (cli->color_out)
+        cli_out(cli, "\033[0m", 4);
+    cli_printf(cli, " %s\n", s.text);
     cli_string_free(&s);
 }
 

@@ -92,7 +92,9 @@ static void add_line(const unsigned char *data, size_t n, struct cli_string *out
 {
     cli_string_add(out, "", 0);
     for (size_t i = 0; i < n; i++)
-        if (data[i] < 0x20 || data[i] == 0x7f)
+        if (data[i] == 0xc2 && i + 1 < n && data[i + 1] >= 0x80 && data[i + 1] < 0xa0)
+            cli_string_printf(out, "\\x%02x", data[++i]); /* U+0080 to U+009F */
+        else if (data[i] < 0x20 || data[i] == 0x7f)
             cli_string_printf(out, "\\x%02x", data[i]);
         else
             cli_string_add(out, data + i, 1);

@@ -228,7 +228,12 @@ void cli_progress_end(struct cli_progress *p, bool ok);
  * not. Then every call returns CLI_IO, and the command should stop. main() prints errors
  * of the final flush. */
 int cli_out(struct cli *cli, const void *data, size_t bytes);
+/* Control characters but line ends become \u escapes, as in JSON: names from a store must
+ * not send any to the terminal. */
 int cli_printf(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
+/* Appends text with its control characters escaped in the same way. */
+struct cli_string;
+void cli_add_clean(struct cli_string *out, const char *text, size_t bytes);
 
 /* ---- JSON on stdout: objects and arrays, at most 256 levels deep ---- */
 
@@ -316,6 +321,8 @@ void cli_string_add(struct cli_string *s, const void *data, size_t bytes);
 /* Frees the text and zeroes *s. */
 void cli_string_free(struct cli_string *s);
 void cli_string_printf(struct cli_string *s, const char *format, ...) ZARR_PRINTF(2, 3);
+void cli_string_vprintf(struct cli_string *s, const char *format, va_list args)
+    ZARR_PRINTF(2, 0);
 
 /* "1.4 GiB" into the caller's buffer; returns it. */
 const char *cli_bytes_text(uint64_t bytes, char text[16]);

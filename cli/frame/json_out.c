@@ -43,6 +43,18 @@ struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool on
     return j;
 }
 
+/* JSON may have U+007F to U+009F as they are, which terminals obey. */
+static int out_clean(struct cli *cli, const struct cli_string *text)
+{
+    struct cli_string clean = {0};
+    int rc;
+
+    cli_add_clean(&clean, text->text, text->n_bytes);
+    rc = cli_out(cli, clean.text, clean.n_bytes);
+    cli_string_free(&clean);
+    return rc;
+}
+
 static int flush(struct cli_json *j)
 {
     int rc = CLI_OK;
@@ -50,7 +62,7 @@ static int flush(struct cli_json *j)
     if (j->out)
         cli_string_add(j->out, j->buffer.text ? j->buffer.text : "", j->buffer.n_bytes);
     else if (j->buffer.n_bytes)
-        rc = cli_out(j->cli, j->buffer.text, j->buffer.n_bytes);
+        rc = out_clean(j->cli, &j->buffer);
     j->buffer.n_bytes = 0;
     return rc;
 }

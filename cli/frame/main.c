@@ -32,6 +32,7 @@ static void watch_signals(void)
     a.sa_handler = SIG_IGN;
     a.sa_flags = 0;
     sigaction(SIGPIPE, &a, NULL);
+    sigaction(SIGXFSZ, &a, NULL); /* a write over the limit fails with EFBIG */
 }
 
 static uint32_t log_level(const struct cli *cli)

@@ -110,9 +110,12 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
 static void add_clean(struct cli_string *s, const char *text)
 {
     for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+        const unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
 
-        if (c < 0x20 || c == 0x7f)
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0) { /* U+0080 to U+009F */
+            cli_string_printf(s, "\\x%02x", next);
+            text++;
+        } else if (c < 0x20 || c == 0x7f)
             cli_string_printf(s, "\\x%02x", c);
         else
             cli_string_add(s, text, 1);

@@ -34,18 +34,37 @@ int cli_out(struct cli *cli, const void *data, size_t bytes)
     return CLI_OK;
 }
 
+void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        const unsigned char next = i + 1 < bytes ? (unsigned char)text[i + 1] : 0;
+
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0) { /* U+0080 to U+009F */
+            cli_string_printf(out, "\\u%04x", next);
+            i++;
+        } else if ((c < 0x20 && c != '\n') || c == 0x7f) {
+            cli_string_printf(out, "\\u%04x", c);
+        } else {
+            cli_string_add(out, text + i, 1);
+        }
+    }
+}
+
 int cli_printf(struct cli *cli, const char *format, ...)
 {
+    struct cli_string text = {0}, clean = {0};
     va_list args;
-    int n;
+    int rc;
 
-    if (cli->out_failed)
-        return CLI_IO;
     va_start(args, format);
-    errno = 0;
-    n = vprintf(format, args);
+    cli_string_vprintf(&text, format, args);
     va_end(args);
-    return n < 0 ? out_error(cli, errno) : CLI_OK;
+    cli_add_clean(&clean, text.text ? text.text : "", text.n_bytes);
+    rc = cli_out(cli, clean.text, clean.n_bytes);
+    cli_string_free(&text);
+    cli_string_free(&clean);
+    return rc;
 }
 
 int cli_out_finish(struct cli *cli)

@@ -70,7 +70,7 @@ void cli_string_free(struct cli_string *s)
 }
 
 ZARR_PRINTF(2, 0)
-static void string_vprintf(struct cli_string *s, const char *format, va_list args)
+void cli_string_vprintf(struct cli_string *s, const char *format, va_list args)
 {
     char small[256];
     va_list again;
@@ -95,7 +95,7 @@ void cli_string_printf(struct cli_string *s, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    string_vprintf(s, format, args);
+    cli_string_vprintf(s, format, args);
     va_end(args);
 }
 
@@ -105,7 +105,7 @@ char *cli_format(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    string_vprintf(&s, format, args);
+    cli_string_vprintf(&s, format, args);
     va_end(args);
     if (!s.text)
         cli_string_add(&s, "", 0);

@@ -214,7 +214,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
 {
     struct cli_keys keys = {0};
     zarr_error err = {0};
-    const zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+    const zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED,
                                            add_job, &keys, &err);
     int rc = CLI_OK;
 

@@ -282,7 +282,9 @@ enum {
     ZARR_LIST_DEBRIS = 2,
     /** as ZARR_LIST_RECURSIVE, but each symbolic link of a local store is a key. This is
      * what zarr_store_erase_prefix() removes */
-    ZARR_LIST_UNLINKED = 3
+    ZARR_LIST_UNLINKED = 3,
+    /** as ZARR_LIST_DIRECTORY, but each symbolic link of a local store is a key */
+    ZARR_LIST_DIRECTORY_UNLINKED = 4
 };
 
 /**

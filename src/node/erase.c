@@ -217,8 +217,8 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
 
         zr_names_deinit(&keys);
         s->folders.n = n_folders; /* the last listing has all of them */
-        ZR_TRY(
-            zarr_store_list(s->store, path, ZARR_LIST_DIRECTORY, erase_listed, &l, err));
+        ZR_TRY(zarr_store_list(s->store, path, ZARR_LIST_DIRECTORY_UNLINKED, erase_listed,
+                               &l, err));
         ZR_TRY(l.st);
         more = keys.n == ERASE_KEYS;
         ZR_TRY(erase_keys(s, &keys, &any, err));

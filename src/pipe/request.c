@@ -334,7 +334,6 @@ static void request_task(void *arg)
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof *rq);
 
     if (!rq)
@@ -345,14 +344,10 @@ zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
     rq->owner = owner;
     rq->submitted = true;
     rq->task = (struct zr_task){.fn = request_task, .arg = rq};
-    st = zr_task_submit(&rq->task, err);
-    if (st != ZARR_OK) {
-        zr_event_deinit(&rq->done);
-        zr_mutex_deinit(&rq->locked.mutex);
-        zr_free(io->engine->alloc, rq);
-        return st;
-    }
     *out = rq;
+    /* the system has no thread for us: the caller's does the work */
+    if (zr_task_submit(&rq->task, NULL) != ZARR_OK)
+        request_task(rq);
     return ZARR_OK;
 }
 

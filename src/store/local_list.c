@@ -33,7 +33,8 @@ static zarr_status listing_visit(void *user, enum zr_local_event event, const ch
     if (event == ZR_LOCAL_DIR_END ||
         (event == ZR_LOCAL_DEBRIS) != (x->how == ZARR_LIST_DEBRIS))
         return ZARR_OK;
-    if (event == ZR_LOCAL_DIR && x->how != ZARR_LIST_DIRECTORY)
+    if (event == ZR_LOCAL_DIR && x->how != ZARR_LIST_DIRECTORY &&
+        x->how != ZARR_LIST_DIRECTORY_UNLINKED)
         return ZARR_OK;
     *stop = x->fn(x->user, &item) != 0;
     return ZARR_OK;
@@ -45,10 +46,11 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
     struct local_listing x = {how, fn, user};
     uint32_t flags = 0;
 
-    if (how == ZARR_LIST_DIRECTORY)
-        flags = ZR_LOCAL_WALK_FLAT;
-    else if (how == ZARR_LIST_DEBRIS || how == ZARR_LIST_UNLINKED)
-        flags = ZR_LOCAL_WALK_NO_LINKS;
+    if (how == ZARR_LIST_DIRECTORY || how == ZARR_LIST_DIRECTORY_UNLINKED)
+        flags |= ZR_LOCAL_WALK_FLAT;
+    if (how == ZARR_LIST_DEBRIS || how == ZARR_LIST_UNLINKED ||
+        how == ZARR_LIST_DIRECTORY_UNLINKED)
+        flags |= ZR_LOCAL_WALK_NO_LINKS;
     return zr_local_walk(self, prefix, flags, listing_visit, &x, err);
 }
 

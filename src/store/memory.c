@@ -303,7 +303,7 @@ static zarr_status memory_list(void *self, const char *prefix, uint32_t how,
     for (size_t i = 0; i < all.n && !stop; i++) {
         zarr_store_item item = {.key = all.row[i].key, .bytes = all.row[i].bytes};
 
-        if (how == ZARR_LIST_DIRECTORY)
+        if (how == ZARR_LIST_DIRECTORY || how == ZARR_LIST_DIRECTORY_UNLINKED)
             ZR_TRY(memory_tell_child(&x, &all.row[i], &stop, err));
         else
             stop = fn(user, &item) != 0;

@@ -118,7 +118,7 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
     struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err};
     zarr_status st = ZARR_OK;
 
-    if (!prefix || !fn || how > ZARR_LIST_UNLINKED)
+    if (!prefix || !fn || how > ZARR_LIST_DIRECTORY_UNLINKED)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix, no function, or unknown how");
     ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
     if (!zr_store_can(s, ZARR_STORE_CAP_LIST)) {
@@ -131,6 +131,8 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
     }
     if (how == ZARR_LIST_UNLINKED) /* keys of other stores are no links */
         how = ZARR_LIST_RECURSIVE;
+    else if (how == ZARR_LIST_DIRECTORY_UNLINKED)
+        how = ZARR_LIST_DIRECTORY;
     st = s->vt.list(s->self, prefix, how, public_list_row, &x, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "%s/: cannot list", prefix));

@@ -1,7 +1,9 @@
 """Parsing, exit codes and texts that do not depend on data."""
 import json
+import subprocess
 
 import pytest
+from conftest import PROGRAM
 
 
 def test_without_command(zarrc):
@@ -130,3 +132,31 @@ def test_control_characters_stay_off_the_terminal(zarrc, tmp_path):
 
 def test_environment_is_checked(zarrc):
     assert "ZARR_THREADS" in zarrc("version", env={"ZARR_THREADS": "many"}, code=2).err
+
+
+@pytest.mark.parametrize("command", [
+    ["info"], ["info", "--metadata"], ["info", "--json"], ["ls"], ["ls", "-lR"], ["tree"], ["attrs"], ["attrs", "--json"],
+    ["verify"], ["rm", "-rn"], ["clean", "-n"], ["consolidate", "--check"], ["explain"]], ids=str)
+def test_no_control_characters(zarrc, tmp_path, command):
+    """Names and attributes of a store cannot send control characters to the terminal: C0, DEL, C1."""
+    bad = "\x1b[31m\x7f\u009b1m"
+    array = {"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "int8", "fill_value": 0,
+             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}, "codecs": ["bytes"],
+             "chunk_key_encoding": {"name": "default"}, "dimension_names": [bad], "attributes": {bad: bad}}
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {bad: [bad]}}
+    for path, document in ((tmp_path / "x.zarr", group), (tmp_path / "x.zarr" / f"a{bad}", array)):
+        path.mkdir()
+        (path / "zarr.json").write_text(json.dumps(document, ensure_ascii=False))
+    for path in (tmp_path / "x.zarr", tmp_path / "x.zarr" / f"a{bad}"):
+        done = zarrc(*command, path, code=None)
+        for text in (done.out.decode(), done.err):
+            assert not [c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)], text
+
+
+def test_file_size_limit(tmp_path):
+    """Without SIGXFSZ ignored, the program would end without a word."""
+    import resource
+
+    done = subprocess.run([PROGRAM, "create", tmp_path / "x.zarr", "--shape=4", "-t", "int8"], capture_output=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), check=False)
+    assert done.returncode == 3 and b"File too large" in done.stderr

@@ -301,7 +301,10 @@ def test_with_tensorstore(context, tmp_path, name, zarr_format):
     expected = np.frombuffer(ours[:rows].tobytes() + one * (8 - rows) * 5, raw.dtype)
     assert array.read(raw.dtype).tobytes() == expected.tobytes()
     again = context.store().create(document=json.loads(array.metadata))
-    assert again.fill_bytes == one and again.metadata == array.metadata
+    found, made = json.loads(array.metadata), json.loads(again.metadata)
+    if zarr_format == 2:  # a new document names the shuffle that -1 stands for
+        assert found["compressor"].pop("shuffle") == -1 and made["compressor"].pop("shuffle") in (1, 2)
+    assert again.fill_bytes == one and made == found
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

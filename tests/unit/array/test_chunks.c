@@ -202,13 +202,41 @@ static void test_nested(void **state)
     world_close(&w);
 }
 
+/* Data that is NULL although it has a length is the caller's fault. */
+static void test_null_data(void **state)
+{
+    const uint64_t chunk[2] = {0, 0};
+    uint64_t bytes = 5;
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        a = make_array(&w, "x", 3, 4, 4);
+        fill_array(a);
+        assert_status(zarr_array_chunk_write_encoded(a, chunk, NULL, 5, &terr),
+                      ZARR_ERR_INVALID);
+        assert_says("NULL");
+        assert_status(zarr_array_chunk_read_encoded(a, chunk, NULL, &bytes, &terr),
+                      ZARR_ERR_INVALID);
+        assert_status(zarr_store_put(w.store, "k", NULL, 1, &terr), ZARR_ERR_INVALID);
+        assert_status(
+            zarr_store_get(w.store, "x/zarr.json", 0, NULL, &bytes, NULL, &terr),
+            ZARR_ERR_INVALID);
+        assert_ok(zarr_store_put(w.store, "empty", NULL, 0, &terr));
+        assert_int_equal(count_wrong(a, 4, 4), 0);
+        zarr_array_free(a);
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_encoded),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_encoded),
+        cmocka_unit_test(test_verify),    cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_null_data),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,68 @@
+/*
+ * unit/pipe/test_no_thread.c - the system starts no thread (its limit of processes is
+ * reached): reads, writes and submitted requests go on with the caller's thread.
+ */
+#include "pipe_test.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static int n_refused;
+
+/* Replaces the function of the C library. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                   void *arg)
+{
+    (void)thread;
+    (void)attr;
+    (void)fn;
+    (void)arg;
+    n_refused++;
+    return EAGAIN;
+}
+
+enum {
+    N = 1000
+};
+
+static void test_no_thread(void **state)
+{
+    const uint64_t shape = N, chunk = 10;
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = &shape,
+                                  .chunk_shape = &chunk,
+                                  .data_type = "int32"};
+    static int32_t data[N], back[N];
+    const int64_t n = N;
+    zarr_request *rq = NULL;
+    zarr_array *a = NULL;
+    zarr_tensor t;
+    struct pw w;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        data[i] = i;
+    pw_open(&w, 8, 0, 0);
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    zarr_tensor_host(&t, data, sizeof data, 1, &n);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    zarr_tensor_host(&t, back, sizeof back, 1, &n);
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    assert_memory_equal(data, back, sizeof data);
+    memset(back, 0, sizeof back);
+    assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, NULL, &terr));
+    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+    zarr_request_free(rq);
+    assert_memory_equal(data, back, sizeof data);
+    assert_true(n_refused > 0);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_thread)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
