@@ -113,8 +113,8 @@ out:
 
 /* Compares all members except attributes, which may change at any time, and the shape. A
  * grid may list more chunks for a larger shape. */
-static zarr_status check_members(const struct array_making *m,
-                                 const struct zr_array_meta *now, zarr_error *err)
+static zarr_status compare_members(const struct array_making *m,
+                                   const struct zr_array_meta *now, zarr_error *err)
 {
     static const char *const skipped[] = {"attributes", "shape", "chunk_grid", "chunks"};
     const struct zr_array_meta *wanted = &m->state->meta;
@@ -157,7 +157,7 @@ static zarr_status is_what_was_asked(const struct array_making *m, const zarr_ar
     for (int32_t d = 0; d < now->ndim; d++)
         if (now->shape[d] < wanted->shape[d])
             ZR_TRY(shape_differs(m, now, err));
-    ZR_TRY(check_members(m, now, err));
+    ZR_TRY(compare_members(m, now, err));
 out:
     zr_array_state_free(s);
     return st;

@@ -61,7 +61,7 @@ out:
 
 /* The formats have the missing value in two places, so it is compared apart from the fill
  * value and the attribute. */
-static zarr_status compare_missing(struct zr_diff_pair *p, zarr_error *err)
+static zarr_status compare_missing_values(struct zr_diff_pair *p, zarr_error *err)
 {
     const zarr_difference d = {
         .what = ZARR_DIFFERENCE_MISSING_VALUE, .dim = -1, .is_json = 1};
@@ -139,7 +139,7 @@ zarr_status zr_diff_arrays(struct zr_diff_pair *p, zarr_error *err)
     if (!same || storage)
         tell_texts(p, d, type_name(type), type_name(other));
     ZR_TRY(compare_fills(p, type, same ? type : other, err));
-    ZR_TRY(compare_missing(p, err));
+    ZR_TRY(compare_missing_values(p, err));
     d.what = ZARR_DIFFERENCE_DIMENSION_NAME;
     for (d.dim = 0;
          zarr_array_ndim(a) == zarr_array_ndim(b) && d.dim < zarr_array_ndim(a); d.dim++)

@@ -372,7 +372,7 @@ static struct zr_json *pack_new_number(struct zr_json_doc *doc, uint32_t kind,
 }
 
 /* Reads the number of values in a list or map; *n stays 0 for other values. */
-static bool pack_count(struct pack_from *f, bool *map, uint64_t *n)
+static bool msgpack_count(struct pack_from *f, bool *map, uint64_t *n)
 {
     const unsigned type = pack_type(f);
 
@@ -411,7 +411,7 @@ static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, ui
         *out = zr_json_new_string(doc, text.data, (size_t)text.bytes);
     } else if (pack_is_list(type) || (type & 0xF0) == 0x80 || type == 0xDE ||
                type == 0xDF) {
-        if (!pack_count(r->f, &map, n))
+        if (!msgpack_count(r->f, &map, n))
             ZR_TRY(pack_cut(r, err));
         r->maps |= map;
         *out = zr_json_new(doc, map ? ZR_JSON_OBJECT : ZR_JSON_ARRAY);
