@@ -69,7 +69,7 @@ static void holder_command(int proc, const char *pid, char out[COMMAND_BYTES])
     ssize_t n = -1;
     int fd;
 
-    snprintf(path, sizeof path, "%s/comm", pid);
+    snprintf(path, sizeof path, "%.32s/comm", pid); /* a number: it fits */
     fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         n = read(fd, out, COMMAND_BYTES - 1);
