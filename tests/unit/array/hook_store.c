@@ -68,7 +68,8 @@ static void do_op(zarr_store_op *op)
         if (op->verb == ZARR_STORE_GET) {
             op->done_bytes =
                 op->mem.bytes < op->object_bytes ? op->mem.bytes : op->object_bytes;
-            memcpy(mem, table.row[i].value, op->done_bytes);
+            if (op->done_bytes > 0)
+                memcpy(mem, table.row[i].value, op->done_bytes);
         }
     }
     op->version = (zarr_store_version){{table.row[i].version}};
