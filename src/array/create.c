@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-static void put_shape(struct zr_str *out, const struct zr_array_meta *m)
+static void put_shape_text(struct zr_str *out, const struct zr_array_meta *m)
 {
     zr_str_putc(out, '[');
     for (int32_t d = 0; d < m->ndim; d++)
@@ -99,9 +99,9 @@ static zarr_status shape_differs(const struct array_making *m,
     zarr_status st = ZARR_OK;
 
     zr_str_init(&text, m->ctx->alloc);
-    put_shape(&text, have);
+    put_shape_text(&text, have);
     zr_str_puts(&text, ", but the shape asked for is ");
-    put_shape(&text, &m->state->meta);
+    put_shape_text(&text, &m->state->meta);
     ZR_TRY(zr_str_status(&text, err));
     st =
         zr_fail(err, ZARR_ERR_EXISTS, "/%s: there is an array already, whose shape is %s",
@@ -113,8 +113,8 @@ out:
 
 /* Compares all members except attributes, which may change at any time, and the shape. A
  * grid may list more chunks for a larger shape. */
-static zarr_status compare_members(const struct array_making *m,
-                                   const struct zr_array_meta *now, zarr_error *err)
+static zarr_status compare_asked(const struct array_making *m,
+                                 const struct zr_array_meta *now, zarr_error *err)
 {
     static const char *const skipped[] = {"attributes", "shape", "chunk_grid", "chunks"};
     const struct zr_array_meta *wanted = &m->state->meta;
@@ -157,7 +157,7 @@ static zarr_status is_what_was_asked(const struct array_making *m, const zarr_ar
     for (int32_t d = 0; d < now->ndim; d++)
         if (now->shape[d] < wanted->shape[d])
             ZR_TRY(shape_differs(m, now, err));
-    ZR_TRY(compare_members(m, now, err));
+    ZR_TRY(compare_asked(m, now, err));
 out:
     zr_array_state_free(s);
     return st;

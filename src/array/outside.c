@@ -53,7 +53,7 @@ out:
 
 /* ---- reading boxes ------------------------------------------------------ */
 
-struct looking {
+struct outside_look {
     const zarr_array *a;
     struct zr_array_state *s;
     void *block; /* owned; room for one tile */
@@ -61,7 +61,7 @@ struct looking {
     struct zr_heap heap;
 };
 
-static zarr_status look_at_tile(struct looking *l, const uint64_t *start,
+static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
                                 const uint64_t *count, bool *yes, zarr_error *err)
 {
     const struct zr_array_meta *m = &l->s->meta;
@@ -108,7 +108,7 @@ out:
 
 /* Cuts the box [low, high) into tiles, so that each leaf is decoded once and no more than
  * one leaf is in memory. Leaves that differ in shape are one tile. */
-static zarr_status look_at_box(struct looking *l, const uint64_t *low,
+static zarr_status look_at_box(struct outside_look *l, const uint64_t *low,
                                const uint64_t *high, bool *yes, zarr_error *err)
 {
     const int32_t ndim = l->s->meta.ndim;
@@ -140,7 +140,7 @@ zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *large
                                const uint64_t *chunk, const uint64_t *shape, bool *yes,
                                zarr_error *err)
 {
-    struct looking l = {.a = a, .s = larger};
+    struct outside_look l = {.a = a, .s = larger};
     uint64_t low[ZARR_MAX_RANK] = {0}, high[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
 

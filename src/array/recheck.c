@@ -9,7 +9,7 @@
  */
 #include "array/array_int.h"
 
-static bool version_known(const zarr_store_version *v)
+static bool seen_is_known(const zarr_store_version *v)
 {
     const zarr_store_version none = {{0}};
 
@@ -146,7 +146,7 @@ zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error
     zr_mutex_lock(&a->h.mutex);
     seen = s->seen;
     zr_mutex_unlock(&a->h.mutex);
-    if (src.want_version && version_known(&seen)) {
+    if (src.want_version && seen_is_known(&seen)) {
         st = zr_doc_version(&now, &src, err);
         if (st == ZARR_ERR_NOT_FOUND)
             return gone(err, src.name);

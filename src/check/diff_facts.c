@@ -163,7 +163,7 @@ struct attribute_sides {
 
 /* Whether this attribute has the dimension names of a v2 array, which are compared as
  * names, or a missing value that was compared. */
-static bool is_compared(const struct zr_diff_pair *p, const char *key)
+static bool is_compared_attribute(const struct zr_diff_pair *p, const char *key)
 {
     return p->array[0] && (zr_streq(key, "_ARRAY_DIMENSIONS") ||
                            (p->missing_told && zr_streq(key, "_FillValue")));
@@ -197,7 +197,7 @@ static zarr_status compare_member(struct zr_diff_pair *p, struct attribute_sides
                                .is_json = 1};
     zarr_status st = ZARR_OK;
 
-    if (is_compared(p, d.name))
+    if (is_compared_attribute(p, d.name))
         return ZARR_OK;
     for (int side = 0; side < 2; side++) {
         zr_str_clear(&s->text[side]);
