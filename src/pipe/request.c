@@ -245,14 +245,31 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_err
     return now;
 }
 
-static zarr_status run_pipeline(struct zarr_request *rq, zarr_error *err)
+/* What remains once the pipeline has returned st. */
+static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_error *err)
+{
+    if (st == ZARR_OK && atomic_load(&rq->cancel))
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
+    else if (st == ZARR_OK && !is_of_core(&rq->io))
+        st = check_delivered(rq, err);
+    return check_after(rq, st, err);
+}
+
+/* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
+static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     const struct zr_pipeline *p = io->pipeline;
-    zarr_status st = ZARR_OK;
+    /* a chunk that is missing now leaves its message here, too */
+    zarr_error failed = {0};
+    zarr_status before = ZARR_OK, st = ZARR_OK;
 
-    for (int tries = 1;; tries++) {
-        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps, err);
+    advise_output(io);
+    if (io->write && io->check)
+        before = st = io->check(io->check_arg, &failed);
+    for (int tries = 1; before == ZARR_OK; tries++) {
+        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
+                                                    &failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
             break;
         /* A shard was replaced between reading its index and its chunks: read everything
@@ -262,25 +279,8 @@ static zarr_status run_pipeline(struct zarr_request *rq, zarr_error *err)
         if (tries == READ_TRIES)
             break;
     }
-    if (st == ZARR_OK && atomic_load(&rq->cancel))
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
-    else if (st == ZARR_OK && !is_of_core(io))
-        st = check_delivered(rq, err);
-    return st;
-}
-
-static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
-{
-    const struct zr_io *io = &rq->io;
-    /* a chunk that is missing now leaves its message here, too */
-    zarr_error failed = {0};
-    zarr_status st = ZARR_OK;
-
-    advise_output(io);
-    if (io->write && io->check)
-        st = io->check(io->check_arg, &failed);
-    if (st == ZARR_OK)
-        st = check_after(rq, run_pipeline(rq, &failed), &failed);
+    if (before == ZARR_OK)
+        st = request_check(rq, st, &failed);
     if (st != ZARR_OK && err)
         *err = failed;
     if (io->progress) {
