@@ -80,6 +80,9 @@ struct zarr_heap {
 /* Finds a pipeline by name; NULL or "": the context's. UNSUPPORTED names it. */
 zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
                             const struct zr_pipeline **out, zarr_error *err);
+/* Makes a store of lent values (zr_store_open_lent()), and seals the registries. */
+zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
+                             const struct zr_lent *lent, zarr_error *err);
 /* Ends registration: afterwards the registries are read without a lock. */
 void zr_ctx_seal(zarr_context *ctx);
 

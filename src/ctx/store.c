@@ -43,3 +43,12 @@ zarr_status zarr_store_open_custom(zarr_store **out, zarr_context *ctx,
     zr_ctx_seal(ctx);
     return zr_store_open_custom(out, &env, vtable, self, opts, err);
 }
+
+zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
+                             const struct zr_lent *lent, zarr_error *err)
+{
+    const struct zr_store_env env = store_env(ctx);
+
+    zr_ctx_seal(ctx);
+    return zr_store_open_lent(out, &env, lent, err);
+}

@@ -18,6 +18,29 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
     return op->status;
 }
 
+/* Hands the unit to the caller of zarr_array_encode(). */
+static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,
+                             zarr_store_op *op, zarr_error *err)
+{
+    const bool put = op->verb == ZARR_STORE_PUT;
+
+    op->status = w->io->sink(w->io->sink_arg, chunk, put ? &op->mem : NULL, err);
+    op->done_bytes = op->status == ZARR_OK ? op->mem.bytes : 0;
+    zr_worker_count(w->worker, op);
+    return op->status;
+}
+
+zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
+                        zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (w->io->sink)
+        return sink_unit(w, chunk, op, err);
+    st = zr_store_op_run(w, op, err);
+    return op->verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact)
 {
     uint64_t most = encoded_bound, slack = encoded_bound / 10 + OBJECT_SLACK;
@@ -67,6 +90,31 @@ static zarr_status too_long(const struct zr_fetch *f, uint64_t bytes, zarr_error
                    bytes, f->most);
 }
 
+/* A GET without a copy, if the store has the bytes in memory of the kind that op->mem
+ * names. */
+static bool lend(const struct zr_work *w, zarr_store_op *op, zarr_mem *out)
+{
+    if (!zr_store_lend(w->io->store, op))
+        return false;
+    zr_worker_count(w->worker, op);
+    *out = op->mem;
+    return true;
+}
+
+bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *out)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = g->pin ? ZR_STORE_OP_PINNED : 0,
+                        .lock = g->pin,
+                        .key = g->key,
+                        .offset = g->offset,
+                        .length = g->dst.bytes,
+                        .mem = g->dst};
+
+    /* a range that ends early is left to the GET, which reports it */
+    return lend(w, &op, out) && op.done_bytes == g->dst.bytes;
+}
+
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
                             zarr_mem *out, zarr_error *err)
 {
@@ -76,6 +124,12 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
     uint64_t room = ZR_MIN(f->expect, f->most);
     zarr_status st = ZARR_OK;
 
+    op.mem.device_type = device;
+    if (lend(w, &op, out)) {
+        if (out->bytes > f->most)
+            st = too_long(f, out->bytes, err);
+        goto out;
+    }
     op.flags = f->version ? ZARR_STORE_OP_WANT_VERSION : 0;
     for (int tries = 0; tries < 4; tries++) {
         op.object_bytes = UINT64_MAX;

@@ -38,9 +38,7 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
     if (!lw->empty)
         op.mem = lw->out;
     op.length = op.mem.bytes;
-    st = zr_store_op_run(w, &op, err);
-    if (lw->empty && st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
+    st = zr_put_unit(w, lw->proj->chunk, &op, err);
     st = zr_prefix(err, st, "%s", op.key);
 out:
     return st;

@@ -106,6 +106,11 @@ struct zr_io {
      * at its end, a read after it met a missing object. NULL: no check. */
     zarr_status (*check)(void *arg, zarr_error *err);
     void *check_arg;
+    /* Writes: receives the encoded units instead of the store. bytes NULL: the unit is
+     * not stored. NULL: the store gets them. */
+    zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_mem *bytes,
+                        zarr_error *err);
+    void *sink_arg;
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats

@@ -177,6 +177,9 @@ struct zr_get {
     uint64_t *index_of;
 };
 zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err);
+/* Does a GET without a copy if the store lends its bytes: *out is their place. g->dst
+ * names the kind of memory and the number of bytes. Otherwise returns false. */
+bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *out);
 /* Returns the pin of the object that contains a shard. */
 struct zr_store_pin *zr_shard_pin(const struct zr_shard *s);
 /* A chunk on its way through the stages of a program that is not unsized. */
@@ -292,7 +295,8 @@ struct zr_prefetch {
     /* by segment: the bytes fetched, and the pool block that contains them */
     zarr_mem *mem, *block;
     uint32_t *segment; /* op -> segment */
-    uint32_t n;
+    uint32_t n;        /* operations */
+    uint32_t n_gets;   /* of these, in ptr: those that the store did not lend */
     atomic_uint left;
     struct zr_event all;
 };
@@ -376,6 +380,10 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
                                 zarr_error *err);
 /* Runs one store operation and counts it. */
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
+/* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
+ * of a missing key succeeds. */
+zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
+                        zarr_error *err);
 
 /* Writes all units of a request, several at once (waves_write.c). */
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,

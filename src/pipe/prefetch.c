@@ -47,14 +47,16 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
             op->flags = ZR_STORE_OP_PINNED;
             op->lock = zr_shard_pin(r->shard);
         }
+        p->segment[p->n++] = i;
+        op->mem.device_type = prog->fetch_device;
+        if (zr_store_lend(io->store, op))
+            continue;
         ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
                             zr_io_device_id(io, prog->fetch_device),
                             ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
         op->mem = p->block[i];
         op->mem.bytes = bytes;
-        p->segment[p->n] = i;
-        p->ptr[p->n] = op;
-        p->n++;
+        p->ptr[p->n_gets++] = op;
     }
 out:
     return st;
@@ -75,7 +77,7 @@ static void prefetch_keep(const struct zr_io *io, const struct zr_wave *w,
                    : op->done_bytes == w->segment[i].bytes);
 
         if (good) {
-            p->mem[i] = p->block[i];
+            p->mem[i] = op->mem;
             p->mem[i].bytes = op->done_bytes;
         } else {
             zr_pool_give(io->engine->pool, &p->block[i]);
@@ -94,6 +96,18 @@ static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
         zr_worker_count(worker, &p->op[k]);
     zr_request_merge(rq, worker);
     zr_worker_give(worker);
+}
+
+static void prefetch_wait(const struct zr_io *io, struct zarr_request *rq,
+                          struct zr_prefetch *p)
+{
+    atomic_init(&p->left, p->n_gets);
+    zr_event_init(&p->all);
+    zr_store_submit(io->store, p->ptr, p->n_gets, fetched_one, p);
+    while (!zr_event_wait(&p->all, zr_now_ns() + UINT64_C(20000000)))
+        if (atomic_load(&rq->cancel))
+            zr_store_cancel(io->store, p);
+    zr_event_deinit(&p->all);
 }
 
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
@@ -115,13 +129,8 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
     ZR_TRY(prefetch_ops(io, w, p, err));
     if (p->n == 0)
         goto out;
-    atomic_init(&p->left, p->n);
-    zr_event_init(&p->all);
-    zr_store_submit(io->store, p->ptr, p->n, fetched_one, p);
-    while (!zr_event_wait(&p->all, zr_now_ns() + UINT64_C(20000000)))
-        if (atomic_load(&rq->cancel))
-            zr_store_cancel(io->store, p);
-    zr_event_deinit(&p->all);
+    if (p->n_gets > 0)
+        prefetch_wait(io, rq, p);
     prefetch_count(io, rq, p);
     prefetch_keep(io, w, p);
 out:

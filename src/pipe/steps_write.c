@@ -159,9 +159,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
         op.mem = *bytes;
         op.length = bytes->bytes;
     }
-    st = zr_store_op_run(&worker->w, &op, err);
-    if (!bytes && st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
+    st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);
     st = zr_prefix(err, st, "%s", op.key);

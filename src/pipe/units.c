@@ -30,7 +30,6 @@ struct unit {
 static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
 {
     zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE, .key = u->key};
-    zarr_status st = ZARR_OK;
 
     if (value)
         op.mem = *value;
@@ -43,8 +42,15 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = u->version;
     }
-    st = zr_store_op_run(u->w, &op, err);
-    return !value && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+    return zr_put_unit(u->w, u->proj->chunk, &op, err);
+}
+
+/* Whether a write that covers all elements of the array in this unit goes on although its
+ * old value has this fault. The old values that a caller of zarr_array_encode() gives
+ * need not have such a unit. */
+static bool old_may_be_bad(const struct zr_io *io, zarr_status st)
+{
+    return st == ZARR_ERR_CORRUPT || (io->sink && st == ZARR_ERR_INVALID);
 }
 
 static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
@@ -67,7 +73,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
     u->version = (zarr_store_version){{0}};
     st = zr_fetch_object(u->w, &f, &u->old, &e);
     u->w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
-    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && u->proj->whole)) {
+    if (st == ZARR_ERR_NOT_FOUND || (u->proj->whole && old_may_be_bad(u->w->io, st))) {
         u->old = (zarr_mem){0};
         return ZARR_OK;
     }

@@ -150,6 +150,30 @@ out:
     return st;
 }
 
+zarr_status zr_store_open_native(zarr_store **out, const struct zr_store_env *env,
+                                 const zarr_store_vtable *vtable,
+                                 const struct zr_store_native *native, void *self,
+                                 zarr_error *err)
+{
+    const zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    zarr_store *s = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(handle_create(&s, env, vtable, vtable->name, &o, err));
+    s->self = s->run_self = self;
+    self = NULL; /* the handle owns it now */
+    s->native = native;
+    s->run = vtable->run;
+    ZR_TRY(handle_read_caps(s, err));
+    *out = s;
+    s = NULL;
+out:
+    if (self && vtable->close)
+        vtable->close(self);
+    zarr_store_free(s);
+    return st;
+}
+
 zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *env,
                                  const zarr_store_vtable *vtable, void *self,
                                  const zarr_store_options *opts, zarr_error *err)
@@ -207,6 +231,16 @@ bool zr_store_device_direct(const zarr_store *s, int32_t device_type)
         if (s->device_types[i] == device_type)
             return true;
     return s->caps.n_device_types == 0 && zr_device_is_host(s->env.memory, device_type);
+}
+
+uint32_t zr_store_all_kinds(const struct zr_memory_registry *r, int32_t *out)
+{
+    uint32_t n = 0;
+
+    for (int32_t i = 0; i < ZR_STORE_KINDS; i++)
+        if (r->by_type[i])
+            out[n++] = i;
+    return n;
 }
 
 const char *zr_store_name(const zarr_store *s)

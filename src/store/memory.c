@@ -15,7 +15,7 @@ struct memory_store {
     struct zr_store_env env;
     const struct zr_backend *backend; /* of the values' memory */
     int32_t device_id;
-    int32_t device_types[32];
+    int32_t device_types[ZR_STORE_KINDS];
     uint32_t n_device_types;
     atomic_uint_fast64_t last_version;
     uint64_t id; /* makes versions differ between stores */
@@ -48,9 +48,7 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     m->id = zr_random_u64();
     zr_keylocks_init(&m->keylocks, env, opts);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
-    for (int32_t i = 0; i < 32; i++)
-        if (env->memory->by_type[i])
-            m->device_types[m->n_device_types++] = i;
+    m->n_device_types = zr_store_all_kinds(env->memory, m->device_types);
     ZR_TRY(zr_memory_table_init(&m->table, env->alloc, err));
     *self = m;
     m = NULL;

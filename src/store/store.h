@@ -187,6 +187,31 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
 void zr_store_pin_deinit(struct zr_store_pin *p); /* zeroed storage is allowed */
 bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_version *b);
 
+/* ---- lent values: a store of bytes that the caller has -------------------------- */
+
+/* One value that the caller lends for as long as the store lives. */
+struct zr_lent_value {
+    const char *key;
+    zarr_mem mem; /* memory of any kind; never written to */
+    /* OK; NOT_FOUND: there is no such value; another: reading it failed so */
+    zarr_status status;
+};
+struct zr_lent {
+    const struct zr_lent_value *value; /* n of them; borrowed */
+    uint64_t n;
+    /* status and text for a key without a value; borrowed */
+    zarr_status absent;
+    const char *absent_text;
+};
+/* Makes a store that reads these values and writes nothing. INVALID if two values have
+ * one key. Its locks exclude no one. */
+zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
+                               const struct zr_lent *lent, zarr_error *err);
+/* Does a GET without a copy: op->mem becomes the place of the bytes, which must not be
+ * changed. Returns false if the store lends nothing, has no such value, or has it in
+ * another kind of memory than op->mem names; then run the GET. */
+bool zr_store_lend(zarr_store *s, zarr_store_op *op);
+
 /* ---- the rest, as in the public functions ------------------------------------- */
 
 zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,

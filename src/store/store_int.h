@@ -20,8 +20,17 @@ struct zr_store_native {
                            bool *overlap, zarr_error *err);
     /* See zr_store_erase_link(). NULL: the store has no symlinks. */
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
+    /* See zr_store_lend(). NULL: the store lends nothing. */
+    bool (*lend)(void *self, zarr_store_op *op);
     const char *detail; /* one line for listings of the registry */
 };
+
+enum {
+    ZR_STORE_KINDS = 32
+};
+/* Stores all registered memory kinds in out, for a store that copies between any.
+ * Returns how many they are. */
+uint32_t zr_store_all_kinds(const struct zr_memory_registry *r, int32_t *out);
 
 extern const zarr_store_vtable zr_local_vtable, zr_memory_vtable;
 extern const struct zr_store_native zr_local_native, zr_memory_native;
@@ -109,7 +118,7 @@ struct zarr_store {
     void (*run)(void *run_self, zarr_store_op *op, zarr_error *err);
     void *run_self;
     zarr_store_caps caps;
-    int32_t device_types[32]; /* caps.device_types points here */
+    int32_t device_types[ZR_STORE_KINDS]; /* caps.device_types points here */
     struct zr_store_env env;
     char *url, *name;
     bool read_only, by_url;      /* by_url: opened by its URL, which identifies it */
@@ -120,6 +129,13 @@ struct zarr_store {
     } locked;
     struct zr_fork_hook fork;
 };
+
+/* Makes a handle around a built-in store that is made of `self`, without options. self is
+ * moved, even on failure. */
+zarr_status zr_store_open_native(zarr_store **out, const struct zr_store_env *env,
+                                 const zarr_store_vtable *vtable,
+                                 const struct zr_store_native *native, void *self,
+                                 zarr_error *err);
 
 /* ---- one operation ----------------------------------------------------------------- */
 
