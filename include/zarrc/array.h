@@ -48,9 +48,21 @@ enum {
     ZARR_MISSING_ERROR = 2    /**< the read fails with ZARR_ERR_NOT_FOUND */
 };
 
+/** Flags of zarr_array_open_options. */
+enum {
+    /**
+     * zarr_array_open_document() and zarr_array_with(): the shape of the handle ends
+     * where its chunk grid ends, not where the document says. A regular grid has no end:
+     * each length is the largest multiple of the chunk's length below 2^62. This is for
+     * documents whose shape is out of date, because the array may have grown. Calls that
+     * read the metadata again or change it fail with ZARR_ERR_INVALID
+     */
+    ZARR_OPEN_GRID_SHAPE = 1
+};
+
 /** Options of an array handle, which zarr_array_open() and zarr_array_create() take. */
 typedef struct zarr_array_open_options {
-    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_OPEN_* */
     int32_t zarr_format;         /**< 2 or 3; 0: look for both, v3 first */
     /** zarr_group_open_array(): one of ZARR_CONSOLIDATED_*. Other calls always read the
      * array's own documents */
@@ -91,6 +103,51 @@ typedef struct zarr_array_open_options {
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_store *store,
                                                      const char *path,
+                                                     const zarr_array_open_options *opts,
+                                                     zarr_error *err);
+
+/**
+ * Opens an array from the text of its metadata, without I/O. For programs that have the
+ * metadata already, and for zarr_array_decode() and zarr_array_encode(), which need no
+ * store. Requests do not check whether the store still has the array.
+ *
+ * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
+ *
+ * @param out receives the array; owned: zarr_array_free()
+ * @param ctx borrowed; the array keeps it alive. The call seals its registries
+ * @param text the text of a zarr.json or .zarray
+ * @param attributes v2: the text of the .zattrs; NULL: there are none. Must be NULL in v3
+ * @param path path of the array in its store, for chunk keys and messages; NULL: the root
+ * @param store store of the array, which the array keeps alive; NULL: there is none, and
+ * calls that need one fail with ZARR_ERR_UNSUPPORTED. A v2 document without
+ * dimension_separator is compared with the chunks of the store, as zarr_array_open() does
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_CORRUPT the text is not JSON, or breaks the rules of the format
+ * @retval ZARR_ERR_NOT_FOUND the text describes a group
+ * @retval ZARR_ERR_UNSUPPORTED this build lacks a codec, data type or other extension
+ * that the text names
+ * @retval ZARR_ERR_INVALID an argument or an option is wrong, or the store belongs to
+ * another context
+ * @retval ZARR_ERR_LIMIT the text is longer than `zarr_limits.metadata_bytes`
+ * @see zarr_array_open(), zarr_array_decode(), zarr_array_metadata()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): the two texts of a node, and what zarr_array_open() takes */
+zarr_array_open_document(zarr_array **out, zarr_context *ctx, const char *text,
+                         const char *attributes, const char *path, zarr_store *store,
+                         const zarr_array_open_options *opts, zarr_error *err);
+
+/**
+ * Opens an array once more, with other options and without I/O. Both handles are of the
+ * same array; a change through one of them is not seen by the other before
+ * zarr_array_refresh().
+ * @param out receives the array; owned: zarr_array_free()
+ * @param array borrowed
+ * @param opts options; members that are NULL or zero are as for `array`. NULL: all are
+ * @retval ZARR_ERR_INVALID an option is wrong, or asks for another format
+ * @see zarr_array_open()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
                                                      const zarr_array_open_options *opts,
                                                      zarr_error *err);
 

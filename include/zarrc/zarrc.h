@@ -104,7 +104,9 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/chain.h>
 #include <zarrc/check.h>
+#include <zarrc/chunks.h>
 #include <zarrc/context.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>

@@ -10,8 +10,10 @@
 #include <zarrc/array.h>
 #include <zarrc/shape.h>
 
+/* flags: the flags that this call knows. */
 zarr_status zr_array_options_read(zarr_array_open_options *o,
-                                  const zarr_array_open_options *opts, zarr_error *err);
+                                  const zarr_array_open_options *opts, uint32_t flags,
+                                  zarr_error *err);
 /* Opens an array from an entry that points into `parsed`, without a request. path: from
  * the store's root; moved even on failure. o: from zr_array_options_read(). */
 zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,

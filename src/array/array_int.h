@@ -51,7 +51,10 @@ struct zarr_array {
     char *codec_preference; /* NULL: the context's */
     int32_t device_type, device_id;
     uint32_t empty_chunks, missing_chunks; /* never DEFAULT */
-    bool may_go; /* false: the store is immutable, so requests need no check */
+    bool may_go; /* false: requests need no check of the stored document */
+    /* v2: the stored chunks may tell the separator of their keys */
+    bool may_probe;
+    bool grid_shape; /* ZARR_OPEN_GRID_SHAPE */
     /* the array has a document of its own, not only an entry in consolidated metadata */
     atomic_bool has_document;
 };
@@ -94,10 +97,15 @@ zarr_status zr_array_state_commit(zarr_array *array, struct zr_array_state *befo
 /* Replaces the handle's state if it still is `before`. If it returns true, s is moved. */
 bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *before,
                              struct zr_array_state *s);
-/* Returns the layout for this kind of memory. It is made once and lives as long as the
+/* The kinds of memory that a layout is for: that of elements, and that of encoded chunks
+ * which the caller has (0: the chunk store has them). */
+struct zr_layout_kinds {
+    int32_t tensor, lent;
+};
+/* Returns the layout for these kinds of memory. It is made once and lives as long as the
  * state. */
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
-                            struct zr_array_state *s, int32_t device_type,
+                            struct zr_array_state *s, const struct zr_layout_kinds *kinds,
                             zarr_error *err);
 
 /* ---- opening ---- */
@@ -118,6 +126,10 @@ zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
 /* Copies what a probe found earlier to a later state of the same array. */
 zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_state *from,
                                  struct zr_array_state *to, zarr_error *err);
+
+/* Fails with INVALID if this handle must not change or read again the array's
+ * metadata. */
+zarr_status zr_array_may_change(const zarr_array *array, zarr_error *err);
 
 /* Makes the io of a request for the whole array on this state, in memory of the given
  * kind. The caller sets view and selection. */
@@ -281,6 +293,9 @@ static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t 
 {
     return s->row + i * ((size_t)s->ndim + 1);
 }
+/* Appends the key of a chunk to out, which keeps a failure. */
+void zr_array_key_append(const zarr_array *a, const struct zr_array_state *s,
+                         const uint64_t *chunk, struct zr_str *out);
 /* Writes the key of a chunk into out, replacing its text. */
 zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
                          const uint64_t *chunk, struct zr_str *out, zarr_error *err);

@@ -47,13 +47,14 @@ static zarr_status change_array(zarr_array *array, struct zr_attrs_change *chang
                                 zarr_error *err)
 {
     struct array_changing c = {.array = array, .before = zr_array_state_get(array)};
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_array_may_change(array, err);
 
     change->format = c.before->meta.format;
     change->check = check_array_change;
     change->commit = commit_array_change;
     change->arg = &c;
-    st = zr_attrs_change(array->h.store, array->h.path, change, err);
+    if (st == ZARR_OK)
+        st = zr_attrs_change(array->h.store, array->h.path, change, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(c.after);

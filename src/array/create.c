@@ -20,6 +20,15 @@ struct array_making {
     struct zr_str text;               /* of the document */
 };
 
+static void making_deinit(struct array_making *m)
+{
+    zr_spec_like_deinit(&m->like);
+    zr_array_state_free(m->state);
+    zr_parsed_free(m->parsed);
+    zr_parsed_free(m->attrs);
+    zr_str_deinit(&m->text);
+}
+
 /* Parses the document that the spec asks for, completes it, and writes it as it will be
  * stored. */
 static zarr_status make_document(struct array_making *m, zarr_error *err)
@@ -221,7 +230,7 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
 
     *out = NULL;
     zr_str_init(&m.text, m.ctx->alloc);
-    ZR_TRY(zr_array_options_read(&o, opts, err));
+    ZR_TRY(zr_array_options_read(&o, opts, 0, err));
     ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
     m.path = normal;
     m.chunk_store = o.chunk_store ? o.chunk_store : store;
@@ -235,11 +244,23 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     o.zarr_format = m.format;
     ZR_TRY(create_and_open(out, &m, &o, err));
 out:
-    zr_spec_like_deinit(&m.like);
-    zr_array_state_free(m.state);
-    zr_parsed_free(m.parsed);
-    zr_parsed_free(m.attrs);
-    zr_str_deinit(&m.text);
+    making_deinit(&m);
     zr_free(m.ctx->alloc, normal);
+    return st;
+}
+
+zarr_status zr_spec_text(struct zr_str *out, const zarr_context *ctx,
+                         const zarr_array_spec *spec, zarr_error *err)
+{
+    struct array_making m = {.ctx = ctx, .path = ""};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&m.text, ctx->alloc);
+    ZR_TRY(read_spec(&m, spec, err));
+    ZR_TRY(make_document(&m, err));
+    zr_str_puts(out, zr_str_text(&m.text));
+    ZR_TRY(zr_str_status(out, err));
+out:
+    making_deinit(&m);
     return st;
 }

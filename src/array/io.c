@@ -28,27 +28,22 @@ out:
     return st;
 }
 
-static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
-                          const zarr_tensor *tensor, const zarr_io_options *opts,
-                          bool write, zarr_error *err)
+zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
+                           const zarr_tensor *tensor, const zarr_io_options *opts,
+                           bool write, zarr_error *err)
 {
-    struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
-    struct packed_call p = {&c, sel, opts, write};
+    struct packed_call p = {c, sel, opts, write};
     zarr_status st = ZARR_OK;
 
-    if (zr_tensor_is_packed(tensor)) {
-        st = zr_packed_io(array, c.state->meta.dtype, tensor, write, run_unpacked, &p,
-                          err);
-        zr_array_state_free(c.state);
-        return st;
-    }
-    st = zr_io_prepare(&c, sel, tensor, opts, write, err);
+    if (zr_tensor_is_packed(tensor))
+        return zr_packed_io(c->array, c->state->meta.dtype, tensor, write, run_unpacked,
+                            &p, err);
+    st = zr_io_prepare(c, sel, tensor, opts, write, err);
     if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+        zr_path_prefix(err, st, c->array->h.path);
     else
-        st = zr_io_run(&c.io, c.opts.stats, err);
-    zr_free(array->h.ctx->alloc, c.field_fill);
-    zr_array_state_free(c.state);
+        st = zr_io_run(&c->io, c->opts.stats, err);
+    zr_free(c->array->h.ctx->alloc, c->field_fill);
     return st;
 }
 
@@ -71,14 +66,22 @@ zarr_status zarr_array_read(zarr_array *array, const zarr_selection *selection,
                             const zarr_tensor *dst, const zarr_io_options *opts,
                             zarr_error *err)
 {
-    return run_io(array, selection, dst, opts, false, err);
+    struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
+    const zarr_status st = zr_io_call_run(&c, selection, dst, opts, false, err);
+
+    zr_array_state_free(c.state);
+    return st;
 }
 
 zarr_status zarr_array_write(zarr_array *array, const zarr_selection *selection,
                              const zarr_tensor *src, const zarr_io_options *opts,
                              zarr_error *err)
 {
-    return run_io(array, selection, src, opts, true, err);
+    struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
+    const zarr_status st = zr_io_call_run(&c, selection, src, opts, true, err);
+
+    zr_array_state_free(c.state);
+    return st;
 }
 
 /* ---- submitted ---------------------------------------------------------- */

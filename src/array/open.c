@@ -25,15 +25,17 @@ static zarr_status check_choice(uint32_t value, uint32_t most, const char *name,
 }
 
 zarr_status zr_array_options_read(zarr_array_open_options *o,
-                                  const zarr_array_open_options *opts, zarr_error *err)
+                                  const zarr_array_open_options *opts, uint32_t flags,
+                                  zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_array_open_options", err));
-    if (o->flags)
+    if (o->flags & ~flags)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "array options: unknown flags 0x%" PRIx32, o->flags));
+                       "array options: flags 0x%" PRIx32 " are not known here",
+                       o->flags & ~flags));
     ZR_TRY(zr_format_check(o->zarr_format, err));
     ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
     ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
@@ -72,6 +74,7 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     a->device_id = o->device_id;
     a->empty_chunks = o->empty_chunks ? o->empty_chunks : ZARR_EMPTY_CHUNKS_SKIP;
     a->may_go = !zr_store_can(store, ZARR_STORE_CAP_IMMUTABLE);
+    a->may_probe = true;
     atomic_init(&a->has_document, true);
     a->missing_chunks = o->missing_chunks ? o->missing_chunks : ZARR_MISSING_FILL;
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &a->pipeline, err));
@@ -125,7 +128,8 @@ zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *
     zarr_status st = ZARR_OK;
 
     a->state = s; /* the handle frees it from here on */
-    ZR_TRY(zr_separator_probe(a, s, err));
+    if (a->may_probe)
+        ZR_TRY(zr_separator_probe(a, s, err));
     if (s->sharded)
         ZR_TRY(zr_index_cache_create(&a->indexes, a->h.ctx->alloc,
                                      ZR_MIN(part, (uint64_t)ARRAY_INDEX_CACHE_MAX), err));
@@ -144,7 +148,7 @@ zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *pat
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(zr_array_options_read(&o, opts, err));
+    ZR_TRY(zr_array_options_read(&o, opts, 0, err));
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     ZR_TRY(zr_array_new(&a, store, normal, &o, err));
     st = zr_array_load(&state, a, o.zarr_format, err);
@@ -235,8 +239,12 @@ zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
     struct zr_array_state *first = zr_array_state_get(array), *after = NULL;
     struct zr_array_state *before = zr_array_state_ref(first);
     bool done = false;
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_array_may_change(array, err);
 
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, array->h.path);
+        goto out;
+    }
     for (int i = 0; i < REFRESH_TRIES && !done; i++) {
         zr_array_state_free(after);
         zr_array_state_free(before);

@@ -40,11 +40,12 @@ zarr_status zr_outside_state(struct zr_array_state **out, const zarr_array *a,
 zarr_status zr_array_lossy(const zarr_array *a, struct zr_array_state *s, bool *lossy,
                            zarr_error *err)
 {
+    const struct zr_layout_kinds host = {.tensor = ZARR_DEVICE_CPU};
     const struct zr_layout *l = NULL;
     zarr_status st = ZARR_OK;
 
     *lossy = false;
-    ZR_TRY(zr_array_layout(&l, a, s, ZARR_DEVICE_CPU, err));
+    ZR_TRY(zr_array_layout(&l, a, s, &host, err));
     for (uint32_t i = 0; i < l->n_levels; i++)
         *lossy = *lossy || zr_chain_lossy(l->level[i].chain, &l->level[i].reps);
 out:

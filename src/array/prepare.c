@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
-                        int32_t device_type, zarr_error *err)
+static void io_init(struct zr_io *io, const zarr_array *a)
 {
     *io = (struct zr_io){
         .engine = &a->h.ctx->engine,
@@ -19,7 +18,29 @@ zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_s
         .skip_empty = a->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP,
         .missing_error = a->missing_chunks == ZARR_MISSING_ERROR,
     };
-    return zr_array_layout(&io->layout, a, s, device_type, err);
+}
+
+zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
+                        int32_t device_type, zarr_error *err)
+{
+    const struct zr_layout_kinds kinds = {device_type ? device_type : ZARR_DEVICE_CPU, 0};
+
+    io_init(io, a);
+    return zr_array_layout(&io->layout, a, s, &kinds, err);
+}
+
+/* The chunks that the caller has replace those of the chunk store. */
+static zarr_status given_io(struct zr_io_call *c, int32_t device_type, zarr_error *err)
+{
+    const struct zr_io_given *given = c->given;
+    const struct zr_layout_kinds kinds = {device_type, given->device_type};
+
+    io_init(&c->io, c->array);
+    c->io.store = given->store;
+    c->io.indexes = NULL;
+    c->io.sink = given->sink;
+    c->io.sink_arg = given->sink_arg;
+    return zr_array_layout(&c->io.layout, c->array, c->state, &kinds, err);
 }
 
 /* ---- options ------------------------------------------------------------ */
@@ -184,7 +205,10 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     ZR_TRY(zr_io_options_read(&c->opts, opts, err));
     ZR_TRY(read_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(c->state, sel, err));
-    ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
+    if (c->given)
+        ZR_TRY(given_io(c, t.device_type, err));
+    else
+        ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     ZR_TRY(zr_io_field(&c->io, c->state, c->opts.field, &dtype, err));
     ZR_TRY(check_tensor_dtype(&t, dtype, err));
@@ -194,7 +218,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
     ZR_TRY(check_variable(c, t.device_type, write, err));
-    c->io.check = check_call;
+    c->io.check = c->given ? NULL : check_call;
     c->io.check_arg = c;
     c->io.selection = sel;
     c->io.write = write;

@@ -19,6 +19,7 @@ zarr_status zr_shape_lock(const zarr_array *array, void **lock, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, array->h.ctx->alloc);
+    ZR_TRY(zr_array_may_change(array, err));
     zr_path_key(&key, array->h.path, APPEND_LOCK);
     ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(zr_store_lock(array->h.store, zr_str_text(&key), lock, err));

@@ -10,7 +10,7 @@
 
 struct zr_layout_slot {
     struct zr_layout_slot *next;
-    int32_t device_type;
+    struct zr_layout_kinds kinds;
     struct zr_layout *layout;
 };
 
@@ -137,21 +137,21 @@ zarr_status zr_array_strict(const zarr_array *array, zarr_error *err)
 /* ---- layouts ------------------------------------------------------------ */
 
 static const struct zr_layout *layout_find(struct zr_layout_slot *slot,
-                                           int32_t device_type)
+                                           const struct zr_layout_kinds *kinds)
 {
     for (; slot; slot = slot->next)
-        if (slot->device_type == device_type)
+        if (slot->kinds.tensor == kinds->tensor && slot->kinds.lent == kinds->lent)
             return slot->layout;
     return NULL;
 }
 
 static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
-                               const struct zr_array_state *s, int32_t device_type,
-                               zarr_error *err)
+                               const struct zr_array_state *s,
+                               const struct zr_layout_kinds *kinds, zarr_error *err)
 {
     const zarr_store_caps *caps = zr_store_caps(a->chunk_store);
     const zarr_context *ctx = a->h.ctx;
-    const struct zr_layout_args args = {
+    struct zr_layout_args args = {
         .grid = &s->meta.grid,
         .chain = s->meta.chain,
         .keys = &s->meta.keys,
@@ -160,35 +160,37 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
         .index_dtype = ctx->uint64,
         .impls = &ctx->impls,
         .limits = &s->limits,
-        .device_type = device_type,
+        .device_type = kinds->tensor,
         .store_devices = caps->device_types,
         .n_store_devices = caps->device_types ? caps->n_device_types : 0,
         .preference = a->codec_preference ? a->codec_preference : ctx->codec_preference,
     };
 
+    if (kinds->lent != 0) {
+        args.store_devices = &kinds->lent;
+        args.n_store_devices = 1;
+    }
     return zr_layout_make(out, &args, ctx->alloc, err);
 }
 
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
-                            struct zr_array_state *s, int32_t device_type,
+                            struct zr_array_state *s, const struct zr_layout_kinds *kinds,
                             zarr_error *err)
 {
     struct zr_layout_slot *head = atomic_load_explicit(&s->layouts, memory_order_acquire);
     struct zr_layout_slot *slot = NULL;
     zarr_status st = ZARR_OK;
 
-    if (device_type == 0)
-        device_type = ZARR_DEVICE_CPU;
-    *out = layout_find(head, device_type);
+    *out = layout_find(head, kinds);
     if (*out)
         return ZARR_OK;
     slot = zr_calloc(s->alloc, 1, sizeof *slot);
     if (!slot)
         ZR_TRY(zr_fail_memory(err, sizeof *slot));
-    slot->device_type = device_type;
-    ZR_TRY(layout_make(&slot->layout, a, s, device_type, err));
+    slot->kinds = *kinds;
+    ZR_TRY(layout_make(&slot->layout, a, s, kinds, err));
     do { /* slots are only added, in front */
-        *out = layout_find(head, device_type);
+        *out = layout_find(head, kinds);
         slot->next = head;
     } while (!*out && !atomic_compare_exchange_weak_explicit(&s->layouts, &head, slot,
                                                              memory_order_acq_rel,

@@ -10,15 +10,21 @@
 
 #include <string.h>
 
-zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
-                         const uint64_t *chunk, struct zr_str *out, zarr_error *err)
+void zr_array_key_append(const zarr_array *a, const struct zr_array_state *s,
+                         const uint64_t *chunk, struct zr_str *out)
 {
-    zr_str_clear(out);
     if (*a->h.path) {
         zr_str_puts(out, a->h.path);
         zr_str_putc(out, '/');
     }
     zr_key_encoding_key(&s->meta.keys, s->meta.ndim, chunk, out);
+}
+
+zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
+                         const uint64_t *chunk, struct zr_str *out, zarr_error *err)
+{
+    zr_str_clear(out);
+    zr_array_key_append(a, s, chunk, out);
     return zr_str_status(out, err);
 }
 

@@ -15,7 +15,7 @@ zarr_status zarr_group_open_array(zarr_array **out, zarr_group *group, const cha
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(zr_array_options_read(&o, opts, err));
+    ZR_TRY(zr_array_options_read(&o, opts, 0, err));
     ZR_TRY(zr_child_find(&child, group, path, o.consolidated, err));
     if (child.entry && (o.zarr_format == 0 || o.zarr_format == child.entry->format)) {
         char *full = child.path;
