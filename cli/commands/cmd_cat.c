@@ -47,8 +47,8 @@ static const struct cli_option cat_options[] = {
 static const struct cli_example cat_examples[] = {
     {"zarrc cat 'x.zarr/temp[0,:5,:5]'", "A corner of the first plane as text."},
     {"zarrc cat --format=csv 'x.zarr/temp[0]' > t0.csv", "One plane for a spreadsheet."},
-    {"zarrc cat --format=npy x.zarr/temp | python -c 'import numpy, sys; "
-     "print(numpy.load(sys.stdin.buffer).mean())'",
+    {"zarrc cat --format=npy x.zarr/temp | python -c 'import io, numpy, sys; "
+     "print(numpy.load(io.BytesIO(sys.stdin.buffer.read())).mean())'",
      "Pipe an array into NumPy."},
     {"zarrc cat --field=pos.x --format=csv x.zarr/particles",
      "One field of an array of structs."},

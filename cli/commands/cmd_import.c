@@ -241,7 +241,7 @@ static const struct cli_example import_examples[] = {
     {"zarrc import t7.npy 'x.zarr/temp[7]'", "One plane of an existing array."},
     {"zarrc import --field=pos.x x.npy 'x.zarr/particles[...]'",
      "One field of an array of structs."},
-    {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
+    {"cat counts.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
      "From a pipe, big-endian."},
     {"ls | zarrc import --format=lines - x.zarr/names",
      "An array of text, with one element for each line."},

@@ -342,8 +342,9 @@ enum {
     /** delete what is at the destination first */
     ZARR_COPY_OVERWRITE = 1,
     /** keep objects at the destination that have equal bytes, to resume a copy. An object
-     * with other bytes fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE it
-     * is replaced, and objects that the source does not have are deleted */
+     * with other bytes, or one that the source does not have (if the store can list),
+     * fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE the one is replaced
+     * and the other deleted */
     ZARR_COPY_SKIP_EQUAL = 2
 };
 

@@ -66,10 +66,12 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Erases objects of the destination that the source does not have. Both lists are
- * sorted. */
-static zarr_status erase_surplus(struct zr_copy *c, zarr_error *err)
+/* Looks for objects of the destination that the source does not have. Without OVERWRITE
+ * one is an error: a chunk that the source lacks would change elements of the copy. With
+ * it they are erased. Both lists are sorted. */
+static zarr_status settle_surplus(struct zr_copy *c, zarr_error *err)
 {
+    const bool erase = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
     struct zr_names there;
     struct zr_str key;
     size_t i = 0;
@@ -86,6 +88,9 @@ static zarr_status erase_surplus(struct zr_copy *c, zarr_error *err)
             continue;
         zr_path_key(&key, c->dst_path, there.item[j]);
         ZR_TRY(zr_str_status(&key, err));
+        if (!erase)
+            ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS, "%s exists, but the source lacks it",
+                           zr_str_text(&key)));
         ZR_TRY(zarr_store_erase(c->dst, zr_str_text(&key), err));
     }
 out:
@@ -183,14 +188,18 @@ out:
 static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 {
     const uint32_t threads = c->opts.max_threads;
-    const uint32_t mirror = ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL;
+    const bool mirror = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
+    const bool settle = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) && !c->plain &&
+                        (mirror || zr_store_can(c->dst, ZARR_STORE_CAP_LIST));
     zarr_status st = ZARR_OK;
 
     ZR_TRY(sort_keys(c, err));
+    if (settle && !mirror) /* before anything changes */
+        ZR_TRY(settle_surplus(c, err));
     ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.n_threads,
                            copy_chunk_item, c, err));
-    if ((c->opts.flags & mirror) == mirror)
-        ZR_TRY(erase_surplus(c, err));
+    if (settle && mirror)
+        ZR_TRY(settle_surplus(c, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(zr_copy_object(c, c->document[i], err));
 out:

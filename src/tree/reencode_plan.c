@@ -310,12 +310,15 @@ struct reencode_there {
     const char *text; /* text of the job object */
 };
 
+/* A node that is erased in part must not look like a node with missing chunks. */
 static zarr_status begin_overwrite(struct zr_reencode *r, const struct reencode_there *t,
                                    zarr_error *err)
 {
+    const struct zr_erase_watch watch = {.cancel = r->opts.cancel};
+
     if (!t->node && !t->job)
         return must_be_free(r, err);
-    return zarr_store_erase_prefix(r->dst, r->dst_path, err);
+    return zr_node_erase_watched(r->dst, r->dst_path, &watch, err);
 }
 
 static zarr_status begin_resume(struct zr_reencode *r, const struct reencode_there *t,

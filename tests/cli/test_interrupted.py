@@ -110,6 +110,22 @@ def test_skip_equal_with_force(zarrc, store, tmp_path):
     assert files(tmp_path / "w.zarr") == files(store)
 
 
+@pytest.mark.parametrize("command", ["cp", "mv"])
+def test_skip_equal_with_surplus(zarrc, store, tmp_path, command):
+    """A chunk that only the destination has would change elements of the copy. mv would delete the right ones."""
+    target = tmp_path / "y.zarr"
+    zarrc("cp", store, target)
+    (store / "a/c/7").unlink()
+    before = files(target)
+    message = zarrc(command, "--skip-equal", store, target, code=5).err
+    assert "a/c/7 exists, but the source lacks it" in message and "--force" in message
+    assert files(target) == before and (store / "zarr.json").exists()
+    (target / "a/c/7").unlink()
+    expected = files(store)
+    zarrc(command, "--skip-equal", store, target)
+    assert files(target) == expected
+
+
 def test_killed_move(zarrc, store, tmp_path):
     before, target = files(store), tmp_path / "y.zarr"
     leave_copy(zarrc, store, target, command="mv")
@@ -196,6 +212,21 @@ def test_killed_reencode(zarrc, store, tmp_path):
     assert "interrupted reencode" in zarrc("cp", store / "a", tmp_path / "y.zarr/a", code=5).err
     zarrc("rm", "-r", tmp_path / "y.zarr/a")
     assert not (tmp_path / "y.zarr/a").exists()
+
+
+def test_killed_reencode_with_force(zarrc, store, tmp_path):
+    """The node that it replaces is no node from the first deleted chunk on, so --resume does not take it for complete."""
+    target, chunks = tmp_path / "y.zarr", [tmp_path / f"y.zarr/a/c/{i}" for i in (0, 899)]
+    command = ["reencode", "--codec=gzip:1", store, target]
+    zarrc(*command)
+    if not kill_during([*command, "--force"], lambda: not all(chunk.exists() for chunk in chunks), tmp_path):
+        pytest.skip("the reencode was complete before it was killed")
+    if (target / JOB).exists() and "documents" in (target / JOB).read_text():
+        pytest.skip("the delete was complete before it was killed")
+    assert not (target / "zarr.json").exists()
+    assert "interrupted rm" in zarrc(*command, "--resume", code=5).err
+    zarrc(*command, "--force")
+    assert zarrc("diff", store, target).code == 0
 
 
 def test_complete_commands_leave_no_job(zarrc, store, tmp_path):

@@ -1,0 +1,192 @@
+"""Every example that documents show is run: the EXAMPLES of all commands, the README's session and its CMake lines.
+
+An example runs in a new folder with the files that the examples name. A test fails if the command fails, or if a
+document names a command or an option that the program does not have. examples/ has the programs in C."""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+from conftest import PROGRAM, run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+
+
+# ---- the files that examples name ----
+
+def save_struct(folder):
+    kind = np.dtype([("id", "<i4"), ("pos", [("x", "<f4"), ("y", "<f4")])])
+    particles = np.zeros(4, kind)
+    particles["pos"]["x"] = np.arange(4)
+    np.save(folder / "particles.npy", particles)
+    np.save(folder / "x.npy", np.arange(4, dtype="f4") / 2)
+    return folder / "particles.npy"
+
+
+def make_array(group, name, shape, dtype="i2", **more):
+    array = group.create_array(name, shape=shape, dtype=dtype, **more)
+    array[...] = (np.arange(array.size) % 97).reshape(shape).astype(dtype)
+    return array
+
+
+def make_hierarchies(folder):
+    particles = save_struct(folder)
+    x, a = zarr.create_group(folder / "x.zarr"), zarr.create_group(folder / "a.zarr")
+    make_array(x, "temp", (20, 180, 360), chunks=(1, 180, 360), dimension_names=("time", "y", "x"),
+               attributes={"units": "K", "history": "made"})
+    make_array(x, "a", (64, 64))
+    make_array(x, "image", (40, 50), "u1")
+    for name in ("old", "group", "model"):
+        x.create_group(name)
+    for name in ("old/b", "model/b"):
+        make_array(x, name, (8,))
+    make_array(x, "group/b", (8,), chunk_key_encoding={"name": "v2", "separator": "."})
+    make_array(x, "anomaly", (30, 30), "f4")
+    zarr.create_group(folder / "run.zarr")
+    shutil.copytree(folder / "x.zarr/temp", folder / "run.zarr/temp")
+    temp = make_array(a, "temp", (2, 70, 80), chunks=(1, 70, 80))
+    temp[1] = temp[0]
+    make_array(a, "map", (200, 300), chunks=(50, 50))
+    make_array(zarr.create_group(folder / "old.zarr", zarr_format=2), "temp", (30, 40))
+    for store in ("x.zarr", "a.zarr"):
+        run("import", particles, folder / store / "particles")
+    (folder / "names.txt").write_text("one\ntwo\nthree\nfour\nfive\n")
+    run("import", "--format=lines", folder / "names.txt", folder / "x.zarr/names")
+    run("consolidate", folder / "x.zarr")
+    for copy in ("b.zarr", "big.zarr", "download.zarr"):
+        shutil.copytree(folder / "a.zarr", folder / copy)
+
+
+def make_files(folder):
+    np.save(folder / "temp.npy", np.ones((2, 720, 1440), "i1"))
+    np.save(folder / "t7.npy", np.full((180, 360), 7, "i2"))
+    np.save(folder / "day.npy", np.full((180, 360), 8, "i2"))
+    (folder / "data.bin").write_bytes(np.arange(20000, dtype="<f4").tobytes())
+    (folder / "counts.bin").write_bytes(np.arange(1000, dtype=">i2").tobytes())
+    (folder / "new.json").write_text('["a", "b", "c"]')
+    (folder / "new.txt").write_text("six\nseven\n")
+    (folder / "attributes.json").write_text('{"title": "run 7"}')
+    for name in ("mnt", ".config/fish/completions", "bin"):
+        (folder / name).mkdir(parents=True)
+    (folder / "bin/sensor").write_text("#!/bin/sh\nhead -c 259200 /dev/zero\n")  # two steps of temp
+    (folder / "bin/sensor").chmod(0o755)
+    for name, program in (("zarrc", PROGRAM), ("python", sys.executable)):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {shlex.quote(os.path.abspath(program))} "$@"\n')
+        (folder / "bin" / name).chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("examples")
+    make_hierarchies(folder)
+    make_files(folder)
+    return folder
+
+
+def shell(command, folder):
+    environment = {**{k: v for k, v in os.environ.items() if not k.startswith("ZARR_")}, "NO_COLOR": "1",
+                   "HOME": str(folder), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+
+
+# ---- EXAMPLES of the commands ----
+
+COMMANDS = re.findall(r"^  ([a-z]+) ", run("--help").text.split("commands:")[1].split("options:")[0], re.M)
+NEW = {"create", "import", "cp", "mv", "reencode"}  # their last node must not exist
+
+
+def examples_of(command):
+    text = run(command, "--help").text.partition("\nexamples:\n")[2]
+    return re.findall(r"^  (\S.*)$", text, re.M)
+
+
+def remove_what_is_made(command, line, folder):
+    if command == "export" and "--force" not in line:
+        (folder / line.split()[-1]).unlink()
+    if command not in NEW:
+        return
+    words = shlex.split(line.partition(";")[0])
+    nodes = [word for before, word in zip(words, words[1:]) if ".zarr" in word and before != "--like"]
+    if nodes and "[" not in nodes[-1]:
+        shutil.rmtree(folder / nodes[-1], ignore_errors=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_of_command(command, model, tmp_path):
+    lines = examples_of(command)
+    assert lines
+    for number, line in enumerate(lines):
+        if re.search(r"\| jq\b", line) and not shutil.which("jq"):
+            pytest.skip("jq is not installed")
+        folder = tmp_path / str(number)
+        shutil.copytree(model, folder)
+        remove_what_is_made(command, line, folder)
+        done = shell(re.sub(r"(?<= )/mnt/", "mnt/", line), folder)
+        assert done.returncode == 0, (line, done.stderr, done.stdout[-2000:])
+        assert "jq" not in line or "null" not in done.stdout.split(), (line, done.stdout)
+
+
+# ---- the README ----
+
+def blocks(document, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), re.M | re.S)
+
+
+def without_numbers(text):
+    """Numbers, sizes and speeds differ: the data of `make demo` is not in the tree."""
+    text = re.sub(r"-?\d[\d.]*( [KMG]i?B)?", "N", text)
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_session_of_readme(model, tmp_path):
+    """The session runs, and prints what the README shows, less the numbers."""
+    folder = tmp_path / "session"
+    folder.mkdir()
+    shutil.copytree(model / "bin", folder / "bin")
+    rng = np.random.default_rng(7)
+    np.save(folder / "brain.npy", rng.integers(0, 9, (189, 233, 197), "u1"))
+    np.save(folder / "elevation.npy", rng.integers(400, 500, (344, 403), "i2"))
+    run("import", folder / "elevation.npy", folder / "old.zarr/elevation", "--zarr-format=2", "--chunks=100,100")
+    session, = blocks(ROOT / "README.md", "console")
+    for part in ("\n" + session).split("\n$ ")[1:]:
+        command, _, shown = part.partition("\n")
+        done = shell(command, folder)
+        assert done.returncode == 0, (command, done.stderr)
+        assert without_numbers(done.stdout + done.stderr) == without_numbers(shown), command
+    assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_other_session():
+    """Sessions in other documents would need a test."""
+    assert [d.name for d in DOCUMENTS if blocks(d, "console")] == ["README.md"]
+
+
+# ---- commands that sentences mention ----
+
+def mentioned():
+    for document in DOCUMENTS:
+        for span in re.findall(r"`(zarrc [^`\n]*)`", document.read_text()):
+            yield document.name, span
+
+
+def test_mentioned_commands_exist():
+    helps = {command: run(command, "--help").text for command in COMMANDS}
+    found = list(mentioned())
+    assert len(found) > 5
+    for document, span in found:
+        words = span.partition("|")[0].split()[1:]
+        if words[0].isupper() or words[0].startswith("-"):
+            continue
+        assert words[0] in helps, (document, span)
+        for word in words[1:]:
+            option = re.match(r"--?[a-z][\w-]*", word)
+            if option:
+                assert re.search(rf"(?<![\w-]){re.escape(option[0])}(?![\w-])", helps[words[0]]), (document, span)
