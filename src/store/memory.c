@@ -253,62 +253,27 @@ static zarr_status memory_rename(void *self, const char *from, const char *to,
 
 /* ---- listing ---- */
 
-struct memory_listing {
-    const char *prefix;
-    zarr_store_list_fn fn;
-    void *user;
-    struct zr_str child; /* the directory that was reported last */
-};
-
-/* Reports one key of a listing of one level. A deeper key is reported as its directory,
- * once. */
-static zarr_status memory_tell_child(struct memory_listing *x,
-                                     const struct zr_memory_row *row, bool *stop,
-                                     zarr_error *err)
-{
-    size_t skip = *x->prefix == '\0' ? 0 : strlen(x->prefix) + 1;
-    size_t n = strcspn(row->key + skip, "/") + skip;
-    zarr_store_item item = {.key = row->key, .bytes = row->bytes};
-    zarr_status st = ZARR_OK;
-
-    if (row->key[n] != '\0') {
-        if (x->child.bytes == n && memcmp(x->child.ptr, row->key, n) == 0)
-            return ZARR_OK;
-        zr_str_clear(&x->child);
-        zr_str_append(&x->child, row->key, n);
-        ZR_TRY(zr_str_status(&x->child, err));
-        item =
-            (zarr_store_item){.key = x->child.ptr, .bytes = UINT64_MAX, .is_prefix = 1};
-    }
-    *stop = x->fn(x->user, &item) != 0;
-out:
-    return st;
-}
-
 static zarr_status memory_list(void *self, const char *prefix, uint32_t how,
                                zarr_store_list_fn fn, void *user, zarr_error *err)
 {
     struct memory_store *m = self;
-    struct memory_listing x = {.prefix = prefix, .fn = fn, .user = user};
+    const bool deep = how == ZARR_LIST_RECURSIVE || how == ZARR_LIST_UNLINKED;
     struct zr_memory_list all;
     zarr_status st = ZARR_OK;
-    bool stop = false;
 
-    zr_str_init(&x.child, m->env.alloc);
-    st = zr_memory_table_list(&m->table, prefix, m->env.limits.listing_keys, &all, err);
-    if (st != ZARR_OK || how == ZARR_LIST_DEBRIS)
-        goto out;
-    for (size_t i = 0; i < all.n && !stop; i++) {
-        zarr_store_item item = {.key = all.row[i].key, .bytes = all.row[i].bytes};
+    if (how == ZARR_LIST_DEBRIS)
+        return ZARR_OK;
+    st = zr_memory_table_list(&m->table, prefix, deep, m->env.limits.listing_keys, &all,
+                              err);
+    for (size_t i = 0; st == ZARR_OK && i < all.n; i++) {
+        const struct zr_memory_row *row = &all.row[i];
+        const zarr_store_item item = {
+            .key = row->key, .bytes = row->bytes, .is_prefix = row->is_prefix};
 
-        if (how == ZARR_LIST_DIRECTORY || how == ZARR_LIST_DIRECTORY_UNLINKED)
-            ZR_TRY(memory_tell_child(&x, &all.row[i], &stop, err));
-        else
-            stop = fn(user, &item) != 0;
+        if (fn(user, &item) != 0)
+            break;
     }
-out:
     zr_memory_list_deinit(&all);
-    zr_str_deinit(&x.child);
     return st;
 }
 

@@ -23,18 +23,25 @@ zarr_status zr_memory_value_create(struct zr_memory_value **out,
 void zr_memory_value_free(
     struct zr_memory_value *v); /* drops one reference; NULL is allowed */
 
+enum {
+    ZR_MEMORY_HEIGHT = 16 /* levels of the skip list: enough for 4^16 keys */
+};
 struct zr_memory_node {
-    struct zr_memory_node *next;
+    struct zr_memory_node *next;   /* of its bucket */
     struct zr_memory_value *value; /* counted */
     uint64_t hash;
-    char key[];
+    char *key; /* behind `after` */
+    unsigned height;
+    struct zr_memory_node *after[]; /* on each level: the next node by key */
 };
 struct zr_memory_table {
     const zarr_allocator *alloc;
     struct {
         zr_mutex mutex;
         struct zr_memory_node **bucket;
-        size_t n_buckets, n_keys; /* n_buckets: a power of two */
+        size_t n_buckets, n_keys;                       /* n_buckets: a power of two */
+        struct zr_memory_node *first[ZR_MEMORY_HEIGHT]; /* on each level */
+        unsigned height;                                /* levels in use, at least 1 */
     } locked;
     struct zr_fork_hook fork;
 };
@@ -57,19 +64,33 @@ zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_c
 /* Moves all keys below `from` to below `to` in one step, as the store's rename does. */
 zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
                                    const char *to, zarr_error *err);
+
+/* ---- memory_order.c: the keys in order; under the table's mutex ---- */
+
+/* Room for a key of key_bytes bytes, which the caller copies. NULL, with err set: no
+ * memory. */
+struct zr_memory_node *zr_memory_node_new(const zarr_allocator *alloc, uint64_t hash,
+                                          size_t key_bytes, zarr_error *err);
+void zr_memory_order_add(struct zr_memory_table *t, struct zr_memory_node *node);
+void zr_memory_order_remove(struct zr_memory_table *t, struct zr_memory_node *node);
+/* Returns the first node below a prefix, or NULL. */
+struct zr_memory_node *zr_memory_order_below(struct zr_memory_table *t,
+                                             const char *prefix);
+
 /* A copy of the keys below a prefix, sorted. */
 struct zr_memory_row {
     const char *key;
     uint64_t bytes;
+    bool is_prefix; /* all keys below this one */
 };
 struct zr_memory_list {
     struct zr_str text; /* the keys, each terminated */
     struct zr_memory_row *row;
     size_t n, cap;
 };
-/* Copies the keys. LIMIT if there are more than max_keys. out needs deinit also after a
- * failure. */
-zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix,
+/* Copies the keys; not `deep`: one level, with prefixes for what is below. LIMIT if there
+ * are more than max_keys. out needs deinit also after a failure. */
+zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix, bool deep,
                                  uint64_t max_keys, struct zr_memory_list *out,
                                  zarr_error *err);
 void zr_memory_list_deinit(struct zr_memory_list *x);

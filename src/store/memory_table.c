@@ -2,12 +2,12 @@
  * store/memory_table.c - a hash table from key to value for the memory store. Values are
  * reference-counted and never change. So the mutex is only held for a look-up: copying
  * happens without it, and a reader of a replaced value keeps the old one until it is
- * done. Buckets are chained and doubled when the table is full; erasing is O(1).
+ * done. Buckets are chained and doubled when the table is full. A skip list
+ * (memory_order.c) keeps the nodes sorted by key for listings and renames.
  * Thread class: shared; survives fork (a hook holds the mutex during the fork).
  */
 #include "store/memory_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -62,6 +62,7 @@ zarr_status zr_memory_table_init(struct zr_memory_table *t, const zarr_allocator
     if (!t->locked.bucket)
         return zr_fail_memory(err, bytes);
     t->locked.n_buckets = TABLE_FIRST_BUCKETS;
+    t->locked.height = 1;
     zr_mutex_init(&t->locked.mutex);
     t->fork = (struct zr_fork_hook){.mutex = &t->locked.mutex};
     zr_fork_hook_add(&t->fork);
@@ -149,13 +150,14 @@ static zarr_status memory_insert_locked(struct zr_memory_table *t,
                                         zarr_error *err)
 {
     size_t key_bytes = strlen(key) + 1;
-    struct zr_memory_node *node = zr_malloc(t->alloc, sizeof *node + key_bytes);
+    struct zr_memory_node *node = zr_memory_node_new(t->alloc, hash, key_bytes, err);
 
     if (!node)
-        return zr_fail_memory(err, sizeof *node + key_bytes);
-    *node = (struct zr_memory_node){.value = value, .hash = hash};
+        return ZARR_ERR_NO_MEMORY;
+    node->value = value;
     memcpy(node->key, key, key_bytes);
     *slot = node;
+    zr_memory_order_add(t, node);
     t->locked.n_keys++;
     memory_rehash_locked(t);
     return ZARR_OK;
@@ -178,6 +180,7 @@ zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_c
     } else if (!c->to && node) {
         old = node->value;
         *slot = node->next;
+        zr_memory_order_remove(t, node);
         zr_free(t->alloc, node);
         t->locked.n_keys--;
     } else if (c->to && node) {
@@ -201,46 +204,41 @@ static zarr_status memory_copies_locked(struct zr_memory_table *t, const char *f
 {
     const size_t cut = strlen(from), add = strlen(to);
 
-    for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        for (const struct zr_memory_node *old = t->locked.bucket[i]; old;
-             old = old->next) {
-            struct zr_memory_node *node;
-            size_t rest;
+    if (zr_memory_order_below(t, to))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is something below %s", to);
+    for (const struct zr_memory_node *old = zr_memory_order_below(t, from);
+         old && zr_key_is_below(old->key, from); old = old->after[0]) {
+        const size_t rest = strlen(old->key + cut) + 1;
+        struct zr_str key;
+        struct zr_memory_node *node = NULL;
 
-            if (zr_key_is_below(old->key, to))
-                return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is something below %s",
-                               to);
-            if (!zr_key_is_below(old->key, from))
-                continue;
-            rest = strlen(old->key + cut) + 1;
-            node = zr_malloc(t->alloc, sizeof *node + add + rest);
-            if (!node)
-                return zr_fail_memory(err, sizeof *node + add + rest);
-            *node = (struct zr_memory_node){.next = *out, .value = old->value};
-            memcpy(node->key, to, add);
-            memcpy(node->key + add, old->key + cut, rest);
-            node->hash = memory_hash(node->key);
+        zr_str_init(&key, t->alloc);
+        zr_str_append(&key, to, add);
+        zr_str_append(&key, old->key + cut, rest);
+        if (zr_str_status(&key, err) == ZARR_OK)
+            node = zr_memory_node_new(t->alloc, memory_hash(key.ptr), add + rest, err);
+        if (node) {
+            node->next = *out;
+            node->value = old->value;
+            memcpy(node->key, key.ptr, add + rest);
             *out = node;
         }
+        zr_str_deinit(&key);
+        if (!node)
+            return ZARR_ERR_NO_MEMORY;
     }
     return ZARR_OK;
 }
 
 static void memory_drop_below_locked(struct zr_memory_table *t, const char *prefix)
 {
-    for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        struct zr_memory_node **slot = &t->locked.bucket[i];
+    struct zr_memory_node *node = zr_memory_order_below(t, prefix), *next;
 
-        while (*slot) {
-            struct zr_memory_node *node = *slot;
-
-            if (!zr_key_is_below(node->key, prefix)) {
-                slot = &node->next;
-                continue;
-            }
-            *slot = node->next;
-            zr_free(t->alloc, node); /* the new node owns its value */
-        }
+    for (; node && zr_key_is_below(node->key, prefix); node = next) {
+        next = node->after[0];
+        *memory_slot_locked(t, node->key, node->hash) = node->next;
+        zr_memory_order_remove(t, node);
+        zr_free(t->alloc, node); /* the new node owns its value */
     }
 }
 
@@ -261,6 +259,7 @@ zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
         next = fresh->next;
         fresh->next = NULL;
         *slot = fresh;
+        zr_memory_order_add(t, fresh);
     }
 out:
     zr_mutex_unlock(&t->locked.mutex);
@@ -269,70 +268,4 @@ out:
         zr_free(t->alloc, fresh);
     }
     return st;
-}
-
-/* ---- listing ---- */
-
-static int memory_row_compare(const void *a, const void *b)
-{
-    const struct zr_memory_row *x = a, *y = b;
-
-    return strcmp(x->key, y->key);
-}
-
-static zarr_status memory_collect_locked(const struct zr_memory_table *t,
-                                         const char *prefix, uint64_t max_keys,
-                                         struct zr_memory_list *x, zarr_error *err)
-{
-    const struct zr_memory_node *node;
-    zarr_status st = ZARR_OK;
-
-    for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        for (node = t->locked.bucket[i]; node; node = node->next) {
-            if (!zr_key_is_below(node->key, prefix))
-                continue;
-            if (x->n >= max_keys) {
-                st = zr_fail(err, ZARR_ERR_LIMIT,
-                             "more than %" PRIu64
-                             " keys in a listing (limit listing_keys)",
-                             max_keys);
-                goto out;
-            }
-            ZR_TRY(zr_grow(t->alloc, &x->row, &x->cap, x->n + 1, sizeof *x->row, err));
-            x->row[x->n++].bytes = node->value->mem.bytes;
-            zr_str_append(&x->text, node->key, strlen(node->key) + 1);
-        }
-    }
-    st = zr_str_status(&x->text, err);
-out:
-    return st;
-}
-
-zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix,
-                                 uint64_t max_keys, struct zr_memory_list *out,
-                                 zarr_error *err)
-{
-    const char *at;
-    zarr_status st;
-
-    *out = (struct zr_memory_list){.row = NULL};
-    zr_str_init(&out->text, t->alloc);
-    zr_mutex_lock(&t->locked.mutex);
-    st = memory_collect_locked(t, prefix, max_keys, out, err);
-    zr_mutex_unlock(&t->locked.mutex);
-    if (st != ZARR_OK || out->n == 0)
-        return st;
-    at = zr_str_text(&out->text); /* the text does not move any more */
-    for (size_t i = 0; i < out->n; i++) {
-        out->row[i].key = at;
-        at += strlen(at) + 1;
-    }
-    qsort(out->row, out->n, sizeof *out->row, memory_row_compare);
-    return st;
-}
-
-void zr_memory_list_deinit(struct zr_memory_list *x)
-{
-    zr_free(x->text.alloc, x->row);
-    zr_str_deinit(&x->text);
 }

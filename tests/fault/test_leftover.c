@@ -5,11 +5,9 @@
  * elements and elements of an append that was not finished do not come back. Other
  * processes are killed at random moments. Argument: number of these kills.
  */
-#include "fault.h"
+#include "mortal.h"
 
-#include <ftw.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,119 +19,6 @@ enum {
 };
 
 static int n_random = 40;
-/* in memory if possible: the test makes thousands of small stores */
-static char base[64] = "/dev/shm/zarrc-leftover-XXXXXX";
-static char folder[80];
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-static void empty_folder(void)
-{
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    assert_int_equal(mkdir(folder, 0700), 0);
-}
-
-/* ---- a store that kills its process ---------------------------------------------- */
-
-struct mortal {
-    zarr_store *inner;
-    int64_t left; /* operations until the kill; 0: it lives */
-    bool late;    /* killed after the operation */
-    bool lists;
-    int64_t n_ops, n_record; /* all operations, and those on the record */
-};
-
-static void mortal_caps(void *self, zarr_store_caps *out)
-{
-    const struct mortal *m = self;
-
-    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE |
-                 ZARR_STORE_CAP_ATOMIC_PUT | (m->lists ? ZARR_STORE_CAP_LIST : 0);
-}
-
-static zarr_status mortal_get(struct mortal *m, zarr_store_op *op, zarr_error *err)
-{
-    char *data = (char *)op->mem.handle + op->mem.offset;
-    uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
-    zarr_status st = zarr_store_get(m->inner, op->key, 0, NULL, &none, &total, err);
-
-    if (st != ZARR_OK)
-        return st;
-    op->object_bytes = total;
-    if (op->verb == ZARR_STORE_STAT)
-        return ZARR_OK;
-    if (op->offset == ZARR_STORE_SUFFIX)
-        at = total > op->length ? total - op->length : 0;
-    if (n > op->length)
-        n = op->length;
-    st = zarr_store_get(m->inner, op->key, at, data, &n, NULL, err);
-    op->done_bytes = n;
-    return st;
-}
-
-static void mortal_run(void *self, zarr_store_op *op, zarr_error *err)
-{
-    struct mortal *m = self;
-    const bool dies = m->left > 0 && --m->left == 0;
-
-    m->n_ops++;
-    m->n_record += strcmp(op->key, RECORD) == 0;
-    if (dies && !m->late)
-        raise(SIGKILL);
-    if (op->verb == ZARR_STORE_PUT)
-        op->status =
-            zarr_store_put(m->inner, op->key, (char *)op->mem.handle + op->mem.offset,
-                           op->mem.bytes, err);
-    else if (op->verb == ZARR_STORE_ERASE)
-        op->status = zarr_store_erase(m->inner, op->key, err);
-    else
-        op->status = mortal_get(m, op, err);
-    if (op->verb == ZARR_STORE_PUT)
-        op->done_bytes = op->mem.bytes;
-    if (dies)
-        raise(SIGKILL);
-}
-
-static zarr_status mortal_list(void *self, const char *prefix, uint32_t how,
-                               zarr_store_list_fn fn, void *user, zarr_error *err)
-{
-    struct mortal *m = self;
-
-    if (m->left > 0 && --m->left == 0)
-        raise(SIGKILL);
-    return zarr_store_list(m->inner, prefix, how, fn, user, err);
-}
-
-static void mortal_close(void *self)
-{
-    struct mortal *m = self;
-
-    zarr_store_free(m->inner);
-}
-
-static void open_mortal(struct world *w, struct mortal *m)
-{
-    const zarr_store_vtable table = {.struct_size = sizeof table,
-                                     .name = "mortal",
-                                     .caps = mortal_caps,
-                                     .run = mortal_run,
-                                     .list = m->lists ? mortal_list : NULL,
-                                     .close = mortal_close};
-    const zarr_store_options opts = {.struct_size = sizeof opts,
-                                     .durability = ZARR_DURABILITY_NONE};
-    zarr_error err;
-
-    world_context(w, 1);
-    world_must(zarr_store_open(&m->inner, w->ctx, folder, &opts, &err), &err, folder);
-    world_must(zarr_store_open_custom(&w->store, w->ctx, &table, m, NULL, &err), &err,
-               folder);
-}
 
 /* ---- steps ----------------------------------------------------------------------- */
 
@@ -196,25 +81,17 @@ static zarr_status run_step(zarr_store *store, const struct step *s, zarr_error 
     return st;
 }
 
+static zarr_status run_any_step(zarr_store *store, const void *step, zarr_error *err)
+{
+    return run_step(store, step, err);
+}
+
 /* Runs the step in a process that is killed at its k-th operation. Returns false if it
  * ended before. */
 static bool run_killed(const struct step *s, int64_t k, bool late, bool lists)
 {
-    const pid_t pid = fork();
-    int status = 0;
-
-    if (pid == 0) {
-        struct mortal m = {.left = k, .late = late, .lists = lists};
-        struct world w;
-        zarr_error err;
-
-        open_mortal(&w, &m);
-        _exit(run_step(w.store, s, &err) == ZARR_OK ? 0 : 1);
-    }
-    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
-    if (!WIFSIGNALED(status) && WEXITSTATUS(status) != 0)
-        fail_msg("the step fails with k %d", (int)k);
-    return WIFSIGNALED(status);
+    return mortal_killed(run_any_step, s,
+                         &(struct mortal){.left = k, .late = late, .lists = lists});
 }
 
 /* ---- what is stored -------------------------------------------------------------- */
@@ -283,12 +160,12 @@ static void grow_and_check(const struct expected *e, bool lists, bool clear,
                            const char *what)
 {
     const uint64_t large[2] = {MOST - 1, MOST - 3};
-    struct mortal m = {.lists = lists};
+    struct mortal m = {.lists = lists, .counted = RECORD};
     zarr_array *a = NULL;
     struct world w;
     zarr_error err;
 
-    open_mortal(&w, &m);
+    mortal_open(&w, &m);
     world_must(zarr_array_open(&a, w.store, "x", NULL, &err), &err, what);
     check_cells(a, e, what);
     if (lists && has_record(w.store) && n_findings(w.store) == 0)
@@ -314,13 +191,13 @@ static void grow_and_check(const struct expected *e, bool lists, bool clear,
 static void make_filled(int kind)
 {
     int32_t data[ROWS * COLS];
-    struct mortal m = {.lists = true};
+    struct mortal m = {.lists = true, .counted = RECORD};
     zarr_array *a = NULL;
     struct world w;
     zarr_error err;
 
-    empty_folder();
-    open_mortal(&w, &m);
+    mortal_empty();
+    mortal_open(&w, &m);
     world_must(world_make(&w, "x", kind, &err), &err, "x");
     fill_cells(data, 0, ROWS, COLS);
     world_must(zarr_array_open(&a, w.store, "x", NULL, &err), &err, "x");
@@ -360,14 +237,14 @@ static void interrupt(const struct scene *s, int kind, bool lists, int64_t *k)
     uint64_t shape[2] = {0, 0};
 
     for (int64_t i = *k > 0 ? *k : 1; !*k || i == *k; i++) {
-        struct mortal m = {.lists = lists};
+        struct mortal m = {.lists = lists, .counted = RECORD};
         struct world w;
 
         make_filled(kind);
         assert_true(run_killed(&s->first, i, true, lists));
         if (*k > 0)
             continue;
-        open_mortal(&w, &m);
+        mortal_open(&w, &m);
         shape_now(w.store, shape);
         world_close(&w);
         if (memcmp(shape, s->first.shape, sizeof shape) == 0) {
@@ -384,7 +261,7 @@ static void kill_everywhere(const struct scene *s, int kind, bool lists)
 
     for (; killed; k++)
         for (int how = 0; how < 2 && killed; how++) {
-            struct mortal m = {.lists = lists};
+            struct mortal m = {.lists = lists, .counted = RECORD};
             struct expected e = {{0}, {0}};
             struct world w;
             uint64_t shape[2];
@@ -397,7 +274,7 @@ static void kill_everywhere(const struct scene *s, int kind, bool lists)
             killed = run_killed(&s->killed, k, how == 1, lists);
             snprintf(what, sizeof what, "%s, kind %d, %s, k %d %s", s->name, kind,
                      lists ? "lists" : "does not list", (int)k, how ? "late" : "");
-            open_mortal(&w, &m);
+            mortal_open(&w, &m);
             shape_now(w.store, shape);
             world_close(&w);
             for (int d = 0; d < 2; d++) {
@@ -432,22 +309,23 @@ static void test_cost(void **state)
 
     (void)state;
     for (int lists = 0; lists < 2; lists++) {
-        struct mortal m = {.lists = lists};
+        struct mortal m = {.lists = lists, .counted = RECORD};
         struct world w;
 
         make_filled(3);
-        open_mortal(&w, &m);
+        mortal_open(&w, &m);
         world_must(zarr_array_open(&a, w.store, "x", NULL, &err), &err, "x");
         m.n_ops = 0;
         world_must(zarr_array_resize(a, larger, 0, &err), &err, "grow");
-        assert_int_equal(m.n_record, 1); /* looks for the record */
-        assert_int_equal(m.n_ops, 3);    /* and reads and writes the document */
-        m.n_record = 0;
+        assert_int_equal(m.n_counted, 1); /* looks for the record */
+        assert_int_equal(m.n_ops, 3);     /* and reads and writes the document */
+        m.n_counted = 0;
         world_must(append_rows(a, 2, &err), &err, "append");
-        assert_int_equal(m.n_record, 3); /* looks, writes, erases */
-        m.n_record = 0;
+        assert_int_equal(m.n_counted, 3); /* looks, writes, erases */
+        m.n_counted = 0;
         world_must(zarr_array_resize(a, smaller, 0, &err), &err, "shrink");
-        assert_int_equal(m.n_record, 5); /* looks twice more, without the lock and with */
+        assert_int_equal(m.n_counted,
+                         5); /* looks twice more, without the lock and with */
         zarr_array_free(a);
         world_close(&w);
     }
@@ -470,7 +348,7 @@ static void test_huge(void **state)
 
     (void)state;
     make_filled(3);
-    open_mortal(&w, &m);
+    mortal_open(&w, &m);
     world_must(zarr_array_open(&a, w.store, "x", NULL, &err), &err, "x");
     world_must(zarr_array_resize(a, huge, 0, &err), &err, "grow");
     assert_int_equal(zarr_array_resize(a, small, 0, &err), ZARR_ERR_UNSUPPORTED);
@@ -501,7 +379,7 @@ static void change_for_ever(void)
     zarr_array *a = NULL;
 
     world_context(&w, 2);
-    if (zarr_store_open(&w.store, w.ctx, folder, NULL, NULL) != ZARR_OK ||
+    if (zarr_store_open(&w.store, w.ctx, mortal_folder, NULL, NULL) != ZARR_OK ||
         zarr_array_open(&a, w.store, "x", NULL, NULL) != ZARR_OK)
         _exit(2);
     for (;;) {
@@ -526,7 +404,7 @@ static void test_random(void **state)
 
     (void)state;
     for (int i = 0; i < n_random; i++) {
-        struct mortal m = {.lists = true};
+        struct mortal m = {.lists = true, .counted = RECORD};
         struct expected e = {{0}, {0}};
         struct world w;
         int status = 0;
@@ -542,7 +420,7 @@ static void test_random(void **state)
         assert_int_equal(waitpid(pid, &status, 0), pid);
         if (!WIFSIGNALED(status))
             fail_msg("the process exits with %d", WEXITSTATUS(status));
-        open_mortal(&w, &m);
+        mortal_open(&w, &m);
         shape_now(w.store, e.maybe);
         n_records += has_record(w.store);
         world_close(&w);
@@ -561,12 +439,7 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         n_random = atoi(argv[1]);
-    if (!mkdtemp(base)) {
-        snprintf(base, sizeof base, "/tmp/zarrc-leftover-XXXXXX");
-        if (!mkdtemp(base))
-            return 1;
-    }
-    snprintf(folder, sizeof folder, "%s/store", base);
+    mortal_begin("leftover");
     for (int i = 0; i < N; i++)
         tests[i] = (struct CMUnitTest){scenes[i].name, test_scene, NULL, NULL,
                                        (void *)(uintptr_t)&scenes[i]};
@@ -574,6 +447,6 @@ int main(int argc, char **argv)
     tests[N + 1] = (struct CMUnitTest)cmocka_unit_test(test_huge);
     tests[N + 2] = (struct CMUnitTest)cmocka_unit_test(test_random);
     rc = _cmocka_run_group_tests("leftover", tests, N + 3, NULL, NULL);
-    nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    mortal_end();
     return rc;
 }
