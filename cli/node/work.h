@@ -126,7 +126,8 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn,
 
 /* False for text, raw bytes and structs. A time counts as a number. */
 bool cli_is_number(const zarr_dtype *type);
-/* The real and the imaginary part of one element in native byte order. */
-void cli_number(const zarr_dtype *type, const void *element, double out[2]);
+/* One element in native byte order: its value; of several components, such as those of
+ * complex numbers, the root of the sum of their squares. */
+double cli_number(const zarr_dtype *type, const void *element);
 
 #endif

@@ -270,28 +270,25 @@ static void convert(struct reading *r, const char *elements)
     const zarr_dtype *type = value_type(r->field.type);
     const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
     const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
-    const bool is_complex = zarr_dtype_kind(type) == ZARR_KIND_COMPLEX;
+    const bool is_vector = zarr_dtype_components(type) > 1;
 
     if (fill)
         fill += r->field.offset;
-    out->is_integer = zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_complex;
+    out->is_integer = zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_vector;
     out->min = (double)INFINITY;
     out->max = -(double)INFINITY;
     for (uint64_t i = 0; i < out->n_values; i++) {
         const char *element = elements + i * bytes;
-        double v[2];
+        double v = cli_number(type, element); /* NaN for NaT */
 
-        cli_number(type, element, v); /* NaN for NaT */
-        if (is_complex)
-            v[0] = hypot(v[0], v[1]);
         if (!has_value(r->field.type, element) ||
             (fill && memcmp(element, fill, bytes) == 0))
-            v[0] = (double)NAN;
-        out->values[i] = v[0];
-        if (isfinite(v[0])) {
+            v = (double)NAN;
+        out->values[i] = v;
+        if (isfinite(v)) {
             out->n_finite++;
-            out->min = fmin(out->min, v[0]);
-            out->max = fmax(out->max, v[0]);
+            out->min = fmin(out->min, v);
+            out->max = fmax(out->max, v);
         }
     }
 }

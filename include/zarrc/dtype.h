@@ -18,6 +18,9 @@
 
 ZARR_BEGIN_DECLS
 
+/** How many numbers an element has at most; complex numbers have 2. */
+#define ZARR_COMPONENTS_MAX 64
+
 /** What elements are. New kinds may come: treat an unknown kind as opaque bytes. */
 enum {
     ZARR_KIND_BOOL = 1,    /**< one byte, 0 or 1 */
@@ -65,11 +68,33 @@ typedef struct zarr_vlen {
  * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or refused for a reason that the
  * message gives
  * @retval ZARR_ERR_INVALID the text cannot be a data type
- * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_from_numpy()
+ * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_from_numpy(),
+ * zarr_dtype_find_order()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(zarr_context *ctx, const char *name,
                                                      const zarr_dtype **out,
                                                      zarr_error *err);
+
+/**
+ * Finds a data type and the byte order that its name gives. ">i2" means int16 in
+ * big-endian memory. Both go into a zarr_tensor for the memory of another program, such
+ * as a NumPy array.
+ * @param ctx borrowed
+ * @param name as for zarr_dtype_find() or zarr_dtype_from_numpy()
+ * @param out receives the data type, borrowed from the context
+ * @param byte_order receives ZARR_ORDER_LITTLE or ZARR_ORDER_BIG if the name says so
+ * and elements have a byte order; else ZARR_ORDER_NATIVE. For a list of fields it is the
+ * order of all fields that have one
+ * @retval ZARR_ERR_UNSUPPORTED the data type is unknown; or it is a struct whose fields
+ * have different byte orders
+ * @retval ZARR_ERR_INVALID the text cannot be a data type
+ * @see zarr_tensor
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find_order(zarr_context *ctx,
+                                                           const char *name,
+                                                           const zarr_dtype **out,
+                                                           uint32_t *byte_order,
+                                                           zarr_error *err);
 
 /**
  * @name Names of a data type
@@ -92,10 +117,21 @@ ZARR_API const char *zarr_dtype_v2(const zarr_dtype *dtype);
  */
 ZARR_API const char *zarr_dtype_v3(const zarr_dtype *dtype);
 
+/** Returns the name in v3 metadata without its configuration, such as "float32" or
+ * "numpy.datetime64"; NULL if the type has no v3 name. */
+ZARR_API const char *zarr_dtype_v3_name(const zarr_dtype *dtype);
+
+/** Returns the configuration in v3 metadata as the JSON text of an object, such as
+ * {"unit":"us","scale_factor":10}; NULL if the type has none. v2 strings have no
+ * configuration apart. */
+ZARR_API const char *zarr_dtype_v3_configuration(const zarr_dtype *dtype);
+
 /**
  * Returns the name in NumPy: a type string in little-endian spelling, such as "<f4",
  * "|V3" or "<M8[ns]", or the name that ml_dtypes of Python gives it, such as "bfloat16"
- * or "int4"; NULL if there is none.
+ * or "int4"; "T" (StringDType) for text of any length, which "O" also names, and "O"
+ * (objects) for other types of any length; "3B" for three unsigned bytes; NULL if there
+ * is none.
  */
 ZARR_API const char *zarr_dtype_numpy(const zarr_dtype *dtype);
 
@@ -126,7 +162,8 @@ ZARR_API uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype);
  * complex128, 4 for text in UCS-4, 1 for raw bytes. */
 ZARR_API uint32_t zarr_dtype_swap_bytes(const zarr_dtype *dtype);
 
-/** Returns how many numbers an element has: 2 in complex types, else 1. */
+/** Returns how many numbers an element has: 2 in complex types, up to
+ * ZARR_COMPONENTS_MAX in types of plug-ins, else 1. */
 ZARR_API uint32_t zarr_dtype_components(const zarr_dtype *dtype);
 
 /** Returns how many bits of one of these numbers are significant: 1 for bool, 4 for int4,
@@ -152,7 +189,8 @@ ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
  * Finds a data type by its name in NumPy.
  * @param ctx borrowed
  * @param numpy a type string, whose byte order is ignored, or the name of a numeric type,
- * such as "float32", "bfloat16" or "datetime64[us]"
+ * such as "float32", "bfloat16" or "datetime64[us]"; "T", "StringDType", "O" and "object"
+ * are `string`
  * @param out receives the data type, borrowed from the context
  * @retval ZARR_ERR_UNSUPPORTED there is no such data type
  * @see zarr_dtype_find(), zarr_dtype_numpy()
@@ -195,7 +233,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(zarr_context *ctx,
  * Compares two data types.
  * @param a,b borrowed; they may belong to different contexts
  * @return 1 if both have the same name and configuration, however that is spelled, as
- * "r24" and "raw_bytes[3]"; else 0
+ * "r24" and "raw_bytes[3]", without members of a plug-in's configuration that do not
+ * matter (ZARR_DTYPE_ANY_CONFIGURATION); else 0
  */
 ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
 
@@ -303,7 +342,8 @@ ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
 
 /**
  * Orders two elements. Numbers are ordered by value, with -0 before 0 and NaN after all
- * others, complex numbers by their real part first. Text is ordered by characters. NaT
+ * others, complex numbers by their real part first. A plug-in's type orders its own
+ * elements. Text is ordered by characters. NaT
  * comes after all other times. Other elements are ordered by bytes.
  * @param dtype borrowed
  * @param a,b elements in the machine's byte order
@@ -317,12 +357,15 @@ ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const vo
  * except that 64-bit integers beyond 2^53 are rounded to the nearest double. A time
  * becomes its count of units; NaT becomes NaN.
  * @param dtype borrowed
- * @param element an element in the machine's byte order
- * @param out filled
- * @return how many doubles were stored, at most 2; 0 if elements are not numbers
+ * @param element an element in the machine's byte order; may be NULL if `cap` is 0
+ * @param out,cap filled with the first `cap` numbers; ZARR_COMPONENTS_MAX are enough for
+ * each type. `out` may be NULL if `cap` is 0
+ * @return how many numbers an element has, which may exceed `cap`; 0 if elements are not
+ * numbers
+ * @see zarr_dtype_components()
  */
 ZARR_API uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element,
-                                    double out[2]);
+                                    double *out, uint32_t cap);
 
 ZARR_END_DECLS
 

@@ -55,7 +55,8 @@ enum {
  * everything that the struct points to, and keeps it valid during the call, or until the
  * request is done.
  *
- * A DLTensor of DLPack becomes a zarr_tensor without a copy of its elements. The device
+ * A DLTensor of DLPack becomes a zarr_tensor without a copy of its elements, and back
+ * (`zarrc/dlpack.h`). The device
  * numbers are the same. DLPack counts strides in elements and has no byte order; here
  * strides are in bytes, and `byte_order` names the order.
  *

@@ -225,10 +225,8 @@ static zarr_status compare_all(struct zr_comparing *c, struct zr_box_walk *boxes
 
 static void comparing_init(struct zr_comparing *c)
 {
-    static const uint8_t zero[16];
     const struct zr_diff *d = c->p->d;
     const zarr_selection *s = c->p->selection[0];
-    double number[2];
     uint64_t bytes = d->opts.buffer_bytes;
 
     c->ndim = s ? zarr_selection_ndim(s) : zarr_array_ndim(c->p->array[0]);
@@ -237,8 +235,7 @@ static void comparing_init(struct zr_comparing *c)
     c->type = c->p->field[0].dtype;
     c->value_bytes = zarr_dtype_item_bytes(c->type);
     c->item_bytes = ZR_MAX(zr_mul_cap(c->p->n_values, c->value_bytes), 1);
-    c->is_number =
-        c->value_bytes <= sizeof zero && zarr_dtype_number(c->type, zero, number) > 0;
+    c->is_number = zarr_dtype_number(c->type, NULL, NULL, 0) > 0;
     if (bytes == 0)
         bytes = d->ctx->budget.total / 2;
     bytes = ZR_MIN(bytes / 2, (uint64_t)64 << 20);

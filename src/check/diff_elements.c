@@ -35,50 +35,68 @@ static int64_t load_signed(const void *element, uint64_t bytes)
     }
 }
 
-/* Loads the real and the imaginary part. */
-static void load_number(const struct zr_comparing *c, const void *element, double out[2])
+/* The length of the vector x; NaN if one of its numbers is NaN. */
+static double length(const double *x, uint32_t n)
 {
-    out[1] = 0;
-    (void)zarr_dtype_number(c->type, element, out);
+    double sum = fabs(x[0]);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (isnan(x[i]))
+            return x[i];
+    for (uint32_t i = 1; i < n; i++)
+        sum = hypot(sum, x[i]);
+    return sum;
 }
 
-/* Returns |a - b|: NaN if exactly one is NaN, 0 if both are (unless their other parts
- * differ). */
+/* Returns |a - b|: NaN if exactly one has a NaN, 0 if both have. */
+static double distance_of_numbers(const struct zr_comparing *c, const void *a,
+                                  const void *b)
+{
+    double x[ZARR_COMPONENTS_MAX], y[ZARR_COMPONENTS_MAX];
+    const uint32_t n = zarr_dtype_number(c->type, a, x, ZARR_COMPONENTS_MAX);
+    bool nx = false, ny = false, same = true;
+
+    (void)zarr_dtype_number(c->type, b, y, ZARR_COMPONENTS_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        nx |= isnan(x[i]);
+        ny |= isnan(y[i]);
+        same &= x[i] == y[i];
+    }
+    if (nx && ny)
+        return c->p->d->opts.flags & ZARR_DIFF_NAN_DIFFERS ? (double)NAN : 0;
+    if (same) /* infinities are equal, too */
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] -= y[i];
+    return length(x, n);
+}
+
+/* Integers of up to 64 bits are subtracted exactly. */
 static double distance(const struct zr_comparing *c, const void *a, const void *b)
 {
-    double x[2], y[2];
-    bool nx, ny;
+    const bool one = zarr_dtype_components(c->type) == 1 && c->value_bytes <= 8;
 
-    if (zarr_dtype_kind(c->type) == ZARR_KIND_INT) {
+    if (zarr_dtype_kind(c->type) == ZARR_KIND_INT && one) {
         const int64_t p = load_signed(a, c->value_bytes);
         const int64_t q = load_signed(b, c->value_bytes);
 
         return (double)(p > q ? (uint64_t)p - (uint64_t)q : (uint64_t)q - (uint64_t)p);
     }
-    if (zarr_dtype_kind(c->type) == ZARR_KIND_UINT && c->value_bytes == 8) {
+    if (zarr_dtype_kind(c->type) == ZARR_KIND_UINT && one && c->value_bytes == 8) {
         uint64_t p, q;
 
         memcpy(&p, a, 8);
         memcpy(&q, b, 8);
         return (double)(p > q ? p - q : q - p);
     }
-    load_number(c, a, x);
-    load_number(c, b, y);
-    nx = isnan(x[0]) || isnan(x[1]);
-    ny = isnan(y[0]) || isnan(y[1]);
-    if (nx && ny)
-        return c->p->d->opts.flags & ZARR_DIFF_NAN_DIFFERS ? (double)NAN : 0;
-    if (x[0] == y[0] && x[1] == y[1]) /* infinities are equal, too */
-        return 0;
-    return hypot(x[0] - y[0], x[1] - y[1]);
+    return distance_of_numbers(c, a, b);
 }
 
 static double magnitude(const struct zr_comparing *c, const void *element)
 {
-    double x[2];
+    double x[ZARR_COMPONENTS_MAX];
 
-    load_number(c, element, x);
-    return hypot(x[0], x[1]);
+    return length(x, zarr_dtype_number(c->type, element, x, ZARR_COMPONENTS_MAX));
 }
 
 /* *by: the distance; negative if there is none. */

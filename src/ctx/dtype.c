@@ -22,6 +22,20 @@ zarr_status zarr_dtype_find(zarr_context *ctx, const char *name, const zarr_dtyp
     return st;
 }
 
+zarr_status zarr_dtype_find_order(zarr_context *ctx, const char *name,
+                                  const zarr_dtype **out, uint32_t *byte_order,
+                                  zarr_error *err)
+{
+    const bool locked = zr_ctx_look_begin(ctx);
+    zarr_status st;
+
+    *out = NULL;
+    *byte_order = ZARR_ORDER_NATIVE;
+    st = zr_dtype_find_order(&ctx->dtypes, name, out, byte_order, err);
+    zr_ctx_look_end(ctx, locked);
+    return st;
+}
+
 zarr_status zarr_dtype_from_dlpack(zarr_context *ctx, uint8_t code, uint8_t bits,
                                    uint16_t lanes, const zarr_dtype **out,
                                    zarr_error *err)

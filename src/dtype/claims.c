@@ -3,7 +3,7 @@
  * texts that it writes for each type. A name, alias, v2, NumPy or DLPack type belongs to
  * the table that registered it first, in every spelling that look-ups understand, so no
  * plug-in can take over a core type. Only the raw form of a size ("V4") may be the v2 or
- * NumPy form of several types.
+ * NumPy form of several types, and "V", "B" and "O" the NumPy form.
  * Thread class: as the registry's (dtype.h).
  */
 #include "dtype_int.h"
@@ -20,6 +20,12 @@ bool zr_is_typestr(const char *type)
 bool zr_is_raw_form(const char *type)
 {
     return type && type[0] == 'V' && type[1] >= '0' && type[1] <= '9';
+}
+
+bool zr_is_shared_form(const char *numpy)
+{
+    return zr_is_raw_form(numpy) || zr_streq(numpy, "V") || zr_streq(numpy, "B") ||
+           zr_streq(numpy, "O");
 }
 
 /* A table and the name of its registrant. */
@@ -127,14 +133,11 @@ out:
 /* Asks the look-up, because NumPy's own names for core types, "float32" and
  * "datetime64[us]", are in no map. */
 static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *c,
-                               zarr_error *err)
+                               const char *type, zarr_error *err)
 {
-    const char *type = c->vt->numpy;
     const zarr_dtype *old = NULL;
     zarr_status st = ZARR_OK;
 
-    if (!type || zr_is_raw_form(type))
-        return ZARR_OK;
     if (*type)
         st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
     if (st == ZARR_ERR_NO_MEMORY)
@@ -187,7 +190,8 @@ static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct 
 
     if (t->info.dlpack_bits == 0 ||
         zr_dtype_from_dlpack(r, t->info.dlpack_code, t->info.dlpack_bits,
-                             t->info.dlpack_lanes, &old, NULL) != ZARR_OK)
+                             t->info.dlpack_lanes, &old, NULL) != ZARR_OK ||
+        old->entry == t->entry)
         return ZARR_OK;
     snprintf(numbers, sizeof numbers, "%u,%u,%u", t->info.dlpack_code,
              t->info.dlpack_bits, t->info.dlpack_lanes);
@@ -296,15 +300,38 @@ out:
     return st;
 }
 
-static bool table_is_whole(const zarr_dtype_vtable *v)
+/* Checks that the table has the entries that it needs. */
+static zarr_status check_entries(const struct claim *c, zarr_error *err)
 {
+    const zarr_dtype_vtable *v = c->vt;
     const bool family = (v->flags & ZARR_DTYPE_FAMILY) != 0;
+    const char *wrong = NULL;
+    zarr_status st = ZARR_OK;
 
-    if ((!v->name && !v->v2) || !v->parse || !v->fill_parse || !v->fill_print)
-        return false;
-    if (family && (!v->write || (v->v2 && !v->parse_v2)))
-        return false;
-    return !family || !v->numpy || zr_streq(v->numpy, v->v2);
+    if (!v->name && !v->v2)
+        wrong = "name and v2 are NULL";
+    else if (!v->parse)
+        wrong = "parse is NULL";
+    else if (!v->fill_parse)
+        wrong = "fill_parse is NULL";
+    else if (!v->fill_print)
+        wrong = "fill_print is NULL";
+    else if (family && !v->write)
+        wrong = "write is NULL, which a family needs";
+    else if (family && v->v2 && !v->parse_v2)
+        wrong = "parse_v2 is NULL, which a family with v2 needs";
+    else if (family && (v->flags & ZARR_DTYPE_ANY_CONFIGURATION))
+        wrong = "flags are FAMILY and ANY_CONFIGURATION, which exclude each other";
+    if (wrong)
+        st = zr_fail(err, ZARR_ERR_INVALID, "data type \"%.64s\" of %s: its table: %s",
+                     table_name(v), c->origin, wrong);
+    else if (family && v->numpy && !zr_is_shared_form(v->numpy) &&
+             !zr_streq(v->numpy, v->v2))
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "data type \"%.64s\" of %s: its table: numpy is \"%.64s\", but a "
+                     "family has its letter in v2 (%.64s), \"V\", \"B\" or \"O\"",
+                     table_name(v), c->origin, v->numpy, v->v2 ? v->v2 : "none");
+    return st;
 }
 
 zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
@@ -313,19 +340,15 @@ zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_v
     const struct claim claim = {.vt = v, .origin = origin}, *c = &claim;
     zarr_status st = ZARR_OK;
 
-    if (!table_is_whole(v)) {
-        st = zr_fail(
-            err, ZARR_ERR_INVALID,
-            "data type \"%.64s\" of %s: the table needs a name, parse, fill_parse, "
-            "fill_print, and for a family write, parse_v2 and the same letter for NumPy",
-            table_name(v), c->origin);
-        goto out;
-    }
+    ZR_TRY(check_entries(c, err));
     ZR_TRY(check_name(r, c, v->name, err));
     for (const char *const *alias = v->aliases; alias && *alias; alias++)
         ZR_TRY(check_name(r, c, *alias, err));
     ZR_TRY(check_v2(r, c, err));
-    ZR_TRY(check_numpy(r, c, err));
+    if (v->numpy && !zr_is_shared_form(v->numpy))
+        ZR_TRY(check_numpy(r, c, v->numpy, err));
+    for (const char *const *alias = v->numpy_aliases; alias && *alias; alias++)
+        ZR_TRY(check_numpy(r, c, *alias, err));
     ZR_TRY(check_family(r, c, err));
 out:
     return st;

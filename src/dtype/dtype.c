@@ -70,6 +70,16 @@ uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype)
     return dtype ? dtype->info.component_bits : 0;
 }
 
+const char *zarr_dtype_v3_name(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->v3_name : NULL;
+}
+
+const char *zarr_dtype_v3_configuration(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->v3_config : NULL;
+}
+
 const char *zarr_dtype_numpy(const zarr_dtype *dtype)
 {
     return dtype ? dtype->numpy : NULL;
@@ -87,12 +97,21 @@ int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b)
     return memcmp(a, b, (size_t)dtype->info.item_bytes);
 }
 
-uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element, double out[2])
+uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element, double *out,
+                           uint32_t cap)
 {
+    const uint32_t n = dtype->info.components;
+    double all[ZARR_COMPONENTS_MAX];
+
     if (!dtype->entry->vt.number)
         return 0;
-    dtype->entry->vt.number(&dtype->info, element, out);
-    return dtype->info.components;
+    if (cap >= n) {
+        dtype->entry->vt.number(&dtype->info, element, out);
+    } else if (cap > 0) {
+        dtype->entry->vt.number(&dtype->info, element, all);
+        memcpy(out, all, cap * sizeof *out);
+    }
+    return n;
 }
 
 /* r24 and raw_bytes[3] are two spellings of one type. */
@@ -102,6 +121,15 @@ static bool same_raw(const zarr_dtype *a, const zarr_dtype *b)
            a->info.item_bytes == b->info.item_bytes &&
            a->entry->vt.fill_print == zr_dtype_raw.fill_print &&
            b->entry->vt.fill_print == zr_dtype_raw.fill_print;
+}
+
+/* Types that differ only in a configuration that says nothing about elements. */
+static bool same_but_notes(const zarr_dtype *a, const zarr_dtype *b)
+{
+    const zarr_dtype_vtable *x = &a->entry->vt, *y = &b->entry->vt;
+
+    return (x->flags & y->flags & ZARR_DTYPE_ANY_CONFIGURATION) &&
+           zr_streq(x->name, y->name);
 }
 
 int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
@@ -114,7 +142,9 @@ int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
     /* Within a context types are interned. Types of two contexts are compared by name. */
     if (a == b)
         return 1;
-    return a && b && (strcmp(a->info.name, b->info.name) == 0 || same_raw(a, b));
+    return a && b &&
+           (strcmp(a->info.name, b->info.name) == 0 || same_raw(a, b) ||
+            same_but_notes(a, b));
 }
 
 struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *doc)

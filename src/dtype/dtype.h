@@ -55,9 +55,14 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
 /* ---- look-up ------------------------------------------------------------- */
 
 /* As zarr_dtype_find(): takes a v3 name, v3 JSON, or a v2 string. *byte_order (may be
- * NULL): the order that "<" or ">" gives in a v2 string, else ZARR_ORDER_NATIVE. */
+ * NULL): the order that "<" or ">" gives in a v2 string, for a list of fields as in
+ * zr_dtype_from_v2(), else ZARR_ORDER_NATIVE. */
 zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
+/* As zarr_dtype_find_order(): takes NumPy's names also. */
+zarr_status zr_dtype_find_order(struct zr_dtype_registry *r, const char *text,
+                                const zarr_dtype **out, uint32_t *byte_order,
+                                zarr_error *err);
 /* A v3 `data_type`: a name, or an object {name, configuration}. */
 zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, zarr_error *err);

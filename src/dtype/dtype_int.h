@@ -29,6 +29,7 @@ struct zarr_dtype {
     bool parsed;                 /* the table frees info */
     char *name;                  /* short v3 name, "r24"; NULL: none */
     char *v3_json;               /* "\"r24\"" or an object's text; NULL: none */
+    char *v3_name, *v3_config;   /* its two members; NULL: none */
     char *v2;                    /* "<f4"; a struct: "[[...]]"; NULL: none */
     char *numpy;                 /* "<f4", "bfloat16"; NULL: none */
     const zarr_allocator *alloc; /* NULL: malloc */
@@ -140,6 +141,8 @@ int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b);
 /* Whether the type is "V8" or the like. Types of that size may share this form; look-ups
  * take it as the raw type. */
 bool zr_is_raw_form(const char *type);
+/* Whether any number of types may have this NumPy form: "V8", "V", "B" or "O". */
+bool zr_is_shared_form(const char *numpy);
 /* Whether the text is a letter and a size, such as "f4" or "M8[ns]", and not a name. */
 bool zr_is_typestr(const char *type);
 /* Give the family of a name with a number or brackets, or of a v2 type. NULL: none. */

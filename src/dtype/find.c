@@ -95,7 +95,8 @@ static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
         e = zr_family_of(r, name);
     if (!e)
         return ZARR_OK;
-    if (!e->fixed)
+    if (!e->fixed ||
+        (json && strcmp(json, "{}") != 0 && (e->vt.flags & ZARR_DTYPE_ANY_CONFIGURATION)))
         return member(r, e, name, json, NULL, out, err);
     if (json && strcmp(json, "{}") != 0)
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -266,8 +267,10 @@ out:
 
 /* ---- both ---------------------------------------------------------------- */
 
+/* A JSON text: what v3 metadata has, or a v2 list of fields. */
 static zarr_status from_text(struct zr_dtype_registry *r, const char *text,
-                             const zarr_dtype **out, zarr_error *err)
+                             const zarr_dtype **out, uint32_t *byte_order,
+                             zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_json_doc doc;
@@ -276,7 +279,9 @@ static zarr_status from_text(struct zr_dtype_registry *r, const char *text,
     st = zr_json_parse(&doc, text, strlen(text), NULL, err);
     if (st == ZARR_ERR_CORRUPT)
         st = zr_prefix(err, ZARR_ERR_INVALID, "data type");
-    if (st == ZARR_OK)
+    if (st == ZARR_OK && zr_json_is(doc.root, ZR_JSON_ARRAY))
+        st = struct_v2(r, doc.root, out, byte_order, err);
+    else if (st == ZARR_OK)
         st = zr_dtype_from_v3(r, doc.root, out, err);
     zr_json_doc_deinit(&doc);
     return st;
@@ -293,8 +298,8 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
         st = zr_fail(err, ZARR_ERR_INVALID, "a data type's name is needed");
         goto out;
     }
-    if (*text == '{' || *text == '"') {
-        ZR_TRY(from_text(r, text, &found, err));
+    if (*text == '{' || *text == '"' || (*text == '[' && byte_order)) {
+        ZR_TRY(from_text(r, text, &found, &order, err));
     } else {
         ZR_TRY(by_name(r, text, NULL, &found, err));
         if (!found)
@@ -305,9 +310,27 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
         goto out;
     }
     if (byte_order)
-        *byte_order = found->info.swap_bytes > 1 ? order : (uint32_t)ZARR_ORDER_NATIVE;
+        *byte_order = zr_dtype_has_order(found) ? order : (uint32_t)ZARR_ORDER_NATIVE;
     *out = found;
 out:
+    return st;
+}
+
+zarr_status zr_dtype_find_order(struct zr_dtype_registry *r, const char *text,
+                                const zarr_dtype **out, uint32_t *byte_order,
+                                zarr_error *err)
+{
+    const zarr_dtype *found = NULL;
+    zarr_status st = zr_dtype_find(r, text, &found, byte_order, err);
+
+    if (st == ZARR_ERR_UNSUPPORTED && text && *text != '[' &&
+        zr_dtype_from_numpy(r, text, &found, byte_order, NULL) == ZARR_OK)
+        st = ZARR_OK;
+    if (st == ZARR_OK && *byte_order == ZR_ORDER_MIXED)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "data type %.64s: its fields have different byte orders", text);
+    if (st == ZARR_OK)
+        *out = found;
     return st;
 }
 
@@ -354,6 +377,19 @@ static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
     return ZARR_OK;
 }
 
+/* "B" is uint8, and "4B" opaque bytes like "V4". Gives any other text as it is. */
+static const char *in_bytes(const char *bare, char text[32])
+{
+    const size_t n = strlen(bare), digits = strspn(bare, "0123456789");
+
+    if (digits + 1 != n || bare[digits] != 'B' || n > 24)
+        return bare;
+    if (digits == 0)
+        return "u1";
+    (void)snprintf(text, 32, "V%.*s", (int)digits, bare);
+    return text;
+}
+
 zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
                                 const zarr_dtype **out, uint32_t *byte_order,
                                 zarr_error *err)
@@ -363,14 +399,16 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
     const zarr_dtype *found = NULL;
     const struct zr_dtype_entry *e;
     uint32_t order = ZARR_ORDER_NATIVE;
+    char form[32];
 
     if (!text || !*text)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a NumPy type is needed"));
+    bare = in_bytes(bare, form);
     e = zr_map_get(&r->numpy, bare);
     if (e && e->fixed)
         found = e->fixed;
     else if (zr_is_typestr(bare))
-        ZR_TRY(by_v2(r, text, &found, &order, err)); /* families: v2's text */
+        ZR_TRY(by_v2(r, bare, &found, &order, err)); /* families: v2's text */
     if (!found)
         ZR_TRY(by_numpy_name(r, text, &found, err));
     if (byte_order)

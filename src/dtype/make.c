@@ -7,6 +7,7 @@
  */
 #include "struct_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void zr_dtype_unmake(struct zarr_dtype *t)
@@ -17,6 +18,8 @@ void zr_dtype_unmake(struct zarr_dtype *t)
         t->entry->vt.free(&t->info);
     zr_free(t->alloc, t->name);
     zr_free(t->alloc, t->v3_json);
+    zr_free(t->alloc, t->v3_name);
+    zr_free(t->alloc, t->v3_config);
     zr_free(t->alloc, t->v2);
     zr_free(t->alloc, t->numpy);
     zr_free(t->alloc, t);
@@ -47,6 +50,33 @@ static zarr_status find_for_table(const zarr_dtype_host *host, const char *text,
     return zr_dtype_find(host->registry, text, out, NULL, err);
 }
 
+static zarr_status wrong_fact(const zarr_dtype_info *info, const char *fact,
+                              uint64_t value, const char *rule, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_INTERNAL,
+                   "data type %s: its table gives wrong facts: %s is %" PRIu64 ", %s",
+                   info->name, fact, value, rule);
+}
+
+static zarr_status check_components(const zarr_dtype_info *info, zarr_error *err)
+{
+    if (info->components > ZARR_COMPONENTS_MAX)
+        return wrong_fact(info, "components", info->components,
+                          "more than ZARR_COMPONENTS_MAX (64)", err);
+    if (info->item_bytes % info->components != 0)
+        return wrong_fact(info, "components", info->components,
+                          "which does not divide item_bytes", err);
+    if (info->item_bits > info->item_bytes * 8)
+        return wrong_fact(info, "item_bits", info->item_bits, "more than item_bytes have",
+                          err);
+    if (info->component_bits > info->item_bits / info->components)
+        return wrong_fact(info, "component_bits", info->component_bits,
+                          "more than a component's share of item_bits", err);
+    if (info->dlpack_bits && info->dlpack_lanes == 0)
+        return wrong_fact(info, "dlpack_lanes", 0, "although dlpack_bits is set", err);
+    return ZARR_OK;
+}
+
 static zarr_status check_facts(zarr_dtype_info *info, zarr_error *err)
 {
     if (info->item_bits == 0)
@@ -62,55 +92,139 @@ static zarr_status check_facts(zarr_dtype_info *info, zarr_error *err)
                        "data type %s: elements of %" PRIu64 " bytes, at most %" PRIu64
                        " are supported",
                        info->name, info->item_bytes, ZR_ITEM_BYTES_MAX);
-    if (info->kind == 0 || info->item_bytes == 0 ||
-        info->item_bytes % info->swap_bytes != 0 ||
-        ((info->flags & ZARR_DTYPE_VARIABLE) && info->item_bytes < sizeof(zarr_vlen)) ||
-        info->components > 2 || info->item_bytes % info->components != 0 ||
-        info->item_bits > info->item_bytes * 8 ||
-        info->component_bits > info->item_bits / info->components)
-        return zr_fail(err, ZARR_ERR_INTERNAL,
-                       "data type %s: its table gives wrong facts", info->name);
+    if (info->kind == 0)
+        return wrong_fact(info, "kind", 0, "and must be one of ZARR_KIND_*", err);
+    if (info->item_bytes == 0)
+        return wrong_fact(info, "item_bytes", 0, "and must be at least 1", err);
+    if (info->item_bytes % info->swap_bytes != 0)
+        return wrong_fact(info, "swap_bytes", info->swap_bytes,
+                          "which does not divide item_bytes", err);
+    if ((info->flags & ZARR_DTYPE_VARIABLE) && info->item_bytes < sizeof(zarr_vlen))
+        return wrong_fact(info, "item_bytes", info->item_bytes,
+                          "less than a zarr_vlen, with which elements of VARIABLE begin",
+                          err);
+    return check_components(info, err);
+}
+
+/* Checks that a configuration did not change what elements are (ANY_CONFIGURATION). */
+static zarr_status check_same_facts(const zarr_dtype_info *a, const zarr_dtype_info *b,
+                                    zarr_error *err)
+{
+    const char *rule = "another value than without a configuration";
+
+    if (a->kind != b->kind)
+        return wrong_fact(a, "kind", a->kind, rule, err);
+    if (a->item_bytes != b->item_bytes)
+        return wrong_fact(a, "item_bytes", a->item_bytes, rule, err);
+    if (a->swap_bytes != b->swap_bytes)
+        return wrong_fact(a, "swap_bytes", a->swap_bytes, rule, err);
+    if (a->components != b->components)
+        return wrong_fact(a, "components", a->components, rule, err);
+    if (a->component_bits != b->component_bits)
+        return wrong_fact(a, "component_bits", a->component_bits, rule, err);
     return ZARR_OK;
+}
+
+/* Asks the table for a text. */
+static zarr_status table_text(const struct zarr_dtype *t, uint32_t what, char **text,
+                              zarr_error *err)
+{
+    const zarr_dtype_vtable *vt = &t->entry->vt;
+    zarr_status st = ZARR_OK;
+    size_t n = 0, m = 0;
+
+    ZR_TRY(vt->write(&t->info, what, NULL, 0, &n, err));
+    if (n == 0)
+        goto out;
+    *text = zr_malloc(t->alloc, n + 1);
+    if (!*text)
+        ZR_TRY(zr_fail_memory(err, n + 1));
+    st = vt->write(&t->info, what, *text, n + 1, &m, err);
+out:
+    return st;
+}
+
+/* Makes the text from the table's constant name, and from the configuration of a type
+ * that takes any; config NULL: none. */
+static zarr_status constant_text(const struct zarr_dtype *t, uint32_t what,
+                                 const char *config, char **text, zarr_error *err)
+{
+    const zarr_dtype_vtable *vt = &t->entry->vt;
+    const char *plain = what == ZARR_DTYPE_TEXT_V2 ? vt->v2 : vt->name;
+    const bool object = config && what != ZARR_DTYPE_TEXT_V2;
+    const char *quote = object || what == ZARR_DTYPE_TEXT_V3 ? "\"" : "";
+    const char *const part[] = {object ? "{\"name\":" : "",
+                                quote,
+                                plain,
+                                quote,
+                                object ? ",\"configuration\":" : "",
+                                object ? config : "",
+                                object ? "}" : ""};
+    struct zr_sink s = {NULL, 0, 0};
+    size_t n = 0;
+
+    if (!plain)
+        return ZARR_OK;
+    for (size_t i = 0; i < ZR_COUNT(part); i++)
+        n += strlen(part[i]);
+    *text = zr_malloc(t->alloc, n + 1);
+    if (!*text)
+        return zr_fail_memory(err, n + 1);
+    s.text = *text;
+    s.cap = n + 1;
+    for (size_t i = 0; i < ZR_COUNT(part); i++)
+        zr_sink_puts(&s, part[i]);
+    return zr_sink_end(&s, &n);
 }
 
 /* Makes one text of a type: the table writes it, or it follows from the table's constant
  * names. *text NULL: the type has no such text. */
-static zarr_status write_text(const struct zarr_dtype *t, uint32_t what, char **text,
-                              zarr_error *err)
+static zarr_status write_text(const struct zarr_dtype *t, uint32_t what,
+                              const char *config, char **text, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const zarr_dtype_vtable *vt = &t->entry->vt;
-    const char *plain = what == ZARR_DTYPE_TEXT_V2 ? vt->v2 : vt->name;
-    size_t n = 0, m = 0;
 
     *text = NULL;
-    if (vt->write) {
-        ZR_TRY(vt->write(&t->info, what, NULL, 0, &n, err));
-        if (n == 0)
-            goto out;
-    } else if (!plain) {
-        goto out;
-    } else {
-        n = strlen(plain) + (what == ZARR_DTYPE_TEXT_V3 ? 2 : 0);
-    }
-    *text = zr_malloc(t->alloc, n + 1);
-    if (!*text) {
-        st = zr_fail_memory(err, n + 1);
-        goto out;
-    }
-    if (vt->write) {
-        ZR_TRY(vt->write(&t->info, what, *text, n + 1, &m, err));
-    } else {
-        struct zr_sink s = {*text, n + 1, 0};
+    if (!(vt->flags & ZARR_DTYPE_ANY_CONFIGURATION))
+        config = NULL;
+    return vt->write && !config ? table_text(t, what, text, err)
+                                : constant_text(t, what, config, text, err);
+}
 
-        if (what == ZARR_DTYPE_TEXT_V3)
-            zr_sink_putc(&s, '"');
-        zr_sink_puts(&s, plain);
-        if (what == ZARR_DTYPE_TEXT_V3)
-            zr_sink_putc(&s, '"');
-        st = zr_sink_end(&s, &m);
+/* Takes name and configuration out of the text for v3 metadata. That text may nest deeper
+ * than a stored document may. */
+static zarr_status split_v3(struct zarr_dtype *t, zarr_error *err)
+{
+    const struct zr_json *config;
+    struct zr_json_doc doc;
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+    const char *name;
+
+    if (!t->v3_json || (t->entry->vt.flags & ZARR_DTYPE_V2_ONLY))
+        return ZARR_OK;
+    zr_json_doc_init(&doc, t->alloc);
+    zr_str_init(&text, t->alloc);
+    st = zr_json_parse(&doc, t->v3_json, strlen(t->v3_json), NULL, err);
+    if (st == ZARR_ERR_LIMIT) { /* a deep v2 struct, which v3 metadata cannot have */
+        st = ZARR_OK;
+        goto out;
     }
+    ZR_TRY(st);
+    name = zr_json_string(
+        zr_json_is(doc.root, ZR_JSON_OBJECT) ? zr_json_get(doc.root, "name") : doc.root);
+    config = zr_json_get(doc.root, "configuration");
+    if (config) {
+        zr_json_write(config, 0, &text);
+        ZR_TRY(zr_str_status(&text, err));
+        t->v3_config = zr_strdup(t->alloc, zr_str_text(&text));
+    }
+    t->v3_name = zr_strdup(t->alloc, name ? name : "");
+    if (!t->v3_name || (config && !t->v3_config))
+        st = zr_fail_memory(err, strlen(t->v3_json));
 out:
+    zr_str_deinit(&text);
+    zr_json_doc_deinit(&doc);
     return st;
 }
 
@@ -131,20 +245,40 @@ static char *with_order(const struct zarr_dtype *t, const char *bare, bool plain
     return text;
 }
 
+/* Fills in a form that types share: "V" means "V4" if elements have 4 bytes, "B" means
+ * "4B". Gives any other form as it is. */
+static const char *numpy_form(const struct zarr_dtype *t, const char *numpy,
+                              char text[32])
+{
+    const uint64_t bytes = t->info.item_bytes;
+
+    if (zr_streq(numpy, "V"))
+        (void)snprintf(text, 32, "V%" PRIu64, bytes);
+    else if (zr_streq(numpy, "B") && bytes > 1)
+        (void)snprintf(text, 32, "%" PRIu64 "B", bytes);
+    else
+        return numpy;
+    return text;
+}
+
 static zarr_status write_v2(struct zarr_dtype *t, zarr_error *err)
 {
     const zarr_dtype_vtable *vt = &t->entry->vt;
+    const bool family = (vt->flags & ZARR_DTYPE_FAMILY) != 0;
     zarr_status st = ZARR_OK;
     char *bare = NULL;
     const char *numpy;
+    char form[32];
 
-    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V2, &bare, err));
+    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V2, NULL, &bare, err));
     if (bare) {
         t->v2 = with_order(t, bare, (vt->flags & ZARR_DTYPE_V2_PLAIN) != 0);
         if (!t->v2)
             st = zr_fail_memory(err, strlen(bare));
     }
-    numpy = vt->numpy && (vt->flags & ZARR_DTYPE_FAMILY) ? bare : vt->numpy;
+    numpy = vt->numpy && family && !zr_is_shared_form(vt->numpy)
+                ? bare
+                : numpy_form(t, vt->numpy, form);
     if (st == ZARR_OK && numpy) {
         t->numpy = with_order(t, numpy, !zr_is_typestr(numpy));
         if (!t->numpy)
@@ -179,10 +313,13 @@ zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
         ZR_TRY(entry->vt.parse(&t->info, &host, name, json, err));
     t->parsed = true;
     ZR_TRY(check_facts(&t->info, err));
-    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V3, &t->v3_json, err));
-    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_NAME, &t->name, err));
+    if (entry->fixed)
+        ZR_TRY(check_same_facts(&t->info, &entry->fixed->info, err));
+    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V3, json, &t->v3_json, err));
+    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_NAME, json, &t->name, err));
     ZR_TRY(write_v2(t, err));
     ZR_TRY(zr_dtype_check_texts(r, t, err));
+    ZR_TRY(split_v3(t, err));
     if (!t->name && !t->v2) {
         st = zr_fail(err, ZARR_ERR_INTERNAL, "data type %s: its table gives no name",
                      t->info.name);
@@ -207,7 +344,8 @@ static uint64_t type_bytes(const struct zarr_dtype *t)
 {
     const struct zr_struct *s = zr_struct_of(t);
     uint64_t bytes = sizeof *t + text_bytes_of(t->name) + text_bytes_of(t->v3_json) +
-                     text_bytes_of(t->v2) + text_bytes_of(t->numpy);
+                     text_bytes_of(t->v2) + text_bytes_of(t->numpy) +
+                     text_bytes_of(t->v3_name) + text_bytes_of(t->v3_config);
 
     if (s) /* its fields, their names with and without quotes, and the map */
         bytes += sizeof *s + s->n * (sizeof *s->field + 2 * sizeof(void *)) + bytes;

@@ -189,6 +189,7 @@ const zarr_dtype_vtable zr_dtype_ragged = {
     .write = ragged_write,
     .fill_parse = ragged_fill_parse,
     .fill_print = ragged_fill_print,
+    .numpy = "O",
     .codec = "vlen-array",
     .compare = zr_vlen_compare,
 };

@@ -77,8 +77,10 @@ static void forget_spellings(struct zr_dtype_registry *r, const zarr_dtype_vtabl
 {
     if (v->v2)
         zr_map_remove(&r->v2, v->v2);
-    if (v->numpy)
+    if (v->numpy && !zr_is_shared_form(v->numpy))
         zr_map_remove(&r->numpy, v->numpy);
+    for (const char *const *alias = v->numpy_aliases; alias && *alias; alias++)
+        zr_map_remove(&r->numpy, *alias);
 }
 
 static zarr_status learn_spellings(struct zr_dtype_registry *r, struct zr_dtype_entry *e,
@@ -88,8 +90,10 @@ static zarr_status learn_spellings(struct zr_dtype_registry *r, struct zr_dtype_
 
     if (e->vt.v2 && !zr_is_raw_form(e->vt.v2))
         ZR_TRY(zr_map_put(&r->v2, e->vt.v2, e, err));
-    if (e->vt.numpy && !zr_is_raw_form(e->vt.numpy))
+    if (e->vt.numpy && !zr_is_shared_form(e->vt.numpy))
         ZR_TRY(zr_map_put(&r->numpy, e->vt.numpy, e, err));
+    for (const char *const *alias = e->vt.numpy_aliases; alias && *alias; alias++)
+        ZR_TRY(zr_map_put(&r->numpy, *alias, e, err));
     ZR_TRY(zr_registry_put(&r->types, &e->entry, e->vt.aliases, err));
 out:
     if (st != ZARR_OK)

@@ -309,6 +309,10 @@ int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b)
     return order ? order : (x.bytes > y.bytes) - (x.bytes < y.bytes);
 }
 
+/* StringDType of NumPy 2 in its spellings; before NumPy 2 text is objects. */
+static const char *const string_in_numpy[] = {"T16", "StringDType", "StringDType()",
+                                              "O",   "object",      NULL};
+
 const zarr_dtype_vtable zr_dtype_string = {
     .struct_size = sizeof(zarr_dtype_vtable),
     .name = "string",
@@ -316,8 +320,10 @@ const zarr_dtype_vtable zr_dtype_string = {
     .write = string_write,
     .fill_parse = string_fill_parse,
     .fill_print = string_fill_print,
+    .numpy = "T",
     .codec = "vlen-utf8",
     .compare = zr_vlen_compare,
+    .numpy_aliases = string_in_numpy,
 };
 
 static const char *const vbytes_aliases[] = {"bytes", "binary", NULL};
@@ -330,6 +336,7 @@ const zarr_dtype_vtable zr_dtype_vbytes = {
     .write = vbytes_write,
     .fill_parse = vbytes_fill_parse,
     .fill_print = vbytes_fill_print,
+    .numpy = "O",
     .codec = "vlen-bytes",
     .compare = zr_vlen_compare,
 };

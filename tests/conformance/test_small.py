@@ -54,9 +54,11 @@ def element(name, pattern):
 
 def number(dtype, raw):
     out = (ctypes.c_double * 2)()
-    lib.zarr_dtype_number.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double)]
+    lib.zarr_dtype_number.argtypes = [
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double), ctypes.c_uint32
+    ]
     lib.zarr_dtype_number.restype = ctypes.c_uint32
-    n = lib.zarr_dtype_number(dtype, raw, out)
+    n = lib.zarr_dtype_number(dtype, raw, out, 2)
     return list(out)[:n]
 
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <zarrc/dlpack.h>
 #include <zarrc/zarrc.h>
 
 enum {
@@ -34,6 +35,7 @@ static int check_inits(void)
     CHECK_INIT(zarr_context_options, ZARR_CONTEXT_OPTIONS_INIT);
     CHECK_INIT(zarr_copy_options, ZARR_COPY_OPTIONS_INIT);
     CHECK_INIT(zarr_delete_options, ZARR_DELETE_OPTIONS_INIT);
+    CHECK_INIT(zarr_dlpack_view, ZARR_DLPACK_VIEW_INIT);
     CHECK_INIT(zarr_dtype_field, ZARR_DTYPE_FIELD_INIT);
     CHECK_INIT(zarr_group_open_options, ZARR_GROUP_OPEN_OPTIONS_INIT);
     CHECK_INIT(zarr_io_options, ZARR_IO_OPTIONS_INIT);

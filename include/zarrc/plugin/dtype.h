@@ -74,7 +74,8 @@ typedef struct zarr_dtype_info {
     const char *name; /**< name of the type, for messages; set by the library; borrowed */
     /** where host memory comes from; set by the library; never NULL */
     const zarr_allocator *allocator;
-    uint32_t components; /**< equal numbers of an element: complex has 2; 0: 1 */
+    /** equal numbers of an element, at most ZARR_COMPONENTS_MAX: complex has 2; 0: 1 */
+    uint32_t components;
     /**
      * significant bits of one component, the lowest bits of its bytes: 1 for bool, 4 for
      * int4; 0: `item_bits` divided by `components`. If a component has less than 8, the
@@ -99,7 +100,12 @@ enum {
      * means little-endian */
     ZARR_DTYPE_V2_PLAIN = 32,
     /** table: v3 metadata cannot name the type; `name` is for zarr_dtype_find() */
-    ZARR_DTYPE_V2_ONLY = 64
+    ZARR_DTYPE_V2_ONLY = 64,
+    /** table, without FAMILY: v3 metadata may give the type any configuration, such as
+     * an author or a version. The library keeps the configuration and writes it back; it
+     * calls parse() with each. Elements do not depend on it: the facts are always the
+     * same, and types that differ in it alone are equal */
+    ZARR_DTYPE_ANY_CONFIGURATION = 128
 };
 
 /** How parse() finds other data types, for types that are made of types. */
@@ -128,10 +134,12 @@ enum {
  * fill_print(); of a family also write(), and parse_v2() if it has `v2`. Any other entry
  * may be NULL, which has the meaning that its comment gives.
  *
- * `name`, `aliases`, `v2` and `numpy` are printable ASCII without blanks, quotes and
- * backslashes, and do not begin with <, >, |, =, [ or {; else the registration fails with
- * ZARR_ERR_INVALID. It fails with ZARR_ERR_EXISTS if a look-up takes a name for another
- * type, in any of its spellings ("f4", "<f4", "float32").
+ * `name`, `aliases`, `v2`, `numpy` and `numpy_aliases` are printable ASCII without
+ * blanks, quotes and backslashes, and do not begin with <, >, |, =, [ or {; else the
+ * registration fails with ZARR_ERR_INVALID. It fails with ZARR_ERR_EXISTS if a look-up
+ * takes a name for another type, in any of its spellings ("f4", "<f4", "float32"); with
+ * ZARR_ERR_INTERNAL if parse() tells a wrong fact. The message names the entry or fact,
+ * and its value.
  */
 typedef struct zarr_dtype_vtable {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DTYPE_FAMILY and so on */
@@ -146,7 +154,8 @@ typedef struct zarr_dtype_vtable {
      * Fills `*info` from a v3 name. `name` is the name that was found: "r24",
      * "numpy.datetime64[10us]" or an alias. `json` is the text of the configuration
      * object, or NULL. For a type that is not a family the library calls the function
-     * once, with `json` NULL. After a failure there is nothing to free.
+     * once, with `json` NULL; with ANY_CONFIGURATION also for each configuration. After a
+     * failure there is nothing to free.
      */
     zarr_status (*parse)(zarr_dtype_info *info, const zarr_dtype_host *host,
                          const char *name, const char *json, zarr_error *err);
@@ -175,8 +184,10 @@ typedef struct zarr_dtype_vtable {
     /**
      * type string of NumPy without byte order, such as "f4", or the name that ml_dtypes
      * gives the type, such as "bfloat16"; of a family its letter in v2, and each member
-     * then has its v2 text. NULL: NumPy does not have the type. Types may share a form of
-     * raw bytes, such as "V4", and no other
+     * then has its v2 text. NULL: NumPy does not have the type. Any number of types and
+     * families may share these forms, which no look-up takes as theirs: "V" (opaque bytes
+     * of the element's size; "V4" if it is 4), "B" (that many unsigned bytes, "4B") and
+     * "O" (Python objects)
      */
     const char *numpy;
     /** array->bytes codec of arrays that are created without codecs; NULL: "bytes" */
@@ -187,6 +198,9 @@ typedef struct zarr_dtype_vtable {
     /** Converts the components of an element to doubles, rounded to nearest. `out` has
      * room for `info->components`. NULL: elements are not numbers. */
     void (*number)(const zarr_dtype_info *info, const void *element, double *out);
+    /** more names in NumPy that zarr_dtype_from_numpy() takes as this type, ended by
+     * NULL; NULL: none */
+    const char *const *numpy_aliases;
 } zarr_dtype_vtable;
 
 ZARR_END_DECLS

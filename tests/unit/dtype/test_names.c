@@ -226,9 +226,15 @@ static void numpy_names(void **state)
         {"datetime64[ns]", "numpy.datetime64[ns]", ZARR_ORDER_NATIVE},
         {"timedelta64", "numpy.timedelta64[generic]", ZARR_ORDER_NATIVE},
         {"bfloat16", "bfloat16", ZARR_ORDER_NATIVE},
+        {"T", "string", ZARR_ORDER_NATIVE},
+        {"|T16", "string", ZARR_ORDER_NATIVE},
+        {"StringDType()", "string", ZARR_ORDER_NATIVE},
+        {"O", "string", ZARR_ORDER_NATIVE},
+        {"|O", "string", ZARR_ORDER_NATIVE},
+        {"object", "string", ZARR_ORDER_NATIVE},
     };
     static const char *const unknown[] = {
-        "r24",          "float7", "complex_float8_e4m3", "O", "<q4", "datetime64[parsec]",
+        "r24",          "float7", "complex_float8_e4m3", "<q4", "datetime64[parsec]",
         "raw_bytes[3]", "g"};
     struct zr_dtype_registry r;
     const zarr_dtype *t = NULL;
@@ -253,6 +259,85 @@ static void numpy_names(void **state)
     assert_int_equal(zr_dtype_from_numpy(&r, "", &t, NULL, NULL), ZARR_ERR_INVALID);
     assert_int_equal(zr_dtype_from_numpy(&r, NULL, &t, NULL, NULL), ZARR_ERR_INVALID);
     zr_dtype_registry_deinit(&r);
+}
+
+/* The byte order of another program's memory, by v2, NumPy and v3 names. */
+static void orders_of_names(void **state)
+{
+    static const struct {
+        const char *find, *name;
+        zarr_status want;
+        uint32_t order;
+    } rows[] = {
+        {">i2", "int16", ZARR_OK, ZARR_ORDER_BIG},
+        {"<i2", "int16", ZARR_OK, ZARR_ORDER_LITTLE},
+        {"i2", "int16", ZARR_OK, ZARR_ORDER_NATIVE},
+        {"=i2", "int16", ZARR_OK, ZARR_ORDER_NATIVE},
+        {"int16", "int16", ZARR_OK, ZARR_ORDER_NATIVE},
+        {">i1", "int8", ZARR_OK, ZARR_ORDER_NATIVE},
+        {">U2", "fixed_length_utf32[8]", ZARR_OK, ZARR_ORDER_BIG},
+        {">M8[us]", "numpy.datetime64[us]", ZARR_OK, ZARR_ORDER_BIG},
+        {"datetime64[us]", "numpy.datetime64[us]", ZARR_OK, ZARR_ORDER_NATIVE},
+        {"|T16", "string", ZARR_OK, ZARR_ORDER_NATIVE},
+        {"|O", "string", ZARR_OK, ZARR_ORDER_NATIVE},
+        {"{\"name\":\"int16\"}", "int16", ZARR_OK, ZARR_ORDER_NATIVE},
+        {"[[\"a\",\">i2\"],[\"b\",\"|u1\"]]", NULL, ZARR_OK, ZARR_ORDER_BIG},
+        {"[[\"a\",\"<i2\"]]", NULL, ZARR_OK, ZARR_ORDER_LITTLE},
+        {"[[\"b\",\"|u1\"]]", NULL, ZARR_OK, ZARR_ORDER_NATIVE},
+        {"[[\"a\",\">i2\"],[\"b\",\"<i2\"]]", NULL, ZARR_ERR_UNSUPPORTED, 0},
+        {"<i3", NULL, ZARR_ERR_UNSUPPORTED, 0},
+        {"", NULL, ZARR_ERR_INVALID, 0},
+        {"[", NULL, ZARR_ERR_INVALID, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        const zarr_dtype *t = NULL;
+        uint32_t order = 99;
+        zarr_error err = {0};
+        zarr_status st = zr_dtype_find_order(&registry, rows[i].find, &t, &order, &err);
+
+        if (st != rows[i].want || (st == ZARR_OK && order != rows[i].order))
+            fail_msg("%s: %d, order %u: %s", rows[i].find, st, order, err.message);
+        if (rows[i].name)
+            assert_string_equal(zarr_dtype_name(t), rows[i].name);
+        if (st != ZARR_OK)
+            assert_null(t);
+    }
+    assert_int_equal(zr_dtype_find_order(&registry, NULL, &(const zarr_dtype *){NULL},
+                                         &(uint32_t){0}, NULL),
+                     ZARR_ERR_INVALID);
+}
+
+/* Name and configuration in v3 metadata, apart. */
+static void name_and_configuration(void **state)
+{
+    static const struct {
+        const char *find, *name, *config;
+    } rows[] = {
+        {"int16", "int16", NULL},
+        {"r24", "r24", NULL},
+        {"numpy.datetime64[10us]", "numpy.datetime64",
+         "{\"unit\":\"us\",\"scale_factor\":10}"},
+        {"|S7", "null_terminated_bytes", "{\"length_bytes\":7}"},
+        {"string", "string", NULL},
+        {"[[\"a\",\"|u1\"]]", "struct",
+         "{\"fields\":[{\"name\":\"a\",\"data_type\":\"uint8\"}]}"},
+        {"vlen-array[int32]", NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        const zarr_dtype *t = type_of(rows[i].find);
+
+        assert_text(zarr_dtype_v3_name(t), rows[i].name);
+        assert_text(zarr_dtype_v3_configuration(t), rows[i].config);
+    }
+    assert_null(zarr_dtype_v3_name(NULL));
+    assert_null(zarr_dtype_v3_configuration(NULL));
+    assert_text(zarr_dtype_numpy(type_of("string")), "T");
+    assert_text(zarr_dtype_numpy(type_of("bytes")), "O");
+    assert_text(zarr_dtype_numpy(type_of("vlen-array[int32]")), "O");
 }
 
 static const struct {
@@ -497,6 +582,8 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(small_types),
         cmocka_unit_test(numpy_names),
+        cmocka_unit_test_setup_teardown(orders_of_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(name_and_configuration, set_up, tear_down),
         cmocka_unit_test(no_names),
         cmocka_unit_test(v2_metadata),
         cmocka_unit_test(v3_metadata),

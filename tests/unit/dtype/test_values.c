@@ -120,17 +120,17 @@ static void as_numbers(void **state)
 
         out[0] = out[1] = 0;
         assert_int_equal(zarr_dtype_parse(t, numbers[i].json, element, &terr), ZARR_OK);
-        if (zarr_dtype_number(t, element, out) != numbers[i].n ||
+        if (zarr_dtype_number(t, element, out, 2) != numbers[i].n ||
             out[0] != numbers[i].want[0] || out[1] != numbers[i].want[1])
             fail_msg("%s of %s: %g %g", numbers[i].json, numbers[i].type, out[0], out[1]);
     }
     assert_int_equal(zarr_dtype_parse(type_of("<M8[s]"), "\"NaT\"", element, &terr),
                      ZARR_OK);
-    assert_int_equal(zarr_dtype_number(type_of("<M8[s]"), element, out), 1);
+    assert_int_equal(zarr_dtype_number(type_of("<M8[s]"), element, out, 2), 1);
     assert_true(isnan(out[0]));
     assert_int_equal(zarr_dtype_parse(type_of("float32"), "\"NaN\"", element, &terr),
                      ZARR_OK);
-    assert_int_equal(zarr_dtype_number(type_of("float32"), element, out), 1);
+    assert_int_equal(zarr_dtype_number(type_of("float32"), element, out, 2), 1);
     assert_true(isnan(out[0]));
 }
 
