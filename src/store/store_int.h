@@ -129,6 +129,8 @@ void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c);
 void zr_op_begin(zarr_store_op *op);
 /* Sets op's status and os_code. Returns status, for use as `return zr_op_end(...)`. */
 zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code);
+/* True for a PUT that must make a new key. */
+bool zr_op_is_new(const zarr_store_op *op);
 /* Computes which bytes of a value of object_bytes a GET reads: [*offset, *offset +
  * *n). */
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,

@@ -171,7 +171,8 @@ static void custom_run(void *self, zarr_store_op *op, zarr_error *err)
         op->status = ZARR_ERR_UNSUPPORTED;
         return;
     }
-    if (op->flags != 0 && !(c->caps & ZARR_STORE_CAP_CONDITIONAL)) {
+    if ((op->flags & ~(uint32_t)ZARR_STORE_OP_KIND) != 0 &&
+        !(c->caps & ZARR_STORE_CAP_CONDITIONAL)) {
         op->status = zr_fail(err, ZARR_ERR_INTERNAL, "flags that were never declared");
         return;
     }
