@@ -174,6 +174,33 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
     void *self, const zarr_store_options *opts, zarr_error *err);
 
 /**
+ * Makes one store of two: metadata in one, chunks in the other. For example, documents are
+ * on a local disk and chunks in a bucket. The name of a key decides:
+ * "zarr.json", ".zarray", ".zgroup", ".zattrs" and ".zmetadata" are documents, and also
+ * the library's own records about a node. All other keys are in the store of the chunks.
+ * The same key in the other store is never seen.
+ *
+ * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
+ * first. A node moves in one step only if all its keys are in one of the two stores;
+ * otherwise it is copied and deleted. Arrays use the locks, the memory kinds and the
+ * concurrency of the chunks' store. zarr_store_capabilities() gives what both stores can
+ * do, but the locks and versions are those of the metadata's store. The URL is
+ * "composite:", the two URLs, and a "+" between them; it cannot be opened.
+ *
+ * @param out receives the store; owned: zarr_store_free() or zarr_store_close(), which
+ * flushes both
+ * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
+ * @param opts options, of which only the flag ZARR_STORE_READ_ONLY may be set; NULL:
+ * defaults
+ * @retval ZARR_ERR_INVALID a store is missing or is composite itself, both are the same
+ * or have different contexts, or an option is set
+ * @see zarr_store_open(), zarr_array_open()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
+    zarr_store **out, zarr_store *metadata_store, zarr_store *chunk_store,
+    const zarr_store_options *opts, zarr_error *err);
+
+/**
  * @name Owners of a store
  * @{
  */

@@ -181,6 +181,46 @@ out:
     return st;
 }
 
+static zarr_status handle_check_bare(const zarr_store_options *o, zarr_error *err)
+{
+    const zarr_store_options bare = {
+        .struct_size = sizeof bare, .flags = o->flags, .config = o->config};
+
+    if (memcmp(o, &bare, sizeof bare) == 0 && !(o->flags & ZARR_STORE_CREATE))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "of zarr_store_options this store takes ZARR_STORE_READ_ONLY alone");
+}
+
+zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *env,
+                                 const struct zr_store_native_make *make, const char *url,
+                                 const zarr_store_options *opts, zarr_error *err)
+{
+    zarr_store_options o;
+    zarr_store *s = NULL;
+    void *self = make->self;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(handle_read_options(&o, opts, err));
+    ZR_TRY(handle_check_bare(&o, err));
+    ZR_TRY(handle_check_config(o.config, false, make->vt->name, env, err));
+    ZR_TRY(handle_create(&s, env, make->vt, url, &o, err));
+    s->native = make->native;
+    s->self = self;
+    self = NULL; /* the handle owns it now */
+    s->run = s->vt.run;
+    s->run_self = s->self;
+    s->read_only = s->read_only || make->read_only;
+    ZR_TRY(handle_read_caps(s, err));
+    *out = s;
+    s = NULL;
+out:
+    zarr_store_free(s);
+    if (self)
+        make->vt->close(self);
+    return st;
+}
+
 zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *env,
                                  const zarr_store_vtable *vtable, void *self,
                                  const zarr_store_options *opts, zarr_error *err)
@@ -244,6 +284,16 @@ bool zr_store_device_direct(const zarr_store *s, int32_t device_type)
 const char *zr_store_name(const zarr_store *s)
 {
     return s->name;
+}
+
+zarr_store *zr_store_of_chunks(zarr_store *s)
+{
+    zarr_store *part;
+
+    if (!s->native || !s->native->part)
+        return s;
+    part = s->native->part(s->self, "c/0");
+    return s->read_only && !part->read_only ? s : part; /* it must not write */
 }
 
 bool zr_store_is_read_only(const zarr_store *s)

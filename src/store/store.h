@@ -108,6 +108,8 @@ bool zr_store_can(const zarr_store *s, uint32_t caps);
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);
+/* The store that keeps the chunks: s itself, or a part of a composite store. Borrowed. */
+zarr_store *zr_store_of_chunks(zarr_store *s);
 zarr_context *zr_store_context(const zarr_store *s); /* borrowed */
 /* True if both handles certainly have the same keys: each sees the other's changes. */
 bool zr_store_same(const zarr_store *s, const zarr_store *t);

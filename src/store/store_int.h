@@ -20,6 +20,9 @@ struct zr_store_native {
                            bool *overlap, zarr_error *err);
     /* See zr_store_erase_link(). NULL: the store has no symlinks. */
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
+    /* The store that keeps a key, for a store that is made of others. NULL: this one.
+     * Stores without it need pin and unpin. */
+    zarr_store *(*part)(const void *self, const char *key);
     const char *detail; /* one line for listings of the registry */
 };
 
@@ -120,6 +123,18 @@ struct zarr_store {
     } locked;
     struct zr_fork_hook fork;
 };
+
+/* A built-in store that is not opened by a URL. */
+struct zr_store_native_make {
+    const zarr_store_vtable *vt;
+    const struct zr_store_native *native;
+    void *self; /* moved */
+    bool read_only;
+};
+/* Makes its handle. Of the options only ZARR_STORE_READ_ONLY may be set. */
+zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *env,
+                                 const struct zr_store_native_make *make, const char *url,
+                                 const zarr_store_options *opts, zarr_error *err);
 
 /* ---- one operation ----------------------------------------------------------------- */
 

@@ -329,6 +329,7 @@ static void device_memory(void **state)
 {
     struct world *w = *state;
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
+    static const enum sort sorts[] = {SORT_MEMORY, SORT_LOCAL, SORT_COMPOSITE};
     void *dev = zarr_fakedev_create();
     zarr_store *inner = NULL, *s = NULL;
     zarr_mem mem = {0};
@@ -339,8 +340,8 @@ static void device_memory(void **state)
         zr_memory_register(&w->memory, zarr_fakedev_vtable(), dev, "test", &err),
         ZARR_OK);
     assert_status(zarr_fakedev_vtable()->alloc(dev, 0, 4, &mem, &err), ZARR_OK);
-    for (int sort = 0; sort < 2; sort++) {
-        inner = sort == 0 ? open_sort(w, SORT_MEMORY) : open_sort(w, SORT_LOCAL);
+    for (size_t i = 0; i < ZR_COUNT(sorts); i++) {
+        inner = open_sort(w, sorts[i]);
         assert_status(zr_store_open_custom(&s, &w->env, &over_vtable, inner, NULL, &err),
                       ZARR_OK);
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, "abcd", 4), 0);
