@@ -41,63 +41,34 @@ static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
     return ZARR_OK;
 }
 
+/* Everything that the inner store can do: operations are passed on as they are, with
+ * their memory of any kind, versions and locks. */
 static void store_caps(void *self, zarr_store_caps *out)
 {
-    (void)self; /* the library emulates other memory, suffixes, locks and the rest */
-    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE |
-                 ZARR_STORE_CAP_ATOMIC_PUT;
-}
-
-static zarr_status get(const struct log_store *s, zarr_store_op *op, zarr_error *err)
-{
-    uint64_t bytes = op->length < op->mem.bytes ? op->length : op->mem.bytes;
-    uint64_t total = UINT64_MAX;
-    zarr_status st =
-        host->store_get(s->inner, op->key, op->offset,
-                        (char *)op->mem.handle + op->mem.offset, &bytes, &total, err);
-
-    op->done_bytes = bytes;
-    op->object_bytes = total;
-    return st;
-}
-
-static zarr_status stat_object(const struct log_store *s, zarr_store_op *op,
-                               zarr_error *err)
-{
-    char none;
-    uint64_t bytes = 0;
-
-    return host->store_get(s->inner, op->key, 0, &none, &bytes, &op->object_bytes, err);
+    host->store_capabilities(((const struct log_store *)self)->inner, out);
 }
 
 static void store_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     static const char *const verbs[] = {"?", "GET", "PUT", "ERASE", "STAT"};
+    static const char *const kinds[] = {"", " document", " index", " chunk"};
     const struct log_store *s = (const struct log_store *)self;
 
-    switch (op->verb) {
-    case ZARR_STORE_GET:
-        op->status = get(s, op, err);
-        break;
-    case ZARR_STORE_PUT:
-        op->status = host->store_put(s->inner, op->key,
-                                     (const char *)op->mem.handle + op->mem.offset,
-                                     op->mem.bytes, err);
-        op->done_bytes = op->mem.bytes;
-        break;
-    case ZARR_STORE_ERASE:
-        op->status = host->store_erase(s->inner, op->key, err);
-        break;
-    case ZARR_STORE_STAT:
-        op->status = stat_object(s, op, err);
-        break;
-    default:
-        op->status =
-            host->fail(err, ZARR_ERR_UNSUPPORTED, "log: verb %u", (unsigned)op->verb);
-    }
-    host->log(s->ctx, ZARR_LOG_INFO, "log: %s %s: status %d",
-              verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0], op->key,
+    (void)host->store_run(s->inner, op, err);
+    host->log(s->ctx, ZARR_LOG_INFO, "log: %s%s %s: status %d",
+              verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0],
+              kinds[(op->flags & ZARR_STORE_OP_KIND) / ZARR_STORE_OP_DOCUMENT], op->key,
               (int)op->status);
+}
+
+static zarr_status store_lock(void *self, const char *key, void **lock, zarr_error *err)
+{
+    return host->store_lock(((const struct log_store *)self)->inner, key, lock, err);
+}
+
+static void store_unlock(void *self, void *lock)
+{
+    host->store_unlock(((const struct log_store *)self)->inner, lock);
 }
 
 static zarr_status store_list(void *self, const char *prefix, uint32_t how,
@@ -130,6 +101,8 @@ static const zarr_store_vtable store = {
     .caps = store_caps,
     .run = store_run,
     .list = store_list,
+    .lock = store_lock,
+    .unlock = store_unlock,
     .flush = store_flush,
     .close = store_close,
 };

@@ -75,9 +75,52 @@ typedef struct zarr_store_options {
      * warning that names the key and, where /proc tells, the processes that have the lock
      * file open. Stores with locks of their own may ignore it */
     uint32_t lock_wait_ms, reserved_1;
+    /** the text of a JSON object with options of one kind of store, such as headers or
+     * credentials; borrowed for the call. A registered store gets the text as it is in
+     * its function `open`. The library's own stores, and a store of functions of the
+     * application, have no such options and refuse every member by its name. NULL: none
+     */
+    const char *config;
 } zarr_store_options;
 
 #define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)
+
+/** What a store can do. */
+enum {
+    ZARR_STORE_CAP_RANGES = 1, /**< GET with `offset` and `length` */
+    ZARR_STORE_CAP_SUFFIX = 2, /**< GET of the last bytes in one operation */
+    ZARR_STORE_CAP_LIST = 4,   /**< list() */
+    ZARR_STORE_CAP_WRITE = 8,  /**< PUT and ERASE */
+    /** a reader sees the old or the new value, never a mix */
+    ZARR_STORE_CAP_ATOMIC_PUT = 16,
+    /** lock() and unlock() exclude all other writers that use them */
+    ZARR_STORE_CAP_LOCK = 32,
+    /** ZARR_STORE_OP_IF_VERSION, and versions of values */
+    ZARR_STORE_CAP_CONDITIONAL = 64,
+    /** a GET takes microseconds: the thread that decodes does it itself */
+    ZARR_STORE_CAP_FAST_GET = 128,
+    /** no value changes or goes while the store is open: the library does not check
+     * whether an open array was moved or deleted */
+    ZARR_STORE_CAP_IMMUTABLE = 256,
+    /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros: it fails if the key is
+     * there. ZARR_STORE_CAP_CONDITIONAL means this as well */
+    ZARR_STORE_CAP_PUT_NEW = 512
+};
+
+/** What a store can do, as zarr_store_capabilities() and the table of a store tell. */
+typedef struct zarr_store_caps {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_CAP_* */
+    /** kinds of memory that operations can use, one of ZARR_DEVICE_* each; NULL: only
+     * host memory */
+    const int32_t *device_types;
+    uint32_t n_device_types; /**< how many `device_types` there are */
+    uint32_t parallel;       /**< operations worth doing at once; 0: one for each core */
+    /** name of the store's kind, such as "local". Only the library sets it: the functions
+     * of a store leave it alone */
+    const char *kind;
+} zarr_store_caps;
+
+#define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
 
 /** Flags of zarr_store_options. */
 enum {
@@ -131,6 +174,33 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
     void *self, const zarr_store_options *opts, zarr_error *err);
 
 /**
+ * Makes one store of two: metadata in one, chunks in the other. For example, documents are
+ * on a local disk and chunks in a bucket. The name of a key decides:
+ * "zarr.json", ".zarray", ".zgroup", ".zattrs" and ".zmetadata" are documents, and also
+ * the library's own records about a node. All other keys are in the store of the chunks.
+ * The same key in the other store is never seen.
+ *
+ * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
+ * first. A node moves in one step only if all its keys are in one of the two stores;
+ * otherwise it is copied and deleted. Arrays use the locks, the memory kinds and the
+ * concurrency of the chunks' store. zarr_store_capabilities() gives what both stores can
+ * do, but the locks and versions are those of the metadata's store. The URL is
+ * "composite:", the two URLs, and a "+" between them; it cannot be opened.
+ *
+ * @param out receives the store; owned: zarr_store_free() or zarr_store_close(), which
+ * flushes both
+ * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
+ * @param opts options, of which only the flag ZARR_STORE_READ_ONLY may be set; NULL:
+ * defaults
+ * @retval ZARR_ERR_INVALID a store is missing or is composite itself, both are the same
+ * or have different contexts, or an option is set
+ * @see zarr_store_open(), zarr_array_open()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
+    zarr_store **out, zarr_store *metadata_store, zarr_store *chunk_store,
+    const zarr_store_options *opts, zarr_error *err);
+
+/**
  * @name Owners of a store
  * @{
  */
@@ -170,6 +240,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_er
  * @return text that lives as long as the store
  */
 ZARR_API const char *zarr_store_url(const zarr_store *store);
+
+/**
+ * Tells what a store can do itself. The library emulates the rest if it can.
+ *
+ * @param store borrowed
+ * @param out becomes the capabilities, without ZARR_STORE_CAP_WRITE if the store is open
+ * read-only. Its pointers live as long as the store. The caller sets `out->struct_size`
+ * @see zarr_store_url()
+ */
+ZARR_API void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out);
 
 /**
  * Reads a value, or a part of it, into host memory.
@@ -258,6 +338,123 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         zarr_store *other,
                                                         const char *other_prefix,
                                                         int *overlap, zarr_error *err);
+
+/** The version of a value. It consists of numbers of the store, such as an inode and a
+ * time, or a hash. They are compared as bytes. All zero: there is no such key. */
+typedef struct zarr_store_version {
+    uint64_t word[4]; /**< the numbers */
+} zarr_store_version;
+
+/** `offset` of a GET that wants the last `length` bytes of a value. They begin at the
+ * start of `mem`. */
+#define ZARR_STORE_SUFFIX UINT64_MAX
+/** `length` of a GET that wants all bytes from `offset` on. */
+#define ZARR_STORE_TO_END UINT64_MAX
+
+/** What zarr_store_stat(), zarr_store_read() and zarr_store_write() tell about a value.
+ */
+typedef struct zarr_store_value {
+    uint32_t struct_size;
+    uint32_t has_version; /**< 1: `version` is known; 0: the store has no versions */
+    uint64_t bytes;       /**< length of the whole value; UINT64_MAX: not told */
+    uint64_t done_bytes;  /**< bytes that were read or written */
+    /** bytes that were copied from host memory to a device (up), or back (down) */
+    uint64_t up_bytes, down_bytes;
+    zarr_store_version version; /**< the version that was seen, read or written */
+} zarr_store_value;
+
+#define ZARR_STORE_VALUE_INIT ZARR_SIZE_FIRST(zarr_store_value)
+
+/**
+ * Tells whether a key exists. Also gives the length and version of the value, and does
+ * not read it.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param out becomes what is known; may be NULL
+ * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_read()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const char *key,
+                                                     zarr_store_value *out,
+                                                     zarr_error *err);
+
+/**
+ * Reads a value, a range of it, or its last bytes, into memory of any kind. The library
+ * emulates what the store lacks: ranges, suffixes, and memory that it cannot reach.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param offset where the range begins, in bytes; ZARR_STORE_SUFFIX: the last `length`
+ * bytes of the value, or all if it has fewer
+ * @param length how many bytes; ZARR_STORE_TO_END: all from `offset` on
+ * @param mem receives the bytes from its beginning on. If it is shorter than the range it
+ * receives the first part of the range
+ * @param out becomes what is known, `done_bytes` above all. With it a store that has
+ * versions tells the version, which may cost it a call. May be NULL
+ * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or `mem` is NULL
+ * @retval ZARR_ERR_MEMORY_KIND the context has no memory of this kind
+ * @retval ZARR_ERR_CONFLICT the value changed each time that it was read
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_stat(), zarr_store_get()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const char *key,
+                                                     uint64_t offset, uint64_t length,
+                                                     const zarr_mem *mem,
+                                                     zarr_store_value *out,
+                                                     zarr_error *err);
+
+/**
+ * Writes a whole value from memory of any kind. With `expected` it does so only if the
+ * key still has the value that the caller knows.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param mem the value; borrowed for the call
+ * @param expected the version that the value must have, from zarr_store_stat(),
+ * zarr_store_read() or an earlier write; all zeros: the key must not exist yet, as for
+ * zarr_store_put_new(). NULL: any
+ * @param out becomes what is known; may be NULL
+ * @retval ZARR_ERR_CONFLICT the value has another version, or is gone
+ * @retval ZARR_ERR_EXISTS the key is there, and `expected` has only zeros
+ * @retval ZARR_ERR_INVALID the key is not a legal one, `mem` is NULL, or the store is
+ * read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or has no versions to expect
+ * @retval ZARR_ERR_MEMORY_KIND the context has no memory of this kind
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_put()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const char *key,
+                                                      const zarr_mem *mem,
+                                                      const zarr_store_version *expected,
+                                                      zarr_store_value *out,
+                                                      zarr_error *err);
+
+/**
+ * Writes a value under a key that does not exist yet. Of several callers with one key,
+ * one succeeds.
+ *
+ * Local and memory stores decide this in one step, against every other writer. Other
+ * stores do so with ZARR_STORE_CAP_PUT_NEW or ZARR_STORE_CAP_CONDITIONAL. Otherwise the
+ * library looks and writes while it holds the lock of the key: that excludes writers that
+ * take the lock, which without ZARR_STORE_CAP_LOCK are those of this handle.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param data the bytes; borrowed for the call
+ * @param bytes how many bytes there are
+ * @retval ZARR_ERR_EXISTS the key is there; its value did not change
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_put(), zarr_store_write()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put_new(zarr_store *store,
+                                                        const char *key, const void *data,
+                                                        uint64_t bytes, zarr_error *err);
 
 /** One row of a listing. Its text is borrowed for the call. */
 typedef struct zarr_store_item {

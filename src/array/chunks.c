@@ -138,38 +138,57 @@ zarr_status zarr_array_chunk_read_encoded(zarr_array *array, const uint64_t *chu
                                           void *data, uint64_t *bytes, zarr_error *err)
 {
     const uint64_t room = *bytes;
-    uint64_t total = 0;
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = ZARR_STORE_OP_CHUNK,
+                        .length = room,
+                        .mem = zr_mem_of_host(data, room)};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
 
     if (st != ZARR_OK)
         goto out;
-    ZR_TRY(zarr_store_get(array->chunk_store, zr_str_text(&key), 0, data, bytes, &total,
-                          err));
-    if (total > room) {
-        *bytes = total;
+    op.key = zr_str_text(&key);
+    ZR_TRY(zr_store_get(array->chunk_store, &op, err));
+    *bytes = op.done_bytes;
+    if (op.object_bytes > room) {
+        *bytes = op.object_bytes;
         st =
             zr_fail(err, ZARR_ERR_LIMIT, "%s: %" PRIu64 " bytes do not fit into %" PRIu64,
-                    zr_str_text(&key), total, room);
+                    op.key, op.object_bytes, room);
     }
 out:
     zr_str_deinit(&key);
     return st;
 }
 
+/* Runs a PUT or ERASE of a chunk. */
+static zarr_status change_chunk(zarr_array *array, zarr_store_op *op, zarr_error *err)
+{
+    const zarr_status st = zr_store_run_one(array->chunk_store, op, err);
+
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "%s", zarr_store_url(array->chunk_store));
+    zr_index_cache_drop(array->indexes, op->key);
+    return ZARR_OK;
+}
+
 zarr_status zarr_array_chunk_write_encoded(zarr_array *array, const uint64_t *chunk,
                                            const void *data, uint64_t bytes,
                                            zarr_error *err)
 {
+    zarr_store_op op = {.verb = ZARR_STORE_PUT,
+                        .flags = ZARR_STORE_OP_CHUNK,
+                        .length = bytes,
+                        /* is only read */
+                        .mem = zr_mem_of_host((void *)(uintptr_t)data, bytes)};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
 
+    op.key = zr_str_text(&key);
     if (st == ZARR_OK)
         st = check_there(array, err);
     if (st == ZARR_OK)
-        st = zarr_store_put(array->chunk_store, zr_str_text(&key), data, bytes, err);
-    if (st == ZARR_OK)
-        zr_index_cache_drop(array->indexes, zr_str_text(&key));
+        st = change_chunk(array, &op, err);
     if (st == ZARR_OK)
         st = check_there(array, err);
     zr_str_deinit(&key);
@@ -179,15 +198,15 @@ zarr_status zarr_array_chunk_write_encoded(zarr_array *array, const uint64_t *ch
 zarr_status zarr_array_chunk_erase(zarr_array *array, const uint64_t *chunk,
                                    zarr_error *err)
 {
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
 
+    op.key = zr_str_text(&key);
     if (st == ZARR_OK)
         st = check_there(array, err);
     if (st == ZARR_OK)
-        st = zarr_store_erase(array->chunk_store, zr_str_text(&key), err);
-    if (st == ZARR_OK)
-        zr_index_cache_drop(array->indexes, zr_str_text(&key));
+        st = change_chunk(array, &op, err);
     zr_str_deinit(&key);
     return st;
 }

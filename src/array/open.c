@@ -69,7 +69,8 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
         return zr_fail_memory(err, sizeof *a);
     }
     zr_handle_init(&a->h, store, path);
-    a->chunk_store = zarr_store_ref(o->chunk_store ? o->chunk_store : store);
+    a->chunk_store =
+        zarr_store_ref(zr_store_of_chunks(o->chunk_store ? o->chunk_store : store));
     a->device_type = o->device_type ? o->device_type : ZARR_DEVICE_CPU;
     a->device_id = o->device_id;
     a->empty_chunks = o->empty_chunks ? o->empty_chunks : ZARR_EMPTY_CHUNKS_SKIP;

@@ -34,19 +34,24 @@ out:
 static zarr_status first_chunk_is_there(const zarr_array *a, int32_t ndim, char separator,
                                         bool *there, zarr_error *err)
 {
-    struct zr_str name;
+    struct zr_str name, key;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&name, a->h.ctx->alloc);
+    zr_str_init(&key, a->h.ctx->alloc);
     for (int32_t d = 0; d < ndim; d++) {
         if (d)
             zr_str_putc(&name, separator);
         zr_str_putc(&name, '0');
     }
     ZR_TRY(zr_str_status(&name, err));
-    st = zr_doc_is_there(a->chunk_store, a->h.path, zr_str_text(&name), there, err);
+    zr_path_key(&key, a->h.path, zr_str_text(&name));
+    ZR_TRY(zr_str_status(&key, err));
+    st = zr_key_is_there(a->chunk_store, zr_str_text(&key), ZARR_STORE_OP_CHUNK, there,
+                         err);
 out:
     zr_str_deinit(&name);
+    zr_str_deinit(&key);
     return st;
 }
 

@@ -146,7 +146,7 @@ static zarr_status check_hidden(const struct stored_listing *l, zarr_store *stor
          at += strlen(l->above.ptr + at) + 1) {
         bool there;
 
-        st = zr_key_is_there(store, l->above.ptr + at, &there, err);
+        st = zr_key_is_there(store, l->above.ptr + at, 0, &there, err);
     }
     return st;
 }

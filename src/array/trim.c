@@ -84,13 +84,15 @@ out:
 static zarr_status erase_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                zarr_error *err)
 {
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, t->a->h.ctx->alloc);
     ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
-    st = zarr_store_erase(t->a->chunk_store, zr_str_text(&key), &e);
+    op.key = zr_str_text(&key);
+    st = zr_store_run_one(t->a->chunk_store, &op, &e);
     st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
     zr_index_cache_drop(t->a->indexes, zr_str_text(&key));
 out:
@@ -106,7 +108,8 @@ static zarr_status chunk_is_stored(const struct zr_trim *t, const uint64_t *chun
 
     zr_str_init(&key, t->a->h.ctx->alloc);
     ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
-    st = zr_key_is_there(t->a->chunk_store, zr_str_text(&key), there, err);
+    st = zr_key_is_there(t->a->chunk_store, zr_str_text(&key), ZARR_STORE_OP_CHUNK, there,
+                         err);
 out:
     zr_str_deinit(&key);
     return st;

@@ -66,7 +66,7 @@ static void doc_op(struct zr_doc *d, const char *key, uint32_t flags, zarr_store
 {
     *op = (zarr_store_op){
         .verb = ZARR_STORE_GET,
-        .flags = flags,
+        .flags = flags | ZARR_STORE_OP_DOCUMENT,
         .key = key,
         .length = ZARR_STORE_TO_END,
         .mem = d->big ? zr_mem_of_host(d->big, d->big_bytes - 1)
@@ -134,7 +134,8 @@ zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_e
 zarr_status zr_doc_version(zarr_store_version *out, const struct zr_doc_source *src,
                            zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_WANT_VERSION};
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT};
     struct zr_doc_place place;
     zarr_error e = {0};
     zarr_status st = zr_doc_place_open(&place, src, err);
@@ -164,10 +165,10 @@ out:
     return st;
 }
 
-zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
-                            zarr_error *err)
+zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,
+                            bool *there, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = key};
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = kind, .key = key};
     zarr_error e = {0};
     const zarr_status st = zr_store_run_one(store, &op, &e);
 
@@ -184,7 +185,7 @@ zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *nam
     zr_str_init(&key, zr_store_context(store)->alloc);
     zr_path_key(&key, path, name);
     ZR_TRY(zr_str_status(&key, err));
-    st = zr_key_is_there(store, zr_str_text(&key), there, err);
+    st = zr_key_is_there(store, zr_str_text(&key), zr_key_kind(name), there, err);
 out:
     zr_str_deinit(&key);
     return st;

@@ -94,7 +94,7 @@ static zarr_status erase_documents(zarr_store *store, const char *path, uint64_t
 
     zr_str_init(&key, zr_store_context(store)->alloc);
     for (size_t i = 0; i < ZR_COUNT(names); i++) {
-        zarr_store_op op = {.verb = ZARR_STORE_ERASE};
+        zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_DOCUMENT};
         zarr_error e = {0};
 
         zr_path_key(&key, path, names[i]);
@@ -188,7 +188,9 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
         if (w->cancel && *(const volatile int *)w->cancel)
             return zr_fail(err, ZARR_ERR_CANCELLED, "the delete was cancelled");
         for (size_t k = 0; k < n; k++)
-            op[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE, .key = keys->item[i + k]};
+            op[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
+                                    .flags = zr_key_kind(keys->item[i + k]),
+                                    .key = keys->item[i + k]};
         ZR_TRY(zr_store_run(s->store, op, n, err));
         for (size_t k = 0; k < n; k++)
             *any = *any || op[k].status == ZARR_OK;
@@ -240,7 +242,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
 
     zr_names_init(&s.folders, zr_store_context(store)->alloc);
     zr_str_init(&job, zr_store_context(store)->alloc);
-    zr_path_key(&job, path, ZR_JOB_NAME);
+    zr_path_key(&job, path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&job, err));
     s.job = zr_str_text(&job);
     ZR_TRY(zr_store_erase_link(store, path, &link, err));

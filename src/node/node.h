@@ -14,14 +14,6 @@
 #include "store/store.h"
 #include <zarrc/group.h>
 
-#define ZR_DOC_V3           "zarr.json"
-#define ZR_DOC_ARRAY        ".zarray"
-#define ZR_DOC_GROUP        ".zgroup"
-#define ZR_DOC_ATTRS        ".zattrs"
-#define ZR_DOC_CONSOLIDATED ".zmetadata"
-/* not a document of Zarr: array/leftover.c */
-#define ZR_DOC_LEFTOVERS ".zarrc-leftovers"
-
 /* ---- paths -------------------------------------------------------------- */
 
 /* Appends the components of path to out, normalised, preceded by a '/' if out is not
@@ -112,9 +104,9 @@ zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
 zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
                          zarr_error *err);
 /* Finds out whether the store has an object under this key, or under "path/name".
- * Failures other than NOT_FOUND are errors. */
-zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
-                            zarr_error *err);
+ * Failures other than NOT_FOUND are errors. kind: ZARR_STORE_OP_DOCUMENT, _CHUNK or 0. */
+zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,
+                            bool *there, zarr_error *err);
 zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,
                             bool *there, zarr_error *err);
 
@@ -289,7 +281,6 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
 
 /* ---- job.c: what an interrupted call leaves ------------------------------ */
 
-#define ZR_JOB_NAME ".zarrc-job"
 /* Says that `command` is at work at path. source may be NULL. */
 zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
                        const char *source, zarr_error *err);

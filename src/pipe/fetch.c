@@ -118,8 +118,10 @@ bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *ou
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
                             zarr_mem *out, zarr_error *err)
 {
-    zarr_store_op op = {
-        .verb = ZARR_STORE_GET, .key = f->key, .length = ZARR_STORE_TO_END};
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = ZARR_STORE_OP_CHUNK,
+                        .key = f->key,
+                        .length = ZARR_STORE_TO_END};
     int32_t device = f->device_type != 0 ? f->device_type : ZARR_DEVICE_CPU;
     uint64_t room = ZR_MIN(f->expect, f->most);
     zarr_status st = ZARR_OK;
@@ -130,7 +132,8 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
             st = too_long(f, out->bytes, err);
         goto out;
     }
-    op.flags = f->version ? ZARR_STORE_OP_WANT_VERSION : 0;
+    if (f->version)
+        op.flags |= ZARR_STORE_OP_WANT_VERSION;
     for (int tries = 0; tries < 4; tries++) {
         op.object_bytes = UINT64_MAX;
         ZR_TRY(zr_worker_scratch(w, f->slot, device, room, &op.mem, err));
@@ -196,7 +199,9 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
 {
     const bool whole = g->object_bytes != 0 && g->object_bytes == g->dst.bytes;
     zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .flags = g->pin ? ZR_STORE_OP_PINNED : 0,
+                        .flags =
+                            (g->pin ? ZR_STORE_OP_PINNED : 0) |
+                            (g->is_index ? ZARR_STORE_OP_INDEX : ZARR_STORE_OP_CHUNK),
                         .lock = g->pin,
                         .key = g->key,
                         .offset = g->offset,

@@ -31,7 +31,8 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     struct objects *o = arg;
     const struct zr_leaf_write *lw = &o->lw[i];
-    zarr_store_op op = {.verb = lw->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT};
+    zarr_store_op op = {.verb = lw->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT,
+                        .flags = ZARR_STORE_OP_CHUNK};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(key_of(w, lw, &op.key, err));

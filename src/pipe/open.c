@@ -63,6 +63,7 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
     struct zr_get g = {.key = s->key,
                        .pin = pin,
                        .offset = lv->shard->index_at_end ? ZARR_STORE_SUFFIX : 0,
+                       .is_index = true,
                        .index_of = &value_bytes};
     /* If only a GET tells the version, it cannot be compared before the next GET, so an
      * index with it is not worth caching. */
@@ -145,12 +146,14 @@ out:
 /* ---- nested shards ----------------------------------------------------- */
 
 static zarr_status fetch_nested(const struct zr_work *w, const struct zr_shard *s,
-                                uint64_t offset, const zarr_mem *dst, zarr_error *err)
+                                uint64_t offset, bool is_index, const zarr_mem *dst,
+                                zarr_error *err)
 {
     const struct zr_get g = {.key = s->key,
                              .pin = zr_shard_pin(s),
                              .offset = offset,
                              .dst = *dst,
+                             .is_index = is_index,
                              .known = "shard"};
 
     return zr_get(w, &g, err);
@@ -180,7 +183,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     if (lv->bytes_decode) {
         ZR_TRY(
             zr_worker_scratch(w, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, bytes, &value, err));
-        ZR_TRY(fetch_nested(w, s, s->base, &value, err));
+        ZR_TRY(fetch_nested(w, s, s->base, false, &value, err));
         st = shard_from_body(w, lv, &value, s, err);
         goto out;
     }
@@ -192,7 +195,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     at = s->base + (lv->shard->index_at_end ? bytes - lv->index_bytes : 0);
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
                              &value, err));
-    ZR_TRY(fetch_nested(w, s, at, &value, err));
+    ZR_TRY(fetch_nested(w, s, at, true, &value, err));
     w->worker->stats.index_reads++;
     ZR_TRY(zr_index_parse(w, lv, &value, bytes, &s->index, err));
 out:

@@ -38,13 +38,14 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
              bytes - io->engine->wave_bytes > most))
             continue;
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
+                              .flags = ZARR_STORE_OP_CHUNK,
                               .key = r->key,
                               .offset = r->bytes == UINT64_MAX ? 0 : r->offset,
                               .length =
                                   r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
                               .object_bytes = UINT64_MAX};
         if (r->shard) {
-            op->flags = ZR_STORE_OP_PINNED;
+            op->flags |= ZR_STORE_OP_PINNED;
             op->lock = zr_shard_pin(r->shard);
         }
         p->segment[p->n++] = i;

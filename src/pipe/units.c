@@ -29,7 +29,9 @@ struct unit {
 
 static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
 {
-    zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE, .key = u->key};
+    zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
+                        .flags = ZARR_STORE_OP_CHUNK,
+                        .key = u->key};
 
     if (value)
         op.mem = *value;

@@ -104,7 +104,8 @@ static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *
                         uint64_t offset, uint64_t length, zarr_mem mem, zarr_error *err)
 {
     *get = (zarr_store_op){.verb = ZARR_STORE_GET,
-                           .flags = emulate_version_flag(s),
+                           .flags =
+                               emulate_version_flag(s) | (op->flags & ZARR_STORE_OP_KIND),
                            .key = op->key,
                            .offset = offset,
                            .length = length,
@@ -137,8 +138,10 @@ static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
     uint64_t offset, n;
 
     for (int i = 0; i < EMULATE_TRIES; i++) {
-        stat = (zarr_store_op){
-            .verb = ZARR_STORE_STAT, .flags = emulate_version_flag(s), .key = op->key};
+        stat = (zarr_store_op){.verb = ZARR_STORE_STAT,
+                               .flags = emulate_version_flag(s) |
+                                        (op->flags & ZARR_STORE_OP_KIND),
+                               .key = op->key};
         emulate_stat(s, &stat, err);
         if (stat.status != ZARR_OK) {
             emulate_take_result(op, &stat);
@@ -233,7 +236,9 @@ static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes
 
 static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key}, get;
+    zarr_store_op stat = {
+        .verb = ZARR_STORE_STAT, .flags = op->flags & ZARR_STORE_OP_KIND, .key = op->key};
+    zarr_store_op get;
     zarr_mem mem = op->mem;
     uint64_t bytes;
 
@@ -423,7 +428,8 @@ static zarr_status emulate_erase_keys(zarr_store *s, struct emulate_keys *k,
     }
     qsort(k->key, k->n, sizeof *k->key, emulate_deeper_first);
     for (size_t i = 0; i < k->n; i++) {
-        zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = k->key[i]};
+        zarr_store_op op = {
+            .verb = ZARR_STORE_ERASE, .flags = zr_key_kind(k->key[i]), .key = k->key[i]};
 
         st = zr_store_run_one(s, &op, err);
         if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)

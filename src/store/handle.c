@@ -4,6 +4,7 @@
  * opening checks what a store declares for contradictions, so later calls need no checks.
  * Thread class: frozen.
  */
+#include "json/json.h"
 #include "store/registry_int.h"
 
 #include <string.h>
@@ -82,6 +83,7 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
     s->vt.caps(s->self, &u.caps);
     s->caps = u.caps;
     s->caps.struct_size = sizeof s->caps;
+    s->caps.kind = s->name;
     if ((s->caps.flags & ZARR_STORE_CAP_LIST) && !s->vt.list)
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LIST but has no list",
                        s->name);
@@ -99,6 +101,34 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
     if (s->read_only)
         s->caps.flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
     return ZARR_OK;
+}
+
+/* Checks that the text is a JSON object. takes: whether the store may have members. */
+static zarr_status handle_check_config(const char *config, bool takes, const char *kind,
+                                       const struct zr_store_env *env, zarr_error *err)
+{
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    if (!config)
+        return ZARR_OK;
+    zr_json_doc_init(&doc, env->alloc);
+    st = zr_json_parse(&doc, config, strlen(config), &env->limits, err);
+    if (st == ZARR_ERR_CORRUPT)
+        st = ZARR_ERR_INVALID;
+    if (st != ZARR_OK)
+        ZR_TRY(zr_prefix(err, st, "zarr_store_options.config"));
+    if (!zr_json_is(doc.root, ZR_JSON_OBJECT))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_store_options.config is not an object but a %s",
+                       zr_json_type_text(doc.root)));
+    if (!takes && doc.root->u.children.first)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "zarr_store_options.config: a %s store has no option \"%s\"", kind,
+                     doc.root->u.children.first->key);
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
 }
 
 static zarr_status handle_read_options(zarr_store_options *out,
@@ -127,6 +157,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
         return zr_fail(err, ZARR_ERR_INVALID, "no URL");
     ZR_TRY(handle_read_options(&o, opts, err));
     ZR_TRY(zr_store_registry_for_url(r, url, o.kind, &row, err));
+    ZR_TRY(handle_check_config(o.config, !row->native, row->vt.name, env, err));
     ZR_TRY(handle_create(&s, env, &row->vt, url, &o, err));
     s->native = row->native;
     s->by_url = true;
@@ -150,27 +181,43 @@ out:
     return st;
 }
 
-zarr_status zr_store_open_native(zarr_store **out, const struct zr_store_env *env,
-                                 const zarr_store_vtable *vtable,
-                                 const struct zr_store_native *native, void *self,
-                                 zarr_error *err)
+static zarr_status handle_check_bare(const zarr_store_options *o, zarr_error *err)
 {
-    const zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    const zarr_store_options bare = {
+        .struct_size = sizeof bare, .flags = o->flags, .config = o->config};
+
+    if (memcmp(o, &bare, sizeof bare) == 0 && !(o->flags & ZARR_STORE_CREATE))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "of zarr_store_options this store takes ZARR_STORE_READ_ONLY alone");
+}
+
+zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *env,
+                                 const struct zr_store_native_make *make, const char *url,
+                                 const zarr_store_options *opts, zarr_error *err)
+{
+    zarr_store_options o;
     zarr_store *s = NULL;
+    void *self = make->self;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(handle_create(&s, env, vtable, vtable->name, &o, err));
-    s->self = s->run_self = self;
+    ZR_TRY(handle_read_options(&o, opts, err));
+    ZR_TRY(handle_check_bare(&o, err));
+    ZR_TRY(handle_check_config(o.config, false, make->vt->name, env, err));
+    ZR_TRY(handle_create(&s, env, make->vt, url, &o, err));
+    s->native = make->native;
+    s->self = self;
     self = NULL; /* the handle owns it now */
-    s->native = native;
-    s->run = vtable->run;
+    s->run = s->vt.run;
+    s->run_self = s->self;
+    s->read_only = s->read_only || make->read_only;
     ZR_TRY(handle_read_caps(s, err));
     *out = s;
     s = NULL;
 out:
-    if (self && vtable->close)
-        vtable->close(self);
     zarr_store_free(s);
+    if (self)
+        make->vt->close(self);
     return st;
 }
 
@@ -185,6 +232,7 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
 
     ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
     ZR_TRY(handle_read_options(&o, opts, err));
+    ZR_TRY(handle_check_config(o.config, false, vt.name ? vt.name : "custom", env, err));
     ZR_TRY(handle_create(&s, env, &vt, vt.name ? vt.name : "custom:", &o, err));
     s->self = self;
     self = NULL; /* the handle owns it now */
@@ -246,6 +294,16 @@ uint32_t zr_store_all_kinds(const struct zr_memory_registry *r, int32_t *out)
 const char *zr_store_name(const zarr_store *s)
 {
     return s->name;
+}
+
+zarr_store *zr_store_of_chunks(zarr_store *s)
+{
+    zarr_store *part;
+
+    if (!s->native || !s->native->part)
+        return s;
+    part = s->native->part(s->self, "c/0");
+    return s->read_only && !part->read_only ? s : part; /* it must not write */
 }
 
 bool zr_store_is_read_only(const zarr_store *s)

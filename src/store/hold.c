@@ -56,6 +56,8 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
     if (st != ZARR_OK)
         return st;
     p->key = key;
+    if (s->native && s->native->part)
+        s = s->native->part(s->self, key); /* a GET passes the pin on */
     if (s->native)
         st = s->native->pin(s->self, p, err);
     if (st == ZARR_OK)

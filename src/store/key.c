@@ -58,6 +58,20 @@ zarr_status zr_key_validate_prefix(const char *prefix, size_t n, zarr_error *err
     return zr_key_validate(prefix, n, err);
 }
 
+uint32_t zr_key_kind(const char *key)
+{
+    static const char *const names[] = {
+        ZR_DOC_V3,           ZR_DOC_ARRAY,     ZR_DOC_GROUP, ZR_DOC_ATTRS,
+        ZR_DOC_CONSOLIDATED, ZR_DOC_LEFTOVERS, ZR_DOC_JOB};
+    const char *slash = strrchr(key, '/');
+    const char *name = slash ? slash + 1 : key;
+
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return ZARR_STORE_OP_DOCUMENT;
+    return 0;
+}
+
 bool zr_key_is_below(const char *key, const char *prefix)
 {
     size_t n = strlen(prefix);

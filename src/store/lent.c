@@ -201,6 +201,8 @@ zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
                                const struct zr_lent *lent, zarr_error *err)
 {
     struct lent_store *l = zr_calloc(env->alloc, 1, sizeof *l);
+    const struct zr_store_native_make make = {
+        .vt = &lent_vtable, .native = &lent_native, .self = l};
     zarr_status st = ZARR_OK;
 
     if (!l)
@@ -208,7 +210,7 @@ zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
     *l = (struct lent_store){.alloc = env->alloc, .memory = env->memory, .lent = *lent};
     l->n_device_types = zr_store_all_kinds(env->memory, l->device_types);
     ZR_TRY(lent_fill(l, err));
-    st = zr_store_open_native(out, env, &lent_vtable, &lent_native, l, err);
+    st = zr_store_make_native(out, env, &make, lent_vtable.name, NULL, err);
     l = NULL; /* moved */
 out:
     if (l)

@@ -207,7 +207,7 @@ static void local_caps(void *self, zarr_store_caps *out)
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
-                 ZARR_STORE_CAP_FAST_GET;
+                 ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW;
     if (l->locking == ZARR_LOCKING_OS)
         out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL;
 }

@@ -93,7 +93,8 @@ static bool must_sync(const struct zr_local *l, const zarr_store_op *op, dev_t d
     if (l->is_remote || zr_local_syncs_each(l, device))
         return true;
     return l->durability == ZARR_DURABILITY_ORDERED ||
-           (l->durability != ZARR_DURABILITY_NONE && op->flags & ZARR_STORE_OP_DOCUMENT);
+           (l->durability != ZARR_DURABILITY_NONE &&
+            (op->flags & ZARR_STORE_OP_KIND) == ZARR_STORE_OP_DOCUMENT);
 }
 
 /* Writes op's value to a file that is empty, or dirty from an earlier attempt, and sets
@@ -126,11 +127,31 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
     return 0;
 }
 
-static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
-                        const char *from_name, dev_t device)
+/* Gives a file the name of its key, and fails with EEXIST if that name is taken, also
+ * by another program. Not every file system can rename so; link() is the same in two
+ * steps, of which the first decides. */
+static int write_rename_new(const struct zr_local_dir *dir, const char *from_name)
 {
-    if (renameat(dir->fd, from_name, dir->fd, dir->name) != 0)
+    if (renameat2(dir->fd, from_name, dir->fd, dir->name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
         return errno;
+    if (linkat(dir->fd, from_name, dir->fd, dir->name, 0) != 0)
+        return errno;
+    return unlinkat(dir->fd, from_name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
+                        const char *from_name, dev_t device, bool is_new)
+{
+    int os_code = 0;
+
+    if (is_new)
+        os_code = write_rename_new(dir, from_name);
+    else if (renameat(dir->fd, from_name, dir->fd, dir->name) != 0)
+        os_code = errno;
+    if (os_code != 0)
+        return os_code;
     atomic_fetch_add(&l->n_written, 1);
     return zr_local_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
 }
@@ -145,6 +166,12 @@ static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb
 }
 
 /* ---- conditions ---- */
+
+static zarr_status write_conflict(zarr_store_op *op, zarr_error *err)
+{
+    return zr_op_end(
+        op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
+}
 
 /* Call it under the lock. OK if the key still has the version op->version. */
 static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *op,
@@ -167,8 +194,7 @@ static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *
     }
     if (zr_store_version_equal(&version, &op->version))
         return ZARR_OK;
-    return zr_op_end(
-        op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
+    return write_conflict(op, err);
 }
 
 /* Checks the lock that the caller passed. */
@@ -197,6 +223,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
                                  struct zr_local_lock *lk, const void *from,
                                  zarr_error *err)
 {
+    const bool is_new = zr_op_is_new(op);
     zarr_status st = write_check_version(l, op, err);
     int os_code;
 
@@ -206,11 +233,13 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     lk->is_dirty = true;
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
-    os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device);
+    os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device, is_new);
     /* Spent also if only the directory's fsync failed: then the lock file's name is
      * gone. */
     lk->is_spent = os_code == 0 ||
                    faccessat(lk->dir.fd, lk->lock_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    if (os_code == EEXIST && is_new)
+        return write_conflict(op, err);
     if (os_code != 0)
         return write_failed(op, os_code, "replace", err);
     return zr_op_end(op, ZARR_OK, 0);
@@ -249,11 +278,15 @@ static int put_open_temp(const struct zr_local_dir *dir, char name[TEMP_NAME_BYT
 static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void *from,
                                zarr_error *err)
 {
+    const bool is_new = zr_op_is_new(op);
     struct zr_local_dir dir = {-1, false, NULL};
     char name[TEMP_NAME_BYTES];
     struct stat st;
     int os_code, fd = -ENOENT;
+    zarr_status status = write_check_version(l, op, err);
 
+    if (status != ZARR_OK)
+        return status;
     for (int i = 0; fd == -ENOENT && i < TEMP_TRIES; i++) { /* directories may vanish */
         zr_local_dir_close(&dir);
         os_code = zr_local_dir_open(l, op->key, true, &dir);
@@ -269,11 +302,13 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
         if (close(fd) != 0 && errno != EINTR && os_code == 0)
             os_code = errno;
         if (os_code == 0)
-            os_code = write_rename(l, &dir, name, st.st_dev);
+            os_code = write_rename(l, &dir, name, st.st_dev, is_new);
         if (os_code != 0)
             (void)unlinkat(dir.fd, name, 0);
     }
     zr_local_dir_close(&dir);
+    if (os_code == EEXIST && is_new)
+        return write_conflict(op, err);
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
     return zr_op_end(op, ZARR_OK, 0);

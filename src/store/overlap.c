@@ -40,18 +40,45 @@ static bool overlap_same_url(const zarr_store *s, const zarr_store *t)
            strcmp(s->url, t->url) == 0;
 }
 
+/* The parts of a store: documents and chunks of a composite one, else the store itself.
+ * Returns how many. */
+static size_t overlap_parts(zarr_store *s, zarr_store *out[2])
+{
+    if (!s->native || !s->native->part) {
+        out[0] = s;
+        return 1;
+    }
+    out[0] = s->native->part(s->self, ZR_DOC_V3);
+    out[1] = s->native->part(s->self, "c/0");
+    return 2;
+}
+
+static zarr_status overlap_plain(zarr_store *s, const char *a, zarr_store *t,
+                                 const char *b, bool *overlap, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if ((zr_store_same(s, t) || overlap_same_url(s, t)) && overlap_texts(a, b))
+        *overlap = true;
+    else if (s->native && s->native == t->native && s->native->overlap)
+        ZR_TRY(s->native->overlap(s->self, a, t->self, b, overlap, err));
+out:
+    return st;
+}
+
 zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const char *b,
                              bool *overlap, zarr_error *err)
 {
+    zarr_store *x[2], *y[2];
+    const size_t n = overlap_parts(s, x), m = overlap_parts(t, y);
     zarr_status st = ZARR_OK;
 
     *overlap = false;
     ZR_TRY(zr_key_validate_prefix(a, strlen(a), err));
     ZR_TRY(zr_key_validate_prefix(b, strlen(b), err));
-    if ((zr_store_same(s, t) || overlap_same_url(s, t)) && overlap_texts(a, b))
-        *overlap = true;
-    else if (s->native && s->native == t->native && s->native->overlap)
-        ZR_TRY(s->native->overlap(s->self, a, t->self, b, overlap, err));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m && !*overlap; k++)
+            ZR_TRY(overlap_plain(x[i], a, y[k], b, overlap, err));
 out:
     return st;
 }

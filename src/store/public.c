@@ -12,29 +12,38 @@
 
 static zarr_status public_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
 {
-    zarr_status st = zr_store_run_one(store, op, err);
+    zarr_status st;
+
+    op->flags |= op->key ? zr_key_kind(op->key) : 0;
+    st = zr_store_run_one(store, op, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .flags = op->flags, .key = op->key};
+    zarr_status st = public_run(s, op, err);
+
+    if (st != ZARR_OK || op->object_bytes != UINT64_MAX)
+        return st;
+    st = public_run(s, &stat, err);
+    op->object_bytes = stat.object_bytes;
+    return st;
 }
 
 zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
                            void *data, uint64_t *bytes, uint64_t *total_bytes,
                            zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_GET, .key = key, .offset = offset};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_GET, .key = key, .offset = offset, .length = *bytes};
     zarr_status st;
 
     if (offset == ZARR_STORE_SUFFIX)
         return zr_fail(err, ZARR_ERR_INVALID, "offset is too large");
-    op.length = *bytes;
     op.mem = zr_mem_of_host(data, *bytes);
-    st = public_run(store, &op, err);
-    if (st == ZARR_OK && total_bytes && op.object_bytes == UINT64_MAX) {
-        zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = key};
-
-        st = public_run(store, &stat, err);
-        op.object_bytes = stat.object_bytes;
-    }
+    st = total_bytes ? zr_store_get(store, &op, err) : public_run(store, &op, err);
     if (st != ZARR_OK)
         return st;
     *bytes = op.done_bytes;

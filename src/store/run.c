@@ -54,6 +54,14 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+bool zr_op_is_new(const zarr_store_op *op)
+{
+    static const zarr_store_version none = {{0}};
+
+    return op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+           zr_store_version_equal(&op->version, &none);
+}
+
 /* ---- checks before the store is called ---- */
 
 static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
@@ -65,7 +73,8 @@ static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot write", op->key,
                        s->name);
     if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
-        !zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL))
+        !zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) &&
+        !(zr_store_can(s, ZARR_STORE_CAP_PUT_NEW) && zr_op_is_new(op)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: a %s store cannot write conditionally", op->key, s->name);
     if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
@@ -89,7 +98,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     case ZARR_STORE_ERASE:
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED;
         if (op->verb == ZARR_STORE_PUT)
-            known |= ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT;
+            known |= ZARR_STORE_OP_WANT_VERSION;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:
@@ -104,7 +113,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
         (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: the data of %" PRIu64 " bytes is NULL",
                        op->key, op->mem.bytes));
-    if (op->flags & ~known)
+    if (op->flags & ~(known | ZARR_STORE_OP_KIND))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "%s: flags %#" PRIx32 " do not fit verb %" PRIu32, op->key,
                      op->flags, op->verb);

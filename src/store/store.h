@@ -39,6 +39,18 @@ zarr_status zr_key_validate_prefix(const char *prefix, size_t n, zarr_error *err
  * are not. */
 bool zr_key_is_below(const char *key, const char *prefix);
 
+#define ZR_DOC_V3           "zarr.json"
+#define ZR_DOC_ARRAY        ".zarray"
+#define ZR_DOC_GROUP        ".zgroup"
+#define ZR_DOC_ATTRS        ".zattrs"
+#define ZR_DOC_CONSOLIDATED ".zmetadata"
+/* no documents of Zarr: array/leftover.c and node/job.c */
+#define ZR_DOC_LEFTOVERS ".zarrc-leftovers"
+#define ZR_DOC_JOB       ".zarrc-job"
+/* ZARR_STORE_OP_DOCUMENT if the last component of the key is one of these names, else 0:
+ * for operations whose caller does not know what is under the key. */
+uint32_t zr_key_kind(const char *key);
+
 /* ---- opening -------------------------------------------------------------- */
 
 /* What a store uses of a context. The store copies the struct. It borrows the pointers,
@@ -96,6 +108,8 @@ bool zr_store_can(const zarr_store *s, uint32_t caps);
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);
+/* The store that keeps the chunks: s itself, or a part of a composite store. Borrowed. */
+zarr_store *zr_store_of_chunks(zarr_store *s);
 zarr_context *zr_store_context(const zarr_store *s); /* borrowed */
 /* True if both handles certainly have the same keys: each sees the other's changes. */
 bool zr_store_same(const zarr_store *s, const zarr_store *t);
@@ -119,6 +133,12 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
  * for it. On the local and memory stores a GET takes none of our locks and does not
  * allocate. */
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err);
+/* Does a GET, and a STAT if the GET did not tell the length. Messages begin with the URL
+ * of the store. */
+zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err);
+/* Does a PUT of a key that does not exist yet; see zarr_store_put_new(). The caller sets
+ * the members of op for a plain PUT. */
+zarr_status zr_store_put_new(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /*
  * Does n operations before it returns; each has its own status. Returns the status of the
  * first item that is neither OK nor NOT_FOUND, and sets err->item to its index. On stores

@@ -22,6 +22,9 @@ struct zr_store_native {
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
     /* See zr_store_lend(). NULL: the store lends nothing. */
     bool (*lend)(void *self, zarr_store_op *op);
+    /* The store that keeps a key, for a store that is made of others. NULL: this one.
+     * Stores without it need pin and unpin. */
+    zarr_store *(*part)(const void *self, const char *key);
     const char *detail; /* one line for listings of the registry */
 };
 
@@ -130,12 +133,17 @@ struct zarr_store {
     struct zr_fork_hook fork;
 };
 
-/* Makes a handle around a built-in store that is made of `self`, without options. self is
- * moved, even on failure. */
-zarr_status zr_store_open_native(zarr_store **out, const struct zr_store_env *env,
-                                 const zarr_store_vtable *vtable,
-                                 const struct zr_store_native *native, void *self,
-                                 zarr_error *err);
+/* A built-in store that is not opened by a URL. */
+struct zr_store_native_make {
+    const zarr_store_vtable *vt;
+    const struct zr_store_native *native;
+    void *self; /* moved */
+    bool read_only;
+};
+/* Makes its handle. Of the options only ZARR_STORE_READ_ONLY may be set. */
+zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *env,
+                                 const struct zr_store_native_make *make, const char *url,
+                                 const zarr_store_options *opts, zarr_error *err);
 
 /* ---- one operation ----------------------------------------------------------------- */
 
@@ -145,6 +153,8 @@ void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c);
 void zr_op_begin(zarr_store_op *op);
 /* Sets op's status and os_code. Returns status, for use as `return zr_op_end(...)`. */
 zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code);
+/* True for a PUT that must make a new key. */
+bool zr_op_is_new(const zarr_store_op *op);
 /* Computes which bytes of a value of object_bytes a GET reads: [*offset, *offset +
  * *n). */
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,

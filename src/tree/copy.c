@@ -54,7 +54,7 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
         return zr_fail_memory(err, n * 2 * sizeof *c->chunk);
     c->document = c->chunk + n;
     for (size_t i = 0; i < n; i++) {
-        if (zr_streq(c->keys.item[i], ZR_JOB_NAME))
+        if (zr_streq(c->keys.item[i], ZR_DOC_JOB))
             continue; /* of another call */
         if (document_rank(c->keys.item[i]) == 2)
             c->chunk[c->n_chunks++] = c->keys.item[i];
@@ -83,7 +83,7 @@ static zarr_status settle_surplus(struct zr_copy *c, zarr_error *err)
     for (size_t j = 0; j < there.n; j++) {
         while (i < c->keys.n && zr_path_compare(c->keys.item[i], there.item[j]) < 0)
             i++;
-        if (zr_streq(there.item[j], ZR_JOB_NAME) ||
+        if (zr_streq(there.item[j], ZR_DOC_JOB) ||
             (i < c->keys.n && zr_streq(c->keys.item[i], there.item[j])))
             continue;
         zr_path_key(&key, c->dst_path, there.item[j]);
@@ -175,7 +175,7 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
         zr_str_printf(&place, "%s:/%s", zarr_store_url(c->src), c->src_path);
     ZR_TRY(zr_str_status(&place, err));
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
-        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_JOB_NAME, &continues, err));
+        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, err));
     c->new_job = !continues;
     st = zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
                     err);

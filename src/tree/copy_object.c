@@ -34,10 +34,21 @@ struct copied_object {
     zarr_mem mem, old;
 };
 
+/* What is copied besides documents are chunks. */
+static uint32_t copy_kind(const char *key)
+{
+    const uint32_t kind = zr_key_kind(key);
+
+    return kind ? kind : ZARR_STORE_OP_CHUNK;
+}
+
 static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
                                zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = key, .object_bytes = UINT64_MAX};
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = copy_kind(key),
+                        .key = key,
+                        .object_bytes = UINT64_MAX};
     const zarr_status st = zr_store_run_one(s, &op, err);
 
     *bytes = op.object_bytes;
@@ -48,8 +59,11 @@ static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
 static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
                               uint64_t *bytes, bool *whole, zarr_error *err)
 {
-    zarr_store_op op = {
-        .verb = ZARR_STORE_GET, .key = key, .length = ZARR_STORE_TO_END, .mem = mem};
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = copy_kind(key),
+                        .key = key,
+                        .length = ZARR_STORE_TO_END,
+                        .mem = mem};
     const zarr_status st = zr_store_run_one(s, &op, err);
 
     *whole = op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes;
@@ -155,6 +169,7 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
         ZR_TRY(copy_is_there(c, &o, &equal, err));
     if (!equal) {
         put.key = zr_str_text(&o.dst_key);
+        put.flags = copy_kind(put.key);
         if (!zr_mem_slice(&o.mem, 0, o.bytes, &put.mem))
             ZR_TRY(zr_internal(err));
         ZR_TRY(zr_store_run_one(c->dst, &put, err));

@@ -66,7 +66,7 @@ static zarr_status remove_doc(const struct zr_migration *m,
                               const struct zr_migrated *node, const char *name,
                               const char *text, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT};
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_DOCUMENT};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;

@@ -368,7 +368,7 @@ static zarr_status look_at_destination(const struct zr_reencode *r, struct zr_do
     out->node = kind != ZARR_NODE_NONE;
     if (st != ZARR_OK && format == 0)
         return zr_pass(err, st, &why);
-    st = job_text(job, r, r->dst, ZR_JOB_NAME, err);
+    st = job_text(job, r, r->dst, ZR_DOC_JOB, err);
     out->job = st == ZARR_OK;
     out->text = job->text;
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
@@ -383,7 +383,7 @@ zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err)
 
     zr_doc_init(&job, r->ctx->alloc);
     zr_str_init(&key, r->ctx->alloc);
-    zr_path_key(&key, r->dst_path, ZR_JOB_NAME);
+    zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(look_at_destination(r, &job, &there, err));
     r->result.state = ZARR_REENCODE_NEW;
@@ -410,7 +410,7 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
 
     opts.flags = ZARR_COPY_SKIP_EQUAL;
     zr_str_init(&key, r->ctx->alloc);
-    zr_path_key(&key, r->dst_path, ZR_JOB_NAME);
+    zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(zarr_store_flush(r->dst, err));
     ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));

@@ -42,7 +42,9 @@ static int check_inits(void)
     CHECK_INIT(zarr_limits, ZARR_LIMITS_INIT);
     CHECK_INIT(zarr_migrate_options, ZARR_MIGRATE_OPTIONS_INIT);
     CHECK_INIT(zarr_stats, ZARR_STATS_INIT);
+    CHECK_INIT(zarr_store_caps, ZARR_STORE_CAPS_INIT);
     CHECK_INIT(zarr_store_options, ZARR_STORE_OPTIONS_INIT);
+    CHECK_INIT(zarr_store_value, ZARR_STORE_VALUE_INIT);
     CHECK_INIT(zarr_tensor, ZARR_TENSOR_INIT);
     CHECK_INIT(zarr_vlen_column, ZARR_VLEN_COLUMN_INIT);
     CHECK_INIT(zarr_reencode_result, ZARR_REENCODE_RESULT_INIT);

@@ -173,11 +173,12 @@ typedef struct zarr_host {
                               const zarr_store_options *opts, zarr_error *err);
     zarr_status (*store_flush)(zarr_store *store, zarr_error *err);
     void (*store_free)(zarr_store *store);
-    zarr_status (*store_get)(zarr_store *store, const char *key, uint64_t offset,
-                             void *data, uint64_t *bytes, uint64_t *total_bytes,
-                             zarr_error *err);
-    zarr_status (*store_put)(zarr_store *store, const char *key, const void *data,
-                             uint64_t bytes, zarr_error *err);
+    zarr_status (*store_read)(zarr_store *store, const char *key, uint64_t offset,
+                              uint64_t length, const zarr_mem *mem, zarr_store_value *out,
+                              zarr_error *err);
+    zarr_status (*store_write)(zarr_store *store, const char *key, const zarr_mem *mem,
+                               const zarr_store_version *expected, zarr_store_value *out,
+                               zarr_error *err);
     zarr_status (*store_erase)(zarr_store *store, const char *key, zarr_error *err);
     zarr_status (*store_list)(zarr_store *store, const char *prefix, uint32_t how,
                               zarr_store_list_fn fn, void *user, zarr_error *err);
@@ -208,6 +209,14 @@ typedef struct zarr_host {
     void (*runner_close)(zarr_codec_runner *runner);
     void (*spec_input)(const zarr_codec_spec *spec, zarr_codec_input *out);
     int (*spec_prefixed)(const zarr_codec_spec *spec);
+
+    zarr_status (*store_run)(zarr_store *store, zarr_store_op *op, zarr_error *err);
+    zarr_status (*store_lock)(zarr_store *store, const char *key, void **lock,
+                              zarr_error *err);
+    void (*store_unlock)(zarr_store *store, void *lock);
+    void (*store_capabilities)(const zarr_store *store, zarr_store_caps *out);
+    zarr_status (*store_erase_prefix)(zarr_store *store, const char *prefix,
+                                      zarr_error *err);
 } zarr_host;
 
 /** Describes a plug-in. The struct and its texts are static. */

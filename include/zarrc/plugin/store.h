@@ -31,30 +31,25 @@ enum {
     ZARR_STORE_STAT = 4
 };
 
-/** `offset` of a GET that wants the last `length` bytes of a value. They begin at the
- * start of `mem`. */
-#define ZARR_STORE_SUFFIX UINT64_MAX
-/** `length` of a GET that wants all bytes from `offset` on. */
-#define ZARR_STORE_TO_END UINT64_MAX
-
-/** What a value was when it was read or written: numbers of the store, such as an inode
- * and a time, or a hash. They are compared as bytes. All zero: there is no such key. */
-typedef struct zarr_store_version {
-    uint64_t word[4]; /**< the numbers */
-} zarr_store_version;
-
 /** Flags of a zarr_store_op. */
 enum {
     /** PUT, ERASE: do it only if the value still has the version `version`, else fail
-     * with ZARR_ERR_CONFLICT. Needs ZARR_STORE_CAP_CONDITIONAL */
+     * with ZARR_ERR_CONFLICT. Needs ZARR_STORE_CAP_CONDITIONAL. A PUT with a version of
+     * zeros, which makes a new key, needs only ZARR_STORE_CAP_PUT_NEW */
     ZARR_STORE_OP_IF_VERSION = 1,
     ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
     /** GET, PUT, STAT: set `version`, which may cost a call. Without this flag `version`
      * stays as it is */
     ZARR_STORE_OP_WANT_VERSION = 4,
-    /** PUT: the value is a metadata document. A store whose writes reach the disk later
-     * writes it to the disk before it replaces the old value */
-    ZARR_STORE_OP_DOCUMENT = 8
+    /** all verbs: the bits that tell what is under the key, as one of the next three. If
+     * both bits are 0, the object is none of these, or the library does not know, as when
+     * it erases all keys below a prefix one by one */
+    ZARR_STORE_OP_KIND = 24,
+    /** a metadata document, or a record of the library about a node. A store whose writes
+     * reach the disk later writes it to the disk before it replaces the old value */
+    ZARR_STORE_OP_DOCUMENT = 8,
+    ZARR_STORE_OP_INDEX = 16, /**< GET: the index of a shard, which is a range of it */
+    ZARR_STORE_OP_CHUNK = 24  /**< a chunk or shard, or a range of it */
 };
 
 /**
@@ -88,35 +83,6 @@ typedef struct zarr_store_op {
      * memory (down); the library counts its own copies */
     uint64_t up_bytes, down_bytes;
 } zarr_store_op;
-
-/** What a store can do. */
-enum {
-    ZARR_STORE_CAP_RANGES = 1, /**< GET with `offset` and `length` */
-    ZARR_STORE_CAP_SUFFIX = 2, /**< GET of the last bytes in one operation */
-    ZARR_STORE_CAP_LIST = 4,   /**< list() */
-    ZARR_STORE_CAP_WRITE = 8,  /**< PUT and ERASE */
-    /** a reader sees the old or the new value, never a mix */
-    ZARR_STORE_CAP_ATOMIC_PUT = 16,
-    /** lock() and unlock() exclude all other writers that use them */
-    ZARR_STORE_CAP_LOCK = 32,
-    /** ZARR_STORE_OP_IF_VERSION, and versions of values */
-    ZARR_STORE_CAP_CONDITIONAL = 64,
-    /** a GET takes microseconds: the thread that decodes does it itself */
-    ZARR_STORE_CAP_FAST_GET = 128,
-    /** no value changes or goes while the store is open: the library does not check
-     * whether an open array was moved or deleted */
-    ZARR_STORE_CAP_IMMUTABLE = 256
-};
-
-/** What caps() tells. */
-typedef struct zarr_store_caps {
-    uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_CAP_* */
-    /** kinds of memory that operations can use, one of ZARR_DEVICE_* each; NULL: only
-     * host memory */
-    const int32_t *device_types;
-    uint32_t n_device_types; /**< how many `device_types` there are */
-    uint32_t parallel;       /**< operations worth doing at once; 0: one for each core */
-} zarr_store_caps;
 
 /**
  * A store. Required are caps(), and run() or submit(); a registered store also needs
@@ -178,6 +144,51 @@ typedef struct zarr_store_vtable {
      */
     zarr_status (*rename)(void *self, const char *from, const char *to, zarr_error *err);
 } zarr_store_vtable;
+
+/**
+ * Does one operation on a store, also one with another store's operation: a store that
+ * wraps others passes on what it gets, with its flags, versions and memory of any kind.
+ * The library emulates what the inner store lacks. `up_bytes` and `down_bytes` become the
+ * bytes that were copied between host memory and a device, by the store or the library.
+ *
+ * @param store borrowed
+ * @param op the operation; `mem` may be of any registered kind
+ * @return op->status
+ * @retval ZARR_ERR_NOT_FOUND there is no such key
+ * @retval ZARR_ERR_INVALID the operation is wrong, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store can do it neither itself nor by emulation
+ * @retval ZARR_ERR_CONFLICT the value does not have the expected version
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_lock()
+ */
+ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
+                                    zarr_error *err);
+
+/**
+ * @name Lock one key
+ * @{
+ */
+/**
+ * Waits until the caller alone may change a key, for a read and a write that belong
+ * together. The holder does GETs and one PUT or ERASE with ZARR_STORE_OP_LOCKED. Without
+ * ZARR_STORE_CAP_LOCK the lock excludes only other callers on this handle.
+ *
+ * @param store borrowed
+ * @param key the key; copied
+ * @param lock receives the lock; owned: zarr_store_unlock()
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the wait took longer than `lock_wait_ms`, or the store failed
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_lock(zarr_store *store, const char *key,
+                                                     void **lock, zarr_error *err);
+/**
+ * Ends what zarr_store_lock() began, in any thread.
+ * @param store borrowed
+ * @param lock moved; may be NULL
+ */
+ZARR_API void zarr_store_unlock(zarr_store *store, void *lock);
+/** @} */
 
 ZARR_END_DECLS
 

@@ -171,7 +171,8 @@ static void custom_run(void *self, zarr_store_op *op, zarr_error *err)
         op->status = ZARR_ERR_UNSUPPORTED;
         return;
     }
-    if (op->flags != 0 && !(c->caps & ZARR_STORE_CAP_CONDITIONAL)) {
+    if ((op->flags & ~(uint32_t)ZARR_STORE_OP_KIND) != 0 &&
+        !(c->caps & ZARR_STORE_CAP_CONDITIONAL)) {
         op->status = zr_fail(err, ZARR_ERR_INTERNAL, "flags that were never declared");
         return;
     }
@@ -350,8 +351,8 @@ zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_er
 
 const char *sort_name(enum sort sort)
 {
-    static const char *const names[] = {"local", "local, no locks", "memory", "async",
-                                        "plain"};
+    static const char *const names[] = {"local", "local, no locks", "memory",
+                                        "async", "composite",       "plain"};
 
     return names[sort];
 }
@@ -364,6 +365,17 @@ zarr_store *open_local(struct world *w, const zarr_store_options *opts)
     if (zr_store_open(&s, w->registry, &w->env, w->dir, opts, &err) != ZARR_OK)
         fail_msg("%s", err.message);
     return s;
+}
+
+static zarr_status open_composite(zarr_store **out, struct world *w,
+                                  const zarr_store_options *opts, zarr_error *err)
+{
+    zarr_store *docs = open_local(w, opts), *chunks = open_sort(w, SORT_MEMORY);
+    const zarr_status st = zarr_store_open_composite(out, docs, chunks, NULL, err);
+
+    zarr_store_free(docs);
+    zarr_store_free(chunks);
+    return st;
 }
 
 zarr_store *open_sort(struct world *w, enum sort sort)
@@ -381,6 +393,8 @@ zarr_store *open_sort(struct world *w, enum sort sort)
         return open_local(w, &opts);
     if (sort == SORT_MEMORY)
         st = zr_store_open(&s, w->registry, &w->env, "memory:", &opts, &err);
+    else if (sort == SORT_COMPOSITE)
+        st = open_composite(&s, w, &opts, &err);
     else if (sort == SORT_ASYNC)
         st = open_async(&s, w,
                         ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST |

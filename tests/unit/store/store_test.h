@@ -22,8 +22,9 @@ enum sort {
     SORT_LOCAL,
     SORT_LOCAL_NO_LOCKS,
     SORT_MEMORY,
-    SORT_ASYNC, /* event loop: random delays and order */
-    SORT_PLAIN, /* only run(): no ranges, no suffix, no list, no versions, no STAT */
+    SORT_ASYNC,     /* event loop: random delays and order */
+    SORT_COMPOSITE, /* documents in a directory, other keys in memory */
+    SORT_PLAIN,     /* only run(): no ranges, no suffix, no list, no versions, no STAT */
     N_SORTS
 };
 

@@ -424,6 +424,10 @@ static void conditions(void **state)
     zarr_error err = {0};
 
     if (!zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL)) {
+        assert_status(put_if(s, "v", "1", &v), zr_store_can(s, ZARR_STORE_CAP_PUT_NEW)
+                                                   ? ZARR_OK
+                                                   : ZARR_ERR_UNSUPPORTED);
+        v.word[0] = 1;
         assert_status(put_if(s, "v", "1", &v), ZARR_ERR_UNSUPPORTED);
         return;
     }

@@ -1,0 +1,184 @@
+/*
+ * store/values.c - zarr_store_stat(), _read(), _write(), _put_new(), _run() and locks for
+ * applications: single operations in memory of any kind, with the version of the value.
+ * A value that must be new is written in one step if the store can do so. Otherwise the
+ * lock of its key covers a look and the write.
+ * Thread class: any thread.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+static zarr_status values_end(const zarr_store *store, zarr_status st, zarr_error *err)
+{
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+static uint32_t values_flags(const zarr_store *store, const char *key, bool want_version)
+{
+    uint32_t flags = key ? zr_key_kind(key) : 0;
+
+    if (want_version && zr_store_can(store, ZARR_STORE_CAP_CONDITIONAL))
+        flags |= ZARR_STORE_OP_WANT_VERSION;
+    return flags;
+}
+
+static void values_give(const zarr_store_op *op, zarr_store_value *out)
+{
+    zarr_store_value value = {.struct_size = sizeof value,
+                              .bytes = op->object_bytes,
+                              .done_bytes = op->done_bytes,
+                              .up_bytes = op->up_bytes,
+                              .down_bytes = op->down_bytes};
+
+    if (!out)
+        return;
+    if (op->flags & ZARR_STORE_OP_WANT_VERSION) {
+        value.has_version = 1;
+        value.version = op->version;
+    }
+    zr_struct_give(out, out->struct_size, &value, sizeof value);
+}
+
+zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value *out,
+                            zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = values_flags(store, key, out != NULL),
+                        .key = key};
+    const zarr_status st = zr_store_run_one(store, &op, err);
+
+    if (st == ZARR_OK)
+        values_give(&op, out);
+    return values_end(store, st, err);
+}
+
+zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
+                            uint64_t length, const zarr_mem *mem, zarr_store_value *out,
+                            zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = values_flags(store, key, out != NULL),
+                        .key = key,
+                        .offset = offset,
+                        .length = length};
+    zarr_status st = ZARR_OK;
+
+    if (!mem)
+        return zr_fail(err, ZARR_ERR_INVALID, "no memory to read into");
+    op.mem = *mem;
+    st = zr_store_run_one(store, &op, err);
+    if (st == ZARR_OK)
+        values_give(&op, out);
+    return values_end(store, st, err);
+}
+
+/* ---- writing ---- */
+
+static zarr_status values_exists(const zarr_store_op *op, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_EXISTS, "%s: exists already", op->key);
+}
+
+static zarr_status put_new_locked(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key};
+    zarr_error e = {0};
+    zarr_status st = zr_store_lock(s, op->key, &op->lock, err);
+
+    if (st != ZARR_OK)
+        return st;
+    stat.flags = op->flags & ZARR_STORE_OP_KIND;
+    op->flags |= ZARR_STORE_OP_LOCKED;
+    st = zr_store_run_one(s, &stat, &e);
+    if (st == ZARR_OK)
+        st = values_exists(op, err);
+    else if (st == ZARR_ERR_NOT_FOUND)
+        st = zr_store_run_one(s, op, err);
+    else
+        zr_pass(err, st, &e);
+    zr_store_unlock(s, op->lock);
+    return st;
+}
+
+zarr_status zr_store_put_new(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st;
+
+    if (!zr_store_can(s, ZARR_STORE_CAP_PUT_NEW) &&
+        !zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL))
+        return put_new_locked(s, op, err);
+    op->flags |= ZARR_STORE_OP_IF_VERSION;
+    op->version = (zarr_store_version){{0}};
+    st = zr_store_run_one(s, op, err);
+    return st == ZARR_ERR_CONFLICT ? values_exists(op, err) : st;
+}
+
+zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_mem *mem,
+                             const zarr_store_version *expected, zarr_store_value *out,
+                             zarr_error *err)
+{
+    static const zarr_store_version none = {{0}};
+    zarr_store_op op = {.verb = ZARR_STORE_PUT,
+                        .flags = values_flags(store, key, out != NULL),
+                        .key = key};
+    zarr_status st = ZARR_OK;
+
+    if (!mem)
+        return zr_fail(err, ZARR_ERR_INVALID, "no memory to write from");
+    op.mem = *mem;
+    op.length = mem->bytes;
+    if (expected && zr_store_version_equal(expected, &none)) {
+        st = zr_store_put_new(store, &op, err);
+    } else {
+        if (expected) {
+            op.flags |= ZARR_STORE_OP_IF_VERSION;
+            op.version = *expected;
+        }
+        st = zr_store_run_one(store, &op, err);
+    }
+    if (st == ZARR_OK) {
+        op.done_bytes = op.object_bytes = mem->bytes; /* a store may leave them */
+        values_give(&op, out);
+    }
+    return values_end(store, st, err);
+}
+
+zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *data,
+                               uint64_t bytes, zarr_error *err)
+{
+    static const zarr_store_version none = {{0}};
+    /* a PUT only reads */
+    const zarr_mem mem = zr_mem_of_host((void *)(uintptr_t)data, bytes);
+
+    return zarr_store_write(store, key, &mem, &none, NULL, err);
+}
+
+/* ---- for stores over stores ---- */
+
+zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
+{
+    if (op->flags & ZR_STORE_OP_PINNED) /* `lock` would be taken for a pin of ours */
+        return zr_op_end(op,
+                         zr_fail(err, ZARR_ERR_INVALID,
+                                 "%s: flags %#" PRIx32 " are not known",
+                                 op->key ? op->key : "", op->flags),
+                         0);
+    return values_end(store, zr_store_run_one(store, op, err), err);
+}
+
+zarr_status zarr_store_lock(zarr_store *store, const char *key, void **lock,
+                            zarr_error *err)
+{
+    return values_end(store, zr_store_lock(store, key, lock, err), err);
+}
+
+void zarr_store_unlock(zarr_store *store, void *lock)
+{
+    zr_store_unlock(store, lock);
+}
+
+void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out)
+{
+    zr_struct_give(out, out->struct_size, &store->caps, sizeof store->caps);
+}
