@@ -106,6 +106,7 @@ struct zr_io {
      * at its end, a read after it met a missing object. NULL: no check. */
     zarr_status (*check)(void *arg, zarr_error *err);
     void *check_arg;
+    const zarr_cancel *cancel; /* the caller's; NULL: none */
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats
