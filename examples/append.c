@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     show("appended", array);
     show("another handle", other); /* as it was opened */
     if (zarr_array_refresh(other, NULL, &err) ||
-        zarr_array_resize(array, (uint64_t[]){5, 2}, 0, &err)) /* deletes two rows */
+        zarr_array_resize(array, (uint64_t[]){5, 2}, NULL, &err)) /* deletes two rows */
         return fprintf(stderr, "%s\n", err.message), 1;
     show("refreshed", other);
     show("cut", array);

@@ -46,9 +46,9 @@ int main(int argc, char **argv)
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "x.zarr", &create, &err) ||
         build(store, &err) || zarr_group_open(&root, store, "", NULL, &err) ||
-        zarr_group_walk(root, print_node, &err, &err) || /* all nodes below */
+        zarr_group_walk(root, print_node, &err, NULL, &err) || /* all nodes below */
         zarr_group_open_group(&run, root, "lab/run-1", NULL, &err) ||
-        zarr_group_list(run, print_node, NULL, &err) || /* members of one group */
+        zarr_group_list(run, print_node, NULL, NULL, &err) || /* members of one group */
         zarr_group_attribute_get(run, "started", text, sizeof text, NULL, &err) ||
         zarr_group_open_array(&signal, run, "signal", NULL, &err))
         return fprintf(stderr, "%s\n", err.message), 1;

@@ -47,7 +47,8 @@ int main(int argc, char **argv)
         zarr_array_explain(array, ZARR_EXPLAIN_READ, NULL, &tensor, NULL, text,
                            sizeof text, &text_bytes, &err) ||
         zarr_store_put(store, "a/c/2", "damaged", 7, &err) ||
-        zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, show_chunk, &n_chunks, &err) ||
+        zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, show_chunk, &n_chunks, NULL,
+                              &err) ||
         zarr_array_verify(array, show_fault, &n_faults, NULL, &err))
         return fprintf(stderr, "%s\n", err.message), 1;
     fprintf(stderr, "%s\n", text);

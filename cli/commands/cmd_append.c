@@ -159,6 +159,7 @@ static void landed(struct appending *a, uint64_t steps)
 static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64_t steps)
 {
     uint64_t stride = zarr_dtype_item_bytes(a->in.dtype);
+    zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_tensor src;
     zarr_error err = {0};
     zarr_status st;
@@ -179,7 +180,8 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     src.strides = a->strides;
     src.dtype = a->in.dtype;
     src.byte_order = a->in.byte_order;
-    st = zarr_array_append(a->node.array, a->axis, &src, NULL, &err);
+    io.cancel = cli_cancel;
+    st = zarr_array_append(a->node.array, a->axis, &src, &io, &err);
     if (st)
         return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
     landed(a, steps);

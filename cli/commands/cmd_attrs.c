@@ -208,7 +208,7 @@ static int read_all(struct cli *cli, const char *path, struct cli_string *out)
         return cli_errno(cli, errno, "cannot open %s", path);
     while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
         cli_string_add(out, block, (size_t)n);
-    if (n < 0 && cli_cancel)
+    if (n < 0 && cli_cancelled())
         rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     else if (n < 0)
         rc = cli_errno(cli, errno, "cannot read %s", path);

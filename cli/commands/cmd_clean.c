@@ -34,7 +34,7 @@ static int found(void *user, const zarr_store_item *item)
         cli_json_text(cli_json(cli), item->key);
     else if (cli_flag(cli, "dry-run") && cli_printf(cli, "%s\n", item->key))
         return 1;
-    return cli_cancel;
+    return cli_cancelled();
 }
 
 static void interrupted(void *user, const char *key, const char *command,
@@ -49,6 +49,9 @@ static void interrupted(void *user, const char *key, const char *command,
 static int clean_array(struct cli *cli, const struct cli_node *node, const char *path)
 {
     const bool look = cli_flag(cli, "dry-run");
+    const zarr_shape_options o = {.struct_size = sizeof o,
+                                  .flags = look ? ZARR_LEFTOVERS_LOOK : 0,
+                                  .cancel = cli_cancel};
     char *whole = *node->path && *path ? cli_format("%s/%s", node->path, path)
                                        : cli_strdup(*path ? path : node->path);
     char *shown = cli_shown_below(node, path);
@@ -58,8 +61,7 @@ static int clean_array(struct cli *cli, const struct cli_node *node, const char 
     zarr_status st = zarr_array_open(&array, node->store, whole, NULL, &err);
 
     if (!st)
-        st = zarr_array_clear_leftovers(array, look ? ZARR_LEFTOVERS_LOOK : 0, &found,
-                                        &err);
+        st = zarr_array_clear_leftovers(array, &o, &found, &err);
     if (st)
         rc = cli_fail(cli, st, &err, "cannot clean %s", shown);
     else if (found && cli->json)
@@ -81,7 +83,7 @@ static int clean_arrays(struct cli *cli, const struct cli_node *node)
 
     if (cli->json)
         cli_json_array(cli_key(cli_json(cli), "arrays"));
-    for (size_t i = 0; i < tree.n_items && !cli_cancel; i++) {
+    for (size_t i = 0; i < tree.n_items && !cli_cancelled(); i++) {
         int one = CLI_OK;
 
         if (tree.items[i].kind == ZARR_NODE_ARRAY)
@@ -109,9 +111,9 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
     st = zarr_store_list(node->store, node->path, ZARR_LIST_DEBRIS, found, &d, &err);
     if (cli->json)
         cli_json_end(cli_json(cli));
-    if (!st && !cli_cancel && !cli_flag(cli, "dry-run"))
+    if (!st && !cli_cancelled() && !cli_flag(cli, "dry-run"))
         st = zarr_store_clean(node->store, node->path, age, &removed, &err);
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
     rc = clean_arrays(cli, node);
     if (cli->json)

@@ -43,11 +43,12 @@ static int differs(void *user, const char *path, const char *what)
     } else if (!cli->quiet) {
         rc = cli_printf(cli, "/%s: %s\n", path, what);
     }
-    return rc || cli_cancel;
+    return rc || cli_cancelled();
 }
 
 static int check(struct cli *cli, struct cli_node *node)
 {
+    const zarr_consolidate_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     struct checking c = {.cli = cli};
     zarr_error err = {0};
     zarr_status st;
@@ -57,8 +58,8 @@ static int check(struct cli *cli, struct cli_node *node)
         cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
         cli_json_array(cli_key(cli_json(cli), "differences"));
     }
-    st = zarr_group_consolidated_check(node->store, node->path, differs, &c, &err);
-    if (st || cli_cancel)
+    st = zarr_group_consolidated_check(node->store, node->path, differs, &c, &o, &err);
+    if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot check %s", node->shown);
     if (cli->json)
         cli_json_end(cli_json(cli));
@@ -69,10 +70,11 @@ static int check(struct cli *cli, struct cli_node *node)
 
 static int consolidate(struct cli *cli, struct cli_node *node)
 {
+    const zarr_consolidate_options o = {
+        .struct_size = sizeof o, .key = cli_text(cli, "key"), .cancel = cli_cancel};
     struct cli_tree tree = {0};
     zarr_error err = {0};
-    zarr_status st =
-        zarr_group_consolidate(node->store, node->path, cli_text(cli, "key"), &err);
+    zarr_status st = zarr_group_consolidate(node->store, node->path, &o, &err);
     int rc = st ? cli_fail(cli, st, &err, "cannot consolidate %s", node->shown)
                 : cli_node_flush(cli, node);
 

@@ -70,7 +70,7 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
             rc = cli_error(c->cli, CLI_DIFFERENT, NULL, "%s of the copy differs from %s",
                            other, key);
         offset += n;
-    } while (!rc && n == PIECE && !cli_cancel);
+    } while (!rc && n == PIECE && !cli_cancelled());
     c->objects++;
     c->bytes += offset;
     cli_progress_update(&c->progress, c->bytes, c->objects);
@@ -92,9 +92,9 @@ static int compare_all(struct copying *c)
                        c->total.n_objects);
     if (st)
         rc = cli_fail(c->cli, st, &err, "cannot list %s", c->src.shown);
-    for (size_t i = 0; i < keys.n_items && !rc && !cli_cancel; i++)
+    for (size_t i = 0; i < keys.n_items && !rc && !cli_cancelled(); i++)
         rc = compare_object(c, keys.items[i], buffer);
-    if (!rc && cli_cancel)
+    if (!rc && cli_cancelled())
         rc = cli_fail(c->cli, ZARR_ERR_CANCELLED, NULL, "cannot compare");
     cli_progress_end(&c->progress, rc == CLI_OK);
     c->verified = rc == CLI_OK;
@@ -119,7 +119,7 @@ static int copy(struct copying *c)
     opts.max_threads = cli->n_threads;
     opts.progress = tell_progress;
     opts.progress_user = c;
-    opts.cancel = &cli_cancel;
+    opts.cancel = cli_cancel;
     cli_progress_begin(&c->progress, cli, "copy", c->total.n_bytes, c->total.n_objects);
     st =
         zarr_node_copy(c->src.store, c->src.path, c->dst.store, c->dst.path, &opts, &err);

@@ -16,7 +16,7 @@ static int find_file(void *user, const zarr_store_item *item)
     bool *files = user;
 
     *files |= !item->is_prefix;
-    return *files || cli_cancel;
+    return *files || cli_cancelled();
 }
 
 /* A folder with nodes in it may become a group. A folder with only other files may not,
@@ -35,7 +35,7 @@ static int check_group_folder(struct cli *cli, const struct cli_node *node)
         return rc;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
                          &err);
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     if (files)
         return cli_error(cli, CLI_EXISTS,
@@ -83,7 +83,7 @@ static int read_file(struct cli *cli, const char *path, struct cli_string *out)
     cli_string_add(out, "", 0);
     while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
         cli_string_add(out, block, (size_t)n);
-    if (n < 0 && cli_cancel)
+    if (n < 0 && cli_cancelled())
         rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     else if (n < 0)
         rc = cli_errno(cli, errno, "cannot read %s", path);

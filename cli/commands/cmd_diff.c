@@ -83,13 +83,13 @@ static int diff(struct diff *d, zarr_diff_options *o)
     o->tell_node = cli_diff_tell_node;
     o->progress = on_progress;
     o->tell_user = o->progress_user = d;
-    o->cancel = &cli_cancel;
+    o->cancel = cli_cancel;
     st = zarr_node_diff(d->a.store, d->a.path, d->b.store, d->b.path, o, &result, &err);
     if (d->begun)
         cli_progress_end(&d->progress, st == ZARR_OK);
     if (d->cli->out_failed)
         return CLI_IO;
-    if (!st || (d->begun && cli_cancel == 0))
+    if (!st || (d->begun && !cli_cancelled()))
         cli_diff_end(d, &result, st == ZARR_OK);
     if (st)
         return cli_fail(d->cli, st, &err, "cannot compare %s%s with %s",

@@ -27,21 +27,21 @@ static int count_chunk(void *user, const zarr_chunk_info *chunk)
     }
     s->n_objects++;
     s->bytes += bytes;
-    return cli_cancel;
+    return 0;
 }
 
 static int get_stats(struct cli *cli, const struct cli_node *node, struct info_stats *s)
 {
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
     zarr_error err = {0};
     zarr_status st;
 
     *s = (struct info_stats){.array = node->array, .err = &err};
     s->n_total = info_grid_count(node->array);
-    st = zarr_array_chunk_list(node->array, ZARR_CHUNKS_OBJECTS, count_chunk, s, &err);
+    st = zarr_array_chunk_list(node->array, ZARR_CHUNKS_OBJECTS, count_chunk, s, &io,
+                               &err);
     s->err = NULL;
     st = st ? st : s->st;
-    if (!st && cli_cancel)
-        st = ZARR_ERR_CANCELLED;
     return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
               : CLI_OK;
 }
@@ -133,7 +133,7 @@ static int child_text(void *user, const zarr_node_item *item)
 {
     info_row(user, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind), "%s",
              item->name);
-    return cli_cancel;
+    return 0;
 }
 
 static int child_json(void *user, const zarr_node_item *item)
@@ -144,13 +144,14 @@ static int child_json(void *user, const zarr_node_item *item)
     cli_json_text(cli_key(j, "name"), item->name);
     cli_json_text(cli_key(j, "kind"), kind_name(item->kind));
     cli_json_end(j);
-    return cli_cancel;
+    return 0;
 }
 
 static zarr_status group_json(struct cli *cli, const struct cli_node *node,
                               zarr_group *group, const struct totals *totals,
                               zarr_error *err)
 {
+    const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     struct cli_json *j = cli_json(cli);
     zarr_status st;
 
@@ -162,7 +163,7 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
     cli_json_bool(cli_key(j, "consolidated"), zarr_group_is_consolidated(group) != 0);
     cli_json_raw(cli_key(j, "attributes"), zarr_group_attributes(group));
     cli_json_array(cli_key(j, "children"));
-    st = zarr_group_list(group, child_json, j, err);
+    st = zarr_group_list(group, child_json, j, &o, err);
     cli_json_end(j);
     if (totals)
         totals_json(j, totals);
@@ -174,13 +175,15 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
                               zarr_group *group, const struct totals *totals,
                               zarr_error *err)
 {
+    const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
+
     cli_printf(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
              zarr_group_is_consolidated(group) ? ", consolidated metadata" : "");
     if (totals)
         totals_text(cli, totals);
     info_attributes(cli, zarr_group_attributes(group));
-    return zarr_group_list(group, child_text, cli, err);
+    return zarr_group_list(group, child_text, cli, &o, err);
 }
 
 static int group_info(struct cli *cli, const struct cli_node *node)

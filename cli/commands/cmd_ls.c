@@ -90,7 +90,7 @@ static int add_entry(void *user, const zarr_node_item *item)
         e->type = type_of(item->metadata);
         e->chunks = chunks_of(item->metadata);
     }
-    return cli_cancel;
+    return ZARR_WALK_GO_ON;
 }
 
 static void listing_free(struct listing *l)
@@ -122,6 +122,7 @@ static void add_array(const struct cli_node *node, struct listing *l)
 static int collect(struct cli *cli, const struct cli_node *node, bool recursive,
                    struct listing *l)
 {
+    const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;
@@ -133,10 +134,8 @@ static int collect(struct cli *cli, const struct cli_node *node, bool recursive,
     l->skip = *node->path ? strlen(node->path) + 1 : 0;
     st = zarr_group_open(&group, node->store, node->path, NULL, &err);
     if (!st)
-        st = recursive ? zarr_group_walk(group, add_entry, l, &err)
-                       : zarr_group_list(group, add_entry, l, &err);
-    if (!st && cli_cancel)
-        st = ZARR_ERR_CANCELLED;
+        st = recursive ? zarr_group_walk(group, add_entry, l, &o, &err)
+                       : zarr_group_list(group, add_entry, l, &o, &err);
     zarr_group_free(group);
     return st ? cli_fail(cli, st, &err, "cannot list %s", node->shown) : CLI_OK;
 }

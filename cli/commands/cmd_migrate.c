@@ -87,7 +87,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     opts.zarr_format = (int32_t)format;
     opts.tell = tell;
     opts.user = m;
-    opts.cancel = &cli_cancel;
+    opts.cancel = cli_cancel;
     if (cli->json) {
         cli_json_object(cli_json(cli));
         cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
@@ -107,7 +107,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
         cli_job_end(cli, node->store, node->path);
     if (cli->json)
         cli_json_end(cli_json(cli));
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot migrate %s to v%" PRIu64, node->shown,
                         format);
     return cli_flag(cli, "dry-run") ? CLI_OK : cli_node_flush(cli, node);

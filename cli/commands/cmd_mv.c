@@ -56,7 +56,7 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     opts.max_threads = cli->n_threads;
     opts.progress = tell_progress;
     opts.progress_user = m;
-    opts.cancel = &cli_cancel;
+    opts.cancel = cli_cancel;
     cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);

@@ -231,7 +231,7 @@ static int reencode(struct reencode *r)
     o.make_user = o.progress_user = o.warn_user = r;
     o.source_name = name;
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
-    o.cancel = &cli_cancel;
+    o.cancel = cli_cancel;
     st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path, &o,
                             &r->result, &err);
     if (r->phase)

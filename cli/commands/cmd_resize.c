@@ -68,6 +68,10 @@ static void report(struct cli *cli, const struct cli_node *node, const char *bef
 
 static int run(struct cli *cli)
 {
+    const zarr_shape_options o = {
+        .struct_size = sizeof o,
+        .flags = cli_flag(cli, "keep-chunks") ? ZARR_RESIZE_KEEP_CHUNKS : 0,
+        .cancel = cli_cancel};
     uint64_t shape[ZARR_MAX_RANK] = {0};
     struct cli_node node = {0};
     zarr_error err = {0};
@@ -80,9 +84,7 @@ static int run(struct cli *cli)
     if (rc)
         goto out;
     before = cli_shape_text(zarr_array_ndim(node.array), zarr_array_shape(node.array));
-    st = zarr_array_resize(node.array, shape,
-                           cli_flag(cli, "keep-chunks") ? ZARR_RESIZE_KEEP_CHUNKS : 0,
-                           &err);
+    st = zarr_array_resize(node.array, shape, &o, &err);
     rc = st ? cli_fail(cli, st, &err, "cannot resize %s", node.shown)
             : cli_node_flush(cli, &node);
     if (!rc) {

@@ -77,7 +77,7 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
 
     opts.progress = tell_progress;
     opts.progress_user = &progress;
-    opts.cancel = &cli_cancel;
+    opts.cancel = cli_cancel;
     cli_progress_begin(&progress, cli, "rm", 0, n_objects);
     st = zarr_node_delete_watched(node->store, node->path, &opts, &err);
     cli_progress_end(&progress, st == ZARR_OK);
@@ -149,14 +149,14 @@ static int run(struct cli *cli)
 
     if (cli->json)
         cli_json_array(cli_json(cli));
-    for (int i = 0; i < cli->n_args && !cli_cancel; i++) {
+    for (int i = 0; i < cli->n_args && !cli_cancelled(); i++) {
         int one = remove_one(cli, cli->args[i]);
 
         rc = rc ? rc : one;
     }
     if (cli->json)
         cli_json_end(cli_json(cli));
-    return rc ? rc : cli_cancel ? CLI_INTERRUPTED : CLI_OK;
+    return rc ? rc : cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 const struct cli_command cli_cmd_rm = {

@@ -174,7 +174,7 @@ static int verify(struct verify *v)
     opts.tell = on_finding;
     opts.progress = on_progress;
     opts.tell_user = opts.progress_user = v;
-    opts.cancel = &cli_cancel;
+    opts.cancel = cli_cancel;
     st = zarr_node_verify(v->node.store, v->node.path, &opts, &v->result, &err);
     if (v->begun)
         cli_progress_end(&v->progress, st == ZARR_OK);

@@ -41,7 +41,7 @@ static int put(const struct sink *s, const void *data, size_t bytes)
 {
     if (s->dump->file == stdout)
         return cli_out(s->dump->cli, data, bytes);
-    if (cli_cancel)
+    if (cli_cancelled())
         return cli_error(s->dump->cli, CLI_INTERRUPTED, NULL, "interrupted");
     errno = 0;
     if (bytes && fwrite(data, 1, bytes, s->dump->file) != bytes)
@@ -293,22 +293,10 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     opts = s->sink->field.options;
     st = cli_heap(s->sink->dump->cli, s->sink->type, &slot->heap, err);
     opts.heap = slot->heap;
+    opts.cancel = cli_cancel;
     return st ? st
               : zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,
                                        &opts, err);
-}
-
-static zarr_status finish(struct slot *slot, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-    int done = 0;
-
-    while (!done && !st) {
-        if (cli_cancel)
-            zarr_request_cancel(slot->request);
-        st = zarr_request_wait(slot->request, 50000000, &done, err);
-    }
-    return st;
 }
 
 static void slot_clear(struct slot *slot)
@@ -337,7 +325,7 @@ static int stream_all(struct stream *s)
     for (unsigned i = 0; more && !st && !rc; i++) {
         struct slot *now = &s->slots[i % 2], *next = &s->slots[(i + 1) % 2];
 
-        st = finish(now, &err);
+        st = zarr_request_wait(now->request, ZARR_WAIT_FOREVER, NULL, &err);
         more = cli_boxes_next(&s->boxes);
         if (!st && more)
             st = start(s, next, &err);

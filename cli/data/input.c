@@ -22,10 +22,10 @@ int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *
         *(unsigned char *)data = in->first;
     in->has_first = in->has_first && !n_first;
     n = cli_read_fd(fileno(in->file), (char *)data + n_first, (size_t)*bytes - n_first);
-    if (n < 0 && !cli_cancel)
+    if (n < 0 && !cli_cancelled())
         return cli_errno(cli, errno, "cannot read %s", in->name);
     *bytes = n_first + (n < 0 ? 0 : (uint64_t)n);
-    return cli_cancel ? CLI_INTERRUPTED : CLI_OK;
+    return cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 static int read_header(struct cli *cli, struct cli_input *in)
@@ -102,8 +102,8 @@ static int peek(struct cli *cli, struct cli_input *in)
     const int64_t n = cli_read_fd(fileno(in->file), &in->first, 1);
 
     if (n < 0)
-        return cli_cancel ? CLI_INTERRUPTED
-                          : cli_errno(cli, errno, "cannot read %s", in->name);
+        return cli_cancelled() ? CLI_INTERRUPTED
+                               : cli_errno(cli, errno, "cannot read %s", in->name);
     in->is_npy = n == 1 && in->first == 0x93;
     in->has_first = n == 1 && !in->is_npy;
     if (in->is_npy)

@@ -194,10 +194,11 @@ const char *cli_nearest(const char *word, const char *const *list);
 
 /* ---- interrupts ---- */
 
-/* 0 until the first SIGINT or SIGTERM. Pass &cli_cancel as the `cancel` member of the
- * library's options. Loops poll it and return CLI_INTERRUPTED. A second signal kills the
- * program. */
-extern int cli_cancel;
+/* The first SIGINT or SIGTERM sets it. Pass it as the `cancel` member of the library's
+ * options. Loops poll cli_cancelled() and return CLI_INTERRUPTED. A second signal kills
+ * the program. */
+extern zarr_cancel *cli_cancel;
+int cli_cancelled(void);
 
 /* ---- progress ---- */
 

@@ -149,7 +149,7 @@ int cli_each_operand(struct cli *cli, bool blank_lines,
 
     if (list)
         cli_json_array(cli_json(cli));
-    for (int i = 0; i < cli->n_args && !cli_cancel && !cli->out_failed; i++) {
+    for (int i = 0; i < cli->n_args && !cli_cancelled() && !cli->out_failed; i++) {
         int one = CLI_OK;
 
         if (blank_lines && i > 0 && !cli->json)
@@ -161,7 +161,7 @@ int cli_each_operand(struct cli *cli, bool blank_lines,
     }
     if (list)
         cli_json_end(cli_json(cli));
-    return rc ? rc : cli_cancel ? CLI_INTERRUPTED : CLI_OK;
+    return rc ? rc : cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 void cli_json_object(struct cli_json *j)

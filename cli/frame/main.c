@@ -1,9 +1,10 @@
 /*
  * frame/main.c - main(): parses the options, creates the context, runs the command,
- * closes stdout and returns the exit code. The first SIGINT or SIGTERM sets a flag that
- * commands and requests poll, so that the program stops cleanly: objects in the store are
- * complete, and temporary files are removed. The second signal kills the program. SIGPIPE
- * is ignored: a closed pipe is a write error, so temporary files are removed.
+ * closes stdout and returns the exit code. The first SIGINT or SIGTERM sets the
+ * object that cancels all calls of the library, and that commands poll, so that the
+ * program stops cleanly: objects in the store are complete, and temporary files are
+ * removed. The second signal kills the program. SIGPIPE is ignored: a closed pipe is a
+ * write error, so temporary files are removed.
  */
 #include "frame/frame_int.h"
 
@@ -12,11 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-int cli_cancel;
+zarr_cancel *cli_cancel;
+
+int cli_cancelled(void)
+{
+    return zarr_cancel_is_set(cli_cancel);
+}
 
 static void on_signal(int number)
 {
-    __atomic_store_n(&cli_cancel, 1, __ATOMIC_RELAXED);
+    zarr_cancel_set(cli_cancel);
     (void)number; /* SA_RESETHAND: the next signal kills the program */
 }
 
@@ -146,6 +152,8 @@ int main(int argc, char **argv)
     struct cli cli = {0};
     int rc, end;
 
+    if (zarr_cancel_create(&cli_cancel, NULL) != ZARR_OK)
+        return CLI_IO;
     watch_signals();
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     rc = run(&cli, argc, argv);
@@ -154,9 +162,9 @@ int main(int argc, char **argv)
         rc = end ? end : rc;
     if (cli.pipe_closed && (rc == CLI_IO || rc == CLI_PIPE))
         rc = CLI_PIPE;
-    if (cli_cancel && rc != CLI_OK)
+    if (cli_cancelled() && rc != CLI_OK)
         rc = CLI_INTERRUPTED;
     zarr_context_free(cli.ctx);
     cli_options_free(&cli);
-    return rc;
+    return rc; /* a signal may still come: cli_cancel stays */
 }

@@ -213,7 +213,7 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
     r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
     r.next = hint_for(cli, st, err);
-    if (st == ZARR_ERR_CANCELLED || cli_cancel) {
+    if (st == ZARR_ERR_CANCELLED || cli_cancelled()) {
         r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
             report(cli, &r);
@@ -268,7 +268,7 @@ int cli_errno(struct cli *cli, int error_number, const char *format, ...)
         r.exit_code = CLI_EXISTS;
     } else if (error_number == ENOENT) {
         r.code = "not found";
-    } else if (error_number == EINTR && cli_cancel) {
+    } else if (error_number == EINTR && cli_cancelled()) {
         r.code = "cancelled";
         r.exit_code = CLI_INTERRUPTED;
     }

@@ -26,7 +26,7 @@ int cli_out(struct cli *cli, const void *data, size_t bytes)
 {
     if (cli->out_failed)
         return CLI_IO;
-    if (cli_cancel)
+    if (cli_cancelled())
         return CLI_INTERRUPTED;
     errno = 0;
     if (bytes && fwrite(data, 1, bytes, stdout) != bytes)

@@ -113,7 +113,7 @@ static bool erase_made(const struct import *im)
 {
     struct cli_keys chunks = {0};
     bool ok = zarr_array_chunk_list(im->node.array, ZARR_CHUNKS_OBJECTS, add_chunk,
-                                    &chunks, NULL) == ZARR_OK;
+                                    &chunks, NULL, NULL) == ZARR_OK;
 
     for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
         char *key = cli_path_join(im->target_path, documents[i]);

@@ -11,53 +11,34 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint64_t poll_ns = 50000000; /* the longest delay of an interrupt */
-
-static zarr_status finish(zarr_request *request, zarr_error *err)
+static zarr_io_options with_cancel(const zarr_io_options *opts)
 {
-    zarr_status st = ZARR_OK;
-    bool asked = false;
-    int done = 0;
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
 
-    while (!done) {
-        if (cli_cancel && !asked) {
-            zarr_request_cancel(request);
-            asked = true;
-        }
-        st = zarr_request_wait(request, poll_ns, &done, err);
-        if (st != ZARR_OK)
-            break;
-    }
-    zarr_request_free(request);
-    return st;
+    if (opts)
+        o = *opts;
+    o.cancel = cli_cancel;
+    return o;
 }
 
 zarr_status cli_read(zarr_array *array, const zarr_selection *selection,
                      const zarr_tensor *dst, const zarr_io_options *opts, zarr_error *err)
 {
-    zarr_request *request = NULL;
-    zarr_status st;
+    const zarr_io_options o = with_cancel(opts);
 
-    if (cli_cancel)
-        return ZARR_ERR_CANCELLED;
-    st = zarr_array_read_submit(&request, array, selection, dst, opts, err);
-    return st ? st : finish(request, err);
+    return zarr_array_read(array, selection, dst, &o, err);
 }
 
 zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
                       const zarr_tensor *src, const zarr_io_options *opts,
                       zarr_error *err)
 {
-    zarr_request *request = NULL;
-    zarr_status st;
+    const zarr_io_options o = with_cancel(opts);
 
-    if (cli_cancel)
-        return ZARR_ERR_CANCELLED;
-    st = zarr_array_write_submit(&request, array, selection, src, opts, err);
-    return st ? st : finish(request, err);
+    return zarr_array_write(array, selection, src, &o, err);
 }
 
-/* poll() with a timeout: a signal between the test of cli_cancel and a blocking read(2)
+/* poll() with a timeout: a signal between the test and a blocking read(2)
  * would have no effect. */
 int64_t cli_read_fd(int fd, void *data, size_t bytes)
 {
@@ -67,11 +48,11 @@ int64_t cli_read_fd(int fd, void *data, size_t bytes)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t n;
 
-        if (cli_cancel) {
+        if (cli_cancelled()) {
             errno = EINTR;
             return -1;
         }
-        if (poll(&p, 1, 100) <= 0) /* timeout or EINTR: test cli_cancel again */
+        if (poll(&p, 1, 100) <= 0) /* timeout or EINTR: look again */
             continue;
         n = read(fd, (char *)data + done, bytes - done);
         if (n < 0 && errno == EINTR)

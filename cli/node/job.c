@@ -206,7 +206,7 @@ static int add_job(void *user, const zarr_store_item *item)
     const char *slash = strrchr(item->key, '/');
     const char *name = slash ? slash + 1 : item->key;
 
-    return item->is_prefix || strcmp(name, JOB_NAME) != 0 ? cli_cancel
+    return item->is_prefix || strcmp(name, JOB_NAME) != 0 ? cli_cancelled()
                                                           : cli_keys_add(user, item);
 }
 
@@ -218,7 +218,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
                                            add_job, &keys, &err);
     int rc = CLI_OK;
 
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     for (size_t i = 0; i < keys.n_items && !rc; i++) {
         char *path = cli_strdup(keys.items[i]), *end = strrchr(path, '/'), *shown, *hint;

@@ -305,7 +305,7 @@ static int no_node(struct cli *cli, const struct cli_node *node)
 
     if (*node->path &&
         zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
-        zarr_group_list(group, add_name, &names, NULL) == ZARR_OK) {
+        zarr_group_list(group, add_name, &names, NULL, NULL) == ZARR_OK) {
         const char *near = cli_nearest(slash ? slash + 1 : node->path, names.list);
 
         if (near)

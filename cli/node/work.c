@@ -51,12 +51,13 @@ static int tree_row(void *user, const zarr_node_item *item)
     struct listing *l = user;
 
     tree_add(l->tree, cli_path_below(item->path, l->top), item->kind, item->zarr_format);
-    return cli_cancel ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
+    return ZARR_WALK_GO_ON;
 }
 
 int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out)
 {
     zarr_group_open_options opts = {.struct_size = sizeof opts};
+    const zarr_list_options walk = {.struct_size = sizeof walk, .cancel = cli_cancel};
     struct listing l = {out, node->path};
     zarr_group *group = NULL;
     zarr_error err = {0};
@@ -68,9 +69,9 @@ int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
     st = zarr_group_open(&group, node->store, node->path, &opts, &err);
     if (!st)
-        st = zarr_group_walk(group, tree_row, &l, &err);
+        st = zarr_group_walk(group, tree_row, &l, &walk, &err);
     zarr_group_free(group);
-    if (st || cli_cancel)
+    if (st)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
 }
@@ -104,7 +105,7 @@ static int find_below(void *user, const zarr_store_item *item)
     const char *slash = strrchr(cli_path_below(item->key, b->path), '/');
 
     b->found |= slash && is_document(slash + 1);
-    return b->found || cli_cancel;
+    return b->found || cli_cancelled();
 }
 
 int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
@@ -115,7 +116,7 @@ int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
                                      find_below, &b, &err);
 
     *out = b.found;
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
 }
@@ -155,7 +156,7 @@ static int count_object(void *user, const zarr_store_item *item)
         if (c->with_bytes)
             c->out->n_bytes += cli_object_bytes(c->store, item->key, item->bytes);
     }
-    return cli_cancel;
+    return cli_cancelled();
 }
 
 static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t how,
@@ -166,7 +167,7 @@ static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t 
     zarr_status st =
         zarr_store_list(node->store, node->path, how, count_object, &c, &err);
 
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
 }
@@ -223,7 +224,7 @@ static int find_other(void *user, const zarr_store_item *item)
     const char *name = cli_path_below(item->key, f->path);
 
     if (item->is_prefix || is_document(name))
-        return cli_cancel; /* another process may be creating the node right now */
+        return cli_cancelled(); /* another process may be creating the node right now */
     f->name = cli_strdup(name);
     return 1;
 }
@@ -241,7 +242,7 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
         return CLI_OK;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
                          &err);
-    if (st || cli_cancel)
+    if (st || cli_cancelled())
         rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     else if (f.name)
         rc = cli_error(cli, CLI_EXISTS,
@@ -376,13 +377,14 @@ static void warn_consolidated(struct cli *cli, const struct cli_node *node)
 
 void cli_update_consolidated(struct cli *cli, const struct cli_node *node, bool below)
 {
+    const zarr_consolidate_options o = {.struct_size = sizeof o,
+                                        .flags = below ? ZARR_CONSOLIDATED_BELOW : 0};
     zarr_error err = {0};
 
     if (cli_flag(cli, "leave-consolidated"))
         warn_consolidated(cli, node);
-    else if (zarr_group_consolidated_update(node->store, node->path,
-                                            below ? ZARR_CONSOLIDATED_BELOW : 0, NULL,
-                                            &err) != ZARR_OK)
+    else if (zarr_group_consolidated_update(node->store, node->path, &o, NULL, &err) !=
+             ZARR_OK)
         cli_warn(cli,
                  "consolidated metadata is out of date: %s; zarrc consolidate writes it "
                  "anew",

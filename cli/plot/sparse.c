@@ -87,13 +87,13 @@ static int add_chunk(void *user, const zarr_chunk_info *chunk)
     if (all->inner && !chunk->inner)
         return 1;
     if (!place(all, chunk->chunk, at))
-        return cli_cancel;
+        return cli_cancelled();
     if (all->n == all->cap) {
         all->cap = all->cap ? all->cap * 2 : 64;
         all->item = cli_realloc(all->item, 2 * all->cap * sizeof *all->item);
     }
     memcpy(all->item + 2 * all->n++, at, sizeof at);
-    return cli_cancel;
+    return cli_cancelled();
 }
 
 /* The element of the axis that pixel k shows if it shows one of the chunk. */
@@ -166,12 +166,13 @@ static zarr_status read_chunk(struct reading *r, const struct span chunk[2],
 /* False: the stored chunks cannot be listed. */
 static bool list_chunks(struct stored *all, bool inner)
 {
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
+
     all->inner = inner;
     all->n = 0;
     return zarr_array_chunk_list(all->r->array,
                                  inner ? ZARR_CHUNKS_INNER : ZARR_CHUNKS_OBJECTS,
-                                 add_chunk, all, NULL) == ZARR_OK &&
-           !cli_cancel;
+                                 add_chunk, all, &io, NULL) == ZARR_OK;
 }
 
 /* Inner chunks only of few shards: their indexes must be read. */

@@ -7,6 +7,7 @@
 #define ZARRC_ARRAY_H
 
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
@@ -395,7 +396,7 @@ zarr_array_select_blocks(const zarr_array *array, zarr_selection **out, int32_t 
 
 /* ---- elements ----------------------------------------------------------- */
 
-/** Options of reads, writes, appends and verifications. */
+/** Options of reads, writes, appends, verifications and lists of chunks. */
 typedef struct zarr_io_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
     uint32_t max_threads; /**< threads at most, the caller's included; 0: the context's */
@@ -424,6 +425,9 @@ typedef struct zarr_io_options {
     const char *field;
     /** reads of elements of variable length: receives their bytes; required for those */
     struct zarr_heap *heap;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
+     * blocking call; a submitted request is an owner of it until it is freed */
+    zarr_cancel *cancel;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
@@ -458,6 +462,7 @@ enum {
  * @retval ZARR_ERR_CONFLICT another array, with other chunks, data type, codecs or fill
  * value, has taken the place of this one
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
  * zarr_tensor_host(), zarr_selection_parse()
@@ -500,6 +505,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * of this one
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or a codec cannot encode
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; some chunks may be written
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_append(), zarr_array_write_submit(), zarr_array_write_vlen(),
  * zarr_store_flush(), zarr_tensor_host()
@@ -677,7 +683,9 @@ enum {
  * @param what one of ZARR_CHUNKS_*
  * @param fn called for each chunk
  * @param user passed to `fn`
+ * @param opts `cancel` is used; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_INVALID `what` is wrong
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
@@ -686,10 +694,9 @@ enum {
  * @retval ZARR_ERR_IO the store failed, or a directory of chunks cannot be read
  * @see zarr_array_chunk_counts(), zarr_array_chunk_key(), zarr_store_list()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array,
-                                                           uint32_t what,
-                                                           zarr_chunk_list_fn fn,
-                                                           void *user, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_list_fn fn, void *user,
+                      const zarr_io_options *opts, zarr_error *err);
 
 /**
  * @name Stored chunks as they are
@@ -779,8 +786,9 @@ typedef struct zarr_verify_item {
  * @param fn called for each fault, by one thread at a time and with no lock held; a
  * non-zero return ends the check
  * @param user passed to `fn`
- * @param opts `max_threads` and `progress` are used; NULL: defaults
+ * @param opts `max_threads`, `progress` and `cancel` are used; NULL: defaults
  * @return ZARR_OK if everything could be checked, with or without faults
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed, so the check is not complete
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @see zarr_array_chunk_list()

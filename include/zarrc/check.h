@@ -9,6 +9,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/group.h>
 #include <zarrc/progress.h>
@@ -87,9 +88,8 @@ typedef struct zarr_verify_options {
     /** receives stored objects and their bytes; may be NULL */
     zarr_progress_fn progress;
     void *progress_user; /**< passed to `progress` */
-    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
-     * may be NULL */
-    const int *cancel;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
 } zarr_verify_options;
 
 /** Initial value of a zarr_verify_options. */
@@ -125,7 +125,7 @@ typedef struct zarr_verify_result {
  * then; may be NULL
  * @return ZARR_OK if everything could be checked, with or without findings
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor a damaged one
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed, so the check is not complete
  * @see zarr_array_verify()
  */
@@ -240,9 +240,8 @@ typedef struct zarr_diff_options {
     void *tell_user;           /**< passed to `tell` and `tell_node` */
     zarr_progress_fn progress; /**< receives decoded bytes of a; may be NULL */
     void *progress_user;       /**< passed to `progress` */
-    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
-     * may be NULL */
-    const int *cancel;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
 } zarr_diff_options;
 
 /** Initial value of a zarr_diff_options. */
@@ -284,7 +283,7 @@ typedef struct zarr_diff_result {
  * `result` tells what was found, unless ZARR_DIFF_FIRST or `tell` ended the call before
  * @retval ZARR_ERR_UNSUPPORTED this build cannot read a node; the rest was compared
  * @retval ZARR_ERR_LIMIT a chunk is larger than a limit; the rest was compared
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_verify()
  */

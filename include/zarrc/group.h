@@ -8,6 +8,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/store.h>
 
@@ -241,6 +242,15 @@ enum {
     ZARR_WALK_SKIP = 2   /**< zarr_group_walk(): leave out what is below this node */
 };
 
+/** Options of zarr_group_list() and zarr_group_walk(). */
+typedef struct zarr_list_options {
+    uint32_t struct_size, flags; /**< `flags`: must be 0 */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
+} zarr_list_options;
+
+#define ZARR_LIST_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_list_options)
+
 /**
  * Lists the direct children of a group, sorted by name. A directory without metadata is
  * not a node and is left out. A node whose metadata is damaged has the kind
@@ -250,14 +260,18 @@ enum {
  * @param group borrowed
  * @param fn called for each child
  * @param user passed to `fn`
+ * @param opts options; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the listing
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_open_array(), zarr_group_walk(), zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn,
-                                                     void *user, zarr_error *err);
+                                                     void *user,
+                                                     const zarr_list_options *opts,
+                                                     zarr_error *err);
 /**
  * Lists all nodes below a group, parents before their children and sorted by name. A node
  * whose metadata is damaged has the kind ZARR_NODE_NONE, and the walk goes on. The walk
@@ -266,14 +280,18 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_nod
  * @param group borrowed
  * @param fn called for each node
  * @param user passed to `fn`
+ * @param opts options; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the walk
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn,
-                                                     void *user, zarr_error *err);
+                                                     void *user,
+                                                     const zarr_list_options *opts,
+                                                     zarr_error *err);
 
 /* ---- nodes by path -------------------------------------------------------- */
 
@@ -315,9 +333,8 @@ typedef struct zarr_delete_options {
     /** called with the rising number of objects that are deleted; may be NULL */
     void (*progress)(void *user, uint64_t objects_done);
     void *progress_user; /**< passed to `progress` */
-    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
-     * may be NULL */
-    const int *cancel;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
 } zarr_delete_options;
 
 #define ZARR_DELETE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_delete_options)
@@ -329,7 +346,7 @@ typedef struct zarr_delete_options {
  *
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop; the rest is no node any more, and
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the rest is no node any more, and
  * the call can be made again
  * @see zarr_node_delete()
  */
@@ -356,9 +373,8 @@ typedef struct zarr_copy_options {
      * NULL */
     void (*progress)(void *user, uint64_t objects_done, uint64_t bytes_done);
     void *progress_user; /**< passed to `progress` */
-    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
-     * may be NULL */
-    const int *cancel;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
     /** name of the source in the object `.zarrc-job`; NULL: URL and path. Borrowed */
     const char *source_name;
 } zarr_copy_options;
@@ -382,7 +398,7 @@ typedef struct zarr_copy_options {
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
  * @retval ZARR_ERR_CONFLICT an object changed while it was copied
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
  */
@@ -408,7 +424,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object changed while it was copied
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop; the source is complete
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()
  */
@@ -470,9 +486,8 @@ typedef struct zarr_migrate_options {
     /** called for each document; may be NULL */
     void (*tell)(void *user, const zarr_migrate_item *item);
     void *user; /**< passed to `tell` */
-    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
-     * may be NULL */
-    const int *cancel;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
 } zarr_migrate_options;
 
 #define ZARR_MIGRATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_migrate_options)
@@ -540,7 +555,7 @@ typedef struct zarr_migrate_options {
  * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;
  * nothing was written
  * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_consolidate(), zarr_node_copy()
  */
@@ -558,30 +573,43 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
  * zarr.json, as zarr-python writes it.
  * @{
  */
+/** Flags of zarr_consolidate_options. */
+enum {
+    /** zarr_group_consolidated_update(): also all nodes below the path */
+    ZARR_CONSOLIDATED_BELOW = 1
+};
+
+/** Options of calls for consolidated metadata. */
+typedef struct zarr_consolidate_options {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_CONSOLIDATED_BELOW or 0 */
+    /** zarr_group_consolidate() of a v2 group: another name for the document; NULL:
+     * ".zmetadata". Must be NULL in other calls and for v3 groups */
+    const char *key;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
+} zarr_consolidate_options;
+
+#define ZARR_CONSOLIDATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_consolidate_options)
+
 /**
  * Writes the consolidated metadata of a group, in one step. NaN and Infinity without
  * quotes, which are not JSON, become the strings "NaN" and "Infinity".
  *
  * @param store borrowed
  * @param path path of the group; "" is the root of the store
- * @param key v2: another name for the document; NULL: ".zmetadata". v3: must be NULL
+ * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no group
  * @retval ZARR_ERR_INVALID `key` has a slash, is the name of another document, or is
  * given for a v3 group; or the store is read-only
  * @retval ZARR_ERR_EXISTS the object under `key` is not consolidated metadata
  * @retval ZARR_ERR_CORRUPT the metadata of a node is damaged
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; nothing was written
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_is_consolidated(), zarr_group_open()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
-                                                            const char *path,
-                                                            const char *key,
-                                                            zarr_error *err);
-/** Flags of zarr_group_consolidated_update(). */
-enum {
-    ZARR_CONSOLIDATED_BELOW = 1 /**< also all nodes below the path */
-};
-
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_consolidate(zarr_store *store, const char *path,
+                       const zarr_consolidate_options *opts, zarr_error *err);
 /**
  * Brings consolidated metadata up to date after a node was created, changed or deleted.
  * Each group above the node that has consolidated metadata gets the node's documents as
@@ -594,20 +622,19 @@ enum {
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root
- * @param flags ZARR_CONSOLIDATED_*
+ * @param opts options; NULL: defaults
  * @param n_updated becomes the number of groups with consolidated metadata that were
  * found; may be NULL
  * @retval ZARR_ERR_CORRUPT consolidated metadata, or metadata of the node, is damaged
  * @retval ZARR_ERR_UNSUPPORTED consolidated metadata has a form that is not known
- * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_INVALID the store is read-only, or `key` is given
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; some groups may be up to date
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_consolidate(), zarr_group_consolidated_check()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_update(zarr_store *store,
-                                                                    const char *path,
-                                                                    uint32_t flags,
-                                                                    uint64_t *n_updated,
-                                                                    zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_update(
+    zarr_store *store, const char *path, const zarr_consolidate_options *opts,
+    uint64_t *n_updated, zarr_error *err);
 /**
  * Compares the consolidated metadata of a group with the metadata of its nodes.
  * @param store borrowed
@@ -615,14 +642,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_update(zarr_store *
  * @param fn called for each difference, with the path of the node and a sentence; a
  * non-zero return ends the comparison. NaN without quotes and the string "NaN" are equal
  * @param user passed to `fn`
+ * @param opts options; NULL: defaults
  * @return ZARR_OK, with or without differences
  * @retval ZARR_ERR_NOT_FOUND there is no group, or it has no consolidated metadata
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_group_consolidated_check(zarr_store *store, const char *path,
-                              int (*fn)(void *user, const char *path, const char *what),
-                              void *user, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_check(
+    zarr_store *store, const char *path,
+    int (*fn)(void *user, const char *path, const char *what), void *user,
+    const zarr_consolidate_options *opts, zarr_error *err);
 /** @} */
 
 ZARR_END_DECLS

@@ -10,6 +10,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/progress.h>
 #include <zarrc/store.h>
@@ -73,9 +74,8 @@ typedef struct zarr_reencode_options {
     uint64_t buffer_bytes;
     zarr_progress_fn progress; /**< receives decoded bytes and objects; may be NULL */
     void *progress_user;       /**< passed to `progress` */
-    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
-     * may be NULL */
-    const int *cancel;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
     /**
      * how new arrays differ from the arrays of the source. Each new array is `like` its
      * source, with these changes: chunks, shards, codecs, keys, fill value, names,
@@ -148,7 +148,7 @@ typedef struct zarr_reencode_result {
  * @retval ZARR_ERR_CORRUPT a node or chunk of the source cannot be read, or
  * `result->differs`
  * @retval ZARR_ERR_UNSUPPORTED the new format has no form for an array of the source
- * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_node_migrate()
  */

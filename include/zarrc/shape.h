@@ -14,12 +14,13 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
 
 ZARR_BEGIN_DECLS
 
-/** Flags of zarr_array_resize(). */
+/** Flags of zarr_array_resize(), in zarr_shape_options. */
 enum {
     /** change no chunk: chunks outside of the new shape stay in the store, and their
      * elements can be read again when the array grows. What an interrupted resize or
@@ -27,6 +28,15 @@ enum {
      * first */
     ZARR_RESIZE_KEEP_CHUNKS = 1
 };
+
+/** Options of zarr_array_resize() and zarr_array_clear_leftovers(). */
+typedef struct zarr_shape_options {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_RESIZE_*, or ZARR_LEFTOVERS_* */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
+} zarr_shape_options;
+
+#define ZARR_SHAPE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_shape_options)
 
 /**
  * Changes the shape of an array. Its rank stays. The metadata is written first. If a
@@ -50,21 +60,24 @@ enum {
  *
  * @param array borrowed
  * @param shape the new lengths in elements, one for each dimension
- * @param flags 0, or ZARR_RESIZE_*
+ * @param opts options; NULL: defaults
  * @retval ZARR_ERR_INVALID the array cannot have this shape, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the chunk grid would move chunks that exist; or the store
  * cannot write; or it cannot list, and there are more than 1,048,576 chunks to look for
  * @retval ZARR_ERR_LIMIT the shape needs a chunk beyond `zarr_limits.chunk_bytes`
  * @retval ZARR_ERR_CONFLICT another writer changed the rank of the array, or deleted it
+ * @retval ZARR_ERR_CANCELLED `cancel` was set. The array has its old shape, or the new
+ * one and a record of what is left to clear; the message tells
  * @retval ZARR_ERR_IO the store failed; the message tells if the array has its new shape
  * @see zarr_array_append(), zarr_array_clear_leftovers(), zarr_array_refresh(),
  * zarr_array_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
                                                        const uint64_t *shape,
-                                                       uint32_t flags, zarr_error *err);
+                                                       const zarr_shape_options *opts,
+                                                       zarr_error *err);
 
-/** Flags of zarr_array_clear_leftovers(). */
+/** Flags of zarr_array_clear_leftovers(), in zarr_shape_options. */
 enum {
     ZARR_LEFTOVERS_LOOK = 1 /**< only look: clear nothing, wait for no other call */
 };
@@ -77,19 +90,18 @@ enum {
  * shape clears them, too.
  *
  * @param array borrowed
- * @param flags 0, or ZARR_LEFTOVERS_LOOK
+ * @param opts options; NULL: defaults
  * @param found becomes 1 if there was a record, else 0; may be NULL. With
  * ZARR_LEFTOVERS_LOOK it is also 1 while a resize or append is under way
  * @retval ZARR_ERR_NOT_FOUND the array was deleted
  * @retval ZARR_ERR_UNSUPPORTED an unknown flag; or the store cannot list, and there are
  * more than 1,048,576 chunks to look for
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the record stays
  * @retval ZARR_ERR_IO the store failed; the record stays
  * @see zarr_array_resize(), zarr_node_verify(), zarr_store_clean()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(zarr_array *array,
-                                                                uint32_t flags,
-                                                                int *found,
-                                                                zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
+    zarr_array *array, const zarr_shape_options *opts, int *found, zarr_error *err);
 
 /**
  * Makes an array longer along one dimension and writes elements there. The elements are
@@ -103,11 +115,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(zarr_array *arra
  * the elements are written, and an append that fails leaves the fill values. In a store
  * that has neither, only appends through one store handle wait for each other.
  *
- * An append that writes its elements first and is interrupted leaves them outside of the
- * shape, with the record.
- *
- * An append cannot be cancelled. zarr_array_resize() followed by
- * zarr_array_write_submit() can, and then readers see the new shape before the elements.
+ * An append that writes its elements first and is interrupted or cancelled leaves them
+ * outside of the shape, with the record.
  *
  * @param array borrowed
  * @param axis the dimension that grows, counted from 0
@@ -118,6 +127,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(zarr_array *arra
  * read-only
  * @retval ZARR_ERR_CONFLICT a program that does not use the lock resized the array
  * meanwhile; nothing was appended
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; nothing was appended, except fill values
+ * where the metadata is written first
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_resize(), zarr_array_write()
  */

@@ -24,7 +24,8 @@
  * ## Handles
  *
  * `zarr_context`, `zarr_store`, `zarr_array`, `zarr_group`, `zarr_selection`,
- * `zarr_request` and `zarr_heap` are opaque. A call that makes a handle stores it in
+ * `zarr_request`, `zarr_cancel` and `zarr_heap` are opaque. A call that makes a handle
+ * stores it in
  * `*out`, or NULL when it fails. The handle then belongs to the caller, who gives it up
  * with the matching free function. Free functions accept NULL. Other calls do not: a
  * handle must not be NULL unless the call says so.
@@ -104,6 +105,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/chain.h>
 #include <zarrc/check.h>
 #include <zarrc/chunks.h>

@@ -69,7 +69,8 @@ static zarr_status append_reserved(struct appending *ap, struct zr_shape_change 
                                    const zarr_tensor *src, const zarr_io_options *opts,
                                    bool *again, zarr_error *err)
 {
-    struct zr_resizing r = {.array = ap->array, .shape = ap->shape};
+    struct zr_resizing r = {
+        .array = ap->array, .shape = ap->shape, .cancel = opts->cancel};
     zarr_status st = zr_resize_publish(&ap->larger, &r, change, err);
 
     *again = st == ZARR_ERR_CONFLICT;
@@ -104,8 +105,11 @@ static zarr_status append_once(struct appending *ap, int32_t axis, const zarr_te
                                const zarr_io_options *opts, bool *again, zarr_error *err)
 {
     struct zr_array_state *handles = zr_array_state_get(ap->array);
-    struct zr_shape_change change = {
-        .array = ap->array, .held = handles, .shape = ap->shape, .same_base = true};
+    struct zr_shape_change change = {.array = ap->array,
+                                     .held = handles,
+                                     .shape = ap->shape,
+                                     .same_base = true,
+                                     .cancel = opts->cancel};
     zarr_status st = ZARR_OK;
 
     *again = false;
@@ -143,11 +147,14 @@ zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor
                               const zarr_io_options *opts, zarr_error *err)
 {
     struct appending ap = {.array = array};
+    zarr_io_options o;
     void *lock = NULL;
-    zarr_status st = zr_shape_lock(array, &lock, err);
+    zarr_status st = zr_io_options_read(&o, opts, err);
 
     if (st == ZARR_OK)
-        st = append_locked(&ap, axis, src, opts, err);
+        st = zr_shape_lock(array, o.cancel, &lock, err);
+    if (st == ZARR_OK)
+        st = append_locked(&ap, axis, src, &o, err);
     zr_store_unlock(array->h.store, lock);
     zr_array_state_free(ap.base);
     zr_array_state_free(ap.larger);

@@ -40,15 +40,13 @@ const struct zr_grid *zr_array_grid(const zarr_array *array);
  * UNSUPPORTED or LIMIT: it was read although a new array must not have it. */
 zarr_status zr_array_strict(const zarr_array *array, zarr_error *err);
 
-/* zarr_array_verify() with a flag that cancels it (CANCELLED), and with a report of what
- * is stored outside of the shape. */
+/* zarr_array_verify() with a report of what is stored outside of the shape. */
 struct zr_verify_call {
     int (*fn)(void *user, const zarr_verify_item *item);
     /* Called at the end, for chunks outside and for elements outside: n of them, and the
      * key of one. May be NULL. */
     void (*outside)(void *user, bool chunks, uint64_t n, const char *key);
     void *user;
-    const int *cancel; /* may be NULL */
 };
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err);

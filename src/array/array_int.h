@@ -180,6 +180,7 @@ struct zr_shape_change {
      * document as it is. May be NULL. */
     zarr_status (*judge)(void *arg, struct zr_array_state *now, zarr_error *err);
     void *judge_arg;
+    const zarr_cancel *cancel; /* ends the wait for the document's lock */
 };
 /* Makes a state with that shape, which only the caller sees. */
 zarr_status zr_shape_derive(struct zr_array_state **out,
@@ -191,7 +192,8 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
 
 /* Waits for the right to change the array's shape, across handles and, if the store can
  * lock, across processes. Release it with zr_store_unlock(). */
-zarr_status zr_shape_lock(const zarr_array *array, void **lock, zarr_error *err);
+zarr_status zr_shape_lock(const zarr_array *array, const zarr_cancel *cancel, void **lock,
+                          zarr_error *err);
 
 /* What to trim: the elements of `old` that are outside of `shape`. */
 struct zr_trim_job {
@@ -202,6 +204,7 @@ struct zr_trim_job {
     /* Rewrite a border chunk only if elements outside differ from the fill value. */
     bool look_first;
     bool keep_lossy; /* leave border chunks of lossy codecs alone */
+    const zarr_cancel *cancel;
 };
 /* Erases chunks outside the shape, and resets the parts of chunks outside it. */
 zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err);
@@ -222,8 +225,8 @@ zarr_status zr_outside_state(struct zr_array_state **out, const zarr_array *a,
 /* Whether all elements of the chunk that `larger` has and `shape` cuts off are the fill
  * value. */
 zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *larger,
-                               const uint64_t *chunk, const uint64_t *shape, bool *yes,
-                               zarr_error *err);
+                               const uint64_t *chunk, const uint64_t *shape,
+                               const zarr_cancel *cancel, bool *yes, zarr_error *err);
 /* Whether the array's codecs may change values. */
 zarr_status zr_array_lossy(const zarr_array *a, struct zr_array_state *s, bool *lossy,
                            zarr_error *err);
@@ -248,7 +251,8 @@ zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32
 /* Clears what the record allows outside of the shape of `now`, the stored array, and
  * removes the record. */
 zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
-                              const struct zr_leftover *r, zarr_error *err);
+                              const struct zr_leftover *r, const zarr_cancel *cancel,
+                              zarr_error *err);
 /* Removes a record that is not needed any more. Failures are logged: the record does no
  * harm. */
 void zr_leftover_drop(const zarr_array *a);
@@ -258,9 +262,10 @@ void zr_leftover_drop(const zarr_array *a);
 struct zr_resizing {
     zarr_array *array;
     const uint64_t *shape;
-    bool keep;               /* ZARR_RESIZE_KEEP_CHUNKS */
-    bool noted;              /* the record is of this call */
-    bool clear, note;        /* what is missing */
+    bool keep;        /* ZARR_RESIZE_KEEP_CHUNKS */
+    bool noted;       /* the record is of this call */
+    bool clear, note; /* what is missing */
+    const zarr_cancel *cancel;
     struct zr_leftover left; /* the record as it was last read */
     struct zr_array_state
         *now; /* counted: the stored array, while something is missing */
@@ -271,7 +276,7 @@ zarr_status zr_resize_publish(struct zr_array_state **out, struct zr_resizing *p
                               struct zr_shape_change *change, zarr_error *err);
 /* Clears all that is stored outside of the shape of `now`, with a record or without. */
 zarr_status zr_outside_clear(const zarr_array *a, struct zr_array_state *now,
-                             zarr_error *err);
+                             const zarr_cancel *cancel, zarr_error *err);
 
 /* Stored objects of an array, from the store's listing, sorted by chunk. */
 struct zr_stored {
@@ -287,7 +292,7 @@ struct zr_stored {
  * but not those below inside[d] in every dimension. */
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
-                           zarr_error *err);
+                           const zarr_cancel *cancel, zarr_error *err);
 void zr_stored_deinit(struct zr_stored *s);
 static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t i)
 {

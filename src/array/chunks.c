@@ -222,6 +222,7 @@ struct chunk_listing {
     uint32_t what;
     zarr_chunk_list_fn fn;
     void *user;
+    const zarr_cancel *cancel;
     uint64_t chunk[ZARR_MAX_RANK];
     bool stopped;
 };
@@ -272,16 +273,18 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    st = zr_stored_list(&l->stored, l->array, l->state, NULL, err);
+    st = zr_stored_list(&l->stored, l->array, l->state, NULL, l->cancel, err);
     if (st == ZARR_OK && inner)
         st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err);
     if (st == ZARR_OK)
         st = zr_array_recheck(l->array, l->state, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
+    l->io.cancel = l->cancel;
     for (size_t i = 0; i < l->stored.n && !l->stopped; i++) {
         const uint64_t *row = zr_stored_chunk(&l->stored, i);
 
+        ZR_TRY(zr_cancel_check(l->cancel, err));
         ZR_TRY(zr_array_key(l->array, l->state, row, &l->key, err));
         if (!inner) {
             emit_object(l, row);
@@ -298,11 +301,16 @@ out:
 }
 
 zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_list_fn fn,
-                                  void *user, zarr_error *err)
+                                  void *user, const zarr_io_options *opts,
+                                  zarr_error *err)
 {
     struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
-    zarr_status st = ZARR_OK;
+    zarr_io_options o;
+    zarr_status st = zr_io_options_read(&o, opts, err);
 
+    if (st != ZARR_OK)
+        return st;
+    l.cancel = o.cancel;
     l.state = zr_array_state_get(array);
     zr_str_init(&l.key, array->h.ctx->alloc);
     if (what > ZARR_CHUNKS_INNER)

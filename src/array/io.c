@@ -108,6 +108,7 @@ static void release_submitted(void *owner)
     struct zr_io_call *c = owner;
     zarr_array *array = c->array;
 
+    zarr_cancel_free(c->owned_cancel);
     zr_array_state_free(c->state);
     zr_free(array->h.ctx->alloc, c->field_fill);
     zr_free(array->h.ctx->alloc, c);
@@ -131,6 +132,8 @@ static zarr_status submit_io(zarr_request **out, zarr_array *array,
         zr_path_prefix(err, st, array->h.path);
         goto out;
     }
+    if (c->opts.cancel)
+        c->owned_cancel = zarr_cancel_ref(c->opts.cancel);
     if (c->opts.stats || c->opts.progress) {
         c->io.progress = submitted_progress;
         c->io.progress_user = c;

@@ -23,7 +23,8 @@ struct zr_io_call {
     const struct zr_io_given *given; /* NULL: the chunk store has the chunks */
     struct zr_io io;
     zarr_io_options opts;
-    uint8_t *field_fill; /* owned; io points into it */
+    uint8_t *field_fill;       /* owned; io points into it */
+    zarr_cancel *owned_cancel; /* counted, for a submitted request; else NULL */
 };
 /* Sets c->io, c->opts and c->field_fill. c->array and c->state are set before. */
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,

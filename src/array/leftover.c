@@ -152,13 +152,14 @@ void zr_leftover_drop(const zarr_array *a)
 /* ---- clearing ----------------------------------------------------------- */
 
 zarr_status zr_outside_clear(const zarr_array *a, struct zr_array_state *now,
-                             zarr_error *err)
+                             const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_trim_job job = {.a = a,
                               .shape = now->meta.shape,
                               .everything = true,
                               .look_first = true,
-                              .keep_lossy = true};
+                              .keep_lossy = true,
+                              .cancel = cancel};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_outside_state(&job.old, a, now, NULL, err));
@@ -171,9 +172,11 @@ out:
 /* Clears up to the shape of the record, or everything if the shape is not known or the
  * grid does not reach there. */
 static zarr_status clear_extent(const zarr_array *a, struct zr_array_state *now,
-                                const struct zr_leftover *r, zarr_error *err)
+                                const struct zr_leftover *r, const zarr_cancel *cancel,
+                                zarr_error *err)
 {
-    struct zr_trim_job job = {.a = a, .shape = now->meta.shape, .look_first = true};
+    struct zr_trim_job job = {
+        .a = a, .shape = now->meta.shape, .look_first = true, .cancel = cancel};
     uint64_t shape[ZARR_MAX_RANK];
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
@@ -200,9 +203,10 @@ out:
 }
 
 zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
-                              const struct zr_leftover *r, zarr_error *err)
+                              const struct zr_leftover *r, const zarr_cancel *cancel,
+                              zarr_error *err)
 {
-    zarr_status st = clear_extent(a, now, r, err);
+    zarr_status st = clear_extent(a, now, r, cancel, err);
 
     if (st == ZARR_OK)
         st = zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, err);

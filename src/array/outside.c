@@ -60,6 +60,7 @@ struct outside_look {
     void *block; /* owned; room for one tile */
     uint64_t room;
     struct zr_heap heap;
+    const zarr_cancel *cancel;
 };
 
 static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
@@ -99,6 +100,7 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
     io.heap = io.layout->variable ? &l->heap : NULL;
     io.missing_error = false;
     io.max_threads = 1;
+    io.cancel = l->cancel;
     ZR_TRY(zr_io_run(&io, NULL, err));
     *yes = zr_is_fill(io.layout, l->block, n);
 out:
@@ -138,10 +140,10 @@ out:
 }
 
 zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *larger,
-                               const uint64_t *chunk, const uint64_t *shape, bool *yes,
-                               zarr_error *err)
+                               const uint64_t *chunk, const uint64_t *shape,
+                               const zarr_cancel *cancel, bool *yes, zarr_error *err)
 {
-    struct outside_look l = {.a = a, .s = larger};
+    struct outside_look l = {.a = a, .s = larger, .cancel = cancel};
     uint64_t low[ZARR_MAX_RANK] = {0}, high[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
 

@@ -87,6 +87,7 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     io->wave_bytes = o->wave_bytes;
     io->progress = o->progress;
     io->progress_user = o->progress_user;
+    io->cancel = o->cancel;
     if (!o->pipeline)
         return ZARR_OK;
     return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);

@@ -13,7 +13,8 @@ enum {
     SHAPE_TRIES = 64
 };
 
-zarr_status zr_shape_lock(const zarr_array *array, void **lock, zarr_error *err)
+zarr_status zr_shape_lock(const zarr_array *array, const zarr_cancel *cancel, void **lock,
+                          zarr_error *err)
 {
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -22,7 +23,7 @@ zarr_status zr_shape_lock(const zarr_array *array, void **lock, zarr_error *err)
     ZR_TRY(zr_array_may_change(array, err));
     zr_path_key(&key, array->h.path, APPEND_LOCK);
     ZR_TRY(zr_str_status(&key, err));
-    ZR_TRY(zr_store_lock(array->h.store, zr_str_text(&key), lock, err));
+    ZR_TRY(zr_store_lock(array->h.store, zr_str_text(&key), cancel, lock, err));
 out:
     zr_str_deinit(&key);
     return st;
@@ -84,7 +85,7 @@ static zarr_status do_work(struct zr_resizing *p, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     if (p->clear)
-        return zr_leftover_clear(p->array, p->now, &p->left, err);
+        return zr_leftover_clear(p->array, p->now, &p->left, p->cancel, err);
     st = zr_leftover_note(&p->left, p->array, m->ndim, m->shape, err);
     p->noted = st == ZARR_OK;
     return st;
@@ -117,7 +118,8 @@ out:
 static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state *old,
                              zarr_error *err)
 {
-    const struct zr_trim_job job = {.a = p->array, .old = old, .shape = p->shape};
+    const struct zr_trim_job job = {
+        .a = p->array, .old = old, .shape = p->shape, .cancel = p->cancel};
     zarr_status st = ZARR_OK;
 
     if (is_smaller(old, p->shape)) {
@@ -125,7 +127,7 @@ static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state 
         if (zr_leftover_within(&p->left, old->meta.ndim, old->meta.shape))
             zr_leftover_drop(p->array);
     } else if (!is_larger(old, p->shape)) {
-        ZR_TRY(zr_outside_clear(p->array, old, err));
+        ZR_TRY(zr_outside_clear(p->array, old, p->cancel, err));
     }
 out:
     if (st != ZARR_OK)
@@ -143,7 +145,8 @@ static zarr_status resize_locked(struct zr_resizing *p, zarr_error *err)
                                      .held = before,
                                      .before = before,
                                      .shape = p->shape,
-                                     .old = &old};
+                                     .old = &old,
+                                     .cancel = p->cancel};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_resize_publish(NULL, p, &change, err));
@@ -157,37 +160,51 @@ out:
     return st;
 }
 
-zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape, uint32_t flags,
-                              zarr_error *err)
+static zarr_status shape_options_read(zarr_shape_options *o,
+                                      const zarr_shape_options *opts, uint32_t flags,
+                                      zarr_error *err)
 {
-    struct zr_resizing p = {
-        .array = array, .shape = shape, .keep = (flags & ZARR_RESIZE_KEEP_CHUNKS) != 0};
-    void *lock = NULL;
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
+                                    ZR_TAIL_REFUSE, "zarr_shape_options", err);
 
-    if (flags & ~(uint32_t)ZARR_RESIZE_KEEP_CHUNKS)
-        st =
-            zr_fail(err, ZARR_ERR_UNSUPPORTED, "resize: unknown flags 0x%" PRIx32, flags);
-    else
-        st = zr_shape_lock(array, &lock, err);
+    if (st == ZARR_OK && (o->flags & ~flags))
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "shape options: unknown flags 0x%" PRIx32,
+                     o->flags);
+    return st;
+}
+
+zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
+                              const zarr_shape_options *opts, zarr_error *err)
+{
+    struct zr_resizing p = {.array = array, .shape = shape};
+    zarr_shape_options o;
+    void *lock = NULL;
+    zarr_status st = shape_options_read(&o, opts, ZARR_RESIZE_KEEP_CHUNKS, err);
+
     if (st == ZARR_OK)
+        st = zr_shape_lock(array, o.cancel, &lock, err);
+    if (st == ZARR_OK) {
+        p.keep = (o.flags & ZARR_RESIZE_KEEP_CHUNKS) != 0;
+        p.cancel = o.cancel;
         st = resize_locked(&p, err);
+    }
     zr_store_unlock(array->h.store, lock);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }
 
 /* ---- leftovers ---------------------------------------------------------- */
 
-static zarr_status clear_leftovers(zarr_array *array, bool look, bool *found,
-                                   zarr_error *err)
+static zarr_status clear_leftovers(zarr_array *array, const zarr_shape_options *o,
+                                   bool *found, zarr_error *err)
 {
+    const bool look = (o->flags & ZARR_LEFTOVERS_LOOK) != 0;
     struct zr_array_state *now = NULL, *held = zr_array_state_get(array);
     struct zr_leftover left;
     void *lock = NULL;
     zarr_status st = ZARR_OK;
 
     if (!look)
-        ZR_TRY(zr_shape_lock(array, &lock, err));
+        ZR_TRY(zr_shape_lock(array, o->cancel, &lock, err));
     ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, err));
     *found = left.found;
     if (!left.found || look)
@@ -195,7 +212,7 @@ static zarr_status clear_leftovers(zarr_array *array, bool look, bool *found,
     ZR_TRY(zr_array_load(&now, array, held->meta.format, err));
     ZR_TRY(zr_separator_inherit(array, held, now, err));
     left.known = left.known && now->meta.ndim == held->meta.ndim;
-    ZR_TRY(zr_leftover_clear(array, now, &left, err));
+    ZR_TRY(zr_leftover_clear(array, now, &left, o->cancel, err));
 out:
     zr_store_unlock(array->h.store, lock);
     zr_array_state_free(now);
@@ -203,17 +220,15 @@ out:
     return st;
 }
 
-zarr_status zarr_array_clear_leftovers(zarr_array *array, uint32_t flags, int *found,
-                                       zarr_error *err)
+zarr_status zarr_array_clear_leftovers(zarr_array *array, const zarr_shape_options *opts,
+                                       int *found, zarr_error *err)
 {
+    zarr_shape_options o;
     bool there = false;
-    zarr_status st = ZARR_OK;
+    zarr_status st = shape_options_read(&o, opts, ZARR_LEFTOVERS_LOOK, err);
 
-    if (flags & ~(uint32_t)ZARR_LEFTOVERS_LOOK)
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "clear leftovers: unknown flags 0x%" PRIx32, flags);
-    else
-        st = clear_leftovers(array, (flags & ZARR_LEFTOVERS_LOOK) != 0, &there, err);
+    if (st == ZARR_OK)
+        st = clear_leftovers(array, &o, &there, err);
     if (found)
         *found = there;
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);

@@ -226,8 +226,11 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
 {
     const zarr_array *a = change->array;
     struct shape_publishing p = {.change = change};
-    const struct zr_doc_edit edit = {
-        .fn = edit_shape, .arg = &p, .give_up = &p.give_up, .commit = commit_shape};
+    const struct zr_doc_edit edit = {.fn = edit_shape,
+                                     .arg = &p,
+                                     .give_up = &p.give_up,
+                                     .commit = commit_shape,
+                                     .cancel = change->cancel};
     const struct zr_doc_source src = {
         .store = a->h.store,
         .path = a->h.path,

@@ -40,6 +40,7 @@ struct stored_listing {
     size_t skip;
     const uint64_t *inside; /* see zr_stored_list() */
     uint64_t limit;
+    const zarr_cancel *cancel;
     struct zr_str first; /* key of the first chunk, once it is needed */
     struct zr_str above; /* keys that may hide chunks, each followed by 0 */
     zarr_status st;
@@ -114,6 +115,9 @@ static int on_stored_key(void *user, const zarr_store_item *item)
     struct stored_listing *l = user;
     uint64_t chunk[ZARR_MAX_RANK];
 
+    l->st = zr_cancel_check(l->cancel, l->err);
+    if (l->st != ZARR_OK)
+        return 1;
     if (item->is_prefix || strlen(item->key) <= l->skip)
         return 0;
     if (!zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
@@ -214,7 +218,7 @@ static void sort_rows(struct zr_stored *s)
 
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
-                           zarr_error *err)
+                           const zarr_cancel *cancel, zarr_error *err)
 {
     struct stored_listing l = {
         .out = out,
@@ -222,6 +226,7 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
         .skip = *a->h.path ? strlen(a->h.path) + 1 : 0,
         .inside = inside,
         .limit = a->h.ctx->limits.listing_keys,
+        .cancel = cancel,
         .err = err,
     };
     zarr_status st = ZARR_OK;

@@ -84,7 +84,7 @@ out:
 static zarr_status erase_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK};
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK, .cancel = t->job->cancel};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -93,6 +93,8 @@ static zarr_status erase_chunk(const struct zr_trim *t, const uint64_t *chunk,
     ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
     op.key = zr_str_text(&key);
     st = zr_store_run_one(t->a->chunk_store, &op, &e);
+    if (st != ZARR_OK)
+        zr_prefix(&e, st, "%s", zarr_store_url(t->a->chunk_store));
     st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
     zr_index_cache_drop(t->a->indexes, zr_str_text(&key));
 out:
@@ -146,6 +148,7 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
     io.write = true;
     io.missing_error = false;
     io.max_threads = 1;
+    io.cancel = t->job->cancel;
     ZR_TRY(zr_io_run(&io, NULL, err));
 out:
     zarr_selection_free(box);
@@ -164,7 +167,8 @@ static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
 
     ZR_TRY(chunk_is_stored(t, chunk, &there, err));
     if (there && t->job->look_first)
-        ZR_TRY(zr_outside_is_fill(t->a, t->old, chunk, new_shape, &clean, err));
+        ZR_TRY(zr_outside_is_fill(t->a, t->old, chunk, new_shape, t->job->cancel, &clean,
+                                  err));
     if (!there || clean)
         goto out;
     for (int32_t d = 0; d < ndim; d++) {
@@ -233,6 +237,8 @@ out:
 zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
 {
     const zarr_array *a = job->a;
+    const struct zr_parallel_options opts = {.max_threads = a->h.ctx->engine.n_threads,
+                                             .cancel = job->cancel};
     struct zr_trim t = {.job = job, .a = a, .old = job->old, .new_shape = job->shape};
     zarr_status st = ZARR_OK;
 
@@ -241,7 +247,7 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
     if (job->keep_lossy)
         ZR_TRY(zr_array_lossy(a, job->old, &t.keep_border, err));
     ZR_TRY(zr_trim_find_rows(&t, err));
-    ZR_TRY(zr_parallel_for(t.rows.n, a->h.ctx->engine.n_threads, trim_row, &t, err));
+    ZR_TRY(zr_parallel_run(t.rows.n, &opts, trim_row, &t, err));
 out:
     zr_stored_deinit(&t.rows);
     zr_str_deinit(&t.locked.text);

@@ -20,7 +20,6 @@ struct verifying {
     int (*fn)(void *user, const zarr_verify_item *item);
     void (*outside)(void *user, bool chunks, uint64_t n, const char *key);
     void *user;
-    const int *cancel; /* the caller's; may be NULL */
     atomic_bool stopped;
     struct {
         zr_mutex mutex;
@@ -185,7 +184,8 @@ static zarr_status look_outside(struct verifying *v, const uint64_t *chunk,
 
     if (!v->larger)
         return ZARR_OK;
-    st = zr_outside_is_fill(v->array, v->larger, chunk, shape, &is_fill, &e);
+    st = zr_outside_is_fill(v->array, v->larger, chunk, shape, v->opts.cancel, &is_fill,
+                            &e);
     if (st != ZARR_OK) /* the check of the chunk itself reports faults */
         return is_fault(st) || st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
     if (is_fill)
@@ -226,8 +226,6 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     ZR_UNUSED(worker);
     if (atomic_load(&v->stopped))
         return ZARR_OK;
-    if (v->cancel && *(const volatile int *)v->cancel != 0)
-        return zr_fail(err, ZARR_ERR_CANCELLED, "the check was cancelled");
     for (int32_t d = 0; d < v->state->meta.ndim; d++)
         zr_grid_extent(&v->state->meta.grid, d, chunk[d], &o.origin[d], &size);
     zr_str_init(&key, v->array->h.ctx->alloc);
@@ -249,20 +247,23 @@ out:
 
 static zarr_status verify_all(struct verifying *v, zarr_error *err)
 {
-    const uint32_t threads =
-        v->opts.max_threads ? v->opts.max_threads : v->array->h.ctx->engine.n_threads;
+    const struct zr_parallel_options opts = {
+        .max_threads =
+            v->opts.max_threads ? v->opts.max_threads : v->array->h.ctx->engine.n_threads,
+        .cancel = v->opts.cancel};
     zarr_status st = ZARR_OK;
 
     st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err);
+    v->io.cancel = v->opts.cancel;
     v->io.indexes = NULL; /* a cached index proves nothing */
     if (st == ZARR_OK)
-        st = zr_stored_list(&v->stored, v->array, v->state, NULL, err);
+        st = zr_stored_list(&v->stored, v->array, v->state, NULL, v->opts.cancel, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
     v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
     v->locked.stats.chunks_total = v->stored.n;
     ZR_TRY(outside_open(v, err));
-    ZR_TRY(zr_parallel_for(v->stored.n, threads, verify_object, v, err));
+    ZR_TRY(zr_parallel_run(v->stored.n, &opts, verify_object, v, err));
     ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
 out:
@@ -272,11 +273,8 @@ out:
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err)
 {
-    struct verifying v = {.array = array,
-                          .fn = call->fn,
-                          .outside = call->outside,
-                          .user = call->user,
-                          .cancel = call->cancel};
+    struct verifying v = {
+        .array = array, .fn = call->fn, .outside = call->outside, .user = call->user};
     zarr_status st = ZARR_OK;
 
     atomic_init(&v.stopped, false);

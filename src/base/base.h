@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/context.h>
 #include <zarrc/error.h>
 #include <zarrc/limits.h>
@@ -429,6 +430,26 @@ static inline void zr_cpu_relax(void) /* call it inside a short spin loop */
 #define ZR_THREAD_SLOTS   1024
 #define ZR_THREAD_NO_SLOT UINT32_MAX
 uint32_t zr_thread_slot(void);
+
+/* ---- cancellation ------------------------------------------------------- */
+
+/* The public object; a request has one of its own, whose `outer` is the caller's. */
+struct zarr_cancel {
+    atomic_bool set;
+    atomic_uint refs;
+    const struct zarr_cancel *outer; /* setting it sets this one, too; borrowed; NULL */
+};
+void zr_cancel_init(zarr_cancel *c, const zarr_cancel *outer);
+/* Whether the object, or one outside of it, is set. NULL: no. */
+static inline bool zr_is_cancelled(const zarr_cancel *c)
+{
+    for (; c; c = c->outer)
+        if (atomic_load_explicit(&c->set, memory_order_relaxed))
+            return true;
+    return false;
+}
+/* CANCELLED if it is. */
+zarr_status zr_cancel_check(const zarr_cancel *cancel, zarr_error *err);
 
 /* ---- fork ---------------------------------------------------------------- */
 

@@ -247,8 +247,7 @@ static zarr_status diff_pair(struct zr_diff *d, const struct zr_node_row *a,
         p.selection[0] = d->opts.selection_a;
         p.selection[1] = d->opts.selection_b;
     }
-    if (zr_is_cancelled(d->opts.cancel))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the comparison was cancelled"));
+    ZR_TRY(zr_cancel_check(d->opts.cancel, err));
     st = pair_compare(&p, b->kind, &why);
     if (zr_diff_is_fault(st))
         zr_diff_tell_fault(&p, &f, p.side, st, &why);

@@ -44,11 +44,9 @@ static zarr_status compared_read(struct zr_comparing *c, int side,
                                  const struct zr_diff_box *b, zarr_error *err)
 {
     const struct zr_diff *d = c->p->d;
-    const struct zr_waiting waiting = {.cancel = d->opts.cancel};
     const zarr_dtype_field *f = &c->p->field[side];
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
-    zarr_request *request = NULL;
     int64_t shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
     int32_t ndim = 0;
@@ -63,9 +61,8 @@ static zarr_status compared_read(struct zr_comparing *c, int side,
     ZR_TRY(fresh_heap(c, &c->heap[side], err));
     io.field = d->opts.field;
     io.heap = c->heap[side];
-    ZR_TRY(zarr_array_read_submit(&request, c->p->array[side], selection, &tensor, &io,
-                                  err));
-    st = zr_request_end(request, &waiting, err);
+    io.cancel = d->opts.cancel;
+    ZR_TRY(zarr_array_read(c->p->array[side], selection, &tensor, &io, err));
 out:
     zarr_selection_free(selection);
     return st;

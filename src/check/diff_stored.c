@@ -215,7 +215,6 @@ static bool stored_box(const struct zr_diff_side *s, size_t i, struct zr_diff_bo
 
 struct stored_chunks {
     struct zr_diff_side *s;
-    const int *cancel;
     uint64_t n_items, most;
     bool many, is_inner;
     zarr_status st;
@@ -240,7 +239,7 @@ static int add_stored_chunk(void *user, const zarr_chunk_info *chunk)
             stored->n--; /* outside the region */
     }
     l->many = l->n_items > l->most || stored->n > DIFF_MOST_CHUNKS;
-    return l->st != ZARR_OK || l->many || zr_is_cancelled(l->cancel);
+    return l->st != ZARR_OK || l->many;
 }
 
 /* *few false: the chunks have more than `most` elements, or cannot be listed. */
@@ -248,11 +247,8 @@ static zarr_status list_side(struct zr_comparing *c, int side, bool is_inner,
                              uint64_t *most, bool *few, zarr_error *err)
 {
     struct zr_diff_side *s = &c->side[side];
-    struct stored_chunks l = {.s = s,
-                              .cancel = c->p->d->opts.cancel,
-                              .most = *most,
-                              .is_inner = is_inner,
-                              .err = err};
+    struct stored_chunks l = {.s = s, .most = *most, .is_inner = is_inner, .err = err};
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = c->p->d->opts.cancel};
     zarr_error why = {0};
     zarr_status st;
 
@@ -260,11 +256,9 @@ static zarr_status list_side(struct zr_comparing *c, int side, bool is_inner,
     s->stored.n = 0;
     st = zarr_array_chunk_list(c->p->array[side],
                                is_inner ? ZARR_CHUNKS_INNER : ZARR_CHUNKS_OBJECTS,
-                               add_stored_chunk, &l, &why);
-    if (st == ZARR_ERR_NO_MEMORY)
+                               add_stored_chunk, &l, &io, &why);
+    if (st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED)
         return zr_pass(err, st, &why);
-    if (l.st == ZARR_OK && zr_is_cancelled(l.cancel))
-        return zr_fail(err, ZARR_ERR_CANCELLED, "the comparison was cancelled");
     *few = st == ZARR_OK && !l.many;
     if (*few)
         *most -= l.n_items;

@@ -126,12 +126,14 @@ static zarr_status verify_record(struct node_check *c, zarr_array *array, zarr_e
                           "a resize or append is under way or was interrupted, and "
                           "elements may be left outside of the shape; zarrc clean "
                           "or the next resize clears them"};
+    const zarr_shape_options look = {.struct_size = sizeof look,
+                                     .flags = ZARR_LEFTOVERS_LOOK};
     int found = 0;
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, c->ctx->alloc);
-    ZR_TRY(zarr_array_clear_leftovers(array, ZARR_LEFTOVERS_LOOK, &found, err));
+    ZR_TRY(zarr_array_clear_leftovers(array, &look, &found, err));
     if (!found)
         goto out;
     zr_path_key(&key, zr_str_text(&c->path), ZR_DOC_LEFTOVERS);
@@ -214,7 +216,7 @@ static zarr_status verify_strict(struct node_check *c, const zarr_array *array,
 static zarr_status verify_array(struct node_check *c, zarr_error *err)
 {
     const struct zr_verify_call call = {
-        .fn = chunk_fault, .outside = outside_found, .user = c, .cancel = c->opts.cancel};
+        .fn = chunk_fault, .outside = outside_found, .user = c};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_array *array = NULL;
     zarr_error why = {0};
@@ -226,6 +228,7 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     io.max_threads = c->opts.max_threads;
     io.progress = object_done;
     io.progress_user = c;
+    io.cancel = c->opts.cancel;
     st = verify_record(c, array, &why);
     if (st == ZARR_OK && c->opts.flags & ZARR_VERIFY_STRICT)
         st = verify_strict(c, array, &why);
@@ -241,6 +244,8 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
 static zarr_status verify_consolidated(struct node_check *c, int32_t format,
                                        zarr_error *err)
 {
+    const zarr_consolidate_options o = {.struct_size = sizeof o,
+                                        .cancel = c->opts.cancel};
     struct consolidated_check cc = {.c = c};
     zarr_error why = {0};
     struct zr_str key;
@@ -253,7 +258,7 @@ static zarr_status verify_consolidated(struct node_check *c, int32_t format,
     ZR_TRY(zr_str_status(&key, err));
     cc.key = zr_str_text(&key);
     st = zarr_group_consolidated_check(c->store, zr_str_text(&c->path),
-                                       consolidated_fault, &cc, &why);
+                                       consolidated_fault, &cc, &o, &why);
     if (st != ZARR_OK && is_finding(st) && c->any_broken)
         st = ZARR_OK; /* the broken node is reported as a finding */
     else if (st != ZARR_OK)
@@ -307,8 +312,7 @@ static zarr_status verify_node(struct node_check *c, const struct zr_node_row *n
     c->done_here = 0;
     zr_path_key(&c->path, c->top, node->path);
     ZR_TRY(zr_str_status(&c->path, err));
-    if (zr_is_cancelled(c->opts.cancel))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the check was cancelled"));
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     if (node->kind == ZARR_NODE_GROUP)
         ZR_TRY(verify_group(c, err));
     else if (node->kind == ZARR_NODE_ARRAY)
@@ -342,27 +346,30 @@ static int count_stored(void *user, const zarr_chunk_info *chunk)
 
     c->result.n_objects++;
     c->result.n_bytes = zr_add_cap(c->result.n_bytes, object_bytes(c->store, chunk));
-    return zr_is_cancelled(c->opts.cancel);
+    return 0;
 }
 
 /* An array that cannot be counted is reported when it is checked. */
 static zarr_status count_node(struct node_check *c, const struct zr_node_row *node,
                               zarr_error *err)
 {
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = c->opts.cancel};
     zarr_array *array = NULL;
     zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     c->any_broken = c->any_broken || node->kind == ZARR_NODE_NONE;
-    if (node->kind != ZARR_NODE_ARRAY || zr_is_cancelled(c->opts.cancel))
+    if (node->kind != ZARR_NODE_ARRAY)
         return ZARR_OK;
     zr_path_key(&c->path, c->top, node->path);
     ZR_TRY(zr_str_status(&c->path, err));
     st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
     if (st == ZARR_OK)
-        st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_stored, c, &why);
+        st =
+            zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_stored, c, &io, &why);
     zarr_array_free(array);
-    st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK;
+    st = st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED ? zr_pass(err, st, &why)
+                                                              : ZARR_OK;
 out:
     return st;
 }

@@ -17,6 +17,7 @@ struct walk_call {
     zarr_node_fn fn;
     void *user;
     bool deep;
+    const zarr_cancel *cancel;
     int answer; /* what fn returned last */
     struct zr_str path, text;
 };
@@ -73,6 +74,7 @@ static zarr_status walk_entries(struct walk_call *c, zarr_error *err)
             continue;
         if (skipped && zr_key_is_below(e->path, skipped))
             continue;
+        ZR_TRY(zr_cancel_check(c->cancel, err));
         ZR_TRY(emit_entry(c, e, e->path + skip, err));
         if (walk_stopped(c))
             break;
@@ -87,7 +89,7 @@ out:
 struct walk_stack {
     struct zr_children *level;
     size_t n, cap;
-    struct zr_seen seen; /* for the limits */
+    struct zr_seen seen;
     const zarr_allocator *alloc;
 };
 
@@ -128,7 +130,7 @@ out:
 
 static zarr_status walk_store(struct walk_call *c, zarr_error *err)
 {
-    struct walk_stack s = {.alloc = c->group->h.ctx->alloc};
+    struct walk_stack s = {.seen.cancel = c->cancel, .alloc = c->group->h.ctx->alloc};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(walk_push(&s, c->group->h.store, c->group->h.path, c->state->format, err));
@@ -136,6 +138,7 @@ static zarr_status walk_store(struct walk_call *c, zarr_error *err)
         struct zr_children *level = &s.level[s.n - 1];
         const struct zr_child *child = NULL;
 
+        ZR_TRY(zr_cancel_check(c->cancel, err));
         ZR_TRY(zr_children_next(level, &child, err));
         if (!child) {
             zr_children_close(level);
@@ -157,15 +160,31 @@ out:
     return st;
 }
 
-static zarr_status walk_group(zarr_group *group, bool deep, zarr_node_fn fn, void *user,
+static zarr_status list_options_read(zarr_list_options *o, const zarr_list_options *opts,
+                                     zarr_error *err)
+{
+    zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
+                                    ZR_TAIL_REFUSE, "zarr_list_options", err);
+
+    if (st == ZARR_OK && o->flags)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "list options: unknown flags 0x%" PRIx32,
+                     o->flags);
+    return st;
+}
+
+static zarr_status walk_group(struct walk_call *call, const zarr_list_options *opts,
                               zarr_error *err)
 {
-    struct walk_call c = {.group = group, .fn = fn, .user = user, .deep = deep};
-    zarr_status st = ZARR_OK;
+    struct walk_call c = *call;
+    zarr_list_options o;
+    zarr_status st = list_options_read(&o, opts, err);
 
-    zr_str_init(&c.path, group->h.ctx->alloc);
-    zr_str_init(&c.text, group->h.ctx->alloc);
-    c.state = zr_group_state_get(group);
+    if (st != ZARR_OK)
+        return st;
+    c.cancel = o.cancel;
+    zr_str_init(&c.path, c.group->h.ctx->alloc);
+    zr_str_init(&c.text, c.group->h.ctx->alloc);
+    c.state = zr_group_state_get(c.group);
     st = c.state->cons ? walk_entries(&c, err) : walk_store(&c, err);
     zr_group_state_free(c.state);
     zr_str_deinit(&c.path);
@@ -174,13 +193,17 @@ static zarr_status walk_group(zarr_group *group, bool deep, zarr_node_fn fn, voi
 }
 
 zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user,
-                            zarr_error *err)
+                            const zarr_list_options *opts, zarr_error *err)
 {
-    return walk_group(group, false, fn, user, err);
+    struct walk_call c = {.group = group, .fn = fn, .user = user};
+
+    return walk_group(&c, opts, err);
 }
 
 zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn, void *user,
-                            zarr_error *err)
+                            const zarr_list_options *opts, zarr_error *err)
 {
-    return walk_group(group, true, fn, user, err);
+    struct walk_call c = {.group = group, .fn = fn, .user = user, .deep = true};
+
+    return walk_group(&c, opts, err);
 }

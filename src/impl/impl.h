@@ -188,7 +188,7 @@ struct zr_thread_states {
     struct zr_buffer_stack decode, encode;
     const struct zr_grant *grant; /* NULL: not counted */
     bool keep_empty; /* encoders of shards also write inner chunks of only fill value */
-    const atomic_bool *cancel; /* true: the caller no longer needs the result; or NULL */
+    const zarr_cancel *cancel; /* set: the caller no longer needs the result; or NULL */
     const zarr_allocator *alloc;
 };
 /* Runs codec stage s on n chunks on this thread; n > 1 only for implementations with

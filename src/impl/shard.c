@@ -212,9 +212,7 @@ static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
 {
     const struct zr_thread_states *ts = exec->inner;
 
-    if (i % SHARD_CANCEL_EVERY || !ts->cancel || !atomic_load(ts->cancel))
-        return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
+    return i % SHARD_CANCEL_EVERY ? ZARR_OK : zr_cancel_check(ts->cancel, err);
 }
 
 static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *at,

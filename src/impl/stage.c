@@ -144,18 +144,13 @@ static zarr_status stage_first_failure(const struct zr_stage_call *call, zarr_er
     return ZARR_OK;
 }
 
-static bool stage_cancelled(const struct zr_thread_states *ts)
-{
-    return ts->cancel && atomic_load(ts->cancel);
-}
-
 /* The implementation may return any status or no text. This gives every job that failed a
  * valid status, and the error a text. */
 static zarr_status stage_failed(const struct zr_stage *s,
                                 const struct zr_stage_call *call, struct zr_foreign *said,
                                 zarr_status st)
 {
-    const bool cancelled = stage_cancelled(call->ts);
+    const bool cancelled = zr_is_cancelled(call->ts->cancel);
     uint64_t first = call->n;
 
     for (uint64_t i = call->n; i-- > 0;)
@@ -236,7 +231,7 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
         s->impl->vt.partial(s->self, job, ranges, n, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
     if (st != ZARR_OK)
-        st = zr_impl_failed(s->impl, &said, st, stage_cancelled(ts));
+        st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
     else if (job->dst_used > job->dst.bytes)
         st = stage_broke(s, "says that it gave more than there was room for",
                          job->dst_used, job->dst.bytes, err);
@@ -269,7 +264,7 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
     if (st == ZARR_OK)
         st = stage_check_out(s, job, false, err);
     else if (st != ZARR_ERR_UNSUPPORTED) /* UNSUPPORTED: the caller decodes to a block */
-        st = zr_impl_failed(s->impl, &said, st, stage_cancelled(ts));
+        st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
     job->status = st;
 out:
     return st;

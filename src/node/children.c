@@ -46,6 +46,8 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
     k->path = zr_strdup(k->alloc, path);
     if (!k->path)
         ZR_TRY(zr_fail_memory(err, 1));
+    ZR_TRY(zr_cancel_check(seen->cancel, err));
+    k->names.cancel = seen->cancel;
     ZR_TRY(zr_names_below(&k->names, store, path, err));
     ZR_TRY(count_names(k, seen, err));
     k->cap = ZR_MIN(k->names.n, (size_t)CHILDREN_BLOCK);
@@ -114,6 +116,7 @@ static zarr_status block_fill(struct zr_children *k, zarr_error *err)
     const struct zr_parallel_options opts = {
         .max_threads = zr_store_context(k->store)->engine.n_threads,
         .item_ns = zr_store_can(k->store, ZARR_STORE_CAP_FAST_GET) ? CHILDREN_FAST_NS : 0,
+        .cancel = k->names.cancel,
     };
 
     block_release(k);

@@ -91,7 +91,7 @@ zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_e
     for (int i = 0; i < DOC_RETRIES && st == ZARR_ERR_CONFLICT; i++) {
         void *lock = NULL;
 
-        st = zr_store_lock(src->store, zr_str_text(&place.key), &lock, err);
+        st = zr_store_lock(src->store, zr_str_text(&place.key), edit->cancel, &lock, err);
         if (st == ZARR_OK)
             st = update_once(&place, edit, lock, err);
         zr_store_unlock(src->store, lock);

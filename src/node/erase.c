@@ -145,6 +145,7 @@ struct stepwise {
 struct erase_listing {
     struct zr_names *keys, *folders;
     const char *job;
+    const zarr_cancel *cancel;
     zarr_status st;
     zarr_error *err;
 };
@@ -169,7 +170,8 @@ static int erase_listed(void *user, const zarr_store_item *item)
 {
     struct erase_listing *l = user;
 
-    if (!zr_streq(item->key, l->job))
+    l->st = zr_cancel_check(l->cancel, l->err);
+    if (l->st == ZARR_OK && !zr_streq(item->key, l->job))
         l->st = note_key(item->is_prefix ? l->folders : l->keys, item->key, l->err);
     return l->st != ZARR_OK || l->keys->n == ERASE_KEYS;
 }
@@ -185,12 +187,12 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
     for (size_t i = 0; i < keys->n; i += ERASE_BATCH) {
         const size_t n = ZR_MIN(keys->n - i, (size_t)ERASE_BATCH);
 
-        if (w->cancel && *(const volatile int *)w->cancel)
-            return zr_fail(err, ZARR_ERR_CANCELLED, "the delete was cancelled");
+        ZR_TRY(zr_cancel_check(w->cancel, err));
         for (size_t k = 0; k < n; k++)
             op[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
                                     .flags = zr_key_kind(keys->item[i + k]),
-                                    .key = keys->item[i + k]};
+                                    .key = keys->item[i + k],
+                                    .cancel = w->cancel};
         ZR_TRY(zr_store_run(s->store, op, n, err));
         for (size_t k = 0; k < n; k++)
             *any = *any || op[k].status == ZARR_OK;
@@ -206,8 +208,11 @@ out:
 static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error *err)
 {
     struct zr_names keys;
-    struct erase_listing l = {
-        .keys = &keys, .folders = &s->folders, .job = s->job, .err = err};
+    struct erase_listing l = {.keys = &keys,
+                              .folders = &s->folders,
+                              .job = s->job,
+                              .cancel = s->watch->cancel,
+                              .err = err};
     const size_t n_folders = s->folders.n;
     bool link = false, more = true;
     zarr_status st = ZARR_OK;
@@ -217,6 +222,7 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
     while (!link && more) {
         bool any = false;
 
+        ZR_TRY(zr_cancel_check(s->watch->cancel, err));
         zr_names_deinit(&keys);
         s->folders.n = n_folders; /* the last listing has all of them */
         ZR_TRY(zarr_store_list(s->store, path, ZARR_LIST_DIRECTORY_UNLINKED, erase_listed,

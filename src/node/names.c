@@ -55,6 +55,9 @@ static int on_listed_name(void *user, const zarr_store_item *item)
 {
     struct names_listing *l = user;
 
+    l->st = zr_cancel_check(l->names->cancel, l->err);
+    if (l->st != ZARR_OK)
+        return 1;
     if (l->prefixes != (item->is_prefix != 0) || strlen(item->key) <= l->skip)
         return 0;
     l->names->n_linked += item->is_linked != 0;

@@ -89,6 +89,7 @@ struct zr_doc_edit {
     /* Called once the text is written, before another update can begin through this store
      * handle. Its status becomes that of the update. May be NULL. */
     zarr_status (*commit)(void *arg, zarr_error *err);
+    const zarr_cancel *cancel; /* ends the wait for the lock; NULL: never */
 };
 /* Reads, edits and writes the document so that no other update is lost. */
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
@@ -171,7 +172,8 @@ struct zr_names {
     struct zr_arena arena;
     const char **item; /* sorted by bytes, or by zr_path_compare() */
     size_t n, cap;
-    uint64_t n_linked; /* names that a symbolic link leads to */
+    uint64_t n_linked;         /* names that a symbolic link leads to */
+    const zarr_cancel *cancel; /* ends the listing; NULL: never */
     const zarr_allocator *alloc;
 };
 void zr_names_init(struct zr_names *names, const zarr_allocator *alloc);
@@ -230,9 +232,11 @@ struct zr_children {
     size_t cap, n, at; /* of `block`: room, children in it, next one to return */
     const zarr_allocator *alloc;
 };
-/* The names of all groups of one walk; zero before the walk. */
+/* What one walk has seen: the names of all its groups. Zero before the walk, except
+ * cancel, which ends it. */
 struct zr_seen {
     uint64_t n, n_linked;
+    const zarr_cancel *cancel; /* NULL: never */
 };
 /* path: normalised. Fails with LIMIT listing_keys or linked_directories if one group or
  * the walk has more names. */
@@ -305,7 +309,7 @@ zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *er
 struct zr_erase_watch {
     void (*progress)(void *user, uint64_t objects_done);
     void *user;
-    const int *cancel;
+    const zarr_cancel *cancel;
 };
 /* Deletes everything at and below path, with a job object that goes last. watch may be
  * NULL. */

@@ -13,6 +13,7 @@ enum {
 
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err)
 {
+    op->cancel = &w->rq->cancel;
     (void)zr_store_run_one(w->io->store, op, err);
     zr_worker_count(w->worker, op);
     return op->status;
@@ -211,6 +212,7 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
 
     if (g->dst.bytes == 0)
         return ZARR_OK;
+    op.cancel = &w->rq->cancel;
     (void)zr_store_run_one(w->io->store, &op, err);
     if (g->counted)
         zr_worker_count_bytes(w->worker, &op);

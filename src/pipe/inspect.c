@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-/* A request that only provides the steps with counters and a cancel flag. */
+/* A request that only provides the steps with counters and cancellation. */
 static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
 {
     memset(rq, 0, sizeof *rq);
     rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
-    atomic_init(&rq->cancel, false);
+    zr_cancel_init(&rq->cancel, io->cancel);
     atomic_init(&rq->object_missing, false);
 }
 

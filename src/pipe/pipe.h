@@ -111,6 +111,7 @@ struct zr_io {
     zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_mem *bytes,
                         zarr_error *err);
     void *sink_arg;
+    const zarr_cancel *cancel; /* the caller's; NULL: none */
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats

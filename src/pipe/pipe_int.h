@@ -44,9 +44,9 @@ struct zr_worker {
     struct zr_str key;
     struct zr_worker *next;
 };
-/* cancel is the request's flag, which slow codecs poll. It is borrowed until
+/* cancel is the request's, which slow codecs poll. It is borrowed until
  * zr_worker_give(). */
-zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
+zarr_status zr_worker_take(struct zr_engine *e, const zarr_cancel *cancel,
                            struct zr_worker **out, zarr_error *err);
 /* the caller has merged the counters before */
 void zr_worker_give(struct zr_worker *worker);
@@ -60,7 +60,7 @@ void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
 void zr_worker_trim(struct zr_worker *worker);
 /* To be called after a decoder failed because the budget had no room (worker->starved).
  * Waits until this worker has all of engine->unsized_budget. */
-zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
+zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
                             zarr_error *err);
 /* The context of a step. */
 struct zr_work {
@@ -94,7 +94,7 @@ struct zarr_request {
         uint64_t next_progress_ns;
         bool in_progress_call;
     } locked;
-    atomic_bool cancel;
+    zarr_cancel cancel; /* its `outer` is the caller's */
     /* number of elements that the steps of a plug-in's pipeline have read or written */
     atomic_uint_fast64_t delivered;
     /* the store answered NOT_FOUND for a chunk or a shard */

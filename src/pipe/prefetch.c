@@ -19,8 +19,9 @@ static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
         zr_event_set(&p->all);
 }
 
-static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
-                                struct zr_prefetch *p, zarr_error *err)
+static zarr_status prefetch_ops(const struct zr_io *io, struct zarr_request *rq,
+                                const struct zr_wave *w, struct zr_prefetch *p,
+                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -43,7 +44,8 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
                               .offset = r->bytes == UINT64_MAX ? 0 : r->offset,
                               .length =
                                   r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
-                              .object_bytes = UINT64_MAX};
+                              .object_bytes = UINT64_MAX,
+                              .cancel = &rq->cancel};
         if (r->shard) {
             op->flags |= ZR_STORE_OP_PINNED;
             op->lock = zr_shard_pin(r->shard);
@@ -106,7 +108,7 @@ static void prefetch_wait(const struct zr_io *io, struct zarr_request *rq,
     zr_event_init(&p->all);
     zr_store_submit(io->store, p->ptr, p->n_gets, fetched_one, p);
     while (!zr_event_wait(&p->all, zr_now_ns() + UINT64_C(20000000)))
-        if (atomic_load(&rq->cancel))
+        if (zr_is_cancelled(&rq->cancel))
             zr_store_cancel(io->store, p);
     zr_event_deinit(&p->all);
 }
@@ -127,7 +129,7 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
     }
     memset(p->mem, 0, (w->n_segments + 1) * sizeof *p->mem);
     memset(p->block, 0, (w->n_segments + 1) * sizeof *p->block);
-    ZR_TRY(prefetch_ops(io, w, p, err));
+    ZR_TRY(prefetch_ops(io, rq, w, p, err));
     if (p->n == 0)
         goto out;
     if (p->n_gets > 0)

@@ -163,7 +163,7 @@ static void request_init(struct zarr_request *rq, const struct zr_io *io)
     memset(rq, 0, sizeof *rq);
     rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
-    atomic_init(&rq->cancel, false);
+    zr_cancel_init(&rq->cancel, io->cancel);
     atomic_init(&rq->delivered, 0);
     atomic_init(&rq->object_missing, false);
     rq->fork_generation = zr_fork_generation();
@@ -248,7 +248,7 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_err
 /* What remains once the pipeline has returned st. */
 static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_error *err)
 {
-    if (st == ZARR_OK && atomic_load(&rq->cancel))
+    if (st == ZARR_OK && zr_is_cancelled(&rq->cancel))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (st == ZARR_OK && !is_of_core(&rq->io))
         st = check_delivered(rq, err);
@@ -389,7 +389,7 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
 void zarr_request_cancel(zarr_request *rq)
 {
     if (rq)
-        atomic_store(&rq->cancel, true);
+        zarr_cancel_set(&rq->cancel);
 }
 
 void zarr_request_progress(zarr_request *rq, zarr_stats *out)

@@ -57,7 +57,7 @@ static zarr_status serial_read(void *self, zarr_request *rq,
     do {
         ZR_TRY(zr_plan_next(plan, &wave, err));
         ZR_TRY(serial_wave(&w, plan, &wave, err));
-    } while (wave.kind != ZR_WAVE_END && !atomic_load(&rq->cancel));
+    } while (wave.kind != ZR_WAVE_END && !zr_is_cancelled(&rq->cancel));
 out:
     zr_wave_deinit(&wave);
     zr_plan_free(plan);
@@ -89,7 +89,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
         sel = all;
     }
     ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
-    while (!atomic_load(&rq->cancel) && zr_next_unit(io, p, &proj)) {
+    while (!zr_is_cancelled(&rq->cancel) && zr_next_unit(io, p, &proj)) {
         ZR_TRY(zr_unit_write(&w, &proj, 1, err));
         w.worker->stats.waves++;
         zr_request_merge(rq, w.worker);

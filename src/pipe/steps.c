@@ -51,7 +51,7 @@ static const zarr_codec_spec *step_codec(zarr_request *rq, uint32_t level, uint6
 
 static int step_cancelled(zarr_request *rq)
 {
-    return atomic_load(&rq->cancel);
+    return zr_is_cancelled(&rq->cancel);
 }
 
 static zarr_status step_reserve(zarr_request *rq, uint64_t bytes, zarr_error *err)

@@ -134,7 +134,7 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
 
     u->old = (zarr_mem){0};
     if (!u->proj->full)
-        ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->lock, err));
+        ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
     st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:
     zr_store_unlock(u->w->io->store, u->lock);

@@ -184,7 +184,7 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
         zarr_error err = {0};
         zarr_status st = ZARR_OK;
 
-        if (atomic_load(&r->work.rq->cancel)) {
+        if (zr_is_cancelled(&r->work.rq->cancel)) {
             r->locked.closed = true;
             break;
         }

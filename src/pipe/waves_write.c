@@ -118,7 +118,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
     if (rq->submitted || io->progress)
         ZR_TRY(count_written(io, rq, sel, err));
-    while (more && !atomic_load(&rq->cancel)) {
+    while (more && !zr_is_cancelled(&rq->cancel)) {
         u.n = 0;
         zr_arena_reset(&u.lists);
         while (u.n < most && (more = zr_next_unit(io, p, &proj))) {

@@ -78,7 +78,7 @@ void zr_worker_trim(struct zr_worker *worker)
     worker->alone = worker->starved = false;
 }
 
-zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
+zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
                             zarr_error *err)
 {
     struct zr_budget *budget = &worker->engine->unsized_budget;
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
+zarr_status zr_worker_take(struct zr_engine *e, const zarr_cancel *cancel,
                            struct zr_worker **out, zarr_error *err)
 {
     struct zr_worker *worker = NULL;

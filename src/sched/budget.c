@@ -99,14 +99,9 @@ bool zr_budget_try(struct zr_budget *b, uint64_t bytes)
     return fits;
 }
 
-static bool budget_is_cancelled(const atomic_bool *cancel)
-{
-    return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
-}
-
 /* Waits in the queue until granted, cancelled or too late. */
 static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
-                                const atomic_bool *cancel)
+                                const zarr_cancel *cancel)
 {
     struct zr_budget_waiter w = {.prev = b->last, .bytes = bytes};
     uint64_t now_ns = zr_now_ns();
@@ -117,7 +112,7 @@ static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t de
     else
         b->first = &w;
     b->last = &w;
-    while (!w.granted && now_ns < deadline_ns && !budget_is_cancelled(cancel)) {
+    while (!w.granted && now_ns < deadline_ns && !zr_is_cancelled(cancel)) {
         const uint64_t look_ns = cancel ? now_ns + BUDGET_CANCEL_NS : UINT64_MAX;
 
         zr_cond_wait_until(&w.cond, &b->mutex, ZR_MIN(deadline_ns, look_ns));
@@ -132,11 +127,11 @@ static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t de
 }
 
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
-                           const atomic_bool *cancel, zarr_error *err)
+                           const zarr_cancel *cancel, zarr_error *err)
 {
     bool granted;
 
-    if (budget_is_cancelled(cancel))
+    if (zr_is_cancelled(cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     if (zr_budget_try(b, bytes))
         return ZARR_OK;
@@ -149,7 +144,7 @@ zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadlin
     zr_block_end();
     if (granted)
         return ZARR_OK;
-    if (budget_is_cancelled(cancel))
+    if (zr_is_cancelled(cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled while waiting for memory");
     return zr_fail(err, ZARR_ERR_LIMIT,
                    "no %" PRIu64

@@ -59,7 +59,7 @@ static bool job_may_start(struct zr_job *job, uint64_t i)
 {
     if (i > atomic_load_explicit(&job->first_bad, memory_order_relaxed))
         return false;
-    if (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed)) {
+    if (zr_is_cancelled(job->cancel)) {
         atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
         return false;
     }
@@ -102,13 +102,13 @@ static zarr_status parallel_cancelled(zarr_error *err, bool forked)
                    forked ? "inherited through fork" : "cancelled");
 }
 
-static zarr_status parallel_inline(uint64_t n, const atomic_bool *cancel, zr_item_fn fn,
+static zarr_status parallel_inline(uint64_t n, const zarr_cancel *cancel, zr_item_fn fn,
                                    void *arg, zarr_error *err)
 {
     for (uint64_t i = 0; i < n; i++) {
         zarr_status st;
 
-        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+        if (zr_is_cancelled(cancel))
             return parallel_cancelled(err, false);
         st = fn(arg, i, 0, err);
         if (st != ZARR_OK) {

@@ -19,7 +19,7 @@ struct zr_job {
     void *arg;
     uint64_t n;
     uint32_t grain, max_workers;
-    const atomic_bool *cancel;
+    const zarr_cancel *cancel;
     uint64_t generation;
     bool want_text; /* the caller has a zarr_error */
 

@@ -30,8 +30,7 @@ struct zr_parallel_options {
     uint32_t grain;   /* items a thread takes at once; 0: chosen from n */
     uint64_t item_ns; /* about how long an item takes; 0: long. Short loops stay on the
                          caller's thread if waking another one costs more */
-    const atomic_bool
-        *cancel; /* once it is set, no further item is started; NULL: never */
+    const zarr_cancel *cancel; /* once it is set, no further item is started; or NULL */
 };
 
 /* How many worker numbers such a loop may use; at least 1. */
@@ -122,10 +121,10 @@ struct zr_budget_stats {
 };
 void zr_budget_init(struct zr_budget *b, uint64_t total_bytes);
 void zr_budget_deinit(struct zr_budget *b); /* no thread may be waiting */
-/* Waits until the bytes are granted. CANCELLED: *cancel was set (checked every 10 ms;
+/* Waits until the bytes are granted. CANCELLED: cancel was set (checked every 10 ms;
  * NULL: never). LIMIT: deadline_ns (a time of zr_now_ns(); UINT64_MAX: none) passed. */
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
-                           const atomic_bool *cancel, zarr_error *err);
+                           const zarr_cancel *cancel, zarr_error *err);
 bool zr_budget_try(struct zr_budget *b,
                    uint64_t bytes); /* also false while others wait */
 void zr_budget_give(struct zr_budget *b, uint64_t bytes);

@@ -12,18 +12,21 @@
 
 /* ---- locks ---- */
 
-zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err)
+zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                          void **lock, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
                         .key = key}; /* for the checks of a write */
     zarr_status st = zr_op_check(s, &op, err);
 
     *lock = NULL;
+    if (st == ZARR_OK)
+        st = zr_cancel_check(cancel, err);
     if (st != ZARR_OK)
         return st;
     if (zr_store_can(s, ZARR_STORE_CAP_LOCK))
-        return s->vt.lock(s->self, key, lock, err);
-    return zr_handle_lock_take(&s->keylocks, s->env.alloc, key, lock, err);
+        return s->vt.lock(s->self, key, cancel, lock, err);
+    return zr_handle_lock_take(&s->keylocks, s->env.alloc, key, cancel, lock, err);
 }
 
 void zr_store_unlock(zarr_store *s, void *lock)

@@ -118,11 +118,12 @@ void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock)
 }
 
 zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *alloc,
-                                const char *key, void **lock, zarr_error *err)
+                                const char *key, const zarr_cancel *cancel, void **lock,
+                                zarr_error *err)
 {
     size_t n = strlen(key) + 1;
     struct zr_handle_lock *held = zr_malloc(alloc, sizeof *held + n);
-    struct zr_lock_wait wait = {.key = NULL};
+    struct zr_lock_wait wait = {.cancel = cancel};
     zarr_status st;
 
     if (!held)

@@ -119,7 +119,7 @@ struct zr_local_lock {
 /* Waits for the lock of key. lk is any storage; key is borrowed. NOT_FOUND if create is
  * false and the key's directory does not exist. */
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
-                               const char *key, bool create, int *os_code,
+                               struct zr_lock_wait *wait, bool create, int *os_code,
                                zarr_error *err);
 /* Gives the lock back, and removes the lock file unless it became the value. Returns 0 or
  * the errno of close(). */
@@ -137,7 +137,8 @@ int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
 int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f);
 /* Writes to out which other processes have fd's lock file open. */
 void zr_local_lock_holders(int fd, const char *name, char out[ZR_LOCK_HOLDER_BYTES]);
-zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err);
+zarr_status zr_local_lock(void *self, const char *key, const zarr_cancel *cancel,
+                          void **lock, zarr_error *err);
 void zr_local_unlock(void *self, void *lock);
 
 /* ---- local_write.c ----------------------------------------------------- */

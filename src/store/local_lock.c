@@ -140,7 +140,7 @@ int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f)
 
 /* ---- taking the lock ---- */
 
-/* Returns ETIMEDOUT when the wait is over. */
+/* Returns ETIMEDOUT when the wait is over, ECANCELED when it was cancelled. */
 static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
 {
     struct timespec pause = {0, LOCK_PAUSE_MIN_NS};
@@ -155,7 +155,7 @@ static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
             continue;
         (void)zr_lock_wait_due(wait);
         if (zr_lock_wait_ended(wait))
-            return ETIMEDOUT;
+            return zr_is_cancelled(wait->cancel) ? ECANCELED : ETIMEDOUT;
         if (zr_lock_wait_is_long(wait)) {
             zr_local_lock_holders(lk->file.fd, lk->lock_name, holder);
             zr_lock_wait_warn(wait, holder);
@@ -209,7 +209,7 @@ static int lock_attempt(struct zr_local *l, struct zr_local_lock *lk,
     os_code = lock_wait(lk, wait);
     if (os_code == 0) {
         os_code = lock_is_current(lk, same);
-    } else if (os_code == ETIMEDOUT) {
+    } else if (os_code == ETIMEDOUT || os_code == ECANCELED) {
         zr_local_lock_holders(lk->file.fd, lk->lock_name, holder);
         (void)zr_lock_wait_fail(wait, holder, err);
     }
@@ -226,8 +226,10 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
                           "%s: this file system has no locks; with one writer a key "
                           "open the store with locking none",
                           key);
-    if (os_code == ETIMEDOUT)
-        return ZARR_ERR_IO; /* lock_attempt() wrote the message */
+    if (os_code == ETIMEDOUT) /* lock_attempt() wrote the message */
+        return ZARR_ERR_IO;
+    if (os_code == ECANCELED)
+        return ZARR_ERR_CANCELLED;
     if (os_code == ENAMETOOLONG)
         return zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s with " ZR_LOCK_SUFFIX, key);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
@@ -245,19 +247,19 @@ static int lock_set_name(struct zr_local_lock *lk)
 }
 
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
-                               const char *key, bool create, int *os_code,
+                               struct zr_lock_wait *wait, bool create, int *os_code,
                                zarr_error *err)
 {
-    struct zr_lock_wait wait = {.key = key};
+    const char *key = wait->key;
     int n_vanished = 0;
     bool same = false;
     zarr_status st;
 
     *lk = (struct zr_local_lock){.dir = {.fd = -1}, .file = {.fd = -1}};
     lk->fork_generation = zr_fork_generation();
-    st = zr_keylocks_take(&l->keylocks, &lk->keylock, &wait, err);
+    st = zr_keylocks_take(&l->keylocks, &lk->keylock, wait, err);
     if (st != ZARR_OK) {
-        *os_code = ETIMEDOUT;
+        *os_code = st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT;
         return st;
     }
     lk->has_keylock = true;
@@ -267,7 +269,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         if (*os_code == 0)
             *os_code = lock_set_name(lk);
         if (*os_code == 0)
-            *os_code = lock_attempt(l, lk, &wait, &same, err);
+            *os_code = lock_attempt(l, lk, wait, &same, err);
         else if (*os_code == ENOENT)
             break; /* no parent directories, or they could not be made */
         if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
@@ -278,7 +280,10 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     zr_local_lock_give(l, lk);
     if (!create && *os_code == ENOENT)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key);
-    return lock_failed(key, *os_code, err);
+    st = lock_failed(key, *os_code, err);
+    if (st == ZARR_ERR_CANCELLED)
+        *os_code = 0;
+    return st;
 }
 
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
@@ -308,11 +313,13 @@ struct local_held_lock {
     char key[];
 };
 
-zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err)
+zarr_status zr_local_lock(void *self, const char *key, const zarr_cancel *cancel,
+                          void **lock, zarr_error *err)
 {
     struct zr_local *l = self;
     size_t n = strlen(key) + 1;
     struct local_held_lock *held = NULL;
+    struct zr_lock_wait wait = {.cancel = cancel};
     int os_code = 0;
     zarr_status st = zr_local_key_check(key, err);
 
@@ -322,7 +329,8 @@ zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *
     if (!held)
         return zr_fail_memory(err, sizeof *held + n);
     memcpy(held->key, key, n);
-    st = zr_local_lock_take(l, &held->lock, held->key, true, &os_code, err);
+    wait.key = held->key;
+    st = zr_local_lock_take(l, &held->lock, &wait, true, &os_code, err);
     if (st != ZARR_OK)
         zr_free(l->alloc, held);
     else

@@ -250,7 +250,8 @@ static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
 {
     struct zr_local_lock lk;
     int os_code = 0;
-    zarr_status st = zr_local_lock_take(l, &lk, op->key, true, &os_code, err);
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+    zarr_status st = zr_local_lock_take(l, &lk, &wait, true, &os_code, err);
 
     if (st != ZARR_OK)
         return zr_op_end(op, st, os_code);
@@ -365,7 +366,8 @@ static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
 {
     struct zr_local_lock lk;
     int os_code = 0;
-    zarr_status st = zr_local_lock_take(l, &lk, op->key, false, &os_code, err);
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+    zarr_status st = zr_local_lock_take(l, &lk, &wait, false, &os_code, err);
 
     if (st != ZARR_OK)
         return zr_op_end(op, st, st == ZARR_ERR_NOT_FOUND ? 0 : os_code);

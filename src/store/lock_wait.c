@@ -1,7 +1,8 @@
 /*
- * store/lock_wait.c - limits a wait for a lock (the limit of the store's options), and
- * warns once if it is long. It reads the clock only after a wait begins.
- * Thread class: a struct zr_lock_wait belongs to its waiter; rules are frozen.
+ * store/lock_wait.c - limits a wait for a lock (the limit of the store's options), ends
+ * it if the call is cancelled, and warns once if it is long. It reads the clock only
+ * after a wait begins. Thread class: a struct zr_lock_wait belongs to its waiter; rules
+ * are frozen.
  */
 #include "store/store_int.h"
 
@@ -9,6 +10,7 @@
 
 #define WAIT_NS_PER_MS UINT64_C(1000000)
 #define WAIT_WARN_NS   (10000 * WAIT_NS_PER_MS)
+#define WAIT_CANCEL_NS (10 * WAIT_NS_PER_MS) /* how often a waiter looks at `cancel` */
 
 void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *env,
                         const zarr_store_options *opts)
@@ -20,8 +22,9 @@ void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *en
 
 bool zr_lock_wait_ended(const struct zr_lock_wait *w)
 {
-    return w->begun_ns > 0 && w->rules->limit_ns > 0 &&
-           zr_now_ns() - w->begun_ns >= w->rules->limit_ns;
+    return zr_is_cancelled(w->cancel) ||
+           (w->begun_ns > 0 && w->rules->limit_ns > 0 &&
+            zr_now_ns() - w->begun_ns >= w->rules->limit_ns);
 }
 
 bool zr_lock_wait_is_long(const struct zr_lock_wait *w)
@@ -38,6 +41,8 @@ uint64_t zr_lock_wait_due(struct zr_lock_wait *w)
         w->begun_ns = zr_now_ns();
     if (w->rules->limit_ns > 0)
         due = w->begun_ns + w->rules->limit_ns;
+    if (w->cancel)
+        due = ZR_MIN(due, zr_now_ns() + WAIT_CANCEL_NS);
     return w->warned ? due : ZR_MIN(due, w->begun_ns + w->rules->warn_ns);
 }
 
@@ -52,6 +57,9 @@ void zr_lock_wait_warn(struct zr_lock_wait *w, const char *holder)
 zarr_status zr_lock_wait_fail(const struct zr_lock_wait *w, const char *holder,
                               zarr_error *err)
 {
+    if (zr_is_cancelled(w->cancel))
+        return zr_fail(err, ZARR_ERR_CANCELLED, "%s: cancelled while waiting: %s", w->key,
+                       holder);
     return zr_fail_os(err, ZARR_ERR_IO, ETIMEDOUT,
                       "%s: no lock within %.3g s (option lock_wait_ms): %s", w->key,
                       (double)w->rules->limit_ns / 1e9, holder);

@@ -179,7 +179,7 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
 static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op *op,
                                            struct zr_memory_value *to, zarr_error *err)
 {
-    struct zr_lock_wait wait = {.key = op->key};
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
     struct zr_keylock lock;
     zarr_status st;
 
@@ -230,11 +230,12 @@ static void memory_run(void *self, zarr_store_op *op, zarr_error *err)
         memory_read(self, op, err);
 }
 
-static zarr_status memory_lock(void *self, const char *key, void **lock, zarr_error *err)
+static zarr_status memory_lock(void *self, const char *key, const zarr_cancel *cancel,
+                               void **lock, zarr_error *err)
 {
     struct memory_store *m = self;
 
-    return zr_handle_lock_take(&m->keylocks, m->env.alloc, key, lock, err);
+    return zr_handle_lock_take(&m->keylocks, m->env.alloc, key, cancel, lock, err);
 }
 
 static void memory_unlock(void *self, void *lock)

@@ -147,6 +147,8 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 /* ---- one operation ---- */
 
+#define RUN_CANCEL_NS UINT64_C(20000000) /* how often a waiter looks at `cancel` */
+
 struct run_wait {
     struct zr_event event;
     zarr_error *err;
@@ -161,14 +163,32 @@ static void run_done(void *arg, zarr_store_op *op, const zarr_error *err)
     zr_event_set(&w->event);
 }
 
+/* Waits for a submitted operation, and asks the store to end it if it is cancelled.
+ * Returns false in a forked child. */
+static bool run_wait(const zarr_store *s, struct zr_event *event,
+                     const zarr_cancel *cancel, void *arg)
+{
+    const uint64_t generation = zr_fork_generation();
+    bool asked = false;
+
+    while (!zr_event_wait(event,
+                          cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
+        if (generation != zr_fork_generation())
+            return false;
+        asked = zr_is_cancelled(cancel);
+        if (asked && s->vt.cancel)
+            s->vt.cancel(s->self, arg);
+    }
+    return true;
+}
+
 static void run_submit_and_wait(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     struct run_wait w = {.err = err};
 
     zr_event_init(&w.event);
     s->vt.submit(s->self, &op, 1, run_done, &w);
-    if (!zr_event_wait(&w.event,
-                       UINT64_MAX)) /* in a forked child: done will never be called */
+    if (!run_wait(s, &w.event, op->cancel, &w)) /* done will never be called */
         zr_op_end(op,
                   zr_fail(err, ZARR_ERR_CANCELLED, "%s: inherited through fork", op->key),
                   0);
@@ -203,16 +223,18 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st = zr_op_check(s, op, err);
     const bool waits = zr_op_waits(s, op);
-    struct zr_lock_wait wait = {.key = op->key};
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
     struct zr_keylock lock;
 
+    if (st == ZARR_OK)
+        st = zr_cancel_check(op->cancel, err);
     if (st != ZARR_OK)
         return zr_op_end(op, st, 0);
     zr_op_begin(op);
     if (waits) {
         st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
         if (st != ZARR_OK)
-            return zr_op_end(op, st, ETIMEDOUT);
+            return zr_op_end(op, st, st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT);
     }
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
@@ -268,6 +290,23 @@ static zarr_status run_many_end(struct run_many *m, uint64_t n, zarr_error *err)
     return m->ops[m->first].status;
 }
 
+/* Returns false in a forked child. */
+static bool run_many_wait(zarr_store *s, struct run_many *m, const zarr_cancel *cancel)
+{
+    const uint64_t generation = zr_fork_generation();
+    bool asked = false;
+
+    while (!zr_event_wait(&m->event,
+                          cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
+        if (generation != zr_fork_generation())
+            return false;
+        asked = zr_is_cancelled(cancel);
+        if (asked)
+            zr_store_cancel(s, m);
+    }
+    return true;
+}
+
 /* Hands all operations at once to a store with an event loop. */
 static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_t n,
                                       zarr_error *err)
@@ -287,7 +326,7 @@ static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_
     zr_mutex_init(&m.mutex);
     zr_event_init(&m.event);
     zr_store_submit(s, ptrs, n, run_many_done, &m);
-    if (zr_event_wait(&m.event, UINT64_MAX))
+    if (run_many_wait(s, &m, ops[0].cancel))
         st = run_many_end(&m, n, err);
     else
         st = zr_fail(err, ZARR_ERR_CANCELLED, "inherited through fork");

@@ -140,10 +140,10 @@ zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err);
  * the members of op for a plain PUT. */
 zarr_status zr_store_put_new(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /*
- * Does n operations before it returns; each has its own status. Returns the status of the
- * first item that is neither OK nor NOT_FOUND, and sets err->item to its index. On stores
- * without an event loop the operations run one after the other on this thread. Callers
- * with many threads call it from each of them.
+ * Does n operations before it returns; each has its own status. All have one `cancel`.
+ * Returns the status of the first item that is neither OK nor NOT_FOUND, and sets
+ * err->item to its index. On stores without an event loop the operations run one after
+ * the other on this thread. Callers with many threads call it from each of them.
  */
 zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_error *err);
 
@@ -175,10 +175,13 @@ void zr_store_cancel(zarr_store *s, void *arg);
  * excluded. If the store has CAP_CONDITIONAL, use IF_VERSION there. If it has neither,
  * writes of this handle without the flag wait too.
  *
+ * The wait ends with CANCELLED once cancel (may be NULL) is set.
+ *
  * The holder of a first lock may wait for a second one only if no holder of the second
  * ever waits for the first.
  */
-zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err);
+zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                          void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread */
 
 /* ---- pins: many reads of one value ------------------------------------------- */

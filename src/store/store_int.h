@@ -48,7 +48,8 @@ struct zr_lock_rules {
 struct zr_lock_wait {
     const struct zr_lock_rules *rules;
     const char *key;
-    uint64_t begun_ns; /* 0: no wait yet */
+    const zarr_cancel *cancel; /* ends the wait; NULL: never */
+    uint64_t begun_ns;         /* 0: no wait yet */
     bool warned;
 };
 enum {
@@ -56,8 +57,8 @@ enum {
 };
 void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *env,
                         const zarr_store_options *opts);
-/* When the warning or the end of the wait is due, UINT64_MAX: never. The first call
- * starts the clock. */
+/* When to look again: the warning or the end of the wait is due, or it may be cancelled.
+ * UINT64_MAX: never. The first call starts the clock. */
 uint64_t zr_lock_wait_due(struct zr_lock_wait *w);
 bool zr_lock_wait_ended(const struct zr_lock_wait *w);
 /* Whether to warn now. */
@@ -65,7 +66,7 @@ bool zr_lock_wait_is_long(const struct zr_lock_wait *w);
 /* holder: a phrase such as "process 7 (python) has v.__lock open". Hold no lock of ours:
  * the application's function may take long. */
 void zr_lock_wait_warn(struct zr_lock_wait *w, const char *holder);
-/* IO with ETIMEDOUT. */
+/* IO with ETIMEDOUT; or CANCELLED. */
 zarr_status zr_lock_wait_fail(const struct zr_lock_wait *w, const char *holder,
                               zarr_error *err);
 
@@ -94,7 +95,7 @@ struct zr_keylocks {
 void zr_keylocks_init(struct zr_keylocks *k, const struct zr_store_env *env,
                       const zarr_store_options *opts);
 void zr_keylocks_deinit(struct zr_keylocks *k);
-/* Fails with IO when the wait is over. */
+/* Fails with IO when the wait is over, with CANCELLED when it was cancelled. */
 zarr_status zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock,
                              struct zr_lock_wait *wait, zarr_error *err);
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock);
@@ -105,7 +106,8 @@ struct zr_handle_lock {
     char key[]; /* terminated */
 };
 zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *alloc,
-                                const char *key, void **lock, zarr_error *err);
+                                const char *key, const zarr_cancel *cancel, void **lock,
+                                zarr_error *err);
 void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, void *lock);
 
 /* ---- the handle ----------------------------------------------------------------- */

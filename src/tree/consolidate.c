@@ -122,20 +122,21 @@ out:
 }
 
 static zarr_status write_consolidated(zarr_store *store, const char *path,
-                                      const char *key, struct consolidating *c,
-                                      zarr_error *err)
+                                      const zarr_consolidate_options *o,
+                                      struct consolidating *c, zarr_error *err)
 {
     const bool v3 = c->nodes.format == 3;
     const struct zr_doc_edit edit = {.fn =
                                          v3 ? edit_consolidated_v3 : edit_consolidated_v2,
                                      .arg = c,
-                                     .may_be_new = !v3};
+                                     .may_be_new = !v3,
+                                     .cancel = o->cancel};
     const struct zr_doc_source src = {
         .store = store,
         .path = path,
-        .name = v3    ? ZR_DOC_V3
-                : key ? key
-                      : ZR_DOC_CONSOLIDATED,
+        .name = v3       ? ZR_DOC_V3
+                : o->key ? o->key
+                         : ZR_DOC_CONSOLIDATED,
         .large = true,
     };
 
@@ -161,13 +162,31 @@ static zarr_status check_key(const char *key, zarr_error *err)
     return ZARR_OK;
 }
 
-zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
-                                 int32_t format, zarr_error *err)
+zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
+                                        const zarr_consolidate_options *opts,
+                                        uint32_t flags, bool key, zarr_error *err)
 {
+    zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
+                                    ZR_TAIL_REFUSE, "zarr_consolidate_options", err);
+
+    if (st == ZARR_OK && (o->flags & ~flags))
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "consolidate options: unknown flags 0x%" PRIx32, o->flags);
+    if (st == ZARR_OK && o->key && !key)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "consolidate options: this call takes no `key`");
+    return st;
+}
+
+zarr_status zr_group_consolidate(zarr_store *store, const char *path,
+                                 const zarr_consolidate_options *o, int32_t format,
+                                 zarr_error *err)
+{
+    const char *key = o->key;
     struct consolidating c = {.ctx = zr_store_context(store)};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_subtree_read(&c.nodes, store, path, format, err));
+    ZR_TRY(zr_subtree_read(&c.nodes, store, path, format, o->cancel, err));
     if (key && c.nodes.format == 3)
         ZR_TRY(zr_fail(
             err, ZARR_ERR_INVALID,
@@ -182,7 +201,7 @@ zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char
         }
     }
     ZR_TRY(list_nodes(&c, err));
-    st = write_consolidated(store, path, key, &c, err);
+    st = write_consolidated(store, path, o, &c, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, path);
 out:
@@ -191,15 +210,17 @@ out:
     return st;
 }
 
-zarr_status zarr_group_consolidate(zarr_store *store, const char *path, const char *key,
-                                   zarr_error *err)
+zarr_status zarr_group_consolidate(zarr_store *store, const char *path,
+                                   const zarr_consolidate_options *opts, zarr_error *err)
 {
+    zarr_consolidate_options o;
     const zarr_context *ctx = zr_store_context(store);
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(zr_consolidate_options_read(&o, opts, 0, true, err));
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
-    ZR_TRY(zr_group_consolidate(store, normal, key, 0, err));
+    ZR_TRY(zr_group_consolidate(store, normal, &o, 0, err));
 out:
     zr_free(ctx->alloc, normal);
     return st;

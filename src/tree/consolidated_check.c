@@ -110,22 +110,26 @@ static void compare_lists(struct checking *c)
     }
 }
 
-zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
-                                          int (*fn)(void *user, const char *path,
-                                                    const char *what),
-                                          void *user, zarr_error *err)
+zarr_status
+zarr_group_consolidated_check(zarr_store *store, const char *path,
+                              int (*fn)(void *user, const char *path, const char *what),
+                              void *user, const zarr_consolidate_options *opts,
+                              zarr_error *err)
 {
-    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    zarr_group_open_options open = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_consolidate_options o;
     struct checking c = {.fn = fn, .user = user};
     zarr_group *group = NULL;
     zarr_status st = ZARR_OK;
 
-    opts.consolidated = ZARR_CONSOLIDATED_MUST;
-    ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
+    open.consolidated = ZARR_CONSOLIDATED_MUST;
+    zr_str_init(&c.path, zr_store_context(store)->alloc);
+    ZR_TRY(zr_consolidate_options_read(&o, opts, 0, false, err));
+    ZR_TRY(zarr_group_open(&group, store, path, &open, err));
     c.cons = zr_group_consolidated(group);
     c.top = zarr_group_path(group);
-    zr_str_init(&c.path, zr_store_context(store)->alloc);
-    ZR_TRY(zr_subtree_read(&c.real, store, c.top, zarr_group_zarr_format(group), err));
+    ZR_TRY(zr_subtree_read(&c.real, store, c.top, zarr_group_zarr_format(group), o.cancel,
+                           err));
     quote_both(&c);
     compare_lists(&c);
     ZR_TRY(zr_str_status(&c.path, err));

@@ -16,6 +16,7 @@ struct updating {
     const char *group; /* path of the group whose consolidated metadata is updated */
     int32_t format;
     bool below;
+    const zarr_cancel *cancel;
 };
 
 /* A path relative to the group. */
@@ -67,7 +68,8 @@ static zarr_status patch_node(const struct updating *u, const char *path, bool b
     zarr_status st = ZARR_OK;
 
     zr_arena_init(&text, u->ctx->alloc);
-    ZR_TRY(zr_subtree_read_node(&subtree, u->store, path, u->format, below, err));
+    ZR_TRY(
+        zr_subtree_read_node(&subtree, u->store, path, u->format, u->cancel, below, err));
     ZR_TRY(make_nodes(&subtree, relative, &nodes, &text, err));
     zr_consolidated_patch(doc, map, u->format, relative, below, nodes, subtree.n);
     if (!zr_json_ok(doc))
@@ -202,7 +204,8 @@ static zarr_status update_group(const struct updating *u, uint64_t *n_updated,
                                 zarr_error *err)
 {
     const struct zr_doc_edit edit = {.fn = edit_entries,
-                                     .arg = (void *)(uintptr_t)u}; /* is only read */
+                                     .arg = (void *)(uintptr_t)u, /* is only read */
+                                     .cancel = u->cancel};
     const struct zr_doc_source src = {
         .store = u->store,
         .path = u->group,
@@ -246,6 +249,7 @@ static zarr_status update_above(struct updating *u, uint64_t *n_updated, zarr_er
     u->group = group;
     ZR_TRY(update_both(u, n_updated, err));
     while (*group) {
+        ZR_TRY(zr_cancel_check(u->cancel, err));
         group[zr_path_parent_bytes(group)] = '\0';
         ZR_TRY(update_both(u, n_updated, err));
     }
@@ -255,19 +259,18 @@ out:
 }
 
 zarr_status zarr_group_consolidated_update(zarr_store *store, const char *path,
-                                           uint32_t flags, uint64_t *n_updated,
-                                           zarr_error *err)
+                                           const zarr_consolidate_options *opts,
+                                           uint64_t *n_updated, zarr_error *err)
 {
-    struct updating u = {.store = store,
-                         .ctx = zr_store_context(store),
-                         .below = (flags & ZARR_CONSOLIDATED_BELOW) != 0};
+    struct updating u = {.store = store, .ctx = zr_store_context(store)};
+    zarr_consolidate_options o;
     uint64_t n = 0;
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
-    if (flags & ~(uint32_t)ZARR_CONSOLIDATED_BELOW)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "consolidated update: unknown flags 0x%" PRIx32, flags));
+    ZR_TRY(zr_consolidate_options_read(&o, opts, ZARR_CONSOLIDATED_BELOW, false, err));
+    u.below = (o.flags & ZARR_CONSOLIDATED_BELOW) != 0;
+    u.cancel = o.cancel;
     ZR_TRY(zr_path_normal(&normal, u.ctx->alloc, path, &u.ctx->limits, err));
     u.path = normal;
     st = update_above(&u, &n, err);

@@ -79,6 +79,7 @@ static zarr_status settle_surplus(struct zr_copy *c, zarr_error *err)
 
     zr_names_init(&there, c->ctx->alloc);
     zr_str_init(&key, c->ctx->alloc);
+    there.cancel = c->opts.cancel;
     ZR_TRY(zr_names_keys(&there, c->dst, c->dst_path, err));
     for (size_t j = 0; j < there.n; j++) {
         while (i < c->keys.n && zr_path_compare(c->keys.item[i], there.item[j]) < 0)
@@ -149,8 +150,10 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
 
     ZR_TRY(zr_path_check_new(c->dst_path, format, &c->ctx->limits, err));
     if (!(flags & ZARR_COPY_SKIP_EQUAL)) {
+        const struct zr_erase_watch watch = {.cancel = c->opts.cancel};
+
         if (flags & ZARR_COPY_OVERWRITE)
-            ZR_TRY(zr_node_erase_watched(c->dst, c->dst_path, NULL, err));
+            ZR_TRY(zr_node_erase_watched(c->dst, c->dst_path, &watch, err));
         else
             ZR_TRY(zr_node_must_be_new(c->dst, c->dst_path, err));
     }
@@ -226,6 +229,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     ZR_TRY(check_apart(c, err));
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
+    c->keys.cancel = c->opts.cancel;
     if (!can_rename(c))
         ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
     ZR_TRY(prepare_destination(c, found.format, err));
@@ -234,6 +238,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         goto out;
     if (can_rename(c))
         ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     if (!c->plain)
         ZR_TRY(copy_job(c, err));
     ZR_TRY(copy_all(c, err));

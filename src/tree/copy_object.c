@@ -56,14 +56,15 @@ static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
 }
 
 /* *whole false: the object is longer than *bytes. */
-static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
-                              uint64_t *bytes, bool *whole, zarr_error *err)
+static zarr_status get_object(const struct zr_copy *c, zarr_store *s, const char *key,
+                              zarr_mem mem, uint64_t *bytes, bool *whole, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = copy_kind(key),
                         .key = key,
                         .length = ZARR_STORE_TO_END,
-                        .mem = mem};
+                        .mem = mem,
+                        .cancel = c->opts.cancel};
     const zarr_status st = zr_store_run_one(s, &op, err);
 
     *whole = op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes;
@@ -113,7 +114,8 @@ static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool 
         object_release(c, o);
         ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, err));
         ZR_TRY(object_reserve(c, o, both, err));
-        ZR_TRY(get_object(c->src, zr_str_text(&o->src_key), o->mem, &got, &whole, err));
+        ZR_TRY(
+            get_object(c, c->src, zr_str_text(&o->src_key), o->mem, &got, &whole, err));
         /* whole only if it still has the length measured */
         whole = whole && got == o->bytes;
     }
@@ -131,7 +133,7 @@ static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, boo
     uint64_t bytes = 0;
     bool whole = false;
     void *a = NULL, *b = NULL;
-    zarr_status st = get_object(c->dst, key, o->old, &bytes, &whole, &e);
+    zarr_status st = get_object(c, c->dst, key, o->old, &bytes, &whole, &e);
 
     *equal = false;
     if (st == ZARR_ERR_NOT_FOUND)
@@ -152,14 +154,13 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
 {
     const bool compare = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) != 0;
     struct copied_object o = {0};
-    zarr_store_op put = {.verb = ZARR_STORE_PUT};
+    zarr_store_op put = {.verb = ZARR_STORE_PUT, .cancel = c->opts.cancel};
     bool equal = false;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&o.src_key, c->ctx->alloc);
     zr_str_init(&o.dst_key, c->ctx->alloc);
-    if (zr_is_cancelled(c->opts.cancel))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the copy was cancelled"));
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     zr_path_key(&o.src_key, c->src_path, name);
     zr_path_key(&o.dst_key, c->dst_path, name);
     ZR_TRY(zr_str_status(&o.src_key, err));

@@ -13,9 +13,7 @@
 
 zarr_status zr_migration_check_cancel(const struct zr_migration *m, zarr_error *err)
 {
-    if (zr_is_cancelled(m->opts.cancel))
-        return zr_fail(err, ZARR_ERR_CANCELLED, "the migration was cancelled");
-    return ZARR_OK;
+    return zr_cancel_check(m->opts.cancel, err);
 }
 
 void zr_migration_tell(const struct zr_migration *m, const struct zr_migrated *node,
@@ -268,6 +266,7 @@ zarr_status zarr_node_migrate(zarr_store *store, const char *path,
     zr_json_doc_init(&m.made, m.ctx->alloc);
     ZR_TRY(migration_begin(&m, opts, err));
     ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
+    m.seen.cancel = m.opts.cancel;
     ZR_TRY(add_top(&m, normal, err));
     for (size_t i = 0; i < m.n; i++)
         if (m.node[i].kind == ZARR_NODE_GROUP)

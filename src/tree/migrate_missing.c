@@ -7,32 +7,27 @@
 #include "array/array.h"
 #include "tree/migrate_int.h"
 
-struct counting {
-    uint64_t n;
-    const int *cancel;
-};
-
 static int count_chunk(void *user, const zarr_chunk_info *chunk)
 {
-    struct counting *c = user;
+    uint64_t *n = user;
 
     ZR_UNUSED(chunk);
-    c->n++;
-    return zr_is_cancelled(c->cancel);
+    ++*n;
+    return 0;
 }
 
 /* *all is false if the store cannot list chunks. */
 static zarr_status all_chunks_stored(const struct zr_migration *m, zarr_array *array,
                                      bool *all, zarr_error *err)
 {
-    struct counting c = {.cancel = m->opts.cancel};
-    uint64_t counts[ZARR_MAX_RANK];
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = m->opts.cancel};
+    uint64_t counts[ZARR_MAX_RANK], n = 0;
     zarr_error why = {0};
     zarr_status st;
 
     zarr_array_chunk_counts(array, counts);
-    st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_chunk, &c, &why);
-    *all = c.n == zr_product_cap(counts, (size_t)zarr_array_ndim(array));
+    st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_chunk, &n, &io, &why);
+    *all = n == zr_product_cap(counts, (size_t)zarr_array_ndim(array));
     if (st == ZARR_ERR_UNSUPPORTED) {
         *all = false;
         st = ZARR_OK;

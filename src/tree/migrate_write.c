@@ -50,12 +50,14 @@ out:
 static zarr_status consolidate_again(const struct zr_migration *m,
                                      const struct zr_migrated *node, zarr_error *err)
 {
+    const zarr_consolidate_options o = {.struct_size = sizeof o,
+                                        .cancel = m->opts.cancel};
     const char *name = m->to == 3 ? ZR_DOC_V3 : ZR_DOC_CONSOLIDATED;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_migration_check_cancel(m, err));
     if (!is_dry(m))
-        ZR_TRY(zr_group_consolidate(m->store, node->path, NULL, m->to, err));
+        ZR_TRY(zr_group_consolidate(m->store, node->path, &o, m->to, err));
     zr_migration_tell(m, node, ZARR_MIGRATED_CONSOLIDATED, name, NULL);
 out:
     return st;

@@ -46,14 +46,13 @@ static int nodes_row(void *user, const zarr_node_item *item)
 
     below += *below == '/';
     l->st = nodes_add(l->nodes, below, item->kind, item->zarr_format, &l->err);
-    if (l->st == ZARR_OK && zr_is_cancelled(l->nodes->cancel))
-        l->st = zr_fail(&l->err, ZARR_ERR_CANCELLED, "the listing was cancelled");
     return l->st ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
 }
 
 static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
-                               const char *path, zarr_error *err)
+                               const char *path, zarr_cancel *cancel, zarr_error *err)
 {
+    zarr_list_options walk = ZARR_LIST_OPTIONS_INIT;
     zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
     struct nodes_listing l = {.nodes = nodes, .top_bytes = strlen(path)};
     zarr_group *group = NULL;
@@ -61,7 +60,8 @@ static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
-    ZR_TRY(zarr_group_walk(group, nodes_row, &l, err));
+    walk.cancel = cancel;
+    ZR_TRY(zarr_group_walk(group, nodes_row, &l, &walk, err));
     st = zr_pass(err, l.st, &l.err);
 out:
     zarr_group_free(group);
@@ -69,14 +69,14 @@ out:
 }
 
 zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
-                          const int *cancel, zarr_error *err)
+                          zarr_cancel *cancel, zarr_error *err)
 {
     zarr_error why = {0};
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
     zarr_status st = zarr_node_probe(store, path, &kind, &format, &why);
 
-    *nodes = (struct zr_nodes){.alloc = zr_store_context(store)->alloc, .cancel = cancel};
+    *nodes = (struct zr_nodes){.alloc = zr_store_context(store)->alloc};
     zr_arena_init(&nodes->arena, nodes->alloc);
     if (format == 0) { /* otherwise a broken document, which is listed as such */
         if (st == ZARR_OK)
@@ -89,7 +89,7 @@ zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char 
         return zr_pass(err, st, &why);
     ZR_TRY(nodes_add(nodes, "", kind, format, err));
     if (kind == ZARR_NODE_GROUP)
-        ZR_TRY(nodes_below(nodes, store, path, err));
+        ZR_TRY(nodes_below(nodes, store, path, cancel, err));
     st = ZARR_OK;
 out:
     return st;

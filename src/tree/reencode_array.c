@@ -89,7 +89,8 @@ static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
     t->tensor.strides = t->strides;
     t->tensor.byte_offset = offset;
     t->stats = (zarr_stats){.struct_size = sizeof t->stats};
-    t->opts = (zarr_io_options){.struct_size = sizeof t->opts, .stats = &t->stats};
+    t->opts = (zarr_io_options){
+        .struct_size = sizeof t->opts, .stats = &t->stats, .cancel = w->r->opts.cancel};
     return ZARR_OK;
 }
 
@@ -147,8 +148,7 @@ static zarr_status wait_for(struct reencode_work *w, struct transfer *t, zarr_er
 {
     struct looking looking = {w, t};
     struct zr_reencode *r = w->r;
-    const struct zr_waiting waiting = {.cancel = r->opts.cancel,
-                                       .look = r->opts.progress ? look_at : NULL,
+    const struct zr_waiting waiting = {.look = r->opts.progress ? look_at : NULL,
                                        .arg = &looking};
     zarr_request *request = t->request;
     zarr_status st = ZARR_OK;
@@ -158,8 +158,8 @@ static zarr_status wait_for(struct reencode_work *w, struct transfer *t, zarr_er
     t->request = NULL;
     st = zr_request_end(request, &waiting, err); /* also frees the request */
     transfer_end(t);
-    if (st == ZARR_OK && zr_is_cancelled(r->opts.cancel))
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled");
+    if (st == ZARR_OK)
+        st = zr_cancel_check(r->opts.cancel, err);
     if (st == ZARR_OK && t->bytes) {
         r->done_bytes = zr_add_cap(r->done_bytes, t->bytes);
         r->result.objects_written += t->stats.store_puts;
@@ -187,7 +187,7 @@ static int add_finished(void *user, const zarr_chunk_info *chunk)
                         sizeof *w->finished, w->list_err);
     if (w->listed == ZARR_OK)
         w->finished[w->n_finished++] = unit_number(w, chunk->chunk);
-    return w->listed != ZARR_OK || zr_is_cancelled(w->r->opts.cancel);
+    return w->listed != ZARR_OK;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -207,16 +207,15 @@ static bool is_finished(const struct reencode_work *w, const uint64_t *unit)
 
 static zarr_status list_finished(struct reencode_work *w, zarr_error *err)
 {
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = w->r->opts.cancel};
     zarr_status st = ZARR_OK;
 
     if (w->r->result.state != ZARR_REENCODE_RESUMED)
         return ZARR_OK;
     w->list_err = err;
-    ZR_TRY(
-        zarr_array_chunk_list(w->pair->dst, ZARR_CHUNKS_OBJECTS, add_finished, w, err));
+    ZR_TRY(zarr_array_chunk_list(w->pair->dst, ZARR_CHUNKS_OBJECTS, add_finished, w, &io,
+                                 err));
     ZR_TRY(w->listed);
-    if (zr_is_cancelled(w->r->opts.cancel))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled"));
     if (w->n_finished)
         qsort(w->finished, w->n_finished, sizeof *w->finished, compare_numbers);
 out:

@@ -31,12 +31,10 @@ static bool same_elements(const struct rereading *c)
 
 static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
 {
-    const struct zr_waiting waiting = {.cancel = c->r->opts.cancel};
     const struct zr_box_walk *b = &c->s.boxes;
     zarr_array *array = side ? c->pair->dst : c->pair->src;
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
-    zarr_request *request = NULL;
     int64_t shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
     zarr_status st = ZARR_OK;
@@ -52,8 +50,8 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
         zarr_heap_clear(c->heap[side]);
     }
     io.heap = c->heap[side];
-    ZR_TRY(zarr_array_read_submit(&request, array, selection, &tensor, &io, err));
-    st = zr_request_end(request, &waiting, err);
+    io.cancel = c->r->opts.cancel;
+    ZR_TRY(zarr_array_read(array, selection, &tensor, &io, err));
 out:
     zarr_selection_free(selection);
     return st;
@@ -81,8 +79,7 @@ static zarr_status reread_box(struct rereading *c, zarr_error *err)
     struct zr_reencode *r = c->r;
     zarr_status st = ZARR_OK;
 
-    if (zr_is_cancelled(r->opts.cancel))
-        return zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled");
+    ZR_TRY(zr_cancel_check(r->opts.cancel, err));
     for (int side = 0; side < 2; side++)
         ZR_TRY(reread_side(c, side, err));
     if (!same_elements(c))

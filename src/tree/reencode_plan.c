@@ -132,8 +132,7 @@ static zarr_status plan_node(struct zr_reencode *r, const struct zr_node_row *no
     zr_path_key(&dst, r->dst_path, node->path);
     ZR_TRY(zr_str_status(&src, err));
     ZR_TRY(zr_str_status(&dst, err));
-    if (zr_is_cancelled(r->opts.cancel))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled"));
+    ZR_TRY(zr_cancel_check(r->opts.cancel, err));
     if (node->kind == ZARR_NODE_GROUP)
         ZR_TRY(plan_group(r, node, zr_str_text(&src), zr_str_text(&dst), err));
     else if (node->kind == ZARR_NODE_ARRAY)

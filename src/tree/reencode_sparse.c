@@ -17,7 +17,7 @@ struct touched {
     const struct zr_box_walk *b;
     const zarr_array *array;
     struct zr_coord_set *boxes;
-    const int *cancel;
+    zarr_cancel *cancel;
     uint64_t most;
     bool many;
     zarr_status st;
@@ -73,24 +73,24 @@ static int touch_chunk(void *user, const zarr_chunk_info *chunk)
     struct touched *t = user;
 
     t->st = touch(t, chunk->chunk);
-    return t->st != ZARR_OK || t->many || zr_is_cancelled(t->cancel);
+    return t->st != ZARR_OK || t->many;
 }
 
 /* *few false: the boxes are many, or the store cannot list them. */
 static zarr_status touch_all(struct touched *t, zarr_array *array, bool *few,
                              zarr_error *err)
 {
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = t->cancel};
     zarr_error why = {0};
     zarr_status st;
 
     t->array = array;
     t->err = err;
-    st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, touch_chunk, t, &why);
+    st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, touch_chunk, t, &io, &why);
     *few = st == ZARR_OK && !t->many;
-    st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : t->st;
-    if (st == ZARR_OK && zr_is_cancelled(t->cancel))
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled");
-    return st;
+    if (st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED)
+        return zr_pass(err, st, &why);
+    return t->st;
 }
 
 zarr_status zr_reencode_sparse(const struct zr_reencode *r,

@@ -79,6 +79,7 @@ static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
 
     zr_str_init(&full, g->alloc);
     for (size_t i = 0; i < g->n; i++) {
+        ZR_TRY(zr_cancel_check(g->seen.cancel, err));
         zr_path_key(&full, top, g->node[i].path);
         ZR_TRY(zr_str_status(&full, err));
         ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), err));
@@ -103,21 +104,22 @@ out:
     return st;
 }
 
-static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc)
+static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc,
+                         const zarr_cancel *cancel)
 {
-    *g = (struct zr_subtree){.alloc = alloc};
+    *g = (struct zr_subtree){.alloc = alloc, .seen.cancel = cancel};
     zr_arena_init(&g->arena, alloc);
 }
 
 zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
-                                 const char *path, int32_t format, bool below,
-                                 zarr_error *err)
+                                 const char *path, int32_t format,
+                                 const zarr_cancel *cancel, bool below, zarr_error *err)
 {
     const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    subtree_init(out, zr_store_context(store)->alloc);
+    subtree_init(out, zr_store_context(store)->alloc, cancel);
     zr_found_init(&found, out->alloc);
     out->format = format;
     st = zr_node_find(&found, &where, err);
@@ -137,13 +139,13 @@ out:
 }
 
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, zarr_error *err)
+                            int32_t format, const zarr_cancel *cancel, zarr_error *err)
 {
     const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    subtree_init(out, zr_store_context(store)->alloc);
+    subtree_init(out, zr_store_context(store)->alloc, cancel);
     zr_found_init(&found, out->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && found.kind != ZARR_NODE_GROUP))

@@ -7,12 +7,7 @@
 
 #include "node/node.h"
 #include <zarrc/array.h>
-
-/* Whether the caller has set its flag `cancel`. cancel may be NULL. */
-static inline bool zr_is_cancelled(const int *cancel)
-{
-    return cancel && *(const volatile int *)cancel != 0;
-}
+#include <zarrc/group.h>
 
 /* Every node below a group, with its documents as the store has them. */
 struct zr_subtree_node {
@@ -23,7 +18,7 @@ struct zr_subtree_node {
 struct zr_subtree {
     struct zr_arena arena;
     struct zr_subtree_node *node; /* [0] is the group */
-    struct zr_seen seen;          /* for the limits */
+    struct zr_seen seen;
     size_t n, cap;
     int32_t format;
     const zarr_allocator *alloc;
@@ -31,12 +26,12 @@ struct zr_subtree {
 /* Leaves out nodes of the other format. A broken node is an error. NOT_FOUND: there is no
  * group at path. format 0: the group's own, v3 first. */
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, zarr_error *err);
+                            int32_t format, const zarr_cancel *cancel, zarr_error *err);
 /* Reads the node at path, an array or a group of this format, and all nodes below it if
  * `below`. out->n is 0 if there is no such node. */
 zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
-                                 const char *path, int32_t format, bool below,
-                                 zarr_error *err);
+                                 const char *path, int32_t format,
+                                 const zarr_cancel *cancel, bool below, zarr_error *err);
 void zr_subtree_deinit(struct zr_subtree *g);
 
 /* zarr_node_copy() without a job object at the destination, where the caller has one. */
@@ -56,13 +51,12 @@ struct zr_nodes {
     struct zr_node_row *item;
     size_t n, cap;
     struct zr_arena arena;
-    const int *cancel;
     const zarr_allocator *alloc;
 };
 /* path: normalised. Reads the store, never consolidated metadata. NOT_FOUND: there is no
  * node, not even a broken one. The caller frees *nodes even on failure. */
 zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
-                          const int *cancel, zarr_error *err);
+                          zarr_cancel *cancel, zarr_error *err);
 void zr_nodes_free(struct zr_nodes *nodes);
 /* Number of bytes of all elements in memory; saturates at UINT64_MAX. */
 uint64_t zr_decoded_bytes(const zarr_array *array);
@@ -83,19 +77,23 @@ zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
 /* ---- wait.c ---- */
 
 struct zr_waiting {
-    const int *cancel; /* the caller's flag; may be NULL */
     /* Called at intervals and at the end with the request's counters; may be NULL. */
     void (*look)(void *arg, const zarr_stats *now, bool done);
     void *arg;
 };
-/* Waits until the request is done, cancels it if the flag is set, and frees it. */
+/* Waits until the request is done, and frees it. */
 zarr_status zr_request_end(zarr_request *request, const struct zr_waiting *w,
                            zarr_error *err);
 
 /* zarr_group_consolidate() for the group of this format, even if v3 hides v2. path:
- * normalised; key may be NULL. */
-zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
-                                 int32_t format, zarr_error *err);
+ * normalised; o is complete. */
+zarr_status zr_group_consolidate(zarr_store *store, const char *path,
+                                 const zarr_consolidate_options *o, int32_t format,
+                                 zarr_error *err);
+/* Reads the options of calls for consolidated metadata. flags: those that are known. */
+zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
+                                        const zarr_consolidate_options *opts,
+                                        uint32_t flags, bool key, zarr_error *err);
 /* Whether the documents are equal, their own consolidated metadata aside. */
 bool zr_same_document(const struct zr_json *a, const struct zr_json *b);
 /* Whether the attributes are equal. No attributes equal {}. */

@@ -1,5 +1,5 @@
 /*
- * tree/wait.c - waits for a request and polls the caller's flag meanwhile.
+ * tree/wait.c - waits for a request and looks at its counters meanwhile.
  * Thread class: plain function.
  */
 #include "tree/tree.h"
@@ -12,10 +12,8 @@ zarr_status zr_request_end(zarr_request *request, const struct zr_waiting *w,
     int done = 0;
 
     while (!st && !done) {
-        if (zr_is_cancelled(w->cancel))
-            zarr_request_cancel(request);
-        st = zarr_request_wait(
-            request, w->cancel || w->look ? poll_ns : ZARR_WAIT_FOREVER, &done, err);
+        st =
+            zarr_request_wait(request, w->look ? poll_ns : ZARR_WAIT_FOREVER, &done, err);
         if (!st && w->look) {
             zarr_stats now = ZARR_STATS_INIT;
 

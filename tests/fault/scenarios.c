@@ -123,7 +123,7 @@ static zarr_status resize_to(struct world *w, uint64_t rows, zarr_error *err)
     zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_array_resize(a, shape, 0, err);
+        st = zarr_array_resize(a, shape, NULL, err);
     zarr_array_free(a);
     return st;
 }
@@ -229,7 +229,7 @@ static zarr_status list(struct world *w, zarr_error *err)
     zarr_status st = zarr_group_open(&g, w->store, "", NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_group_walk(g, count_node, &n, err);
+        st = zarr_group_walk(g, count_node, &n, NULL, err);
     if (st == ZARR_OK)
         assert_int_equal(n, 11);
     zarr_group_free(g);
@@ -249,7 +249,7 @@ static zarr_status consolidate(struct world *w, zarr_error *err)
     if (st == ZARR_OK)
         st = zarr_group_open_array(&a, g, "v3", NULL, err);
     if (st == ZARR_OK)
-        st = zarr_group_walk(g, count_node, &n, err);
+        st = zarr_group_walk(g, count_node, &n, NULL, err);
     zarr_array_free(a);
     zarr_group_free(g);
     return st;
@@ -385,7 +385,7 @@ static zarr_status inspect(struct world *w, zarr_error *err)
     zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, ignore_chunk, NULL, err);
+        st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, ignore_chunk, NULL, NULL, err);
     if (st == ZARR_OK)
         st = zarr_array_verify(a, no_fault, w, NULL, err);
     zarr_array_free(a);

@@ -72,9 +72,9 @@ static zarr_status run_step(zarr_store *store, const struct step *s, zarr_error 
     zarr_status st = zarr_array_open(&a, store, "x", NULL, err);
 
     if (st == ZARR_OK && s->shape[0])
-        st = zarr_array_resize(a, s->shape, 0, err);
+        st = zarr_array_resize(a, s->shape, NULL, err);
     else if (st == ZARR_OK && s->shape[1])
-        st = zarr_array_clear_leftovers(a, 0, NULL, err);
+        st = zarr_array_clear_leftovers(a, NULL, NULL, err);
     else if (st == ZARR_OK)
         st = append_rows(a, 5, err);
     zarr_array_free(a);
@@ -171,13 +171,17 @@ static void grow_and_check(const struct expected *e, bool lists, bool clear,
     if (lists && has_record(w.store) && n_findings(w.store) == 0)
         fail_msg("%s: verify does not report the record", what);
     if (clear) {
-        world_must(zarr_array_clear_leftovers(a, 0, NULL, &err), &err, what);
+        world_must(zarr_array_clear_leftovers(a, NULL, NULL, &err), &err, what);
         if (lists && n_findings(w.store) != 0)
             fail_msg("%s: verify reports what was cleared", what);
-        world_must(zarr_array_resize(a, large, ZARR_RESIZE_KEEP_CHUNKS, &err), &err,
-                   what);
+        world_must(zarr_array_resize(a, large,
+                                     &(const zarr_shape_options){
+                                         .struct_size = sizeof(zarr_shape_options),
+                                         .flags = ZARR_RESIZE_KEEP_CHUNKS},
+                                     &err),
+                   &err, what);
     } else {
-        world_must(zarr_array_resize(a, large, 0, &err), &err, what);
+        world_must(zarr_array_resize(a, large, NULL, &err), &err, what);
     }
     check_cells(a, e, what);
     if (has_record(w.store))
@@ -316,14 +320,14 @@ static void test_cost(void **state)
         mortal_open(&w, &m);
         world_must(zarr_array_open(&a, w.store, "x", NULL, &err), &err, "x");
         m.n_ops = 0;
-        world_must(zarr_array_resize(a, larger, 0, &err), &err, "grow");
+        world_must(zarr_array_resize(a, larger, NULL, &err), &err, "grow");
         assert_int_equal(m.n_counted, 1); /* looks for the record */
         assert_int_equal(m.n_ops, 3);     /* and reads and writes the document */
         m.n_counted = 0;
         world_must(append_rows(a, 2, &err), &err, "append");
         assert_int_equal(m.n_counted, 3); /* looks, writes, erases */
         m.n_counted = 0;
-        world_must(zarr_array_resize(a, smaller, 0, &err), &err, "shrink");
+        world_must(zarr_array_resize(a, smaller, NULL, &err), &err, "shrink");
         assert_int_equal(m.n_counted,
                          5); /* looks twice more, without the lock and with */
         zarr_array_free(a);
@@ -350,18 +354,23 @@ static void test_huge(void **state)
     make_filled(3);
     mortal_open(&w, &m);
     world_must(zarr_array_open(&a, w.store, "x", NULL, &err), &err, "x");
-    world_must(zarr_array_resize(a, huge, 0, &err), &err, "grow");
-    assert_int_equal(zarr_array_resize(a, small, 0, &err), ZARR_ERR_UNSUPPORTED);
+    world_must(zarr_array_resize(a, huge, NULL, &err), &err, "grow");
+    assert_int_equal(zarr_array_resize(a, small, NULL, &err), ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "cannot list"));
     shape_now(w.store, shape);
     assert_true(shape[0] == huge[0]);
     assert_false(has_record(w.store));
-    world_must(zarr_array_resize(a, small, ZARR_RESIZE_KEEP_CHUNKS, &err), &err, "keep");
+    world_must(zarr_array_resize(
+                   a, small,
+                   &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                               .flags = ZARR_RESIZE_KEEP_CHUNKS},
+                   &err),
+               &err, "keep");
     world_must(zarr_store_put(w.store, RECORD, text, strlen(text), &err), &err, RECORD);
-    assert_int_equal(zarr_array_resize(a, other, 0, &err), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(zarr_array_resize(a, other, NULL, &err), ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, ".zarrc-leftovers"));
     world_must(zarr_store_put(w.store, RECORD, "{}", 2, &err), &err, RECORD);
-    assert_int_equal(zarr_array_resize(a, other, 0, &err), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(zarr_array_resize(a, other, NULL, &err), ZARR_ERR_UNSUPPORTED);
     shape_now(w.store, shape);
     assert_int_equal(shape[0], 5);
     assert_true(has_record(w.store));
@@ -385,15 +394,15 @@ static void change_for_ever(void)
     for (;;) {
         uint64_t shape[2];
 
-        if (zarr_array_resize(a, large, 0, NULL) != ZARR_OK)
+        if (zarr_array_resize(a, large, NULL, NULL) != ZARR_OK)
             _exit(3);
         memcpy(shape, zarr_array_shape(a), sizeof shape);
         fill_cells(data, 0, shape[0], shape[1]);
         if (box_io(a, true, shape[0], shape[1], data, NULL) != ZARR_OK ||
             append_rows(a, 5, NULL) != ZARR_OK ||
-            zarr_array_resize(a, small, 0, NULL) != ZARR_OK ||
+            zarr_array_resize(a, small, NULL, NULL) != ZARR_OK ||
             append_rows(a, 5, NULL) != ZARR_OK ||
-            zarr_array_resize(a, small, 0, NULL) != ZARR_OK)
+            zarr_array_resize(a, small, NULL, NULL) != ZARR_OK)
             _exit(4);
     }
 }

@@ -88,9 +88,9 @@ static void fuzz_open(zarr_store *store, uint32_t how)
     if (st != ZARR_OK)
         return;
     fuzz_check(how != ZARR_CONSOLIDATED_MUST || zarr_group_is_consolidated(x.group));
-    st = zarr_group_walk(x.group, fuzz_node, &x, &err);
+    st = zarr_group_walk(x.group, fuzz_node, &x, NULL, &err);
     fuzz_check(st == ZARR_OK || err.message[0] != '\0');
-    st = zarr_group_list(x.group, fuzz_child, &n, &err);
+    st = zarr_group_list(x.group, fuzz_child, &n, NULL, &err);
     fuzz_check(st == ZARR_OK || err.message[0] != '\0');
     zarr_group_free(x.group);
 }

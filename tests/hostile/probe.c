@@ -201,7 +201,7 @@ static void inspect(zarr_array *a)
     char text[64];
 
     begin();
-    st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, count_chunk, &n, &err);
+    st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, count_chunk, &n, NULL, &err);
     snprintf(text, sizeof text, "%" PRIu64 " chunks", n);
     say("chunks", st, st == ZARR_OK ? text : err.message);
     begin();
@@ -278,18 +278,18 @@ static void look_around(zarr_store *store)
     say("group", st, err.message);
     if (st == ZARR_OK) {
         begin();
-        st = zarr_group_list(g, count_node, &n, &err);
+        st = zarr_group_list(g, count_node, &n, NULL, &err);
         say("list", st, err.message);
         begin();
         n = 0;
-        st = zarr_group_walk(g, count_node, &n, &err);
+        st = zarr_group_walk(g, count_node, &n, NULL, &err);
         snprintf(text, sizeof text, "%" PRIu64 " nodes", n);
         say("walk", st, st == ZARR_OK ? text : err.message);
         open_children(g);
     }
     zarr_group_free(g);
     begin();
-    st = zarr_group_consolidated_check(store, "", count_difference, &n, &err);
+    st = zarr_group_consolidated_check(store, "", count_difference, &n, NULL, &err);
     say("check", st, err.message);
 }
 

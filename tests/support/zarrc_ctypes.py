@@ -124,7 +124,16 @@ class IoOptions(Sized):
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
                 ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
-                ("field", c_char_p), ("heap", c_void_p)]
+                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p)]
+
+
+class ShapeOptions(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("cancel", c_void_p)]
+
+
+class ConsolidateOptions(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("key", c_char_p),
+                ("cancel", c_void_p)]
 
 
 class VlenColumn(Sized):
@@ -173,7 +182,8 @@ class StoreOp(Structure):
     _fields_ = [("verb", c_uint32), ("flags", c_uint32), ("key", c_char_p), ("offset", c_uint64),
                 ("length", c_uint64), ("mem", Mem), ("version", StoreVersion), ("lock", c_void_p),
                 ("done_bytes", c_uint64), ("object_bytes", c_uint64), ("status", c_int32),
-                ("os_code", c_int32), ("tag", c_void_p)]
+                ("os_code", c_int32), ("tag", c_void_p), ("up_bytes", c_uint64),
+                ("down_bytes", c_uint64), ("cancel", c_void_p)]
 
 
 class StoreCaps(Sized):
@@ -192,7 +202,7 @@ MigrateFn = CFUNCTYPE(None, c_void_p, POINTER(MigrateItem))
 class MigrateOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("reserved", c_uint32), ("tell", MigrateFn), ("user", c_void_p),
-                ("cancel", POINTER(c_int))]
+                ("cancel", c_void_p)]
 
 
 ItemFn = CFUNCTYPE(c_int, c_void_p, POINTER(StoreItem))
@@ -210,7 +220,7 @@ class StoreVtable(Sized):
         ("run", CFUNCTYPE(None, c_void_p, POINTER(StoreOp), E)), ("submit", c_void_p),
         ("cancel", c_void_p),
         ("list", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_uint32, ItemFn, c_void_p, E)),
-        ("lock", CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_void_p), E)),
+        ("lock", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, POINTER(c_void_p), E)),
         ("unlock", CFUNCTYPE(None, c_void_p, c_void_p)), ("flush", c_void_p),
         ("erase_prefix", c_void_p), ("clean", c_void_p), ("close", CFUNCTYPE(None, c_void_p))]
 
@@ -270,13 +280,13 @@ FUNCTIONS = {
     "zarr_array_read_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_write_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_explain": (T, [P, c_uint32, P, POINTER(TensorStruct), POINTER(IoOptions), *TEXT]),
-    "zarr_array_resize": (T, [P, SHAPE, c_uint32, E]),
+    "zarr_array_resize": (T, [P, SHAPE, POINTER(ShapeOptions), E]),
     "zarr_array_append": (T, [P, T, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_refresh": (T, [P, POINTER(c_int), E]),
     "zarr_array_attribute_get": (T, [P, S, *TEXT]), "zarr_array_attribute_set": (T, [P, S, S, E]),
     "zarr_array_attribute_delete": (T, [P, S, E]),
     "zarr_array_attributes_merge": (T, [P, S, c_int, E]),
-    "zarr_array_chunk_list": (T, [P, c_uint32, ChunkFn, P, E]),
+    "zarr_array_chunk_list": (T, [P, c_uint32, ChunkFn, P, POINTER(IoOptions), E]),
     "zarr_array_chunk_read_encoded": (T, [P, SHAPE, P, POINTER(U), E]),
     "zarr_array_chunk_write_encoded": (T, [P, SHAPE, P, U, E]),
     "zarr_array_chunk_erase": (T, [P, SHAPE, E]), "zarr_array_chunk_key": (T, [P, SHAPE, *TEXT]),
@@ -297,11 +307,11 @@ FUNCTIONS = {
     "zarr_group_attribute_get": (T, [P, S, *TEXT]), "zarr_group_attribute_set": (T, [P, S, S, E]),
     "zarr_group_attribute_delete": (T, [P, S, E]),
     "zarr_group_attributes_merge": (T, [P, S, c_int, E]),
-    "zarr_group_list": (T, [P, NodeFn, P, E]), "zarr_group_walk": (T, [P, NodeFn, P, E]),
+    "zarr_group_list": (T, [P, NodeFn, P, P, E]), "zarr_group_walk": (T, [P, NodeFn, P, P, E]),
     "zarr_node_probe": (T, [P, S, POINTER(c_uint32), POINTER(c_int32), E]),
     "zarr_node_delete": (T, [P, S, E]), "zarr_node_copy": (T, [P, S, P, S, P, E]),
-    "zarr_node_move": (T, [P, S, P, S, P, E]), "zarr_group_consolidate": (T, [P, S, S, E]),
-    "zarr_group_consolidated_check": (T, [P, S, CheckFn, P, E]),
+    "zarr_node_move": (T, [P, S, P, S, P, E]), "zarr_group_consolidate": (T, [P, S, POINTER(ConsolidateOptions), E]),
+    "zarr_group_consolidated_check": (T, [P, S, CheckFn, P, P, E]),
     "zarr_node_migrate": (T, [P, S, POINTER(MigrateOptions), E]),
 }
 
@@ -514,7 +524,8 @@ class Store(Handle):
         call("zarr_node_move", self.pointer, path.encode(), other.pointer, other_path.encode(), None)
 
     def consolidate(self, path="", key=None):
-        call("zarr_group_consolidate", self.pointer, path.encode(), text_of(key))
+        call("zarr_group_consolidate", self.pointer, path.encode(),
+             byref(ConsolidateOptions(key=text_of(key))))
 
     def consolidated_check(self, path=""):
         found = []
@@ -523,7 +534,7 @@ class Store(Handle):
         def each(_, where, what):
             found.append((where.decode(), what.decode()))
             return 0
-        call("zarr_group_consolidated_check", self.pointer, path.encode(), each, None)
+        call("zarr_group_consolidated_check", self.pointer, path.encode(), each, None, None)
         return found
 
     def migrate(self, path="", zarr_format=3, dry_run=False, overwrite=False, remove=False):
@@ -859,7 +870,7 @@ class Array(Handle):
 
     # shape and attributes
     def resize(self, shape, flags=0):
-        call("zarr_array_resize", self.pointer, shape_of(shape), flags)
+        call("zarr_array_resize", self.pointer, shape_of(shape), byref(ShapeOptions(flags=flags)))
 
     def append(self, view, axis=0, memory="host", **options):
         tensor = Tensor(np.asarray(view), self.context, memory)
@@ -893,7 +904,7 @@ class Array(Handle):
             found.append((tuple(info.chunk[:info.ndim]), info.key.decode(), info.offset,
                           info.bytes, bool(info.inner)))
             return 0
-        call("zarr_array_chunk_list", self.pointer, what, each, None)
+        call("zarr_array_chunk_list", self.pointer, what, each, None, None)
         return sorted(found)
 
     def chunk_key(self, chunk):
@@ -974,7 +985,7 @@ class Group(Handle):
             kind = {0: None, 1: "array", 2: "group"}[node.kind]
             found.append((node.path.decode(), kind, node.zarr_format, node.depth))
             return 0
-        call(name, self.pointer, each, None)
+        call(name, self.pointer, each, None, None)
         return found
 
     def list(self):
@@ -1197,7 +1208,7 @@ class CustomStore(Store):
                 break
         return 0
 
-    def _lock(self, _, key, out, err):
+    def _lock(self, _, key, cancel, out, err):
         with self.implementation.mutex:
             lock = self.implementation.locks.setdefault(key, threading.Semaphore(1))
         lock.acquire()

@@ -17,6 +17,7 @@
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/cancel.h>
 #include <zarrc/store.h>
 
 ZARR_BEGIN_DECLS
@@ -53,8 +54,8 @@ enum {
 };
 
 /**
- * One operation. The library sets the members up to `lock`, and `tag`; the store sets the
- * others, and `version` if asked. The layout never changes within an ABI number.
+ * One operation. The library sets the members up to `lock`, `tag` and `cancel`; the store
+ * sets the others, and `version` if asked. The layout never changes within an ABI number.
  *
  * A GET reads at most min(`length`, `mem.bytes`) bytes at `offset` into `mem`, and sets
  * `done_bytes` to how many it read. It must set `object_bytes` to the length of the whole
@@ -82,6 +83,10 @@ typedef struct zarr_store_op {
     /** bytes of `mem` that the store itself copied from host memory (up) or to host
      * memory (down); the library counts its own copies */
     uint64_t up_bytes, down_bytes;
+    /** set by the library: once zarr_cancel_is_set() says so, the caller no longer needs
+     * the result, and a store that waits may end the operation with
+     * ZARR_ERR_CANCELLED. NULL: never */
+    const zarr_cancel *cancel;
 } zarr_store_op;
 
 /**
@@ -120,8 +125,10 @@ typedef struct zarr_store_vtable {
     /** Lists keys as zarr_store_list() does. Needs ZARR_STORE_CAP_LIST. */
     zarr_status (*list)(void *self, const char *prefix, uint32_t how,
                         zarr_store_list_fn fn, void *user, zarr_error *err);
-    /** Waits until the caller alone may change a key, and sets `*lock`. */
-    zarr_status (*lock)(void *self, const char *key, void **lock, zarr_error *err);
+    /** Waits until the caller alone may change a key, and sets `*lock`. Once `cancel`
+     * (may be NULL) is set, it ends the wait soon with ZARR_ERR_CANCELLED. */
+    zarr_status (*lock)(void *self, const char *key, const zarr_cancel *cancel,
+                        void **lock, zarr_error *err);
     /** Ends what lock() began, possibly in another thread; cannot fail. */
     void (*unlock)(void *self, void *lock);
     /** Flushes as zarr_store_flush(). NULL: there is nothing to flush. */

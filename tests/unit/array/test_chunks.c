@@ -50,24 +50,26 @@ static void test_list(void **state)
 
             world_open(&w, sort);
             a = make_array(&w, "g/x", kind, 6, 7);
-            assert_ok(
-                zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, &terr));
+            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, NULL,
+                                            &terr));
             assert_int_equal(s.n, 0);
             fill_array(a);
             put_text(&w, "g/x/c/77/0", "outside the grid");
             put_text(&w, "g/x/README", "no chunk");
-            assert_ok(
-                zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, &terr));
+            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, NULL,
+                                            &terr));
             assert_int_equal(s.n, kind == 4 ? 4 : 12);
             assert_int_equal(s.n_inner, 0);
             s = (struct seen){0};
-            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, &terr));
+            assert_ok(
+                zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, NULL, &terr));
             assert_int_equal(s.n, 12);
             assert_int_equal(s.n_inner, kind == 4 ? 12 : 0);
             s = (struct seen){.stop_at = 2};
-            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, &terr));
+            assert_ok(
+                zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, NULL, &terr));
             assert_int_equal(s.n, 2);
-            assert_status(zarr_array_chunk_list(a, 7, see_chunk, &s, &terr),
+            assert_status(zarr_array_chunk_list(a, 7, see_chunk, &s, NULL, &terr),
                           ZARR_ERR_INVALID);
             zarr_array_free(a);
             world_close(&w);
@@ -193,7 +195,7 @@ static void test_nested(void **state)
     assert_int_equal(zarr_array_chunk_shape(a)[1], 3);
     fill_array(a);
     assert_int_equal(count_wrong(a, 10, 9), 0);
-    assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, mark_inner, seen, &terr));
+    assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, mark_inner, seen, NULL, &terr));
     for (int i = 0; i < 15; i++)
         assert_int_equal(seen[i / 3][i % 3], 1);
     assert_ok(zarr_array_verify(a, see_fault, &faults, NULL, &terr));

@@ -158,7 +158,7 @@ static void one_chain(struct world *w, size_t i, const char *pipeline, const cha
     zarr_array_free(a);
     assert_ok(zarr_array_open(&a, w->store, path, NULL, &terr));
     check_elements(a, data, NULL, chains[i].codecs);
-    assert_ok(zarr_array_chunk_list(a, 0, see_chunk, &n, &terr));
+    assert_ok(zarr_array_chunk_list(a, 0, see_chunk, &n, NULL, &terr));
     assert_true(n >= 4);
     assert_ok(zarr_array_verify(a, no_fault, NULL, NULL, &terr));
     zarr_array_free(a);
@@ -198,7 +198,7 @@ static void test_keys_shrink(void **state)
     put_text(&w, "x/k_2_1", "0123456789abcdef0123456789abcdef");
     put_text(&w, "x/k_1_0", "0123456789abcdef0123456789abcdef");
     put_text(&w, "x/k_01_0", "no chunk's");
-    assert_ok(zarr_array_resize(a, small, 0, &terr));
+    assert_ok(zarr_array_resize(a, small, NULL, &terr));
     assert_null(get_text(&w, "x/k_2_1"));
     assert_non_null(get_text(&w, "x/k_1_0"));
     assert_non_null(get_text(&w, "x/k_01_0"));

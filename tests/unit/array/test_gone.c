@@ -75,7 +75,7 @@ static zarr_status call(int which, zarr_array *a)
     case 3:
         return append_some(a);
     case 4:
-        return zarr_array_resize(a, shape, 0, &terr);
+        return zarr_array_resize(a, shape, NULL, &terr);
     case 5:
         return zarr_array_attribute_set(a, "a", "1", &terr);
     case 6:
@@ -83,7 +83,7 @@ static zarr_status call(int which, zarr_array *a)
     case 7:
         return zarr_array_chunk_erase(a, chunk, &terr);
     case 8:
-        return zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, on_chunk, NULL, &terr);
+        return zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, on_chunk, NULL, NULL, &terr);
     default:
         return ZARR_OK;
     }
@@ -238,7 +238,7 @@ static void test_other_changes(void **state)
         assert_ok(read_some(b));
         assert_ok(zarr_array_attribute_set(a, "a", "1", &terr));
         assert_ok(read_some(b));
-        assert_ok(zarr_array_resize(a, larger, 0, &terr));
+        assert_ok(zarr_array_resize(a, larger, NULL, &terr));
         assert_ok(read_some(b));
         assert_ok(write_some(b));
         zarr_array_free(a);

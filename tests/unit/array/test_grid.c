@@ -186,7 +186,7 @@ static void test_elements(void **state)
             check_all(a, NULL);
             check_all(a, "serial");
             if (sort != WORLD_PLAIN) {
-                assert_ok(zarr_array_chunk_list(a, 0, count_objects, found, &terr));
+                assert_ok(zarr_array_chunk_list(a, 0, count_objects, found, NULL, &terr));
                 assert_int_equal(found[0], 30);
                 assert_ok(zarr_array_verify(a, no_fault, NULL, NULL, &terr));
             }
@@ -205,9 +205,9 @@ static void test_resize(void **state)
     open_world(&w, WORLD_MEMORY);
     a = make(&w, "x", NULL);
     fill_array(a);
-    assert_ok(zarr_array_resize(a, small, 0, &terr));
+    assert_ok(zarr_array_resize(a, small, NULL, &terr));
     assert_int_equal(count_wrong(a, 4, COLS), 0);
-    assert_ok(zarr_array_resize(a, large, 0, &terr));
+    assert_ok(zarr_array_resize(a, large, NULL, &terr));
     assert_int_equal(count_wrong(a, 4, COLS), 0);
     zarr_array_free(a);
     world_close(&w);

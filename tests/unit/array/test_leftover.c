@@ -77,7 +77,7 @@ static zarr_status run_stopped(enum what what)
     }
     n_hooked = 0;
     hook = stop_there;
-    st = what == SHRINK ? zarr_array_resize(mine, &small, 0, NULL)
+    st = what == SHRINK ? zarr_array_resize(mine, &small, NULL, NULL)
                         : append(mine, what == APPEND ? 51 : 11, 7);
     hook = NULL;
     return st;
@@ -112,7 +112,7 @@ static bool stop_and_grow(enum what what, uint32_t caps)
     assert_true(reached || st == ZARR_OK);
     assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
     n = zarr_array_shape(theirs)[0];
-    assert_ok(zarr_array_resize(theirs, &large, 0, &terr));
+    assert_ok(zarr_array_resize(theirs, &large, NULL, &terr));
     if (caps && n > n_base) /* the append has published its shape first */
         expect_reserved(theirs, n_base, n, 60);
     else
@@ -157,7 +157,7 @@ static void test_records(void **state)
         assert_ok(append(mine, 1, 50));
         cut_document(world.store);
         put_record(world.store, texts[i]);
-        assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+        assert_ok(zarr_array_resize(mine, &large, NULL, &terr));
         expect(mine, 10, 60);
         assert_false(has_record(world.store));
         end();
@@ -211,7 +211,11 @@ static void test_without_record(void **state)
         s = verify(world.store);
         assert_int_equal(s.n_notes + s.n_warnings, 0);
         if (by == 0)
-            assert_ok(zarr_array_resize(mine, &small, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+            assert_ok(zarr_array_resize(
+                mine, &small,
+                &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                            .flags = ZARR_RESIZE_KEEP_CHUNKS},
+                &terr));
         else
             cut_document(world.store);
         assert_false(has_record(world.store));
@@ -219,15 +223,19 @@ static void test_without_record(void **state)
         assert_int_equal(s.n_notes,
                          2); /* chunks outside, and elements of a border chunk */
         assert_int_equal(s.n_warnings, 0);
-        assert_ok(zarr_array_clear_leftovers(mine, 0, &found, &terr));
+        assert_ok(zarr_array_clear_leftovers(mine, NULL, &found, &terr));
         assert_int_equal(found, 0);
-        assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+        assert_ok(zarr_array_resize(mine, &large, NULL, &terr));
         expect(mine, 50, 60);
-        assert_ok(zarr_array_resize(mine, &small, ZARR_RESIZE_KEEP_CHUNKS, &terr));
-        assert_ok(zarr_array_resize(mine, &small, 0, &terr)); /* the same shape */
+        assert_ok(zarr_array_resize(
+            mine, &small,
+            &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                        .flags = ZARR_RESIZE_KEEP_CHUNKS},
+            &terr));
+        assert_ok(zarr_array_resize(mine, &small, NULL, &terr)); /* the same shape */
         s = verify(world.store);
         assert_int_equal(s.n_notes + s.n_warnings, 0);
-        assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+        assert_ok(zarr_array_resize(mine, &large, NULL, &terr));
         expect(mine, 10, 60);
         end();
     }
@@ -244,9 +252,13 @@ static void test_keep(void **state)
     assert_ok(append(mine, 1, 50));
     cut_document(world.store);
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
-    assert_ok(zarr_array_resize(mine, &smaller, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_ok(zarr_array_resize(
+        mine, &smaller,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_RESIZE_KEEP_CHUNKS},
+        &terr));
     assert_false(has_record(world.store));
-    assert_ok(zarr_array_resize(mine, &large, 0, &terr));
+    assert_ok(zarr_array_resize(mine, &large, NULL, &terr));
     expect(mine, 10, 60);
     end();
 
@@ -254,14 +266,27 @@ static void test_keep(void **state)
     assert_ok(append(mine, 1, 50));
     cut_document(world.store);
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
-    assert_ok(zarr_array_resize(mine, &some, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_ok(zarr_array_resize(
+        mine, &some,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_RESIZE_KEEP_CHUNKS},
+        &terr));
     expect(mine, 30, 30);
     assert_true(has_record(world.store));
-    assert_ok(zarr_array_resize(mine, &large, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_ok(zarr_array_resize(
+        mine, &large,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_RESIZE_KEEP_CHUNKS},
+        &terr));
     expect(mine, 50, 60);
     assert_false(has_record(world.store));
-    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
-    assert_status(zarr_array_clear_leftovers(mine, 2, NULL, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
+    assert_status(zarr_array_clear_leftovers(
+                      mine,
+                      &(const zarr_shape_options){
+                          .struct_size = sizeof(zarr_shape_options), .flags = 2},
+                      NULL, &terr),
+                  ZARR_ERR_UNSUPPORTED);
     end();
 }
 
@@ -282,15 +307,23 @@ static void test_append_over(void **state)
     expect(mine, 19, 19);
     s = verify(world.store);
     assert_int_equal(s.n_warnings, 1);
-    assert_ok(zarr_array_clear_leftovers(mine, ZARR_LEFTOVERS_LOOK, &found, &terr));
+    assert_ok(zarr_array_clear_leftovers(
+        mine,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_LEFTOVERS_LOOK},
+        &found, &terr));
     assert_int_equal(found, 1);
     assert_true(has_record(world.store));
-    assert_ok(zarr_array_clear_leftovers(mine, 0, &found, &terr));
+    assert_ok(zarr_array_clear_leftovers(mine, NULL, &found, &terr));
     assert_int_equal(found, 1);
     assert_false(has_record(world.store));
     s = verify(world.store);
     assert_int_equal(s.n_notes + s.n_warnings, 0);
-    assert_ok(zarr_array_resize(mine, &large, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_ok(zarr_array_resize(
+        mine, &large,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_RESIZE_KEEP_CHUNKS},
+        &terr));
     expect(mine, 19, 60);
     end();
 }
@@ -319,10 +352,14 @@ static void test_text(void **state)
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
     s = verify(world.store);
     assert_int_equal(s.n_notes, 0);
-    assert_ok(zarr_array_resize(mine, &small, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_ok(zarr_array_resize(
+        mine, &small,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_RESIZE_KEEP_CHUNKS},
+        &terr));
     s = verify(world.store);
     assert_int_equal(s.n_notes, 2);
-    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
     s = verify(world.store);
     assert_int_equal(s.n_notes, 0);
     end();
@@ -347,7 +384,7 @@ static void test_company(void **state)
     assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
     assert_ok(zarr_node_copy(world.store, "a", world.store, "b", NULL, &terr));
     assert_ok(zarr_array_open(&b, world.store, "b", NULL, &terr));
-    assert_ok(zarr_array_resize(b, &large, 0, &terr));
+    assert_ok(zarr_array_resize(b, &large, NULL, &terr));
     expect(b, 10, 60);
     zarr_array_free(b);
     assert_ok(zarr_store_erase(world.store, "a/zarr.json", &terr));

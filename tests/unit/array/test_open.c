@@ -706,7 +706,7 @@ static void test_grown(void **state)
 
         world_open(&w, WORLD_MEMORY);
         assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
-        assert_ok(zarr_array_resize(a, larger, 0, &terr));
+        assert_ok(zarr_array_resize(a, larger, NULL, &terr));
         zarr_array_free(a);
         spec.flags = ZARR_SPEC_IF_MISSING;
         assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
@@ -731,7 +731,7 @@ static void test_grown(void **state)
             spec.ndim = 2;
         }
         assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr));
-        assert_ok(zarr_array_resize(a, mixed, 0, &terr)); /* longer, and shorter */
+        assert_ok(zarr_array_resize(a, mixed, NULL, &terr)); /* longer, and shorter */
         zarr_array_free(a);
         assert_status(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr),
                       ZARR_ERR_EXISTS);

@@ -39,7 +39,7 @@ static void test_trim_looks_again(void **state)
         assert_ok(append(mine, 1, 200));
         assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
         hook = append_when_published;
-        assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+        assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
         assert_int_equal(n_hooked, 1);
         assert_int_equal(their_status, ZARR_OK);
         check_shrunk();
@@ -75,7 +75,7 @@ static void test_shrink_and_append_wait(void **state)
     assert_ok(append(mine, 1, 200));
     assert_ok(zarr_array_open(&theirs, world.store, "a", NULL, &terr));
     hook = append_when_clearing;
-    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
     assert_int_equal(n_hooked, 1);
     pthread_join(appender, NULL);
     assert_int_equal(their_status, ZARR_OK);
@@ -103,7 +103,7 @@ static void test_trim_of_another_array(void **state)
     begin(0, 3, 0, 1);
     assert_ok(append(mine, 1, 200));
     hook = replace_when_published;
-    assert_status(zarr_array_resize(mine, &small, 0, &terr), ZARR_ERR_CONFLICT);
+    assert_status(zarr_array_resize(mine, &small, NULL, &terr), ZARR_ERR_CONFLICT);
     assert_int_equal(their_status, ZARR_OK);
     read_all(theirs, data, 60);
     for (int i = 0; i < 60; i++)
@@ -129,11 +129,11 @@ static void test_trim_keeps_empty_chunks(void **state)
     assert_ok(zarr_array_open(&mine, world.store, "a", &o, &terr));
     zarr_tensor_host(&t, data, sizeof data, 1, &n);
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
-    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
     read_all(mine, data, 6);
     assert_int_equal(data[4], 0);
     n = 8;
-    assert_ok(zarr_array_resize(mine, &(const uint64_t){8}, 0, &terr));
+    assert_ok(zarr_array_resize(mine, &(const uint64_t){8}, NULL, &terr));
     read_all(mine, data, 8);
     assert_int_equal(data[7], 0);
     end();

@@ -22,17 +22,17 @@ static void test_resize(void **state)
             assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
             assert_ok(zarr_array_attribute_set(b, "keep", "2.50", &terr));
             fill_array(a);
-            assert_ok(zarr_array_resize(a, small, 0, &terr));
+            assert_ok(zarr_array_resize(a, small, NULL, &terr));
             assert_int_equal(zarr_array_shape(a)[1], 3);
             assert_int_equal(zarr_array_shape(b)[1], 7); /* until it is refreshed */
             assert_ok(zarr_array_refresh(b, &changed, &terr));
             assert_int_equal(changed, 1);
             assert_int_equal(count_wrong(b, 5, 3), 0);
-            assert_ok(zarr_array_resize(a, large, 0, &terr));
+            assert_ok(zarr_array_resize(a, large, NULL, &terr));
             /* No old element came back. */
             assert_int_equal(count_wrong(a, 5, 3), 0);
             /* b has an outdated shape, which is allowed. */
-            assert_ok(zarr_array_resize(b, first, 0, &terr));
+            assert_ok(zarr_array_resize(b, first, NULL, &terr));
             assert_int_equal(count_wrong(b, 5, 3), 0);
             assert_non_null(strstr(zarr_array_attributes(b), "2.50"));
             zarr_array_free(a);
@@ -52,15 +52,24 @@ static void test_resize_leaves(void **state)
     a = make_array(&w, "x", 3, 4, 4);
     fill_array(a);
     assert_int_equal(n_keys(&w, "x"), 1 + 4);
-    assert_ok(zarr_array_resize(a, rank, ZARR_RESIZE_KEEP_CHUNKS, &terr));
+    assert_ok(zarr_array_resize(
+        a, rank,
+        &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
+                                    .flags = ZARR_RESIZE_KEEP_CHUNKS},
+        &terr));
     assert_int_equal(n_keys(&w, "x"), 1 + 4);
-    assert_ok(zarr_array_resize(a, back, 0, &terr));
+    assert_ok(zarr_array_resize(a, back, NULL, &terr));
     assert_int_equal(count_wrong(a, 4, 4), 0); /* the chunk was kept */
-    assert_ok(zarr_array_resize(a, none, 0, &terr));
+    assert_ok(zarr_array_resize(a, none, NULL, &terr));
     assert_int_equal(n_keys(&w, "x"), 1);
-    assert_ok(zarr_array_resize(a, back, 0, &terr));
+    assert_ok(zarr_array_resize(a, back, NULL, &terr));
     assert_int_equal(count_wrong(a, 0, 0), 0);
-    assert_status(zarr_array_resize(a, back, 8, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_status(
+        zarr_array_resize(a, back,
+                          &(const zarr_shape_options){
+                              .struct_size = sizeof(zarr_shape_options), .flags = 8},
+                          &terr),
+        ZARR_ERR_UNSUPPORTED);
     zarr_array_free(a);
     world_close(&w);
 }
@@ -78,12 +87,12 @@ static void test_resize_sparse(void **state)
         world_open(&w, sort);
         a = make_array(&w, "x", 3, 8, 6);
         fill_array(a);
-        assert_ok(zarr_array_resize(a, huge, 0, &terr));
+        assert_ok(zarr_array_resize(a, huge, NULL, &terr));
         assert_int_equal(read_at(a, huge[0] - 1, 5), -1);
         assert_int_equal(read_at(a, 7, 5), 7005);
-        assert_ok(zarr_array_resize(a, small, 0, &terr));
+        assert_ok(zarr_array_resize(a, small, NULL, &terr));
         assert_int_equal(n_keys(&w, "x"), 1 + 4);
-        assert_ok(zarr_array_resize(a, huge, 0, &terr));
+        assert_ok(zarr_array_resize(a, huge, NULL, &terr));
         assert_int_equal(read_at(a, 3, 0), -1);
         assert_int_equal(read_at(a, 2, 3), -1);
         assert_int_equal(read_at(a, 2, 2), 2002);
@@ -170,7 +179,7 @@ static void test_lent(void **state)
     attributes = zarr_array_attributes(a);
     document = zarr_array_metadata(a);
     assert_ptr_equal(attributes, zarr_array_attributes(a));
-    assert_ok(zarr_array_resize(a, small, 0, &terr));
+    assert_ok(zarr_array_resize(a, small, NULL, &terr));
     assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
     assert_int_equal(shape[1], 7);
     assert_int_equal(chunk[1], 2);
@@ -205,7 +214,7 @@ static void test_read_only(void **state)
     assert_ok(zarr_array_open(&a, store, "x", NULL, &terr));
     assert_int_equal(count_wrong(a, 4, 4), 0);
     zarr_tensor_host(&t, row, sizeof row, 2, one);
-    assert_status(zarr_array_resize(a, small, 0, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_resize(a, small, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_append(a, 0, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_INVALID);
     assert_status(zarr_group_create(&g, store, "g", 3, NULL, 0, &terr), ZARR_ERR_INVALID);
@@ -239,14 +248,14 @@ static void test_replaced(void **state)
     a = make_array(&w, "x", 3, 4, 4);
     assert_ok(zarr_array_create(&b, w.store, "x", &spec, NULL, &terr));
     zarr_array_free(b);
-    assert_status(zarr_array_resize(a, shape, 0, &terr), ZARR_ERR_CONFLICT);
+    assert_status(zarr_array_resize(a, shape, NULL, &terr), ZARR_ERR_CONFLICT);
     assert_says("rank");
     assert_ok(zarr_group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_OVERWRITE, &terr));
     zarr_group_free(g);
-    assert_int_not_equal(zarr_array_resize(a, shape, 0, &terr), ZARR_OK);
+    assert_int_not_equal(zarr_array_resize(a, shape, NULL, &terr), ZARR_OK);
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_CONFLICT);
     assert_ok(zarr_node_delete(w.store, "x", &terr));
-    assert_status(zarr_array_resize(a, shape, 0, &terr), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_array_resize(a, shape, NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_status(zarr_array_refresh(a, NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_int_equal(zarr_array_shape(a)[0], 4); /* the handle is unchanged */
     zarr_array_free(a);

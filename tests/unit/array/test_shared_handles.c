@@ -11,7 +11,7 @@ static void resize_between(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/.zattrs"))
         return;
-    their_status = zarr_array_resize(mine, &(const uint64_t){20}, 0, NULL);
+    their_status = zarr_array_resize(mine, &(const uint64_t){20}, NULL, NULL);
 }
 
 static void set_between(const zarr_store_op *op, int done)
@@ -26,7 +26,7 @@ static void resize_after_reading(const zarr_store_op *op, int done)
     if (!done || !(is_at(op, ZARR_STORE_GET, "a/.zarray") ||
                    is_at(op, ZARR_STORE_GET, "a/zarr.json")))
         return;
-    their_status = zarr_array_resize(mine, &(const uint64_t){20}, 0, NULL);
+    their_status = zarr_array_resize(mine, &(const uint64_t){20}, NULL, NULL);
 }
 
 static void check_new(int with_attribute)
@@ -53,7 +53,7 @@ static void test_handle_of_two_documents(void **state)
 
     begin(0, 2, 10, 4);
     hook = set_between;
-    assert_ok(zarr_array_resize(mine, &(const uint64_t){20}, 0, &terr));
+    assert_ok(zarr_array_resize(mine, &(const uint64_t){20}, NULL, &terr));
     check_new(1);
     end();
 
@@ -92,7 +92,7 @@ static void *set_one(void *arg)
     zarr_status st = ZARR_OK;
 
     if (s->length)
-        st = zarr_array_resize(s->a, &s->length, 0, NULL);
+        st = zarr_array_resize(s->a, &s->length, NULL, NULL);
     else
         st = s->a ? zarr_array_attribute_set(s->a, s->name, "1", NULL)
                   : zarr_group_attribute_set(s->g, s->name, "1", NULL);

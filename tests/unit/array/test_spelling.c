@@ -148,7 +148,7 @@ static void test_stored_spelling(void **state)
              "\"fill_value\":0,\"order\":\"C\",\"filters\":null,"
              "\"compressor\":{\"level\":2,\"id\":\"zlib\",\"note\":1}}");
     assert_ok(zarr_array_open(&a, w.store, "a", NULL, &terr));
-    assert_ok(zarr_array_resize(a, shape, 0, &terr));
+    assert_ok(zarr_array_resize(a, shape, NULL, &terr));
     zarr_array_free(a);
     assert_non_null(strstr(squeezed(get_text(&w, "a/.zarray")),
                            "\"compressor\":{\"level\":2,\"id\":\"zlib\",\"note\":1}"));

@@ -188,7 +188,7 @@ static void test_readers_and_resizes(void **state)
         assert_int_equal(pthread_create(&id[i], NULL, read_all_the_time, &jobs[i]), 0);
     }
     for (int i = 0; i < 30; i++) {
-        assert_ok(zarr_array_resize(a, i % 2 ? large : small, 0, &terr));
+        assert_ok(zarr_array_resize(a, i % 2 ? large : small, NULL, &terr));
         assert_ok(zarr_array_attribute_set(a, "turn", "1", &terr));
     }
     atomic_store(&stop, 1);

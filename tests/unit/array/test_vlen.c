@@ -261,8 +261,8 @@ static void fills(void **state)
         assert_int_equal(n_keys(&w, "a"), before);
         make_items(3);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-        assert_ok(zarr_array_resize(a, small, 0, &terr));
-        assert_ok(zarr_array_resize(a, large, 0, &terr));
+        assert_ok(zarr_array_resize(a, small, NULL, &terr));
+        assert_ok(zarr_array_resize(a, large, NULL, &terr));
         for (size_t i = 0; i < N; i++)
             if (i / COLS >= 5 || i % COLS >= 6)
                 items[i] = fill;

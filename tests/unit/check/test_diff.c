@@ -31,7 +31,7 @@ struct ear {
     int n_nodes;
     int n_progress, cancel_at;
     zarr_progress last;
-    int cancel;
+    zarr_cancel *cancel;
 };
 
 static int hear(void *user, const zarr_difference *f)
@@ -95,19 +95,19 @@ static void see(void *user, const zarr_progress *now)
     assert_true(!now->bytes_total || now->bytes_done <= now->bytes_total);
     e->last = *now;
     if (e->cancel_at && e->n_progress >= e->cancel_at)
-        e->cancel = 1;
+        zarr_cancel_set(e->cancel);
 }
 
 static zarr_diff_options options(struct ear *e)
 {
     zarr_diff_options o = ZARR_DIFF_OPTIONS_INIT;
 
-    *e = (struct ear){0};
+    *e = (struct ear){.cancel = fresh_cancel()};
     o.tell = hear;
     o.tell_node = hear_node;
     o.progress = see;
     o.tell_user = o.progress_user = e;
-    o.cancel = &e->cancel;
+    o.cancel = e->cancel;
     o.max_elements = 10;
     return o;
 }
@@ -428,7 +428,7 @@ static void test_cancel(void **state)
     world_open(&w, WORLD_MEMORY);
     make_tree(&w, "a");
     make_tree(&w, "b");
-    e.cancel = 1;
+    zarr_cancel_set(e.cancel);
     assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
                   ZARR_ERR_CANCELLED);
     o = options(&e);

@@ -133,8 +133,8 @@ static int tell(void *user, const zarr_node_item *n)
 static void check_list(zarr_group *g, int deep, struct told *t, const char *want)
 {
     t->text[0] = '\0';
-    assert_ok(deep ? zarr_group_walk(g, tell, t, &terr)
-                   : zarr_group_list(g, tell, t, &terr));
+    assert_ok(deep ? zarr_group_walk(g, tell, t, NULL, &terr)
+                   : zarr_group_list(g, tell, t, NULL, &terr));
     assert_string_equal(t->text, want);
 }
 
@@ -205,7 +205,7 @@ static void test_wide_and_deep(void **state)
     assert_ok(zarr_group_create(&g, w.store, path, 2, NULL, 0, &terr));
     zarr_group_free(g);
     assert_ok(zarr_group_open(&g, w.store, "", NULL, &terr));
-    assert_ok(zarr_group_walk(g, count, &n, &terr));
+    assert_ok(zarr_group_walk(g, count, &n, NULL, &terr));
     assert_int_equal(n, 1 + 300 + 400);
     zarr_group_free(g);
     world_close(&w);
@@ -261,18 +261,18 @@ static void links_fan_out(bool linked)
     assert_ok(zarr_store_open(&store, ctx, w.dir, &follow, &terr));
 
     assert_ok(zarr_group_open(&g, store, "real/22", NULL, &terr));
-    assert_ok(zarr_group_walk(g, count, &n, &terr));
+    assert_ok(zarr_group_walk(g, count, &n, NULL, &terr));
     /* A link counts as a group each time it is visited. */
     assert_int_equal(n, (1 << 9) - 2);
     zarr_group_free(g);
     assert_ok(zarr_group_consolidate(store, "real/22", NULL, &terr));
-    assert_ok(
-        zarr_group_consolidated_check(store, "real/22", count_difference, &n, &terr));
+    assert_ok(zarr_group_consolidated_check(store, "real/22", count_difference, &n, NULL,
+                                            &terr));
     assert_int_equal(n, (1 << 9) - 2);
 
     assert_ok(zarr_group_open(&g, store, "real/0", NULL, &terr));
     n = 0;
-    assert_status(zarr_group_walk(g, count, &n, &terr), ZARR_ERR_LIMIT);
+    assert_status(zarr_group_walk(g, count, &n, NULL, &terr), ZARR_ERR_LIMIT);
     assert_says(says);
     assert_in_range(n, 30, 1000);
     zarr_group_free(g);

@@ -135,7 +135,7 @@ static void odd_run(struct impl_env *env, const struct zr_stage *s)
     uint8_t dst[32];
     zarr_codec_job jobs[2] = {{.dst_used = 0}};
     struct zr_stage_call call = {.jobs = jobs, .n = 2, .ts = &env->threads};
-    atomic_bool cancel = true;
+    zarr_cancel cancel = {.set = true};
     zarr_error err;
 
     for (size_t i = 0; i < ZR_COUNT(rows); i++) {

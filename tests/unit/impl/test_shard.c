@@ -202,20 +202,20 @@ static void test_cancel(void **state)
 {
     static const uint64_t dims[] = {1024, 0};
     static uint16_t data[1024] = {1, 2, 3};
-    atomic_bool cancel;
+    zarr_cancel cancel;
     struct impl_env env;
     struct impl_chain c;
     uint8_t *value = NULL, *back = NULL;
     size_t n = 0, m = 0;
 
     ZR_UNUSED(state);
-    atomic_init(&cancel, false);
+    zr_cancel_init(&cancel, NULL);
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
     c = made(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
     env.threads.cancel = &cancel;
     assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &value, &n, &error),
                      ZARR_OK);
-    atomic_store(&cancel, true);
+    zarr_cancel_set(&cancel);
     assert_int_equal(impl_run(c.decode, &env, value, n, &back, &m, &error),
                      ZARR_ERR_CANCELLED);
     assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &back, &m, &error),

@@ -168,6 +168,16 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
+zarr_cancel *fresh_cancel(void)
+{
+    static zarr_cancel *cancel;
+
+    if (!cancel)
+        assert_int_equal(zarr_cancel_create(&cancel, NULL), ZARR_OK);
+    zarr_cancel_reset(cancel);
+    return cancel;
+}
+
 void world_close(struct world *w)
 {
     zarr_store_free(w->store);

@@ -45,6 +45,8 @@ void world_begin(struct world *w,
 zarr_status world_context(struct world *w, zarr_error *err);
 zarr_status world_store(struct world *w, enum world_sort sort, zarr_error *err);
 void world_close(struct world *w);
+/* The cancel object of this test program, not set. */
+zarr_cancel *fresh_cancel(void);
 const char *world_name(enum world_sort sort);
 
 void put_text(struct world *w, const char *key, const char *text);

@@ -54,7 +54,7 @@ struct taker {
     struct zr_budget *b;
     uint64_t bytes;
     zr_thread thread;
-    atomic_bool cancel;
+    zarr_cancel cancel;
     zarr_status status;
     atomic_uint *order;
     uint32_t place;
@@ -127,7 +127,7 @@ static void giving_up_in_the_line(void **state)
     assert_true(zr_budget_try(&b, 50));
     start_taker(&large, &b, 80, &order, 0);
     start_taker(&small, &b, 30, &order, 1);
-    atomic_store(&large.cancel, true);
+    zarr_cancel_set(&large.cancel);
     zr_thread_join(&large.thread);
     zr_thread_join(&small.thread);
     assert_int_equal(large.status, ZARR_ERR_CANCELLED);

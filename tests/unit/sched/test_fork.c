@@ -36,7 +36,7 @@ enum {
 
 static struct zr_budget budget;
 static struct zr_event never; /* belongs to the parent, never set */
-static atomic_bool stop;
+static zarr_cancel stop;
 
 static zarr_status use_everything(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
@@ -72,7 +72,7 @@ static void make_noise(void *arg)
 /* Keeps the pool busy with tasks and loops until it is told to stop. */
 static void *stay_busy(void *unused)
 {
-    while (!atomic_load(&stop)) {
+    while (!zr_is_cancelled(&stop)) {
         struct noise n = {.task = {make_noise, &n, NULL}};
         atomic_uint_fast64_t sum = 0;
 
@@ -147,10 +147,10 @@ static void forking_beside_a_busy_pool(void **state)
         }
         wait_for_child(pid);
     }
-    atomic_store(&stop, true);
+    zarr_cancel_set(&stop);
     for (int i = 0; i < 2; i++)
         zr_thread_join(&t[i]);
-    atomic_store(&stop, false);
+    zarr_cancel_reset(&stop);
 }
 
 static void leave_child(void)

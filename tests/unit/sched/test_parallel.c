@@ -187,7 +187,7 @@ static void the_lowest_failure_wins(void **state)
 }
 
 struct stop_at {
-    atomic_bool cancel;
+    zarr_cancel cancel;
     atomic_uint started;
     uint64_t when;
 };
@@ -200,7 +200,7 @@ static zarr_status cancel_at(void *arg, uint64_t i, uint32_t worker, zarr_error 
     (void)err;
     atomic_fetch_add(&s->started, 1);
     if (i == s->when)
-        atomic_store(&s->cancel, true);
+        zarr_cancel_set(&s->cancel);
     return ZARR_OK;
 }
 
@@ -220,7 +220,7 @@ static void cancelled_loops_stop(void **state)
         assert_int_equal(zr_parallel_run(5, &opts, cancel_at, &s, &err),
                          ZARR_ERR_CANCELLED);
 
-        atomic_store(&s.cancel, false);
+        zarr_cancel_reset(&s.cancel);
         s.when = 999; /* the last item: with one thread, every item had started */
         if (threads == 1)
             assert_int_equal(zr_parallel_run(1000, &opts, cancel_at, &s, NULL), ZARR_OK);

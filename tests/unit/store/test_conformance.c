@@ -223,7 +223,7 @@ static void hostile_keys_are_refused(void **state)
         assert_status(op.status, ZARR_ERR_INVALID);
         assert_status(put_text(s, bad[i], "x"), ZARR_ERR_INVALID);
         assert_status(zarr_store_erase(s, bad[i], &err), ZARR_ERR_INVALID);
-        assert_status(zr_store_lock(s, bad[i], &lock, &err), ZARR_ERR_INVALID);
+        assert_status(zr_store_lock(s, bad[i], NULL, &lock, &err), ZARR_ERR_INVALID);
         if (bad[i][0] != '\0')
             assert_status(zr_store_erase_prefix(s, bad[i], &err), ZARR_ERR_INVALID);
     }
@@ -463,8 +463,8 @@ static void locks(void **state)
 
     op.mem = zr_mem_of_host("one", 3);
     assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID); /* no lock */
-    assert_status(zr_store_lock(s, "k/v", &lock, &err), ZARR_OK);
-    assert_status(zr_store_lock(s, "k/w", &other, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "k/v", NULL, &lock, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "k/w", NULL, &other, &err), ZARR_OK);
     assert_null(get_text(s, "k/v"));
     op.lock = other;
     assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID);
@@ -475,7 +475,7 @@ static void locks(void **state)
     zr_store_unlock(s, other);
     zr_store_unlock(s, NULL);
     assert_null(get_text(s, "k/w"));
-    assert_status(zr_store_lock(s, "k/v", &lock, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "k/v", NULL, &lock, &err), ZARR_OK);
     op = (zarr_store_op){.verb = ZARR_STORE_ERASE,
                          .flags = ZARR_STORE_OP_LOCKED,
                          .key = "k/v",

@@ -61,7 +61,7 @@ static zarr_status scene_lock(struct scene *x)
 {
     zarr_store_op op = {
         .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = "l/v"};
-    zarr_status st = zr_store_lock(x->s, "l/v", &op.lock, NULL);
+    zarr_status st = zr_store_lock(x->s, "l/v", NULL, &op.lock, NULL);
 
     if (st != ZARR_OK)
         return st;

@@ -166,7 +166,7 @@ static void read_only(void **state)
     assert_status(zarr_store_erase(s, "v", &err), ZARR_ERR_INVALID);
     assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_ERR_INVALID);
     assert_status(zarr_store_clean(s, "", 0, NULL, &err), ZARR_ERR_INVALID);
-    assert_status(zr_store_lock(s, "v", &lock, &err), ZARR_ERR_INVALID);
+    assert_status(zr_store_lock(s, "v", NULL, &lock, &err), ZARR_ERR_INVALID);
     assert_false(zr_store_can(s, ZARR_STORE_CAP_WRITE));
     assert_true(zr_store_is_read_only(s));
     assert_status(zarr_store_close(s, &err), ZARR_OK);
@@ -411,7 +411,7 @@ static void listing_and_cleaning(void **state)
     write_file(w, "b/.zarrc-tmp-999999999-0", "dead");
     write_file(w, "b/c/9.__lock", "left behind");
     write_file(w, "b/" PARTIAL, "");
-    assert_status(zr_store_lock(s, "b/c/10", &lock, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "b/c/10", NULL, &lock, &err), ZARR_OK);
     assert_string_equal(rows(s, "", 0),
                         "b/c/10 b/c/9 b/etc b/fifo b/zarr.json zarr.json ");
     assert_status(zarr_store_clean(s, "", 3600, &n, &err), ZARR_OK);
@@ -701,7 +701,7 @@ static void low_descriptors(void **state)
         for (int fd = 0; fd < 3; fd++)
             close(fd);
         s = open_with(w, 0, ZARR_DURABILITY_EACH, 0, 0);
-        bad |= zr_store_lock(s, "x/y", &lock, NULL) != ZARR_OK;
+        bad |= zr_store_lock(s, "x/y", NULL, &lock, NULL) != ZARR_OK;
         for (int fd = 0; fd < 3; fd++)
             bad |= fstat(fd, &st) == 0;
         bad |= put_text(s, "v", "1") != ZARR_OK || !get_text(s, "v");
@@ -725,7 +725,7 @@ static void fork_with_lock(void **state)
     pid_t pid;
 
     assert_status(put_text(s, "w", "1"), ZARR_OK);
-    assert_status(zr_store_lock(s, "v", &lock, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "v", NULL, &lock, &err), ZARR_OK);
     op.lock = lock;
     op.mem = zr_mem_of_host("x", 1);
     pid = fork();

@@ -26,7 +26,7 @@ static zarr_status increment_locked(zarr_store *s, const char *key)
     zarr_store_op put = {
         .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = key};
     zarr_error err = {0};
-    zarr_status st = zr_store_lock(s, key, &lock, &err);
+    zarr_status st = zr_store_lock(s, key, NULL, &lock, &err);
 
     if (st != ZARR_OK)
         return st;
@@ -287,7 +287,7 @@ static void one_stranger(zarr_store *s, uint32_t verb, uint64_t n)
     zr_thread thread;
 
     assert_status(put_text(s, "a/v", "old"), ZARR_OK);
-    assert_status(zr_store_lock(s, "a/v", &put.lock, NULL), ZARR_OK);
+    assert_status(zr_store_lock(s, "a/v", NULL, &put.lock, NULL), ZARR_OK);
     assert_status(zr_thread_start(&thread, write_unlocked, &x, NULL), ZARR_OK);
     usleep(30000);
     assert_false(atomic_load(&x.ended));
@@ -426,7 +426,7 @@ static void holder_dies(void **state)
     pid = fork();
     if (pid == 0) {
         void *lock = NULL;
-        zarr_status st = zr_store_lock(s, "a/v", &lock, NULL);
+        zarr_status st = zr_store_lock(s, "a/v", NULL, &lock, NULL);
 
         (void)!write(pipe_fd[1], "", st == ZARR_OK);
         usleep(100000);
@@ -463,7 +463,7 @@ static void child_keeps_no_lock(void **state)
     if (owner == 0) {
         void *lock = NULL;
 
-        if (zr_store_lock(s, "a/v", &lock, NULL) != ZARR_OK)
+        if (zr_store_lock(s, "a/v", NULL, &lock, NULL) != ZARR_OK)
             _exit(1);
         child = fork();
         if (child == 0)
@@ -529,7 +529,7 @@ static void fork_at_any_moment(void **state)
     (void)state;
     world_init(&w);
     x.s = open_local(&w, &o);
-    assert_status(zr_store_lock(x.s, "a/held", &lock, NULL), ZARR_OK);
+    assert_status(zr_store_lock(x.s, "a/held", NULL, &lock, NULL), ZARR_OK);
     assert_status(zr_thread_start(&thread, sweep, &x, NULL), ZARR_OK);
     for (int i = 0; i < 200; i++) {
         int status;
@@ -600,14 +600,14 @@ static void waits_end(void **state)
     w.env.lock_warn_ns = 50000000;
     s = open_local(&w, &o);
     other = open_local(&w, &o);
-    assert_status(zr_store_lock(s, "a/v", &lock, NULL), ZARR_OK);
+    assert_status(zr_store_lock(s, "a/v", NULL, &lock, NULL), ZARR_OK);
     assert_wait_ends(s, &m, "a thread of this process");
     assert_wait_ends(other, &m, "this process by another handle");
     zr_store_unlock(s, lock);
     assert_int_equal(pipe(ready), 0);
     pid = fork();
     if (pid == 0) {
-        if (zr_store_lock(s, "a/v", &lock, NULL) == ZARR_OK)
+        if (zr_store_lock(s, "a/v", NULL, &lock, NULL) == ZARR_OK)
             (void)!write(ready[1], "", 1);
         for (;;)
             pause();
@@ -640,11 +640,11 @@ static void waits_end_on_every_store(void **state)
         world_init(&w);
         w.lock_wait_ms = 20;
         s = open_sort(&w, sorts[i]);
-        assert_status(zr_store_lock(s, "a/v", &lock, &err), ZARR_OK);
-        assert_status(zr_store_lock(s, "a/v", &second, &err), ZARR_ERR_IO);
+        assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+        assert_status(zr_store_lock(s, "a/v", NULL, &second, &err), ZARR_ERR_IO);
         assert_int_equal(err.os_code, ETIMEDOUT);
         zr_store_unlock(s, lock);
-        assert_status(zr_store_lock(s, "a/v", &lock, &err), ZARR_OK);
+        assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
         zr_store_unlock(s, lock);
         zarr_store_free(s);
         world_free(&w);

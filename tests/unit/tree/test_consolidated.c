@@ -44,7 +44,7 @@ static void check_walk(zarr_group *g, const char *want)
 {
     struct told t = {.text = ""};
 
-    assert_ok(zarr_group_walk(g, tell_node, &t, &terr));
+    assert_ok(zarr_group_walk(g, tell_node, &t, NULL, &terr));
     assert_string_equal(t.text, want);
 }
 
@@ -117,7 +117,11 @@ static void test_form(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     make_tree(&w, 2);
-    assert_ok(zarr_group_consolidate(w.store, "c", "other.json", &terr));
+    assert_ok(zarr_group_consolidate(
+        w.store, "c",
+        &(const zarr_consolidate_options){.struct_size = sizeof(zarr_consolidate_options),
+                                          .key = "other.json"},
+        &terr));
     text = get_text(&w, "c/other.json");
     assert_non_null(text);
     if (strncmp(text, v2_begin, sizeof v2_begin - 1) != 0)
@@ -134,7 +138,12 @@ static void test_form(void **state)
         fail_msg("%s", text);
     assert_true(strstr(text, "\"A\": {") < strstr(text, "\"b\": {"));
     assert_true(strstr(text, "\"g\": {") < strstr(text, "\"g/inner\": {"));
-    assert_status(zarr_group_consolidate(w.store, "c", "key", &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_group_consolidate(
+                      w.store, "c",
+                      &(const zarr_consolidate_options){
+                          .struct_size = sizeof(zarr_consolidate_options), .key = "key"},
+                      &terr),
+                  ZARR_ERR_INVALID);
     assert_status(zarr_group_consolidate(w.store, "c/A", NULL, &terr),
                   ZARR_ERR_NOT_FOUND);
     put_text(&w, "c/sick/zarr.json", "{");
@@ -155,22 +164,40 @@ static void test_keys(void **state)
     world_open(&w, WORLD_LOCAL);
     make_tree(&w, 2);
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
-        assert_status(zarr_group_consolidate(w.store, "c", never[i], &terr),
-                      ZARR_ERR_INVALID);
+        assert_status(
+            zarr_group_consolidate(
+                w.store, "c",
+                &(const zarr_consolidate_options){
+                    .struct_size = sizeof(zarr_consolidate_options), .key = never[i]},
+                &terr),
+            ZARR_ERR_INVALID);
         assert_says("/c: ");
     }
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         put_text(&w, "c/mine", other[i]);
-        assert_status(zarr_group_consolidate(w.store, "c", "mine", &terr),
-                      ZARR_ERR_EXISTS);
+        assert_status(
+            zarr_group_consolidate(
+                w.store, "c",
+                &(const zarr_consolidate_options){
+                    .struct_size = sizeof(zarr_consolidate_options), .key = "mine"},
+                &terr),
+            ZARR_ERR_EXISTS);
         assert_string_equal(get_text(&w, "c/mine"), other[i]);
         /* The object under its own name may be broken. */
         put_text(&w, "c/.zmetadata", other[i]);
-        assert_ok(zarr_group_consolidate(w.store, "c", ".zmetadata", &terr));
+        assert_ok(zarr_group_consolidate(
+            w.store, "c",
+            &(const zarr_consolidate_options){
+                .struct_size = sizeof(zarr_consolidate_options), .key = ".zmetadata"},
+            &terr));
         assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "A/.zarray"));
     }
     for (int twice = 0; twice < 2; twice++)
-        assert_ok(zarr_group_consolidate(w.store, "c", "fresh.json", &terr));
+        assert_ok(zarr_group_consolidate(
+            w.store, "c",
+            &(const zarr_consolidate_options){
+                .struct_size = sizeof(zarr_consolidate_options), .key = "fresh.json"},
+            &terr));
     world_close(&w);
 }
 
@@ -185,20 +212,20 @@ static void test_check(void **state)
         world_open(&w, WORLD_LOCAL);
         make_tree(&w, format);
         assert_status(
-            zarr_group_consolidated_check(w.store, "c", tell_difference, &t, &terr),
+            zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL, &terr),
             ZARR_ERR_NOT_FOUND);
         assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
         t.text[0] = '\0';
-        assert_ok(
-            zarr_group_consolidated_check(w.store, "c", tell_difference, &t, &terr));
+        assert_ok(zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL,
+                                                &terr));
         assert_string_equal(t.text, "");
         assert_ok(zarr_array_open(&a, w.store, "c/A", NULL, &terr));
         assert_ok(zarr_array_attribute_set(a, "new", "1", &terr));
         zarr_array_free(a);
         assert_ok(zarr_node_delete(w.store, "c/b", &terr));
         zarr_array_free(make_array(&w, "c/z", format, 4, 4));
-        assert_ok(
-            zarr_group_consolidated_check(w.store, "c", tell_difference, &t, &terr));
+        assert_ok(zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL,
+                                                &terr));
         assert_string_equal(
             t.text, format == 2 ? "c/A has other attributes in the consolidated metadata|"
                                   "c/b is in the consolidated metadata only|"
@@ -208,8 +235,8 @@ static void test_check(void **state)
                                   "c/z is missing in the consolidated metadata|");
         t.stop = 1;
         t.text[0] = '\0';
-        assert_ok(
-            zarr_group_consolidated_check(w.store, "c", tell_difference, &t, &terr));
+        assert_ok(zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL,
+                                                &terr));
         assert_null(strstr(t.text, "c/b"));
         t = (struct told){.text = ""};
         world_close(&w);
@@ -296,7 +323,8 @@ static void must_be_current(struct world *w)
 {
     struct told t = {.text = ""};
 
-    assert_ok(zarr_group_consolidated_check(w->store, "c", tell_difference, &t, &terr));
+    assert_ok(
+        zarr_group_consolidated_check(w->store, "c", tell_difference, &t, NULL, &terr));
     assert_string_equal(t.text, "");
 }
 
@@ -304,7 +332,11 @@ static uint64_t update(struct world *w, const char *path, uint32_t flags)
 {
     uint64_t n = 0;
 
-    assert_ok(zarr_group_consolidated_update(w->store, path, flags, &n, &terr));
+    assert_ok(zarr_group_consolidated_update(
+        w->store, path,
+        &(const zarr_consolidate_options){.struct_size = sizeof(zarr_consolidate_options),
+                                          .flags = flags},
+        &n, &terr));
     return n;
 }
 
@@ -389,10 +421,14 @@ static void test_update_levels(void **state)
         strstr(get_text(&w, "c/.zmetadata"), "{\"Ab/.zarray\":7,\"A/.zarray\":{\""));
     assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "\"A/0.0\":\"inline\""));
     put_text(&w, "c/.zmetadata", "{");
-    assert_status(zarr_group_consolidated_update(w.store, "c/A", 0, NULL, &terr),
+    assert_status(zarr_group_consolidated_update(w.store, "c/A", NULL, NULL, &terr),
                   ZARR_ERR_CORRUPT);
     assert_says("/c/.zmetadata: ");
-    assert_status(zarr_group_consolidated_update(w.store, "c/A", 8, NULL, &terr),
+    assert_status(zarr_group_consolidated_update(
+                      w.store, "c/A",
+                      &(const zarr_consolidate_options){
+                          .struct_size = sizeof(zarr_consolidate_options), .flags = 8},
+                      NULL, &terr),
                   ZARR_ERR_UNSUPPORTED);
     world_close(&w);
 }

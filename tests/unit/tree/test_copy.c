@@ -7,7 +7,7 @@
 
 struct progress {
     uint64_t objects, bytes;
-    int *cancel;
+    zarr_cancel *cancel;
     uint64_t cancel_at;
 };
 
@@ -19,7 +19,7 @@ static void on_progress(void *user, uint64_t objects, uint64_t bytes)
     p->objects = objects;
     p->bytes = bytes;
     if (p->cancel && objects >= p->cancel_at)
-        *p->cancel = 1;
+        zarr_cancel_set(p->cancel);
 }
 
 static void make_source(struct world *w)
@@ -134,13 +134,13 @@ static void test_overwrite(void **state)
 static void test_cancel_and_resume(void **state)
 {
     struct world w;
-    int cancel = 0;
-    struct progress p = {.cancel = &cancel, .cancel_at = 5};
+    zarr_cancel *cancel = fresh_cancel();
+    struct progress p = {.cancel = cancel, .cancel_at = 5};
     zarr_copy_options opts = {.struct_size = sizeof opts,
                               .max_threads = 1,
                               .progress = on_progress,
                               .progress_user = &p,
-                              .cancel = &cancel};
+                              .cancel = cancel};
     zarr_array *a = NULL;
 
     (void)state;

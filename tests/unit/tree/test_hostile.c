@@ -162,7 +162,7 @@ static void test_limits(void **state)
         assert_ok(zarr_store_put(store, text, "", 0, &terr));
     }
     assert_ok(zarr_group_open(&g, store, "", NULL, &terr));
-    assert_status(zarr_group_list(g, NULL, NULL, &terr), ZARR_ERR_LIMIT);
+    assert_status(zarr_group_list(g, NULL, NULL, NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("listing_keys");
     zarr_group_free(g);
     zarr_store_free(store);
@@ -231,10 +231,10 @@ static void test_no_files(void **state)
     snprintf(path, sizeof path, "%s/c/zarr.json", w.dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_ok(zarr_group_open(&g, w.store, "", NULL, &terr));
-    assert_ok(zarr_group_walk(g, note_node, seen, &terr));
+    assert_ok(zarr_group_walk(g, note_node, seen, NULL, &terr));
     assert_string_equal(seen, "a !b !c !d e ");
     seen[0] = '\0';
-    assert_ok(zarr_group_list(g, note_node, seen, &terr));
+    assert_ok(zarr_group_list(g, note_node, seen, NULL, &terr));
     assert_string_equal(seen, "a !b !c !d e ");
     assert_non_null(strstr(w.log, "FIFO"));
     zarr_group_free(g);

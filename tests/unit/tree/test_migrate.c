@@ -13,7 +13,7 @@
 struct told {
     char text[2048];
     int n, stop_at; /* stop_at: sets `cancel` after this many; 0: never */
-    int cancel;
+    zarr_cancel *cancel;
 };
 
 static void tell(void *user, const zarr_migrate_item *item)
@@ -34,7 +34,7 @@ static void tell(void *user, const zarr_migrate_item *item)
     snprintf(t->text + at, sizeof t->text - at, "%s %s|", actions[item->action],
              item->key ? item->key : item->text);
     if (++t->n == t->stop_at)
-        t->cancel = 1;
+        zarr_cancel_set(t->cancel);
 }
 
 static zarr_status migrate(zarr_store *s, int32_t to, uint32_t flags, struct told *t)
@@ -42,12 +42,13 @@ static zarr_status migrate(zarr_store *s, int32_t to, uint32_t flags, struct tol
     zarr_migrate_options o = ZARR_MIGRATE_OPTIONS_INIT;
 
     t->text[0] = '\0';
-    t->n = t->cancel = 0;
+    t->n = 0;
+    t->cancel = fresh_cancel();
     o.zarr_format = to;
     o.flags = flags;
     o.tell = tell;
     o.user = t;
-    o.cancel = &t->cancel;
+    o.cancel = t->cancel;
     return zarr_node_migrate(s, "t", &o, &terr);
 }
 
@@ -251,8 +252,8 @@ static void test_consolidated(void **state)
         assert_int_equal(zarr_group_is_consolidated(g), 1);
         assert_int_equal(zarr_group_zarr_format(g), 5 - from);
         zarr_group_free(g);
-        assert_ok(
-            zarr_group_consolidated_check(w.store, "t", no_difference, NULL, &terr));
+        assert_ok(zarr_group_consolidated_check(w.store, "t", no_difference, NULL, NULL,
+                                                &terr));
         check_tree(w.store);
         world_close(&w);
     }

@@ -13,7 +13,7 @@ struct ear {
     bool wrong;            /* create arrays of another shape */
     int n_made, n_progress, cancel_at;
     zarr_progress last;
-    int cancel;
+    zarr_cancel *cancel;
 };
 
 static zarr_status make(void *user, zarr_array *source, zarr_store *target,
@@ -51,18 +51,18 @@ static void see(void *user, const zarr_progress *now)
     assert_true(now->bytes_skipped <= now->bytes_done);
     e->last = *now;
     if (e->cancel_at && e->n_progress >= e->cancel_at)
-        e->cancel = 1;
+        zarr_cancel_set(e->cancel);
 }
 
 static zarr_reencode_options options(struct ear *e, uint64_t chunk, uint64_t shard)
 {
     zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
 
-    *e = (struct ear){.chunk = chunk, .shard = shard};
+    *e = (struct ear){.chunk = chunk, .shard = shard, .cancel = fresh_cancel()};
     o.make = make;
     o.progress = see;
     o.make_user = o.progress_user = e;
-    o.cancel = &e->cancel;
+    o.cancel = e->cancel;
     return o;
 }
 
