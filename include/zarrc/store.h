@@ -174,11 +174,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
     void *self, const zarr_store_options *opts, zarr_error *err);
 
 /**
- * Makes one store of two: metadata in one, chunks in the other. For example, documents are
- * on a local disk and chunks in a bucket. The name of a key decides:
- * "zarr.json", ".zarray", ".zgroup", ".zattrs" and ".zmetadata" are documents, and also
- * the library's own records about a node. All other keys are in the store of the chunks.
- * The same key in the other store is never seen.
+ * Makes one store of two: metadata in one, chunks in the other. For example, documents
+ * are on a local disk and chunks in a bucket. The name of a key decides: "zarr.json",
+ * ".zarray", ".zgroup", ".zattrs" and ".zmetadata" are documents, and also the library's
+ * own records about a node. All other keys are in the store of the chunks. The same key
+ * in the other store is never seen.
  *
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
  * first. A node moves in one step only if all its keys are in one of the two stores;

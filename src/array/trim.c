@@ -84,7 +84,8 @@ out:
 static zarr_status erase_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK, .cancel = t->job->cancel};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK, .cancel = t->job->cancel};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;

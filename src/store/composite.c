@@ -1,7 +1,8 @@
 /*
  * store/composite.c - one store made of two: metadata documents are in one, all other
  * keys in the other. The name of a key decides, never the kind that an operation tells,
- * so that all operations on a key and all listings agree. Each part emulates what it lacks.
+ * so that all operations on a key and all listings agree. Each part emulates what it
+ * lacks.
  *
  * Arrays ask zr_store_of_chunks() and then use the store of the chunks directly: its
  * locks, versions, memory kinds and concurrency are those of the chunks. The capabilities
@@ -52,8 +53,8 @@ struct composite_lock {
     void *lock;
 };
 
-static zarr_status composite_lock(void *self, const char *key, void **lock,
-                                  zarr_error *err)
+static zarr_status composite_lock(void *self, const char *key, const zarr_cancel *cancel,
+                                  void **lock, zarr_error *err)
 {
     struct composite *c = self;
     struct composite_lock *l = zr_malloc(c->alloc, sizeof *l);
@@ -62,7 +63,7 @@ static zarr_status composite_lock(void *self, const char *key, void **lock,
     if (!l)
         return zr_fail_memory(err, sizeof *l);
     l->part = composite_part(c, key);
-    st = zr_store_lock(l->part, key, &l->lock, err);
+    st = zr_store_lock(l->part, key, cancel, &l->lock, err);
     if (st == ZARR_OK)
         *lock = l;
     else

@@ -150,9 +150,11 @@ static void lent_unpin(void *self, struct zr_store_pin *p)
 }
 
 /* Values do not change while they are lent. */
-static zarr_status lent_lock(void *self, const char *key, void **lock, zarr_error *err)
+static zarr_status lent_lock(void *self, const char *key, const zarr_cancel *cancel,
+                             void **lock, zarr_error *err)
 {
     ZR_UNUSED(key);
+    ZR_UNUSED(cancel);
     ZR_UNUSED(err);
     *lock = self;
     return ZARR_OK;

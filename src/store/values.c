@@ -84,7 +84,7 @@ static zarr_status put_new_locked(zarr_store *s, zarr_store_op *op, zarr_error *
 {
     zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key};
     zarr_error e = {0};
-    zarr_status st = zr_store_lock(s, op->key, &op->lock, err);
+    zarr_status st = zr_store_lock(s, op->key, op->cancel, &op->lock, err);
 
     if (st != ZARR_OK)
         return st;
@@ -167,10 +167,10 @@ zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err
     return values_end(store, zr_store_run_one(store, op, err), err);
 }
 
-zarr_status zarr_store_lock(zarr_store *store, const char *key, void **lock,
-                            zarr_error *err)
+zarr_status zarr_store_lock(zarr_store *store, const char *key, const zarr_cancel *cancel,
+                            void **lock, zarr_error *err)
 {
-    return values_end(store, zr_store_lock(store, key, lock, err), err);
+    return values_end(store, zr_store_lock(store, key, cancel, lock, err), err);
 }
 
 void zarr_store_unlock(zarr_store *store, void *lock)

@@ -211,8 +211,8 @@ typedef struct zarr_host {
     int (*spec_prefixed)(const zarr_codec_spec *spec);
 
     zarr_status (*store_run)(zarr_store *store, zarr_store_op *op, zarr_error *err);
-    zarr_status (*store_lock)(zarr_store *store, const char *key, void **lock,
-                              zarr_error *err);
+    zarr_status (*store_lock)(zarr_store *store, const char *key,
+                              const zarr_cancel *cancel, void **lock, zarr_error *err);
     void (*store_unlock)(zarr_store *store, void *lock);
     void (*store_capabilities)(const zarr_store *store, zarr_store_caps *out);
     zarr_status (*store_erase_prefix)(zarr_store *store, const char *prefix,

@@ -182,12 +182,14 @@ ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
  *
  * @param store borrowed
  * @param key the key; copied
+ * @param cancel ends the wait with ZARR_ERR_CANCELLED once it is set; NULL: nothing does
  * @param lock receives the lock; owned: zarr_store_unlock()
  * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the wait took longer than `lock_wait_ms`, or the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_lock(zarr_store *store, const char *key,
+                                                     const zarr_cancel *cancel,
                                                      void **lock, zarr_error *err);
 /**
  * Ends what zarr_store_lock() began, in any thread.

@@ -118,7 +118,7 @@ static void lock_one(zarr_store *s)
                         .mem = zr_mem_of_host((char[]){'x'}, 1)};
     zarr_error err = {0};
 
-    assert_status(zarr_store_lock(s, "l/k", &op.lock, &err), ZARR_OK);
+    assert_status(zarr_store_lock(s, "l/k", NULL, &op.lock, &err), ZARR_OK);
     assert_status(zarr_store_run(s, &op, &err), ZARR_OK);
     zarr_store_unlock(s, op.lock);
     zarr_store_unlock(s, NULL);
@@ -266,9 +266,10 @@ static void over_run(void *self, zarr_store_op *op, zarr_error *err)
     zarr_store_run(self, op, err);
 }
 
-static zarr_status over_lock(void *self, const char *key, void **lock, zarr_error *err)
+static zarr_status over_lock(void *self, const char *key, const zarr_cancel *cancel,
+                             void **lock, zarr_error *err)
 {
-    return zarr_store_lock(self, key, lock, err);
+    return zarr_store_lock(self, key, cancel, lock, err);
 }
 
 static void over_unlock(void *self, void *lock)

@@ -64,9 +64,10 @@ static zarr_status kinds_list(void *self, const char *prefix, uint32_t how,
     return zarr_store_list(self, prefix, how, fn, user, err);
 }
 
-static zarr_status kinds_lock(void *self, const char *key, void **lock, zarr_error *err)
+static zarr_status kinds_lock(void *self, const char *key, const zarr_cancel *cancel,
+                              void **lock, zarr_error *err)
 {
-    return zarr_store_lock(self, key, lock, err);
+    return zarr_store_lock(self, key, cancel, lock, err);
 }
 
 static void kinds_unlock(void *self, void *lock)
