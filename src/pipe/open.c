@@ -55,8 +55,19 @@ static bool version_known(const zarr_store_version *v)
     return memcmp(v, &none, sizeof none) != 0;
 }
 
+/* Checks the GET of an index that was fetched ahead, as zr_get() does. Returns false if
+ * it must be done again, which reports the error. */
+static bool take_ahead(const struct zr_ahead *a, const struct zr_level *lv, zarr_mem *dst)
+{
+    if (!a || a->op.status != ZARR_OK || a->op.done_bytes != lv->index_bytes)
+        return false;
+    *dst = a->op.mem;
+    return true;
+}
+
 static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *lv,
-                               struct zr_shard *s, zarr_error *err)
+                               struct zr_shard *s, const struct zr_ahead *ahead,
+                               zarr_error *err)
 {
     struct zr_store_pin *pin = s->held;
     uint64_t value_bytes = UINT64_MAX;
@@ -67,15 +78,21 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                        .index_of = &value_bytes};
     /* If only a GET tells the version, it cannot be compared before the next GET, so an
      * index with it is not worth caching. */
-    const bool pinned = version_known(&pin->version);
+    const bool pinned = !ahead && version_known(&pin->version);
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
-                             &g.dst, err));
-    st = zr_get(w, &g, err);
-    if (st == ZARR_ERR_NOT_FOUND) /* only the store can say that the shard is missing */
+    if (take_ahead(ahead, lv, &g.dst)) {
+        value_bytes = ahead->op.object_bytes;
+    } else if (ahead && ahead->op.status == ZARR_ERR_NOT_FOUND) {
         return missing_index(w, lv, s, err);
-    ZR_TRY(st);
+    } else {
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
+                                 &g.dst, err));
+        st = zr_get(w, &g, err);
+        if (st == ZARR_ERR_NOT_FOUND) /* only the store can say that it is missing */
+            return missing_index(w, lv, s, err);
+        ZR_TRY(st);
+    }
     w->worker->stats.index_reads++;
     if (pin->object_bytes != UINT64_MAX)
         value_bytes = pin->object_bytes;
@@ -105,10 +122,35 @@ static bool cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s
     return false;
 }
 
-static zarr_status open_object(const struct zr_work *w, const struct zr_level *lv,
-                               struct zr_shard *s, zarr_error *err)
+/* Pins the object of a shard, unless that was done ahead. NOT_FOUND: it is missing. */
+static zarr_status pin_shard(const struct zr_work *w, struct zr_shard *s,
+                             struct zr_ahead *ahead, zarr_error *err)
 {
-    struct zr_store_pin *pin = NULL;
+    struct zr_store_pin *pin = ahead ? ahead->pin : NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!pin) {
+        pin = zr_calloc(s->alloc, 1, sizeof *pin);
+        if (!pin)
+            return zr_fail_memory(err, sizeof *pin);
+        st = zr_store_pin_init(pin, w->io->store, s->key, err);
+    } else {
+        ahead->pin = NULL; /* moved */
+        pin->key = s->key;
+    }
+    if (st != ZARR_OK) {
+        zr_free(s->alloc, pin);
+        return st;
+    }
+    s->held = pin;
+    s->release = release_pin;
+    return ZARR_OK;
+}
+
+static zarr_status open_object(const struct zr_work *w, const struct zr_level *lv,
+                               struct zr_shard *s, struct zr_ahead *ahead,
+                               zarr_error *err)
+{
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode) {
@@ -125,20 +167,12 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
         ZR_TRY(shard_from_body(w, lv, &encoded, s, err));
         goto out;
     }
-    pin = zr_calloc(s->alloc, 1, sizeof *pin);
-    if (!pin)
-        ZR_TRY(zr_fail_memory(err, sizeof *pin));
-    st = zr_store_pin_init(pin, w->io->store, s->key, err);
-    if (st != ZARR_OK) {
-        zr_free(s->alloc, pin);
-        if (st == ZARR_ERR_NOT_FOUND)
-            st = missing_index(w, lv, s, err);
-        goto out;
-    }
-    s->held = pin;
-    s->release = release_pin;
+    st = pin_shard(w, s, ahead, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        return missing_index(w, lv, s, err);
+    ZR_TRY(st);
     if (!cached_index(w, lv->n_inner_all, s))
-        ZR_TRY(fetch_index(w, lv, s, err));
+        ZR_TRY(fetch_index(w, lv, s, ahead, err));
 out:
     return st;
 }
@@ -160,8 +194,10 @@ static zarr_status fetch_nested(const struct zr_work *w, const struct zr_shard *
 }
 
 static zarr_status open_nested(const struct zr_work *w, const struct zr_level *lv,
-                               struct zr_shard *s, uint64_t bytes, zarr_error *err)
+                               struct zr_shard *s, const struct zr_open *o,
+                               zarr_error *err)
 {
+    const uint64_t bytes = o->bytes;
     zarr_mem value = {0};
     uint64_t at = 0;
     zarr_status st = ZARR_OK;
@@ -193,9 +229,11 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
                        " bytes cannot hold its index of %" PRIu64,
                        bytes, lv->index_bytes));
     at = s->base + (lv->shard->index_at_end ? bytes - lv->index_bytes : 0);
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
-                             &value, err));
-    ZR_TRY(fetch_nested(w, s, at, true, &value, err));
+    if (!take_ahead(o->ahead, lv, &value)) {
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
+                                 &value, err));
+        ZR_TRY(fetch_nested(w, s, at, true, &value, err));
+    }
     w->worker->stats.index_reads++;
     ZR_TRY(zr_index_parse(w, lv, &value, bytes, &s->index, err));
 out:
@@ -211,11 +249,11 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
     if (!s)
         return zr_fail_memory(err, sizeof *s);
     if (!o->parent) {
-        ZR_TRY(open_object(w, lv, s, err));
+        ZR_TRY(open_object(w, lv, s, o->ahead, err));
     } else {
         s->parent = zr_shard_ref(o->parent);
         s->base = o->offset;
-        ZR_TRY(open_nested(w, lv, s, o->bytes, err));
+        ZR_TRY(open_nested(w, lv, s, o, err));
     }
     o->shard = s;
     s = NULL;

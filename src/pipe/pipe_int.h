@@ -292,16 +292,29 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
  * (prefetch.c). */
 struct zr_prefetch {
     zarr_store_op *op;
-    zarr_store_op **ptr;
-    /* by segment: the bytes fetched, and the pool block that contains them */
-    zarr_mem *mem, *block;
-    uint32_t *segment; /* op -> segment */
-    uint32_t n;        /* operations */
-    uint32_t n_gets;   /* of these, in ptr: those that the store did not lend */
-    atomic_uint left;
-    struct zr_event all;
+    zarr_mem *mem;   /* by segment: the bytes fetched */
+    zarr_mem *block; /* by operation: the pool block that they are in */
+    /* by operation: the first segment, and how many neighbours of one object it covers */
+    uint32_t *first, *count;
+    uint32_t n; /* operations */
 };
+/* Runs n GETs of one wave, several at once, and waits for all. Those that the store lends
+ * need no memory: op->mem becomes the place of the bytes. */
+zarr_status zr_gets_run(const struct zr_io *io, struct zarr_request *rq,
+                        zarr_store_op *op, uint32_t n, struct zr_arena *arena,
+                        zarr_error *err);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
+/* Fetches the indexes of a wave's shards at once, for stores that are not read on the
+ * decoding thread (ahead.c). What could not be fetched is left to zr_open_exec(). */
+zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
+                           struct zr_wave *w, zarr_error *err);
+void zr_opens_ahead_end(const struct zr_io *io, struct zr_wave *w);
+/* An index that was fetched ahead. */
+struct zr_ahead {
+    struct zr_store_pin *pin; /* owned until zr_open_exec() takes it; nested: NULL */
+    zarr_store_op op;         /* done; its memory has the encoded index */
+    zarr_mem block;           /* a pool block that contains it */
+};
 /* Bytes of memory for a wave that is fetched at once: the encoded bytes of all its
  * segments, and blocks of elements: one chunk per worker or, in lock step, input and
  * output of all chunks. */

@@ -9,108 +9,213 @@
 
 #include <string.h>
 
-static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
+struct gets {
+    atomic_uint left;
+    struct zr_event all;
+};
+
+static void get_done(void *arg, zarr_store_op *op, const zarr_error *err)
 {
-    struct zr_prefetch *p = arg;
+    struct gets *g = arg;
 
     ZR_UNUSED(op);
     ZR_UNUSED(err); /* the worker tries again and reports the error */
-    if (atomic_fetch_sub(&p->left, 1) == 1)
-        zr_event_set(&p->all);
+    if (atomic_fetch_sub(&g->left, 1) == 1)
+        zr_event_set(&g->all);
 }
 
-static zarr_status prefetch_ops(const struct zr_io *io, struct zarr_request *rq,
-                                const struct zr_wave *w, struct zr_prefetch *p,
-                                zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    for (uint32_t i = 0; i < w->n_segments; i++) {
-        const struct zr_segment *r = &w->segment[i];
-        const struct zr_program *prog = r->level->decode;
-        zarr_store_op *op = &p->op[p->n];
-        uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
-        uint64_t most = zr_program_most(io, prog);
-
-        if (!zr_mul_u64(most, r->n_items, &most))
-            most = UINT64_MAX;
-        if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0 ||
-            (r->bytes != UINT64_MAX && bytes > io->engine->wave_bytes &&
-             bytes - io->engine->wave_bytes > most))
-            continue;
-        *op = (zarr_store_op){.verb = ZARR_STORE_GET,
-                              .flags = ZARR_STORE_OP_CHUNK,
-                              .key = r->key,
-                              .offset = r->bytes == UINT64_MAX ? 0 : r->offset,
-                              .length =
-                                  r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
-                              .object_bytes = UINT64_MAX,
-                              .cancel = &rq->cancel};
-        if (r->shard) {
-            op->flags |= ZR_STORE_OP_PINNED;
-            op->lock = zr_shard_pin(r->shard);
-        }
-        p->segment[p->n++] = i;
-        op->mem.device_type = prog->fetch_device;
-        if (zr_store_lend(io->store, op))
-            continue;
-        ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
-                            zr_io_device_id(io, prog->fetch_device),
-                            ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
-        op->mem = p->block[i];
-        op->mem.bytes = bytes;
-        p->ptr[p->n_gets++] = op;
-    }
-out:
-    return st;
-}
-
-/* Keeps the segments that were fetched completely. The others are left to the worker,
- * which handles every case. */
-static void prefetch_keep(const struct zr_io *io, const struct zr_wave *w,
-                          struct zr_prefetch *p)
-{
-    for (uint32_t k = 0; k < p->n; k++) {
-        const zarr_store_op *op = &p->op[k];
-        uint32_t i = p->segment[k];
-        bool whole = w->segment[i].bytes == UINT64_MAX;
-        bool good =
-            op->status == ZARR_OK &&
-            (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
-                   : op->done_bytes == w->segment[i].bytes);
-
-        if (good) {
-            p->mem[i] = op->mem;
-            p->mem[i].bytes = op->done_bytes;
-        } else {
-            zr_pool_give(io->engine->pool, &p->block[i]);
-        }
-    }
-}
-
-static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
-                           const struct zr_prefetch *p)
+static void gets_count(const struct zr_io *io, struct zarr_request *rq,
+                       const zarr_store_op *op, uint32_t n)
 {
     struct zr_worker *worker = NULL;
 
     if (zr_worker_take(io->engine, &rq->cancel, &worker, NULL) != ZARR_OK)
         return;
-    for (uint32_t k = 0; k < p->n; k++)
-        zr_worker_count(worker, &p->op[k]);
+    for (uint32_t i = 0; i < n; i++)
+        zr_worker_count(worker, &op[i]);
     zr_request_merge(rq, worker);
     zr_worker_give(worker);
 }
 
-static void prefetch_wait(const struct zr_io *io, struct zarr_request *rq,
-                          struct zr_prefetch *p)
+zarr_status zr_gets_run(const struct zr_io *io, struct zarr_request *rq,
+                        zarr_store_op *op, uint32_t n, struct zr_arena *arena,
+                        zarr_error *err)
 {
-    atomic_init(&p->left, p->n_gets);
-    zr_event_init(&p->all);
-    zr_store_submit(io->store, p->ptr, p->n_gets, fetched_one, p);
-    while (!zr_event_wait(&p->all, zr_now_ns() + UINT64_C(20000000)))
-        if (zr_is_cancelled(&rq->cancel))
-            zr_store_cancel(io->store, p);
-    zr_event_deinit(&p->all);
+    zarr_store_op **ptr =
+        zr_arena_alloc(arena, ((size_t)n + 1) * sizeof(zarr_store_op *));
+    uint32_t n_gets = 0;
+    struct gets g;
+
+    if (!ptr)
+        return zr_fail_memory(err, n * sizeof *op);
+    for (uint32_t i = 0; i < n; i++)
+        if (op[i].status != ZARR_OK) /* not lent */
+            ptr[n_gets++] = &op[i];
+    if (n_gets > 0) {
+        atomic_init(&g.left, n_gets);
+        zr_event_init(&g.all);
+        zr_store_submit(io->store, ptr, n_gets, get_done, &g);
+        while (!zr_event_wait(&g.all, zr_now_ns() + UINT64_C(20000000)))
+            if (zr_is_cancelled(&rq->cancel))
+                zr_store_cancel(io->store, &g);
+        zr_event_deinit(&g.all);
+    }
+    gets_count(io, rq, op, n);
+    return ZARR_OK;
+}
+
+/* ---- operations --------------------------------------------------------- */
+
+/* Whether a segment is fetched here. Others are left to the worker. */
+static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
+{
+    const uint64_t slack = io->engine->wave_bytes;
+    uint64_t most = zr_program_most(io, r->level->decode);
+
+    if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0)
+        return false;
+    if (r->bytes == UINT64_MAX)
+        return true;
+    if (!zr_mul_u64(most, r->n_items, &most))
+        most = UINT64_MAX;
+    return r->bytes <= slack || r->bytes - slack <= most;
+}
+
+/* Adds a segment to the operation before it, if it is a near range of the same object.
+ * Threads share the decoding of an object, but one request fetches its range. */
+static bool joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
+                  const struct zr_segment *r)
+{
+    zarr_store_op *op = p->n > 0 ? &p->op[p->n - 1] : NULL;
+    uint64_t end = 0, own_end = r->offset + r->bytes;
+
+    if (!op || !r->shard || op->lock != zr_shard_pin(r->shard) || r->offset < op->offset)
+        return false;
+    end = op->offset + op->length;
+    if ((r->offset > end && r->offset - end > cut->segment_gap) ||
+        ZR_MAX(end, own_end) - op->offset > cut->segment_bytes)
+        return false;
+    op->length = ZR_MAX(end, own_end) - op->offset;
+    p->count[p->n - 1]++;
+    return true;
+}
+
+static void make_ops(const struct zr_io *io, const struct zarr_request *rq,
+                     const struct zr_wave *w, struct zr_prefetch *p)
+{
+    struct zr_plan_args cut;
+    bool before = false; /* the segment before is in the last operation */
+
+    zr_waves_cut(io, &cut);
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
+        const bool whole = r->bytes == UINT64_MAX;
+        zarr_store_op *op = &p->op[p->n];
+
+        if (!takes_part(io, r)) {
+            before = false;
+            continue;
+        }
+        if (before && joins(&cut, p, r))
+            continue;
+        before = true;
+        *op = (zarr_store_op){.verb = ZARR_STORE_GET,
+                              .flags = ZARR_STORE_OP_CHUNK,
+                              .key = r->key,
+                              .offset = whole ? 0 : r->offset,
+                              .length = whole ? ZARR_STORE_TO_END : r->bytes,
+                              .object_bytes = UINT64_MAX,
+                              .status = ZARR_ERR_INTERNAL,
+                              .cancel = &rq->cancel};
+        if (r->shard) {
+            op->flags |= ZR_STORE_OP_PINNED;
+            op->lock = zr_shard_pin(r->shard);
+        }
+        p->first[p->n] = i;
+        p->count[p->n++] = 1;
+    }
+}
+
+static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
+                               struct zr_prefetch *p, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < p->n; k++) {
+        const struct zr_program *prog = w->segment[p->first[k]].level->decode;
+        zarr_store_op *op = &p->op[k];
+        const uint64_t bytes =
+            op->length == ZARR_STORE_TO_END ? prog->encoded_bound : op->length;
+
+        op->mem.device_type = prog->fetch_device;
+        if (zr_store_lend(io->store, op))
+            continue;
+        ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
+                            zr_io_device_id(io, prog->fetch_device),
+                            ZR_MAX(bytes, UINT64_C(64)), &p->block[k], err));
+        op->mem = p->block[k];
+        op->mem.bytes = bytes;
+    }
+out:
+    return st;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static bool is_complete(const zarr_store_op *op)
+{
+    if (op->status != ZARR_OK)
+        return false;
+    if (op->length == ZARR_STORE_TO_END)
+        return op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes;
+    return op->done_bytes == op->length;
+}
+
+/* Keeps what was fetched completely. The store said of a whole object that it is missing:
+ * no one asks again. Other segments are left to the worker, which handles every case. */
+static void keep_results(const struct zr_io *io, struct zarr_request *rq,
+                         struct zr_wave *w, struct zr_prefetch *p)
+{
+    for (uint32_t k = 0; k < p->n; k++) {
+        const zarr_store_op *op = &p->op[k];
+        const bool good = is_complete(op);
+        zarr_mem bytes = op->mem;
+
+        bytes.bytes = op->done_bytes;
+        for (uint32_t i = p->first[k]; good && i < p->first[k] + p->count[k]; i++) {
+            const struct zr_segment *r = &w->segment[i];
+
+            if (r->bytes == UINT64_MAX)
+                p->mem[i] = bytes;
+            else if (!zr_mem_slice(&bytes, r->offset - op->offset, r->bytes, &p->mem[i]))
+                p->mem[i] = (zarr_mem){0};
+        }
+        if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END) {
+            w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
+            atomic_store_explicit(&rq->object_missing, true, memory_order_relaxed);
+        }
+        if (!good)
+            zr_pool_give(io->engine->pool, &p->block[k]);
+    }
+}
+
+static zarr_status prefetch_room(struct zr_wave *w, struct zr_prefetch *p,
+                                 zarr_error *err)
+{
+    const size_t n = (size_t)w->n_segments + 1;
+
+    p->op = zr_arena_alloc(&w->arena, n * sizeof *p->op);
+    p->mem = zr_arena_alloc(&w->arena, n * sizeof *p->mem);
+    p->first = zr_arena_alloc(&w->arena, n * sizeof *p->first);
+    p->count = zr_arena_alloc(&w->arena, n * sizeof *p->count);
+    p->block = zr_arena_alloc(&w->arena, n * sizeof *p->block);
+    if (!p->op || !p->mem || !p->first || !p->count || !p->block) {
+        p->block = NULL;
+        return zr_fail_memory(err, n * sizeof *p->op);
+    }
+    memset(p->mem, 0, n * sizeof *p->mem);
+    memset(p->block, 0, n * sizeof *p->block);
+    return ZARR_OK;
 }
 
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
@@ -118,24 +223,11 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
 {
     zarr_status st = ZARR_OK;
 
-    p->op = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->op);
-    p->ptr = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(zarr_store_op *));
-    p->mem = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->mem);
-    p->block = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->block);
-    p->segment = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->segment);
-    if (!p->op || !p->ptr || !p->mem || !p->block || !p->segment) {
-        p->block = NULL;
-        return zr_fail_memory(err, w->n_segments * sizeof *p->op);
-    }
-    memset(p->mem, 0, (w->n_segments + 1) * sizeof *p->mem);
-    memset(p->block, 0, (w->n_segments + 1) * sizeof *p->block);
-    ZR_TRY(prefetch_ops(io, rq, w, p, err));
-    if (p->n == 0)
-        goto out;
-    if (p->n_gets > 0)
-        prefetch_wait(io, rq, p);
-    prefetch_count(io, rq, p);
-    prefetch_keep(io, w, p);
+    ZR_TRY(prefetch_room(w, p, err));
+    make_ops(io, rq, w, p);
+    ZR_TRY(take_memory(io, w, p, err));
+    ZR_TRY(zr_gets_run(io, rq, p->op, p->n, &w->arena, err));
+    keep_results(io, rq, w, p);
 out:
     return st;
 }
@@ -143,10 +235,9 @@ out:
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p)
 {
-    if (!p->block)
-        return;
-    for (uint32_t i = 0; i < w->n_segments; i++)
-        zr_pool_give(io->engine->pool, &p->block[i]);
+    ZR_UNUSED(w);
+    for (uint32_t k = 0; p->block && k < p->n; k++)
+        zr_pool_give(io->engine->pool, &p->block[k]);
 }
 
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)

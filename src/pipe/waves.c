@@ -190,7 +190,10 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
         }
         st = zr_plan_next(r->locked.plan, w, &err);
         if (st == ZARR_OK && w->n_opens > 0) {
-            st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
+            st = zr_opens_ahead(r->work.io, r->work.rq, w, &err);
+            if (st == ZARR_OK)
+                st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
+            zr_opens_ahead_end(r->work.io, w);
             if (st == ZARR_OK)
                 st = zr_plan_resume(r->locked.plan, w, &err);
         }

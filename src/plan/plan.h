@@ -226,6 +226,7 @@ struct zr_open {
     const struct zr_level *lv; /* level of this shard; borrowed from the plan */
     uint64_t ordinal;
     struct zr_shard *shard; /* out, counted */
+    struct zr_ahead *ahead; /* belongs to the pipe; NULL: nothing was fetched ahead */
 };
 enum zr_wave_kind {
     ZR_WAVE_END,

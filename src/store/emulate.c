@@ -71,6 +71,36 @@ static uint32_t emulate_version_flag(const zarr_store *s)
     return zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ? ZARR_STORE_OP_WANT_VERSION : 0;
 }
 
+/* ---- pins ---- */
+
+bool zr_emulate_only_pin(const zarr_store *s, const zarr_store_op *op)
+{
+    return op->verb == ZARR_STORE_GET && (op->flags & ZR_STORE_OP_PINNED) && !s->native &&
+           emulate_takes_range(s, op) && emulate_takes_memory(s, &op->mem);
+}
+
+void zr_emulate_pin_begin(const zarr_store *s, zarr_store_op *op)
+{
+    op->tag = op->lock;
+    op->lock = NULL;
+    op->flags &= ~ZR_STORE_OP_PINNED;
+    op->flags |= emulate_version_flag(s);
+}
+
+void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    op->lock = op->tag;
+    op->tag = NULL;
+    op->flags |= ZR_STORE_OP_PINNED;
+    op->flags &= ~(uint32_t)ZARR_STORE_OP_WANT_VERSION;
+    if (op->status == ZARR_OK)
+        st = zr_pin_check(op->lock, op, err);
+    if (st != ZARR_OK)
+        zr_op_end(op, st, 0);
+}
+
 /* ---- STAT ---- */
 
 static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)

@@ -176,6 +176,11 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
 
 /* True if the store cannot do op without emulation. */
 bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op);
+/* Whether op is a GET through a pin that the store itself can do otherwise. begin() makes
+ * a plain GET of it, end() makes it pinned again and checks the version. */
+bool zr_emulate_only_pin(const zarr_store *s, const zarr_store_op *op);
+void zr_emulate_pin_begin(const zarr_store *s, zarr_store_op *op);
+void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err);
 /* Does op by other operations. UNSUPPORTED if they could not give the same guarantee. */
 void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
 zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);

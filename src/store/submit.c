@@ -110,6 +110,8 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
     if (op->status != ZARR_OK && err)
         own = *err;
     zr_op_distrust(b->store, op, &own);
+    if (op->tag)
+        zr_emulate_pin_end(op, &own);
     batch_unref(b); /* before done(), which may free what the batch needs */
     done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }
@@ -208,7 +210,8 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
 {
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
-    return s->vt.submit && !zr_emulate_needed(s, op) && !zr_op_waits(s, op)
+    return s->vt.submit && !zr_op_waits(s, op) &&
+                   (!zr_emulate_needed(s, op) || zr_emulate_only_pin(s, op))
                ? SUBMIT_NATIVE
                : SUBMIT_TASKED;
 }
@@ -251,6 +254,9 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
             continue;
         }
         zr_op_begin(op);
+        op->tag = NULL;
+        if (way == SUBMIT_NATIVE && (op->flags & ZR_STORE_OP_PINNED) && !s->native)
+            zr_emulate_pin_begin(s, op);
         batch[way]->op[used[way]++] = op;
     }
 }

@@ -1,0 +1,311 @@
+/*
+ * unit/pipe/test_rounds.c - round trips of a read on a store with latency. The store
+ * answers all operations that wait for it at once, after a pause, and counts how often it
+ * did: that is the number of round trips. A read of shards takes one for the indexes and
+ * one for the chunks, whatever the number of threads; a missing chunk is asked for once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <zarrc/plugin/plugin.h>
+#include <zarrc/zarrc.h>
+
+static zarr_error err;
+#define assert_ok(call)                                                                  \
+    do {                                                                                 \
+        if ((call) != ZARR_OK)                                                           \
+            fail_msg("%s: %s", #call, err.message);                                      \
+    } while (0)
+
+/* ---- a store with latency ----------------------------------------------- */
+
+enum {
+    MOST = 8192,
+    PAUSE_NS = 10 * 1000 * 1000
+};
+
+struct waiting {
+    zarr_store_op *op;
+    void (*done)(void *arg, zarr_store_op *op, const zarr_error *e);
+    void *arg;
+};
+struct distant {
+    zarr_store *inner;
+    uint32_t flags; /* its capabilities */
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t more;
+    struct waiting queue[MOST];
+    uint32_t n;
+    bool stop;
+    /* counted */
+    uint32_t rounds, n_ops, n_gets, most_at_once;
+};
+
+static void *answer(void *arg)
+{
+    static struct waiting now[MOST];
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    struct distant *d = arg;
+
+    for (;;) {
+        uint32_t n = 0;
+
+        pthread_mutex_lock(&d->mutex);
+        while (d->n == 0 && !d->stop)
+            pthread_cond_wait(&d->more, &d->mutex);
+        pthread_mutex_unlock(&d->mutex);
+        nanosleep(&pause, NULL); /* what comes meanwhile is in flight, too */
+        pthread_mutex_lock(&d->mutex);
+        n = d->n;
+        memcpy(now, d->queue, n * sizeof *now);
+        d->n = 0;
+        d->rounds += n > 0;
+        d->most_at_once = n > d->most_at_once ? n : d->most_at_once;
+        if (n == 0 && d->stop) {
+            pthread_mutex_unlock(&d->mutex);
+            return NULL;
+        }
+        pthread_mutex_unlock(&d->mutex);
+        for (uint32_t i = 0; i < n; i++) {
+            zarr_error e = ZARR_ERROR_INIT;
+
+            (void)zarr_store_run(d->inner, now[i].op, &e);
+            now[i].done(now[i].arg, now[i].op, &e);
+        }
+    }
+}
+
+static void distant_submit(void *self, zarr_store_op **ops, uint64_t n,
+                           void (*done)(void *arg, zarr_store_op *op,
+                                        const zarr_error *e),
+                           void *arg)
+{
+    struct distant *d = self;
+
+    pthread_mutex_lock(&d->mutex);
+    assert_true(d->n + n <= MOST);
+    for (uint64_t i = 0; i < n; i++) {
+        assert_true(ops[i]->flags < 1u << 16); /* no flag of the library's own */
+        d->n_ops++;
+        d->n_gets += ops[i]->verb == ZARR_STORE_GET;
+        d->queue[d->n++] = (struct waiting){ops[i], done, arg};
+    }
+    pthread_cond_signal(&d->more);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void distant_caps(void *self, zarr_store_caps *out)
+{
+    const struct distant *d = self;
+
+    out->flags = d->flags;
+}
+
+static const zarr_store_vtable distant_vtable = {.struct_size = sizeof distant_vtable,
+                                                 .name = "distant",
+                                                 .caps = distant_caps,
+                                                 .submit = distant_submit};
+
+/* ---- arrays ------------------------------------------------------------- */
+
+static zarr_context *ctx;
+static zarr_store *memory, *far;
+static struct distant d;
+
+enum {
+    N = 256 /* elements along a dimension */
+};
+static int32_t elements[N * N], got[N * N];
+static const int64_t whole[] = {N, N};
+
+static zarr_tensor tensor_of(int32_t *data)
+{
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, data, sizeof elements, 2, whole);
+    return t;
+}
+
+static void open_stores(uint32_t caps)
+{
+    zarr_context_options o = {.struct_size = sizeof o, .n_threads = 2};
+
+    assert_ok(zarr_context_create(&ctx, &o, &err));
+    assert_ok(zarr_store_open(&memory, ctx, "memory:", NULL, &err));
+    memset(&d, 0, sizeof d);
+    d.inner = memory;
+    d.flags = caps;
+    pthread_mutex_init(&d.mutex, NULL);
+    pthread_cond_init(&d.more, NULL);
+    assert_int_equal(pthread_create(&d.thread, NULL, answer, &d), 0);
+    assert_ok(zarr_store_open_custom(&far, ctx, &distant_vtable, &d, NULL, &err));
+}
+
+static void close_stores(void)
+{
+    zarr_store_free(far);
+    pthread_mutex_lock(&d.mutex);
+    d.stop = true;
+    pthread_cond_signal(&d.more);
+    pthread_mutex_unlock(&d.mutex);
+    pthread_join(d.thread, NULL);
+    zarr_store_free(memory);
+    zarr_context_free(ctx);
+}
+
+/* 16 shards of 64 inner chunks; with nested: of 8, each with 8 chunks. Without shards:
+ * 1,024 chunks. */
+enum kind {
+    CHUNKS,
+    SHARDS,
+    SHARDS_AT_START,
+    NESTED,
+    N_KINDS
+};
+
+static zarr_array *make_array(enum kind kind)
+{
+    static const char nested[] =
+        "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[32,16],"
+        "\"codecs\":[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":"
+        "[8,8],\"codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+        "],\"index_codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":"
+        "\"little\"}}]}}],\"index_codecs\":[{\"name\":\"bytes\",\"configuration\":{"
+        "\"endian\":\"little\"}}]}}]";
+    const uint64_t shape[] = {N, N}, chunk[] = {8, 8}, shard[] = {64, 64};
+    zarr_array_spec spec = {.struct_size = sizeof spec,
+                            .ndim = 2,
+                            .shape = shape,
+                            .chunk_shape = kind == NESTED ? shard : chunk,
+                            .data_type = "int32"};
+    zarr_array *a = NULL, *b = NULL;
+    zarr_tensor t = tensor_of(elements);
+
+    if (kind == SHARDS || kind == SHARDS_AT_START)
+        spec.shard_shape = shard;
+    if (kind == SHARDS_AT_START)
+        spec.flags = ZARR_SPEC_INDEX_AT_START;
+    if (kind == NESTED)
+        spec.codecs = nested;
+    for (size_t i = 0; i < (size_t)N * N; i++)
+        elements[i] = (int32_t)i + 1;
+    assert_ok(zarr_array_create(&a, memory, "a", &spec, NULL, &err));
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &err));
+    assert_ok(zarr_array_open(&b, far, "a", NULL, &err));
+    zarr_array_free(a);
+    d.rounds = d.n_ops = d.n_gets = 0;
+    return b;
+}
+
+/* Nested shards are opened one outer shard after the other. */
+static const uint32_t rounds[N_KINDS] = {1, 2, 2, 1 + 16 + 16};
+
+static void read_whole(zarr_array *a, uint32_t threads)
+{
+    zarr_io_options o = {.struct_size = sizeof o, .max_threads = threads};
+    zarr_tensor t = tensor_of(got);
+
+    memset(got, 0, sizeof got);
+    d.rounds = d.n_ops = d.n_gets = 0;
+    assert_ok(zarr_array_read(a, NULL, &t, &o, &err));
+}
+
+static void test_rounds(void **state)
+{
+    static const uint32_t all_caps[] = {
+        ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX,
+        ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_CONDITIONAL};
+    static const uint32_t gets[N_KINDS] = {1024, 32, 32, 16 + 16 * 8 + 16};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++)
+        for (int kind = 0; kind < N_KINDS; kind++)
+            for (uint32_t threads = 1; threads <= 2; threads++) {
+                zarr_array *a = NULL;
+
+                open_stores(all_caps[c]);
+                a = make_array((enum kind)kind);
+                read_whole(a, threads);
+                assert_memory_equal(got, elements, sizeof got);
+                assert_int_equal(d.rounds, rounds[kind]);
+                assert_int_equal(d.n_gets, gets[kind]);
+                assert_int_equal(d.n_ops, d.n_gets);
+                zarr_array_free(a);
+                close_stores();
+            }
+}
+
+/* Missing chunks and shards cost no second request, but one look at the document. */
+static void test_missing(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const uint64_t missing[][2] = {{0, 0}, {3, 2}, {1, 3}};
+        zarr_array *a = NULL, *b = NULL;
+
+        open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        a = make_array((enum kind)kind);
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        for (size_t i = 0; i < 3; i++)
+            assert_ok(zarr_array_chunk_erase(b, missing[i], &err));
+        read_whole(a, 2);
+        assert_int_equal(got[0], 0);
+        assert_int_equal(got[N * N - 1], N * N);
+        assert_int_equal(d.rounds, (kind == NESTED ? 1 + 13 + 13 : rounds[kind]) + 1);
+        if (kind == CHUNKS)
+            assert_int_equal(d.n_gets, 1024 + 1);
+        if (kind == SHARDS)
+            assert_int_equal(d.n_gets, 16 + 13 + 1);
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
+/* A damaged index, and one that is cut off, give the same errors as without latency. */
+static void test_damage(void **state)
+{
+    const uint64_t chunk[] = {1, 1};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        zarr_array *a = NULL, *b = NULL;
+        zarr_tensor t = tensor_of(got);
+        uint8_t bytes[32 * 1024];
+        uint64_t n = sizeof bytes;
+
+        open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        a = make_array(SHARDS);
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        assert_ok(zarr_array_chunk_read_encoded(b, chunk, bytes, &n, &err));
+        memset(bytes + n - 100, 0x11, 100);
+        assert_ok(
+            zarr_array_chunk_write_encoded(b, chunk, bytes, i == 0 ? n : 100, &err));
+        assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &err), ZARR_ERR_CORRUPT);
+        assert_non_null(strstr(err.message, "a/c/1/1"));
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_damage),
+    };
+
+    return cmocka_run_group_tests_name("round trips", tests, NULL, NULL);
+}
