@@ -114,7 +114,7 @@ zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
     ZR_TRY(make_ahead(io, rq, w, all, &n, err));
     for (uint32_t i = 0; i < n; i++)
         op[i] = all[i].op;
-    ZR_TRY(zr_gets_run(io, rq, op, n, &w->arena, err));
+    ZR_TRY(zr_ops_run(io, rq, op, n, NULL, &w->arena, err));
     for (uint32_t i = 0; i < n; i++)
         all[i].op = op[i];
 out:

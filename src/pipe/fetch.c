@@ -38,6 +38,8 @@ zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_sto
 
     if (w->io->sink)
         return sink_unit(w, chunk, op, err);
+    if (w->later)
+        return zr_put_later(w, op, err);
     st = zr_store_op_run(w, op, err);
     return op->verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }

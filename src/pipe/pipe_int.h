@@ -67,7 +67,8 @@ struct zr_work {
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_worker *worker;
-    bool granted; /* the wave already took from the budget what its segments need */
+    bool granted; /* the wave or batch already took from the budget what its parts need */
+    struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
 };
 /* Provides at least `bytes` in the given memory kind, on the request's device of that
  * kind. Growing a block loses its contents. */
@@ -298,11 +299,17 @@ struct zr_prefetch {
     uint32_t *first, *count;
     uint32_t n; /* operations */
 };
-/* Runs n GETs of one wave, several at once, and waits for all. Those that the store lends
- * need no memory: op->mem becomes the place of the bytes. */
-zarr_status zr_gets_run(const struct zr_io *io, struct zarr_request *rq,
-                        zarr_store_op *op, uint32_t n, struct zr_arena *arena,
-                        zarr_error *err);
+/* The operation that failed, the first in order, and its error. */
+struct zr_ops_failure {
+    uint32_t op; /* UINT32_MAX: none */
+    zarr_error error;
+};
+/* Runs n operations, several at once, and waits for all. Those whose status is OK already
+ * are only counted. failure NULL: the caller looks at each status. NOT_FOUND is no
+ * failure. */
+zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
+                       uint32_t n, struct zr_ops_failure *failure, struct zr_arena *arena,
+                       zarr_error *err);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the
  * decoding thread (ahead.c). What could not be fetched is left to zr_open_exec(). */
@@ -399,6 +406,21 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
 zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
                         zarr_error *err);
 
+/* The PUT or ERASE of a unit, to be sent with others (later.c). */
+struct zr_later {
+    char *key; /* owned; NULL: there is no operation */
+    zarr_store_op op;
+    zarr_mem block; /* a pool block that has the bytes */
+};
+zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
+                         zarr_error *err);
+zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
+                         struct zr_later *l, uint32_t n, struct zr_arena *arena,
+                         zarr_error *err);
+void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
+/* Bytes for one unit: its elements, its new value, and its old value if that is
+ * needed. */
+uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
 /* Writes all units of a request, several at once (waves_write.c). */
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err);

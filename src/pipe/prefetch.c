@@ -9,23 +9,39 @@
 
 #include <string.h>
 
-struct gets {
+struct ops {
+    const zarr_store_op *op; /* the first */
     atomic_uint left;
     struct zr_event all;
+    zr_mutex mutex; /* protects *failure */
+    struct zr_ops_failure *failure;
 };
 
-static void get_done(void *arg, zarr_store_op *op, const zarr_error *err)
+static void ops_note(struct ops *g, const zarr_store_op *op, const zarr_error *err)
 {
-    struct gets *g = arg;
+    const uint32_t i = (uint32_t)(op - g->op);
 
-    ZR_UNUSED(op);
-    ZR_UNUSED(err); /* the worker tries again and reports the error */
+    zr_mutex_lock(&g->mutex);
+    if (i < g->failure->op) {
+        g->failure->op = i;
+        g->failure->error = *err;
+        g->failure->error.code = op->status;
+    }
+    zr_mutex_unlock(&g->mutex);
+}
+
+static void ops_done(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct ops *g = arg;
+
+    if (g->failure && err && op->status != ZARR_OK && op->status != ZARR_ERR_NOT_FOUND)
+        ops_note(g, op, err);
     if (atomic_fetch_sub(&g->left, 1) == 1)
         zr_event_set(&g->all);
 }
 
-static void gets_count(const struct zr_io *io, struct zarr_request *rq,
-                       const zarr_store_op *op, uint32_t n)
+static void ops_count(const struct zr_io *io, struct zarr_request *rq,
+                      const zarr_store_op *op, uint32_t n)
 {
     struct zr_worker *worker = NULL;
 
@@ -37,30 +53,37 @@ static void gets_count(const struct zr_io *io, struct zarr_request *rq,
     zr_worker_give(worker);
 }
 
-zarr_status zr_gets_run(const struct zr_io *io, struct zarr_request *rq,
-                        zarr_store_op *op, uint32_t n, struct zr_arena *arena,
-                        zarr_error *err)
+static void ops_wait(const struct zr_io *io, const struct zarr_request *rq, struct ops *g,
+                     zarr_store_op **ptr, uint32_t n)
+{
+    atomic_init(&g->left, n);
+    zr_event_init(&g->all);
+    zr_mutex_init(&g->mutex);
+    zr_store_submit(io->store, ptr, n, ops_done, g);
+    while (!zr_event_wait(&g->all, zr_now_ns() + UINT64_C(20000000)))
+        if (zr_is_cancelled(&rq->cancel))
+            zr_store_cancel(io->store, g);
+    zr_mutex_deinit(&g->mutex);
+    zr_event_deinit(&g->all);
+}
+
+zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
+                       uint32_t n, struct zr_ops_failure *failure, struct zr_arena *arena,
+                       zarr_error *err)
 {
     zarr_store_op **ptr =
         zr_arena_alloc(arena, ((size_t)n + 1) * sizeof(zarr_store_op *));
-    uint32_t n_gets = 0;
-    struct gets g;
+    struct ops g = {.op = op, .failure = failure};
+    uint32_t n_run = 0;
 
     if (!ptr)
         return zr_fail_memory(err, n * sizeof *op);
     for (uint32_t i = 0; i < n; i++)
-        if (op[i].status != ZARR_OK) /* not lent */
-            ptr[n_gets++] = &op[i];
-    if (n_gets > 0) {
-        atomic_init(&g.left, n_gets);
-        zr_event_init(&g.all);
-        zr_store_submit(io->store, ptr, n_gets, get_done, &g);
-        while (!zr_event_wait(&g.all, zr_now_ns() + UINT64_C(20000000)))
-            if (zr_is_cancelled(&rq->cancel))
-                zr_store_cancel(io->store, &g);
-        zr_event_deinit(&g.all);
-    }
-    gets_count(io, rq, op, n);
+        if (op[i].status != ZARR_OK)
+            ptr[n_run++] = &op[i];
+    if (n_run > 0)
+        ops_wait(io, rq, &g, ptr, n_run);
+    ops_count(io, rq, op, n);
     return ZARR_OK;
 }
 
@@ -226,7 +249,7 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
     ZR_TRY(prefetch_room(w, p, err));
     make_ops(io, rq, w, p);
     ZR_TRY(take_memory(io, w, p, err));
-    ZR_TRY(zr_gets_run(io, rq, p->op, p->n, &w->arena, err));
+    ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
     keep_results(io, rq, w, p);
 out:
     return st;

@@ -142,9 +142,7 @@ out:
     return st;
 }
 
-/* Bytes for one unit: its elements, its new value, and its old value if that is
- * needed. */
-static uint64_t unit_budget(const struct zr_level *lv, bool full)
+uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
 {
     uint64_t sum = 0;
 
@@ -168,7 +166,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "%s", u.key);
-    need = unit_budget(u.lv, proj->full);
+    need = w->granted ? 0 : zr_unit_budget(u.lv, proj->full);
     u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));

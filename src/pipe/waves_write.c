@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    UNITS = 64
+    UNITS = 64,
+    UNITS_TOGETHER = 1024 /* if their PUTs are sent together */
 };
 
 struct units {
@@ -18,23 +19,78 @@ struct units {
     struct zarr_request *rq;
     struct zr_projection *proj;
     struct zr_arena lists;
-    bool done[UNITS];
-    uint32_t n, threads_each;
+    bool *done, *full, *wait; /* by unit */
+    uint32_t n, most, threads_each;
+    struct zr_later *later; /* by unit; NULL: units are put one by one */
+    bool granted;           /* the full units are being encoded, to be put together */
 };
 
 static zarr_status unit_one(void *arg, uint64_t i, const struct zr_work *w,
                             zarr_error *err)
 {
     struct units *u = arg;
+    struct zr_work own = *w;
     zarr_status st = ZARR_OK;
 
     if (u->done[i])
         return ZARR_OK;
-    ZR_TRY(zr_unit_write(w, &u->proj[i], u->threads_each, err));
+    if (u->granted) {
+        own.granted = true;
+        own.later = &u->later[i];
+    }
+    ZR_TRY(zr_unit_write(&own, &u->proj[i], u->threads_each, err));
+    u->done[i] = true;
     if (u->io->progress) {
         zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
     }
+out:
+    return st;
+}
+
+/* The bytes for all full units of the batch: what each thread needs for the unit that it
+ * encodes, and the encoded bytes of all. UINT64_MAX: too many, or no two full units. */
+static uint64_t together_budget(const struct units *u, uint32_t threads)
+{
+    const struct zr_level *lv = &u->io->layout->level[0];
+    uint64_t bytes = 0, work = 0, n = 0;
+
+    for (uint32_t i = 0; i < u->n; i++)
+        n += u->full[i];
+    if (n < 2 || !zr_mul_u64(n, lv->encoded_bound, &bytes) ||
+        !zr_mul_u64(ZR_MIN((uint64_t)threads, n), zr_unit_budget(lv, true), &work) ||
+        !zr_add_u64(bytes, work, &bytes) || bytes > u->io->engine->budget->total / 2)
+        return UINT64_MAX;
+    return bytes;
+}
+
+/* Writes the full units, and sends their PUTs together. */
+static zarr_status put_together(struct units *u, const struct zr_parallel_options *opts,
+                                zarr_error *err)
+{
+    const struct zr_work w = {.io = u->io, .rq = u->rq};
+    struct zr_budget *budget = u->io->engine->budget;
+    uint64_t need = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < u->n; i++) {
+        u->full[i] = !u->done[i] && u->proj[i].full;
+        u->wait[i] = !u->done[i] && !u->full[i];
+        u->done[i] = !u->full[i];
+    }
+    need = together_budget(u, opts->max_threads);
+    if (need != UINT64_MAX) {
+        ZR_TRY(zr_budget_take(budget, need, UINT64_MAX, &u->rq->cancel, err));
+        u->granted = true;
+        st = zr_workers_run(&w, u->n, opts, unit_one, u, err);
+        u->granted = false;
+        if (st == ZARR_OK)
+            st = zr_later_run(u->io, u->rq, u->later, u->n, &u->lists, err);
+        zr_later_end(u->io, u->later, u->n);
+        zr_budget_give(budget, need);
+    }
+    for (uint32_t i = 0; i < u->n; i++)
+        u->done[i] = !u->wait[i] && (!u->full[i] || need != UINT64_MAX);
 out:
     return st;
 }
@@ -49,9 +105,11 @@ static zarr_status do_units(struct units *u, zarr_error *err)
         .item_ns = 20000 + u->io->layout->level[0].decoded_bytes};
     zarr_status st = ZARR_OK;
 
-    memset(u->done, 0, sizeof u->done);
+    memset(u->done, 0, u->most * sizeof *u->done);
     ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
     u->threads_each = u->n >= threads ? 1 : threads;
+    if (u->later)
+        ZR_TRY(put_together(u, &opts, err));
     st = zr_workers_run(&w, u->n, &opts, unit_one, u, err);
     zr_request_wave(u->rq);
 out:
@@ -67,12 +125,21 @@ static bool keep_unit(struct units *u, const struct zr_projection *from)
     return zr_projection_keep(to, from, &u->lists);
 }
 
+/* Whether full units are put together: the store is not written on the encoding thread,
+ * and units are of one size that metadata bounds. */
+static bool puts_together(const struct zr_io *io)
+{
+    return !io->sink && !io->layout->variants && !io->layout->level[0].unsized &&
+           !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
 uint64_t zr_units_most(const struct zr_io *io)
 {
     const uint64_t n =
         zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
 
-    return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)), (uint64_t)UNITS);
+    return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)),
+                  (uint64_t)(puts_together(io) ? UNITS_TOGETHER : UNITS));
 }
 
 /* Sets chunks_total, which counts leaf chunks for writes, too. */
@@ -91,26 +158,40 @@ static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq
     return ZARR_OK;
 }
 
+static zarr_status units_room(struct units *u, zarr_error *err)
+{
+    const zarr_allocator *alloc = u->io->engine->alloc;
+    const size_t n = u->most;
+
+    u->proj = zr_malloc(alloc, n * sizeof *u->proj);
+    u->done = zr_calloc(alloc, 3 * n, sizeof *u->done);
+    if (!u->proj || !u->done)
+        return zr_fail_memory(err, n * sizeof *u->proj);
+    u->full = u->done + n;
+    u->wait = u->full + n;
+    if (!puts_together(u->io) || n < 2)
+        return ZARR_OK;
+    u->later = zr_calloc(alloc, n, sizeof *u->later);
+    return u->later ? ZARR_OK : zr_fail_memory(err, n * sizeof *u->later);
+}
+
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     const struct zr_grid *grid = io->layout->grid;
-    struct units u = {.io = io, .rq = rq};
+    struct units u = {.io = io, .rq = rq, .most = (uint32_t)zr_units_most(io)};
     struct zr_projector *p = NULL;
     struct zr_projection proj;
     zarr_selection *all = NULL;
     const zarr_selection *sel = io->selection;
-    const uint64_t most = zr_units_most(io);
     zarr_status st = ZARR_OK;
     bool more = true;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
-    u.proj = zr_malloc(io->engine->alloc, most * sizeof *u.proj);
-    if (!u.proj)
-        ZR_TRY(zr_fail_memory(err, most * sizeof *u.proj));
+    ZR_TRY(units_room(&u, err));
     if (!sel) {
         ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
         sel = all;
@@ -121,7 +202,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     while (more && !zr_is_cancelled(&rq->cancel)) {
         u.n = 0;
         zr_arena_reset(&u.lists);
-        while (u.n < most && (more = zr_next_unit(io, p, &proj))) {
+        while (u.n < u.most && (more = zr_next_unit(io, p, &proj))) {
             if (!keep_unit(&u, &proj))
                 ZR_TRY(zr_fail_memory(err, sizeof proj));
             u.n++;
@@ -133,6 +214,8 @@ out:
     zr_project_free(p);
     zarr_selection_free(all);
     zr_free(io->engine->alloc, u.proj);
+    zr_free(io->engine->alloc, u.done);
+    zr_free(io->engine->alloc, u.later);
     zr_arena_deinit(&u.lists);
     return st;
 }

@@ -103,6 +103,22 @@ zarr_status zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock,
     return is_free ? ZARR_OK : zr_lock_wait_fail(wait, KEYLOCK_HOLDER, err);
 }
 
+bool zr_keylocks_try(struct zr_keylocks *k, struct zr_keylock *lock, const char *key)
+{
+    bool is_free = false;
+
+    lock->key = key;
+    lock->bucket = keylock_bucket(key);
+    zr_mutex_lock(&k->locked.mutex);
+    is_free = !keylock_is_held_locked(k, lock->bucket, key);
+    if (is_free) {
+        lock->next = k->locked.held[lock->bucket];
+        k->locked.held[lock->bucket] = lock;
+    }
+    zr_mutex_unlock(&k->locked.mutex);
+    return is_free;
+}
+
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock)
 {
     zr_mutex_lock(&k->locked.mutex);

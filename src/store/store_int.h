@@ -98,6 +98,8 @@ void zr_keylocks_deinit(struct zr_keylocks *k);
 /* Fails with IO when the wait is over, with CANCELLED when it was cancelled. */
 zarr_status zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock,
                              struct zr_lock_wait *wait, zarr_error *err);
+/* Does not wait. Returns false if the key is locked. */
+bool zr_keylocks_try(struct zr_keylocks *k, struct zr_keylock *lock, const char *key);
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock);
 
 /* What zr_store_lock() returns if the store has no locks of its own. */

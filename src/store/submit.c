@@ -29,7 +29,10 @@ struct store_batch {
     bool is_native;
     uint64_t n_ops;
     uint32_t n_tasks;
-    struct zr_task *task;   /* stored after the operations */
+    struct zr_task *task; /* stored after the operations */
+    /* native: locks of the writes that would otherwise wait, one for each operation;
+     * op->tag points to its own */
+    struct zr_keylock *locks;
     zarr_store_op *last_op; /* its done() is held back */
     zarr_error last_err;
     zarr_store_op *op[];
@@ -92,6 +95,7 @@ static void batch_unref(struct store_batch *b)
     op = b->last_op;
     if (op && op->status != ZARR_OK)
         err = b->last_err;
+    zr_free(s->env.alloc, b->locks);
     zr_free(s->env.alloc, b);
     if (op)
         done(arg, op, op->status != ZARR_OK ? &err : NULL);
@@ -110,8 +114,11 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
     if (op->status != ZARR_OK && err)
         own = *err;
     zr_op_distrust(b->store, op, &own);
-    if (op->tag)
+    if (op->tag && op->verb == ZARR_STORE_GET)
         zr_emulate_pin_end(op, &own);
+    else if (op->tag)
+        zr_keylocks_give(&b->store->keylocks, op->tag);
+    op->tag = NULL;
     batch_unref(b); /* before done(), which may free what the batch needs */
     done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }
@@ -210,7 +217,7 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
 {
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
-    return s->vt.submit && !zr_op_waits(s, op) &&
+    return s->vt.submit && (op->tag || !zr_op_waits(s, op)) &&
                    (!zr_emulate_needed(s, op) || zr_emulate_only_pin(s, op))
                ? SUBMIT_NATIVE
                : SUBMIT_TASKED;
@@ -254,16 +261,48 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
             continue;
         }
         zr_op_begin(op);
-        op->tag = NULL;
         if (way == SUBMIT_NATIVE && (op->flags & ZR_STORE_OP_PINNED) && !s->native)
             zr_emulate_pin_begin(s, op);
         batch[way]->op[used[way]++] = op;
     }
 }
 
+/* Takes the locks that writes would wait for and that are free, so that the store itself
+ * gets these writes. Nothing is waited for. Without memory they run as tasks. */
+static struct zr_keylock *submit_lock(zarr_store *s, zarr_store_op **ops, uint64_t n)
+{
+    struct zr_keylock *locks = NULL;
+    bool wanted = false;
+    zarr_error err;
+    size_t bytes;
+
+    for (uint64_t i = 0; i < n; i++) {
+        ops[i]->tag = NULL;
+        wanted = wanted || zr_op_waits(s, ops[i]);
+    }
+    if (wanted && s->vt.submit && zr_to_size(n, &bytes))
+        locks = zr_calloc(s->env.alloc, bytes, sizeof *locks);
+    for (uint64_t i = 0; locks && i < n; i++)
+        if (zr_op_waits(s, ops[i]) && zr_op_check(s, ops[i], &err) == ZARR_OK &&
+            !zr_emulate_needed(s, ops[i]) &&
+            zr_keylocks_try(&s->keylocks, &locks[i], ops[i]->key))
+            ops[i]->tag = &locks[i];
+    return locks;
+}
+
+static void submit_unlock(zarr_store *s, struct zr_keylock *locks, zarr_store_op **ops,
+                          uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (ops[i]->tag)
+            zr_keylocks_give(&s->keylocks, ops[i]->tag);
+    zr_free(s->env.alloc, locks);
+}
+
 void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
                      zr_store_done_fn done, void *arg)
 {
+    struct zr_keylock *locks = NULL;
     struct store_batch *batch[2] = {NULL, NULL};
     uint64_t n_way[3] = {0, 0, 0};
     zarr_error err;
@@ -271,6 +310,7 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
 
     zarr_store_ref(
         s); /* the last done() may free the caller's reference during this call */
+    locks = submit_lock(s, ops, n);
     for (uint64_t i = 0; i < n; i++)
         n_way[submit_way_of(s, ops[i], &err)]++;
     st = submit_prepare(&batch[SUBMIT_NATIVE], s, SUBMIT_NATIVE, n_way[SUBMIT_NATIVE],
@@ -279,10 +319,15 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
         st = submit_prepare(&batch[SUBMIT_TASKED], s, SUBMIT_TASKED, n_way[SUBMIT_TASKED],
                             done, arg, &err);
     if (st != ZARR_OK) {
+        submit_unlock(s, locks, ops, n);
         zr_free(s->env.alloc, batch[SUBMIT_NATIVE]);
         for (uint64_t i = 0; i < n; i++)
             submit_refuse(ops[i], &err, done, arg);
     } else {
+        if (batch[SUBMIT_NATIVE])
+            batch[SUBMIT_NATIVE]->locks = locks; /* moved */
+        else
+            zr_free(s->env.alloc, locks);
         submit_fill(s, ops, n, batch, done, arg);
         for (int way = SUBMIT_NATIVE; way <= SUBMIT_TASKED; way++)
             if (batch[way])

@@ -85,10 +85,9 @@ static void *answer(void *arg)
     }
 }
 
-static void distant_submit(void *self, zarr_store_op **ops, uint64_t n,
-                           void (*done)(void *arg, zarr_store_op *op,
-                                        const zarr_error *e),
-                           void *arg)
+static void
+distant_submit(void *self, zarr_store_op **ops, uint64_t n,
+               void (*done)(void *arg, zarr_store_op *op, const zarr_error *e), void *arg)
 {
     struct distant *d = self;
 
@@ -222,9 +221,9 @@ static void read_whole(zarr_array *a, uint32_t threads)
 
 static void test_rounds(void **state)
 {
-    static const uint32_t all_caps[] = {
-        ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX,
-        ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_CONDITIONAL};
+    static const uint32_t all_caps[] = {ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX,
+                                        ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX |
+                                            ZARR_STORE_CAP_CONDITIONAL};
     static const uint32_t gets[N_KINDS] = {1024, 32, 32, 16 + 16 * 8 + 16};
 
     (void)state;
@@ -272,6 +271,32 @@ static void test_missing(void **state)
     }
 }
 
+/* A write sends the PUTs of many units at once, between two looks at the document. */
+static void test_write(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2};
+        zarr_tensor t = tensor_of(elements);
+        zarr_array *a = NULL, *b = NULL;
+
+        open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE);
+        a = make_array((enum kind)kind);
+        for (size_t i = 0; i < (size_t)N * N; i++)
+            elements[i] = kind + (int32_t)i / 64 * 64; /* the first chunks are empty */
+        assert_ok(zarr_array_write(a, NULL, &t, &o, &err));
+        assert_int_equal(d.rounds, 3);
+        assert_int_equal(d.n_ops, (kind == CHUNKS ? 1024 : 16) + 2);
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        t = tensor_of(got);
+        assert_ok(zarr_array_read(b, NULL, &t, NULL, &err));
+        assert_memory_equal(got, elements, sizeof got);
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
 /* A damaged index, and one that is cut off, give the same errors as without latency. */
 static void test_damage(void **state)
 {
@@ -304,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_write),
         cmocka_unit_test(test_damage),
     };
 

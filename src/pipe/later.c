@@ -1,0 +1,70 @@
+/*
+ * pipe/later.c - PUTs of a batch of units that are sent together, for stores that are not
+ * written on the encoding thread. A unit that needs no old value is encoded as always,
+ * but its bytes are kept. When all units of the batch are encoded, their PUTs are one
+ * submit. Units that need their old value hold a lock, so they are written one by one.
+ * Thread class: a slot belongs to the thread that writes its unit; run on the request's
+ * thread.
+ */
+#include "pipe/pipe_int.h"
+
+zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
+                         zarr_error *err)
+{
+    const zarr_allocator *alloc = w->io->engine->alloc;
+    struct zr_later *l = w->later;
+    zarr_status st = ZARR_OK;
+
+    l->op = *op;
+    l->op.cancel = &w->rq->cancel;
+    l->op.status = ZARR_ERR_INTERNAL;
+    l->key = zr_strdup(alloc, op->key);
+    if (!l->key)
+        return zr_fail_memory(err, 1);
+    l->op.key = l->key;
+    /* elements that are stored as the caller has them stay where they are */
+    if (op->mem.bytes == 0 || op->mem.handle == w->io->view.base.handle)
+        return ZARR_OK;
+    ZR_TRY(zr_pool_take(w->io->engine->pool, op->mem.device_type,
+                        zr_io_device_id(w->io, op->mem.device_type),
+                        ZR_MAX(op->mem.bytes, UINT64_C(64)), &l->block, err));
+    l->op.mem = l->block;
+    l->op.mem.bytes = op->mem.bytes;
+    st = zr_mem_copy_bytes(w->io->engine->memory, &l->op.mem, &op->mem, op->mem.bytes,
+                           &w->worker->copies, err);
+out:
+    return st;
+}
+
+void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        zr_pool_give(io->engine->pool, &l[i].block);
+        zr_free(io->engine->alloc, l[i].key);
+        l[i] = (struct zr_later){.key = NULL};
+    }
+}
+
+zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
+                         struct zr_later *l, uint32_t n, struct zr_arena *arena,
+                         zarr_error *err)
+{
+    zarr_store_op *op = zr_arena_alloc(arena, ((size_t)n + 1) * sizeof *op);
+    struct zr_ops_failure failed = {.op = UINT32_MAX};
+    uint32_t n_ops = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!op)
+        return zr_fail_memory(err, n * sizeof *op);
+    for (uint32_t i = 0; i < n; i++)
+        if (l[i].key)
+            op[n_ops++] = l[i].op;
+    if (n_ops == 0)
+        return ZARR_OK;
+    ZR_TRY(zr_ops_run(io, rq, op, n_ops, &failed, arena, err));
+    if (failed.op != UINT32_MAX)
+        return zr_prefix(err, zr_pass(err, failed.error.code, &failed.error), "%s",
+                         op[failed.op].key);
+out:
+    return st;
+}
