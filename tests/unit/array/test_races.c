@@ -187,6 +187,36 @@ static void test_appends_by_version(void **state)
         }
 }
 
+/* ---- consolidating, and a change of an array with its entry ------------------- */
+
+static void set_when_read(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_GET, "a/zarr.json"))
+        return;
+    hook = NULL;
+    if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK ||
+        zarr_array_attribute_set(theirs, "k", "\"new\"", NULL) != ZARR_OK ||
+        zarr_group_consolidated_update(other, "a", NULL, NULL, NULL) != ZARR_OK)
+        abort();
+}
+
+/* The entry that was brought up to date meanwhile does not become old again. */
+static void test_consolidate_and_update(void **state)
+{
+    char text[4096] = "";
+    uint64_t n = sizeof text - 1;
+
+    (void)state;
+    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 4, 4);
+    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    hook = set_when_read;
+    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    assert_null(hook);
+    assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, &terr));
+    assert_non_null(strstr(text, "\"new\""));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_trim_of_another_array),
         cmocka_unit_test(test_trim_keeps_empty_chunks),
         cmocka_unit_test(test_appends_by_version),
+        cmocka_unit_test(test_consolidate_and_update),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
