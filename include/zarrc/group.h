@@ -393,7 +393,8 @@ typedef struct zarr_copy_options {
  * @param dst,dst_path store and path of the copy; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is something at the destination
+ * @retval ZARR_ERR_EXISTS there is something at the destination, or another call is at
+ * work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
@@ -420,7 +421,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @param dst,dst_path store and new path; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is something at the destination
+ * @retval ZARR_ERR_EXISTS there is something at the destination, or another call is at
+ * work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object changed while it was copied

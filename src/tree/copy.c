@@ -66,12 +66,11 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Looks for objects of the destination that the source does not have. Without OVERWRITE
- * one is an error: a chunk that the source lacks would change elements of the copy. With
- * it they are erased. Both lists are sorted. */
-static zarr_status settle_surplus(struct zr_copy *c, zarr_error *err)
+/* Looks for objects of the destination that the source does not have. Each one is erased,
+ * or is an error: a chunk that the source lacks would change elements of the copy. Both
+ * lists are sorted. */
+static zarr_status settle_surplus(struct zr_copy *c, bool erase, zarr_error *err)
 {
-    const bool erase = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
     struct zr_names there;
     struct zr_str key;
     size_t i = 0;
@@ -164,7 +163,8 @@ out:
     return st;
 }
 
-/* Says at the destination what is at work there. */
+/* Says at the destination what is at work there. Of two calls with one destination the
+ * second fails: objects of both would be a node that is a copy of neither. */
 static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
 {
     struct zr_str place;
@@ -179,9 +179,14 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
     ZR_TRY(zr_str_status(&place, err));
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
         ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, err));
+    ZR_TRY(zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
+                      !continues, err));
     c->new_job = !continues;
-    st = zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
-                    err);
+    /* another call may have completed a node since prepare_destination() looked */
+    if (!(c->opts.flags & ZARR_COPY_SKIP_EQUAL))
+        st = zr_node_must_be_new(c->dst, c->dst_path, err);
+    if (st == ZARR_ERR_IO)
+        zr_path_prefix(err, st, c->dst_path);
 out:
     zr_str_deinit(&place);
     return st;
@@ -198,11 +203,11 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 
     ZR_TRY(sort_keys(c, err));
     if (settle && !mirror) /* before anything changes */
-        ZR_TRY(settle_surplus(c, err));
+        ZR_TRY(settle_surplus(c, mirror, err));
     ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.n_threads,
                            copy_chunk_item, c, err));
     if (settle && mirror)
-        ZR_TRY(settle_surplus(c, err));
+        ZR_TRY(settle_surplus(c, mirror, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(zr_copy_object(c, c->document[i], err));
 out:

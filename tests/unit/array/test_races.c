@@ -217,6 +217,46 @@ static void test_consolidate_and_update(void **state)
     end();
 }
 
+/* ---- two copies to one place -------------------------------------------------- */
+
+static const char *copy_when;
+static uint32_t copy_verb;
+
+static zarr_status copy_to_d(zarr_store *s)
+{
+    return zarr_node_copy(s, "a", s, "d", NULL, NULL);
+}
+
+static void copy_between(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, copy_verb, copy_when))
+        return;
+    hook = NULL;
+    their_status = copy_to_d(other);
+}
+
+/* One of them works. Objects of both would be a node that is a copy of neither. */
+static void test_two_copies(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+        assert_ok(append(mine, 1, 20));
+        copy_verb = late ? ZARR_STORE_PUT : ZARR_STORE_GET;
+        copy_when = late ? "d/.zarrc-job" : "d/zarr.json";
+        hook = copy_between;
+        assert_status(copy_to_d(world.store), late ? ZARR_OK : ZARR_ERR_EXISTS);
+        assert_null(hook);
+        assert_int_equal(their_status, late ? ZARR_ERR_EXISTS : ZARR_OK);
+        assert_ok(zarr_array_open(&theirs, other, "d", NULL, &terr));
+        assert_int_equal(zarr_array_shape(theirs)[0], 20);
+        assert_status(
+            zarr_store_get(other, "d/.zarrc-job", 0, NULL, &(uint64_t){0}, NULL, NULL),
+            ZARR_ERR_NOT_FOUND);
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_trim_keeps_empty_chunks),
         cmocka_unit_test(test_appends_by_version),
         cmocka_unit_test(test_consolidate_and_update),
+        cmocka_unit_test(test_two_copies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
