@@ -398,7 +398,8 @@ typedef struct zarr_copy_options {
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
- * @retval ZARR_ERR_CONFLICT an object changed while it was copied
+ * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
@@ -425,7 +426,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
- * @retval ZARR_ERR_CONFLICT an object changed while it was copied
+ * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()

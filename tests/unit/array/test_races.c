@@ -257,6 +257,43 @@ static void test_two_copies(void **state)
     }
 }
 
+/* ---- a copy of an array that grows -------------------------------------------- */
+
+static void append_while_copying(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_PUT, "d/c/0"))
+        return;
+    hook = NULL;
+    if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK)
+        abort();
+    their_status = append(theirs, 1000, 10);
+}
+
+/* The new document speaks of chunks that the copy does not have. */
+static void test_copy_while_growing(void **state)
+{
+    zarr_copy_options opts = ZARR_COPY_OPTIONS_INIT;
+    zarr_array *copy = NULL;
+    int32_t data[30];
+
+    (void)state;
+    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+    assert_ok(append(mine, 1, 20));
+    hook = append_while_copying;
+    assert_status(copy_to_d(world.store), ZARR_ERR_CONFLICT);
+    assert_null(hook);
+    assert_ok(their_status);
+    assert_status(zarr_array_open(&copy, other, "d", NULL, &terr), ZARR_ERR_NOT_FOUND);
+    opts.flags = ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE;
+    assert_ok(zarr_node_copy(world.store, "a", world.store, "d", &opts, &terr));
+    assert_ok(zarr_array_open(&copy, other, "d", NULL, &terr));
+    read_all(copy, data, 30);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(data[i], i < 20 ? i + 1 : 1000 + i - 20);
+    zarr_array_free(copy);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_appends_by_version),
         cmocka_unit_test(test_consolidate_and_update),
         cmocka_unit_test(test_two_copies),
+        cmocka_unit_test(test_copy_while_growing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
