@@ -393,11 +393,13 @@ typedef struct zarr_copy_options {
  * @param dst,dst_path store and path of the copy; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is something at the destination
+ * @retval ZARR_ERR_EXISTS there is something at the destination, or another call is at
+ * work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
- * @retval ZARR_ERR_CONFLICT an object changed while it was copied
+ * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
@@ -420,10 +422,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @param dst,dst_path store and new path; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is something at the destination
+ * @retval ZARR_ERR_EXISTS there is something at the destination, or another call is at
+ * work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
- * @retval ZARR_ERR_CONFLICT an object changed while it was copied
+ * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()

@@ -255,7 +255,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
     if (link)
         goto out;
     /* a full disk must not prevent a delete */
-    (void)zr_job_put(store, path, "rm", NULL, NULL);
+    (void)zr_job_put(store, path, "rm", NULL, false, NULL);
     ZR_TRY(erase_documents(store, path, &s.n_done, err));
     ZR_TRY(erase_folder(&s, path, err));
     while (s.folders.n > 0)

@@ -16,8 +16,34 @@ static zarr_status job_key(struct zr_str *key, zarr_store *store, const char *pa
     return zr_str_status(key, err);
 }
 
+static zarr_status give_text(void *arg, const struct zr_doc *old, struct zr_str *text,
+                             zarr_error *err)
+{
+    const struct zr_str *job = arg;
+
+    ZR_UNUSED(old);
+    zr_str_append(text, zr_str_text(job), job->bytes);
+    return zr_str_status(job, err);
+}
+
+zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_str *text,
+                         zarr_error *err)
+{
+    const struct zr_doc_source src = {
+        .store = store, .path = path, .name = ZR_DOC_JOB, .large = true};
+    const struct zr_doc_edit edit = {.fn = give_text,
+                                     .arg = (void *)(uintptr_t)text, /* is only read */
+                                     .may_be_new = true,
+                                     .must_be_new = true};
+    zarr_status st = zr_doc_update(&src, &edit, err);
+
+    if (st == ZARR_ERR_EXISTS)
+        zr_fail(err, st, "/%s: another call is at work there, or was interrupted", path);
+    return st;
+}
+
 zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
-                       const char *source, zarr_error *err)
+                       const char *source, bool must_be_new, zarr_error *err)
 {
     struct zr_str key, text;
     zarr_status st = job_key(&key, store, path, err);
@@ -33,7 +59,11 @@ zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
     }
     zr_str_puts(&text, "}\n");
     ZR_TRY(zr_str_status(&text, err));
-    st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes, err);
+    if (must_be_new)
+        st = zr_job_begin(store, path, &text, err);
+    else
+        st =
+            zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes, err);
     if (st == ZARR_ERR_IO) /* not every store names the key */
         zr_prefix(err, st, "%s", zr_str_text(&key));
 out:

@@ -285,9 +285,13 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
 
 /* ---- job.c: what an interrupted call leaves ------------------------------ */
 
-/* Says that `command` is at work at path. source may be NULL. */
+/* Puts a job object. EXISTS if there is one: of two calls at once only one works. */
+zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_str *text,
+                         zarr_error *err);
+/* Says that `command` is at work at path. source may be NULL. must_be_new: as
+ * zr_job_begin(); else replaces a job object. */
 zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
-                       const char *source, zarr_error *err);
+                       const char *source, bool must_be_new, zarr_error *err);
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
 
 /* ---- making nodes ------------------------------------------------------- */

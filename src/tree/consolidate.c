@@ -31,11 +31,24 @@ static int compare_subtree_nodes(const void *a, const void *b)
 }
 
 struct consolidating {
+    zarr_store *store;
     const zarr_context *ctx;
+    const char *path;
+    const zarr_consolidate_options *opts;
+    int32_t format;
     struct zr_subtree nodes;
     struct zr_meta_node *meta; /* one per node, in order */
     bool own_key;              /* the caller gave the document's key */
+    bool broken;               /* a node cannot be read: the error has its path */
 };
+
+static void forget_nodes(struct consolidating *c)
+{
+    zr_free(c->ctx->alloc, c->meta);
+    c->meta = NULL;
+    if (c->nodes.alloc)
+        zr_subtree_deinit(&c->nodes);
+}
 
 static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
 {
@@ -55,11 +68,24 @@ static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
     return ZARR_OK;
 }
 
+/* Reads all nodes while the document is locked, or again if its version has changed.
+ * Otherwise an entry that another process brought up to date meanwhile would become
+ * old again. */
+static zarr_status read_nodes(struct consolidating *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    forget_nodes(c);
+    st = zr_subtree_read(&c->nodes, c->store, c->path, c->format, c->opts->cancel, err);
+    c->broken = st != ZARR_OK;
+    return st == ZARR_OK ? list_nodes(c, err) : st;
+}
+
 /* Inserts it into the group's zarr.json as that is now. */
 static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
                                         struct zr_str *text, zarr_error *err)
 {
-    const struct consolidating *c = arg;
+    struct consolidating *c = arg;
     const struct zr_meta_env env = zr_meta_env_of(c->ctx, true);
     struct zr_json_doc in, made;
     struct zr_json *root = NULL;
@@ -68,6 +94,7 @@ static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
 
     zr_json_doc_init(&in, c->ctx->alloc);
     zr_json_doc_init(&made, c->ctx->alloc);
+    ZR_TRY(read_nodes(c, err));
     ZR_TRY(zr_doc_parse(&in, old, &c->ctx->limits, err));
     zr_json_set(&in, in.root, "consolidated_metadata",
                 zr_consolidated_write_v3(&in, c->meta + 1, c->nodes.n - 1));
@@ -104,7 +131,7 @@ static zarr_status must_be_consolidated(const struct consolidating *c,
 static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
                                         struct zr_str *text, zarr_error *err)
 {
-    const struct consolidating *c = arg;
+    struct consolidating *c = arg;
     struct zr_json *root = NULL;
     struct zr_json_doc made;
     zarr_status st = ZARR_OK;
@@ -112,6 +139,7 @@ static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
     zr_json_doc_init(&made, c->ctx->alloc);
     if (old && c->own_key)
         ZR_TRY(must_be_consolidated(c, old, err));
+    ZR_TRY(read_nodes(c, err));
     root = zr_consolidated_write_v2(&made, c->meta, c->nodes.n);
     if (!root || !zr_json_ok(&made))
         ZR_TRY(zr_fail_memory(err, made.arena.used_bytes));
@@ -121,22 +149,22 @@ out:
     return st;
 }
 
-static zarr_status write_consolidated(zarr_store *store, const char *path,
-                                      const zarr_consolidate_options *o,
-                                      struct consolidating *c, zarr_error *err)
+static zarr_status write_consolidated(struct consolidating *c, zarr_error *err)
 {
-    const bool v3 = c->nodes.format == 3;
+    const bool v3 = c->format == 3;
     const struct zr_doc_edit edit = {.fn =
                                          v3 ? edit_consolidated_v3 : edit_consolidated_v2,
                                      .arg = c,
                                      .may_be_new = !v3,
-                                     .cancel = o->cancel};
+                                     .give_up = &c->broken,
+                                     .cancel = c->opts->cancel};
+    const char *key = c->opts->key;
     const struct zr_doc_source src = {
-        .store = store,
-        .path = path,
-        .name = v3       ? ZR_DOC_V3
-                : o->key ? o->key
-                         : ZR_DOC_CONSOLIDATED,
+        .store = c->store,
+        .path = c->path,
+        .name = v3    ? ZR_DOC_V3
+                : key ? key
+                      : ZR_DOC_CONSOLIDATED,
         .large = true,
     };
 
@@ -178,16 +206,36 @@ zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
     return st;
 }
 
+/* Sets the format if the caller gave none. */
+static zarr_status find_group(struct consolidating *c, int32_t format, zarr_error *err)
+{
+    const struct zr_find where = {.store = c->store, .path = c->path, .format = format};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    zr_found_init(&found, c->ctx->alloc);
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && found.kind != ZARR_NODE_GROUP))
+        st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group");
+    c->format = found.format;
+    zr_found_deinit(&found);
+    return st;
+}
+
 zarr_status zr_group_consolidate(zarr_store *store, const char *path,
                                  const zarr_consolidate_options *o, int32_t format,
                                  zarr_error *err)
 {
     const char *key = o->key;
-    struct consolidating c = {.ctx = zr_store_context(store)};
-    zarr_status st = ZARR_OK;
+    struct consolidating c = {
+        .store = store, .ctx = zr_store_context(store), .path = path, .opts = o};
+    zarr_status st = find_group(&c, format, err);
 
-    ZR_TRY(zr_subtree_read(&c.nodes, store, path, format, o->cancel, err));
-    if (key && c.nodes.format == 3)
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, path);
+        goto out;
+    }
+    if (key && c.format == 3)
         ZR_TRY(zr_fail(
             err, ZARR_ERR_INVALID,
             "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
@@ -195,18 +243,13 @@ zarr_status zr_group_consolidate(zarr_store *store, const char *path,
     if (key) {
         c.own_key = !zr_streq(key, ZR_DOC_CONSOLIDATED);
         st = check_key(key, err);
-        if (st != ZARR_OK) {
-            zr_path_prefix(err, st, path);
-            goto out;
-        }
     }
-    ZR_TRY(list_nodes(&c, err));
-    st = write_consolidated(store, path, o, &c, err);
-    if (st != ZARR_OK)
+    if (st == ZARR_OK)
+        st = write_consolidated(&c, err);
+    if (st != ZARR_OK && !c.broken)
         zr_path_prefix(err, st, path);
 out:
-    zr_free(c.ctx->alloc, c.meta);
-    zr_subtree_deinit(&c.nodes);
+    forget_nodes(&c);
     return st;
 }
 

@@ -35,6 +35,11 @@ static int document_rank(const char *key)
     return 2;
 }
 
+bool zr_copy_is_document(const char *key)
+{
+    return document_rank(key) != 2;
+}
+
 static int compare_documents(const void *a, const void *b)
 {
     const char *p = *(const char *const *)a, *q = *(const char *const *)b;
@@ -66,12 +71,11 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Looks for objects of the destination that the source does not have. Without OVERWRITE
- * one is an error: a chunk that the source lacks would change elements of the copy. With
- * it they are erased. Both lists are sorted. */
-static zarr_status settle_surplus(struct zr_copy *c, zarr_error *err)
+/* Looks for objects of the destination that the source does not have. Each one is erased,
+ * or is an error: a chunk that the source lacks would change elements of the copy. Both
+ * lists are sorted. */
+static zarr_status settle_surplus(struct zr_copy *c, bool erase, zarr_error *err)
 {
-    const bool erase = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
     struct zr_names there;
     struct zr_str key;
     size_t i = 0;
@@ -104,6 +108,18 @@ static bool can_rename(const struct zr_copy *c)
 {
     return c->is_move && zr_store_same(c->src, c->dst) &&
            !zr_store_is_read_only(c->dst) && *c->src_path && *c->dst_path;
+}
+
+/* Lists the source. The documents are read before the chunks are listed. */
+static zarr_status list_source(struct zr_copy *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!c->plain)
+        ZR_TRY(zr_copy_see(c, err));
+    ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+out:
+    return st;
 }
 
 /* Moves in one step if both places are in one store that can rename. *moved false: it
@@ -164,7 +180,8 @@ out:
     return st;
 }
 
-/* Says at the destination what is at work there. */
+/* Says at the destination what is at work there. Of two calls with one destination the
+ * second fails: objects of both would be a node that is a copy of neither. */
 static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
 {
     struct zr_str place;
@@ -179,9 +196,14 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
     ZR_TRY(zr_str_status(&place, err));
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
         ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, err));
+    ZR_TRY(zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
+                      !continues, err));
     c->new_job = !continues;
-    st = zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
-                    err);
+    /* another call may have completed a node since prepare_destination() looked */
+    if (!(c->opts.flags & ZARR_COPY_SKIP_EQUAL))
+        st = zr_node_must_be_new(c->dst, c->dst_path, err);
+    if (st == ZARR_ERR_IO)
+        zr_path_prefix(err, st, c->dst_path);
 out:
     zr_str_deinit(&place);
     return st;
@@ -198,11 +220,11 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 
     ZR_TRY(sort_keys(c, err));
     if (settle && !mirror) /* before anything changes */
-        ZR_TRY(settle_surplus(c, err));
+        ZR_TRY(settle_surplus(c, mirror, err));
     ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.n_threads,
                            copy_chunk_item, c, err));
     if (settle && mirror)
-        ZR_TRY(settle_surplus(c, err));
+        ZR_TRY(settle_surplus(c, mirror, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(zr_copy_object(c, c->document[i], err));
 out:
@@ -229,15 +251,15 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     ZR_TRY(check_apart(c, err));
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
-    c->keys.cancel = c->opts.cancel;
+    c->keys.cancel = c->seen_keys.cancel = c->opts.cancel;
     if (!can_rename(c))
-        ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+        ZR_TRY(list_source(c, err));
     ZR_TRY(prepare_destination(c, found.format, err));
     ZR_TRY(try_rename(c, &moved, err));
     if (moved)
         goto out;
     if (can_rename(c))
-        ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+        ZR_TRY(list_source(c, err));
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     if (!c->plain)
         ZR_TRY(copy_job(c, err));
@@ -267,6 +289,7 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
 
     zr_mutex_init(&c->locked.mutex);
     zr_names_init(&c->keys, c->ctx->alloc);
+    zr_names_init(&c->seen_keys, c->ctx->alloc);
     ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_copy_options", err));
     if (c->opts.flags & ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL))
@@ -284,6 +307,8 @@ static void copy_end(struct zr_copy *c)
     zr_free(c->ctx->alloc, c->src_path);
     zr_free(c->ctx->alloc, c->dst_path);
     zr_names_deinit(&c->keys);
+    zr_names_deinit(&c->seen_keys);
+    zr_free(c->ctx->alloc, c->seen);
     zr_mutex_deinit(&c->locked.mutex);
 }
 

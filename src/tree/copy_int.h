@@ -7,6 +7,12 @@
 
 #include "tree/tree.h"
 
+/* A document of the source as it was before its chunks were listed. */
+struct zr_copy_seen {
+    const char *key;
+    uint64_t hash;
+};
+
 struct zr_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
@@ -17,6 +23,9 @@ struct zr_copy {
     struct zr_names keys;           /* relative to src_path */
     const char **chunk, **document; /* point into keys.item */
     size_t n_chunks, n_documents;
+    struct zr_names seen_keys;
+    struct zr_copy_seen *seen; /* sorted by key, which points into seen_keys */
+    size_t n_seen;
     struct {
         zr_mutex mutex;
         uint64_t objects, bytes;
@@ -28,5 +37,9 @@ struct zr_copy {
 /* Copies the object with this relative key, counts it and reports progress. Several
  * threads may call it. */
 zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err);
+/* Notes what the source's documents say. Call it before the chunks are listed. Then
+ * zr_copy_object() fails with CONFLICT for a document that says something else. */
+zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err);
+bool zr_copy_is_document(const char *key);
 
 #endif

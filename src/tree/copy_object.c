@@ -6,6 +6,7 @@
 #include "mem/mem.h"
 #include "tree/copy_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* One thread at a time calls the caller's function, without a lock. The others do not
@@ -150,6 +151,91 @@ out:
     return st;
 }
 
+/* ---- documents that change during the copy -------------------------------- */
+
+static zarr_status hash_object(const struct zr_copy *c, const struct copied_object *o,
+                               uint64_t *out, zarr_error *err)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    void *data = NULL;
+    zarr_status st = zr_mem_host_ptr(&c->ctx->memory, &o->mem, o->bytes, &data, err);
+
+    for (uint64_t i = 0; st == ZARR_OK && i < o->bytes; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
+    *out = hash;
+    return st;
+}
+
+static int compare_seen(const void *a, const void *b)
+{
+    return strcmp(((const struct zr_copy_seen *)a)->key,
+                  ((const struct zr_copy_seen *)b)->key);
+}
+
+static zarr_status see_document(struct zr_copy *c, const char *name, zarr_error *err)
+{
+    struct copied_object o = {0};
+    uint64_t hash = 0;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&o.src_key, c->ctx->alloc);
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
+    zr_path_key(&o.src_key, c->src_path, name);
+    ZR_TRY(zr_str_status(&o.src_key, err));
+    ZR_TRY(object_read(c, &o, false, err));
+    ZR_TRY(hash_object(c, &o, &hash, err));
+    c->seen[c->n_seen++] = (struct zr_copy_seen){.key = name, .hash = hash};
+out:
+    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
+        zr_prefix(err, st, "%s", name);
+    object_release(c, &o);
+    zr_str_deinit(&o.src_key);
+    return st;
+}
+
+zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err)
+{
+    const struct zr_names *keys = &c->seen_keys;
+    size_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_names_keys(&c->seen_keys, c->src, c->src_path, err));
+    for (size_t i = 0; i < keys->n; i++)
+        n += zr_copy_is_document(keys->item[i]);
+    c->seen = zr_calloc(c->ctx->alloc, ZR_MAX(n, (size_t)1), sizeof *c->seen);
+    if (!c->seen)
+        ZR_TRY(zr_fail_memory(err, n * sizeof *c->seen));
+    for (size_t i = 0; i < keys->n; i++)
+        if (zr_copy_is_document(keys->item[i]))
+            ZR_TRY(see_document(c, keys->item[i], err));
+    if (c->n_seen > 1)
+        qsort(c->seen, c->n_seen, sizeof *c->seen, compare_seen);
+out:
+    return st;
+}
+
+/* A document that changed may speak of chunks that were not listed, such as those of an
+ * append. */
+static zarr_status check_unchanged(const struct zr_copy *c, const char *name,
+                                   const struct copied_object *o, zarr_error *err)
+{
+    const struct zr_copy_seen want = {.key = name};
+    const struct zr_copy_seen *seen;
+    uint64_t hash = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!c->seen || !zr_copy_is_document(name))
+        return ZARR_OK;
+    seen = c->n_seen == 0
+               ? NULL
+               : bsearch(&want, c->seen, c->n_seen, sizeof *c->seen, compare_seen);
+    ZR_TRY(hash_object(c, o, &hash, err));
+    if (!seen || seen->hash != hash)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "it changed while the node was copied");
+out:
+    return st;
+}
+
 zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
 {
     const bool compare = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) != 0;
@@ -166,6 +252,7 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
     ZR_TRY(zr_str_status(&o.src_key, err));
     ZR_TRY(zr_str_status(&o.dst_key, err));
     ZR_TRY(object_read(c, &o, compare, err));
+    ZR_TRY(check_unchanged(c, name, &o, err));
     if (compare)
         ZR_TRY(copy_is_there(c, &o, &equal, err));
     if (!equal) {

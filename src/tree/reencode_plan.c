@@ -373,17 +373,31 @@ static zarr_status look_at_destination(const struct zr_reencode *r, struct zr_do
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
+/* Another call may have begun here, or even ended, since look_at_destination(). */
+static zarr_status put_job(struct zr_reencode *r, zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = zr_job_begin(r->dst, r->dst_path, &r->job, &e);
+
+    if (st == ZARR_ERR_EXISTS)
+        return in_the_way(r, ZARR_REENCODE_FOUND_JOB, "another call is at work at", err);
+    if (st == ZARR_OK) {
+        st = zr_node_must_be_new(r->dst, r->dst_path, &e);
+        if (st != ZARR_OK)
+            (void)zr_job_erase(r->dst, r->dst_path, NULL);
+        if (st == ZARR_ERR_EXISTS)
+            return in_the_way(r, ZARR_REENCODE_FOUND_NODE, "a node is at", err);
+    }
+    return zr_pass(err, st, &e);
+}
+
 zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err)
 {
     struct reencode_there there = {0};
     struct zr_doc job;
-    struct zr_str key;
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&job, r->ctx->alloc);
-    zr_str_init(&key, r->ctx->alloc);
-    zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
-    ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(look_at_destination(r, &job, &there, err));
     r->result.state = ZARR_REENCODE_NEW;
     if (r->opts.flags & ZARR_REENCODE_OVERWRITE)
@@ -393,10 +407,8 @@ zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err)
     else
         ZR_TRY(begin_new(r, &there, err));
     if (r->result.state == ZARR_REENCODE_NEW)
-        ZR_TRY(zarr_store_put(r->dst, zr_str_text(&key), zr_str_text(&r->job),
-                              r->job.bytes, err));
+        ZR_TRY(put_job(r, err));
 out:
-    zr_str_deinit(&key);
     zr_doc_deinit(&job);
     return st;
 }

@@ -2,6 +2,7 @@
 #include "hook_store.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* ---- the store: a table of keys, with any number of handles ---------------- */
 
@@ -88,21 +89,43 @@ static void table_run(void *self, zarr_store_op *op, zarr_error *err)
         hook(op, 1);
 }
 
+/* Whether an earlier row is in the same folder: the first `n` bytes of its key are equal.
+ */
+static bool told_before(int row, size_t n)
+{
+    for (int i = 0; i < row; i++)
+        if (table.row[i].version &&
+            strncmp(table.row[i].key, table.row[row].key, n) == 0 &&
+            table.row[i].key[n] == '/')
+            return true;
+    return false;
+}
+
 static zarr_status table_list(void *self, const char *prefix, uint32_t how,
                               zarr_store_list_fn fn, void *user, zarr_error *err)
 {
-    const size_t n = strlen(prefix);
+    const size_t n = strlen(prefix), skip = n ? n + 1 : 0;
 
     (void)self;
-    (void)how;
     (void)err;
     for (int i = 0; i < N_KEYS; i++) {
-        const zarr_store_item item = {.key = table.row[i].key,
-                                      .bytes = table.row[i].bytes};
+        char key[sizeof table.row[i].key];
+        zarr_store_item item = {.key = key, .bytes = table.row[i].bytes};
+        char *slash;
 
-        if (table.row[i].version &&
-            (!n || (strncmp(item.key, prefix, n) == 0 && item.key[n] == '/')) &&
-            fn(user, &item))
+        memcpy(key, table.row[i].key, sizeof key);
+        if (!table.row[i].version ||
+            (n && (strncmp(key, prefix, n) != 0 || key[n] != '/')))
+            continue;
+        slash = how == ZARR_LIST_DIRECTORY ? strchr(key + skip, '/') : NULL;
+        if (slash) {
+            *slash = '\0';
+            item.is_prefix = 1;
+            item.bytes = 0;
+            if (told_before(i, (size_t)(slash - key)))
+                continue;
+        }
+        if (fn(user, &item))
             break;
     }
     return ZARR_OK;

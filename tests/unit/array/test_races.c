@@ -187,6 +187,113 @@ static void test_appends_by_version(void **state)
         }
 }
 
+/* ---- consolidating, and a change of an array with its entry ------------------- */
+
+static void set_when_read(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_GET, "a/zarr.json"))
+        return;
+    hook = NULL;
+    if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK ||
+        zarr_array_attribute_set(theirs, "k", "\"new\"", NULL) != ZARR_OK ||
+        zarr_group_consolidated_update(other, "a", NULL, NULL, NULL) != ZARR_OK)
+        abort();
+}
+
+/* The entry that was brought up to date meanwhile does not become old again. */
+static void test_consolidate_and_update(void **state)
+{
+    char text[4096] = "";
+    uint64_t n = sizeof text - 1;
+
+    (void)state;
+    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 4, 4);
+    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    hook = set_when_read;
+    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    assert_null(hook);
+    assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, &terr));
+    assert_non_null(strstr(text, "\"new\""));
+    end();
+}
+
+/* ---- two copies to one place -------------------------------------------------- */
+
+static const char *copy_when;
+static uint32_t copy_verb;
+
+static zarr_status copy_to_d(zarr_store *s)
+{
+    return zarr_node_copy(s, "a", s, "d", NULL, NULL);
+}
+
+static void copy_between(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, copy_verb, copy_when))
+        return;
+    hook = NULL;
+    their_status = copy_to_d(other);
+}
+
+/* One of them works. Objects of both would be a node that is a copy of neither. */
+static void test_two_copies(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+        assert_ok(append(mine, 1, 20));
+        copy_verb = late ? ZARR_STORE_PUT : ZARR_STORE_GET;
+        copy_when = late ? "d/.zarrc-job" : "d/zarr.json";
+        hook = copy_between;
+        assert_status(copy_to_d(world.store), late ? ZARR_OK : ZARR_ERR_EXISTS);
+        assert_null(hook);
+        assert_int_equal(their_status, late ? ZARR_ERR_EXISTS : ZARR_OK);
+        assert_ok(zarr_array_open(&theirs, other, "d", NULL, &terr));
+        assert_int_equal(zarr_array_shape(theirs)[0], 20);
+        assert_status(
+            zarr_store_get(other, "d/.zarrc-job", 0, NULL, &(uint64_t){0}, NULL, NULL),
+            ZARR_ERR_NOT_FOUND);
+        end();
+    }
+}
+
+/* ---- a copy of an array that grows -------------------------------------------- */
+
+static void append_while_copying(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_PUT, "d/c/0"))
+        return;
+    hook = NULL;
+    if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK)
+        abort();
+    their_status = append(theirs, 1000, 10);
+}
+
+/* The new document speaks of chunks that the copy does not have. */
+static void test_copy_while_growing(void **state)
+{
+    zarr_copy_options opts = ZARR_COPY_OPTIONS_INIT;
+    zarr_array *copy = NULL;
+    int32_t data[30];
+
+    (void)state;
+    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+    assert_ok(append(mine, 1, 20));
+    hook = append_while_copying;
+    assert_status(copy_to_d(world.store), ZARR_ERR_CONFLICT);
+    assert_null(hook);
+    assert_ok(their_status);
+    assert_status(zarr_array_open(&copy, other, "d", NULL, &terr), ZARR_ERR_NOT_FOUND);
+    opts.flags = ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE;
+    assert_ok(zarr_node_copy(world.store, "a", world.store, "d", &opts, &terr));
+    assert_ok(zarr_array_open(&copy, other, "d", NULL, &terr));
+    read_all(copy, data, 30);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(data[i], i < 20 ? i + 1 : 1000 + i - 20);
+    zarr_array_free(copy);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +302,9 @@ int main(void)
         cmocka_unit_test(test_trim_of_another_array),
         cmocka_unit_test(test_trim_keeps_empty_chunks),
         cmocka_unit_test(test_appends_by_version),
+        cmocka_unit_test(test_consolidate_and_update),
+        cmocka_unit_test(test_two_copies),
+        cmocka_unit_test(test_copy_while_growing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
