@@ -113,7 +113,9 @@ const struct cli_command cli_cmd_resize = {
         "--keep-chunks no chunk changes.\n\n"
         "If a resize or an append is killed, the next resize first clears what it left "
         "outside of the shape. A resize to the shape that the array has clears "
-        "everything outside, also what other programs or --keep-chunks left there.",
+        "everything outside, also what other programs or --keep-chunks left there. Then "
+        "chunks that are partly outside stay if their codecs lose values, with a warning "
+        "if they have other elements outside than the fill value.",
     .json = "node; shape: the new shape.",
     .options = options,
     .examples = examples,

@@ -234,13 +234,22 @@ enum {
      * ZARR_ERR_EXISTS names what differs */
     ZARR_SPEC_IF_MISSING = 8,
     /** with `like`: the new array has no shards, even if the model has */
-    ZARR_SPEC_NO_SHARDS = 16
+    ZARR_SPEC_NO_SHARDS = 16,
+    /** chunks that are stored at the path already become elements of the new array.
+     * Without it they are refused. Excludes ZARR_SPEC_OVERWRITE */
+    ZARR_SPEC_KEEP_CHUNKS = 32
 };
 
 /**
  * Creates an array and opens it. Parent groups that are missing are created, too. The
  * array's own document is written last. No chunk is written: all elements read as the
  * fill value at first.
+ *
+ * If chunks are stored at the path already, as after a delete that was interrupted, the
+ * call fails with ZARR_ERR_EXISTS: the elements of a deleted array do not come back. It
+ * lists one level of the store below the path to see them. In a store that cannot list
+ * it sees only the object `.zarrc-job` of an interrupted call. ZARR_SPEC_OVERWRITE and
+ * zarr_node_delete() delete such chunks.
  *
  * Of several threads or processes that create the same array, one succeeds. The others
  * get ZARR_ERR_EXISTS or, with ZARR_SPEC_IF_MISSING, open what the first one made.
@@ -253,7 +262,8 @@ enum {
  * @param path path of the array, such as "a/b"; "" is the root of the store
  * @param spec describes the array
  * @param opts options of the handle; NULL: defaults
- * @retval ZARR_ERR_EXISTS there is something at the path, and no flag allows that
+ * @retval ZARR_ERR_EXISTS there is a node at the path, or what is left of one, and no
+ * flag allows that
  * @retval ZARR_ERR_INVALID a member of `spec` is wrong, or two contradict each other; the
  * message names them; or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED a codec or data type is unknown, or does not exist in the

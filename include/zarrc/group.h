@@ -56,7 +56,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open(zarr_group **out, zarr_stor
                                                      const zarr_group_open_options *opts,
                                                      zarr_error *err);
 
-/** Flags of zarr_group_create(). */
+/** Flags of zarr_group_create(). What an interrupted delete or copy left at the path is
+ * ZARR_ERR_EXISTS without ZARR_GROUP_OVERWRITE. */
 enum {
     /** delete a node at the path first, with everything below it, as ZARR_SPEC_OVERWRITE
      */
@@ -393,8 +394,9 @@ typedef struct zarr_copy_options {
  * @param dst,dst_path store and path of the copy; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is something at the destination, or another call is at
- * work there
+ * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
+ * mixed with the copy, such as chunks of a node that was deleted in part; or another call
+ * is at work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
@@ -422,8 +424,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @param dst,dst_path store and new path; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is something at the destination, or another call is at
- * work there
+ * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
+ * mixed with the copy, such as chunks of a node that was deleted in part; or another call
+ * is at work there
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was

@@ -50,7 +50,8 @@ typedef struct zarr_shape_options {
  * programs left outside of the shape, and those that ZARR_RESIZE_KEEP_CHUNKS left, can be
  * read again. A resize to the shape that the array has lists the chunks and clears
  * everything outside. In that case, chunks at the border of the shape stay as they are if
- * their codecs lose values.
+ * their codecs lose values, because writing them again would change elements inside. If
+ * such a chunk has other elements outside than the fill value, the log gets a warning.
  *
  * Resizes and appends of one array wait for each other, across handles, and across
  * processes if the store can lock. A program that resizes without this lock while chunks

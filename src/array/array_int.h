@@ -222,6 +222,9 @@ void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
 zarr_status zr_outside_state(struct zr_array_state **out, const zarr_array *a,
                              const struct zr_array_state *s, const uint64_t *shape,
                              zarr_error *err);
+/* Fails with EXISTS if there are chunks at the path, as what is left of an array. */
+zarr_status zr_chunks_must_not_be(zarr_store *store, const char *path,
+                                  const struct zr_array_meta *meta, zarr_error *err);
 /* Whether all elements of the chunk that `larger` has and `shape` cuts off are the fill
  * value. */
 zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *larger,

@@ -64,11 +64,28 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
+    if (!zr_store_can(m->chunk_store, ZARR_STORE_CAP_LIST))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "a %s store cannot list the chunks that are to be deleted",
+                       zr_store_name(m->chunk_store)));
     if (!is_node && m->chunk_store != m->store)
         ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, err));
-    ZR_TRY(zr_node_erase(m->store, m->path, err));
+    ZR_TRY(zr_node_erase_old(m->store, m->path, is_node, err));
     if (m->chunk_store != m->store)
         ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, err));
+out:
+    return st;
+}
+
+/* Chunks of an array that was deleted in part would be elements of the new array. */
+static zarr_status must_be_new(const struct array_making *m, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+    ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
+    if (!(m->spec.flags & ZARR_SPEC_KEEP_CHUNKS))
+        st = zr_chunks_must_not_be(m->chunk_store, m->path, &m->state->meta, err);
 out:
     return st;
 }
@@ -85,7 +102,7 @@ static zarr_status write_array(const struct array_making *m, zarr_error *err)
     if (m->spec.flags & ZARR_SPEC_OVERWRITE)
         ZR_TRY(erase_old(m, err));
     else
-        ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+        ZR_TRY(must_be_new(m, err));
     if (!(m->spec.flags & ZARR_SPEC_NO_PARENTS))
         ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));
     ZR_TRY(zr_node_write(m->store, &node, err));

@@ -8,11 +8,14 @@ static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
 {
     const uint32_t known = ZARR_SPEC_OVERWRITE | ZARR_SPEC_NO_PARENTS |
                            ZARR_SPEC_INDEX_AT_START | ZARR_SPEC_IF_MISSING |
-                           ZARR_SPEC_NO_SHARDS;
+                           ZARR_SPEC_NO_SHARDS | ZARR_SPEC_KEEP_CHUNKS;
 
     if (s->flags & ~known)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "array spec: unknown flags 0x%" PRIx32,
                        s->flags & ~known);
+    if (s->flags & ZARR_SPEC_KEEP_CHUNKS && s->flags & ZARR_SPEC_OVERWRITE)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "KEEP_CHUNKS keeps chunks that OVERWRITE deletes");
     if (zr_format_check(s->zarr_format, err) != ZARR_OK)
         return ZARR_ERR_INVALID;
     if (s->ndim < 0 || s->ndim > ZARR_MAX_RANK)

@@ -158,7 +158,7 @@ out:
 
 /* The part of a chunk outside is one box per dimension that cuts it; the boxes may
  * overlap. */
-static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
+static zarr_status reset_chunk(struct zr_trim *t, const uint64_t *chunk,
                                const uint64_t *new_shape, zarr_error *err)
 {
     const int32_t ndim = t->old->meta.ndim;
@@ -170,7 +170,9 @@ static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
     if (there && t->job->look_first)
         ZR_TRY(zr_outside_is_fill(t->a, t->old, chunk, new_shape, t->job->cancel, &clean,
                                   err));
-    if (!there || clean)
+    if (there && !clean && t->keep_border)
+        atomic_fetch_add(&t->n_kept, 1);
+    if (!there || clean || t->keep_border)
         goto out;
     for (int32_t d = 0; d < ndim; d++) {
         zr_trim_range(t->old, d, chunk[d], &low[d], &high[d]);
@@ -229,10 +231,22 @@ static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *
     what = what_is_outside(t, chunk, shape);
     if (what == TRIM_ALL)
         ZR_TRY(erase_chunk(t, chunk, err));
-    else if (what == TRIM_PART && !t->keep_border)
+    else if (what == TRIM_PART)
         ZR_TRY(reset_chunk(t, chunk, shape, err));
 out:
     return st;
+}
+
+static void tell_kept(struct zr_trim *t)
+{
+    const uint64_t n = atomic_load(&t->n_kept);
+
+    if (n > 0)
+        zr_log(&t->a->h.ctx->log, ZARR_LOG_WARN,
+               "/%s: %" PRIu64 " chunks at the border of the shape have elements outside "
+               "of it, which stay: the codecs lose values, and elements inside would "
+               "change too",
+               t->a->h.path, n);
 }
 
 zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
@@ -249,6 +263,7 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
         ZR_TRY(zr_array_lossy(a, job->old, &t.keep_border, err));
     ZR_TRY(zr_trim_find_rows(&t, err));
     ZR_TRY(zr_parallel_run(t.rows.n, &opts, trim_row, &t, err));
+    tell_kept(&t);
 out:
     zr_stored_deinit(&t.rows);
     zr_str_deinit(&t.locked.text);

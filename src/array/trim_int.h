@@ -12,6 +12,8 @@ struct zr_trim {
     struct zr_array_state *old; /* the job's */
     const uint64_t *new_shape;  /* the job's */
     bool keep_border;           /* leave border chunks alone */
+    atomic_uint_fast64_t
+        n_kept; /* those of them with other elements than the fill value */
     struct zr_stored rows;
     /* per dimension: number of chunks wholly inside the new shape */
     uint64_t keep[ZARR_MAX_RANK];

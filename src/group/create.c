@@ -26,7 +26,9 @@ static zarr_status write_group(const struct group_making *m, zarr_error *err)
     ZR_TRY(zr_group_text(&text, m->format, m->attrs, alloc, err));
     if (m->flags & ZARR_GROUP_OVERWRITE) {
         ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
-        ZR_TRY(zr_node_erase(m->store, m->path, err));
+        ZR_TRY(zr_node_erase_old(m->store, m->path, is_node, err));
+    } else {
+        ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
     }
     if (!(m->flags & ZARR_GROUP_NO_PARENTS))
         ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));

@@ -2,7 +2,7 @@
  * json/equal.c - compares two JSON values. Members may come in any order. Strings compare
  * by their unescaped bytes. Numbers compare by value, as decimal digits and never as
  * doubles, so that 2^53+1 differs from 2^53. The walk keeps one position a level in plain
- * arrays.
+ * arrays. Members are found by lookup.c.
  * Thread class: frozen.
  */
 #include "json_int.h"
@@ -103,61 +103,52 @@ static bool same_node(const struct zr_json *a, const struct zr_json *b)
     return a->type < ZR_JSON_ARRAY || a->u.children.n == b->u.children.n;
 }
 
-/* Finds the member of `object` with v's key. Tries `hint` first, and advances it. */
-static const struct zr_json *partner(const struct zr_json *v,
-                                     const struct zr_json *object,
-                                     const struct zr_json **hint)
-{
-    const struct zr_json *from = *hint ? *hint : object->u.children.first;
-    const struct zr_json *w = from;
-
-    while (w &&
-           (w->key_bytes != v->key_bytes || memcmp(w->key, v->key, v->key_bytes) != 0)) {
-        w = w->next ? w->next : object->u.children.first;
-        if (w == from)
-            return NULL;
-    }
-    if (w)
-        *hint = w->next;
-    return w;
-}
-
 struct equal_level {
-    const struct zr_json *a,
-        *b; /* next child of a; next child or, in objects, hint in b */
-    const struct zr_json *around; /* b's container */
+    const struct zr_json *a; /* next child */
+    const struct zr_json *b; /* in arrays: next child */
+    struct zr_json_lookup in_b;
 };
+
+/* Moves to the next pair of children. Returns false at the end of the level, and if *b
+ * becomes NULL there is no partner. */
+static bool equal_next(struct equal_level *l, const struct zr_json **a,
+                       const struct zr_json **b)
+{
+    *a = l->a;
+    if (!*a)
+        return false;
+    l->a = (*a)->next;
+    if (l->in_b.object->type == ZR_JSON_OBJECT) {
+        *b = zr_json_lookup_get(&l->in_b, (*a)->key, (*a)->key_bytes);
+    } else {
+        *b = l->b;
+        l->b = l->b->next;
+    }
+    return true;
+}
 
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b)
 {
     struct equal_level level[ZR_JSON_DEPTH_MAX];
     size_t depth = 0;
+    bool equal = true;
 
     if (!a || !b)
         return a == b;
     for (;;) {
-        if (!same_node(a, b))
-            return false;
-        if (a->type >= ZR_JSON_ARRAY && a->u.children.n > 0) {
-            if (depth == ZR_JSON_DEPTH_MAX)
-                return false;
-            level[depth++] =
-                (struct equal_level){a->u.children.first, b->u.children.first, b};
+        equal = b && same_node(a, b);
+        if (equal && a->type >= ZR_JSON_ARRAY && a->u.children.n > 0) {
+            equal = depth < ZR_JSON_DEPTH_MAX;
+            if (equal)
+                level[depth++] = (struct equal_level){
+                    a->u.children.first, b->u.children.first, {.object = b}};
         }
-        while (depth > 0 && !level[depth - 1].a)
-            depth--;
-        if (depth == 0)
-            return true;
-        struct equal_level *top = &level[depth - 1];
-        a = top->a;
-        top->a = a->next;
-        if (top->around->type == ZR_JSON_OBJECT) {
-            b = partner(a, top->around, &top->b);
-            if (!b)
-                return false;
-        } else {
-            b = top->b;
-            top->b = b->next;
-        }
+        while (equal && depth > 0 && !equal_next(&level[depth - 1], &a, &b))
+            zr_json_lookup_end(&level[--depth].in_b);
+        if (!equal || depth == 0)
+            break;
     }
+    while (depth > 0)
+        zr_json_lookup_end(&level[--depth].in_b);
+    return equal;
 }

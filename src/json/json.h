@@ -116,9 +116,19 @@ const char *
 zr_json_string(const struct zr_json *v); /* NULL unless a string without NUL inside */
 /* True for the same JSON value. The order of members does not matter. Numbers compare by
  * value ("1.0" equals "1", "1e2" equals "100"). "-0.0" and "0" differ, because they are
- * different fill values. Fast if members come in the same order, otherwise O(members^2)
- * for that object. */
+ * different fill values. Linear if members come in the same order, otherwise
+ * O(members * log(members)). */
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b);
+/* Looks many members of one object up, at the cost of zr_json_equal(). Zero but for
+ * `object` before the first look-up. */
+struct zr_json_lookup {
+    const struct zr_json *object, *hint;
+    const struct zr_json **sorted; /* owned */
+    size_t steps;
+};
+const struct zr_json *zr_json_lookup_get(struct zr_json_lookup *l, const char *key,
+                                         size_t bytes);
+void zr_json_lookup_end(struct zr_json_lookup *l);
 /* "number", "object", "nothing" for NULL: for messages. */
 const char *zr_json_type_text(const struct zr_json *v);
 /* Writes the value as one line of text for messages, cut with "..." to fit. Returns

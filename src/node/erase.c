@@ -7,14 +7,13 @@
 
 #include <string.h>
 
-/* Whether a deleted or unfinished array leaves such a key: chunks by either key encoding,
- * and metadata that alone makes no node. */
-static bool is_left_over(const char *key)
+bool zr_key_is_left_over(const char *key)
 {
     bool digits = false;
 
     if (zr_streq(key, ZR_DOC_ATTRS) || zr_streq(key, ZR_DOC_CONSOLIDATED) ||
-        zr_streq(key, ZR_DOC_LEFTOVERS) || zr_streq(key, "c"))
+        zr_streq(key, ZR_DOC_LEFTOVERS) || zr_streq(key, ZR_DOC_JOB) ||
+        zr_streq(key, "c"))
         return true;
     if (key[0] == 'c' && (key[1] == '/' || key[1] == '.'))
         key += 2;
@@ -38,7 +37,7 @@ static int find_foreign(void *user, const zarr_store_item *item)
 {
     struct foreign *f = user;
 
-    if (strlen(item->key) <= f->skip || is_left_over(item->key + f->skip))
+    if (strlen(item->key) <= f->skip || zr_key_is_left_over(item->key + f->skip))
         return 0;
     zr_str_puts(&f->name, item->key + f->skip);
     return 1;
@@ -108,22 +107,6 @@ static zarr_status erase_documents(zarr_store *store, const char *path, uint64_t
     }
 out:
     zr_str_deinit(&key);
-    return st;
-}
-
-/* Erases the documents first, so that a node erased in part does not look like a node
- * with missing chunks. If path is a link to another place, erases only the link. */
-zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
-{
-    bool link = false;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_store_erase_link(store, path, &link, err));
-    if (link)
-        goto out;
-    ZR_TRY(erase_documents(store, path, NULL, err));
-    ZR_TRY(zr_store_erase_prefix(store, path, err));
-out:
     return st;
 }
 
@@ -248,6 +231,10 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
 
     zr_names_init(&s.folders, zr_store_context(store)->alloc);
     zr_str_init(&job, zr_store_context(store)->alloc);
+    if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "a %s store cannot list what is to be deleted",
+                       zr_store_name(store)));
     zr_path_key(&job, path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&job, err));
     s.job = zr_str_text(&job);
@@ -265,4 +252,12 @@ out:
     zr_str_deinit(&job);
     zr_names_deinit(&s.folders);
     return st;
+}
+
+zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
+                              zarr_error *err)
+{
+    /* without a document, chunks show no elements, and need no job object */
+    return is_node ? zr_node_erase_watched(store, path, NULL, err)
+                   : zr_store_erase_prefix(store, path, err);
 }

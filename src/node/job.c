@@ -72,6 +72,21 @@ out:
     return st;
 }
 
+zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err)
+{
+    bool there = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, err));
+    if (there)
+        st = zr_fail(err, ZARR_ERR_EXISTS,
+                     "there is no node, but what an interrupted call left (%s): "
+                     "zarr_node_delete() removes it",
+                     ZR_DOC_JOB);
+out:
+    return st;
+}
+
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
 {
     struct zr_str key;

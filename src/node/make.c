@@ -151,6 +151,9 @@ zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t forma
         ZR_TRY(parent_is_missing(store, parent, &missing, err));
         if (!missing)
             break;
+        st = zr_job_must_not_be(store, parent, err);
+        if (st != ZARR_OK)
+            ZR_TRY(zr_path_prefix(err, st, parent));
         ZR_TRY(zr_grow(alloc, &cut, &cap, n + 1, sizeof *cut, err));
         cut[n++] = end;
     }

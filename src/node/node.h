@@ -293,6 +293,9 @@ zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_st
 zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
                        const char *source, bool must_be_new, zarr_error *err);
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
+/* Fails with EXISTS if there is a job object: a node that is made there would be mixed
+ * with what an interrupted call left. */
+zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err);
 
 /* ---- making nodes ------------------------------------------------------- */
 
@@ -309,18 +312,25 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error 
 zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
                            zarr_error *err);
 zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err);
+/* Whether a deleted or unfinished array leaves a key of this name, relative to its path:
+ * chunks by either key encoding, and metadata that alone makes no node. */
+bool zr_key_is_left_over(const char *key);
 /* What a call that deletes tells, and when it stops. All may be NULL. */
 struct zr_erase_watch {
     void (*progress)(void *user, uint64_t objects_done);
     void *user;
     const zarr_cancel *cancel;
 };
-/* Deletes everything at and below path, with a job object that goes last. watch may be
- * NULL. */
+/* Deletes everything at and below path, with a job object that goes last. The documents
+ * go first, so that a node erased in part does not look like a node with missing chunks.
+ * If path is a link to another place, only the link goes. watch may be NULL. UNSUPPORTED:
+ * the store cannot list; nothing was changed. */
 zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
                                   const struct zr_erase_watch *watch, zarr_error *err);
-/* Deletes everything at and below path; OK if there is nothing. */
-zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err);
+/* Deletes what zr_node_may_go() has found, before another node is made there. is_node: as
+ * it said. */
+zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
+                              zarr_error *err);
 /* Makes the canonical text of a group's zarr.json or .zgroup. attributes may be NULL (v2:
  * attributes have their own document). */
 zarr_status zr_group_text(struct zr_str *out, int32_t format,

@@ -1,7 +1,7 @@
 /*
  * store/memory_order.c - the keys of the memory store in order: a skip list through the
  * nodes of the table. So a listing costs as much as it tells, not as much as the store
- * has. The heights of nodes come from their hash, which nobody can predict.
+ * has. The heights of nodes come from their hash, which no caller can predict.
  * Thread class: called under the table's mutex.
  */
 #include "store/memory_int.h"

@@ -36,18 +36,20 @@ static bool is_compared(const struct zr_json *member)
 
 bool zr_same_document(const struct zr_json *a, const struct zr_json *b)
 {
+    struct zr_json_lookup in_b = {.object = b};
     size_t n = 0, m = 0;
+    bool same = true;
 
-    for (const struct zr_json *v = a->u.children.first; v; v = v->next) {
+    for (const struct zr_json *v = a->u.children.first; v && same; v = v->next) {
         if (!is_compared(v))
             continue;
-        if (!zr_json_equal(v, zr_json_get(b, v->key)))
-            return false;
+        same = zr_json_equal(v, zr_json_lookup_get(&in_b, v->key, v->key_bytes));
         n++;
     }
+    zr_json_lookup_end(&in_b);
     for (const struct zr_json *v = b->u.children.first; v; v = v->next)
         m += is_compared(v);
-    return n == m;
+    return same && n == m;
 }
 
 bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b)

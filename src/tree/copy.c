@@ -21,9 +21,7 @@ static zarr_status copy_chunk_item(void *arg, uint64_t i, uint32_t worker,
 
 /* ---- what to copy, in which order --------------------------------------- */
 
-/* Rank of a document: attributes come before the document that makes a node; 2: not a
- * document. */
-static int document_rank(const char *key)
+int zr_copy_rank(const char *key)
 {
     const char *name = zr_path_name(key);
 
@@ -47,7 +45,7 @@ static int compare_documents(const void *a, const void *b)
 
     if (m != n)
         return m > n ? -1 : 1;
-    return document_rank(p) - document_rank(q);
+    return zr_copy_rank(p) - zr_copy_rank(q);
 }
 
 static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
@@ -61,7 +59,7 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     for (size_t i = 0; i < n; i++) {
         if (zr_streq(c->keys.item[i], ZR_DOC_JOB))
             continue; /* of another call */
-        if (document_rank(c->keys.item[i]) == 2)
+        if (zr_copy_rank(c->keys.item[i]) == 2)
             c->chunk[c->n_chunks++] = c->keys.item[i];
         else
             c->document[c->n_documents++] = c->keys.item[i];
@@ -209,6 +207,20 @@ out:
     return st;
 }
 
+static zarr_status begin_job(struct zr_copy *c, zarr_error *err)
+{
+    const bool replaces = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
+    zarr_status st = ZARR_OK;
+
+    if (!replaces)
+        ZR_TRY(zr_copy_must_not_mix(c, err));
+    ZR_TRY(copy_job(c, err));
+    if (replaces)
+        ZR_TRY(zr_copy_clear_documents(c, err));
+out:
+    return st;
+}
+
 /* Copies the chunks, then the documents. */
 static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 {
@@ -262,7 +274,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         ZR_TRY(list_source(c, err));
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     if (!c->plain)
-        ZR_TRY(copy_job(c, err));
+        ZR_TRY(begin_job(c, err));
     ZR_TRY(copy_all(c, err));
     if (c->is_move)
         ZR_TRY(zarr_store_flush(c->dst, err));

@@ -41,5 +41,18 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
  * zr_copy_object() fails with CONFLICT for a document that says something else. */
 zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err);
 bool zr_copy_is_document(const char *key);
+/* Looks at a document of the destination before chunks are copied: one with other bytes
+ * fails with EXISTS. With OVERWRITE it is erased if `erase` is set. */
+zarr_status zr_copy_clear_document(struct zr_copy *c, const char *name, bool erase,
+                                   zarr_error *err);
+/* Rank of a document: attributes come before the document that makes a node; 2: not a
+ * document. */
+int zr_copy_rank(const char *key);
+/* Fails with EXISTS if the copy would take over what is at the destination: chunks that a
+ * deleted node left would be elements of the copy. */
+zarr_status zr_copy_must_not_mix(struct zr_copy *c, zarr_error *err);
+/* Erases documents of the destination that the copy will replace: in an interrupted copy
+ * they would describe the new chunks. */
+zarr_status zr_copy_clear_documents(struct zr_copy *c, zarr_error *err);
 
 #endif

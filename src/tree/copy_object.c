@@ -126,8 +126,9 @@ out:
     return st;
 }
 
-static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, bool *equal,
-                                 zarr_error *err)
+/* *there: the destination has an object with this key. */
+static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, bool *there,
+                                 bool *equal, zarr_error *err)
 {
     const char *key = zr_str_text(&o->dst_key);
     zarr_error e = {0};
@@ -137,6 +138,7 @@ static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, boo
     zarr_status st = get_object(c, c->dst, key, o->old, &bytes, &whole, &e);
 
     *equal = false;
+    *there = st != ZARR_ERR_NOT_FOUND;
     if (st == ZARR_ERR_NOT_FOUND)
         return ZARR_OK;
     ZR_TRY(zr_pass(err, st, &e));
@@ -145,8 +147,6 @@ static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, boo
         ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->old, bytes, &b, err));
         *equal = memcmp(a, b, (size_t)bytes) == 0;
     }
-    if (!*equal && !(c->opts.flags & ZARR_COPY_OVERWRITE))
-        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists with other bytes", key);
 out:
     return st;
 }
@@ -236,25 +236,78 @@ out:
     return st;
 }
 
+/* ---- one object --------------------------------------------------------- */
+
+static zarr_status differs(const struct zr_copy *c, const char *key, zarr_error *err)
+{
+    return c->opts.flags & ZARR_COPY_OVERWRITE
+               ? ZARR_OK
+               : zr_fail(err, ZARR_ERR_EXISTS, "%s exists with other bytes", key);
+}
+
+static zarr_status object_begin(struct zr_copy *c, struct copied_object *o,
+                                const char *name, bool both, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&o->src_key, c->ctx->alloc);
+    zr_str_init(&o->dst_key, c->ctx->alloc);
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
+    zr_path_key(&o->src_key, c->src_path, name);
+    zr_path_key(&o->dst_key, c->dst_path, name);
+    ZR_TRY(zr_str_status(&o->src_key, err));
+    ZR_TRY(zr_str_status(&o->dst_key, err));
+    ZR_TRY(object_read(c, o, both, err));
+out:
+    return st;
+}
+
+static zarr_status object_end(struct zr_copy *c, struct copied_object *o,
+                              const char *name, zarr_status st, zarr_error *err)
+{
+    /* Not every store names the key in its errors, and the allocator does not know it. */
+    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
+        zr_prefix(err, st, "%s", name);
+    object_release(c, o);
+    zr_str_deinit(&o->src_key);
+    zr_str_deinit(&o->dst_key);
+    return st;
+}
+
+zarr_status zr_copy_clear_document(struct zr_copy *c, const char *name, bool erase,
+                                   zarr_error *err)
+{
+    struct copied_object o = {0};
+    bool there = false, equal = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(object_begin(c, &o, name, true, err));
+    ZR_TRY(copy_is_there(c, &o, &there, &equal, err));
+    if (!there || equal)
+        goto out;
+    ZR_TRY(differs(c, zr_str_text(&o.dst_key), err));
+    if (erase) {
+        c->new_job = false; /* there is something to continue */
+        st = zarr_store_erase(c->dst, zr_str_text(&o.dst_key), err);
+    }
+out:
+    return object_end(c, &o, name, st, err);
+}
+
 zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
 {
     const bool compare = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) != 0;
     struct copied_object o = {0};
     zarr_store_op put = {.verb = ZARR_STORE_PUT, .cancel = c->opts.cancel};
-    bool equal = false;
+    bool there = false, equal = false;
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&o.src_key, c->ctx->alloc);
-    zr_str_init(&o.dst_key, c->ctx->alloc);
-    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
-    zr_path_key(&o.src_key, c->src_path, name);
-    zr_path_key(&o.dst_key, c->dst_path, name);
-    ZR_TRY(zr_str_status(&o.src_key, err));
-    ZR_TRY(zr_str_status(&o.dst_key, err));
-    ZR_TRY(object_read(c, &o, compare, err));
+    ZR_TRY(object_begin(c, &o, name, compare, err));
     ZR_TRY(check_unchanged(c, name, &o, err));
     if (compare)
-        ZR_TRY(copy_is_there(c, &o, &equal, err));
+        ZR_TRY(copy_is_there(c, &o, &there, &equal, err));
+    if (there && !equal)
+        ZR_TRY(differs(c, zr_str_text(&o.dst_key), err));
     if (!equal) {
         put.key = zr_str_text(&o.dst_key);
         put.flags = copy_kind(put.key);
@@ -263,12 +316,7 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
         ZR_TRY(zr_store_run_one(c->dst, &put, err));
     }
 out:
-    /* Not every store names the key in its errors, and the allocator does not know it. */
-    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
-        zr_prefix(err, st, "%s", name);
-    object_release(c, &o);
-    zr_str_deinit(&o.src_key);
-    zr_str_deinit(&o.dst_key);
+    st = object_end(c, &o, name, st, err);
     if (st == ZARR_OK)
         copy_progress(c, o.bytes);
     return st;

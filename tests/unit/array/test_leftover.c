@@ -405,13 +405,58 @@ static void test_company(void **state)
     end();
 }
 
+/* Codecs that lose values: the same shape changes no chunk, and warns of elements
+ * outside. A record clears them all the same. */
+static void test_lossy(void **state)
+{
+    const uint64_t length = 12, chunk = 8, small = 10;
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 1,
+        .shape = &length,
+        .chunk_shape = &chunk,
+        .data_type = "float32",
+        .codecs = "[{\"name\": \"bitround\", \"configuration\": {\"keepbits\": 4}}]"};
+    const zarr_shape_options keep = {.struct_size = sizeof keep,
+                                     .flags = ZARR_RESIZE_KEEP_CHUNKS};
+    const int64_t shape = 12;
+    float data[12];
+    zarr_tensor t;
+
+    (void)state;
+    for (int by = 0; by < 2; by++) {
+        begin(0, 0, 0, 8);
+        assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
+        for (int i = 0; i < 12; i++)
+            data[i] = (float)(i + 1);
+        zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+        assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
+        assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
+        assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
+        assert_int_equal(strlen(world.log), 0); /* outside is the fill value */
+        assert_ok(zarr_array_resize(mine, &length, NULL, &terr));
+        assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
+        assert_ok(zarr_array_resize(mine, &small, &keep, &terr));
+        if (by == 1)
+            put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [12]}");
+        assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
+        assert_int_equal(strstr(world.log, "/a: 1 chunks at the border") != NULL,
+                         by == 0);
+        assert_ok(zarr_array_resize(mine, &length, NULL, &terr));
+        assert_ok(zarr_array_read(mine, NULL, &t, NULL, &terr));
+        for (int i = 0; i < 12; i++)
+            assert_true(data[i] == (i < 10 || by == 0 ? (float)(i + 1) : 0));
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stopped),        cmocka_unit_test(test_records),
         cmocka_unit_test(test_without_record), cmocka_unit_test(test_keep),
         cmocka_unit_test(test_append_over),    cmocka_unit_test(test_text),
-        cmocka_unit_test(test_company),
+        cmocka_unit_test(test_company),        cmocka_unit_test(test_lossy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,12 +278,81 @@ static void no_memory(void **state)
     fail_alloc_every(scenario, 4);
 }
 
+/* ---- cost ------------------------------------------------------------------ */
+
+enum {
+    MANY = 600000
+};
+
+/* An object whose member i has the value i; `step` shuffles them. */
+static void make_many(struct zr_json_doc *doc, uint64_t step)
+{
+    zr_json_doc_init(doc, NULL);
+    doc->root = zr_json_new(doc, ZR_JSON_OBJECT);
+    for (uint64_t k = 0; k < MANY; k++) {
+        const uint64_t i = k * step % MANY;
+        char key[24];
+        const int bytes = snprintf(key, sizeof key, "%llu", (unsigned long long)i);
+
+        zr_json_add(doc, doc->root, key, (size_t)bytes, zr_json_new_u64(doc, i));
+    }
+    assert_true(zr_json_ok(doc));
+}
+
+/* A search that begins anew for each member would take hours here. */
+static void equal_in_any_order(void **state)
+{
+    static const uint64_t steps[] = {MANY - 1, 7919, 299999};
+    struct zr_json_doc a, b;
+
+    (void)state;
+    make_many(&a, 1);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        make_many(&b, steps[i]);
+        assert_true(zr_json_equal(a.root, b.root));
+        assert_true(zr_json_equal(b.root, a.root));
+        zr_json_remove(b.root, "77");
+        zr_json_set(&b, b.root, "x", zr_json_new_u64(&b, 77));
+        assert_false(zr_json_equal(a.root, b.root));
+        assert_false(zr_json_equal(b.root, a.root));
+        zr_json_doc_deinit(&b);
+    }
+    zr_json_doc_deinit(&a);
+}
+
+static void lookup_steps(void **state)
+{
+    struct zr_json_lookup in = {.object = NULL};
+    struct zr_json_doc doc;
+
+    (void)state;
+    make_many(&doc, 1);
+    in.object = doc.root;
+    for (uint64_t i = MANY; i-- > 0;) {
+        char key[24];
+        const int bytes = snprintf(key, sizeof key, "%llu", (unsigned long long)i);
+        const struct zr_json *v = zr_json_lookup_get(&in, key, (size_t)bytes);
+        uint64_t value = 0;
+
+        assert_true(zr_json_u64(v, &value) && value == i);
+        assert_true(in.steps <= (size_t)10 * MANY);
+    }
+    assert_null(zr_json_lookup_get(&in, "-1", 2));
+    zr_json_lookup_end(&in);
+    zr_json_doc_deinit(&doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written),  cmocka_unit_test(completed),
-        cmocka_unit_test(changed),  cmocka_unit_test(compared),
-        cmocka_unit_test(excerpts), cmocka_unit_test(no_memory),
+        cmocka_unit_test(written),
+        cmocka_unit_test(completed),
+        cmocka_unit_test(changed),
+        cmocka_unit_test(compared),
+        cmocka_unit_test(excerpts),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(equal_in_any_order),
+        cmocka_unit_test(lookup_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
