@@ -175,8 +175,9 @@ typedef struct zarr_array_spec {
      * NULL: zero, or "" for text */
     const char *fill_value;
     /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
-     * turns elements into bytes, `bytes` is put before them. v2: a JSON object with
-     * `filters` and `compressor`. NULL: zstd */
+     * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
+     * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
+     * object with `filters` and `compressor`. NULL: zstd */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */

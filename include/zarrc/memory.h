@@ -84,10 +84,12 @@ enum {
     /**
      * several elements share a byte, for data types of 2, 4 and 6 bits. Element i has
      * the bits from i * width on, counted from the lowest bit of the first byte, as
-     * DLPack packs them. The tensor must be in host memory and must have no strides.
-     * `shape` counts elements, `data_bytes` bytes. Only zarr_array_read() and
-     * zarr_array_write() accept it. During the call they use one more byte for each
-     * element.
+     * DLPack packs them. `shape` counts elements, `data_bytes` bytes. With `strides`
+     * each row along the last dimension begins at a byte, and the last stride is 1; bits
+     * after a row that ends inside a byte become zero. All calls that read, write or
+     * append elements accept it. Boxes of whole bytes go without a copy if chunks are
+     * packed alike (codec packbits, no transpose before it) and their rows are whole
+     * bytes. Other requests use one more byte for each element until they are done.
      */
     ZARR_TENSOR_PACKED = 1
 };

@@ -9,7 +9,8 @@
  *
  * As a column, which Apache Arrow has, too: zarr_array_read_vlen() and
  * zarr_array_write_vlen() take the bytes of all elements one after the other, and offsets
- * into them.
+ * into them. `zarrc/arrow.h` has such columns as Arrow's C data interface, with nulls for
+ * optional types.
  */
 #ifndef ZARRC_VLEN_H
 #define ZARRC_VLEN_H

@@ -33,6 +33,9 @@ struct zr_array_state {
     bool sharded;                       /* inner chunks can be read alone */
     bool nested; /* v2: keys use '/' although the metadata does not say so */
     _Atomic(struct zr_layout_slot *) layouts; /* a list */
+    /* the same chunks as arrays of packed bytes, made when first needed; this state
+     * itself: chunks are not packed. NULL: not known */
+    _Atomic(struct zr_array_state *) packed;
     /* belongs to the handle once it is lent */
     struct zr_array_facts *facts;
     /* version of the stored document that was last found to describe this array (shape
@@ -325,14 +328,14 @@ zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s
                           const uint64_t *chunk, const char *key, zr_inner_fn fn,
                           void *arg, zarr_error *err);
 
-/* ---- packed.c ---- */
-bool zr_tensor_is_packed(const zarr_tensor *tensor);
-/* Unpacks the tensor's elements to one byte each (writes), calls run(arg, the unpacked
- * tensor), and packs them again (reads). */
-typedef zarr_status (*zr_packed_fn)(void *arg, const zarr_tensor *tensor,
-                                    zarr_error *err);
-zarr_status zr_packed_io(zarr_array *array, const zarr_dtype *dtype,
-                         const zarr_tensor *tensor, bool write, zr_packed_fn run,
-                         void *arg, zarr_error *err);
+/* ---- packed_state.c ---- */
+/* Gives the state that has the same chunks as bytes: items of `item_bytes` opaque bytes
+ * that hold `per_item` elements each, in the last dimension. Borrowed from s. *out NULL:
+ * the chunks are not packed, or rows of a chunk do not begin at an item. */
+zarr_status zr_array_state_packed(struct zr_array_state **out, const zarr_array *a,
+                                  struct zr_array_state *s, zarr_error *err);
+/* How many elements share an item, the smallest number of whole bytes that they fill.
+ * False: elements of this type cannot be packed. */
+bool zr_packed_item(const zarr_dtype *dtype, uint32_t *per_item, uint32_t *item_bytes);
 
 #endif

@@ -10,40 +10,17 @@
 
 /* ---- blocking ----------------------------------------------------------- */
 
-struct packed_call {
-    struct zr_io_call *c;
-    const zarr_selection *sel;
-    const zarr_io_options *opts;
-    bool write;
-};
-
-static zarr_status run_unpacked(void *arg, const zarr_tensor *tensor, zarr_error *err)
-{
-    struct packed_call *p = arg;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_io_prepare(p->c, p->sel, tensor, p->opts, p->write, err));
-    st = zr_io_run(&p->c->io, p->c->opts.stats, err);
-out:
-    return st;
-}
-
 zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
                            const zarr_tensor *tensor, const zarr_io_options *opts,
                            bool write, zarr_error *err)
 {
-    struct packed_call p = {c, sel, opts, write};
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_io_prepare(c, sel, tensor, opts, write, err);
 
-    if (zr_tensor_is_packed(tensor))
-        return zr_packed_io(c->array, c->state->meta.dtype, tensor, write, run_unpacked,
-                            &p, err);
-    st = zr_io_prepare(c, sel, tensor, opts, write, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, c->array->h.path);
     else
         st = zr_io_run(&c->io, c->opts.stats, err);
-    zr_free(c->array->h.ctx->alloc, c->field_fill);
+    zr_io_call_deinit(c);
     return st;
 }
 
@@ -58,7 +35,7 @@ zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
         c.io.check = NULL; /* the caller reads the document before and after */
     if (st == ZARR_OK)
         st = zr_io_run(&c.io, c.opts.stats, err);
-    zr_free(array->h.ctx->alloc, c.field_fill);
+    zr_io_call_deinit(&c);
     return st;
 }
 
@@ -108,9 +85,9 @@ static void release_submitted(void *owner)
     struct zr_io_call *c = owner;
     zarr_array *array = c->array;
 
+    zr_io_call_deinit(c);
     zarr_cancel_free(c->owned_cancel);
     zr_array_state_free(c->state);
-    zr_free(array->h.ctx->alloc, c->field_fill);
     zr_free(array->h.ctx->alloc, c);
     zarr_array_free(array);
 }

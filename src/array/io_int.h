@@ -24,8 +24,11 @@ struct zr_io_call {
     struct zr_io io;
     zarr_io_options opts;
     uint8_t *field_fill;       /* owned; io points into it */
+    struct zr_packed *packed;  /* owned; NULL: the tensor is not packed */
     zarr_cancel *owned_cancel; /* counted, for a submitted request; else NULL */
 };
+/* Frees what zr_io_prepare() allocated, not c->state. */
+void zr_io_call_deinit(struct zr_io_call *c);
 /* Sets c->io, c->opts and c->field_fill. c->array and c->state are set before. */
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
@@ -36,5 +39,28 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
 zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
                            const zarr_tensor *tensor, const zarr_io_options *opts,
                            bool write, zarr_error *err);
+
+/* ---- packed.c ---- */
+bool zr_tensor_is_packed(const zarr_tensor *tensor);
+/* What a request with a packed tensor reads or writes instead. */
+struct zr_packed {
+    struct zr_io_call *call;
+    struct zr_array_state *bytes; /* borrowed; NULL: elements have a byte each */
+    uint32_t per_item;            /* elements in an element of `bytes` */
+    zarr_selection *box;          /* owned; NULL: the caller's selection */
+    zarr_tensor tensor;           /* points into this struct */
+    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    /* elements with a byte each: the caller's bytes, a copy of them and the elements */
+    struct zr_view view;
+    uint8_t *rows, *elements; /* owned */
+    size_t n_rows, row_bytes, row_elements;
+};
+/* Makes c->packed; c->opts is set. A write unpacks the caller's elements now, if it must.
+ */
+zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
+                            const zarr_tensor *tensor, bool write, zarr_error *err);
+/* Packs the elements of a read; an io's finish. */
+zarr_status zr_packed_finish(void *packed, zarr_error *err);
+void zr_packed_free(struct zr_packed *p);
 
 #endif

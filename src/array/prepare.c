@@ -30,7 +30,8 @@ zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_s
 }
 
 /* The chunks that the caller has replace those of the chunk store. */
-static zarr_status given_io(struct zr_io_call *c, int32_t device_type, zarr_error *err)
+static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
+                            int32_t device_type, zarr_error *err)
 {
     const struct zr_io_given *given = c->given;
     const struct zr_layout_kinds kinds = {device_type, given->device_type};
@@ -40,7 +41,7 @@ static zarr_status given_io(struct zr_io_call *c, int32_t device_type, zarr_erro
     c->io.indexes = NULL;
     c->io.sink = given->sink;
     c->io.sink_arg = given->sink_arg;
-    return zr_array_layout(&c->io.layout, c->array, c->state, &kinds, err);
+    return zr_array_layout(&c->io.layout, c->array, s, &kinds, err);
 }
 
 /* ---- options ------------------------------------------------------------ */
@@ -188,30 +189,40 @@ static zarr_status check_call(void *arg, zarr_error *err)
                           c->array->h.path);
 }
 
+void zr_io_call_deinit(struct zr_io_call *c)
+{
+    zr_free(c->array->h.ctx->alloc, c->field_fill);
+    zr_packed_free(c->packed);
+}
+
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err)
 {
-    const struct zr_array_meta *m = &c->state->meta;
-    struct zr_view_want want = {
-        .ndim = sel ? zarr_selection_ndim(sel) : m->ndim,
-        .shape = sel ? zarr_selection_shape(sel) : m->shape,
-        .role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION,
-    };
+    struct zr_array_state *s = c->state;
+    struct zr_view_want want = {.role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION};
     const zarr_dtype *dtype = NULL;
     uint64_t room[ZARR_MAX_RANK];
     zarr_tensor t;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_io_options_read(&c->opts, opts, err));
+    if (zr_tensor_is_packed(tensor)) {
+        ZR_TRY(zr_packed_begin(c, sel, tensor, write, err));
+        tensor = &c->packed->tensor;
+        s = c->packed->bytes ? c->packed->bytes : s;
+        sel = c->packed->box ? c->packed->box : sel;
+    }
     ZR_TRY(read_tensor(&t, tensor, c->array, err));
-    ZR_TRY(zr_array_selection_check(c->state, sel, err));
+    ZR_TRY(zr_array_selection_check(s, sel, err));
     if (c->given)
-        ZR_TRY(given_io(c, t.device_type, err));
+        ZR_TRY(given_io(c, s, t.device_type, err));
     else
-        ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
+        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
-    ZR_TRY(zr_io_field(&c->io, c->state, c->opts.field, &dtype, err));
+    ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
+    want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;
+    want.shape = sel ? zarr_selection_shape(sel) : s->meta.shape;
     ZR_TRY(check_tensor_dtype(&t, dtype, err));
     want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
     want.swap_unit = zarr_dtype_swap_bytes(dtype);
@@ -219,6 +230,12 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
     ZR_TRY(check_variable(c, t.device_type, write, err));
+    if (c->packed)
+        c->io.elements_each = c->packed->per_item;
+    if (c->packed && c->packed->elements && !write) {
+        c->io.finish = zr_packed_finish;
+        c->io.finish_arg = c->packed;
+    }
     c->io.check = c->given ? NULL : check_call;
     c->io.check_arg = c;
     c->io.selection = sel;

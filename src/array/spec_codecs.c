@@ -1,8 +1,9 @@
 /*
  * array/spec_codecs.c - the codecs of a new array as its document lists them: the
  * default, or the caller's JSON completed with what it leaves out: `bytes` if no codec
- * turns elements into bytes, a transpose in front for order F, and a sharding codec with
- * its index codecs around them. `meta` and `chain` check the result.
+ * turns elements into bytes, the byte order of each `bytes`, a transpose in front for
+ * order F, and a sharding codec with its index codecs around them. `meta` and `chain`
+ * check the result.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
@@ -100,6 +101,68 @@ static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
     return vt ? vt->kind : 0;
 }
 
+/* ---- byte orders that the caller leaves out -----------------------------------------
+ */
+
+static void complete_endian(const struct zr_spec_codecs *c, struct zr_json *list,
+                            const char *endian);
+
+/* Completes the lists of codecs in a configuration. Indexes of shards and of other codecs
+ * are little-endian by default, whatever the elements are. */
+static void complete_config(const struct zr_spec_codecs *c, const struct zr_json *config,
+                            const char *endian)
+{
+    struct zr_json *m =
+        zr_json_is(config, ZR_JSON_OBJECT) ? config->u.children.first : NULL;
+
+    for (; m; m = m->next)
+        if (zr_json_is(m, ZR_JSON_ARRAY) && codec_kind(c->ctx, m->u.children.first))
+            complete_endian(c, m, zr_streq(m->key, "index_codecs") ? "little" : endian);
+}
+
+static bool is_bytes(const struct zr_spec_codecs *c, const struct zr_json *codec)
+{
+    const char *name = zr_json_string(codec);
+    const zarr_codec_spec_vtable *vt = NULL;
+
+    if (!name)
+        name = zr_json_string(zr_json_get(codec, "name"));
+    if (name)
+        vt = zr_codec_spec_lookup(&c->ctx->codecs, name);
+    return vt && zr_streq(vt->name, "bytes");
+}
+
+/* Gives each `bytes` of the list a byte order, unless it has one. Writing the chain drops
+ * it again if elements have no byte order. `list` belongs to c->doc.
+ * Recursion: through codecs inside codecs; the parser of JSON bounds the depth. */
+static void complete_endian(const struct zr_spec_codecs *c, struct zr_json *list,
+                            const char *endian)
+{
+    for (struct zr_json *v = list->u.children.first; v; v = v->next) {
+        struct zr_json *config =
+            zr_json_is(v, ZR_JSON_OBJECT)
+                ? (struct zr_json *)(uintptr_t)zr_json_get(v, "configuration")
+                : NULL;
+
+        if (!is_bytes(c, v)) {
+            complete_config(c, config, endian);
+        } else if (zr_json_is(v, ZR_JSON_STRING)) {
+            const struct zr_json *made = endian_codec(c->doc, endian);
+
+            if (made) {
+                v->type = made->type;
+                v->u = made->u;
+            }
+        } else if (!config) {
+            config = zr_json_new(c->doc, ZR_JSON_OBJECT);
+            zr_json_set(c->doc, config, "endian", zr_json_new_text(c->doc, endian));
+            zr_json_set(c->doc, v, "configuration", config);
+        } else if (zr_json_is(config, ZR_JSON_OBJECT) && !zr_json_get(config, "endian")) {
+            zr_json_set(c->doc, config, "endian", zr_json_new_text(c->doc, endian));
+        }
+    }
+}
+
 /* Returns the caller's list; adds `bytes` after the array->array codecs if it has no
  * array->bytes codec. */
 static struct zr_json *complete_list(const struct zr_spec_codecs *c,
@@ -121,6 +184,8 @@ static struct zr_json *complete_list(const struct zr_spec_codecs *c,
     }
     if (!has_bytes)
         zr_json_append(c->doc, list, bytes_codec(c));
+    if (zr_json_ok(c->doc))
+        complete_endian(c, list, c->endian);
     return list;
 }
 
@@ -147,9 +212,14 @@ out:
 static zarr_status shard_index_codecs(struct zr_json **out,
                                       const struct zr_spec_codecs *c, zarr_error *err)
 {
-    if (c->spec->index_codecs)
-        return zr_spec_json(out, c->ctx, c->doc, c->spec->index_codecs, "index_codecs",
-                            err);
+    if (c->spec->index_codecs) {
+        zarr_status st =
+            zr_spec_json(out, c->ctx, c->doc, c->spec->index_codecs, "index_codecs", err);
+
+        if (st == ZARR_OK && zr_json_is(*out, ZR_JSON_ARRAY))
+            complete_endian(c, *out, "little");
+        return st;
+    }
     *out = zr_json_new(c->doc, ZR_JSON_ARRAY);
     zr_json_append(c->doc, *out, endian_codec(c->doc, "little"));
     zr_json_append(c->doc, *out, named_codec(c->doc, "crc32c", NULL));

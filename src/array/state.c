@@ -34,6 +34,8 @@ void zr_array_state_free(struct zr_array_state *s)
         zr_free(s->alloc, slot);
         slot = next;
     }
+    if (atomic_load(&s->packed) != s)
+        zr_array_state_free(atomic_load(&s->packed));
     zr_free(s->alloc, s->facts);
     zr_array_meta_deinit(&s->meta);
     zr_parsed_free(s->parsed);

@@ -4,76 +4,75 @@
  * offsets and passes them on.
  * Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/vlen_int.h"
 
 #include <zarrc/vlen.h>
-
-#include <string.h>
 
 struct vlen_column_block { /* followed by offsets and bytes */
     zarr_context *ctx;     /* counted */
     uint64_t n;            /* 64 bits wide, so that what follows is aligned */
 };
 
-struct vlen_call {
-    zarr_array *array;
-    const zarr_selection *selection;
-    int64_t shape[ZARR_MAX_RANK];
-    int32_t ndim;
-    uint64_t n;
-    zarr_vlen *item; /* n elements, owned */
-    zarr_tensor tensor;
-};
-
-static void vlen_call_close(struct vlen_call *c)
+void zr_vlen_call_close(struct zr_vlen_call *c)
 {
-    zr_free(c->array->h.ctx->alloc, c->item);
+    zr_free(c->array->h.ctx->alloc, c->elements);
 }
 
-/* The shape may change after this; reading and writing check it again. */
-static zarr_status vlen_call_open(struct vlen_call *c, zarr_array *array,
-                                  const zarr_selection *sel, zarr_error *err)
+zarr_status zr_vlen_call_open(struct zr_vlen_call *c, zarr_array *array,
+                              const zarr_selection *sel, zarr_error *err)
 {
     const uint64_t *shape = sel ? zarr_selection_shape(sel) : zarr_array_shape(array);
     const zarr_dtype *dtype = zarr_array_dtype(array);
     size_t bytes = 0;
 
-    *c = (struct vlen_call){.array = array, .selection = sel};
+    *c = (struct zr_vlen_call){.array = array,
+                               .selection = sel,
+                               .value = zarr_dtype_underlying(dtype),
+                               .item_bytes = (size_t)zarr_dtype_item_bytes(dtype)};
     if (!zarr_dtype_variable(dtype))
         return zr_fail(err, ZARR_ERR_INVALID, "the elements have a fixed length (%s)",
                        zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : "?");
-    if (zarr_dtype_underlying(dtype))
-        return zr_fail(
-            err, ZARR_ERR_INVALID,
-            "the elements may be missing (%s), which offsets cannot express: use "
-            "a tensor",
-            zarr_dtype_name(dtype));
+    c->optional = c->value != NULL;
+    if (!c->value)
+        c->value = dtype;
     c->ndim = sel ? zarr_selection_ndim(sel) : zarr_array_ndim(array);
     for (int32_t d = 0; d < c->ndim; d++)
         c->shape[d] = (int64_t)shape[d];
     if (!zr_product_u64(shape, (size_t)c->ndim, &c->n) || !zr_to_size(c->n, &bytes) ||
-        !zr_mul_size(bytes, sizeof *c->item, &bytes))
+        !zr_mul_size(bytes, c->item_bytes, &bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "the selection does not fit this machine's addresses");
-    c->item = zr_calloc(array->h.ctx->alloc, ZR_MAX((size_t)c->n, 1), sizeof *c->item);
-    if (!c->item)
+    c->elements = zr_calloc(array->h.ctx->alloc, ZR_MAX((size_t)c->n, 1), c->item_bytes);
+    if (!c->elements)
         return zr_fail_memory(err, bytes);
     c->tensor = (zarr_tensor){
         .struct_size = sizeof c->tensor,
         .device_type = ZARR_DEVICE_CPU,
         .ndim = c->ndim,
-        .data = c->item,
+        .data = c->elements,
         .shape = c->shape,
         .data_bytes = bytes,
     };
     return ZARR_OK;
 }
 
+/* Offsets alone cannot express a value that is missing. */
+static zarr_status check_present(const struct zr_vlen_call *c, zarr_error *err)
+{
+    if (!c->optional)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "the elements may be missing (%s), which offsets cannot express: use "
+                   "a tensor or a column of Arrow",
+                   zarr_dtype_name(zarr_array_dtype(c->array)));
+}
+
 /* ---- reading --------------------------------------------------------------- */
 
-static zarr_status column_make(zarr_vlen_column *out, const struct vlen_call *c,
+static zarr_status column_make(zarr_vlen_column *out, const struct zr_vlen_call *c,
                                zarr_error *err)
 {
+    const zarr_vlen *item = (const void *)c->elements;
     zarr_context *ctx = c->array->h.ctx;
     struct vlen_column_block *block = NULL;
     uint64_t sum = 0, all = 0, *offsets = NULL;
@@ -81,7 +80,7 @@ static zarr_status column_make(zarr_vlen_column *out, const struct vlen_call *c,
     size_t size = 0;
 
     for (uint64_t i = 0; i < c->n; i++)
-        if (!zr_add_u64(sum, c->item[i].bytes, &sum))
+        if (!zr_add_u64(sum, item[i].bytes, &sum))
             return zr_internal(err);
     if (!zr_add_u64(c->n, 1, &all) || !zr_mul_u64(all, sizeof *offsets, &all) ||
         !zr_add_u64(all, sum, &all) || !zr_add_u64(all, sizeof *block, &all) ||
@@ -97,9 +96,9 @@ static zarr_status column_make(zarr_vlen_column *out, const struct vlen_call *c,
     bytes = (uint8_t *)(offsets + c->n + 1);
     offsets[0] = 0;
     for (uint64_t i = 0; i < c->n; i++) {
-        if (c->item[i].bytes)
-            memcpy(bytes + offsets[i], c->item[i].data, (size_t)c->item[i].bytes);
-        offsets[i + 1] = offsets[i] + c->item[i].bytes;
+        if (item[i].bytes)
+            memcpy(bytes + offsets[i], item[i].data, (size_t)item[i].bytes);
+        offsets[i + 1] = offsets[i] + item[i].bytes;
     }
     out->n = c->n;
     out->offsets = offsets;
@@ -108,13 +107,27 @@ static zarr_status column_make(zarr_vlen_column *out, const struct vlen_call *c,
     return ZARR_OK;
 }
 
+zarr_status zr_vlen_call_read(struct zr_vlen_call *c, const zarr_io_options *opts,
+                              zarr_error *err)
+{
+    zarr_io_options o;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_io_options_read(&o, opts, err));
+    if (o.heap)
+        c->heap->heap.most = o.heap->heap.most;
+    o.heap = c->heap;
+    st = zarr_array_read(c->array, c->selection, &c->tensor, &o, err);
+out:
+    return st;
+}
+
 zarr_status zarr_array_read_vlen(zarr_array *array, const zarr_selection *selection,
                                  zarr_vlen_column *out, const zarr_io_options *opts,
                                  zarr_error *err)
 {
-    struct vlen_call c = {.array = array};
+    struct zr_vlen_call c = {.array = array};
     struct zarr_heap own = {.ctx = array->h.ctx};
-    zarr_io_options o;
     zarr_status st = ZARR_OK;
 
     if (!out || out->struct_size < sizeof *out)
@@ -122,16 +135,14 @@ zarr_status zarr_array_read_vlen(zarr_array *array, const zarr_selection *select
                        "zarr_vlen_column: initialise it with ZARR_VLEN_COLUMN_INIT");
     *out = (zarr_vlen_column){.struct_size = out->struct_size};
     zr_heap_init(&own.heap, array->h.ctx->budget.total, array->h.ctx->alloc);
-    ZR_TRY(zr_io_options_read(&o, opts, err));
-    if (o.heap)
-        own.heap.most = o.heap->heap.most;
-    o.heap = &own;
-    ZR_TRY(vlen_call_open(&c, array, selection, err));
-    ZR_TRY(zarr_array_read(array, selection, &c.tensor, &o, err));
+    ZR_TRY(zr_vlen_call_open(&c, array, selection, err));
+    ZR_TRY(check_present(&c, err));
+    c.heap = &own;
+    ZR_TRY(zr_vlen_call_read(&c, opts, err));
     ZR_TRY(column_make(out, &c, err));
 out:
     zr_heap_clear(&own.heap);
-    vlen_call_close(&c);
+    zr_vlen_call_close(&c);
     return st;
 }
 
@@ -155,15 +166,18 @@ zarr_status zarr_array_write_vlen(zarr_array *array, const zarr_selection *selec
                                   const zarr_vlen_column *column,
                                   const zarr_io_options *opts, zarr_error *err)
 {
-    struct vlen_call c = {.array = array};
+    struct zr_vlen_call c = {.array = array};
     zarr_vlen_column in;
+    zarr_vlen *item = NULL;
     zarr_status st = ZARR_OK;
 
     if (!column)
         return zr_fail(err, ZARR_ERR_INVALID, "no column is given");
     ZR_TRY(zr_struct_read(&in, sizeof in, offsetof(zarr_vlen_column, owner), column,
                           ZR_TAIL_REFUSE, "zarr_vlen_column", err));
-    ZR_TRY(vlen_call_open(&c, array, selection, err));
+    ZR_TRY(zr_vlen_call_open(&c, array, selection, err));
+    ZR_TRY(check_present(&c, err));
+    item = (void *)c.elements;
     if (in.n != c.n || !in.offsets)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "the column has %" PRIu64 " elements%s, the selection %" PRIu64,
@@ -175,12 +189,12 @@ zarr_status zarr_array_write_vlen(zarr_array *array, const zarr_selection *selec
                 zr_fail(err, ZARR_ERR_INVALID,
                         "element %" PRIu64 " goes from byte %" PRIu64 " to %" PRIu64 "%s",
                         i, in.offsets[i], in.offsets[i + 1], in.bytes ? "" : " of none"));
-        c.item[i].bytes = in.offsets[i + 1] - in.offsets[i];
-        if (c.item[i].bytes)
-            c.item[i].data = in.bytes + in.offsets[i];
+        item[i].bytes = in.offsets[i + 1] - in.offsets[i];
+        if (item[i].bytes)
+            item[i].data = in.bytes + in.offsets[i];
     }
     ZR_TRY(zarr_array_write(array, selection, &c.tensor, opts, err));
 out:
-    vlen_call_close(&c);
+    zr_vlen_call_close(&c);
     return st;
 }

@@ -254,6 +254,9 @@ zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
  * no codec is known to lose values. */
 const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
                                              const struct zr_chain_reps *reps);
+/* Whether encoded chunks, up to the bytes->bytes codecs, are the elements of this type,
+ * packed (vtable.packs). */
+bool zr_chain_packs(const struct zr_chain *chain, const zarr_dtype *dtype);
 /* Gives a chain of the configuration. NULL: absent. */
 const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *member);
 

@@ -309,6 +309,14 @@ out:
     return st;
 }
 
+bool zr_chain_packs(const struct zr_chain *chain, const zarr_dtype *dtype)
+{
+    const zarr_chunk_spec in = {.struct_size = sizeof in, .dtype = dtype};
+    const struct zarr_codec_spec *s = chain->n > 0 ? &chain->codec[0] : NULL;
+
+    return s && chain->a2b == 0 && s->vt->packs && s->vt->packs(s, &in);
+}
+
 const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
                                              const struct zr_chain_reps *reps)
 {

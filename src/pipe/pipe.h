@@ -100,6 +100,8 @@ struct zr_io {
     bool no_direct, no_huge_pages;
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */
+    /* what an element of the layout counts in statistics; 0: 1 */
+    uint32_t elements_each;
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
     /* Checks that the stored array is still there. A write calls it before it begins and
@@ -112,6 +114,10 @@ struct zr_io {
                         zarr_error *err);
     void *sink_arg;
     const zarr_cancel *cancel; /* the caller's; NULL: none */
+    /* Called after a successful pipeline, before the request is done. Its failure is the
+     * request's. NULL: nothing to do. */
+    zarr_status (*finish)(void *arg, zarr_error *err);
+    void *finish_arg;
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats

@@ -54,6 +54,7 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
 
     *out = rq->locked.stats;
     out->struct_size = sizeof *out;
+    out->elements *= ZR_MAX(rq->io.elements_each, 1u);
     out->copies_host = c->copies_host;
     out->bytes_host = c->bytes_host;
     out->copies_up = c->copies_up;
@@ -281,6 +282,8 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
     }
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
+    if (st == ZARR_OK && io->finish)
+        st = io->finish(io->finish_arg, &failed);
     if (st != ZARR_OK && err)
         *err = failed;
     if (io->progress) {

@@ -246,8 +246,8 @@ def test_packed(context, name, n):
     if not n:
         return
     for more, text in (({"data_bytes": len(expected) - 1 or 1, "byte_offset": 1}, "too few"),
-                       ({"strides": (ctypes.c_int64 * 1)(1)}, "without strides"),
-                       ({"device_type": 12}, "host memory"), ({"flags": 3}, "unknown flags")):
+                       ({"strides": (ctypes.c_int64 * 1)(2)}, "must be 1"),
+                       ({"device_type": 99}, "99"), ({"flags": 3}, "unknown flags")):
         with pytest.raises(ZarrcError, match=text):
             call("zarr_array_read", array.pointer, None, ctypes.byref(tensor(**more)), None)
     plain = store.create(path="c", shape=(n,), chunks=(5,), dtype="uint8")

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <zarrc/arrow.h>
 #include <zarrc/dlpack.h>
 #include <zarrc/zarrc.h>
 

@@ -311,6 +311,13 @@ typedef struct zarr_codec_spec_vtable {
     /** Changes what later codecs learn from zarr_codec_spec_input(). `*input` arrives as
      * this codec has it, with `keepbits` -1. NULL: nothing changes. */
     void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
+    /**
+     * array->bytes, for elements of less than a byte: returns 1 if the encoded bytes are
+     * the elements of `in` one after the other, packed as ZARR_TENSOR_PACKED has them,
+     * and nothing else; else 0. Packed tensors are then read and written without
+     * unpacking. NULL: 0
+     */
+    int (*packs)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
 } zarr_codec_spec_vtable;
 
 /**

@@ -151,6 +151,14 @@ static int packbits_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in
     return zr_spec_packbits(spec, in->dtype, &p, NULL) != ZARR_OK || p.kept < p.bits;
 }
 
+static int packbits_packs(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_packbits p;
+
+    return zr_spec_packbits(spec, in->dtype, &p, NULL) == ZARR_OK && p.components == 1 &&
+           p.bytes == 1 && p.kept == p.bits && !p.padding_first && !p.padding_last;
+}
+
 static const char *const packbits_aliases[] = {
     "https://codec.zarrs.dev/array_to_bytes/packbits", NULL};
 const zarr_codec_spec_vtable zr_spec_packbits_bits = {
@@ -162,6 +170,7 @@ const zarr_codec_spec_vtable zr_spec_packbits_bits = {
     .canonical = packbits_canonical,
     .resolve = packbits_resolve,
     .lossy = packbits_lossy,
+    .packs = packbits_packs,
 };
 
 /* ---- numcodecs.packbits, between arrays ---------------------------------------- */

@@ -136,6 +136,60 @@ static void test_codecs(void **state)
     world_close(&w);
 }
 
+/* `bytes` without a byte order, as names and objects, inside shards and other codecs. */
+static void test_bytes_alone(void **state)
+{
+#define BIG     "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#define PLAIN   "{\"name\":\"bytes\"}"
+#define CAST(t) "{\"name\":\"cast_value\",\"configuration\":{\"data_type\":\"" t "\"}}"
+#define SHARDS(inner, index)                                                             \
+    "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2],"             \
+    "\"codecs\":[" inner "],\"index_codecs\":[" index "],\"index_location\":\"end\"}}"
+    static const struct {
+        const char *data_type, *codecs, *want;
+    } rows[] = {
+        {"int16", "[\"bytes\"]", "[" BYTES "]"},
+        {"int16", "[" PLAIN "]", "[" BYTES "]"},
+        {"int16", "[{\"name\":\"bytes\",\"configuration\":{}},\"crc32c\"]",
+         "[" BYTES "," CRC "]"},
+        {"int16", "[\"endian\"]", "[" BYTES "]"},
+        {">i2", "[\"bytes\"]", "[" BIG "]"},
+        {">i2", "[" BYTES "]", "[" BYTES "]"},
+        {"int8", "[\"bytes\"]", "[" PLAIN "]"},
+        {">i2", "[" SHARDS("\"bytes\"", "\"bytes\",\"crc32c\"") "]",
+         "[" SHARDS(BIG, BYTES "," CRC) "]"},
+        {"int8", "[" CAST("int16") ",\"bytes\"]", "[" CAST("int16") "," BYTES "]"},
+        {"int16", "[" CAST("int8") ",\"bytes\"]", "[" CAST("int8") "," PLAIN "]"},
+    };
+    const uint64_t shape[1] = {8}, chunk[1] = {4}, inner[1] = {2};
+    zarr_array_spec spec = {
+        .struct_size = sizeof spec, .ndim = 1, .shape = shape, .chunk_shape = chunk};
+    zarr_array *a = NULL;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        spec.data_type = rows[i].data_type;
+        spec.codecs = rows[i].codecs;
+        check_codecs(&w, &spec, rows[i].want);
+    }
+    spec.chunk_shape = inner;
+    spec.shard_shape = chunk;
+    spec.codecs = spec.index_codecs = "[\"bytes\"]";
+    check_codecs(&w, &spec, "[" SHARDS(BYTES, BYTES) "]");
+    spec = (zarr_array_spec){.struct_size = sizeof spec};
+    /* metadata that exists has no default */
+    spec.document =
+        "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[2],\"data_type\":"
+        "\"int16\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{"
+        "\"chunk_shape\":[2]}},\"chunk_key_encoding\":\"default\","
+        "\"fill_value\":0,\"codecs\":[\"bytes\"]}";
+    assert_true(zarr_array_create(&a, w.store, "d", &spec, NULL, &terr) != ZARR_OK);
+    assert_says("endian is required");
+    world_close(&w);
+}
+
 /* The default chunk is about 1 MiB; its edges are powers of two or the whole
  * dimension. */
 static void test_chunk_guess(void **state)
@@ -747,6 +801,7 @@ int main(void)
         cmocka_unit_test(test_create_v3),
         cmocka_unit_test(test_create_v2),
         cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_bytes_alone),
         cmocka_unit_test(test_chunk_guess),
         cmocka_unit_test(test_refused_specs),
         cmocka_unit_test(test_existing),
