@@ -161,10 +161,12 @@ zarr_status zr_array_same_chunks(const struct zr_array_state *a,
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err);
-/* zarr_array_write() on a state that may differ from the handle's. */
+/* zarr_array_write() on a state that may differ from the handle's. rq: the request that
+ * it is a part of; NULL: none. */
 zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
                                  const zarr_selection *sel, const zarr_tensor *src,
-                                 const zarr_io_options *opts, zarr_error *err);
+                                 const zarr_io_options *opts, zarr_request *rq,
+                                 zarr_error *err);
 
 /* A change of an array's shape. */
 struct zr_shape_change {
