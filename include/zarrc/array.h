@@ -428,6 +428,21 @@ typedef struct zarr_io_options {
     /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
      * blocking call; a submitted request is an owner of it until it is freed */
     zarr_cancel *cancel;
+    /** reads of shards: inner chunks of one shard are fetched together if the hole
+     * between them has at most this many bytes; 1: practically none. 0: 16 KiB for a
+     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB */
+    uint64_t coalesce_gap;
+    /** reads of shards: bytes at most that are fetched together; 1: each inner chunk
+     * alone. 0: 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
+    uint64_t coalesce_bytes;
+    /** bytes at most that this call takes of the context's `memory_bytes`, so that it
+     * leaves room for others; a chunk that needs more is handled alone. Buffers of chunks
+     * whose size the metadata does not bound count in the context's budget only. 0: no
+     * limit of its own */
+    uint64_t memory_bytes;
+    /** as in `zarr_context_options`; the array handle keeps what it prepared for each
+     * text, so a program should use few. NULL: the array's */
+    const char *codec_preference;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)

@@ -112,6 +112,9 @@ struct zr_io {
                         zarr_error *err);
     void *sink_arg;
     const zarr_cancel *cancel; /* the caller's; NULL: none */
+    /* for inner chunks fetched together; 0: as the store needs it */
+    uint64_t coalesce_gap, coalesce_bytes;
+    uint64_t memory_bytes; /* of the budget at most; 0: no limit of its own */
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats

@@ -107,6 +107,8 @@ struct zarr_request {
     /* the store answered NOT_FOUND for a chunk or a shard */
     atomic_bool object_missing;
     uint64_t fork_generation, begun_ns;
+    struct zr_budget own; /* io.memory_bytes, while the request runs */
+    bool has_own;
     /* only for submitted requests */
     bool submitted;
     const zarr_allocator *alloc;
@@ -122,6 +124,12 @@ struct zarr_request {
 };
 /* Makes a request without an io. The caller deinits locked.mutex. */
 void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
+/* Takes bytes of the request's own budget, if it has one, then of the engine's, and gives
+ * them back. Who holds bytes must not wait for more. */
+zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err);
+void zr_request_give(struct zarr_request *rq, uint64_t bytes);
+/* The most bytes that all parts of a request may hold at once. */
+uint64_t zr_io_budget(const struct zr_io *io);
 /* Carries out rq->io on this thread. */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
 /* Copies the counters, up to out->struct_size. out may be NULL. */

@@ -136,9 +136,40 @@ uint32_t zr_io_threads(const struct zr_io *io)
     return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
 }
 
+uint64_t zr_io_budget(const struct zr_io *io)
+{
+    const uint64_t total = io->engine->budget->total;
+
+    return io->memory_bytes != 0 ? ZR_MIN(io->memory_bytes, total) : total;
+}
+
 uint64_t zr_io_wave_bytes(const struct zr_io *io)
 {
-    return io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
+    const uint64_t bytes = io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
+
+    return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
+}
+
+/* Its own budget first: a holder of the engine's bytes never waits for it. */
+zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!rq->has_own)
+        return zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
+    ZR_TRY(zr_budget_take(&rq->own, bytes, UINT64_MAX, &rq->cancel, err));
+    st = zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
+    if (st != ZARR_OK)
+        zr_budget_give(&rq->own, bytes);
+out:
+    return st;
+}
+
+void zr_request_give(struct zarr_request *rq, uint64_t bytes)
+{
+    zr_budget_give(rq->io.engine->budget, bytes);
+    if (rq->has_own)
+        zr_budget_give(&rq->own, bytes);
 }
 
 /* A plug-in cannot register a name of the core. */
@@ -263,6 +294,9 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     zarr_status before = ZARR_OK, st = ZARR_OK;
 
     advise_output(io);
+    rq->has_own = io->memory_bytes != 0;
+    if (rq->has_own)
+        zr_budget_init(&rq->own, io->memory_bytes);
     if (io->write && io->check)
         before = st = io->check(io->check_arg, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
@@ -277,6 +311,9 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         if (tries == READ_TRIES)
             break;
     }
+    if (rq->has_own)
+        zr_budget_deinit(&rq->own);
+    rq->has_own = false;
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
     if (st != ZARR_OK && err)

@@ -124,7 +124,9 @@ class IoOptions(Sized):
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
                 ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
-                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p)]
+                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p),
+                ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64),
+                ("codec_preference", c_char_p)]
 
 
 class ShapeOptions(Sized):
