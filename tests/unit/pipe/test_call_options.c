@@ -147,8 +147,7 @@ static void test_memory_shared(void **state)
     pw_close(&w);
 }
 
-/* ---- implementations ----------------------------------------------------------------
- */
+/* ---- implementations --- */
 
 static atomic_int n_first, n_second;
 
