@@ -19,10 +19,10 @@ static zarr_status tell(const char *what, zarr_status st, const zarr_error *err)
 static zarr_status append_again(zarr_array *array, const zarr_tensor *src,
                                 zarr_error *err)
 {
-    zarr_status st = zarr_array_append(array, 0, src, NULL, err);
+    zarr_status st = zarr_array_append(array, 0, src, NULL, NULL, err);
 
     for (int i = 0; st == ZARR_ERR_CONFLICT && i < 10; i++)
-        st = zarr_array_append(array, 0, src, NULL, err);
+        st = zarr_array_append(array, 0, src, NULL, NULL, err);
     return st;
 }
 

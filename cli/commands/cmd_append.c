@@ -142,9 +142,9 @@ static int match(struct appending *a)
 }
 
 /* Notes where the steps are that were just appended. */
-static void landed(struct appending *a, uint64_t steps)
+static void landed(struct appending *a, uint64_t first, uint64_t steps)
 {
-    const uint64_t end = zarr_array_shape(a->node.array)[a->axis], first = end - steps;
+    const uint64_t end = first + steps;
 
     a->added += steps;
     if (a->n_ranges > 0 && a->range[a->n_ranges - 1][1] == first) {
@@ -158,7 +158,7 @@ static void landed(struct appending *a, uint64_t steps)
 
 static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64_t steps)
 {
-    uint64_t stride = zarr_dtype_item_bytes(a->in.dtype);
+    uint64_t stride = zarr_dtype_item_bytes(a->in.dtype), first = 0;
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_tensor src;
     zarr_error err = {0};
@@ -181,10 +181,10 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     src.dtype = a->in.dtype;
     src.byte_order = a->in.byte_order;
     io.cancel = cli_cancel;
-    st = zarr_array_append(a->node.array, a->axis, &src, &io, &err);
+    st = zarr_array_append(a->node.array, a->axis, &src, &first, &io, &err);
     if (st)
         return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
-    landed(a, steps);
+    landed(a, first, steps);
     return CLI_OK;
 }
 

@@ -439,6 +439,21 @@ typedef struct zarr_io_options {
     /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
      * blocking call; a submitted request is an owner of it until it is freed */
     zarr_cancel *cancel;
+    /** reads of shards: inner chunks of one shard are fetched together if the hole
+     * between them has at most this many bytes; 1: practically none. 0: 16 KiB for a
+     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB */
+    uint64_t coalesce_gap;
+    /** reads of shards: bytes at most that are fetched together; 1: each inner chunk
+     * alone. 0: 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
+    uint64_t coalesce_bytes;
+    /** bytes at most that this call takes of the context's `memory_bytes`, so that it
+     * leaves room for others; a chunk that needs more is handled alone. Buffers of chunks
+     * whose size the metadata does not bound count in the context's budget only. 0: no
+     * limit of its own */
+    uint64_t memory_bytes;
+    /** as in `zarr_context_options`; the array handle keeps what it prepared for each
+     * text, so a program should use few. NULL: the array's */
+    const char *codec_preference;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
@@ -775,38 +790,6 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_key(const zarr_array *arra
                                                           size_t *text_bytes,
                                                           zarr_error *err);
 /** @} */
-
-/** A fault that zarr_array_verify() found. Its texts are borrowed for the call. */
-typedef struct zarr_verify_item {
-    uint32_t struct_size;
-    zarr_status status;    /**< what is wrong, such as ZARR_ERR_CORRUPT */
-    const char *key;       /**< key of the object in the chunk store */
-    const char *message;   /**< one line that says what is wrong */
-    const uint64_t *chunk; /**< grid coordinates of the object; `ndim` entries */
-    /** first element of the faulty chunk, or of the faulty inner chunk; `ndim` entries */
-    const uint64_t *origin;
-    int32_t ndim, reserved; /**< `ndim`: rank of the array */
-} zarr_verify_item;
-
-/**
- * Checks everything that an array has stored. Every chunk is decoded, and every shard
- * index is checked. Objects are checked in parallel. Faults are reported to a function,
- * and the check goes on.
- *
- * @param array borrowed
- * @param fn called for each fault, by one thread at a time and with no lock held; a
- * non-zero return ends the check
- * @param user passed to `fn`
- * @param opts `max_threads`, `progress` and `cancel` are used; NULL: defaults
- * @return ZARR_OK if everything could be checked, with or without faults
- * @retval ZARR_ERR_CANCELLED `cancel` was set
- * @retval ZARR_ERR_IO the store failed, so the check is not complete
- * @retval ZARR_ERR_UNSUPPORTED the store cannot list
- * @see zarr_array_chunk_list()
- */
-ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_array_verify(zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item),
-                  void *user, const zarr_io_options *opts, zarr_error *err);
 
 ZARR_END_DECLS
 

@@ -1,8 +1,9 @@
 /**
  * @file
- * Checks of whole hierarchies: zarr_node_verify() checks everything that is stored, and
- * zarr_node_diff() compares two nodes. Both only read. Paths begin at the root of the
- * store, such as "a/b"; "" and "/" are the root.
+ * Checks: zarr_node_verify() checks everything that is stored in a hierarchy,
+ * zarr_array_verify() in one array, and zarr_node_diff() compares two nodes. All of them
+ * only read. Paths begin at the root of the store, such as "a/b"; "" and "/" are the
+ * root.
  */
 #ifndef ZARRC_CHECK_H
 #define ZARRC_CHECK_H
@@ -133,6 +134,40 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const c
                                                       const zarr_verify_options *opts,
                                                       zarr_verify_result *result,
                                                       zarr_error *err);
+
+/* ---- one array ------------------------------------------------------------------ */
+
+/** A fault that zarr_array_verify() found. Its texts are borrowed for the call. */
+typedef struct zarr_verify_item {
+    uint32_t struct_size;
+    zarr_status status;    /**< what is wrong, such as ZARR_ERR_CORRUPT */
+    const char *key;       /**< key of the object in the chunk store */
+    const char *message;   /**< one line that says what is wrong */
+    const uint64_t *chunk; /**< grid coordinates of the object; `ndim` entries */
+    /** first element of the faulty chunk, or of the faulty inner chunk; `ndim` entries */
+    const uint64_t *origin;
+    int32_t ndim, reserved; /**< `ndim`: rank of the array */
+} zarr_verify_item;
+
+/**
+ * Checks everything that an array has stored. Every chunk is decoded, and every shard
+ * index is checked. Objects are checked in parallel. Faults are reported to a function,
+ * and the check goes on.
+ *
+ * @param array borrowed
+ * @param fn called for each fault, by one thread at a time and with no lock held; a
+ * non-zero return ends the check
+ * @param user passed to `fn`
+ * @param opts `max_threads`, `progress` and `cancel` are used; NULL: defaults
+ * @return ZARR_OK if everything could be checked, with or without faults
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_IO the store failed, so the check is not complete
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @see zarr_array_chunk_list()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_verify(zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item),
+                  void *user, const zarr_io_options *opts, zarr_error *err);
 
 /* ---- diff ------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/request.h>
 
 ZARR_BEGIN_DECLS
 
@@ -123,6 +124,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
  * @param axis the dimension that grows, counted from 0
  * @param src the elements; it has the rank of the array and, along the other dimensions,
  * its lengths. Its length along `axis` may be 0
+ * @param first becomes the index along `axis` at which the elements are: the array's
+ * length there before the append. Unchanged after a failure; may be NULL
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_INVALID `axis` or the shape of `src` does not fit, or the store is
  * read-only
@@ -131,12 +134,30 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
  * @retval ZARR_ERR_CANCELLED `cancel` was set; nothing was appended, except fill values
  * where the metadata is written first
  * @retval ZARR_ERR_IO the store failed
- * @see zarr_array_resize(), zarr_array_write()
+ * @see zarr_array_append_submit(), zarr_array_resize(), zarr_array_write()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_t axis,
                                                        const zarr_tensor *src,
+                                                       uint64_t *first,
                                                        const zarr_io_options *opts,
                                                        zarr_error *err);
+
+/**
+ * Starts what zarr_array_append() does in the background, and returns at once. The tensor
+ * with its memory, `first`, and all that the options point to stay the caller's and must
+ * be valid until the request is done. The request keeps the array alive. Appends of one
+ * array that are submitted one after another may be carried out in another order.
+ *
+ * @param out receives the request; owned: zarr_request_free()
+ * @param array,axis,src,first,opts as for zarr_array_append(); `first` is set before the
+ * request is done
+ * @retval ZARR_ERR_INVALID an option is wrong; other errors are reported by
+ * zarr_request_wait()
+ * @see zarr_array_append(), zarr_request_wait(), zarr_request_then()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append_submit(
+    zarr_request **out, zarr_array *array, int32_t axis, const zarr_tensor *src,
+    uint64_t *first, const zarr_io_options *opts, zarr_error *err);
 
 ZARR_END_DECLS
 

@@ -15,16 +15,23 @@ enum {
 
 struct appending {
     zarr_array *array;
+    int32_t axis;
+    const zarr_tensor *src;
+    uint64_t *first;           /* out; may be NULL */
+    zarr_io_options opts;      /* read; its cancel is the request's, if there is one */
+    zarr_request *rq;          /* NULL: a blocking call */
+    zarr_cancel *owned_cancel; /* counted: the caller's, for a submitted append */
     struct zr_array_state *base, *larger; /* counted */
     struct zr_leftover left;              /* the record that covers the new shape */
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], shape[ZARR_MAX_RANK];
     uint64_t n; /* what is added to the length */
 };
 
-static zarr_status append_boxes(struct appending *ap, int32_t axis,
-                                const zarr_tensor *src, zarr_error *err)
+static zarr_status append_boxes(struct appending *ap, zarr_error *err)
 {
     const struct zr_array_meta *m = &ap->base->meta;
+    const zarr_tensor *src = ap->src;
+    const int32_t axis = ap->axis;
 
     if (!src || src->ndim != m->ndim || (m->ndim > 0 && !src->shape))
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -49,15 +56,15 @@ static zarr_status append_boxes(struct appending *ap, int32_t axis,
 }
 
 /* Writes the elements through the larger state. */
-static zarr_status append_write(struct appending *ap, const zarr_tensor *src,
-                                const zarr_io_options *opts, zarr_error *err)
+static zarr_status append_write(struct appending *ap, zarr_error *err)
 {
     zarr_selection *box = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_selection_box(&box, ap->base->meta.ndim, ap->shape, ap->start, ap->count,
                               err));
-    ZR_TRY(zr_array_write_state(ap->array, ap->larger, box, src, opts, err));
+    ZR_TRY(zr_array_write_state(ap->array, ap->larger, box, ap->src, &ap->opts, ap->rq,
+                                err));
 out:
     zarr_selection_free(box);
     return st;
@@ -66,23 +73,21 @@ out:
 /* Publishes the shape, then writes. The larger shape must show nothing that an
  * interrupted change left, because this append may be interrupted, too. */
 static zarr_status append_reserved(struct appending *ap, struct zr_shape_change *change,
-                                   const zarr_tensor *src, const zarr_io_options *opts,
                                    bool *again, zarr_error *err)
 {
     struct zr_resizing r = {
-        .array = ap->array, .shape = ap->shape, .cancel = opts->cancel};
+        .array = ap->array, .shape = ap->shape, .cancel = ap->opts.cancel};
     zarr_status st = zr_resize_publish(&ap->larger, &r, change, err);
 
     *again = st == ZARR_ERR_CONFLICT;
     if (st == ZARR_OK && ap->n > 0)
-        st = append_write(ap, src, opts, err);
+        st = append_write(ap, err);
     return st;
 }
 
 /* Writes, then publishes the shape, with a record in between. The append overwrites all
  * that the larger shape shows, so an older record may stay. */
 static zarr_status append_recorded(struct appending *ap, struct zr_shape_change *change,
-                                   const zarr_tensor *src, const zarr_io_options *opts,
                                    zarr_error *err)
 {
     const int32_t ndim = ap->base->meta.ndim;
@@ -91,7 +96,7 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
     if (ap->n > 0) {
         ZR_TRY(zr_shape_derive(&ap->larger, change, err));
         ZR_TRY(zr_leftover_note(&ap->left, ap->array, ndim, ap->shape, err));
-        ZR_TRY(append_write(ap, src, opts, err));
+        ZR_TRY(append_write(ap, err));
     }
     ZR_TRY(zr_shape_publish(NULL, change, err));
     if (ap->left.found && zr_leftover_within(&ap->left, ndim, ap->shape))
@@ -101,35 +106,32 @@ out:
 }
 
 /* Makes one attempt. *again: another append took the place, and nothing was written. */
-static zarr_status append_once(struct appending *ap, int32_t axis, const zarr_tensor *src,
-                               const zarr_io_options *opts, bool *again, zarr_error *err)
+static zarr_status append_once(struct appending *ap, bool *again, zarr_error *err)
 {
     struct zr_array_state *handles = zr_array_state_get(ap->array);
     struct zr_shape_change change = {.array = ap->array,
                                      .held = handles,
                                      .shape = ap->shape,
                                      .same_base = true,
-                                     .cancel = opts->cancel};
+                                     .cancel = ap->opts.cancel};
     zarr_status st = ZARR_OK;
 
     *again = false;
     ZR_TRY(zr_array_load(&ap->base, ap->array, handles->meta.format, err));
     ZR_TRY(zr_separator_inherit(ap->array, handles, ap->base, err));
-    ZR_TRY(append_boxes(ap, axis, src, err));
+    ZR_TRY(append_boxes(ap, err));
     change.before = ap->base;
-    ap->n = ap->count[axis];
+    ap->n = ap->count[ap->axis];
     if (zr_doc_by_version(ap->array->h.store))
-        st = append_reserved(ap, &change, src, opts, again, err);
+        st = append_reserved(ap, &change, again, err);
     else
-        st = append_recorded(ap, &change, src, opts, err);
+        st = append_recorded(ap, &change, err);
 out:
     zr_array_state_free(handles);
     return st;
 }
 
-static zarr_status append_locked(struct appending *ap, int32_t axis,
-                                 const zarr_tensor *src, const zarr_io_options *opts,
-                                 zarr_error *err)
+static zarr_status append_locked(struct appending *ap, zarr_error *err)
 {
     bool again = true;
     zarr_status st = ZARR_OK;
@@ -138,25 +140,83 @@ static zarr_status append_locked(struct appending *ap, int32_t axis,
         zr_array_state_free(ap->base);
         zr_array_state_free(ap->larger);
         ap->base = ap->larger = NULL;
-        st = append_once(ap, axis, src, opts, &again, err);
+        st = append_once(ap, &again, err);
     }
+    if (st == ZARR_OK && ap->first)
+        *ap->first = ap->start[ap->axis];
     return st;
 }
 
-zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor *src,
-                              const zarr_io_options *opts, zarr_error *err)
+static zarr_status append_run(struct appending *ap, zarr_error *err)
 {
-    struct appending ap = {.array = array};
-    zarr_io_options o;
+    zarr_array *array = ap->array;
     void *lock = NULL;
-    zarr_status st = zr_io_options_read(&o, opts, err);
+    zarr_status st = zr_shape_lock(array, ap->opts.cancel, &lock, err);
 
     if (st == ZARR_OK)
-        st = zr_shape_lock(array, o.cancel, &lock, err);
-    if (st == ZARR_OK)
-        st = append_locked(&ap, axis, src, &o, err);
+        st = append_locked(ap, err);
     zr_store_unlock(array->h.store, lock);
-    zr_array_state_free(ap.base);
-    zr_array_state_free(ap.larger);
+    zr_array_state_free(ap->base);
+    zr_array_state_free(ap->larger);
+    return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
+}
+
+zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor *src,
+                              uint64_t *first, const zarr_io_options *opts,
+                              zarr_error *err)
+{
+    struct appending ap = {.array = array, .axis = axis, .src = src, .first = first};
+    const zarr_status st = zr_io_options_read(&ap.opts, opts, err);
+
+    if (st != ZARR_OK)
+        return zr_path_prefix(err, st, array->h.path);
+    return append_run(&ap, err);
+}
+
+/* ---- submitted ---------------------------------------------------------- */
+
+static zarr_status submitted_append(void *owner, zarr_request *rq, zarr_error *err)
+{
+    struct appending *ap = owner;
+
+    ap->rq = rq;
+    ap->opts.cancel = zr_request_cancel(rq);
+    return append_run(ap, err);
+}
+
+static void release_append(void *owner)
+{
+    struct appending *ap = owner;
+    zarr_array *array = ap->array;
+
+    zarr_cancel_free(ap->owned_cancel);
+    zr_free(array->h.ctx->alloc, ap);
+    zarr_array_free(array);
+}
+
+zarr_status zarr_array_append_submit(zarr_request **out, zarr_array *array, int32_t axis,
+                                     const zarr_tensor *src, uint64_t *first,
+                                     const zarr_io_options *opts, zarr_error *err)
+{
+    const zarr_allocator *alloc = array->h.ctx->alloc;
+    struct appending *ap = zr_calloc(alloc, 1, sizeof *ap);
+    const struct zr_request_work work = {submitted_append, release_append, ap};
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (!ap)
+        return zr_fail_memory(err, sizeof *ap);
+    ap->array = zarr_array_ref(array);
+    ap->axis = axis;
+    ap->src = src;
+    ap->first = first;
+    ZR_TRY(zr_io_options_read(&ap->opts, opts, err));
+    if (ap->opts.cancel)
+        ap->owned_cancel = zarr_cancel_ref(ap->opts.cancel);
+    ZR_TRY(zr_request_create(out, alloc, ap->owned_cancel, &work, err));
+    ap = NULL; /* moved */
+out:
+    if (ap)
+        release_append(ap);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }

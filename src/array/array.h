@@ -8,6 +8,7 @@
 #include "meta/meta.h"
 #include "node/node.h"
 #include <zarrc/array.h>
+#include <zarrc/check.h>
 #include <zarrc/shape.h>
 
 /* flags: the flags that this call knows. */

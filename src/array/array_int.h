@@ -100,15 +100,15 @@ zarr_status zr_array_state_commit(zarr_array *array, struct zr_array_state *befo
 /* Replaces the handle's state if it still is `before`. If it returns true, s is moved. */
 bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *before,
                              struct zr_array_state *s);
-/* The kinds of memory that a layout is for: that of elements, and that of encoded chunks
- * which the caller has (0: the chunk store has them). */
-struct zr_layout_kinds {
+/* What a layout is for: the kinds of memory of elements, and of encoded chunks which the
+ * caller has (0: the chunk store has them). */
+struct zr_layout_key {
     int32_t tensor, lent;
+    const char *preference; /* for implementations of codecs; NULL: the array's */
 };
-/* Returns the layout for these kinds of memory. It is made once and lives as long as the
- * state. */
+/* Returns the layout. It is made once and lives as long as the state. */
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
-                            struct zr_array_state *s, const struct zr_layout_kinds *kinds,
+                            struct zr_array_state *s, const struct zr_layout_key *wanted,
                             zarr_error *err);
 
 /* ---- opening ---- */
@@ -137,7 +137,7 @@ zarr_status zr_array_may_change(const zarr_array *array, zarr_error *err);
 /* Makes the io of a request for the whole array on this state, in memory of the given
  * kind. The caller sets view and selection. */
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
-                        int32_t device_type, zarr_error *err);
+                        int32_t device_type, const char *preference, zarr_error *err);
 
 zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err);
@@ -164,10 +164,12 @@ zarr_status zr_array_same_chunks(const struct zr_array_state *a,
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err);
-/* zarr_array_write() on a state that may differ from the handle's. */
+/* zarr_array_write() on a state that may differ from the handle's. rq: the request that
+ * it is a part of; NULL: none. */
 zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
                                  const zarr_selection *sel, const zarr_tensor *src,
-                                 const zarr_io_options *opts, zarr_error *err);
+                                 const zarr_io_options *opts, zarr_request *rq,
+                                 zarr_error *err);
 
 /* A change of an array's shape. */
 struct zr_shape_change {

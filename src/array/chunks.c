@@ -275,7 +275,7 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
 
     st = zr_stored_list(&l->stored, l->array, l->state, NULL, l->cancel, err);
     if (st == ZARR_OK && inner)
-        st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err);
+        st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, NULL, err);
     if (st == ZARR_OK)
         st = zr_array_recheck(l->array, l->state, err);
     if (st != ZARR_OK)

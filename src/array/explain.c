@@ -68,7 +68,7 @@ static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t w
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "explain: unknown flags 0x%" PRIx32, what));
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_array_selection_check(s, sel, err));
-    ZR_TRY(zr_array_io(&io, array, s, device, err));
+    ZR_TRY(zr_array_io(&io, array, s, device, o.codec_preference, err));
     ZR_TRY(zr_io_options_apply(&io, array, &o, err));
     ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
     io.selection = sel;

@@ -40,7 +40,7 @@ zarr_status zr_outside_state(struct zr_array_state **out, const zarr_array *a,
 zarr_status zr_array_lossy(const zarr_array *a, struct zr_array_state *s, bool *lossy,
                            zarr_error *err)
 {
-    const struct zr_layout_kinds host = {.tensor = ZARR_DEVICE_CPU};
+    const struct zr_layout_key host = {.tensor = ZARR_DEVICE_CPU};
     const struct zr_layout *l = NULL;
     zarr_status st = ZARR_OK;
 
@@ -77,7 +77,7 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
     struct zr_io io;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_array_io(&io, l->a, l->s, ZARR_DEVICE_CPU, err));
+    ZR_TRY(zr_array_io(&io, l->a, l->s, ZARR_DEVICE_CPU, NULL, err));
     if (!zr_product_u64(count, (size_t)m->ndim, &n) ||
         !zr_mul_u64(n, io.layout->item_bytes, &bytes) || !zr_to_size(bytes, &size))
         ZR_TRY(zr_fail_memory(err, UINT64_MAX));

@@ -21,12 +21,13 @@ static void io_init(struct zr_io *io, const zarr_array *a)
 }
 
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
-                        int32_t device_type, zarr_error *err)
+                        int32_t device_type, const char *preference, zarr_error *err)
 {
-    const struct zr_layout_kinds kinds = {device_type ? device_type : ZARR_DEVICE_CPU, 0};
+    const struct zr_layout_key key = {
+        .tensor = device_type ? device_type : ZARR_DEVICE_CPU, .preference = preference};
 
     io_init(io, a);
-    return zr_array_layout(&io->layout, a, s, &kinds, err);
+    return zr_array_layout(&io->layout, a, s, &key, err);
 }
 
 /* The chunks that the caller has replace those of the chunk store. */
@@ -34,14 +35,15 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
                             int32_t device_type, zarr_error *err)
 {
     const struct zr_io_given *given = c->given;
-    const struct zr_layout_kinds kinds = {device_type, given->device_type};
+    const struct zr_layout_key key = {device_type, given->device_type,
+                                      c->opts.codec_preference};
 
     io_init(&c->io, c->array);
     c->io.store = given->store;
     c->io.indexes = NULL;
     c->io.sink = given->sink;
     c->io.sink_arg = given->sink_arg;
-    return zr_array_layout(&c->io.layout, c->array, s, &kinds, err);
+    return zr_array_layout(&c->io.layout, c->array, s, &key, err);
 }
 
 /* ---- options ------------------------------------------------------------ */
@@ -89,6 +91,9 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     io->progress = o->progress;
     io->progress_user = o->progress_user;
     io->cancel = o->cancel;
+    io->coalesce_gap = o->coalesce_gap;
+    io->coalesce_bytes = o->coalesce_bytes;
+    io->memory_bytes = o->memory_bytes;
     if (!o->pipeline)
         return ZARR_OK;
     return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);
@@ -218,7 +223,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     if (c->given)
         ZR_TRY(given_io(c, s, t.device_type, err));
     else
-        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type, err));
+        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type,
+                           c->opts.codec_preference, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
     want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;

@@ -38,7 +38,8 @@ out:
 /* The most bytes of the chunk, for elements in host memory. */
 static zarr_status chain_bound(zarr_chain *c, zarr_error *err)
 {
-    const struct zr_layout_kinds host = {ZARR_DEVICE_CPU, ZARR_DEVICE_CPU};
+    const struct zr_layout_key host = {.tensor = ZARR_DEVICE_CPU,
+                                       .lent = ZARR_DEVICE_CPU};
     struct zr_array_state *s = zr_array_state_get(c->array);
     const struct zr_layout *l = NULL;
     zarr_status st = ZARR_OK;

@@ -8,9 +8,12 @@
  */
 #include "array/array_int.h"
 
+#include <string.h>
+
 struct zr_layout_slot {
     struct zr_layout_slot *next;
-    struct zr_layout_kinds kinds;
+    int32_t tensor, lent; /* as in zr_layout_key */
+    char *preference;     /* owned; the key's, or else the array's; NULL: the context's */
     struct zr_layout *layout;
 };
 
@@ -31,6 +34,7 @@ void zr_array_state_free(struct zr_array_state *s)
         struct zr_layout_slot *next = slot->next;
 
         zr_layout_free(slot->layout);
+        zr_free(s->alloc, slot->preference);
         zr_free(s->alloc, slot);
         slot = next;
     }
@@ -139,17 +143,18 @@ zarr_status zr_array_strict(const zarr_array *array, zarr_error *err)
 /* ---- layouts ------------------------------------------------------------ */
 
 static const struct zr_layout *layout_find(struct zr_layout_slot *slot,
-                                           const struct zr_layout_kinds *kinds)
+                                           const struct zr_layout_key *key)
 {
     for (; slot; slot = slot->next)
-        if (slot->kinds.tensor == kinds->tensor && slot->kinds.lent == kinds->lent)
+        if (slot->tensor == key->tensor && slot->lent == key->lent &&
+            zr_streq(slot->preference, key->preference))
             return slot->layout;
     return NULL;
 }
 
 static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
                                const struct zr_array_state *s,
-                               const struct zr_layout_kinds *kinds, zarr_error *err)
+                               const struct zr_layout_key *key, zarr_error *err)
 {
     const zarr_store_caps *caps = zr_store_caps(a->chunk_store);
     const zarr_context *ctx = a->h.ctx;
@@ -162,37 +167,45 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
         .index_dtype = ctx->uint64,
         .impls = &ctx->impls,
         .limits = &s->limits,
-        .device_type = kinds->tensor,
+        .device_type = key->tensor,
         .store_devices = caps->device_types,
         .n_store_devices = caps->device_types ? caps->n_device_types : 0,
-        .preference = a->codec_preference ? a->codec_preference : ctx->codec_preference,
+        .preference = key->preference ? key->preference : ctx->codec_preference,
     };
 
-    if (kinds->lent != 0) {
-        args.store_devices = &kinds->lent;
+    if (key->lent != 0) {
+        args.store_devices = &key->lent;
         args.n_store_devices = 1;
     }
     return zr_layout_make(out, &args, ctx->alloc, err);
 }
 
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
-                            struct zr_array_state *s, const struct zr_layout_kinds *kinds,
+                            struct zr_array_state *s, const struct zr_layout_key *wanted,
                             zarr_error *err)
 {
+    const struct zr_layout_key own = {wanted->tensor, wanted->lent,
+                                      wanted->preference ? wanted->preference
+                                                         : a->codec_preference};
+    const struct zr_layout_key *key = &own;
     struct zr_layout_slot *head = atomic_load_explicit(&s->layouts, memory_order_acquire);
     struct zr_layout_slot *slot = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = layout_find(head, kinds);
+    *out = layout_find(head, key);
     if (*out)
         return ZARR_OK;
     slot = zr_calloc(s->alloc, 1, sizeof *slot);
     if (!slot)
         ZR_TRY(zr_fail_memory(err, sizeof *slot));
-    slot->kinds = *kinds;
-    ZR_TRY(layout_make(&slot->layout, a, s, kinds, err));
+    slot->tensor = key->tensor;
+    slot->lent = key->lent;
+    slot->preference = key->preference ? zr_strdup(s->alloc, key->preference) : NULL;
+    if (key->preference && !slot->preference)
+        ZR_TRY(zr_fail_memory(err, strlen(key->preference)));
+    ZR_TRY(layout_make(&slot->layout, a, s, key, err));
     do { /* slots are only added, in front */
-        *out = layout_find(head, kinds);
+        *out = layout_find(head, key);
         slot->next = head;
     } while (!*out && !atomic_compare_exchange_weak_explicit(&s->layouts, &head, slot,
                                                              memory_order_acq_rel,
@@ -202,8 +215,10 @@ zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
         slot = NULL; /* moved */
     }
 out:
-    if (slot)
+    if (slot) {
         zr_layout_free(slot->layout);
+        zr_free(s->alloc, slot->preference);
+    }
     zr_free(s->alloc, slot);
     return st;
 }

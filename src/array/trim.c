@@ -141,7 +141,7 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
     for (int32_t d = 0; d < m->ndim; d++)
         shape[d] = (int64_t)count[d];
     ZR_TRY(zarr_selection_box(&box, m->ndim, m->shape, start, count, err));
-    ZR_TRY(zr_array_io(&io, t->a, t->old, ZARR_DEVICE_CPU, err));
+    ZR_TRY(zr_array_io(&io, t->a, t->old, ZARR_DEVICE_CPU, NULL, err));
     want.item_bytes = io.layout->item_bytes;
     want.swap_unit = io.layout->swap_unit;
     ZR_TRY(zr_view_from_tensor(&io.view, &t->a->h.ctx->memory, &tensor, &want, err));

@@ -253,7 +253,7 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
         .cancel = v->opts.cancel};
     zarr_status st = ZARR_OK;
 
-    st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err);
+    st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, NULL, err);
     v->io.cancel = v->opts.cancel;
     v->io.indexes = NULL; /* a cached index proves nothing */
     if (st == ZARR_OK)

@@ -127,6 +127,16 @@ void zr_thread_join(zr_thread *t)
     pthread_join(t->id, NULL);
 }
 
+zr_thread zr_thread_self(void)
+{
+    return (zr_thread){pthread_self()};
+}
+
+bool zr_thread_is_self(const zr_thread *t)
+{
+    return pthread_equal(t->id, pthread_self()) != 0;
+}
+
 uint32_t zr_cpu_count(void)
 {
     long n;

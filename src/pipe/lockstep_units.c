@@ -96,13 +96,13 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
-    st = zr_budget_take(engine->budget, need, UINT64_MAX, &o->w.rq->cancel, err);
+    st = zr_request_take(o->w.rq, need, err);
     if (st == ZARR_OK) {
         st = encode_all(o, err);
         if (st == ZARR_OK)
             st = put_all(o, err);
         zr_pool_give(engine->pool, &o->slab);
-        zr_budget_give(engine->budget, need);
+        zr_request_give(o->w.rq, need);
     }
     zr_request_merge(o->w.rq, o->w.worker);
     zr_worker_give(o->w.worker);
@@ -153,7 +153,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
         for (uint32_t k = i; k < n; k++) {
             if (lv[k] != lv[i] || done[k])
                 continue;
-            if (o.n > 0 && objects_budget(&o, o.n + 1) > io->engine->budget->total)
+            if (o.n > 0 && objects_budget(&o, o.n + 1) > zr_io_budget(io))
                 break; /* belongs to the next round */
             lw[o.n++] = (struct zr_leaf_write){.level = lv[k], .proj = &proj[k]};
             done[k] = true;

@@ -118,11 +118,18 @@ struct zr_io {
      * request's. NULL: nothing to do. */
     zarr_status (*finish)(void *arg, zarr_error *err);
     void *finish_arg;
+    /* for inner chunks fetched together; 0: as the store needs it */
+    uint64_t coalesce_gap, coalesce_bytes;
+    uint64_t memory_bytes; /* of the budget at most; 0: no limit of its own */
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats
  * may be NULL. */
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
+/* The same for a part of a submitted request, which gets the counters; its own cancel
+ * object counts, not io's. rq NULL: zr_io_run(). */
+zarr_status zr_io_run_in(zarr_request *rq, const struct zr_io *io, zarr_stats *stats,
+                         zarr_error *err);
 /* Sets how the request's pipeline cuts a read. For a plug-in's pipeline, assumes that it
  * cuts as `waves` does. */
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out);
@@ -133,6 +140,19 @@ uint64_t zr_io_units(const struct zr_io *io);
  * called. */
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err);
+/* A call that is more than one read or write. */
+struct zr_request_work {
+    zarr_status (*fn)(void *owner, zarr_request *rq, zarr_error *err);
+    void (*release)(void *owner); /* as in zr_io_submit() */
+    void *owner;
+};
+/* Starts it as a request, and returns. cancel: the caller's, may be NULL. */
+zarr_status zr_request_create(zarr_request **out, const zarr_allocator *alloc,
+                              const zarr_cancel *cancel,
+                              const struct zr_request_work *work, zarr_error *err);
+/* The request's own cancel object, which the caller's object and zarr_request_cancel()
+ * set. */
+zarr_cancel *zr_request_cancel(zarr_request *rq);
 
 /* Fetches and checks the shard index of an object. lv is the level of this object;
  * zr_shard_open_inner() opens nested shards from it. Used by chunk lists and verify. */

@@ -94,6 +94,12 @@ struct zarr_request {
         struct zr_copy_counters copies;
         uint64_t next_progress_ns;
         bool in_progress_call;
+        /* only for submitted requests, see submitted.c */
+        struct zr_then *then, *last_then; /* continuations to call */
+        struct zr_fd_event fd;
+        zr_thread settler; /* calls the continuations, once `done` is set */
+        bool done, settled;
+        bool freed; /* by a continuation */
     } locked;
     zarr_cancel cancel; /* its `outer` is the caller's */
     /* number of elements that the steps of a plug-in's pipeline have read or written */
@@ -101,15 +107,33 @@ struct zarr_request {
     /* the store answered NOT_FOUND for a chunk or a shard */
     atomic_bool object_missing;
     uint64_t fork_generation, begun_ns;
+    struct zr_budget own; /* io.memory_bytes, while the request runs */
+    bool has_own;
     /* only for submitted requests */
+    bool submitted;
+    const zarr_allocator *alloc;
     struct zr_task task;
-    struct zr_event done;
+    struct zr_event done;    /* status and error are final */
+    struct zr_event settled; /* and every continuation has returned */
     zarr_status status;
     zarr_error error;
+    zarr_status (*work)(void *owner, struct zarr_request *rq,
+                        zarr_error *err); /* NULL: io */
     void (*release)(void *owner);
     void *owner;
-    bool submitted;
 };
+/* Makes a request without an io. The caller deinits locked.mutex. */
+void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
+/* Takes bytes of the request's own budget, if it has one, then of the engine's, and gives
+ * them back. Who holds bytes must not wait for more. */
+zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err);
+void zr_request_give(struct zarr_request *rq, uint64_t bytes);
+/* The most bytes that all parts of a request may hold at once. */
+uint64_t zr_io_budget(const struct zr_io *io);
+/* Carries out rq->io on this thread. */
+zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
+/* Copies the counters, up to out->struct_size. out may be NULL. */
+void zr_request_stats(struct zarr_request *rq, zarr_stats *out);
 /* Adds the worker's counters to the request's and sets them to zero. */
 void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker);
 /* Calls the caller's progress function if it is due. That function may itself read and

@@ -1,8 +1,7 @@
 /*
- * pipe/request.c - a read or write under way: its counters, its progress, and the two
- * ways to carry it out. A blocking request runs on the caller's thread. A submitted one
- * runs the same function as a task of the pool.
- * Thread class: shared; a request inherited through fork is CANCELLED.
+ * pipe/request.c - a read or write under way: its counters, its progress, and how it is
+ * carried out on one thread. submitted.c does that as a task of the pool.
+ * Thread class: shared.
  */
 #include "pipe/pipe_int.h"
 
@@ -138,9 +137,40 @@ uint32_t zr_io_threads(const struct zr_io *io)
     return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
 }
 
+uint64_t zr_io_budget(const struct zr_io *io)
+{
+    const uint64_t total = io->engine->budget->total;
+
+    return io->memory_bytes != 0 ? ZR_MIN(io->memory_bytes, total) : total;
+}
+
 uint64_t zr_io_wave_bytes(const struct zr_io *io)
 {
-    return io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
+    const uint64_t bytes = io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
+
+    return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
+}
+
+/* Its own budget first: a holder of the engine's bytes never waits for it. */
+zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!rq->has_own)
+        return zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
+    ZR_TRY(zr_budget_take(&rq->own, bytes, UINT64_MAX, &rq->cancel, err));
+    st = zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
+    if (st != ZARR_OK)
+        zr_budget_give(&rq->own, bytes);
+out:
+    return st;
+}
+
+void zr_request_give(struct zarr_request *rq, uint64_t bytes)
+{
+    zr_budget_give(rq->io.engine->budget, bytes);
+    if (rq->has_own)
+        zr_budget_give(&rq->own, bytes);
 }
 
 /* A plug-in cannot register a name of the core. */
@@ -159,12 +189,11 @@ uint64_t zr_io_units(const struct zr_io *io)
     return is_serial(io) ? 1 : zr_units_most(io);
 }
 
-static void request_init(struct zarr_request *rq, const struct zr_io *io)
+void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel)
 {
     memset(rq, 0, sizeof *rq);
-    rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
-    zr_cancel_init(&rq->cancel, io->cancel);
+    zr_cancel_init(&rq->cancel, cancel);
     atomic_init(&rq->delivered, 0);
     atomic_init(&rq->object_missing, false);
     rq->fork_generation = zr_fork_generation();
@@ -257,7 +286,7 @@ static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_e
 }
 
 /* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
-static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
+zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     const struct zr_pipeline *p = io->pipeline;
@@ -266,6 +295,9 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
     zarr_status before = ZARR_OK, st = ZARR_OK;
 
     advise_output(io);
+    rq->has_own = io->memory_bytes != 0;
+    if (rq->has_own)
+        zr_budget_init(&rq->own, io->memory_bytes);
     if (io->write && io->check)
         before = st = io->check(io->check_arg, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
@@ -280,6 +312,9 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
         if (tries == READ_TRIES)
             break;
     }
+    if (rq->has_own)
+        zr_budget_deinit(&rq->own);
+    rq->has_own = false;
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
     if (st == ZARR_OK && io->finish)
@@ -297,7 +332,7 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
     return st;
 }
 
-static void stats_out(struct zarr_request *rq, zarr_stats *out)
+void zr_request_stats(struct zarr_request *rq, zarr_stats *out)
 {
     zarr_stats now;
     uint32_t bytes = 0;
@@ -318,105 +353,23 @@ zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err
     struct zarr_request rq;
     zarr_status st = ZARR_OK;
 
-    request_init(&rq, io);
-    st = request_run(&rq, err);
-    stats_out(&rq, stats);
+    zr_request_init(&rq, io->cancel);
+    rq.io = *io;
+    st = zr_request_run(&rq, err);
+    zr_request_stats(&rq, stats);
     zr_mutex_deinit(&rq.locked.mutex);
     return st;
 }
 
-static void request_task(void *arg)
+zarr_status zr_io_run_in(struct zarr_request *rq, const struct zr_io *io,
+                         zarr_stats *stats, zarr_error *err)
 {
-    struct zarr_request *rq = arg;
-
-    rq->error = (zarr_error){0};
-    rq->status = request_run(rq, &rq->error);
-    zr_event_set(&rq->done);
-}
-
-zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
-                         void (*release)(void *owner), void *owner, zarr_error *err)
-{
-    struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof *rq);
+    zarr_status st = ZARR_OK;
 
     if (!rq)
-        return zr_fail_memory(err, sizeof *rq);
-    request_init(rq, io);
-    zr_event_init(&rq->done);
-    rq->release = release;
-    rq->owner = owner;
-    rq->submitted = true;
-    rq->task = (struct zr_task){.fn = request_task, .arg = rq};
-    *out = rq;
-    /* the system has no thread for us: the caller's does the work */
-    if (zr_task_submit(&rq->task, NULL) != ZARR_OK)
-        request_task(rq);
-    return ZARR_OK;
-}
-
-/* ---- the public door --------------------------------------------------------------- */
-
-static bool inherited(const zarr_request *rq)
-{
-    return rq->fork_generation != zr_fork_generation();
-}
-
-zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
-                              zarr_error *err)
-{
-    uint64_t deadline = UINT64_MAX;
-
-    if (!rq)
-        return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
-    if (inherited(rq)) {
-        if (done)
-            *done = 1;
-        return zr_fail(err, ZARR_ERR_CANCELLED,
-                       "the request belongs to the parent process");
-    }
-    if (timeout_ns != ZARR_WAIT_FOREVER &&
-        !zr_add_u64(zr_now_ns(), timeout_ns, &deadline))
-        deadline = UINT64_MAX;
-    if (!zr_event_wait(&rq->done, deadline)) {
-        if (done)
-            *done = 0;
-        return ZARR_OK;
-    }
-    if (done)
-        *done = 1;
-    if (rq->status != ZARR_OK && err)
-        *err = rq->error;
-    return rq->status;
-}
-
-void zarr_request_cancel(zarr_request *rq)
-{
-    if (rq)
-        zarr_cancel_set(&rq->cancel);
-}
-
-void zarr_request_progress(zarr_request *rq, zarr_stats *out)
-{
-    if (rq && !inherited(rq))
-        stats_out(rq, out);
-}
-
-void zarr_request_free(zarr_request *rq)
-{
-    void (*release)(void *) = NULL;
-    void *owner = NULL;
-
-    if (!rq)
-        return;
-    if (!inherited(rq)) {
-        zarr_request_cancel(rq);
-        (void)zr_event_wait(&rq->done, UINT64_MAX);
-        zr_event_deinit(&rq->done);
-        zr_mutex_deinit(&rq->locked.mutex);
-    }
-    release = rq->release;
-    owner = rq->owner;
-    zr_free(rq->io.engine->alloc, rq);
-    if (release) /* last: the owner may hold the context, which owns the engine */
-        release(owner);
+        return zr_io_run(io, stats, err);
+    rq->io = *io;
+    st = zr_request_run(rq, err);
+    zr_request_stats(rq, stats);
+    return st;
 }

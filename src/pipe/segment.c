@@ -223,8 +223,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     if (segment->bytes == ZR_ITEM_MISSING)
         return segment_missing(w, segment, err);
     if (!w->granted)
-        ZR_TRY(
-            zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+        ZR_TRY(zr_request_take(w->rq, need, err));
     st = check_segment_bytes(w, segment, &item, err);
     for (size_t k = 0; !fetched && k < ZR_COUNT(short_cuts); k++)
         if (st == ZARR_OK && !done)
@@ -249,7 +248,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     }
     zr_worker_trim(w->worker);
     if (!w->granted)
-        zr_budget_give(w->io->engine->budget, need);
+        zr_request_give(w->rq, need);
     st = zr_item_prefix(segment, item, st, err);
 out:
     return st;

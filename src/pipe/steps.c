@@ -56,12 +56,12 @@ static int step_cancelled(zarr_request *rq)
 
 static zarr_status step_reserve(zarr_request *rq, uint64_t bytes, zarr_error *err)
 {
-    return zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
+    return zr_request_take(rq, bytes, err);
 }
 
 static void step_release(zarr_request *rq, uint64_t bytes)
 {
-    zr_budget_give(rq->io.engine->budget, bytes);
+    zr_request_give(rq, bytes);
 }
 
 /* ---- workers ------------------------------------------------------------------- */

@@ -169,7 +169,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     need = w->granted ? 0 : zr_unit_budget(u.lv, proj->full);
     u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
-    ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+    ZR_TRY(zr_request_take(w->rq, need, err));
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         const zarr_stats before = w->worker->stats;
 
@@ -179,7 +179,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         zr_forget_chunks(&w->worker->stats, &before);
     }
     zr_worker_trim(w->worker);
-    zr_budget_give(w->io->engine->budget, need);
+    zr_request_give(w->rq, need);
     st = zr_prefix(err, st, "%s", u.key);
 out:
     zr_level_give(u.lv);

@@ -120,7 +120,6 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
                                              .item_ns = segment_ns(wave)};
-    struct zr_engine *engine = r->work.io->engine;
     struct zarr_request *rq = r->work.rq;
     struct zr_work w = r->work;
     struct wave_job j = {.wave = wave};
@@ -136,7 +135,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     if (lockstep ||
         (wave->n_segments > 1 && zr_wants_batches(w.io, wave->level->decode))) {
         need = zr_prefetch_budget(rq, wave, lockstep);
-        st = zr_budget_take(engine->budget, need, UINT64_MAX, &rq->cancel, &err);
+        st = zr_request_take(rq, need, &err);
         w.granted = st == ZARR_OK;
         ZR_TRY(st);
         ZR_TRY(zr_prefetch_run(w.io, rq, wave, &p, &err));
@@ -149,7 +148,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
 out:
     zr_prefetch_end(w.io, wave, &p);
     if (w.granted)
-        zr_budget_give(engine->budget, need);
+        zr_request_give(rq, need);
     zr_request_wave(rq);
     zr_request_report(rq);
     if (st != ZARR_OK) {
@@ -301,9 +300,15 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .threads = zr_io_threads(io),
     };
+    if (io->coalesce_gap != 0)
+        out->segment_gap = io->coalesce_gap;
+    if (io->coalesce_bytes != 0)
+        out->segment_bytes = io->coalesce_bytes;
+    if (io->memory_bytes != 0)
+        out->segment_bytes = ZR_MIN(out->segment_bytes, io->memory_bytes);
     /* a wave is in memory as a whole, and several must fit */
     if (zr_wants_batches(io, leaf)) {
-        uint64_t share = ZR_MAX(io->engine->budget->total / (FLIGHT + 1), UINT64_C(1));
+        uint64_t share = ZR_MAX(zr_io_budget(io) / (FLIGHT + 1), UINT64_C(1));
 
         out->wave_bytes = ZR_MIN(out->wave_bytes, share);
         share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));

@@ -101,6 +101,22 @@ bool zr_event_is_set(struct zr_event *e);
 /* deadline_ns is a time of zr_now_ns(); UINT64_MAX: none. True: the event is set. */
 bool zr_event_wait(struct zr_event *e, uint64_t deadline_ns);
 
+/* ---- events for event loops ---------------------------------------------- */
+
+/* A descriptor that becomes readable once and stays so, for poll() and its kin. Thread
+ * class: solo. */
+struct zr_fd_event {
+    int read_fd, write_fd; /* -1: not open; both may be one */
+};
+void zr_fd_event_init(struct zr_fd_event *e);
+zarr_status zr_fd_event_open(struct zr_fd_event *e, zarr_error *err);
+static inline bool zr_fd_event_is_open(const struct zr_fd_event *e)
+{
+    return e->read_fd >= 0;
+}
+void zr_fd_event_set(const struct zr_fd_event *e); /* does nothing if it is not open */
+void zr_fd_event_close(struct zr_fd_event *e);     /* may be called on one not open */
+
 /* ---- byte budget ------------------------------------------------------------- */
 
 /* Bytes that may be in flight at once. First come, first served: small requests do not

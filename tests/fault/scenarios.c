@@ -168,7 +168,7 @@ static zarr_status append(struct world *w, zarr_error *err)
         data[i] = world_cell(1, CELLS + i);
     zarr_tensor_host(&t, data, sizeof data, 2, shape);
     if (st == ZARR_OK)
-        st = zarr_array_append(a, 0, &t, NULL, err);
+        st = zarr_array_append(a, 0, &t, NULL, NULL, err);
     zarr_array_free(a);
     return st;
 }

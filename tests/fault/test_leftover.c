@@ -59,7 +59,7 @@ static zarr_status append_rows(zarr_array *a, uint64_t n, zarr_error *err)
 
     fill_cells(data, have[0], n, have[1]);
     zarr_tensor_host(&t, data, n * have[1] * sizeof *data, 2, shape);
-    return zarr_array_append(a, 0, &t, NULL, err);
+    return zarr_array_append(a, 0, &t, NULL, NULL, err);
 }
 
 struct step {

@@ -1,5 +1,6 @@
 """Requests in flight: submit, wait, progress, cancel; threads that share chunks and shards;
 fork."""
+import asyncio
 import os
 import pathlib
 import signal
@@ -113,6 +114,32 @@ def test_cancel(context):
     request.close()
     assert len(slow.calls) == gets  # nothing goes on behind it
     assert (array.read("i8") == np.arange(800)).all()
+
+
+def test_event_loop(context):
+    """asyncio waits for the descriptors of several requests; continuations wake a loop, too."""
+    slow, store, array = slow_array(context, 12)
+    into = [np.zeros(48, "i8") for _ in range(4)]
+
+    async def read(buffer, by_descriptor):
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        request = array.submit("read", buffer)
+        if by_descriptor:
+            loop.add_reader(request, done.set)
+        else:
+            request.then(lambda status: loop.call_soon_threadsafe(done.set))
+        await done.wait()
+        if by_descriptor:
+            loop.remove_reader(request)
+        assert request.wait(0)
+        request.close()
+
+    async def read_all():
+        asyncio.get_running_loop().call_later(0.05, slow.open_gates)
+        await asyncio.gather(*(read(buffer, i % 2 == 0) for i, buffer in enumerate(into)))
+
+    asyncio.run(asyncio.wait_for(read_all(), 60))
+    assert all((buffer == np.arange(48)).all() for buffer in into)
 
 
 def test_free_cancels(context):

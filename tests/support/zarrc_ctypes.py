@@ -124,7 +124,9 @@ class IoOptions(Sized):
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
                 ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
-                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p)]
+                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p),
+                ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64),
+                ("codec_preference", c_char_p)]
 
 
 class ShapeOptions(Sized):
@@ -209,6 +211,7 @@ ItemFn = CFUNCTYPE(c_int, c_void_p, POINTER(StoreItem))
 ChunkFn = CFUNCTYPE(c_int, c_void_p, POINTER(ChunkInfo))
 VerifyFn = CFUNCTYPE(c_int, c_void_p, POINTER(VerifyItem))
 NodeFn = CFUNCTYPE(c_int, c_void_p, POINTER(NodeItem))
+ThenFn = CFUNCTYPE(None, c_void_p, c_int32, c_void_p)
 CheckFn = CFUNCTYPE(c_int, c_void_p, c_char_p, c_char_p)
 E = POINTER(Error)
 
@@ -281,7 +284,7 @@ FUNCTIONS = {
     "zarr_array_write_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_explain": (T, [P, c_uint32, P, POINTER(TensorStruct), POINTER(IoOptions), *TEXT]),
     "zarr_array_resize": (T, [P, SHAPE, POINTER(ShapeOptions), E]),
-    "zarr_array_append": (T, [P, T, POINTER(TensorStruct), POINTER(IoOptions), E]),
+    "zarr_array_append": (T, [P, T, POINTER(TensorStruct), POINTER(U), POINTER(IoOptions), E]),
     "zarr_array_refresh": (T, [P, POINTER(c_int), E]),
     "zarr_array_attribute_get": (T, [P, S, *TEXT]), "zarr_array_attribute_set": (T, [P, S, S, E]),
     "zarr_array_attribute_delete": (T, [P, S, E]),
@@ -296,6 +299,7 @@ FUNCTIONS = {
     "zarr_vlen_column_free": (None, [POINTER(VlenColumn)]),
     "zarr_heap_create": (T, [OUT, P, U, E]), "zarr_heap_clear": (None, [P]), "zarr_heap_free": (None, [P]),
     "zarr_request_wait": (T, [P, U, POINTER(c_int), E]), "zarr_request_cancel": (None, [P]),
+    "zarr_request_fd": (T, [P, POINTER(c_int), E]), "zarr_request_then": (T, [P, ThenFn, P, E]),
     "zarr_request_progress": (None, [P, POINTER(Stats)]), "zarr_request_free": (None, [P]),
     "zarr_group_open": (T, [OUT, P, S, POINTER(GroupOpenOptions), E]),
     "zarr_group_create": (T, [OUT, P, S, T, S, c_uint32, E]), "zarr_group_free": (None, [P]),
@@ -734,6 +738,17 @@ class Request(Handle):
     def cancel(self):
         lib.zarr_request_cancel(self.pointer)
 
+    def fileno(self):
+        fd = c_int()
+        call("zarr_request_fd", self.pointer, byref(fd))
+        return fd.value
+
+    def then(self, function):
+        """Calls function(status) once, from any thread."""
+        each = ThenFn(lambda _, status, error: function(status))
+        self.keep = (self.keep, each)
+        call("zarr_request_then", self.pointer, each, None)
+
     def progress(self):
         stats = Stats()
         lib.zarr_request_progress(self.pointer, byref(stats))
@@ -874,8 +889,10 @@ class Array(Handle):
 
     def append(self, view, axis=0, memory="host", **options):
         tensor = Tensor(np.asarray(view), self.context, memory)
-        call("zarr_array_append", self.pointer, axis, byref(tensor.struct),
+        first = U()
+        call("zarr_array_append", self.pointer, axis, byref(tensor.struct), byref(first),
              byref(io_options(**options)))
+        return first.value
 
     def refresh(self):
         changed = c_int()

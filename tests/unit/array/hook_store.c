@@ -197,7 +197,7 @@ zarr_status append(zarr_array *a, int32_t first, int n)
     for (int i = 0; i < n; i++)
         data[i] = first + i;
     zarr_tensor_host(&t, data, (uint64_t)n * sizeof *data, 1, &shape);
-    return zarr_array_append(a, 0, &t, NULL, &e);
+    return zarr_array_append(a, 0, &t, NULL, NULL, &e);
 }
 
 void read_all(zarr_array *a, int32_t *data, uint64_t want)

@@ -105,7 +105,7 @@ static void append(zarr_array *a, int32_t first)
 
     for (int i = 0; i < MORE; i++)
         data[i] = first + i;
-    assert_ok(zarr_array_append(a, 0, &t, NULL, &terr));
+    assert_ok(zarr_array_append(a, 0, &t, NULL, NULL, &terr));
 }
 
 static void expect(zarr_array *a, const int32_t *want, int64_t n, const char *what)
@@ -317,7 +317,7 @@ static void appends_and_writes(struct world *w, const struct layout *l)
     for (int i = 0; i < TURNS; i++) {
         const int before = atomic_load(&j.n_written);
 
-        assert_ok(zarr_array_append(j.a, 0, &o, NULL, &terr));
+        assert_ok(zarr_array_append(j.a, 0, &o, NULL, NULL, &terr));
         while (i % 8 == 0 && atomic_load(&j.n_written) == before)
             sched_yield(); /* or all appends happened before the first write */
     }

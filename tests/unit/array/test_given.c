@@ -751,7 +751,7 @@ static void test_grid_shape(void **state)
         }
         assert_status(zarr_array_resize(a, grown, NULL, &terr), ZARR_ERR_INVALID);
         assert_status(zarr_array_refresh(a, NULL, &terr), ZARR_ERR_INVALID);
-        assert_status(zarr_array_append(a, 0, &t, NULL, &terr), ZARR_ERR_INVALID);
+        assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
         assert_status(zarr_array_attribute_set(b, "a", "1", &terr), ZARR_ERR_INVALID);
         assert_says("ZARR_OPEN_GRID_SHAPE");
         zarr_array_free(a);

@@ -50,7 +50,7 @@ static zarr_status append_some(zarr_array *a)
     zarr_tensor t;
 
     zarr_tensor_host(&t, data, sizeof data, 2, shape);
-    return zarr_array_append(a, 0, &t, NULL, &terr);
+    return zarr_array_append(a, 0, &t, NULL, NULL, &terr);
 }
 
 static int on_chunk(void *user, const zarr_chunk_info *info)

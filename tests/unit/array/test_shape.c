@@ -123,16 +123,18 @@ static void test_append(void **state)
                 for (int64_t i = 0; i < shape[0] * 5; i++)
                     rows[i] = (int32_t)(((int64_t)n + i / 5) * 1000 + i % 5);
                 zarr_tensor_host(&t, rows, sizeof rows, 2, shape);
-                assert_ok(zarr_array_append(turn % 2 ? a : b, 0, &t, NULL, &terr));
+                assert_ok(zarr_array_append(turn % 2 ? a : b, 0, &t, NULL, NULL, &terr));
                 n += (uint64_t)shape[0];
                 assert_int_equal(zarr_array_shape(turn % 2 ? a : b)[0], n);
             }
             assert_ok(zarr_array_refresh(a, NULL, &terr));
             assert_int_equal(count_wrong(a, n, 5), 0);
             zarr_tensor_host(&t, rows, sizeof rows, 2, bad);
-            assert_status(zarr_array_append(a, 0, &t, NULL, &terr), ZARR_ERR_INVALID);
+            assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr),
+                          ZARR_ERR_INVALID);
             assert_says("/x: dimension 1");
-            assert_status(zarr_array_append(a, 2, &t, NULL, &terr), ZARR_ERR_INVALID);
+            assert_status(zarr_array_append(a, 2, &t, NULL, NULL, &terr),
+                          ZARR_ERR_INVALID);
             zarr_array_free(a);
             zarr_array_free(b);
             world_close(&w);
@@ -154,7 +156,7 @@ static void test_append_second_axis(void **state)
     for (int i = 0; i < 6; i++)
         cols[i] = i / 2 * 1000 + 3 + i % 2;
     zarr_tensor_host(&t, cols, sizeof cols, 2, shape);
-    assert_ok(zarr_array_append(a, 1, &t, NULL, &terr));
+    assert_ok(zarr_array_append(a, 1, &t, NULL, NULL, &terr));
     assert_int_equal(zarr_array_shape(a)[1], 5);
     assert_int_equal(count_wrong(a, 3, 5), 0);
     zarr_array_free(a);
@@ -215,7 +217,7 @@ static void test_read_only(void **state)
     assert_int_equal(count_wrong(a, 4, 4), 0);
     zarr_tensor_host(&t, row, sizeof row, 2, one);
     assert_status(zarr_array_resize(a, small, NULL, &terr), ZARR_ERR_INVALID);
-    assert_status(zarr_array_append(a, 0, &t, NULL, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_INVALID);
     assert_status(zarr_group_create(&g, store, "g", 3, NULL, 0, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_node_delete(store, "x", &terr), ZARR_ERR_INVALID);

@@ -94,7 +94,7 @@ static void *append_rows(void *arg)
     for (int i = 0; i < N_TURNS; i++) {
         for (int k = 0; k < 4; k++)
             row[k] = j->id * 1000 + i;
-        if (zarr_array_append(j->a, 0, &t, NULL, &e) != ZARR_OK) {
+        if (zarr_array_append(j->a, 0, &t, NULL, NULL, &e) != ZARR_OK) {
             fprintf(stderr, "%s\n", e.message);
             abort();
         }

@@ -25,6 +25,16 @@ enum {
     N = 1000
 };
 
+static int n_told;
+
+static void on_this_thread(void *user, zarr_status status, const zarr_error *err)
+{
+    assert_int_equal(status, ZARR_OK);
+    assert_null(err);
+    assert_true(pthread_equal(*(pthread_t *)user, pthread_self()));
+    n_told++;
+}
+
 static void test_no_thread(void **state)
 {
     const uint64_t shape = N, chunk = 10;
@@ -37,6 +47,7 @@ static void test_no_thread(void **state)
     const int64_t n = N;
     zarr_request *rq = NULL;
     zarr_array *a = NULL;
+    pthread_t me = pthread_self();
     zarr_tensor t;
     struct pw w;
 
@@ -52,6 +63,8 @@ static void test_no_thread(void **state)
     assert_memory_equal(data, back, sizeof data);
     memset(back, 0, sizeof back);
     assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, NULL, &terr));
+    assert_ok(zarr_request_then(rq, on_this_thread, &me, &terr));
+    assert_int_equal(n_told, 1);
     assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
     zarr_request_free(rq);
     assert_memory_equal(data, back, sizeof data);

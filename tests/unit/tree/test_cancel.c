@@ -124,7 +124,7 @@ static zarr_status rows_io(zarr_store *s, const char *path, zarr_cancel *cancel,
     else if (what == 1)
         st = zarr_array_write(a, NULL, &t, &o, &terr);
     else
-        st = zarr_array_append(a, 0, &t, &o, &terr);
+        st = zarr_array_append(a, 0, &t, NULL, &o, &terr);
     zarr_array_free(a);
     return st;
 }
@@ -685,7 +685,7 @@ static void shape_waits_end(void **state)
         o.progress = during_append;
         o.progress_user = x.cancel;
         zarr_tensor_host(&t, data, sizeof data, 2, shape);
-        assert_ok(zarr_array_append(a, 0, &t, &o, &terr));
+        assert_ok(zarr_array_append(a, 0, &t, NULL, &o, &terr));
         assert_null(late);
         assert_int_equal(x.st, ZARR_ERR_CANCELLED);
         assert_int_equal(zarr_array_shape(a)[0], 2 * ROWS);
