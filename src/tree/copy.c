@@ -35,7 +35,7 @@ int zr_copy_rank(const char *key)
 
 bool zr_copy_is_document(const char *key)
 {
-    return document_rank(key) != 2;
+    return zr_copy_rank(key) != 2;
 }
 
 static int compare_documents(const void *a, const void *b)
