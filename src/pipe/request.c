@@ -281,8 +281,10 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
     }
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
-    if (st != ZARR_OK && err)
+    if (st != ZARR_OK && err) {
         *err = failed;
+        zr_error_mark_path(err, io->prefix);
+    }
     if (io->progress) {
         zarr_stats now;
 
