@@ -24,7 +24,7 @@ class Struct(ctypes.Structure):
 
 class Error(ctypes.Structure):
     _fields_ = [("code", c_int32), ("os_code", c_int32), ("os_domain", c_uint32),
-                ("reserved", c_uint32), ("item", c_uint64), ("message", ctypes.c_char * 488)]
+                ("operation", c_uint32), ("item", c_uint64), ("part", ctypes.c_uint16 * 8), ("message", ctypes.c_char * 488)]
 
 
 class Tensor(Struct):

@@ -789,6 +789,19 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_key(const zarr_array *arra
                                                           char *text, size_t cap,
                                                           size_t *text_bytes,
                                                           zarr_error *err);
+/**
+ * Gives the grid coordinates of the unit that a key belongs to, such as the key in a
+ * zarr_error.
+ * @param array borrowed
+ * @param key a key of the chunk store
+ * @param chunk receives one coordinate for each dimension
+ * @retval ZARR_ERR_INVALID the key is not that of a unit of this array; its document has
+ * no place in the grid
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_of_key(const zarr_array *array,
+                                                             const char *key,
+                                                             uint64_t *chunk,
+                                                             zarr_error *err);
 /** @} */
 
 ZARR_END_DECLS

@@ -46,25 +46,64 @@ enum {
     ZARR_ERROR_MESSAGE_BYTES = 488
 };
 
+/** What a part of a message is: an index of `zarr_error.part`. */
+enum {
+    /** path of the node. In the message it may lack the slash before it; the text that
+     * zarr_error_text() gives has it: "/a/b". For the root it may be absent */
+    ZARR_ERROR_PATH = 0,
+    ZARR_ERROR_KEY = 1, /**< key in the store: "a/b/c/0/1" */
+    /** numbers of the inner chunk in its shard, one for each dimension: "0,3" */
+    ZARR_ERROR_INNER_CHUNK = 2,
+    ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
+    ZARR_ERROR_PARTS = 4  /**< how many there are */
+};
+
+/** Where a part is in `zarr_error.message`. */
+typedef struct zarr_error_part {
+    uint16_t offset, bytes; /**< `bytes` 0: the message does not have it */
+} zarr_error_part;
+
+/** What failed: the operation on a store, or the work on a chunk. */
+enum {
+    ZARR_OPERATION_NONE = 0,   /**< neither, or not known */
+    ZARR_OPERATION_OPEN = 1,   /**< opening a store */
+    ZARR_OPERATION_READ = 2,   /**< reading a value of a store, or its length */
+    ZARR_OPERATION_WRITE = 3,  /**< writing a value */
+    ZARR_OPERATION_ERASE = 4,  /**< removing a key, or all keys below a prefix */
+    ZARR_OPERATION_LIST = 5,   /**< listing keys */
+    ZARR_OPERATION_LOCK = 6,   /**< waiting for the lock of a key */
+    ZARR_OPERATION_RENAME = 7, /**< moving all keys below a prefix */
+    ZARR_OPERATION_FLUSH = 8,  /**< making writes durable */
+    ZARR_OPERATION_DECODE = 9, /**< decoding a chunk, or the index of a shard */
+    ZARR_OPERATION_ENCODE = 10 /**< encoding a chunk, or the index of a shard */
+};
+
 /**
  * Tells why a call failed. The caller owns the struct, usually on its stack, and passes
  * its address as the last argument of a call. A call that fails fills it; a call that
- * succeeds leaves it as it was. It has 512 bytes, and its layout never changes.
+ * succeeds leaves it as it was. It has 528 bytes, and its layout never changes.
+ *
+ * Besides the text it has the facts that a program may need: the node, the key and so on
+ * are parts of `message`, which zarr_error_text() copies. A fact that the failing code
+ * does not know is absent; so is a part that a long message lost when it was cut.
+ * zarr_array_chunk_of_key() turns the key of a chunk into its place in the grid.
  * @see zarr_status_text()
  */
 typedef struct zarr_error {
-    zarr_status code;   /**< what the call returned, one of ZARR_ERR_* */
-    int32_t os_code;    /**< an errno, an HTTP status or the code of a driver; 0: none */
-    uint32_t os_domain; /**< what `os_code` is, one of ZARR_OS_* */
-    uint32_t reserved;
+    zarr_status code; /**< what the call returned, one of ZARR_ERR_* */
+    int32_t os_code;  /**< an errno, an HTTP status, or a code of a driver or a store; 0:
+                       * none */
+    uint32_t os_domain;                     /**< what `os_code` is, one of ZARR_OS_* */
+    uint32_t operation;                     /**< what failed, one of ZARR_OPERATION_* */
     uint64_t item;                          /**< the first item of a batch that failed */
+    zarr_error_part part[ZARR_ERROR_PARTS]; /**< at the index ZARR_ERROR_PATH and so on */
     char message[ZARR_ERROR_MESSAGE_BYTES]; /**< one line of UTF-8 text, terminated */
 } zarr_error;
 
 /** No error yet. A call that fails sets all members, so this is not required. */
 #define ZARR_ERROR_INIT                                                                  \
     {                                                                                    \
-        ZARR_OK, 0, 0, 0, 0,                                                             \
+        ZARR_OK, 0, 0, 0, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}},                           \
         {                                                                                \
             0                                                                            \
         }                                                                                \
@@ -72,10 +111,11 @@ typedef struct zarr_error {
 
 /** What `zarr_error.os_code` is. */
 enum {
-    ZARR_OS_NONE = 0,  /**< nothing */
-    ZARR_OS_ERRNO = 1, /**< an errno */
-    ZARR_OS_HTTP = 2,  /**< a status of HTTP */
-    ZARR_OS_DEVICE = 3 /**< a code of a device's driver */
+    ZARR_OS_NONE = 0,   /**< nothing */
+    ZARR_OS_ERRNO = 1,  /**< an errno */
+    ZARR_OS_HTTP = 2,   /**< a status of HTTP */
+    ZARR_OS_DEVICE = 3, /**< a code of a device's driver */
+    ZARR_OS_STORE = 4   /**< a code of the store of a plug-in or an application */
 };
 
 /**
@@ -85,6 +125,27 @@ enum {
  * @see zarr_error
  */
 ZARR_API const char *zarr_status_text(zarr_status status);
+
+/**
+ * Copies a part of an error's message, and ends it with a NUL.
+ * @param err an error that a call has filled
+ * @param part one of ZARR_ERROR_PATH, ZARR_ERROR_KEY, ZARR_ERROR_INNER_CHUNK and
+ * ZARR_ERROR_FIELD
+ * @param text receives as much as fits; may be NULL if `cap` is 0
+ * @param cap size of `text` in bytes
+ * @return length of the part without the NUL; 0: the error has no such part
+ * @see zarr_error
+ */
+ZARR_API size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text,
+                                size_t cap);
+
+/**
+ * Gives the numbers of the inner chunk that an error is about.
+ * @param err an error that a call has filled
+ * @param chunk receives one number for each dimension; room for ZARR_MAX_RANK
+ * @return number of dimensions; 0: the error is not about an inner chunk
+ */
+ZARR_API int32_t zarr_error_inner_chunk(const zarr_error *err, uint64_t *chunk);
 
 ZARR_END_DECLS
 

@@ -6,6 +6,8 @@
  */
 #include "array/array_int.h"
 
+#include <string.h>
+
 static zarr_status check_chunk(const struct zr_array_state *s, const uint64_t *chunk,
                                zarr_error *err)
 {
@@ -131,6 +133,29 @@ zarr_status zarr_array_chunk_key(const zarr_array *array, const uint64_t *chunk,
     if (st == ZARR_OK)
         st = zr_text_give(zr_str_text(&key), key.bytes, &to);
     zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zarr_array_chunk_of_key(const zarr_array *array, const char *key,
+                                    uint64_t *chunk, zarr_error *err)
+{
+    const char *path = array->h.path;
+    const size_t skip = *path ? strlen(path) + 1 : 0;
+    uint64_t at[ZARR_MAX_RANK];
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = ZARR_OK;
+
+    if (!key || strlen(key) <= skip || !zr_key_is_below(key, path) ||
+        !zr_key_encoding_chunk(&s->meta.keys, s->meta.ndim, key + skip, at))
+        st = zr_fail(err, ZARR_ERR_INVALID, "\"%.200s\" is not the key of a chunk",
+                     key ? key : "");
+    else
+        st = check_chunk(s, at, err);
+    if (st == ZARR_OK)
+        memcpy(chunk, at, (size_t)s->meta.ndim * sizeof *at);
+    else
+        zr_path_prefix(err, st, path);
+    zr_array_state_free(s);
     return st;
 }
 

@@ -236,7 +236,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     else
         st = check_whole(v, chunk, o.key, &e);
     if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
-        zr_prefix(&e, st, "%s", o.key);
+        zr_prefix_key(&e, st, o.key);
     ZR_TRY(judge(&o, st, &e, err));
     ZR_TRY(look_outside(v, chunk, err));
     count_object(v);

@@ -50,6 +50,27 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
  * Sets the code to `status` and returns it; os_code and item stay. */
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
+/* The same, and says which parts the text has; the offsets count from its beginning. A
+ * part that the message has already stays. */
+zarr_status zr_prefix_parts(zarr_error *err, zarr_status status,
+                            const zarr_error_part part[ZARR_ERROR_PARTS], const char *fmt,
+                            ...) ZARR_PRINTF(4, 5);
+/* The prefix is the key. */
+zarr_status zr_prefix_key(zarr_error *err, zarr_status status, const char *key);
+/* Sets one of ZARR_ERROR_PATH and so on, unless the numbers are too large. */
+void zr_part_set(zarr_error_part part[ZARR_ERROR_PARTS], uint32_t which, size_t offset,
+                 size_t bytes);
+/* Says that the message of err (may be NULL) has this part at the offset. Does nothing if
+ * the part is known already, or if another text is there, because the message was cut. */
+void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *text);
+/* If the message has a key below this path, says that it has the path, too. */
+void zr_error_mark_path(zarr_error *err, const char *path);
+/* Sets the operation that failed, unless a lower room did. err may be NULL. */
+void zr_error_operation(zarr_error *err, uint32_t operation);
+/* No error: for functions of plug-ins and applications, which may set some members. */
+void zr_error_clear(zarr_error *err);
+/* Removes from err what such a function cannot have meant. */
+void zr_error_distrust(zarr_error *err);
 /* Copies `said` to err (may be NULL) unless status is OK; returns status. For calls some
  * of whose failures are expected and must not change err. */
 static inline zarr_status zr_pass(zarr_error *err, zarr_status status,
@@ -234,6 +255,8 @@ bool zr_starts_with(const char *s, const char *prefix);
 zarr_status zr_check_name(const char *what, const char *name, zarr_error *err);
 /* True if s is a line of printable ASCII, blanks included; also for "". */
 bool zr_is_plain_line(const char *s);
+/* Writes "1,2,3", as many numbers as fit. Returns the length. */
+size_t zr_coord_text(char *text, size_t cap, const uint64_t *at, int32_t ndim);
 bool zr_ends_with(const char *s, const char *suffix);
 
 /* True for well-formed UTF-8 without surrogates. */

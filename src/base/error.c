@@ -34,8 +34,9 @@ static void error_set(zarr_error *err, zarr_status status, const char *text)
     err->code = status;
     err->os_code = 0;
     err->os_domain = ZARR_OS_NONE;
-    err->reserved = 0;
+    err->operation = ZARR_OPERATION_NONE;
     err->item = 0;
+    memset(err->part, 0, sizeof err->part);
     memcpy(err->message, text, strlen(text) + 1);
 }
 
@@ -64,8 +65,9 @@ static bool inside_char(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* Writes "begin...end", in at most `most` bytes. */
-static void cut_middle(char *text, size_t most)
+/* Writes "begin...end", in at most `most` bytes. Parts keep their place in the text; a
+ * part that is cut is gone. */
+static void cut_middle(char *text, size_t most, zarr_error_part *part)
 {
     const size_t n = strlen(text);
     size_t head = (most - 3) / 2, tail = n - (most - 3 - head);
@@ -78,16 +80,42 @@ static void cut_middle(char *text, size_t most)
         tail++;
     memmove(text + head + 3, text + tail, n - tail + 1);
     memset(text + head, '.', 3);
+    for (size_t i = 0; i < ZARR_ERROR_PARTS; i++) {
+        if ((size_t)part[i].offset + part[i].bytes <= head)
+            continue;
+        if (part[i].offset >= tail)
+            part[i].offset = (uint16_t)(part[i].offset - tail + head + 3);
+        else
+            part[i] = (zarr_error_part){0, 0};
+    }
 }
 
-/* The reason may itself begin with addresses, so its end is the most useful part. */
-static void join(zarr_error *err, zarr_status status, char *address, char *reason)
-{
-    const size_t all = ZARR_ERROR_MESSAGE_BYTES - sizeof ": ", n = strlen(reason);
+/* A text and the parts in it. */
+struct error_text {
+    char *text;
+    zarr_error_part part[ZARR_ERROR_PARTS];
+};
 
-    cut_middle(address, n + ERROR_ADDRESS < all ? all - n : ERROR_ADDRESS);
-    cut_middle(reason, all - strlen(address));
-    zr_fail(err, status, "%s: %s", address, reason);
+/* The reason may itself begin with addresses, so its end is the most useful part. The
+ * lowest room knows best: a part of the reason comes before the same part of the
+ * address. */
+static void join(zarr_error *err, zarr_status status, struct error_text *address,
+                 struct error_text *reason)
+{
+    const size_t all = ZARR_ERROR_MESSAGE_BYTES - sizeof ": ", n = strlen(reason->text);
+    size_t shift;
+
+    cut_middle(address->text, n + ERROR_ADDRESS < all ? all - n : ERROR_ADDRESS,
+               address->part);
+    shift = strlen(address->text) + 2;
+    cut_middle(reason->text, all - strlen(address->text), reason->part);
+    zr_fail(err, status, "%s: %s", address->text, reason->text);
+    for (size_t i = 0; i < ZARR_ERROR_PARTS; i++) {
+        err->part[i] = address->part[i];
+        if (reason->part[i].bytes)
+            err->part[i] = (zarr_error_part){(uint16_t)(reason->part[i].offset + shift),
+                                             reason->part[i].bytes};
+    }
 }
 
 /* GNU's strerror_r returns the text, POSIX's fills the buffer and returns a number: these
@@ -112,6 +140,7 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
                        ...)
 {
     char text[ERROR_LINE], cause[128] = "", said[128];
+    struct error_text address = {.text = text}, reason = {.text = said};
     va_list ap;
 
     if (os_code == ENOMEM)
@@ -122,7 +151,7 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
     zr_text_line(text, sizeof text, fmt, ap);
     va_end(ap);
     (void)snprintf(said, sizeof said, "%s", ZR_STRERROR(os_code, cause, sizeof cause));
-    join(err, status, text, said);
+    join(err, status, &address, &reason);
     err->os_code = os_code;
     err->os_domain = ZARR_OS_ERRNO;
     return status;
@@ -133,10 +162,25 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes)
     return zr_fail(err, ZARR_ERR_NO_MEMORY, "cannot allocate %" PRIu64 " bytes", bytes);
 }
 
+/* Puts the address before the message of err; the facts in err stay. */
+static void error_prefix(zarr_error *err, zarr_status status, struct error_text *address)
+{
+    zarr_error old = *err;
+    struct error_text reason = {.text = old.message};
+
+    old.message[sizeof old.message - 1] = '\0';
+    memcpy(reason.part, old.part, sizeof reason.part);
+    join(err, status, address, &reason);
+    err->os_code = old.os_code;
+    err->os_domain = old.os_domain;
+    err->operation = old.operation;
+    err->item = old.item;
+}
+
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
 {
     char prefix[ERROR_LINE];
-    zarr_error old;
+    struct error_text address = {.text = prefix};
     va_list ap;
 
     if (!err || status == ZARR_OK)
@@ -144,11 +188,132 @@ zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     va_start(ap, fmt);
     zr_text_line(prefix, sizeof prefix, fmt, ap);
     va_end(ap);
-    old = *err;
-    old.message[sizeof old.message - 1] = '\0';
-    join(err, status, prefix, old.message);
-    err->os_code = old.os_code;
-    err->os_domain = old.os_domain;
-    err->item = old.item;
+    error_prefix(err, status, &address);
     return status;
+}
+
+/* True for a part that lies in a text of n bytes. */
+static bool error_part_fits(size_t offset, size_t bytes, size_t n)
+{
+    return offset <= n && bytes <= n - offset;
+}
+
+zarr_status zr_prefix_parts(zarr_error *err, zarr_status status,
+                            const zarr_error_part part[ZARR_ERROR_PARTS], const char *fmt,
+                            ...)
+{
+    char prefix[ERROR_LINE];
+    struct error_text address = {.text = prefix};
+    va_list ap;
+
+    if (!err || status == ZARR_OK)
+        return status;
+    va_start(ap, fmt);
+    zr_text_line(prefix, sizeof prefix, fmt, ap);
+    va_end(ap);
+    for (size_t i = 0; i < ZARR_ERROR_PARTS; i++)
+        if (error_part_fits(part[i].offset, part[i].bytes, strlen(prefix)))
+            address.part[i] = part[i];
+    error_prefix(err, status, &address);
+    return status;
+}
+
+zarr_status zr_prefix_key(zarr_error *err, zarr_status status, const char *key)
+{
+    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+
+    zr_part_set(part, ZARR_ERROR_KEY, 0, strlen(key));
+    return zr_prefix_parts(err, status, part, "%s", key);
+}
+
+void zr_part_set(zarr_error_part part[ZARR_ERROR_PARTS], uint32_t which, size_t offset,
+                 size_t bytes)
+{
+    if (offset <= UINT16_MAX && bytes <= UINT16_MAX)
+        part[which] = (zarr_error_part){(uint16_t)offset, (uint16_t)bytes};
+}
+
+void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *text)
+{
+    const size_t n = strlen(text);
+
+    if (!err || err->part[which].bytes ||
+        !error_part_fits(offset, n, strlen(err->message)) ||
+        memcmp(err->message + offset, text, n) != 0)
+        return;
+    zr_part_set(err->part, which, offset, n);
+}
+
+void zr_error_mark_path(zarr_error *err, const char *path)
+{
+    const zarr_error_part key = err->part[ZARR_ERROR_KEY];
+    const size_t n = strlen(path);
+
+    if (n < key.bytes && memcmp(err->message + key.offset, path, n) == 0 &&
+        !err->part[ZARR_ERROR_PATH].bytes)
+        zr_part_set(err->part, ZARR_ERROR_PATH, key.offset, n);
+}
+
+void zr_error_operation(zarr_error *err, uint32_t operation)
+{
+    if (err && err->operation == ZARR_OPERATION_NONE)
+        err->operation = operation;
+}
+
+void zr_error_clear(zarr_error *err)
+{
+    error_set(err, ZARR_OK, "");
+}
+
+void zr_error_distrust(zarr_error *err)
+{
+    size_t n;
+
+    err->message[sizeof err->message - 1] = '\0';
+    n = strlen(err->message);
+    for (size_t i = 0; i < ZARR_ERROR_PARTS; i++)
+        if (!error_part_fits(err->part[i].offset, err->part[i].bytes, n))
+            err->part[i] = (zarr_error_part){0, 0};
+    if (err->operation > ZARR_OPERATION_ENCODE)
+        err->operation = ZARR_OPERATION_NONE;
+}
+
+/* ---- for callers ---- */
+
+size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text, size_t cap)
+{
+    const char *from, *slash = "";
+    int n;
+
+    if (cap > 0)
+        *text = '\0';
+    if (part >= ZARR_ERROR_PARTS || err->part[part].bytes == 0 ||
+        !error_part_fits(err->part[part].offset, err->part[part].bytes,
+                         sizeof err->message))
+        return 0;
+    from = err->message + err->part[part].offset;
+    if (part == ZARR_ERROR_PATH && *from != '/') /* the beginning of a key */
+        slash = "/";
+    n = snprintf(text, cap, "%s%.*s", slash, (int)err->part[part].bytes, from);
+    return n > 0 ? (size_t)n : 0;
+}
+
+int32_t zarr_error_inner_chunk(const zarr_error *err, uint64_t *chunk)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES];
+    const size_t n = zarr_error_text(err, ZARR_ERROR_INNER_CHUNK, text, sizeof text);
+    int32_t ndim = n > 0;
+
+    if (n == 0)
+        return 0;
+    chunk[0] = 0;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == ',' && ndim < ZARR_MAX_RANK)
+            chunk[ndim++] = 0;
+        else if (*p >= '0' && *p <= '9')
+            chunk[ndim - 1] = chunk[ndim - 1] * 10 + (uint64_t)(*p - '0');
+        else
+            return 0;
+    }
+    return ndim;
 }

@@ -8,17 +8,14 @@
 #include "base/base.h"
 #include "base/text_int.h"
 
+#include <string.h>
+
 zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err)
 {
     f->err = err;
     if (!err)
         return NULL;
-    f->said.code = ZARR_OK; /* clearing the first byte of the message is enough */
-    f->said.os_code = 0;
-    f->said.os_domain = ZARR_OS_NONE;
-    f->said.reserved = 0;
-    f->said.item = 0;
-    f->said.message[0] = '\0';
+    zr_error_clear(&f->said);
     return &f->said;
 }
 
@@ -38,12 +35,14 @@ zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancell
 
     if (!f->err)
         return answer;
-    said[sizeof f->said.message - 1] = '\0';
+    zr_error_distrust(&f->said);
     if (answer == st && *said) {
-        (void)zr_fail(f->err, st, "%s", said);
+        (void)zr_fail(f->err, st, "%s", said); /* makes the text safe to print */
         f->err->os_code = f->said.os_code;
         f->err->os_domain = f->said.os_domain;
+        f->err->operation = f->said.operation;
         f->err->item = f->said.item;
+        memcpy(f->err->part, f->said.part, sizeof f->err->part);
         return st;
     }
     va_start(ap, fmt);

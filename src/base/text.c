@@ -117,6 +117,19 @@ bool zr_utf8_valid(const char *s, size_t n)
     return true;
 }
 
+size_t zr_coord_text(char *text, size_t cap, const uint64_t *at, int32_t ndim)
+{
+    size_t n = 0;
+
+    *text = '\0';
+    for (int32_t d = 0; d < ndim && n + 24 < cap; d++) {
+        const int k = snprintf(text + n, cap - n, "%s%" PRIu64, d ? "," : "", at[d]);
+
+        n += k > 0 ? (size_t)k : 0;
+    }
+    return n;
+}
+
 /* Works in place; drops a last character that the cut split. */
 static void text_make_safe(char *s, size_t n, bool cut)
 {

@@ -83,6 +83,7 @@ static zarr_status not_there(const struct zr_struct *s, const char *path, zarr_e
     st =
         zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no field \"%.64s\"; the fields are %s",
                 path, zr_str_text(&names));
+    zr_error_mark(err, ZARR_ERROR_FIELD, strlen("there is no field \""), path);
     zr_str_deinit(&names);
     return st;
 }

@@ -218,16 +218,12 @@ static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
 static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *at,
                                 zarr_status st, zarr_error *err)
 {
-    char text[160] = "";
-    size_t n = 0;
+    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+    char text[160];
 
-    for (int32_t d = 0; d < self->ndim && n + 24 < sizeof text; d++) {
-        const int k =
-            snprintf(text + n, sizeof text - n, "%s%" PRIu64, d ? "," : "", at[d]);
-
-        n += k > 0 ? (size_t)k : 0;
-    }
-    return zr_prefix(err, st, "inner chunk [%s]", text);
+    zr_part_set(part, ZARR_ERROR_INNER_CHUNK, strlen("inner chunk ["),
+                zr_coord_text(text, sizeof text, at, self->ndim));
+    return zr_prefix_parts(err, st, part, "inner chunk [%s]", text);
 }
 
 /* ---- decoding -------------------------------------------------------------------- */

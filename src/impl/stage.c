@@ -133,8 +133,15 @@ static zarr_status stage_check_out(const struct zr_stage *s, const zarr_codec_jo
     return ZARR_OK;
 }
 
-static zarr_status stage_first_failure(const struct zr_stage_call *call, zarr_error *err)
+static void stage_tell(zarr_error *err, bool encode)
 {
+    zr_error_operation(err, encode ? ZARR_OPERATION_ENCODE : ZARR_OPERATION_DECODE);
+}
+
+static zarr_status stage_first_failure(const struct zr_stage_call *call, bool encode,
+                                       zarr_error *err)
+{
+    stage_tell(err, encode);
     for (uint64_t i = 0; i < call->n; i++)
         if (call->jobs[i].status != ZARR_OK) {
             if (err)
@@ -147,8 +154,8 @@ static zarr_status stage_first_failure(const struct zr_stage_call *call, zarr_er
 /* The implementation may return any status or no text. This gives every job that failed a
  * valid status, and the error a text. */
 static zarr_status stage_failed(const struct zr_stage *s,
-                                const struct zr_stage_call *call, struct zr_foreign *said,
-                                zarr_status st)
+                                const struct zr_stage_call *call, bool encode,
+                                struct zr_foreign *said, zarr_status st)
 {
     const bool cancelled = zr_is_cancelled(call->ts->cancel);
     uint64_t first = call->n;
@@ -159,6 +166,7 @@ static zarr_status stage_failed(const struct zr_stage *s,
     if (st == ZARR_OK)
         st = call->jobs[first].status;
     st = zr_impl_failed(s->impl, said, st, cancelled);
+    stage_tell(said->err, encode);
     for (uint64_t i = first; i < call->n; i++)
         if (call->jobs[i].status != ZARR_OK)
             call->jobs[i].status = zr_foreign_status(call->jobs[i].status, cancelled);
@@ -188,7 +196,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
     for (uint64_t i = 0; i < call->n; i++) {
         call->jobs[i].status = stage_check_in(s, &call->jobs[i], encode, err);
         if (call->jobs[i].status != ZARR_OK)
-            return stage_first_failure(call, err);
+            return stage_first_failure(call, encode, err);
     }
     st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec,
                                           zr_foreign_begin(&said, err));
@@ -196,13 +204,13 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
     if (st != ZARR_OK && call->n == 1)
         call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
     if (st != ZARR_OK)
-        return stage_failed(s, call, &said, st);
+        return stage_failed(s, call, encode, &said, st);
     for (uint64_t i = 0; i < call->n; i++) {
         if (call->jobs[i].status != ZARR_OK)
-            return stage_failed(s, call, &said, ZARR_OK);
+            return stage_failed(s, call, encode, &said, ZARR_OK);
         call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, err);
         if (call->jobs[i].status != ZARR_OK)
-            return stage_first_failure(call, err);
+            return stage_first_failure(call, encode, err);
     }
 out:
     return st;
@@ -237,6 +245,8 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                          job->dst_used, job->dst.bytes, err);
     job->status = st;
 out:
+    if (st != ZARR_OK)
+        stage_tell(err, false);
     return st;
 }
 
@@ -267,5 +277,7 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
         st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
     job->status = st;
 out:
+    if (st != ZARR_OK && st != ZARR_ERR_UNSUPPORTED)
+        stage_tell(err, false);
     return st;
 }

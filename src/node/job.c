@@ -65,7 +65,7 @@ zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
         st =
             zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes, err);
     if (st == ZARR_ERR_IO) /* not every store names the key */
-        zr_prefix(err, st, "%s", zr_str_text(&key));
+        zr_prefix_key(err, st, zr_str_text(&key));
 out:
     zr_str_deinit(&text);
     zr_str_deinit(&key);
@@ -96,7 +96,7 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
     if (st == ZARR_OK) {
         st = zarr_store_erase(store, zr_str_text(&key), &why);
         if (st == ZARR_ERR_IO)
-            zr_prefix(&why, st, "%s", zr_str_text(&key));
+            zr_prefix_key(&why, st, zr_str_text(&key));
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
     }
     zr_str_deinit(&key);

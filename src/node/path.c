@@ -130,11 +130,19 @@ int zr_path_compare(const char *a, const char *b)
 
 zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path)
 {
-    return zr_prefix(err, st, "/%s", path);
+    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+
+    zr_part_set(part, ZARR_ERROR_PATH, 0, 1 + strlen(path));
+    return zr_prefix_parts(err, st, part, "/%s", path);
 }
 
 zarr_status zr_doc_prefix(zarr_error *err, zarr_status st, const char *path,
                           const char *name)
 {
-    return zr_prefix(err, st, "/%s%s%s", path, *path ? "/" : "", name);
+    const size_t n = strlen(path), slash = n > 0;
+    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+
+    zr_part_set(part, ZARR_ERROR_PATH, 0, 1 + n);
+    zr_part_set(part, ZARR_ERROR_KEY, 1, n + slash + strlen(name));
+    return zr_prefix_parts(err, st, part, "/%s%s%s", path, slash ? "/" : "", name);
 }

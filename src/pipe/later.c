@@ -63,8 +63,8 @@ zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
         return ZARR_OK;
     ZR_TRY(zr_ops_run(io, rq, op, n_ops, &failed, arena, err));
     if (failed.op != UINT32_MAX)
-        return zr_prefix(err, zr_pass(err, failed.error.code, &failed.error), "%s",
-                         op[failed.op].key);
+        return zr_prefix_key(err, zr_pass(err, failed.error.code, &failed.error),
+                             op[failed.op].key);
 out:
     return st;
 }

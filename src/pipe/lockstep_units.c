@@ -40,7 +40,7 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
         op.mem = lw->out;
     op.length = op.mem.bytes;
     st = zr_put_unit(w, lw->proj->chunk, &op, err);
-    st = zr_prefix(err, st, "%s", op.key);
+    st = zr_prefix_key(err, st, op.key);
 out:
     return st;
 }
@@ -72,7 +72,7 @@ static zarr_status encode_all(struct objects *o, zarr_error *err)
     if (err)
         *err = e;
     if (key_of(&o->w, &o->lw[e.item < o->n ? e.item : 0], &key, NULL) == ZARR_OK)
-        st = zr_prefix(err, st, "%s", key);
+        st = zr_prefix_key(err, st, key);
 out:
     return st;
 }

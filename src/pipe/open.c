@@ -259,5 +259,5 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
     s = NULL;
 out:
     zr_shard_free(s);
-    return zr_prefix(err, st, "%s", o->key);
+    return zr_prefix_key(err, st, o->key);
 }

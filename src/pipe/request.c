@@ -319,8 +319,10 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         st = request_check(rq, st, &failed);
     if (st == ZARR_OK && io->finish)
         st = io->finish(io->finish_arg, &failed);
-    if (st != ZARR_OK && err)
+    if (st != ZARR_OK && err) {
         *err = failed;
+        zr_error_mark_path(err, io->prefix);
+    }
     if (io->progress) {
         zarr_stats now;
 

@@ -14,24 +14,23 @@
 zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
                            zarr_status st, zarr_error *err)
 {
+    const char *name = segment->key ? segment->key : "";
+    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
     char at[160] = "";
     size_t n = 0;
-
-    const char *name = segment->key ? segment->key : "";
 
     if (st == ZARR_OK || !err)
         return st;
     if (segment->shard && item) {
         name = segment->shard->key;
-        for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof at; d++) {
-            int k = snprintf(at + n, sizeof at - n, "%s%" PRIu64,
-                             d == 0 ? " inner chunk [" : ",", item->target.chunk[d]);
-            n += k > 0 ? (size_t)k : 0;
-        }
-        if (n + 2 < sizeof at && n > 0)
-            memcpy(at + n, "]", 2);
+        n = zr_coord_text(at, sizeof at, item->target.chunk, item->target.ndim);
+        zr_part_set(part, ZARR_ERROR_INNER_CHUNK, strlen(name) + strlen(" inner chunk ["),
+                    n);
     }
-    return zr_prefix(err, st, "%s%s", name, at);
+    zr_part_set(part, ZARR_ERROR_KEY, 0, strlen(name));
+    if (n > 0)
+        return zr_prefix_parts(err, st, part, "%s inner chunk [%s]", name, at);
+    return zr_prefix_parts(err, st, part, "%s", name);
 }
 
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,

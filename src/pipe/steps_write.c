@@ -163,7 +163,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
     st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);
-    st = zr_prefix(err, st, "%s", op.key);
+    st = zr_prefix_key(err, st, op.key);
 out:
     return st;
 }

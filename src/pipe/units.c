@@ -165,7 +165,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     u.key = zr_str_text(&w->worker->key);
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
-        return zr_prefix(err, st, "%s", u.key);
+        return zr_prefix_key(err, st, u.key);
     need = w->granted ? 0 : zr_unit_budget(u.lv, proj->full);
     u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
@@ -180,7 +180,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     }
     zr_worker_trim(w->worker);
     zr_request_give(w->rq, need);
-    st = zr_prefix(err, st, "%s", u.key);
+    st = zr_prefix_key(err, st, u.key);
 out:
     zr_level_give(u.lv);
     return st;

@@ -69,7 +69,6 @@ static zarr_status put_together(struct units *u, const struct zr_parallel_option
                                 zarr_error *err)
 {
     const struct zr_work w = {.io = u->io, .rq = u->rq};
-    struct zr_budget *budget = u->io->engine->budget;
     uint64_t need = 0;
     zarr_status st = ZARR_OK;
 
@@ -80,14 +79,14 @@ static zarr_status put_together(struct units *u, const struct zr_parallel_option
     }
     need = together_budget(u, opts->max_threads);
     if (need != UINT64_MAX) {
-        ZR_TRY(zr_budget_take(budget, need, UINT64_MAX, &u->rq->cancel, err));
+        ZR_TRY(zr_request_take(u->rq, need, err));
         u->granted = true;
         st = zr_workers_run(&w, u->n, opts, unit_one, u, err);
         u->granted = false;
         if (st == ZARR_OK)
             st = zr_later_run(u->io, u->rq, u->later, u->n, &u->lists, err);
         zr_later_end(u->io, u->later, u->n);
-        zr_budget_give(budget, need);
+        zr_request_give(u->rq, need);
     }
     for (uint32_t i = 0; i < u->n; i++)
         u->done[i] = !u->wait[i] && (!u->full[i] || need != UINT64_MAX);

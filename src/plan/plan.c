@@ -166,7 +166,7 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
         zr_plan_key(&p->a, proj->chunk, &p->key);
         st = zr_layout_outer(p->a.layout, proj->shape, &f->lv[f->n], err);
         if (st != ZARR_OK)
-            return zr_prefix(err, st, "%s", zr_str_text(&p->key));
+            return zr_prefix_key(err, st, zr_str_text(&p->key));
     } else {
         uint64_t entry =
             inner_entry(p->frame[level - 1].lv[p->frame[level - 1].pos], proj->chunk);

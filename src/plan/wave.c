@@ -106,7 +106,7 @@ zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
     group->key = zr_arena_strndup(&b->w->arena, zr_str_text(&p->key), p->key.bytes);
     group->item = zr_arena_alloc(&b->w->arena, sizeof(struct zr_item *));
     if (st != ZARR_OK)
-        return zr_prefix(err, st, "%s", zr_str_text(&p->key));
+        return zr_prefix_key(err, st, zr_str_text(&p->key));
     if (!group->key || !group->item || p->key.failed)
         return zr_fail_memory(err, p->key.bytes);
     item->offset = 0;

@@ -149,6 +149,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
                           const zarr_store_options *opts, zarr_error *err)
 {
     const struct zr_store_row *row = NULL;
+    struct zr_foreign call;
     zarr_store_options o;
     zarr_store *s = NULL;
     zarr_status st = ZARR_OK;
@@ -164,7 +165,10 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     if (s->native)
         st = s->native->open(&s->self, &s->env, url, &o, err);
     else
-        st = s->vt.open(&s->self, env->ctx, url, &o, err);
+        st = zr_store_call_end(
+            s, &call,
+            s->vt.open(&s->self, env->ctx, url, &o, zr_store_call_begin(s, &call, err)),
+            ZARR_OPERATION_OPEN, err);
     if (st != ZARR_OK) {
         s->self = NULL; /* after a failed open there is nothing to close */
         goto out;
@@ -177,6 +181,8 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     *out = s;
     s = NULL;
 out:
+    if (st != ZARR_OK)
+        zr_error_operation(err, ZARR_OPERATION_OPEN);
     zarr_store_free(s);
     return st;
 }

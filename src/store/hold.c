@@ -18,6 +18,7 @@ zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *can
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
                         .key = key}; /* for the checks of a write */
     zarr_status st = zr_op_check(s, &op, err);
+    struct zr_foreign call;
 
     *lock = NULL;
     if (st == ZARR_OK)
@@ -25,8 +26,17 @@ zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *can
     if (st != ZARR_OK)
         return st;
     if (zr_store_can(s, ZARR_STORE_CAP_LOCK))
-        return s->vt.lock(s->self, key, cancel, lock, err);
-    return zr_handle_lock_take(&s->keylocks, s->env.alloc, key, cancel, lock, err);
+        st = zr_store_call_end(
+            s, &call,
+            s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err)),
+            ZARR_OPERATION_LOCK, err);
+    else
+        st = zr_handle_lock_take(&s->keylocks, s->env.alloc, key, cancel, lock, err);
+    if (st != ZARR_OK && err) {
+        zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
+        zr_error_operation(err, ZARR_OPERATION_LOCK);
+    }
+    return st;
 }
 
 void zr_store_unlock(zarr_store *s, void *lock)
@@ -63,8 +73,12 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
         s = s->native->part(s->self, key); /* a GET passes the pin on */
     if (s->native)
         st = s->native->pin(s->self, p, err);
-    if (st == ZARR_OK)
+    if (st == ZARR_OK) {
         p->store = s;
+    } else if (err) {
+        zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
+        zr_error_operation(err, ZARR_OPERATION_READ);
+    }
     return st;
 }
 

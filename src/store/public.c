@@ -68,14 +68,37 @@ zarr_status zarr_store_erase(zarr_store *store, const char *key, zarr_error *err
     return public_run(store, &op, err);
 }
 
+/* ---- calls of a store's functions ---- */
+
+zarr_error *zr_store_call_begin(const zarr_store *s, struct zr_foreign *f,
+                                zarr_error *err)
+{
+    return s->native ? err : zr_foreign_begin(f, err);
+}
+
+zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_status st,
+                              uint32_t operation, zarr_error *err)
+{
+    if (st == ZARR_OK)
+        return st;
+    if (!s->native)
+        st = zr_foreign_failed(f, st, true, "the %s store", s->name);
+    zr_error_operation(err, operation);
+    return st;
+}
+
 /* ---- the whole store ---- */
 
 zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
 {
+    struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
     if (store->vt.flush && !store->read_only)
-        st = store->vt.flush(store->self, err);
+        st = zr_store_call_end(
+            store, &call,
+            store->vt.flush(store->self, zr_store_call_begin(store, &call, err)),
+            ZARR_OPERATION_FLUSH, err);
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
 
@@ -125,6 +148,7 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err)
 {
     struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err};
+    struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
     if (!prefix || !fn || how > ZARR_LIST_DIRECTORY_UNLINKED)
@@ -142,11 +166,15 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
         how = ZARR_LIST_RECURSIVE;
     else if (how == ZARR_LIST_DIRECTORY_UNLINKED)
         how = ZARR_LIST_DIRECTORY;
-    st = s->vt.list(s->self, prefix, how, public_list_row, &x, err);
+    st = s->vt.list(s->self, prefix, how, public_list_row, &x,
+                    zr_store_call_begin(s, &call, err));
+    st = zr_store_call_end(s, &call, st, ZARR_OPERATION_LIST, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "%s/: cannot list", prefix));
     st = x.status;
 out:
+    if (st != ZARR_OK)
+        zr_error_operation(err, ZARR_OPERATION_LIST);
     return st;
 }
 
@@ -186,17 +214,20 @@ zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
 {
     zarr_status st = public_check_writable(s, prefix, err);
+    struct zr_foreign call;
 
     if (st != ZARR_OK)
         return st;
-    if (s->vt.erase_prefix)
-        return s->vt.erase_prefix(s->self, prefix, err);
-    return zr_emulate_erase_prefix(s, prefix, err);
+    if (!s->vt.erase_prefix)
+        return zr_emulate_erase_prefix(s, prefix, err);
+    st = s->vt.erase_prefix(s->self, prefix, zr_store_call_begin(s, &call, err));
+    return zr_store_call_end(s, &call, st, ZARR_OPERATION_ERASE, err);
 }
 
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
                             zarr_error *err)
 {
+    struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(public_check_writable(s, from, err));
@@ -206,7 +237,8 @@ zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to));
     if (!s->vt.rename)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name));
-    st = s->vt.rename(s->self, from, to, err);
+    st = s->vt.rename(s->self, from, to, zr_store_call_begin(s, &call, err));
+    st = zr_store_call_end(s, &call, st, ZARR_OPERATION_RENAME, err);
 out:
     return st;
 }
@@ -223,10 +255,14 @@ zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min
                              uint64_t *n_removed, zarr_error *err)
 {
     zarr_status st = public_check_writable(store, prefix, err);
+    struct zr_foreign call;
     uint64_t n = 0;
 
-    if (st == ZARR_OK && store->vt.clean)
-        st = store->vt.clean(store->self, prefix, min_age_s, &n, err);
+    if (st == ZARR_OK && store->vt.clean) {
+        st = store->vt.clean(store->self, prefix, min_age_s, &n,
+                             zr_store_call_begin(store, &call, err));
+        st = zr_store_call_end(store, &call, st, ZARR_OPERATION_ERASE, err);
+    }
     if (n_removed)
         *n_removed = n;
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);

@@ -149,6 +149,28 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 #define RUN_CANCEL_NS UINT64_C(20000000) /* how often a waiter looks at `cancel` */
 
+zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err)
+{
+    static const uint32_t operations[] = {
+        [ZARR_STORE_GET] = ZARR_OPERATION_READ,
+        [ZARR_STORE_PUT] = ZARR_OPERATION_WRITE,
+        [ZARR_STORE_ERASE] = ZARR_OPERATION_ERASE,
+        [ZARR_STORE_STAT] = ZARR_OPERATION_READ,
+    };
+
+    if (!err || op->status == ZARR_ERR_CANCELLED)
+        return op->status;
+    if (op->key)
+        zr_error_mark(err, ZARR_ERROR_KEY, 0, op->key);
+    if (op->verb < ZR_COUNT(operations))
+        zr_error_operation(err, operations[op->verb]);
+    if (err->os_code == 0 && op->os_code != 0) { /* a store that wrote no text */
+        err->os_code = op->os_code;
+        err->os_domain = ZARR_OS_STORE;
+    }
+    return op->status;
+}
+
 struct run_wait {
     struct zr_event event;
     zarr_error *err;
@@ -200,13 +222,14 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
     zarr_store *s = store;
     zarr_error own;
 
-    own.code = ZARR_OK; /* shows whether the store wrote a text */
+    zr_error_clear(&own); /* the code shows whether the store wrote a text */
     zr_block_begin();
     if (s->vt.run)
         s->vt.run(s->self, op, &own);
     else if (s->vt.submit) /* opening checked that one of the two exists */
         run_submit_and_wait(s, op, &own);
     zr_block_end();
+    zr_error_distrust(&own);
     zr_op_distrust(s, op, &own);
     if (op->status != ZARR_OK && err)
         *err = own;
@@ -228,13 +251,17 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
     if (st == ZARR_OK)
         st = zr_cancel_check(op->cancel, err);
-    if (st != ZARR_OK)
-        return zr_op_end(op, st, 0);
+    if (st != ZARR_OK) {
+        zr_op_end(op, st, 0);
+        return zr_op_failed(op, err);
+    }
     zr_op_begin(op);
     if (waits) {
         st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
-        if (st != ZARR_OK)
-            return zr_op_end(op, st, st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT);
+        if (st != ZARR_OK) {
+            zr_op_end(op, st, st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT);
+            return zr_op_failed(op, err);
+        }
     }
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
@@ -242,7 +269,7 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
         s->run(s->run_self, op, err);
     if (waits)
         zr_keylocks_give(&s->keylocks, &lock);
-    return op->status;
+    return op->status == ZARR_OK ? ZARR_OK : zr_op_failed(op, err);
 }
 
 /* ---- several operations ---- */

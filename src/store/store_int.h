@@ -176,6 +176,16 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
  * failed without a text. */
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
 
+/* Sets the key and the operation in the error of op, which failed. Returns its status. */
+zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err);
+
+/* Around a call of an entry of s->vt other than run and submit: gives the err for it, and
+ * checks the error of a foreign store that failed. */
+zarr_error *zr_store_call_begin(const zarr_store *s, struct zr_foreign *f,
+                                zarr_error *err);
+zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_status st,
+                              uint32_t operation, zarr_error *err);
+
 /* True if the store cannot do op without emulation. */
 bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op);
 /* Whether op is a GET through a pin that the store itself can do otherwise. begin() makes

@@ -110,15 +110,19 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
     void *const done_arg = b->arg;
     zarr_error own;
 
-    own.code = ZARR_OK;
-    if (op->status != ZARR_OK && err)
+    zr_error_clear(&own);
+    if (op->status != ZARR_OK && err) {
         own = *err;
+        zr_error_distrust(&own);
+    }
     zr_op_distrust(b->store, op, &own);
     if (op->tag && op->verb == ZARR_STORE_GET)
         zr_emulate_pin_end(op, &own);
     else if (op->tag)
         zr_keylocks_give(&b->store->keylocks, op->tag);
     op->tag = NULL;
+    if (op->status != ZARR_OK)
+        (void)zr_op_failed(op, &own);
     batch_unref(b); /* before done(), which may free what the batch needs */
     done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }

@@ -43,7 +43,7 @@ class Sized(Structure):
 
 class Error(Structure):
     _fields_ = [("code", c_int32), ("os_code", c_int32), ("os_domain", c_uint32),
-                ("reserved", c_uint32), ("item", c_uint64), ("message", c_char * 488)]
+                ("operation", c_uint32), ("item", c_uint64), ("part", ctypes.c_uint16 * 8), ("message", c_char * 488)]
 
 
 class Mem(Structure):
