@@ -162,6 +162,8 @@ static int report_found(const struct reencode *r)
             "options",
             at);
     case ZARR_REENCODE_FOUND_FILES:
+        if (cli_rest_of_array(&r->dst))
+            return cli_rest_error(cli, CLI_EXISTS, &r->dst);
         return cli_error(cli, CLI_EXISTS,
                          "Choose another location, or empty it yourself.",
                          "there are files at %s that are not a Zarr node", at);

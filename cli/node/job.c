@@ -84,8 +84,7 @@ char *cli_job_name(const struct cli_node *node)
     return name;
 }
 
-/* Text as one word of a shell. Owned. */
-static char *shell_word(const char *text)
+char *cli_shell_word(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789/._-:+=@%,";
@@ -105,8 +104,8 @@ static char *shell_word(const char *text)
 
 char *cli_job_hint(const struct cli_job *job, const char *shown)
 {
-    char *at = shell_word(shown),
-         *from = shell_word(job->source ? job->source : "SOURCE");
+    char *at = cli_shell_word(shown),
+         *from = cli_shell_word(job->source ? job->source : "SOURCE");
     char *hint;
 
     if (strcmp(job->command, "cp") == 0 || strcmp(job->command, "mv") == 0)

@@ -348,7 +348,9 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
     if (cli_node_is_missing(node) && !(flags & CLI_OPEN_NEW)) {
         const int rc = cli_job_missing(cli, node);
 
-        return rc ? rc : no_node(cli, node);
+        if (rc || !cli_rest_of_array(node))
+            return rc ? rc : no_node(cli, node);
+        return flags & CLI_OPEN_REST ? CLI_OK : cli_rest_error(cli, CLI_NOT_FOUND, node);
     }
     if (!cli_node_is_missing(node) && !(flags & CLI_OPEN_REST))
         cli_job_warn(cli, node);

@@ -206,6 +206,8 @@ int cli_require_empty(struct cli *cli, const struct cli_node *node)
 
     if (st)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    if (any && cli_rest_of_array(node))
+        return cli_rest_error(cli, CLI_EXISTS, node);
     if (any)
         return cli_error(cli, CLI_EXISTS,
                          "Choose another location, or empty it yourself.",

@@ -116,6 +116,12 @@ int cli_job_refuse(struct cli *cli, const struct cli_node *node);
 int cli_job_missing(struct cli *cli, const struct cli_node *node);
 /* Warns if there is a job object at a node. */
 void cli_job_warn(struct cli *cli, const struct cli_node *node);
+/* Text as one word of a shell. Owned. */
+char *cli_shell_word(const char *text);
+/* Whether the node is missing, and all keys at its path are chunks of an array that was
+ * deleted in part, without a job object (rest.c). */
+bool cli_rest_of_array(const struct cli_node *node);
+int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node);
 /* Calls fn for each job object at and below a node. */
 typedef void (*cli_job_fn)(void *user, const char *key, const char *command,
                            const char *hint);

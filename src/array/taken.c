@@ -24,7 +24,7 @@ static bool is_chunk_key(const struct taken_look *l, const char *key)
     return zr_key_encoding_chunk(&l->meta->keys, l->meta->ndim, key, chunk);
 }
 
-static int look_at_key(void *user, const zarr_store_item *item)
+static int look_at_taken(void *user, const zarr_store_item *item)
 {
     struct taken_look *l = user;
 
@@ -83,7 +83,7 @@ zarr_status zr_chunks_must_not_be(zarr_store *store, const char *path,
     zr_key_encoding_key(&meta->keys, meta->ndim, zeros, &first);
     ZR_TRY(zr_str_status(&first, err));
     l.below = strchr(zr_str_text(&first), '/');
-    ZR_TRY(zr_store_list(store, path, ZARR_LIST_DIRECTORY, look_at_key, &l, err));
+    ZR_TRY(zr_store_list(store, path, ZARR_LIST_DIRECTORY, look_at_taken, &l, err));
     ZR_TRY(look_into_folders(&l, store, err));
     ZR_TRY(zr_str_status(&l.found, err));
     if (l.found.bytes > 0)

@@ -119,7 +119,7 @@ zr_json_string(const struct zr_json *v); /* NULL unless a string without NUL ins
  * different fill values. Linear if members come in the same order, otherwise
  * O(members * log(members)). */
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b);
-/* Looks many members of one object up, at the cost of zr_json_equal(). Zero but for
+/* Looks many members of one object up, at the cost of zr_json_equal(). Zero except
  * `object` before the first look-up. */
 struct zr_json_lookup {
     const struct zr_json *object, *hint;

@@ -236,3 +236,35 @@ def test_complete_commands_leave_no_job(zarrc, store, tmp_path):
     zarrc("reencode", "--chunks=100", tmp_path / "2.zarr/h/a", tmp_path / "3.zarr")
     zarrc("rm", "-r", tmp_path / "2.zarr/g")
     assert not [name for name in os.listdir(tmp_path) if list((tmp_path / name).rglob(JOB))]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_rest_without_job(zarrc, tmp_path, zarr_format):
+    """Other programs leave no .zarrc-job: chunks are known by their names, and rm removes them."""
+    top = zarr.create_group(tmp_path / "x.zarr", zarr_format=zarr_format)
+    for name in ("a", "b"):
+        top.create_array(name, shape=(6, 4), chunks=(2, 2), dtype="i2", fill_value=-1)[:] = 7
+    target = tmp_path / "x.zarr/a"
+    (target / ("zarr.json" if zarr_format == 3 else ".zarray")).unlink()
+    for command, code in ((["info", target], 3), (["cat", target], 3), (["cp", tmp_path / "x.zarr/b", target], 5),
+                          (["mv", tmp_path / "x.zarr/b", target], 5),
+                          (["reencode", tmp_path / "x.zarr/b", target], 5)):
+        message = zarrc(*command, code=code).err
+        assert "deleted in part" in message and commands_in(message) == [["rm", "-r", f"{tmp_path}/x.zarr:/a"]], command
+    assert "--force" in zarrc("create", target, "--shape=6,4", "-ti2", code=5).err
+    zarrc(*commands_in(zarrc("info", target, code=3).err)[0])
+    assert not target.exists()
+    zarrc("create", target, "--shape=6,4", "-ti2", "--chunks=2,2", f"--zarr-format={zarr_format}")
+    assert (zarr.open_array(target)[:] == 0).all()
+
+
+def test_other_files_are_no_rest(zarrc, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/1").write_text("mine")
+    zarrc("rm", "-r", tmp_path / "photos", code=3)
+    zarrc("create", "-g", tmp_path / "x.zarr")
+    (tmp_path / "x.zarr/c").mkdir()
+    for name in ("c/1", "c/readme"):
+        (tmp_path / "x.zarr" / name).write_text("mine")
+    zarrc("rm", "-r", tmp_path / "x.zarr/c", code=3)
+    assert (tmp_path / "photos/1").exists() and (tmp_path / "x.zarr/c/1").exists()
