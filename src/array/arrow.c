@@ -125,7 +125,7 @@ static bool plan_part(size_t *at, size_t *all, uint64_t bytes)
     uint64_t end = 0;
 
     *at = (*all + ARROW_ALIGN - 1) / ARROW_ALIGN * ARROW_ALIGN;
-    return zr_add_u64(*at, bytes, &end) && end <= PTRDIFF_MAX - 2 * ARROW_ALIGN &&
+    return zr_add_u64(*at, bytes, &end) && end <= (uint64_t)PTRDIFF_MAX - ARROW_ALIGN &&
            zr_to_size(end, all);
 }
 

@@ -132,8 +132,7 @@ out:
     return st;
 }
 
-/* ---- elements with a byte each ------------------------------------------------------
- */
+/* ---- elements with a byte each ---------------------------------------------- */
 
 /* Makes the view of the caller's bytes: all of them, or rows that begin at a byte. */
 static zarr_status rows_view(struct zr_packed *p, const zarr_tensor *t, size_t n,

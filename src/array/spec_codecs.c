@@ -101,8 +101,7 @@ static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
     return vt ? vt->kind : 0;
 }
 
-/* ---- byte orders that the caller leaves out -----------------------------------------
- */
+/* ---- byte orders that the caller leaves out -------------------------------- */
 
 static void complete_endian(const struct zr_spec_codecs *c, struct zr_json *list,
                             const char *endian);
@@ -113,7 +112,7 @@ static void complete_config(const struct zr_spec_codecs *c, const struct zr_json
                             const char *endian)
 {
     struct zr_json *m =
-        zr_json_is(config, ZR_JSON_OBJECT) ? config->u.children.first : NULL;
+        config && zr_json_is(config, ZR_JSON_OBJECT) ? config->u.children.first : NULL;
 
     for (; m; m = m->next)
         if (zr_json_is(m, ZR_JSON_ARRAY) && codec_kind(c->ctx, m->u.children.first))

@@ -330,13 +330,22 @@ static void appending(void **state)
         zarr_array *a = make(&w, 0, &chains[c], COLS);
         struct packed_box b = {.start = {ROWS, 0}, .count = {3, COLS}};
         const uint64_t start[2] = {ROWS, 0}, count[2] = {3, COLS};
-        uint64_t whole[2] = {ROWS + 3, COLS};
+        uint64_t whole[2] = {ROWS + 3, COLS}, appended = 0;
 
         fill_all(a, 0, COLS);
         zarr_tensor_host(&b.t, memory, sizeof memory, 2, shape);
         b.t.flags = ZARR_TENSOR_PACKED;
         put_pattern(&b, 0, COLS);
-        assert_ok(zarr_array_append(a, 0, &b.t, NULL, &terr));
+        if (c % 2) {
+            zarr_request *rq = NULL;
+
+            assert_ok(zarr_array_append_submit(&rq, a, 0, &b.t, &appended, NULL, &terr));
+            assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+            zarr_request_free(rq);
+        } else {
+            assert_ok(zarr_array_append(a, 0, &b.t, &appended, NULL, &terr));
+        }
+        assert_int_equal(appended, ROWS);
         memset(memory, 0, sizeof memory);
         assert_ok(zarr_selection_box(&b.sel, 2, whole, start, count, &terr));
         assert_ok(zarr_array_read(a, b.sel, &b.t, NULL, &terr));
