@@ -336,7 +336,7 @@ static void appending(void **state)
         zarr_tensor_host(&b.t, memory, sizeof memory, 2, shape);
         b.t.flags = ZARR_TENSOR_PACKED;
         put_pattern(&b, 0, COLS);
-        assert_ok(zarr_array_append(a, 0, &b.t, NULL, &terr));
+        assert_ok(zarr_array_append(a, 0, &b.t, NULL, NULL, &terr));
         memset(memory, 0, sizeof memory);
         assert_ok(zarr_selection_box(&b.sel, 2, whole, start, count, &terr));
         assert_ok(zarr_array_read(a, b.sel, &b.t, NULL, &terr));
