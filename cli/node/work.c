@@ -309,10 +309,10 @@ int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                          "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
                          err->message);
     if (st == ZARR_ERR_CONFLICT)
-        return cli_error(cli, CLI_EXISTS,
-                         "The same command with --skip-equal --force copies what differs.",
-                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
-                         err->message);
+        return cli_error(
+            cli, CLI_EXISTS,
+            "The same command with --skip-equal --force copies what differs.",
+            "cannot %s %s to %s: %s", verb, src->shown, dst->shown, err->message);
     return cli_fail(cli, st, err, "cannot %s %s to %s", verb, src->shown, dst->shown);
 }
 

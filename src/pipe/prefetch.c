@@ -108,8 +108,8 @@ static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
 
 /* Adds a segment to the operation before it, if it is a near range of the same object.
  * Threads share the decoding of an object, but one request fetches its range. */
-static bool joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
-                  const struct zr_segment *r)
+static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
+                     const struct zr_segment *r)
 {
     zarr_store_op *op = p->n > 0 ? &p->op[p->n - 1] : NULL;
     uint64_t end = 0, own_end = r->offset + r->bytes;
@@ -141,7 +141,7 @@ static void make_ops(const struct zr_io *io, const struct zr_wave *w,
             before = false;
             continue;
         }
-        if (before && joins(&cut, p, r))
+        if (before && op_joins(&cut, p, r))
             continue;
         before = true;
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
