@@ -223,8 +223,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     if (c->given)
         ZR_TRY(given_io(c, s, t.device_type, err));
     else
-        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type,
-                           c->opts.codec_preference, err));
+        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type, c->opts.codec_preference,
+                           err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
     want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;

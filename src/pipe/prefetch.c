@@ -78,9 +78,11 @@ zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_sto
 
     if (!ptr)
         return zr_fail_memory(err, n * sizeof *op);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        op[i].cancel = &rq->cancel;
         if (op[i].status != ZARR_OK)
             ptr[n_run++] = &op[i];
+    }
     if (n_run > 0)
         ops_wait(io, rq, &g, ptr, n_run);
     ops_count(io, rq, op, n);
@@ -106,8 +108,8 @@ static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
 
 /* Adds a segment to the operation before it, if it is a near range of the same object.
  * Threads share the decoding of an object, but one request fetches its range. */
-static bool joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
-                  const struct zr_segment *r)
+static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
+                     const struct zr_segment *r)
 {
     zarr_store_op *op = p->n > 0 ? &p->op[p->n - 1] : NULL;
     uint64_t end = 0, own_end = r->offset + r->bytes;
@@ -123,8 +125,8 @@ static bool joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
     return true;
 }
 
-static void make_ops(const struct zr_io *io, const struct zarr_request *rq,
-                     const struct zr_wave *w, struct zr_prefetch *p)
+static void make_ops(const struct zr_io *io, const struct zr_wave *w,
+                     struct zr_prefetch *p)
 {
     struct zr_plan_args cut;
     bool before = false; /* the segment before is in the last operation */
@@ -139,7 +141,7 @@ static void make_ops(const struct zr_io *io, const struct zarr_request *rq,
             before = false;
             continue;
         }
-        if (before && joins(&cut, p, r))
+        if (before && op_joins(&cut, p, r))
             continue;
         before = true;
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
@@ -148,8 +150,7 @@ static void make_ops(const struct zr_io *io, const struct zarr_request *rq,
                               .offset = whole ? 0 : r->offset,
                               .length = whole ? ZARR_STORE_TO_END : r->bytes,
                               .object_bytes = UINT64_MAX,
-                              .status = ZARR_ERR_INTERNAL,
-                              .cancel = &rq->cancel};
+                              .status = ZARR_ERR_INTERNAL};
         if (r->shard) {
             op->flags |= ZR_STORE_OP_PINNED;
             op->lock = zr_shard_pin(r->shard);
@@ -247,7 +248,7 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(prefetch_room(w, p, err));
-    make_ops(io, rq, w, p);
+    make_ops(io, w, p);
     ZR_TRY(take_memory(io, w, p, err));
     ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
     keep_results(io, rq, w, p);

@@ -59,7 +59,7 @@ static uint64_t together_budget(const struct units *u, uint32_t threads)
         n += u->full[i];
     if (n < 2 || !zr_mul_u64(n, lv->encoded_bound, &bytes) ||
         !zr_mul_u64(ZR_MIN((uint64_t)threads, n), zr_unit_budget(lv, true), &work) ||
-        !zr_add_u64(bytes, work, &bytes) || bytes > u->io->engine->budget->total / 2)
+        !zr_add_u64(bytes, work, &bytes) || bytes > zr_io_budget(u->io) / 2)
         return UINT64_MAX;
     return bytes;
 }
