@@ -9,6 +9,7 @@
 #include "node/node.h"
 #include <zarrc/array.h>
 #include <zarrc/shape.h>
+#include <zarrc/stored.h>
 
 /* flags: the flags that this call knows. */
 zarr_status zr_array_options_read(zarr_array_open_options *o,
