@@ -678,9 +678,6 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attributes_merge(zarr_array *arr
                                                                  zarr_error *err);
 /** @} */
 
-/* ---- chunks -------------------------------------------------------------- */
-
-
 ZARR_END_DECLS
 
 #endif
