@@ -12,36 +12,14 @@
 
 /* ---- stored chunks ---- */
 
-static int count_chunk(void *user, const zarr_chunk_info *chunk)
-{
-    struct info_stats *s = user;
-    uint64_t bytes = chunk->bytes;
-
-    if (bytes == UINT64_MAX) { /* the store's listing has no lengths */
-        uint64_t none = 0;
-
-        s->st = zarr_store_get(zarr_array_chunk_store(s->array), chunk->key, 0, NULL,
-                               &none, &bytes, s->err);
-        if (s->st)
-            return 1;
-    }
-    s->n_objects++;
-    s->bytes += bytes;
-    return 0;
-}
-
 static int get_stats(struct cli *cli, const struct cli_node *node, struct info_stats *s)
 {
     const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
     zarr_error err = {0};
     zarr_status st;
 
-    *s = (struct info_stats){.array = node->array, .err = &err};
-    s->n_total = info_grid_count(node->array);
-    st = zarr_array_chunk_list(node->array, ZARR_CHUNKS_OBJECTS, count_chunk, s, &io,
-                               &err);
-    s->err = NULL;
-    st = st ? st : s->st;
+    *s = (struct info_stats){.n_total = info_grid_count(node->array)};
+    st = zarr_array_stored(node->array, &s->n_objects, &s->bytes, &io, &err);
     return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
               : CLI_OK;
 }

@@ -9,10 +9,7 @@
 
 /* Statistics of the stored chunks. */
 struct info_stats {
-    zarr_array *array;
     uint64_t n_objects, bytes, n_total;
-    zarr_status st;
-    zarr_error *err;
 };
 
 /* The number of chunks of the outer grid: shards, if the array is sharded. */

@@ -154,6 +154,49 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_cont
                                                      const zarr_store_options *opts,
                                                      zarr_error *err);
 
+/** A text that names a node, taken apart. */
+typedef struct zarr_location {
+    uint32_t struct_size;
+    uint32_t is_local;     /**< 1: `url` is the path of a local directory */
+    const char *url;       /**< of the store, for zarr_store_open() */
+    const char *path;      /**< of the node in the store; "": the root */
+    const char *selection; /**< for zarr_selection_parse(); NULL: there is none */
+} zarr_location;
+
+/**
+ * Takes apart a text that names a store, a node and a selection. The operands of zarrc
+ * are such texts:
+ *
+ *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each optionally with [SELECTION]
+ *
+ * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]". Without one,
+ * the root of the store is searched on the path: the topmost folder of the unbroken chain
+ * of nodes above the deepest folder that is a node. If there is no node on the path, it
+ * is the first folder called "*.zarr", else the path itself.
+ *
+ * SCHEME is the name of a store that a plug-in or the application has registered; REST
+ * may end in ":/NODE". If a file called SCHEME exists, "SCHEME:/..." means STORE:/NODE;
+ * "SCHEME://..." always means the registered store. A file whose name ends in brackets
+ * comes before a selection.
+ *
+ * The call looks for files and opens none. It seals the registries of the context.
+ *
+ * @param out receives the location; owned: zarr_location_free()
+ * @param ctx borrowed; the location keeps it alive
+ * @param text the text
+ * @retval ZARR_ERR_INVALID the text is empty
+ * @see zarr_store_open(), zarr_node_probe(), zarr_selection_parse()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_location_parse(zarr_location **out,
+                                                         zarr_context *ctx,
+                                                         const char *text,
+                                                         zarr_error *err);
+/**
+ * Frees a location and its texts.
+ * @param location may be NULL
+ */
+ZARR_API void zarr_location_free(zarr_location *location);
+
 /**
  * Makes a store of functions of the application. zarrc/plugin/store.h describes the table
  * of functions. The library emulates or refuses what the table leaves out. The call

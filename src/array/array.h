@@ -10,6 +10,7 @@
 #include <zarrc/array.h>
 #include <zarrc/check.h>
 #include <zarrc/shape.h>
+#include <zarrc/stored.h>
 
 /* flags: the flags that this call knows. */
 zarr_status zr_array_options_read(zarr_array_open_options *o,

@@ -348,3 +348,68 @@ zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_l
     zr_array_state_free(l.state);
     return st;
 }
+
+/* The length of an object that the listing did not tell; 0 if it was erased meanwhile. */
+static zarr_status object_bytes(const zarr_array *array, const struct zr_array_state *s,
+                                const uint64_t *chunk, struct zr_str *key,
+                                uint64_t *bytes, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_CHUNK};
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_key(array, s, chunk, key, err));
+    op.key = zr_str_text(key);
+    st = zr_store_run_one(array->chunk_store, &op, &e);
+    *bytes = st == ZARR_OK ? op.object_bytes : 0;
+    st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
+out:
+    return st;
+}
+
+static zarr_status stored_bytes(const zarr_array *array, const struct zr_array_state *s,
+                                const struct zr_stored *stored, const zarr_cancel *cancel,
+                                uint64_t *sum, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    *sum = 0;
+    zr_str_init(&key, array->h.ctx->alloc);
+    for (size_t i = 0; i < stored->n; i++) {
+        const uint64_t *row = zr_stored_chunk(stored, i);
+        uint64_t bytes = row[stored->ndim];
+
+        ZR_TRY(zr_cancel_check(cancel, err));
+        if (bytes == UINT64_MAX)
+            ZR_TRY(object_bytes(array, s, row, &key, &bytes, err));
+        *sum = zr_add_cap(*sum, bytes);
+    }
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zarr_array_stored(zarr_array *array, uint64_t *n_objects, uint64_t *n_bytes,
+                              const zarr_io_options *opts, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    struct zr_stored stored = {0};
+    zarr_io_options o;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_io_options_read(&o, opts, err));
+    st = zr_stored_list(&stored, array, s, NULL, o.cancel, err);
+    if (st == ZARR_OK)
+        st = zr_array_recheck(array, s, err);
+    if (st == ZARR_OK && n_bytes)
+        st = stored_bytes(array, s, &stored, o.cancel, n_bytes, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_path_prefix(err, st, array->h.path));
+    if (n_objects)
+        *n_objects = stored.n;
+out:
+    zr_stored_deinit(&stored);
+    zr_array_state_free(s);
+    return st;
+}

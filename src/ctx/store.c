@@ -52,3 +52,12 @@ zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
     zr_ctx_seal(ctx);
     return zr_store_open_lent(out, &env, lent, err);
 }
+
+zarr_status zarr_location_parse(zarr_location **out, zarr_context *ctx, const char *text,
+                                zarr_error *err)
+{
+    const struct zr_store_env env = store_env(ctx);
+
+    zr_ctx_seal(ctx);
+    return zr_location_parse(out, ctx->stores, &env, text, err);
+}

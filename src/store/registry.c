@@ -43,6 +43,14 @@ static const struct zr_store_row *registry_find(const struct zr_store_registry *
     return zr_map_get_n(&r->rows.names, name, n);
 }
 
+bool zr_store_registry_is_foreign(const struct zr_store_registry *r, const char *name,
+                                  size_t n)
+{
+    const struct zr_store_row *row = registry_find(r, name, n);
+
+    return row && !row->native;
+}
+
 /* The length of a URL scheme: a letter, then letters, digits, '+', '-', '.'; lower case
  * only. */
 static size_t registry_scheme_bytes(const char *text)

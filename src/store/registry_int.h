@@ -17,6 +17,9 @@ struct zr_store_row {
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
                                       const char *kind, const struct zr_store_row **out,
                                       zarr_error *err);
+/* True if a plug-in or the application registered a store under this name. */
+bool zr_store_registry_is_foreign(const struct zr_store_registry *r, const char *name,
+                                  size_t n);
 /* Copies a vtable of any known size. INVALID if a required entry is missing. */
 zarr_status zr_store_vtable_read(zarr_store_vtable *out, const zarr_store_vtable *vtable,
                                  zarr_error *err);

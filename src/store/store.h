@@ -88,6 +88,10 @@ void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
 zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
                           const struct zr_store_env *env, const char *url,
                           const zarr_store_options *opts, zarr_error *err);
+/* See zarr_location_parse(). */
+zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registry *r,
+                              const struct zr_store_env *env, const char *text,
+                              zarr_error *err);
 /* Opens a store of the application. self is moved: it is closed with the store, or at
  * once if this call fails. */
 zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *env,

@@ -8,6 +8,7 @@
 #include "node/node.h"
 #include <zarrc/array.h>
 #include <zarrc/group.h>
+#include <zarrc/stored.h>
 
 /* Every node below a group, with its documents as the store has them. */
 struct zr_subtree_node {

@@ -78,6 +78,7 @@ static void make_tree(struct world *w)
 static void check_tree(zarr_store *s, const char *top)
 {
     zarr_verify_result found = ZARR_VERIFY_RESULT_INIT;
+    uint64_t n = 0, bytes = 0, sum = 0;
     zarr_array *a = NULL;
     char path[16];
 
@@ -85,6 +86,10 @@ static void check_tree(zarr_store *s, const char *top)
         snprintf(path, sizeof path, "%s/k%d", top, kind);
         assert_ok(zarr_array_open(&a, s, path, NULL, &terr));
         assert_int_equal(count_wrong(a, 6, 7), 0);
+        assert_ok(zarr_array_stored(a, &n, &bytes, NULL, &terr));
+        assert_int_equal(n, kind == 3 ? 12 : 4);
+        sum += bytes;
+        assert_ok(zarr_array_stored(a, NULL, NULL, NULL, &terr));
         zarr_array_free(a);
     }
     assert_ok(zarr_node_verify(s, top, NULL, &found, &terr));
@@ -92,6 +97,7 @@ static void check_tree(zarr_store *s, const char *top)
     assert_int_equal(found.n_arrays, 2);
     assert_int_equal(found.n_groups, 1);
     assert_int_equal(found.n_objects, 12 + 4);
+    assert_int_equal(found.n_bytes, sum);
 }
 
 static void nodes(void **state)

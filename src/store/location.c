@@ -1,0 +1,250 @@
+/*
+ * store/location.c - takes a text that a person wrote apart: store, node, selection.
+ * zarr_location_parse() has the grammar.
+ *
+ * Without a ":/" between store and node, the root of the store is searched: from the
+ * deepest folder on the path that is a node, up to the topmost node of the unbroken chain
+ * above it. Only names of documents are looked for; nothing is read.
+ * Thread class: plain functions.
+ */
+#include "store/registry_int.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+/* A location and its texts, in one block. */
+struct location_block {
+    zarr_location location; /* first: the caller has its address */
+    const zarr_allocator *alloc;
+    zarr_context *ctx;
+    void (*ctx_unref)(zarr_context *ctx);
+    char text[];
+};
+
+struct locating {
+    const struct zr_store_registry *registry;
+    struct zr_str name; /* of the file that is looked for */
+};
+
+/* A part of the text that names a folder. n 0: none. */
+struct folder {
+    const char *at;
+    size_t n;
+};
+
+/* Whether there is a file: two texts after each other are its name. */
+static bool location_exists(struct locating *l, const char *a, size_t n, const char *b)
+{
+    struct stat st;
+
+    zr_str_clear(&l->name);
+    zr_str_append(&l->name, a, n);
+    zr_str_puts(&l->name, b);
+    return !l->name.failed && stat(zr_str_text(&l->name), &st) == 0;
+}
+
+static bool location_is_node(struct locating *l, struct folder f)
+{
+    static const char *const documents[] = {"/" ZR_DOC_V3, "/" ZR_DOC_GROUP,
+                                            "/" ZR_DOC_ARRAY, "/" ZR_DOC_CONSOLIDATED};
+
+    for (size_t i = 0; i < ZR_COUNT(documents); i++)
+        if (location_exists(l, f.at, f.n, documents[i]))
+            return true;
+    return false;
+}
+
+static size_t location_scheme_bytes(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
+}
+
+/* The colon after the scheme, if text begins with the scheme of a plug-in's store; else
+ * NULL. A file of that name comes first, unless "//" follows. */
+static const char *location_plugin(struct locating *l, const char *text)
+{
+    const size_t n = strcspn(text, ":/");
+
+    if (text[n] != ':' || !zr_store_registry_is_foreign(l->registry, text, n) ||
+        (strncmp(text + n, "://", 3) != 0 && location_exists(l, text, n, "")))
+        return NULL;
+    return text + n;
+}
+
+static bool location_has_scheme(struct locating *l, const char *text)
+{
+    const size_t n = location_scheme_bytes(text);
+
+    return n > 1 && text[n] == ':' &&
+           (strncmp(text + n, "://", 3) == 0 || !location_exists(l, text, 0, text));
+}
+
+/* The last ":/" that separates a store from a node, or NULL. scheme: the colon of a
+ * scheme, which does not count. In "x.zarr://a" the first part cannot be a scheme. */
+static char *location_split(struct locating *l, char *text, const char *scheme)
+{
+    char *found = NULL;
+
+    for (char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/")) {
+        const size_t n = (size_t)(at - text);
+
+        if (n > 0 && at != scheme &&
+            (at[2] != '/' ||
+             (location_scheme_bytes(text) < n && location_exists(l, text, n, ""))))
+            found = at;
+    }
+    return found;
+}
+
+/* Cuts a selection, "[...]" with balanced brackets, off the end of text, and returns it
+ * without the brackets. NULL: there is none, or a file has the whole text as its name. */
+static char *location_selection(struct locating *l, char *text, const char *split)
+{
+    const size_t n = strlen(text), head = split ? (size_t)(split - text) : 0;
+    size_t at = n;
+    int depth = 0;
+
+    if (n < 2 || text[n - 1] != ']' ||
+        location_exists(l, text, head, split ? split + 1 : text))
+        return NULL;
+    do {
+        at--;
+        depth += text[at] == ']' ? 1 : text[at] == '[' ? -1 : 0;
+    } while (at > 0 && depth > 0);
+    if (depth > 0 || at == 0)
+        return NULL;
+    text[n - 1] = text[at] = '\0';
+    return text + at + 1;
+}
+
+/* The folder that contains f. None for "/", ".", ".." and "a/..". */
+static struct folder location_parent(struct folder f)
+{
+    size_t name = f.n, end;
+
+    while (name > 0 && f.at[name - 1] != '/')
+        name--;
+    if (name == f.n || (f.n - name <= 2 && f.at[name] == '.' && f.at[f.n - 1] == '.'))
+        return (struct folder){NULL, 0};
+    if (name == 0)
+        return (struct folder){".", 1};
+    for (end = name - 1; end > 0 && f.at[end - 1] == '/';)
+        end--;
+    return (struct folder){f.at, ZR_MAX(end, (size_t)1)};
+}
+
+/* The root of a new hierarchy: the first folder called *.zarr, else the path itself. */
+static struct folder location_new_root(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, ".zarr"));) {
+        at += 5;
+        if (*at == '/' || *at == '\0')
+            return (struct folder){path, (size_t)(at - path)};
+    }
+    return (struct folder){path, strlen(path)};
+}
+
+static struct folder location_root(struct locating *l, const char *path)
+{
+    struct folder at = {path, strlen(path)}, up;
+
+    while (at.n > 0 && !location_is_node(l, at))
+        at = location_parent(at);
+    if (at.n == 0)
+        return location_new_root(path);
+    for (up = location_parent(at); up.n > 0 && location_is_node(l, up);
+         up = location_parent(at))
+        at = up;
+    return at;
+}
+
+/* The part of path after its root. */
+static const char *location_rest(const char *path, struct folder root)
+{
+    if (root.n == 1 && *root.at == '.' && strncmp(path, "./", 2) != 0)
+        return strcmp(path, ".") == 0 ? "" : path;
+    path += root.n;
+    return path + strspn(path, "/");
+}
+
+/* ---- all together ---- */
+
+static void location_fill(struct locating *l, char *start, zarr_location *out, char *url)
+{
+    const char *const scheme = location_plugin(l, start);
+    struct folder root;
+    char *split;
+    size_t n;
+
+    if (strncmp(start, "file://", 7) == 0)
+        start += 7;
+    split = location_split(l, start, scheme);
+    out->selection = location_selection(l, start, split);
+    for (n = strlen(start); n > 1 && start[n - 1] == '/';)
+        start[--n] = '\0';
+    if (split && split >= start + n) /* inside the selection */
+        split = NULL;
+    if (split)
+        *split = '\0';
+    out->is_local = !location_plugin(l, start) && !location_has_scheme(l, start);
+    root = (struct folder){start, strlen(start)};
+    if (split)
+        out->path = split + 1 + strspn(split + 1, "/");
+    else if (scheme || !out->is_local)
+        out->path = "";
+    else
+        out->path = location_rest(start, root = location_root(l, start));
+    memcpy(url, root.at, root.n);
+    url[root.n] = '\0';
+    out->url = url;
+}
+
+zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registry *r,
+                              const struct zr_store_env *env, const char *text,
+                              zarr_error *err)
+{
+    struct locating l = {.registry = r};
+    struct location_block *b = NULL;
+    size_t n, bytes;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (!text || !*text)
+        return zr_fail(err, ZARR_ERR_INVALID, "no location");
+    n = strlen(text) + 2;
+    zr_str_init(&l.name, env->alloc);
+    if (zr_mul_size(n, 2, &bytes) && zr_add_size(bytes, sizeof *b, &bytes))
+        b = zr_calloc(env->alloc, 1, bytes);
+    if (!b)
+        ZR_TRY(zr_fail_memory(err, n));
+    *b = (struct location_block){.alloc = env->alloc};
+    b->location.struct_size = sizeof b->location;
+    memcpy(b->text, text, n - 1);
+    location_fill(&l, b->text, &b->location, b->text + n);
+    ZR_TRY(zr_str_status(&l.name, err));
+    if (env->ctx && env->ctx_ref)
+        env->ctx_ref(env->ctx);
+    b->ctx = env->ctx;
+    b->ctx_unref = env->ctx_unref;
+    *out = &b->location;
+    b = NULL;
+out:
+    zr_free(env->alloc, b);
+    zr_str_deinit(&l.name);
+    return st;
+}
+
+void zarr_location_free(zarr_location *location)
+{
+    struct location_block *b = (struct location_block *)(void *)location;
+    void (*unref)(zarr_context * ctx);
+    zarr_context *ctx;
+
+    if (!b)
+        return;
+    unref = b->ctx_unref;
+    ctx = b->ctx;
+    zr_free(b->alloc, b);
+    if (ctx && unref)
+        unref(ctx);
+}

@@ -1,0 +1,182 @@
+/*
+ * unit/store/test_location.c - zarr_location_parse(): which store, node and selection a
+ * text names, also with stores of plug-ins and with each allocation failing in turn.
+ */
+#include "store_test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void make_file(const char *path)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fclose(f);
+}
+
+static void plug_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    (void)out;
+}
+
+static void plug_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)err;
+    op->status = ZARR_ERR_NOT_FOUND;
+}
+
+static zarr_status plug_open(void **self, zarr_context *ctx, const char *url,
+                             const zarr_store_options *opts, zarr_error *err)
+{
+    (void)self;
+    (void)ctx;
+    (void)url;
+    (void)opts;
+    (void)err;
+    return ZARR_OK;
+}
+
+/* Folders: h.zarr with the groups h.zarr and a, the array a/b; a plain folder. */
+static char old_folder[4096];
+
+static int setup(void **state)
+{
+    static const zarr_store_vtable plug = {.struct_size = sizeof plug,
+                                           .name = "plug",
+                                           .open = plug_open,
+                                           .caps = plug_caps,
+                                           .run = plug_run};
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    assert_status(zr_store_register(w->registry, &plug, "test", NULL), ZARR_OK);
+    assert_non_null(getcwd(old_folder, sizeof old_folder));
+    assert_int_equal(chdir(w->dir), 0);
+    assert_int_equal(mkdir("h.zarr", 0777), 0);
+    assert_int_equal(mkdir("h.zarr/a", 0777), 0);
+    assert_int_equal(mkdir("h.zarr/a/b", 0777), 0);
+    assert_int_equal(mkdir("plain", 0777), 0);
+    assert_int_equal(mkdir("plain/x", 0777), 0);
+    make_file("h.zarr/zarr.json");
+    make_file("h.zarr/a/zarr.json");
+    make_file("h.zarr/a/b/.zarray");
+    make_file("plain/x/.zgroup");
+    make_file("odd[1]");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    assert_int_equal(chdir(old_folder), 0);
+    return world_teardown(state);
+}
+
+static const struct {
+    const char *text, *url, *path, *selection;
+    uint32_t is_local;
+} rows[] = {
+    {"h.zarr", "h.zarr", "", NULL, 1},
+    {"h.zarr/", "h.zarr", "", NULL, 1},
+    {"h.zarr/a/b", "h.zarr", "a/b", NULL, 1},
+    {"./h.zarr//a/b/", "./h.zarr", "a/b", NULL, 1},
+    {"file://h.zarr/a", "h.zarr", "a", NULL, 1},
+    {"h.zarr/a/b[0:3, 1]", "h.zarr", "a/b", "0:3, 1", 1},
+    {"h.zarr/a/b[[1,2],:]", "h.zarr", "a/b", "[1,2],:", 1},
+    {"h.zarr/a/b[]", "h.zarr", "a/b", "", 1},
+    {"h.zarr/a/b]", "h.zarr", "a/b]", NULL, 1},
+    {"h.zarr/a/new", "h.zarr", "a/new", NULL, 1},
+    {"h.zarr/a:/b", "h.zarr/a", "b", NULL, 1},
+    {"h.zarr:/a/b[5]", "h.zarr", "a/b", "5", 1},
+    {"h.zarr:/", "h.zarr", "", NULL, 1},
+    {"h.zarr://a", "h.zarr", "a", NULL, 1},
+    {"h.zarr[1:/2]", "h.zarr", "", "1:/2", 1},
+    {"plain/x", "plain/x", "", NULL, 1},
+    {"plain/new.zarr/g/y", "plain/new.zarr", "g/y", NULL, 1},
+    {"plain/new", "plain/new", "", NULL, 1},
+    {"odd[1]", "odd[1]", "", NULL, 1},
+    {"/", "/", "", NULL, 1},
+    {"..", "..", "", NULL, 1},
+    {"s3://bucket/x[1]", "s3://bucket/x", "", "1", 0},
+    {"memory:", "memory:", "", NULL, 0},
+    {"plug:rest/of/it", "plug:rest/of/it", "", NULL, 0},
+    {"plug:/abs:/n/m[2]", "plug:/abs", "n/m", "2", 0},
+    {"plug://host/x:/n", "plug://host/x", "n", NULL, 0},
+};
+
+static void parses(void **state)
+{
+    struct world *w = *state;
+    zarr_location *at = NULL;
+    zarr_error err = {0};
+
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        assert_status(zr_location_parse(&at, w->registry, &w->env, rows[i].text, &err),
+                      ZARR_OK);
+        if (strcmp(at->url, rows[i].url) != 0 || strcmp(at->path, rows[i].path) != 0 ||
+            !zr_streq(at->selection, rows[i].selection) ||
+            at->is_local != rows[i].is_local)
+            fail_msg("%s: url %s, path %s, selection %s, local %u", rows[i].text, at->url,
+                     at->path, at->selection ? at->selection : "none",
+                     (unsigned)at->is_local);
+        zarr_location_free(at);
+    }
+    assert_status(zr_location_parse(&at, w->registry, &w->env, "", &err),
+                  ZARR_ERR_INVALID);
+    assert_status(zr_location_parse(&at, w->registry, &w->env, NULL, &err),
+                  ZARR_ERR_INVALID);
+    zarr_location_free(NULL);
+}
+
+/* A folder with the name of a scheme comes first. */
+static void folder_before_scheme(void **state)
+{
+    struct world *w = *state;
+    zarr_location *at = NULL;
+    zarr_error err = {0};
+
+    assert_int_equal(mkdir("plug", 0777), 0);
+    assert_status(zr_location_parse(&at, w->registry, &w->env, "plug:/a", &err), ZARR_OK);
+    assert_string_equal(at->url, "plug");
+    assert_string_equal(at->path, "a");
+    assert_int_equal(at->is_local, 1);
+    zarr_location_free(at);
+    assert_status(zr_location_parse(&at, w->registry, &w->env, "plug://a", &err),
+                  ZARR_OK);
+    assert_string_equal(at->url, "plug://a");
+    zarr_location_free(at);
+}
+
+static void without_memory(void **state)
+{
+    struct world *w = *state;
+    zarr_location *at = NULL;
+    zarr_error err = {0};
+    zarr_status st = ZARR_ERR_NO_MEMORY;
+
+    for (int k = 1; st != ZARR_OK; k++) {
+        assert_true(k < 50);
+        atomic_store(&w->fail_at, k);
+        st = zr_location_parse(&at, w->registry, &w->env, "h.zarr/a/b[1]", &err);
+        atomic_store(&w->fail_at, 0);
+        if (st != ZARR_OK) {
+            assert_status(st, ZARR_ERR_NO_MEMORY);
+            assert_null(at);
+        }
+    }
+    zarr_location_free(at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(parses, setup, teardown),
+        cmocka_unit_test_setup_teardown(folder_before_scheme, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_memory, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
