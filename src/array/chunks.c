@@ -350,9 +350,10 @@ zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_l
 }
 
 /* The length of an object that the listing did not tell; 0 if it was erased meanwhile. */
-static zarr_status object_bytes(const zarr_array *array, const struct zr_array_state *s,
-                                const uint64_t *chunk, struct zr_str *key,
-                                uint64_t *bytes, zarr_error *err)
+static zarr_status stored_object_bytes(const zarr_array *array,
+                                       const struct zr_array_state *s,
+                                       const uint64_t *chunk, struct zr_str *key,
+                                       uint64_t *bytes, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_CHUNK};
     zarr_error e = {0};
@@ -382,7 +383,7 @@ static zarr_status stored_bytes(const zarr_array *array, const struct zr_array_s
 
         ZR_TRY(zr_cancel_check(cancel, err));
         if (bytes == UINT64_MAX)
-            ZR_TRY(object_bytes(array, s, row, &key, &bytes, err));
+            ZR_TRY(stored_object_bytes(array, s, row, &key, &bytes, err));
         *sum = zr_add_cap(*sum, bytes);
     }
 out:
