@@ -135,8 +135,8 @@ static zarr_status handle_read_options(zarr_store_options *out,
                                        const zarr_store_options *opts, zarr_error *err)
 {
     const uint32_t known = ZARR_STORE_READ_ONLY | ZARR_STORE_CREATE;
-    zarr_status st = zr_struct_read(out, sizeof *out, sizeof *out, opts, ZR_TAIL_REFUSE,
-                                    "zarr_store_options", err);
+    zarr_status st = zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts,
+                                    ZR_TAIL_REFUSE, "zarr_store_options", err);
 
     if (st == ZARR_OK &&
         ((out->flags & ~known) != 0 || out->reserved != 0 || out->reserved_1 != 0))
