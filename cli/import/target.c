@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STAGING_SUFFIX ".zarrc-import"
-
 /* If the array is the root of its store, the temporary location is another store next to
  * it. A store that is not a folder has no such location: the array is then created at its
  * final location. */
@@ -28,7 +26,7 @@ static int open_staging_store(struct import *im)
 
     if (!real)
         return CLI_OK;
-    im->target_root = cli_format("%s" STAGING_SUFFIX, real);
+    im->target_root = cli_format("%s" CLI_STAGING_SUFFIX, real);
     free(real);
     st = zarr_store_open(&im->target_store, im->cli->ctx, im->target_root, &opts, &err);
     if (st)
@@ -42,7 +40,7 @@ int cli_import_target(struct import *im, bool replaces)
     int rc = CLI_OK;
 
     if (replaces && *im->node.path) {
-        im->target_path = cli_format("%s" STAGING_SUFFIX, im->node.path);
+        im->target_path = cli_format("%s" CLI_STAGING_SUFFIX, im->node.path);
         im->staged = true;
     } else {
         im->target_path = cli_strdup(im->node.path);

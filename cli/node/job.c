@@ -159,6 +159,36 @@ int cli_job_refuse(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
+/* An import that replaces an array and was killed between the delete of the old one and
+ * the last step leaves the new array, complete, next to the place. */
+static int staged_error(struct cli *cli, const struct cli_node *node)
+{
+    char *path = cli_format("%s" CLI_STAGING_SUFFIX, node->path);
+    uint32_t kind = 0;
+    int32_t format = 0;
+    int rc = CLI_OK;
+
+    if (*node->path &&
+        zarr_node_probe(node->store, path, &kind, &format, NULL) == ZARR_OK &&
+        kind == ZARR_NODE_ARRAY) {
+        char *from = cli_format("%s" CLI_STAGING_SUFFIX, node->shown);
+        char *a = cli_shell_word(from), *b = cli_shell_word(node->shown);
+        char *hint = cli_format("zarrc mv %s %s completes it.", a, b);
+
+        rc = CLI_NOT_FOUND;
+        cli_error(cli, rc, hint,
+                  "there is no node at %s, but an interrupted import left the new array "
+                  "at %s",
+                  node->shown, from);
+        free(hint);
+        free(b);
+        free(a);
+        free(from);
+    }
+    free(path);
+    return rc;
+}
+
 int cli_job_missing(struct cli *cli, const struct cli_node *node)
 {
     char *path = cli_strdup(node->path);
@@ -181,7 +211,7 @@ int cli_job_missing(struct cli *cli, const struct cli_node *node)
         *(slash ? slash : path) = '\0';
     }
     free(path);
-    return rc;
+    return rc ? rc : staged_error(cli, node);
 }
 
 void cli_job_warn(struct cli *cli, const struct cli_node *node)

@@ -112,7 +112,11 @@ int cli_job_error(struct cli *cli, int exit_code, const struct cli_job *job,
 /* CLI_EXISTS if there is a job object at a missing node's path, where a new node cannot
  * be made. */
 int cli_job_refuse(struct cli *cli, const struct cli_node *node);
-/* An error if there is a job object at or above a missing node's path. */
+/* What is appended to the name of an array while an import that replaces it is at work.
+ */
+#define CLI_STAGING_SUFFIX ".zarrc-import"
+/* An error if there is a job object at or above a missing node's path, or the new array
+ * of an interrupted import next to it. */
 int cli_job_missing(struct cli *cli, const struct cli_node *node);
 /* Warns if there is a job object at a node. */
 void cli_job_warn(struct cli *cli, const struct cli_node *node);

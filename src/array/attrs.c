@@ -55,6 +55,7 @@ static zarr_status change_array(zarr_array *array, struct zr_attrs_change *chang
     change->arg = &c;
     if (st == ZARR_OK)
         st = zr_attrs_change(array->h.store, array->h.path, change, err);
+    change->arg = NULL; /* c ends here */
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(c.after);

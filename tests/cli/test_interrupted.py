@@ -183,6 +183,18 @@ def test_killed_import(zarrc, tmp_path, force):
         assert not at.exists()
 
 
+def test_import_killed_before_its_last_step(zarrc, store):
+    """The old array is deleted, the new one is complete, but not at its place yet."""
+    (store / "a").rename(store / "a.zarrc-import")
+    for command in ("info", "cat"):
+        found = zarrc(command, store / "a", code=3).err
+        assert "interrupted import" in found and "a.zarrc-import" in found
+    arguments, = commands_in(found)
+    zarrc(*arguments)
+    assert (zarr.open_array(store / "a")[:] == np.arange(900)).all()
+    assert not (store / "a.zarrc-import").exists()
+
+
 def test_import_that_fails_leaves_nothing(zarrc, tmp_path):
     (tmp_path / "a.csv").write_text("1,2\n3,x\n")
     zarrc("import", tmp_path / "a.csv", tmp_path / "x.zarr", code=None)
