@@ -331,6 +331,8 @@ ZARR_API const char *zarr_array_attributes(const zarr_array *array);
  * v2 array can be created with such a chain.
  */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
+/** Returns the context, borrowed from the array. */
+ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
 /** Returns the store of the metadata, owned by the array. */
 ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
 /** Returns the store of the chunks, owned by the array. */

@@ -30,7 +30,7 @@ enum {
     ZARR_LOG_WARN = 2, /**< also warnings, such as a node with metadata of both formats */
     ZARR_LOG_INFO = 3, /**< also information */
     ZARR_LOG_DEBUG = 4, /**< also messages for debugging */
-    ZARR_LOG_TRACE = 5  /**< also single steps */
+    ZARR_LOG_TRACE = 5  /**< also single steps, such as each wave of a request */
 };
 
 /**
@@ -196,6 +196,11 @@ typedef struct zarr_registry_item {
     /** implementation: words separated by blanks, out of decode, encode, batch, partial,
      * strided, safe and deterministic; else "" */
     const char *capabilities;
+    /** implementation: kinds of memory of the encoded and of the decoded side, bit d for
+     * the device type d; else 0 */
+    uint32_t in_kinds, out_kinds;
+    /** implementation: its priority; memory: its device type; else 0 */
+    int32_t priority, device_type;
 } zarr_registry_item;
 
 /**

@@ -278,6 +278,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_close(zarr_store *store, zarr_er
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_error *err);
 
 /**
+ * Returns the context that a store was opened in.
+ * @param store borrowed
+ * @return borrowed from the store
+ */
+ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
+
+/**
  * Returns the URL or path that a store was opened with.
  * @param store borrowed
  * @return text that lives as long as the store

@@ -176,6 +176,11 @@ zarr_store *zarr_array_store(const zarr_array *array)
     return array->h.store;
 }
 
+zarr_context *zarr_array_context(const zarr_array *array)
+{
+    return array->h.ctx;
+}
+
 zarr_store *zarr_array_chunk_store(const zarr_array *array)
 {
     return array->chunk_store;

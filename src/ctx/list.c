@@ -173,6 +173,9 @@ static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
         }
     }
     item->of = vt->codec;
+    item->in_kinds = vt->in_kinds;
+    item->out_kinds = vt->out_kinds;
+    item->priority = vt->priority;
     zr_str_printf(&c->detail, "%s; priority %" PRId32 "; memory ", vt->codec,
                   vt->priority);
     put_kinds(vt->in_kinds, &c->detail);
@@ -190,10 +193,11 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
                    c, item);
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)
         tell_impl(&zr_impl_at(&ctx->impls, row->index)->vt, c, item);
-    else if (row->registry == ZARR_REGISTRY_MEMORY)
+    else if (row->registry == ZARR_REGISTRY_MEMORY) {
         zr_str_printf(&c->detail, "device type %" PRIu32, row->index);
-    else if (row->registry == ZARR_REGISTRY_PIPELINE &&
-             zr_streq(row->name, ctx->pipeline->name)) {
+        item->device_type = (int32_t)row->index;
+    } else if (row->registry == ZARR_REGISTRY_PIPELINE &&
+               zr_streq(row->name, ctx->pipeline->name)) {
         item->flags |= ZARR_ITEM_DEFAULT;
         zr_str_puts(&c->detail, "default");
     } else if (row->registry == ZARR_REGISTRY_GRID ||
@@ -235,6 +239,7 @@ static void list_rows(zarr_context *ctx, uint32_t registry, struct list_call *c)
     zarr_registry_item item = list_item(registry, "host", ZR_CTX_CORE);
 
     item.detail = "device type 1";
+    item.device_type = ZARR_DEVICE_CPU;
     if (registry == ZARR_REGISTRY_MEMORY) /* the memory registry has it */
         list_emit(c, &item);
     for (size_t at = 0; !c->stopped && next_row(ctx, registry, &at, c, &item);)

@@ -140,8 +140,11 @@ void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker);
  * write, even the same chunk, so this thread must hold no lock and nothing of the
  * budget. */
 void zr_request_report(struct zarr_request *rq);
-/* Counts one wave, or one batch of units, as done. */
-void zr_request_wave(struct zarr_request *rq);
+/* Counts one wave, or one batch of units, as done, and logs it as a trace: so many
+ * segments or units, begun at begun_ns. */
+void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns);
+/* The time, if waves are logged, else 0. */
+uint64_t zr_request_wave_begin(const struct zarr_request *rq);
 /* Sets chunks_total: the leaf chunks that the request touches. */
 void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 /* Prepares a repetition of the same request: counters of chunks start again, those of

@@ -105,11 +105,32 @@ void zr_request_report(struct zarr_request *rq)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
-void zr_request_wave(struct zarr_request *rq)
+uint64_t zr_request_wave_begin(const struct zarr_request *rq)
 {
+    const struct zr_log *log = rq->io.engine->log;
+
+    return log->fn && log->level >= ZARR_LOG_TRACE ? zr_now_ns() : 0;
+}
+
+void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns)
+{
+    const char *path = *rq->io.prefix ? rq->io.prefix : "/";
+    zarr_stats now;
+
     zr_mutex_lock(&rq->locked.mutex);
     rq->locked.stats.waves++;
+    now = rq->locked.stats;
     zr_mutex_unlock(&rq->locked.mutex);
+    if (begun_ns == 0)
+        return;
+    zr_log(rq->io.engine->log, ZARR_LOG_TRACE,
+           "%s: wave %" PRIu64 " of a %s: %" PRIu32 " %s in %" PRIu64
+           " us; so far %" PRIu64 " chunks, %" PRIu64 " bytes stored, %" PRIu64
+           " decoded, %" PRIu64 " GETs, %" PRIu64 " PUTs",
+           path, now.waves, rq->io.write ? "write" : "read", n,
+           rq->io.write ? "units" : "segments", (zr_now_ns() - begun_ns) / 1000,
+           now.chunks_done, now.bytes_stored, now.bytes_decoded, now.store_gets,
+           now.store_puts);
 }
 
 void zr_request_total(struct zarr_request *rq, uint64_t chunks)

@@ -227,9 +227,8 @@ static zarr_status step_next(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
     if (st != ZARR_OK || (wave->wave.kind == ZR_WAVE_END && wave->wave.n_segments == 0))
         return st;
     *kind = ZARR_WAVE_MORE;
-    if (wave->wave.n_segments > 0) {
-        zr_request_wave(rq);
-    }
+    if (wave->wave.n_segments > 0)
+        zr_request_wave(rq, 0, 0);
     return ZARR_OK;
 }
 

@@ -75,7 +75,7 @@ zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *
     }
     *n = u->n;
     if (u->n > 0) {
-        zr_request_wave(u->rq);
+        zr_request_wave(u->rq, 0, 0);
     }
 out:
     return st;

@@ -121,6 +121,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
                                              .item_ns = segment_ns(wave)};
     struct zarr_request *rq = r->work.rq;
+    const uint64_t begun_ns = zr_request_wave_begin(rq);
     struct zr_work w = r->work;
     struct wave_job j = {.wave = wave};
     struct zr_prefetch p = {0};
@@ -149,7 +150,7 @@ out:
     zr_prefetch_end(w.io, wave, &p);
     if (w.granted)
         zr_request_give(rq, need);
-    zr_request_wave(rq);
+    zr_request_wave(rq, wave->n_segments, begun_ns);
     zr_request_report(rq);
     if (st != ZARR_OK) {
         zr_mutex_lock(&r->locked.mutex);

@@ -98,6 +98,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
 {
     const struct zr_work w = {.io = u->io, .rq = u->rq};
     const uint32_t threads = zr_io_threads(u->io);
+    const uint64_t begun_ns = zr_request_wave_begin(u->rq);
     const struct zr_parallel_options opts = {
         .max_threads = threads,
         .grain = 1,
@@ -110,7 +111,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     if (u->later)
         ZR_TRY(put_together(u, &opts, err));
     st = zr_workers_run(&w, u->n, &opts, unit_one, u, err);
-    zr_request_wave(u->rq);
+    zr_request_wave(u->rq, u->n, begun_ns);
 out:
     return st;
 }

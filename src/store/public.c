@@ -89,6 +89,11 @@ zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_st
 
 /* ---- the whole store ---- */
 
+zarr_context *zarr_store_context(const zarr_store *store)
+{
+    return store->env.ctx;
+}
+
 zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
 {
     struct zr_foreign call;

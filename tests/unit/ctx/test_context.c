@@ -189,6 +189,13 @@ static int see_row(void *user, const zarr_registry_item *item)
     r->n_own += strcmp(item->origin, "tests") == 0;
     if (strcmp(item->name, "cpu.libzstd") == 0 || strcmp(item->origin, "tests") == 0)
         snprintf(r->detail, sizeof r->detail, "%s", item->detail);
+    if (strcmp(item->name, "cpu.libzstd") == 0) {
+        assert_true(item->in_kinds & ZARR_MEMORY_BIT(ZARR_DEVICE_CPU));
+        assert_true(item->out_kinds & ZARR_MEMORY_BIT(ZARR_DEVICE_CPU));
+        assert_int_equal(item->priority, 0);
+    }
+    if (item->registry == ZARR_REGISTRY_MEMORY && strcmp(item->name, "host") == 0)
+        assert_int_equal(item->device_type, ZARR_DEVICE_CPU);
     return r->n == r->stop_at;
 }
 

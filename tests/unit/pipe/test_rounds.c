@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,15 @@ static const zarr_store_vtable distant_vtable = {.struct_size = sizeof distant_v
 /* ---- arrays ------------------------------------------------------------- */
 
 static zarr_context *ctx;
+static char traced[4096];
+
+static void trace(void *user, uint32_t level, const char *text)
+{
+    (void)user;
+    if (level == ZARR_LOG_TRACE)
+        snprintf(traced, sizeof traced, "%s", text);
+}
+
 static zarr_store *memory, *far;
 static struct distant d;
 
@@ -137,7 +147,10 @@ static zarr_tensor tensor_of(int32_t *data)
 
 static void open_stores(uint32_t caps)
 {
-    zarr_context_options o = {.struct_size = sizeof o, .n_threads = 2};
+    zarr_context_options o = {.struct_size = sizeof o,
+                              .n_threads = 2,
+                              .log = trace,
+                              .log_level = ZARR_LOG_TRACE};
 
     assert_ok(zarr_context_create(&ctx, &o, &err));
     assert_ok(zarr_store_open(&memory, ctx, "memory:", NULL, &err));
@@ -286,6 +299,10 @@ static void test_write(void **state)
             elements[i] = kind + (int32_t)i / 64 * 64; /* the first chunks are empty */
         assert_ok(zarr_array_write(a, NULL, &t, &o, &err));
         assert_int_equal(d.rounds, 3);
+        assert_non_null(strstr(traced, "a: wave 1 of a write: "));
+        assert_non_null(strstr(traced, kind == CHUNKS ? " 1024 units" : " 16 units"));
+        assert_ptr_equal(zarr_array_context(a), ctx);
+        assert_ptr_equal(zarr_store_context(far), ctx);
         assert_int_equal(d.n_ops, (kind == CHUNKS ? 1024 : 16) + 2);
         assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
         t = tensor_of(got);
