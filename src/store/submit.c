@@ -133,7 +133,7 @@ static void batch_run_one(struct store_batch *b, zarr_store_op *op)
 {
     zarr_error err;
 
-    if (atomic_load(&b->is_cancelled))
+    if (atomic_load(&b->is_cancelled) || (op->cancel && zr_is_cancelled(op->cancel)))
         zr_op_end(op, zr_fail(&err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
     else
         (void)zr_store_run_one(b->store, op, &err);

@@ -37,6 +37,7 @@ struct consolidating {
     const zarr_consolidate_options *opts;
     int32_t format;
     struct zr_subtree nodes;
+    bool has_nodes;            /* nodes must be released */
     struct zr_meta_node *meta; /* one per node, in order */
     bool own_key;              /* the caller gave the document's key */
     bool broken;               /* a node cannot be read: the error has its path */
@@ -46,8 +47,9 @@ static void forget_nodes(struct consolidating *c)
 {
     zr_free(c->ctx->alloc, c->meta);
     c->meta = NULL;
-    if (c->nodes.alloc)
+    if (c->has_nodes)
         zr_subtree_deinit(&c->nodes);
+    c->has_nodes = false;
 }
 
 static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
@@ -76,6 +78,7 @@ static zarr_status read_nodes(struct consolidating *c, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     forget_nodes(c);
+    c->has_nodes = true;
     st = zr_subtree_read(&c->nodes, c->store, c->path, c->format, c->opts->cancel, err);
     c->broken = st != ZARR_OK;
     return st == ZARR_OK ? list_nodes(c, err) : st;

@@ -6,7 +6,7 @@
 
 /* ---- the store: a table of keys, with any number of handles ---------------- */
 
-void (*hook)(const zarr_store_op *op, int done);
+_Atomic(hook_fn) hook;
 
 enum {
     N_KEYS = 512,
@@ -78,15 +78,18 @@ static void do_op(zarr_store_op *op)
 
 static void table_run(void *self, zarr_store_op *op, zarr_error *err)
 {
+    hook_fn h = hook;
+
     (void)self;
     (void)err;
-    if (hook)
-        hook(op, 0);
+    if (h)
+        h(op, 0);
     pthread_mutex_lock(&table.mutex);
     do_op(op);
     pthread_mutex_unlock(&table.mutex);
-    if (hook)
-        hook(op, 1);
+    h = hook;
+    if (h)
+        h(op, 1);
 }
 
 /* Whether an earlier row is in the same folder: the first `n` bytes of its key are equal.

@@ -12,7 +12,8 @@
 
 /* Called before (done is 0) and after (done is 1) each operation, with no lock held. May
  * be NULL. */
-extern void (*hook)(const zarr_store_op *op, int done);
+typedef void (*hook_fn)(const zarr_store_op *op, int done);
+extern _Atomic(hook_fn) hook; /* a hook may take itself away */
 
 extern struct world world;
 extern zarr_store *other; /* another handle than world.store, on the same keys */

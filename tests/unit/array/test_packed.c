@@ -69,9 +69,11 @@ static zarr_array *make(struct world *w, size_t type, const struct chain *c,
 static uint8_t pattern(size_t type, uint64_t i)
 {
     const uint32_t bits = types[type].bits;
-    const uint8_t v = (uint8_t)((i * 7 + i / 5) & ((1u << bits) - 1));
+    uint32_t v = (uint32_t)((i * 7 + i / 5) & ((1u << bits) - 1));
 
-    return types[type].sign && (v >> (bits - 1)) ? (uint8_t)(v | (0xFFu << bits)) : v;
+    if (types[type].sign && (v >> (bits - 1)))
+        v |= 0xFFu << bits;
+    return (uint8_t)(v & 0xFFu);
 }
 
 static uint32_t bits_at(const uint8_t *row, uint64_t i, uint32_t bits)

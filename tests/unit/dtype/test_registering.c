@@ -525,6 +525,7 @@ static void shared_forms(void **state)
         {"b1", "B", 1, "B"},   {"b2", "B", 1, "B"},   {"b3", "B", 4, "4B"},
         {"o1", "O", 2, "O"},   {"o2", "O", 2, "O"},   {"v4", "V4", 4, "|V4"},
     };
+    char names[ZR_COUNT(rows)][16]; /* the registry borrows them */
     struct zr_dtype_registry r;
     zarr_dtype_vtable v = *zr_dtype_core[3];
     const zarr_dtype *t = NULL;
@@ -534,9 +535,9 @@ static void shared_forms(void **state)
     v.v2 = NULL;
     v.parse = facts_parse;
     for (size_t i = 0; i < ZR_COUNT(rows); i++) {
-        char name[16];
+        char *const name = names[i];
 
-        snprintf(name, sizeof name, "acme.%s", rows[i].name);
+        snprintf(name, sizeof names[i], "acme.%s", rows[i].name);
         facts =
             (zarr_dtype_info){.kind = ZARR_KIND_RAW, .item_bytes = rows[i].item_bytes};
         v.name = name;

@@ -183,7 +183,7 @@ struct racer {
 static void *race(void *arg)
 {
     struct racer *r = arg;
-    char key[16];
+    char key[32];
     zarr_error err;
 
     for (int i = 0; i < RACES; i++) {
