@@ -86,7 +86,7 @@ zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_sto
     if (n_run > 0)
         ops_wait(io, rq, &g, ptr, n_run);
     ops_count(io, rq, op, n);
-    return ZARR_OK;
+    return zr_cancel_check(&rq->cancel, err);
 }
 
 /* ---- operations --------------------------------------------------------- */
