@@ -101,6 +101,16 @@ void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err)
         zr_op_end(op, st, 0);
 }
 
+/* An operation that is emulated by several ends between two of them. */
+static bool emulate_is_cancelled(const zarr_store_op *op, zarr_store_op *next,
+                                 zarr_error *err)
+{
+    if (!op->cancel || !zr_is_cancelled(op->cancel))
+        return false;
+    zr_op_end(next, zr_fail(err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
+    return true;
+}
+
 /* ---- STAT ---- */
 
 static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
@@ -119,7 +129,9 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     get.mem = zr_mem_of_host(NULL, 0);
     get.flags = op->flags;
     get.object_bytes = UINT64_MAX;
-    s->run(s->run_self, &get, err);
+    get.cancel = op->cancel;
+    if (!emulate_is_cancelled(op, &get, err))
+        s->run(s->run_self, &get, err);
     /* A store must set object_bytes if the value is longer than the memory, which has 0
      * bytes here. It did not, so the value is empty. */
     op->object_bytes = get.object_bytes == UINT64_MAX ? 0 : get.object_bytes;
@@ -140,8 +152,10 @@ static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *
                            .offset = offset,
                            .length = length,
                            .mem = mem,
-                           .object_bytes = UINT64_MAX};
-    s->run(s->run_self, get, err);
+                           .object_bytes = UINT64_MAX,
+                           .cancel = op->cancel};
+    if (!emulate_is_cancelled(op, get, err))
+        s->run(s->run_self, get, err);
 }
 
 static void emulate_take_result(zarr_store_op *op, const zarr_store_op *get)
@@ -171,7 +185,8 @@ static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
         stat = (zarr_store_op){.verb = ZARR_STORE_STAT,
                                .flags = emulate_version_flag(s) |
                                         (op->flags & ZARR_STORE_OP_KIND),
-                               .key = op->key};
+                               .key = op->key,
+                               .cancel = op->cancel};
         emulate_stat(s, &stat, err);
         if (stat.status != ZARR_OK) {
             emulate_take_result(op, &stat);
@@ -266,8 +281,10 @@ static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes
 
 static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_op stat = {
-        .verb = ZARR_STORE_STAT, .flags = op->flags & ZARR_STORE_OP_KIND, .key = op->key};
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT,
+                          .flags = op->flags & ZARR_STORE_OP_KIND,
+                          .key = op->key,
+                          .cancel = op->cancel};
     zarr_store_op get;
     zarr_mem mem = op->mem;
     uint64_t bytes;
