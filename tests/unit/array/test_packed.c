@@ -68,11 +68,11 @@ static zarr_array *make(struct world *w, size_t type, const struct chain *c,
 
 static uint8_t pattern(size_t type, uint64_t i)
 {
-    const uint32_t bits = types[type].bits;
-    uint32_t v = (uint32_t)((i * 7 + i / 5) & ((1u << bits) - 1));
+    const uint32_t all = (1u << types[type].bits) - 1;
+    uint32_t v = (uint32_t)((i * 7 + i / 5) & all);
 
-    if (types[type].sign && (v >> (bits - 1)))
-        v |= 0xFFu << bits;
+    if (types[type].sign && v > all / 2)
+        v |= ~all;
     return (uint8_t)(v & 0xFFu);
 }
 
