@@ -28,7 +28,8 @@
 
 enum {
     LOCK_VANISHED_TRIES = 1000, /* another process removes the directory each time */
-    LOCK_YIELDS = 16,           /* first tries, about a microsecond each */
+    LOCK_PARENTS_TRIES = 16, /* or its parents, each time that many were tried to make */
+    LOCK_YIELDS = 16,        /* first tries, about a microsecond each */
     LOCK_PAUSE_MIN_NS = 20000,  /* a replaced chunk takes 50 us upwards */
     LOCK_PAUSE_MAX_NS = 2000000 /* keeps a wait for a slow writer cheap */
 };
@@ -251,7 +252,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
                                zarr_error *err)
 {
     const char *key = wait->key;
-    int n_vanished = 0;
+    int n_vanished = 0, n_parents = 0;
     bool same = false;
     zarr_status st;
 
@@ -270,7 +271,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
             *os_code = lock_set_name(lk);
         if (*os_code == 0)
             *os_code = lock_attempt(l, lk, wait, &same, err);
-        else if (*os_code == ENOENT)
+        else if (*os_code == ENOENT && (!create || ++n_parents > LOCK_PARENTS_TRIES))
             break; /* no parent directories, or they could not be made */
         if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
             break;
