@@ -153,7 +153,7 @@ static zarr_status fetch_range(const struct zr_work *w, const struct zr_segment 
     }
     g.pin = zr_shard_pin(segment->shard);
     g.dst = (zarr_mem){.device_type = device, .bytes = segment->bytes};
-    if (zr_lend_range(w, &g, out))
+    if (zr_store_lends(w->io->store) && zr_lend_range(w, &g, out))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, segment->bytes, &g.dst, err));
     *out = g.dst;

@@ -220,7 +220,12 @@ out:
     return st;
 }
 
+bool zr_store_lends(const zarr_store *s)
+{
+    return s->native && s->native->lend;
+}
+
 bool zr_store_lend(zarr_store *s, zarr_store_op *op)
 {
-    return s->native && s->native->lend && s->native->lend(s->self, op);
+    return zr_store_lends(s) && s->native->lend(s->self, op);
 }

@@ -234,6 +234,8 @@ struct zr_lent {
  * one key. Its locks exclude no one. */
 zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
                                const struct zr_lent *lent, zarr_error *err);
+/* Whether the store lends anything. */
+bool zr_store_lends(const zarr_store *s);
 /* Does a GET without a copy: op->mem becomes the place of the bytes, which must not be
  * changed. Returns false if the store lends nothing, has no such value, or has it in
  * another kind of memory than op->mem names; then run the GET. */
