@@ -165,13 +165,19 @@ zarr_array *line(zarr_store *s, int format, uint64_t length, uint64_t chunk)
     return a;
 }
 
+void unhook(void)
+{
+    const hook_fn none = NULL; /* clang 14 refuses to store NULL itself */
+    hook = none;
+}
+
 void begin(uint32_t caps, int format, uint64_t length, uint64_t chunk)
 {
     world_begin(&world, WORLD_PLAIN);
     assert_ok(world_context(&world, &terr));
     memset(table.row, 0, sizeof table.row);
     table.caps = caps;
-    hook = NULL;
+    unhook();
     n_hooked = 0;
     assert_ok(zarr_store_open_custom(&world.store, world.ctx, &table_vtable, NULL, NULL,
                                      &terr));
@@ -183,7 +189,7 @@ void begin(uint32_t caps, int format, uint64_t length, uint64_t chunk)
 
 void end(void)
 {
-    hook = NULL;
+    unhook();
     zarr_array_free(mine);
     zarr_array_free(theirs);
     zarr_store_free(other);

@@ -14,6 +14,8 @@
  * be NULL. */
 typedef void (*hook_fn)(const zarr_store_op *op, int done);
 extern _Atomic(hook_fn) hook; /* a hook may take itself away */
+/* Takes the hook away. */
+void unhook(void);
 
 extern struct world world;
 extern zarr_store *other; /* another handle than world.store, on the same keys */

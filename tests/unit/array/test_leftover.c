@@ -79,7 +79,7 @@ static zarr_status run_stopped(enum what what)
     hook = stop_there;
     st = what == SHRINK ? zarr_array_resize(mine, &small, NULL, NULL)
                         : append(mine, what == APPEND ? 51 : 11, 7);
-    hook = NULL;
+    unhook();
     return st;
 }
 

@@ -193,7 +193,7 @@ static void set_when_read(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_GET, "a/zarr.json"))
         return;
-    hook = NULL;
+    unhook();
     if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK ||
         zarr_array_attribute_set(theirs, "k", "\"new\"", NULL) != ZARR_OK ||
         zarr_group_consolidated_update(other, "a", NULL, NULL, NULL) != ZARR_OK)
@@ -231,7 +231,7 @@ static void copy_between(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, copy_verb, copy_when))
         return;
-    hook = NULL;
+    unhook();
     their_status = copy_to_d(other);
 }
 
@@ -263,7 +263,7 @@ static void append_while_copying(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "d/c/0"))
         return;
-    hook = NULL;
+    unhook();
     if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK)
         abort();
     their_status = append(theirs, 1000, 10);
