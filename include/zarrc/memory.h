@@ -32,7 +32,10 @@ enum {
     ZARR_DEVICE_CUDA_MANAGED = 13 /**< managed memory of CUDA */
 };
 
-/** A range of bytes in memory of any kind. */
+/**
+ * A range of bytes in memory of any kind. It is an element of arrays and has no size
+ * member, so it never gets more members.
+ */
 typedef struct zarr_mem {
     int32_t device_type; /**< kind of memory, one of ZARR_DEVICE_* */
     int32_t device_id;   /**< number of the device */

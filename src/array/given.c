@@ -89,8 +89,8 @@ static zarr_status read_batch(zarr_chunk_batch *b, const zarr_chunk_batch *batch
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(b, sizeof *b, sizeof *b, batch, ZR_TAIL_REFUSE,
-                          "zarr_chunk_batch", err));
+    ZR_TRY(zr_struct_read(b, sizeof *b, ZR_SIZE_THROUGH(zarr_chunk_batch, status), batch,
+                          ZR_TAIL_REFUSE, "zarr_chunk_batch", err));
     if (b->flags)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_chunk_batch: unknown flags"));
     if (b->n_chunks > 0 && (!b->bytes || (!b->chunks && ndim > 0)))
@@ -175,8 +175,8 @@ static zarr_status read_sink(zarr_chunk_sink *s, const zarr_chunk_sink *sink,
 
     if (!sink)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no sink is given"));
-    ZR_TRY(zr_struct_read(s, sizeof *s, sizeof *s, sink, ZR_TAIL_REFUSE,
-                          "zarr_chunk_sink", err));
+    ZR_TRY(zr_struct_read(s, sizeof *s, ZR_SIZE_THROUGH(zarr_chunk_sink, device_id), sink,
+                          ZR_TAIL_REFUSE, "zarr_chunk_sink", err));
     if (s->flags)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_chunk_sink: unknown flags"));
     if (!s->fn)

@@ -243,8 +243,8 @@ zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
         return zr_fail_memory(err, sizeof *p);
     p->call = c;
     c->packed = p; /* the call frees it */
-    ZR_TRY(zr_struct_read(&t, sizeof t, sizeof t, tensor, ZR_TAIL_REFUSE, "zarr_tensor",
-                          err));
+    ZR_TRY(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), tensor,
+                          ZR_TAIL_REFUSE, "zarr_tensor", err));
     if (t.device_type == 0) {
         t.device_type = c->array->device_type;
         t.device_id = c->array->device_id;

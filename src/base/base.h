@@ -132,6 +132,11 @@ enum zr_tail {
  * published. */
 zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const void *src,
                            enum zr_tail tail, const char *name, zarr_error *err);
+/* Size of a struct of which `member` is the last member: for structs that have grown,
+ * min_bytes of zr_struct_read() is the size through the last member of the first
+ * release. */
+#define ZR_SIZE_THROUGH(type, member)                                                    \
+    (offsetof(type, member) + sizeof(((type *)NULL)->member))
 /* The other direction: copies src to a caller's struct of dst_bytes, as much as fits,
  * fills the rest with zeros, and sets struct_size. */
 void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_bytes);

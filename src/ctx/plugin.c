@@ -104,8 +104,8 @@ static zarr_status plugin_check(struct zr_plugin *p, const zarr_plugin *table,
                        "the plug-in is made for plug-in ABI %" PRIu32
                        ", this library has ABI %d",
                        table->abi, ZARR_PLUGIN_ABI);
-    ZR_TRY(zr_struct_read(&p->info, sizeof p->info, sizeof p->info, table, ZR_TAIL_IGNORE,
-                          "zarr_plugin", err));
+    ZR_TRY(zr_struct_read(&p->info, sizeof p->info, ZR_SIZE_THROUGH(zarr_plugin, unload),
+                          table, ZR_TAIL_IGNORE, "zarr_plugin", err));
     if (!p->info.name || !*p->info.name || !p->info.load)
         st = zr_fail(err, ZARR_ERR_INVALID, "the plug-in's table lacks its name or load");
     else if ((st = zr_check_name("plug-in", p->info.name, err)) != ZARR_OK)

@@ -45,8 +45,9 @@ zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
     struct zr_key_encoding_entry e = {.entry.origin = origin};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt, sizeof e.vt, v, ZR_TAIL_IGNORE,
-                          "zarr_key_encoding_vtable", err));
+    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt,
+                          ZR_SIZE_THROUGH(zarr_key_encoding_vtable, free), v,
+                          ZR_TAIL_IGNORE, "zarr_key_encoding_vtable", err));
     if (!e.vt.parse || !e.vt.canonical || !e.vt.key || !e.vt.chunk)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "chunk key encoding \"%s\" lacks a function",

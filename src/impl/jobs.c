@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+/* Plug-ins get arrays of it. */
+_Static_assert(sizeof(void *) != 8 || sizeof(zarr_codec_job) == 88,
+               "zarr_codec_job never grows");
+
 static bool job_is_host(const zarr_mem *m)
 {
     return m->device_type > 0 && m->device_type < 32 &&

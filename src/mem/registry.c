@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* Applications and plug-ins have arrays of it. */
+_Static_assert(sizeof(void *) != 8 || sizeof(zarr_mem) == 32, "zarr_mem never grows");
+
 #define HOST_ACCESS (ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE)
 
 static void backend_close(struct zr_registered *e)
@@ -98,8 +101,8 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
         st = zr_fail(err, ZARR_ERR_INVALID, "memory backend without a table");
         goto out;
     }
-    ZR_TRY(zr_struct_read(&own, sizeof own, sizeof own, v, ZR_TAIL_IGNORE,
-                          "zarr_memory_vtable", err));
+    ZR_TRY(zr_struct_read(&own, sizeof own, ZR_SIZE_THROUGH(zarr_memory_vtable, close), v,
+                          ZR_TAIL_IGNORE, "zarr_memory_vtable", err));
     if (own.alignment == 0)
         own.alignment = (uint32_t)ZR_HOST_ALIGN_BYTES;
     ZR_TRY(backend_check(r, &own, err));

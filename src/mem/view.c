@@ -225,8 +225,8 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
     if (want->item_bytes == 0 ||
         (want->swap_unit > 1 && want->item_bytes % want->swap_unit))
         return zr_internal(err);
-    ZR_TRY(zr_struct_read(&t, sizeof t, sizeof t, tensor, ZR_TAIL_REFUSE, "zarr_tensor",
-                          err));
+    ZR_TRY(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), tensor,
+                          ZR_TAIL_REFUSE, "zarr_tensor", err));
     ZR_TRY(view_check_form(&t, want->ndim, err));
     ZR_TRY(zr_backend_find(r, t.device_type, &be, err));
     out->base = (zarr_mem){.device_type = t.device_type,

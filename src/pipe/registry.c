@@ -24,8 +24,9 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
     struct zr_pipeline p = {.self = self};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&p.vt, sizeof p.vt, sizeof p.vt, vtable, ZR_TAIL_IGNORE,
-                          "zarr_pipeline_vtable", err));
+    ZR_TRY(zr_struct_read(&p.vt, sizeof p.vt,
+                          ZR_SIZE_THROUGH(zarr_pipeline_vtable, close), vtable,
+                          ZR_TAIL_IGNORE, "zarr_pipeline_vtable", err));
     ZR_TRY(zr_check_name("pipeline", p.vt.name, err));
     if (!p.vt.read)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name));

@@ -355,7 +355,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_chain_resolve(
 
 /* ---- implementations --------------------------------------------------------------- */
 
-/** One chunk to encode or decode. Both blocks of memory are borrowed for the call. */
+/**
+ * One chunk to encode or decode. Both blocks of memory are borrowed for the call. Jobs
+ * are elements of arrays and have no size member, so a job never gets more members.
+ */
 typedef struct zarr_codec_job {
     zarr_mem src; /**< the input; `src.bytes` is its exact length */
     /** the output; `dst.bytes` is the room for it. A decoder gives exactly the length

@@ -152,6 +152,42 @@ static void registering(void **state)
     zr_memory_registry_deinit(&r);
 }
 
+/* A table of the first release lacks the entries after close; a newer one is longer than
+ * the library's. */
+static void tables_of_other_sizes(void **state)
+{
+    const uint32_t first_release = (uint32_t)ZR_SIZE_THROUGH(zarr_memory_vtable, close);
+    struct {
+        zarr_memory_vtable v;
+        void *entry_of_tomorrow;
+    } newer = {*zarr_fakedev_vtable(), &newer};
+    struct zr_memory_registry r;
+    const struct zr_backend *be;
+    zarr_memory_vtable v;
+    zarr_error err = {0};
+
+    ZR_UNUSED(state);
+    memset(&v, 0xff, sizeof v); /* what lies behind the table */
+    memcpy(&v, zarr_fakedev_vtable(), first_release);
+    v.close = NULL;
+    assert_int_equal(zr_memory_registry_init(&r, NULL, &err), ZARR_OK);
+    v.struct_size = first_release - 1;
+    assert_int_equal(zr_memory_register(&r, &v, NULL, "x", &err), ZARR_ERR_ABI);
+    v.struct_size = first_release;
+    assert_int_equal(zr_memory_register(&r, &v, NULL, "x", &err), ZARR_OK);
+    assert_int_equal(zr_backend_find(&r, ZARR_DEVICE_EXT, &be, &err), ZARR_OK);
+    assert_int_equal(be->vt.struct_size, sizeof v);
+    assert_null(be->vt.close);
+    newer.v.struct_size = sizeof newer;
+    newer.v.name = "newer";
+    newer.v.device_type = ZARR_DEVICE_OPENCL;
+    newer.v.close = NULL;
+    assert_int_equal(zr_memory_register(&r, &newer.v, NULL, "x", &err), ZARR_OK);
+    assert_int_equal(zr_backend_find(&r, ZARR_DEVICE_OPENCL, &be, &err), ZARR_OK);
+    assert_ptr_equal(be->vt.copy_box, newer.v.copy_box);
+    zr_memory_registry_deinit(&r);
+}
+
 static void host_pointers(void **state)
 {
     struct zr_memory_registry r;
@@ -232,11 +268,9 @@ static void device_memory_is_out_of_reach(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_blocks),
-        cmocka_unit_test(host_without_memory),
-        cmocka_unit_test(registering),
-        cmocka_unit_test(host_pointers),
-        cmocka_unit_test(device_memory_is_out_of_reach),
+        cmocka_unit_test(host_blocks),   cmocka_unit_test(host_without_memory),
+        cmocka_unit_test(registering),   cmocka_unit_test(tables_of_other_sizes),
+        cmocka_unit_test(host_pointers), cmocka_unit_test(device_memory_is_out_of_reach),
     };
 
     return cmocka_run_group_tests_name("mem_registry", tests, NULL, NULL);
