@@ -64,11 +64,13 @@ zarr_status zr_heap_alloc(struct zr_heap *h, uint64_t bytes, void **out, zarr_er
 /* ---- counters ----------------------------------------------------------- */
 
 /* Counters of copies by route. Each worker has its own, and they are added up at the
- * end. */
+ * end. A list counts as many copies as it has runs or boxes that are not empty, however
+ * many calls it takes. */
 struct zr_copy_counters {
     uint64_t copies_host, bytes_host, copies_up, bytes_up, copies_down, bytes_down,
         copies_device, bytes_device,
-        staged; /* staged: device<->device or box copies that went through the host */
+        staged, /* device<->device or box copies that went through the host */
+        calls;  /* calls of backends for copies, fills and comparisons; one for a list */
 };
 
 /* ---- views --------------------------------------------------------------- */
@@ -136,6 +138,55 @@ bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t it
 /* Copies a plain run between any two memories. */
 zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem *dst,
                               const zarr_mem *src, uint64_t bytes,
+                              struct zr_copy_counters *c, zarr_error *err);
+
+/* ---- streams and lists ------------------------------------------------------ */
+
+/*
+ * A queue of work on a device; {0} is no stream. One thread at a time uses it. Memory
+ * that queued work reads or writes, host memory included, stays valid, unchanged and
+ * unread until zr_stream_sync(); pool blocks are given back only afterwards. That is also
+ * true after a call that failed, since a part of its work may be queued.
+ */
+struct zr_stream {
+    const struct zr_backend *be;
+    void *handle; /* what the backend's functions get; NULL: work is done on return */
+    bool queued;  /* work since the last wait; set it after queueing by `handle` */
+};
+/* Opens a stream for memory of a device. `handle` stays NULL if the backend has none. */
+zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registry *r,
+                           int32_t device_type, int32_t device_id, zarr_error *err);
+/* Waits for all work, if there is any. s may be NULL. */
+zarr_status zr_stream_sync(struct zr_stream *s, zarr_error *err);
+/* Makes later work run after what is on an application's stream now. foreign NULL:
+ * nothing. */
+zarr_status zr_stream_order(struct zr_stream *s, void *foreign, zarr_error *err);
+/* Waits, and makes *s empty. s may be NULL or empty. */
+void zr_stream_close(struct zr_stream *s);
+
+/*
+ * Lists of runs or boxes that do not overlap, between any memories, in any mix. Each is
+ * checked as the single call checks, before anything moves. Neighbours with the same two
+ * devices go in one call of the backend. s NULL: all is done on return. Otherwise work
+ * of the stream's backend is queued, unless `s->handle` is NULL; work that needs the host
+ * or another backend waits for the stream first and is done on return.
+ */
+/* Run i has dst[i].bytes == src[i].bytes bytes; INVALID otherwise. */
+zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_mem *dst,
+                             const zarr_mem *src, uint64_t n, struct zr_stream *s,
+                             struct zr_copy_counters *c, zarr_error *err);
+zarr_status zr_box_copy_list(const struct zr_memory_registry *r, const zarr_box *boxes,
+                             uint64_t n, struct zr_stream *s, struct zr_copy_counters *c,
+                             zarr_error *err);
+/* All boxes have the same item_bytes. `pattern` is only read during the call. */
+zarr_status zr_box_fill_list(const struct zr_memory_registry *r, const zarr_box *boxes,
+                             uint64_t n, const void *pattern, struct zr_stream *s,
+                             struct zr_copy_counters *c, zarr_error *err);
+/* equal[i] becomes 1 if run i is nothing but copies of the pattern, bit for bit, else 0;
+ * it is valid after zr_stream_sync(). src[i].bytes is a multiple of item_bytes. */
+zarr_status zr_mem_equal_list(const struct zr_memory_registry *r, const zarr_mem *src,
+                              uint64_t n, const void *pattern, uint32_t item_bytes,
+                              uint8_t *equal, struct zr_stream *s,
                               struct zr_copy_counters *c, zarr_error *err);
 
 /* ---- pooled buffers -------------------------------------------------------- */

@@ -62,14 +62,101 @@ void zr_host_box_copy(const zarr_box *box);
 void zr_host_box_fill(const zarr_box *box, const void *pattern);
 void zr_host_copy(void *dst, const void *src, size_t bytes);
 
+/* ---- routes (route.c) ---- */
+
+enum zr_route_kind {
+    ZR_ROUTE_HOST,
+    ZR_ROUTE_UP,
+    ZR_ROUTE_DOWN,
+    ZR_ROUTE_DEVICE
+};
+struct zr_route {
+    enum zr_route_kind kind;
+    const struct zr_backend *dst, *src; /* NULL: host */
+};
+zarr_status zr_route_find(struct zr_route *out, const struct zr_memory_registry *r,
+                          int32_t dst_type, int32_t src_type, zarr_error *err);
+/* Returns the backend that can do it alone, or NULL. */
+const struct zr_backend *zr_route_backend(const struct zr_route *way);
+/* Counts n copies; a call of a backend. c may be NULL. */
+void zr_route_count(struct zr_copy_counters *c, enum zr_route_kind kind, uint64_t n,
+                    uint64_t bytes);
+void zr_count_call(struct zr_copy_counters *c);
+/* Checks for mistakes of our own callers. *bytes is 0 for an empty box. */
+zarr_status zr_route_check(const zarr_box *box, bool fill, uint64_t *bytes,
+                           zarr_error *err);
+/* Whether elements are written more than once (a repeated index). Then only the last copy
+ * of each counts. A device may copy in any order, so a copy of all could leave another
+ * one there; such a box never goes to a device as it is. */
+bool zr_route_repeats(const zarr_box *box);
+/* zr_box_copy() and zr_box_fill() on a stream, which may be NULL. */
+zarr_status zr_route_box(const struct zr_memory_registry *r, const zarr_box *box,
+                         struct zr_stream *s, struct zr_copy_counters *c,
+                         zarr_error *err);
+zarr_status zr_route_fill(const struct zr_memory_registry *r, const zarr_box *box,
+                          const void *pattern, struct zr_stream *s,
+                          struct zr_copy_counters *c, zarr_error *err);
+
+/* ---- boxes through the host (stage.c) ---- */
+
 /* Copies a box for which no single backend can do everything. dst_be, src_be NULL:
- * host. */
+ * host. Nothing is queued, before or after. */
 zarr_status zr_stage_copy(const struct zr_memory_registry *r, const zarr_box *box,
                           const struct zr_backend *dst_be,
-                          const struct zr_backend *src_be, zarr_error *err);
+                          const struct zr_backend *src_be, struct zr_copy_counters *c,
+                          zarr_error *err);
 zarr_status zr_stage_fill(const struct zr_memory_registry *r, const zarr_box *box,
                           const void *pattern, const struct zr_backend *dst_be,
-                          zarr_error *err);
+                          struct zr_copy_counters *c, zarr_error *err);
+
+/* ---- streams (stream.c) ---- */
+
+/* Gives the handle of a stream for work of `be`, and notes that work is queued. If `be`
+ * is not the stream's backend, it waits for the stream and gives NULL, so that the work
+ * is done on return and after all earlier work. */
+zarr_status zr_stream_handle(struct zr_stream *s, const struct zr_backend *be,
+                             void **handle, zarr_error *err);
+
+/* ---- optional entries of a backend (emulate.c) ---- */
+
+/* *done false: the backend cannot, and nothing was queued. */
+zarr_status zr_backend_copy_box(const struct zr_backend *be, const zarr_box *box,
+                                void *stream, bool *done, zarr_error *err);
+zarr_status zr_backend_fill_box(const struct zr_backend *be, const zarr_box *box,
+                                const void *pattern, void *stream, bool *done,
+                                zarr_error *err);
+zarr_status zr_backend_copy_boxes(const struct zr_backend *be, const zarr_box *boxes,
+                                  uint64_t n, void *stream, bool *done, zarr_error *err);
+zarr_status zr_backend_fill_boxes(const struct zr_backend *be, const zarr_box *boxes,
+                                  uint64_t n, const void *pattern, void *stream,
+                                  bool *done, zarr_error *err);
+zarr_status zr_backend_equal_list(const struct zr_backend *be, const zarr_mem *src,
+                                  uint64_t n, const void *pattern, uint32_t item_bytes,
+                                  uint8_t *equal, void *stream, bool *done,
+                                  zarr_error *err);
+/* Counts its calls, but not its copies. */
+zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_mem *dst,
+                                 const zarr_mem *src, uint64_t n, void *stream,
+                                 struct zr_copy_counters *c, zarr_error *err);
+/* Compares on the host. Nothing is queued. */
+zarr_status zr_host_equal_list(const struct zr_memory_registry *r,
+                               const struct zr_backend *be, const zarr_mem *src,
+                               uint64_t n, const void *pattern, uint32_t item_bytes,
+                               uint8_t *equal, struct zr_copy_counters *c,
+                               zarr_error *err);
+/* *stream NULL: the backend has none. */
+zarr_status zr_backend_stream_open(const struct zr_backend *be, int32_t device_id,
+                                   void **stream, zarr_error *err);
+void zr_backend_stream_close(const struct zr_backend *be, void *stream);
+zarr_status zr_backend_sync(const struct zr_backend *be, void *stream, zarr_error *err);
+zarr_status zr_backend_order(const struct zr_backend *be, void *stream, void *foreign,
+                             zarr_error *err);
+bool zr_backend_classify(const struct zr_backend *be, const void *pointer,
+                         int32_t *device_type, int32_t *device_id);
+/* UINT64_MAX: not known. */
+zarr_status zr_backend_limit(const struct zr_backend *be, int32_t device_id,
+                             uint64_t *bytes, zarr_error *err);
+bool zr_backend_pins(const struct zr_backend *be); /* has host_alloc() */
 
 void zr_host_vtable(zarr_memory_vtable *out);
 

@@ -8,18 +8,6 @@
  */
 #include "mem/mem_int.h"
 
-enum route_kind {
-    ROUTE_HOST,
-    ROUTE_UP,
-    ROUTE_DOWN,
-    ROUTE_DEVICE
-};
-
-struct route {
-    enum route_kind kind;
-    const struct zr_backend *dst, *src; /* NULL: host */
-};
-
 static zarr_status route_side(const struct zr_memory_registry *r, int32_t device_type,
                               const struct zr_backend **out, zarr_error *err)
 {
@@ -30,46 +18,52 @@ static zarr_status route_side(const struct zr_memory_registry *r, int32_t device
     return st;
 }
 
-static zarr_status route_find(struct route *out, const struct zr_memory_registry *r,
-                              int32_t dst_type, int32_t src_type, zarr_error *err)
+zarr_status zr_route_find(struct zr_route *out, const struct zr_memory_registry *r,
+                          int32_t dst_type, int32_t src_type, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     ZR_TRY(route_side(r, dst_type, &out->dst, err));
     ZR_TRY(route_side(r, src_type, &out->src, err));
-    out->kind = out->dst ? (out->src ? ROUTE_DEVICE : ROUTE_UP)
-                         : (out->src ? ROUTE_DOWN : ROUTE_HOST);
+    out->kind = out->dst ? (out->src ? ZR_ROUTE_DEVICE : ZR_ROUTE_UP)
+                         : (out->src ? ZR_ROUTE_DOWN : ZR_ROUTE_HOST);
 out:
     return st;
 }
 
-/* Returns the backend that can do it alone, or NULL. */
-static const struct zr_backend *route_backend(const struct route *way)
+const struct zr_backend *zr_route_backend(const struct zr_route *way)
 {
     if (way->dst && way->src && way->dst != way->src)
         return NULL;
     return way->dst ? way->dst : way->src;
 }
 
-static void route_count(struct zr_copy_counters *c, enum route_kind kind, uint64_t bytes)
+void zr_count_call(struct zr_copy_counters *c)
+{
+    if (c)
+        c->calls++;
+}
+
+void zr_route_count(struct zr_copy_counters *c, enum zr_route_kind kind, uint64_t n,
+                    uint64_t bytes)
 {
     if (!c)
         return;
     switch (kind) {
-    case ROUTE_HOST:
-        c->copies_host++;
+    case ZR_ROUTE_HOST:
+        c->copies_host += n;
         c->bytes_host += bytes;
         break;
-    case ROUTE_UP:
-        c->copies_up++;
+    case ZR_ROUTE_UP:
+        c->copies_up += n;
         c->bytes_up += bytes;
         break;
-    case ROUTE_DOWN:
-        c->copies_down++;
+    case ZR_ROUTE_DOWN:
+        c->copies_down += n;
         c->bytes_down += bytes;
         break;
-    case ROUTE_DEVICE:
-        c->copies_device++;
+    case ZR_ROUTE_DEVICE:
+        c->copies_device += n;
         c->bytes_device += bytes;
         break;
     }
@@ -77,16 +71,16 @@ static void route_count(struct zr_copy_counters *c, enum route_kind kind, uint64
 
 /* Counts a detour through the host; between two devices it is one copy down and one
  * up. */
-static void route_count_staged(struct zr_copy_counters *c, enum route_kind kind,
+static void route_count_staged(struct zr_copy_counters *c, enum zr_route_kind kind,
                                uint64_t bytes)
 {
     if (c)
         c->staged++;
-    if (kind == ROUTE_DEVICE) {
-        route_count(c, ROUTE_DOWN, bytes);
-        kind = ROUTE_UP;
+    if (kind == ZR_ROUTE_DEVICE) {
+        zr_route_count(c, ZR_ROUTE_DOWN, 1, bytes);
+        kind = ZR_ROUTE_UP;
     }
-    route_count(c, kind, bytes);
+    zr_route_count(c, kind, 1, bytes);
 }
 
 /* ---- boxes -------------------------------------------------------------------- */
@@ -109,9 +103,8 @@ static bool route_side_fits(const zarr_box *box, const zarr_box_side *side)
            end <= m->bytes;
 }
 
-/* Checks for mistakes of our own callers. *bytes is 0 for an empty box. */
-static zarr_status route_check(const zarr_box *box, bool fill, uint64_t *bytes,
-                               zarr_error *err)
+zarr_status zr_route_check(const zarr_box *box, bool fill, uint64_t *bytes,
+                           zarr_error *err)
 {
     *bytes = 0;
     if (box->ndim < 0 || box->ndim > ZARR_MAX_RANK ||
@@ -128,54 +121,119 @@ static zarr_status route_check(const zarr_box *box, bool fill, uint64_t *bytes,
     return ZARR_OK;
 }
 
-/* Whether elements are written more than once (a repeated index). Then only the last copy
- * of each counts, and *out is the box of those. A device may copy in any order, so a copy
- * of all could leave another one there. */
+bool zr_route_repeats(const zarr_box *box)
+{
+    for (int32_t k = 0; k < box->ndim; k++)
+        if (box->dst.stride[k] == 0 && box->shape[k] > 1)
+            return true;
+    return false;
+}
+
+/* Makes the box of the last copies if elements are written more than once; otherwise
+ * returns false. */
 static bool route_last_ones(zarr_box *out, const zarr_box *box)
 {
-    bool found = false;
-
+    if (!zr_route_repeats(box))
+        return false;
+    *out = *box;
     for (int32_t k = 0; k < box->ndim; k++) {
         if (box->dst.stride[k] != 0 || box->shape[k] < 2)
             continue;
-        if (!found)
-            *out = *box;
-        found = true;
         out->src.mem.offset += (box->shape[k] - 1) * (uint64_t)box->src.stride[k];
         out->shape[k] = 1;
     }
-    return found;
+    return true;
+}
+
+/* Copies a checked box of `bytes` bytes for which the host alone is not enough. */
+static zarr_status route_device_box(const struct zr_memory_registry *r,
+                                    const struct zr_route *way, const zarr_box *box,
+                                    uint64_t bytes, struct zr_stream *s,
+                                    struct zr_copy_counters *c, zarr_error *err)
+{
+    const struct zr_backend *be = zr_route_backend(way);
+    zarr_status st = ZARR_OK;
+    bool done = false;
+    void *handle = NULL;
+
+    if (be) {
+        ZR_TRY(zr_stream_handle(s, be, &handle, err));
+        ZR_TRY(zr_backend_copy_box(be, box, handle, &done, err));
+    }
+    if (done) {
+        zr_count_call(c);
+        zr_route_count(c, way->kind, 1, bytes);
+    } else {
+        ZR_TRY(zr_stream_sync(s, err));
+        ZR_TRY(zr_stage_copy(r, box, way->dst, way->src, c, err));
+        route_count_staged(c, way->kind, bytes);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_route_box(const struct zr_memory_registry *r, const zarr_box *box,
+                         struct zr_stream *s, struct zr_copy_counters *c, zarr_error *err)
+{
+    zarr_box last;
+    zarr_status st = ZARR_OK;
+    struct zr_route way;
+    uint64_t bytes;
+
+    ZR_TRY(zr_route_check(box, false, &bytes, err));
+    ZR_TRY(
+        zr_route_find(&way, r, box->dst.mem.device_type, box->src.mem.device_type, err));
+    if (bytes == 0)
+        goto out;
+    if (route_last_ones(&last, box)) {
+        box = &last;
+        ZR_TRY(zr_route_check(box, false, &bytes, err));
+    }
+    if (way.kind == ZR_ROUTE_HOST) {
+        ZR_TRY(zr_stream_sync(s, err));
+        zr_host_box_copy(box);
+        zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
+        goto out;
+    }
+    ZR_TRY(route_device_box(r, &way, box, bytes, s, c, err));
+out:
+    return st;
 }
 
 zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
                         struct zr_copy_counters *c, zarr_error *err)
 {
-    zarr_box last;
+    return zr_route_box(r, box, NULL, c, err);
+}
+
+zarr_status zr_route_fill(const struct zr_memory_registry *r, const zarr_box *box,
+                          const void *pattern, struct zr_stream *s,
+                          struct zr_copy_counters *c, zarr_error *err)
+{
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
-    struct route way;
     uint64_t bytes;
+    bool done = false;
+    void *handle = NULL;
 
-    ZR_TRY(route_check(box, false, &bytes, err));
-    ZR_TRY(route_find(&way, r, box->dst.mem.device_type, box->src.mem.device_type, err));
+    ZR_TRY(zr_route_check(box, true, &bytes, err));
+    ZR_TRY(route_side(r, box->dst.mem.device_type, &be, err));
     if (bytes == 0)
         goto out;
-    if (route_last_ones(&last, box)) {
-        box = &last;
-        ZR_TRY(route_check(box, false, &bytes, err));
-    }
-    if (way.kind == ROUTE_HOST) {
-        zr_host_box_copy(box);
-        route_count(c, ROUTE_HOST, bytes);
+    ZR_TRY(zr_stream_handle(s, be, &handle, err));
+    if (!be) {
+        zr_host_box_fill(box, pattern);
+        zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
         goto out;
     }
-    be = route_backend(&way);
-    if (be && be->vt.copy_box) {
-        ZR_TRY(be->vt.copy_box(be->self, box, NULL, err));
-        route_count(c, way.kind, bytes);
+    ZR_TRY(zr_backend_fill_box(be, box, pattern, handle, &done, err));
+    if (done) {
+        zr_count_call(c);
+        zr_route_count(c, ZR_ROUTE_DEVICE, 1, bytes);
     } else {
-        ZR_TRY(zr_stage_copy(r, box, way.dst, way.src, err));
-        route_count_staged(c, way.kind, bytes);
+        ZR_TRY(zr_stream_sync(s, err));
+        ZR_TRY(zr_stage_fill(r, box, pattern, be, c, err));
+        route_count_staged(c, ZR_ROUTE_UP, bytes);
     }
 out:
     return st;
@@ -184,26 +242,7 @@ out:
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
                         const void *pattern, struct zr_copy_counters *c, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    const struct zr_backend *be;
-    uint64_t bytes;
-
-    ZR_TRY(route_check(box, true, &bytes, err));
-    ZR_TRY(route_side(r, box->dst.mem.device_type, &be, err));
-    if (bytes == 0)
-        goto out;
-    if (!be) {
-        zr_host_box_fill(box, pattern);
-        route_count(c, ROUTE_HOST, bytes);
-    } else if (be->vt.fill_box) {
-        ZR_TRY(be->vt.fill_box(be->self, box, pattern, NULL, err));
-        route_count(c, ROUTE_DEVICE, bytes);
-    } else {
-        ZR_TRY(zr_stage_fill(r, box, pattern, be, err));
-        route_count_staged(c, ROUTE_UP, bytes);
-    }
-out:
-    return st;
+    return zr_route_fill(r, box, pattern, NULL, c, err);
 }
 
 /* ---- runs --------------------------------------------------------------------- */
@@ -214,10 +253,10 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
 {
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
-    struct route way;
+    struct zr_route way;
     uint64_t end;
 
-    ZR_TRY(route_find(&way, r, dst->device_type, src->device_type, err));
+    ZR_TRY(zr_route_find(&way, r, dst->device_type, src->device_type, err));
     if (bytes > dst->bytes || bytes > src->bytes ||
         !zr_add_u64(dst->offset, bytes, &end) || !zr_add_u64(src->offset, bytes, &end))
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -226,13 +265,14 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
                        bytes, src->bytes, dst->bytes);
     if (bytes == 0)
         goto out;
-    be = route_backend(&way);
-    if (way.kind == ROUTE_HOST) {
+    be = zr_route_backend(&way);
+    if (way.kind == ZR_ROUTE_HOST) {
         zr_host_copy(zr_mem_at(dst), zr_mem_at(src), (size_t)bytes);
-        route_count(c, ROUTE_HOST, bytes);
+        zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
     } else if (be) {
         ZR_TRY(be->vt.copy(be->self, dst, src, bytes, NULL, err));
-        route_count(c, way.kind, bytes);
+        zr_count_call(c);
+        zr_route_count(c, way.kind, 1, bytes);
     } else {
         zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = 1};
 
@@ -240,7 +280,7 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
         zr_box_side_init(&box.dst, dst, 0);
         zr_box_side_init(&box.src, src, 0);
         box.dst.stride[0] = box.src.stride[0] = 1;
-        ZR_TRY(zr_stage_copy(r, &box, way.dst, way.src, err));
+        ZR_TRY(zr_stage_copy(r, &box, way.dst, way.src, c, err));
         route_count_staged(c, way.kind, bytes);
     }
 out:

@@ -17,6 +17,7 @@ struct stage {
     uint8_t *packed;
     uint64_t packed_bytes;
     const struct zr_backend *next; /* device to device: the destination of the pieces */
+    struct zr_copy_counters *c;
 };
 
 static uint64_t stage_stride(int64_t v)
@@ -94,6 +95,7 @@ static zarr_status stage_row(const struct stage *g, zarr_mem dev, uint8_t *packe
     const zarr_mem host = zr_mem_of_host(packed, bytes);
 
     dev.bytes = bytes;
+    zr_count_call(g->c);
     return g->up ? g->be->vt.copy(g->be->self, &dev, &host, bytes, NULL, err)
                  : g->be->vt.copy(g->be->self, &host, &dev, bytes, NULL, err);
 }
@@ -144,7 +146,7 @@ static zarr_status stage_piece(const struct stage *g, zarr_box *piece, zarr_erro
     ZR_TRY(stage_rows(g, piece, err));
     stage_pack_side(&host.src, piece, g->packed, g->packed_bytes);
     if (g->next)
-        ZR_TRY(zr_stage_copy(g->r, &host, g->next, NULL, err));
+        ZR_TRY(zr_stage_copy(g->r, &host, g->next, NULL, g->c, err));
     else
         zr_host_box_copy(&host);
 out:
@@ -208,10 +210,11 @@ static zarr_status stage_begin(struct stage *g, const zarr_box *box, zarr_error 
 
 zarr_status zr_stage_copy(const struct zr_memory_registry *r, const zarr_box *box,
                           const struct zr_backend *dst_be,
-                          const struct zr_backend *src_be, zarr_error *err)
+                          const struct zr_backend *src_be, struct zr_copy_counters *c,
+                          zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct stage g = {.r = r, .be = src_be ? src_be : dst_be, .up = !src_be};
+    struct stage g = {.r = r, .be = src_be ? src_be : dst_be, .up = !src_be, .c = c};
     zarr_box sorted;
 
     if (src_be)
@@ -226,10 +229,10 @@ out:
 
 zarr_status zr_stage_fill(const struct zr_memory_registry *r, const zarr_box *box,
                           const void *pattern, const struct zr_backend *dst_be,
-                          zarr_error *err)
+                          struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct stage g = {.r = r, .be = dst_be, .up = true, .constant = true};
+    struct stage g = {.r = r, .be = dst_be, .up = true, .constant = true, .c = c};
     zarr_box sorted, own = *box, block = {.ndim = 1, .item_bytes = box->item_bytes};
 
     own.src = (zarr_box_side){.mem = own.dst.mem}; /* a fill's caller need not set it */

@@ -23,6 +23,7 @@ static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counter
     to->copies_device += from->copies_device;
     to->bytes_device += from->bytes_device;
     to->staged += from->staged;
+    to->calls += from->calls;
 }
 
 static void add_stats(zarr_stats *to, const zarr_stats *from)

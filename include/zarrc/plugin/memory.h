@@ -45,11 +45,25 @@ typedef struct zarr_box {
 
 /**
  * A memory backend. Required are `name`, `device_type`, alloc(), free() and copy(). Any
- * other entry may be NULL or 0, which has the meaning that its comment gives.
+ * other entry may be NULL or 0, which has the meaning that its comment gives. The table
+ * grows at its end: a backend sets `struct_size` to the size of its own table, and the
+ * library does without the entries that the table lacks.
  *
  * The library calls the functions from any thread, several at once. `self` is what
- * zarr_context_register_memory() got. `stream` is always NULL now: the work is done when
- * the function returns. Functions that fail fill `err` with one line of text.
+ * zarr_context_register_memory() got. Functions that fail fill `err` with one line of
+ * text.
+ *
+ * Streams. If `stream` is NULL, the work is done when the function returns. Otherwise the
+ * function may queue the work on that stream, which stream_open() made. Work on one
+ * stream is done in the order of the calls. One thread at a time uses a stream. The
+ * arguments themselves (lists, boxes, patterns) are only borrowed for the call, so a
+ * function copies what it needs later. The memory that they describe stays valid and
+ * unchanged until sync() returns, also after a failure: a function that fails may have
+ * queued a part of its work. NO_MEMORY and DEVICE may be reported late, by any later
+ * call on the stream.
+ *
+ * Lists. Their runs and boxes do not overlap and may be done in any order. In one call
+ * all destinations are memory of one device, or all are host memory; so are all sources.
  */
 typedef struct zarr_memory_vtable {
     uint32_t struct_size, flags; /**< `flags`: ZARR_MEMORY_*; 0: the CPU cannot use it */
@@ -59,24 +73,90 @@ typedef struct zarr_memory_vtable {
     /** Allocates a block of `bytes` bytes on a device, in `*out`. */
     zarr_status (*alloc)(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
                          zarr_error *err);
-    /** Frees a block of alloc(). */
+    /** Frees a block of alloc(). No queued work uses the block. */
     void (*free)(void *self, zarr_mem *mem);
     /** Copies `bytes` bytes. Both sides are memory of this backend, or one of them is
      * host memory. */
     zarr_status (*copy)(void *self, const zarr_mem *dst, const zarr_mem *src,
                         uint64_t bytes, void *stream, zarr_error *err);
-    /** Copies a box of elements, between the same memories as copy(). NULL: the library
-     * packs elements on the host and copies rows. */
+    /** Copies a box of elements, between the same memories as copy(). UNSUPPORTED: the
+     * library packs the elements of this box on the host and copies rows; nothing was
+     * queued. NULL: it does so for every box. */
     zarr_status (*copy_box)(void *self, const zarr_box *box, void *stream,
                             zarr_error *err);
     /** Sets each element of `box->dst` to the `item_bytes` bytes of `pattern`, which is
-     * host memory. NULL: the library makes the elements on the host and copies them. */
+     * host memory. UNSUPPORTED, NULL: the library makes the elements on the host and
+     * copies them. */
     zarr_status (*fill_box)(void *self, const zarr_box *box, const void *pattern,
                             void *stream, zarr_error *err);
-    /** Waits for all work on a stream. NULL: nothing is ever queued. */
+    /** Waits for all work on a stream: one of stream_open(), or a foreign one, see
+     * order(). NULL: nothing is ever queued. */
     zarr_status (*sync)(void *self, void *stream, zarr_error *err);
     /** Frees self with the context; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
+
+    /** Copies `n` runs, run i of `dst[i].bytes` bytes, between the same memories as
+     * copy(). `src[i].bytes` is the same. UNSUPPORTED, NULL: the library calls copy() for
+     * each run; nothing was queued. */
+    zarr_status (*copy_list)(void *self, const zarr_mem *dst, const zarr_mem *src,
+                             uint64_t n, void *stream, zarr_error *err);
+    /** Copies `n` boxes as copy_box(). UNSUPPORTED, NULL: the library calls copy_box()
+     * for each; nothing was queued. */
+    zarr_status (*copy_boxes)(void *self, const zarr_box *boxes, uint64_t n, void *stream,
+                              zarr_error *err);
+    /** Fills `n` boxes as fill_box(), all with the same pattern and `item_bytes`.
+     * UNSUPPORTED, NULL: the library calls fill_box() for each; nothing was queued. */
+    zarr_status (*fill_boxes)(void *self, const zarr_box *boxes, uint64_t n,
+                              const void *pattern, void *stream, zarr_error *err);
+    /**
+     * Tells which of `n` runs in memory of this backend hold nothing but repetitions of a
+     * pattern of `item_bytes` bytes, compared bit for bit. `src[i].bytes` is a multiple
+     * of `item_bytes`. equal[i] becomes 1 or 0; `equal` is ordinary host memory that
+     * stays valid until sync(), and has its values after sync(). UNSUPPORTED, NULL: the
+     * library copies the runs to the host in pieces and compares there; nothing was
+     * queued.
+     */
+    zarr_status (*equal_list)(void *self, const zarr_mem *src, uint64_t n,
+                              const void *pattern, uint32_t item_bytes, uint8_t *equal,
+                              void *stream, zarr_error *err);
+    /** Makes a stream of a device, which is not NULL. The library opens streams only if
+     * sync() is there, too. NULL: there are none, and `stream` is always NULL. */
+    zarr_status (*stream_open)(void *self, int32_t device_id, void **stream,
+                               zarr_error *err);
+    /** Frees a stream of stream_open(). The library has called sync() after the last
+     * work. NULL: nothing to free. */
+    void (*stream_close)(void *self, void *stream);
+    /**
+     * Makes work that is queued on `stream` later run after the work that is on `foreign`
+     * now. `foreign` is a stream of the application in the form of the device's own
+     * interface, such as a CUstream; it is not NULL. DLPack's numbers for default streams
+     * are legal where the device has them (CUDA: 1 legacy, 2 per thread). NULL: the
+     * library calls sync(`foreign`).
+     */
+    zarr_status (*order)(void *self, void *stream, void *foreign, zarr_error *err);
+    /**
+     * Allocates host memory that the device reads and writes fast (pinned pages), for
+     * copies to and from `device_id`. `out->device_type` is ZARR_DEVICE_CPU, so that
+     * stores and codecs of the CPU use it as any host memory. The alignment is that of
+     * `alignment`. NULL: the library takes ordinary host memory.
+     */
+    zarr_status (*host_alloc)(void *self, int32_t device_id, uint64_t bytes,
+                              zarr_mem *out, zarr_error *err);
+    /** Frees a block of host_alloc(). Required with host_alloc(). No queued work uses the
+     * block. */
+    void (*host_free)(void *self, zarr_mem *mem);
+    /**
+     * Tells whether a pointer is memory of the device's interface: returns 1 and sets
+     * both numbers, also those of a related kind (managed, pinned); else returns 0. Only
+     * for kinds whose handles are addresses of the process. It must not follow the
+     * pointer. NULL: no pointer is known.
+     */
+    int (*classify)(void *self, const void *pointer, int32_t *device_type,
+                    int32_t *device_id);
+    /** Tells how many bytes of a device's memory the library may use in all, such as the
+     * memory that is free now. The library asks once, before it first allocates there.
+     * NULL: not known, so the library does not limit itself. */
+    zarr_status (*limit)(void *self, int32_t device_id, uint64_t *bytes, zarr_error *err);
 } zarr_memory_vtable;
 
 ZARR_END_DECLS

@@ -1,0 +1,204 @@
+/*
+ * mem/emulate.c - the optional entries of a backend's table, each with what the library
+ * does if the backend lacks the entry or answers UNSUPPORTED. Lists become single calls.
+ * A backend without streams has done all work when a call returns. A list is compared on
+ * the host, piece by piece. No other file tests whether an optional entry is there.
+ * Thread class: plain functions; each caller has its own counters.
+ */
+#include "mem/mem_int.h"
+
+/* Whether a backend declined and left the work to the library. */
+static bool declined(zarr_status st, zarr_error *err)
+{
+    if (st != ZARR_ERR_UNSUPPORTED)
+        return false;
+    if (err)
+        zr_error_clear(err);
+    return true;
+}
+
+/* ---- single boxes --------------------------------------------------------------- */
+
+zarr_status zr_backend_copy_box(const struct zr_backend *be, const zarr_box *box,
+                                void *stream, bool *done, zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    if (be->vt.copy_box)
+        st = be->vt.copy_box(be->self, box, stream, err);
+    *done = !declined(st, be->vt.copy_box ? err : NULL);
+    return *done ? st : ZARR_OK;
+}
+
+zarr_status zr_backend_fill_box(const struct zr_backend *be, const zarr_box *box,
+                                const void *pattern, void *stream, bool *done,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    if (be->vt.fill_box)
+        st = be->vt.fill_box(be->self, box, pattern, stream, err);
+    *done = !declined(st, be->vt.fill_box ? err : NULL);
+    return *done ? st : ZARR_OK;
+}
+
+/* ---- lists ------------------------------------------------------------------------ */
+
+zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_mem *dst,
+                                 const zarr_mem *src, uint64_t n, void *stream,
+                                 struct zr_copy_counters *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (be->vt.copy_list) {
+        st = be->vt.copy_list(be->self, dst, src, n, stream, err);
+        if (!declined(st, err)) {
+            zr_count_call(c);
+            return st;
+        }
+        st = ZARR_OK;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        ZR_TRY(be->vt.copy(be->self, &dst[i], &src[i], dst[i].bytes, stream, err));
+        zr_count_call(c);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_backend_copy_boxes(const struct zr_backend *be, const zarr_box *boxes,
+                                  uint64_t n, void *stream, bool *done, zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    if (be->vt.copy_boxes)
+        st = be->vt.copy_boxes(be->self, boxes, n, stream, err);
+    *done = !declined(st, be->vt.copy_boxes ? err : NULL);
+    return *done ? st : ZARR_OK;
+}
+
+zarr_status zr_backend_fill_boxes(const struct zr_backend *be, const zarr_box *boxes,
+                                  uint64_t n, const void *pattern, void *stream,
+                                  bool *done, zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    if (be->vt.fill_boxes)
+        st = be->vt.fill_boxes(be->self, boxes, n, pattern, stream, err);
+    *done = !declined(st, be->vt.fill_boxes ? err : NULL);
+    return *done ? st : ZARR_OK;
+}
+
+/* ---- comparing -------------------------------------------------------------------- */
+
+zarr_status zr_backend_equal_list(const struct zr_backend *be, const zarr_mem *src,
+                                  uint64_t n, const void *pattern, uint32_t item_bytes,
+                                  uint8_t *equal, void *stream, bool *done,
+                                  zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    if (be->vt.equal_list)
+        st = be->vt.equal_list(be->self, src, n, pattern, item_bytes, equal, stream, err);
+    *done = !declined(st, be->vt.equal_list ? err : NULL);
+    return *done ? st : ZARR_OK;
+}
+
+/* Compares one run on the host. `piece` is a multiple of item_bytes long. */
+static zarr_status equal_run(const struct zr_backend *be, const zarr_mem *run,
+                             const void *pattern, uint32_t item_bytes,
+                             const zarr_mem *piece, uint8_t *equal,
+                             struct zr_copy_counters *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *equal = 1;
+    for (uint64_t at = 0; at < run->bytes && *equal; at += piece->bytes) {
+        const uint64_t bytes = ZR_MIN(piece->bytes, run->bytes - at);
+        zarr_mem part = *run;
+
+        part.offset += at;
+        part.bytes = bytes;
+        ZR_TRY(be->vt.copy(be->self, piece, &part, bytes, NULL, err));
+        zr_count_call(c);
+        zr_route_count(c, ZR_ROUTE_DOWN, 1, bytes);
+        *equal = zr_all_equal(piece->handle, bytes / item_bytes, pattern, item_bytes);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_host_equal_list(const struct zr_memory_registry *r,
+                               const struct zr_backend *be, const zarr_mem *src,
+                               uint64_t n, const void *pattern, uint32_t item_bytes,
+                               uint8_t *equal, struct zr_copy_counters *c,
+                               zarr_error *err)
+{
+    const uint64_t fit = ZR_STAGE_BYTES / item_bytes * item_bytes;
+    uint64_t longest = item_bytes;
+    zarr_status st = ZARR_OK;
+    zarr_mem piece;
+
+    for (uint64_t i = 0; i < n; i++)
+        longest = ZR_MAX(longest, src[i].bytes);
+    longest = fit ? ZR_MIN(longest, fit) : item_bytes;
+    piece = zr_mem_of_host(zr_malloc(r->alloc, (size_t)longest), longest);
+    if (!piece.handle)
+        return zr_fail_memory(err, longest);
+    for (uint64_t i = 0; i < n; i++)
+        ZR_TRY(equal_run(be, &src[i], pattern, item_bytes, &piece, &equal[i], c, err));
+out:
+    zr_free(r->alloc, piece.handle);
+    return st;
+}
+
+/* ---- streams ---------------------------------------------------------------------- */
+
+zarr_status zr_backend_stream_open(const struct zr_backend *be, int32_t device_id,
+                                   void **stream, zarr_error *err)
+{
+    *stream = NULL;
+    if (!be->vt.stream_open || !be->vt.sync)
+        return ZARR_OK;
+    return be->vt.stream_open(be->self, device_id, stream, err);
+}
+
+void zr_backend_stream_close(const struct zr_backend *be, void *stream)
+{
+    if (stream && be->vt.stream_close)
+        be->vt.stream_close(be->self, stream);
+}
+
+zarr_status zr_backend_sync(const struct zr_backend *be, void *stream, zarr_error *err)
+{
+    return be->vt.sync ? be->vt.sync(be->self, stream, err) : ZARR_OK;
+}
+
+zarr_status zr_backend_order(const struct zr_backend *be, void *stream, void *foreign,
+                             zarr_error *err)
+{
+    if (stream && be->vt.order)
+        return be->vt.order(be->self, stream, foreign, err);
+    return zr_backend_sync(be, foreign, err);
+}
+
+/* ---- facts and host memory -------------------------------------------------------- */
+
+bool zr_backend_classify(const struct zr_backend *be, const void *pointer,
+                         int32_t *device_type, int32_t *device_id)
+{
+    return be->vt.classify &&
+           be->vt.classify(be->self, pointer, device_type, device_id) != 0;
+}
+
+zarr_status zr_backend_limit(const struct zr_backend *be, int32_t device_id,
+                             uint64_t *bytes, zarr_error *err)
+{
+    *bytes = UINT64_MAX;
+    return be->vt.limit ? be->vt.limit(be->self, device_id, bytes, err) : ZARR_OK;
+}
+
+bool zr_backend_pins(const struct zr_backend *be)
+{
+    return be->vt.host_alloc && be->vt.host_free;
+}
