@@ -1,0 +1,247 @@
+#include "device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct device {
+    cl_context cl;
+    cl_device_id id;
+    cl_program program;
+    pthread_mutex_t mutex; /* of idle */
+    struct lane *idle;
+    unsigned owners;
+};
+
+static const char *const kernel_names[N_KERNELS] = {
+    [KERNEL_COPY_BOXES] = "k_copy_boxes", [KERNEL_FILL_BOXES] = "k_fill_boxes",
+    [KERNEL_DIFFER] = "k_differ",         [KERNEL_DECODE] = "k_decode",
+    [KERNEL_UNSHUFFLE] = "k_unshuffle",
+};
+
+const zarr_host *host;
+struct device_counts opencl_counts;
+static struct device the_device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+void count(unsigned long *what)
+{
+    __atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
+}
+
+zarr_status cl_failed(zarr_error *err, const char *what, cl_int rc)
+{
+    const zarr_status st =
+        rc == CL_MEM_OBJECT_ALLOCATION_FAILURE || rc == CL_OUT_OF_RESOURCES
+            ? ZARR_ERR_NO_MEMORY
+            : ZARR_ERR_DEVICE;
+
+    if (err) {
+        err->os_code = rc;
+        err->os_domain = ZARR_OS_DEVICE;
+    }
+    return host->fail(err, st, "opencl: %s: %d", what, rc);
+}
+
+/* ---- the device -------------------- */
+
+static char *source_read(void)
+{
+    FILE *f = fopen(PORT_KERNELS, "rb");
+    char *text = NULL;
+    long n = -1;
+
+    if (f && fseek(f, 0, SEEK_END) == 0)
+        n = ftell(f);
+    if (n >= 0)
+        text = calloc(1, (size_t)n + 1);
+    if (text) {
+        rewind(f);
+        if (fread(text, 1, (size_t)n, f) != (size_t)n) {
+            free(text);
+            text = NULL;
+        }
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static zarr_status program_build(struct device *d, zarr_error *err)
+{
+    char *text = source_read();
+    const char *source = text;
+    char log[400] = "";
+    cl_int rc;
+
+    if (!text)
+        return host->fail(err, ZARR_ERR_IO, "opencl: cannot read %s", PORT_KERNELS);
+    d->program = clCreateProgramWithSource(d->cl, 1, &source, NULL, &rc);
+    free(text);
+    if (rc != CL_SUCCESS)
+        return cl_failed(err, "program", rc);
+    rc = clBuildProgram(d->program, 1, &d->id, "-cl-std=CL1.2", NULL, NULL);
+    if (rc == CL_SUCCESS)
+        return ZARR_OK;
+    clGetProgramBuildInfo(d->program, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
+                          NULL);
+    return host->fail(err, ZARR_ERR_DEVICE, "opencl: %s", log);
+}
+
+static void device_release(struct device *d)
+{
+    while (d->idle) {
+        struct lane *l = d->idle;
+
+        d->idle = l->next;
+        lane_close(l);
+    }
+    if (d->program)
+        clReleaseProgram(d->program);
+    if (d->cl)
+        clReleaseContext(d->cl);
+    d->program = NULL;
+    d->cl = NULL;
+}
+
+static zarr_status device_begin(struct device *d, zarr_error *err)
+{
+    cl_platform_id platform;
+    cl_int rc = clGetPlatformIDs(1, &platform, NULL);
+    zarr_status st;
+
+    if (rc == CL_SUCCESS)
+        rc = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &d->id, NULL);
+    if (rc != CL_SUCCESS)
+        return host->fail(err, ZARR_ERR_UNSUPPORTED, "opencl: no device (%d)", rc);
+    d->cl = clCreateContext(NULL, 1, &d->id, NULL, NULL, &rc);
+    if (rc != CL_SUCCESS)
+        return cl_failed(err, "context", rc);
+    st = program_build(d, err);
+    if (st != ZARR_OK)
+        device_release(d);
+    return st;
+}
+
+zarr_status device_open(struct device **out, zarr_error *err)
+{
+    struct device *d = &the_device;
+    zarr_status st = ZARR_OK;
+
+    pthread_mutex_lock(&d->mutex);
+    if (d->owners == 0)
+        st = device_begin(d, err);
+    if (st == ZARR_OK)
+        d->owners++;
+    pthread_mutex_unlock(&d->mutex);
+    *out = d;
+    return st;
+}
+
+void device_close(void)
+{
+    struct device *d = &the_device;
+
+    pthread_mutex_lock(&d->mutex);
+    if (--d->owners == 0)
+        device_release(d);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+struct device *device_get(void)
+{
+    return &the_device;
+}
+
+cl_context device_cl(const struct device *d)
+{
+    return d->cl;
+}
+
+zarr_status device_buffer(const struct device *d, const void *from, uint64_t bytes,
+                          cl_mem *out, zarr_error *err)
+{
+    /* The runtime copies the bytes before it returns, and only reads them. */
+    union {
+        const void *in;
+        void *out;
+    } data = {.in = from};
+    cl_int rc;
+
+    *out = clCreateBuffer(d->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes,
+                          data.out, &rc);
+    return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "buffer", rc);
+}
+
+/* ---- lanes -------------------- */
+
+zarr_status lane_open(struct device *d, struct lane **out, zarr_error *err)
+{
+    struct lane *l = calloc(1, sizeof *l);
+    cl_int rc;
+
+    *out = NULL;
+    if (!l)
+        return host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a queue");
+    l->device = d;
+    l->queue = clCreateCommandQueue(d->cl, d->id, 0, &rc);
+    for (int k = 0; k < N_KERNELS && rc == CL_SUCCESS; k++)
+        l->kernel[k] = clCreateKernel(d->program, kernel_names[k], &rc);
+    if (rc != CL_SUCCESS) {
+        lane_close(l);
+        return cl_failed(err, "queue", rc);
+    }
+    *out = l;
+    return ZARR_OK;
+}
+
+void lane_close(struct lane *l)
+{
+    for (int k = 0; k < N_KERNELS; k++)
+        if (l->kernel[k])
+            clReleaseKernel(l->kernel[k]);
+    if (l->queue)
+        clReleaseCommandQueue(l->queue);
+    free(l);
+}
+
+zarr_status lane_begin(struct device *d, struct lane **out, zarr_error *err)
+{
+    pthread_mutex_lock(&d->mutex);
+    *out = d->idle;
+    if (*out)
+        d->idle = (*out)->next;
+    pthread_mutex_unlock(&d->mutex);
+    return *out ? ZARR_OK : lane_open(d, out, err);
+}
+
+zarr_status lane_end(struct lane *l, zarr_status st, zarr_error *err)
+{
+    struct device *d = l->device;
+    const cl_int rc = clFinish(l->queue);
+
+    count(&opencl_counts.waits);
+    pthread_mutex_lock(&d->mutex);
+    l->next = d->idle;
+    d->idle = l;
+    pthread_mutex_unlock(&d->mutex);
+    if (st == ZARR_OK && rc != CL_SUCCESS)
+        st = cl_failed(err, "wait", rc);
+    return st;
+}
+
+zarr_status lane_launch(struct lane *l, enum kernel k, const struct argument *arguments,
+                        cl_uint n, uint64_t work_items, zarr_error *err)
+{
+    const size_t local = 64, global = (size_t)((work_items + 63) / 64 * 64);
+    cl_int rc = CL_SUCCESS;
+
+    if (work_items == 0)
+        return ZARR_OK;
+    for (cl_uint i = 0; i < n && rc == CL_SUCCESS; i++)
+        rc = clSetKernelArg(l->kernel[k], i, arguments[i].bytes, arguments[i].value);
+    if (rc == CL_SUCCESS)
+        rc = clEnqueueNDRangeKernel(l->queue, l->kernel[k], 1, NULL, &global, &local, 0,
+                                    NULL, NULL);
+    count(&opencl_counts.launches);
+    return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, kernel_names[k], rc);
+}

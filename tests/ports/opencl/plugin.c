@@ -1,0 +1,45 @@
+/*
+ * ports/opencl/plugin.c - the plug-in's door. PoCL, an OpenCL of the CPU, stands for a
+ * device: it has queues of its own, and memory that has no address on the host.
+ */
+#include "device.h"
+
+static zarr_status load(const zarr_host *h, zarr_context *ctx, void **self,
+                        zarr_error *err)
+{
+    static const zarr_codec_impl_vtable *const codecs[] = {&opencl_lz4, &opencl_shuffle,
+                                                           &opencl_blosc};
+    struct device *d;
+    zarr_status st;
+
+    (void)self;
+    host = h;
+    st = device_open(&d, err);
+    if (st != ZARR_OK)
+        return st;
+    st = h->register_memory(ctx, &opencl_memory, NULL, err);
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0] && st == ZARR_OK; i++)
+        st = h->register_codec_impl(ctx, codecs[i], err);
+    if (st != ZARR_OK)
+        device_close();
+    return st;
+}
+
+static void unload(void *self)
+{
+    (void)self;
+    device_close();
+}
+
+static const zarr_plugin plugin = {.struct_size = sizeof plugin,
+                                   .abi = ZARR_PLUGIN_ABI,
+                                   .name = "opencl",
+                                   .version = "1",
+                                   .license = "MIT",
+                                   .load = load,
+                                   .unload = unload};
+
+const zarr_plugin *zarr_plugin_v1(void)
+{
+    return &plugin;
+}

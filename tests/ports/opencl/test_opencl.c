@@ -1,0 +1,310 @@
+/*
+ * ports/opencl/test_opencl.c - arrays that the CPU wrote are read into memory of an
+ * OpenCL device by the plug-in beside this file, and are equal: raw, big-endian, with
+ * codecs of the CPU, with codecs of the device, shards and whole chunks. Damage names its
+ * chunk.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <zarrc/zarrc.h>
+
+enum {
+    ROWS = 96,
+    COLS = 128,
+    N = ROWS * COLS,
+    PART = 50 * 33
+};
+
+static zarr_context *ctx;
+static zarr_store *store;
+static zarr_error err;
+
+#define OK(call) assert_ok((call), __LINE__)
+static void assert_ok(zarr_status st, int line)
+{
+    if (st != ZARR_OK)
+        fail_msg("line %d: %s", line, err.message);
+}
+
+/* ---- arrays -------------------- */
+
+struct kind {
+    const char *name, *type, *codecs;
+    uint64_t chunk[2], shard[2]; /* `shard` 0: none */
+    const char *impl;            /* of a codec, which `explain` must name; NULL: any */
+};
+#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#define LZ4    "{\"name\":\"numcodecs.lz4\",\"configuration\":{\"acceleration\":1}}"
+#define BLOSC(cname)                                                                     \
+    "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"" cname                          \
+    "\",\"clevel\":5,\"shuffle\":\"shuffle\",\"typesize\":2,\"blocksize\":0}}"
+static const struct kind kinds[] = {
+    {"raw", "uint16", "[" LITTLE "]", {32, 32}, {96, 64}, NULL},
+    {"big_endian", "uint16", "[" BIG "]", {32, 32}, {96, 64}, NULL},
+    {"gzip",
+     "uint16",
+     "[" LITTLE ",{\"name\":\"gzip\",\"configuration\":{\"level\":1}}]",
+     {32, 32},
+     {96, 64},
+     NULL},
+    {"lz4", "uint16", "[" LITTLE "," LZ4 "]", {32, 32}, {96, 64}, "opencl.lz4"},
+    {"transposed_lz4",
+     "uint16",
+     "[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}," BIG "," LZ4 "]",
+     {32, 64},
+     {96, 64},
+     "opencl.lz4"},
+    {"whole_lz4", "uint16", "[" LITTLE "," LZ4 "]", {40, 50}, {0, 0}, "opencl.lz4"},
+    {"shuffle_lz4_crc32c",
+     "float32",
+     "[" LITTLE ",{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":4}"
+     "}," LZ4 ",{\"name\":\"crc32c\"}]",
+     {32, 32},
+     {96, 64},
+     "opencl.shuffle"},
+    {"blosc_lz4",
+     "uint16",
+     "[" LITTLE "," BLOSC("lz4") "]",
+     {32, 32},
+     {96, 64},
+     "opencl.blosc"},
+    {"blosc_zstd", "uint16", "[" LITTLE "," BLOSC("zstd") "]", {32, 32}, {96, 64}, NULL},
+};
+enum {
+    N_KINDS = sizeof kinds / sizeof kinds[0]
+};
+
+static size_t item_bytes(const struct kind *k)
+{
+    return strcmp(k->type, "float32") == 0 ? 4 : 2;
+}
+
+/* A walk with some noise, which all codecs shorten. */
+static void make_elements(const struct kind *k, uint8_t *out)
+{
+    uint32_t x = 12345;
+
+    for (size_t i = 0; i < N; i++) {
+        uint16_t whole;
+        float real;
+
+        x = x * 1664525u + 1013904223u;
+        whole = (uint16_t)(1000 + i % COLS / 4 + (x >> 28));
+        real = (float)whole / 16;
+        if (item_bytes(k) == 2)
+            memcpy(out + 2 * i, &whole, 2);
+        else
+            memcpy(out + 4 * i, &real, 4);
+    }
+}
+
+static zarr_array *make_array(const struct kind *k, uint8_t *elements)
+{
+    const uint64_t shape[2] = {ROWS, COLS};
+    const int64_t tensor_shape[2] = {ROWS, COLS};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array *a = NULL;
+    zarr_tensor src;
+
+    make_elements(k, elements);
+    spec.ndim = 2;
+    spec.shape = shape;
+    spec.chunk_shape = k->chunk;
+    spec.shard_shape = k->shard[0] ? k->shard : NULL;
+    spec.data_type = k->type;
+    spec.codecs = k->codecs;
+    OK(zarr_array_create(&a, store, k->name, &spec, NULL, &err));
+    zarr_tensor_host(&src, elements, N * item_bytes(k), 2, tensor_shape);
+    OK(zarr_array_write(a, NULL, &src, NULL, &err));
+    return a;
+}
+
+static zarr_tensor device_tensor(const zarr_mem *mem, const int64_t *shape)
+{
+    zarr_tensor t = ZARR_TENSOR_INIT;
+
+    t.device_type = ZARR_DEVICE_OPENCL;
+    t.ndim = 2;
+    t.data = mem->handle;
+    t.data_bytes = mem->bytes;
+    t.shape = shape;
+    return t;
+}
+
+static void fetch(uint8_t *to, const zarr_mem *mem, uint64_t bytes)
+{
+    const zarr_mem back = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = bytes};
+
+    OK(zarr_mem_copy(ctx, &back, mem, bytes, &err));
+}
+
+/* ---- reading and writing -------------------- */
+
+static void check_impl(zarr_array *a, const struct kind *k, const zarr_tensor *t)
+{
+    char text[8192];
+
+    if (!k->impl)
+        return;
+    OK(zarr_array_explain(a, ZARR_EXPLAIN_READ, NULL, t, NULL, text, sizeof text, NULL,
+                          &err));
+    if (!strstr(text, k->impl))
+        fail_msg("%s: not by %s:\n%s", k->name, k->impl, text);
+}
+
+static void test_read(void **state)
+{
+    static const int64_t shape[2] = {ROWS, COLS}, part_shape[2] = {50, 33};
+    static uint8_t elements[4 * N], got[4 * N], part[4 * N], want[4 * N];
+
+    (void)state;
+    for (int i = 0; i < N_KINDS; i++) {
+        const struct kind *k = &kinds[i];
+        const size_t item = item_bytes(k);
+        zarr_array *a = make_array(k, elements);
+        zarr_selection *sel = NULL;
+        zarr_mem mem;
+        zarr_tensor dst, host_part;
+
+        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item, &mem, &err));
+        dst = device_tensor(&mem, shape);
+        check_impl(a, k, &dst);
+        OK(zarr_array_read(a, NULL, &dst, NULL, &err));
+        fetch(got, &mem, N * item);
+        assert_memory_equal(got, elements, N * item);
+
+        OK(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:53, 10:109:3", &err));
+        dst = device_tensor(&mem, part_shape);
+        OK(zarr_array_read(a, sel, &dst, NULL, &err));
+        fetch(part, &mem, PART * item);
+        zarr_tensor_host(&host_part, want, sizeof want, 2, part_shape);
+        OK(zarr_array_read(a, sel, &host_part, NULL, &err));
+        assert_memory_equal(part, want, PART * item);
+        zarr_selection_free(sel);
+        zarr_mem_free(ctx, &mem);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, k->name, &err));
+    }
+}
+
+static void test_write(void **state)
+{
+    static const int64_t shape[2] = {ROWS, COLS};
+    static uint8_t elements[4 * N], got[4 * N];
+
+    (void)state;
+    for (int i = 0; i < N_KINDS; i++) {
+        const struct kind *k = &kinds[i];
+        const uint64_t bytes = N * item_bytes(k);
+        zarr_array *a = make_array(k, elements);
+        const zarr_mem from = {
+            .device_type = ZARR_DEVICE_CPU, .handle = elements, .bytes = bytes};
+        zarr_mem mem;
+        zarr_tensor t;
+
+        for (uint64_t e = 0; e < bytes / 2; e++) /* other elements than those stored */
+            elements[e] = (uint8_t)(elements[e] + 1);
+        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+        OK(zarr_mem_copy(ctx, &mem, &from, bytes, &err));
+        t = device_tensor(&mem, shape);
+        OK(zarr_array_write(a, NULL, &t, NULL, &err));
+        zarr_tensor_host(&t, got, bytes, 2, shape);
+        OK(zarr_array_read(a, NULL, &t, NULL, &err));
+        assert_memory_equal(got, elements, bytes);
+        zarr_mem_free(ctx, &mem);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, k->name, &err));
+    }
+}
+
+/* ---- damage -------------------- */
+
+/* Each byte of a chunk in turn. A decoder says so, or the elements differ: it never
+ * writes elsewhere. */
+static void damage_chunk(const struct kind *k, const char *key)
+{
+    static const int64_t shape[2] = {ROWS, COLS};
+    static uint8_t elements[4 * N], got[4 * N], data[65536];
+    const uint64_t bytes = N * item_bytes(k);
+    zarr_array *a = make_array(k, elements);
+    uint64_t n = sizeof data, refused = 0, tried = 0;
+    char text[64];
+    zarr_mem mem;
+    zarr_tensor t;
+
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
+    for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97, tried++) {
+        zarr_status st;
+
+        data[at] ^= 0x55;
+        OK(zarr_store_put(store, key, data, n, &err));
+        t = device_tensor(&mem, shape);
+        st = zarr_array_read(a, NULL, &t, NULL, &err);
+        data[at] ^= 0x55;
+        if (st == ZARR_OK)
+            continue;
+        refused++;
+        assert_int_equal(st, ZARR_ERR_CORRUPT);
+        assert_true(zarr_error_text(&err, ZARR_ERROR_KEY, text, sizeof text) > 0);
+        assert_string_equal(text, key);
+    }
+    assert_in_range(refused, 4, tried);
+    OK(zarr_store_put(store, key, data, n, &err));
+    t = device_tensor(&mem, shape);
+    OK(zarr_array_read(a, NULL, &t, NULL, &err));
+    fetch(got, &mem, bytes);
+    assert_memory_equal(got, elements, bytes);
+    zarr_mem_free(ctx, &mem);
+    zarr_array_free(a);
+    OK(zarr_node_delete(store, k->name, &err));
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    damage_chunk(&kinds[5], "whole_lz4/c/1/1");
+    damage_chunk(&kinds[7], "blosc_lz4/c/0/1");
+}
+
+static int begin(void **state)
+{
+    static const char *const plugins[] = {PORT_PLUGIN, NULL};
+    zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
+
+    (void)state;
+    opts.plugins = plugins;
+    if (zarr_context_create(&ctx, &opts, &err) != ZARR_OK) {
+        printf("%s: %s\n", err.code == ZARR_ERR_UNSUPPORTED ? "skipped" : "failed",
+               err.message);
+        exit(err.code == ZARR_ERR_UNSUPPORTED ? 77 : 1);
+    }
+    return zarr_store_open(&store, ctx, "memory:", NULL, &err);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    zarr_store_free(store);
+    zarr_context_free(ctx);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_damage),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
