@@ -5,7 +5,7 @@
  * access follows. The bytes between are checked when the memory is freed. One list
  * contains the live allocations of all devices.
  */
-#include "fakedev.h"
+#include "fakedev_int.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,37 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-    ALIGN_BYTES = 64,
-    GUARD_BYTE = 0xA5
-};
+struct fake_all fake_all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-struct fakedev {
-    pthread_mutex_t mutex;
-    int32_t device_type;
-    zarr_fakedev_counters count;
-    uint32_t fail_calls;
-    uint64_t fail_in;
-    zarr_status fail_status;
-};
-
-struct block {
-    struct block *next;
-    const struct fakedev *owner;
-    uint8_t *handle, *real; /* first byte in either mapping */
-    uint8_t *handle_map, *real_map;
-    uint64_t bytes, map_bytes, guard_bytes; /* guard bytes: in front of the memory, and
-                                               behind it in the last page */
-    uint64_t lead; /* position of the first byte in its mapping */
-    int32_t device_id;
-};
-
-static struct {
-    pthread_mutex_t mutex;
-    struct block *blocks;
-} all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-static zarr_status fake_fail(zarr_error *err, zarr_status status, const char *text)
+zarr_status fake_fail(zarr_error *err, zarr_status status, const char *text)
 {
     if (err) {
         memset(err, 0, sizeof *err);
@@ -55,8 +27,7 @@ static zarr_status fake_fail(zarr_error *err, zarr_status status, const char *te
     return status;
 }
 
-/* Records that a rule was broken. */
-static zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *text)
+zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *text)
 {
     pthread_mutex_lock(&dev->mutex);
     dev->count.faults++;
@@ -64,11 +35,12 @@ static zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *
     return fake_fail(err, ZARR_ERR_DEVICE, text);
 }
 
-/* True if this call is the one that must fail. */
-static zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *err)
+zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
+    if (dev->declined & call)
+        return fake_fail(err, ZARR_ERR_UNSUPPORTED, "declined");
     pthread_mutex_lock(&dev->mutex);
     if ((dev->fail_calls & call) && dev->fail_in && --dev->fail_in == 0)
         st = dev->fail_status;
@@ -78,17 +50,16 @@ static zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *e
 
 /* ---- allocations -------------------------------------------------------------- */
 
-/* The live block that contains the address. */
-static struct block *block_of_locked(const void *address)
+struct block *fake_block_locked(const void *address)
 {
-    for (struct block *b = all.blocks; b; b = b->next)
+    for (struct block *b = fake_all.blocks; b; b = b->next)
         if ((const uint8_t *)address >= b->handle_map &&
             (const uint8_t *)address < b->handle_map + b->map_bytes)
             return b;
     return NULL;
 }
 
-static bool block_map(struct block *b)
+bool fake_block_map(struct block *b, bool pinned)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t data = (b->bytes + page - 1) / page * page;
@@ -99,15 +70,19 @@ static bool block_map(struct block *b)
     b->map_bytes = data + page; /* the last page is never accessible, in either mapping */
     b->lead = (data - b->bytes) / ALIGN_BYTES * ALIGN_BYTES;
     b->guard_bytes = data - b->bytes;
+    b->pinned = pinned;
     b->handle_map = MAP_FAILED;
     b->real_map = MAP_FAILED;
     if (ftruncate(fd, (off_t)b->map_bytes) == 0) {
-        b->handle_map = mmap(NULL, b->map_bytes, PROT_NONE, MAP_SHARED, fd, 0);
+        b->handle_map =
+            mmap(NULL, b->map_bytes, pinned ? PROT_READ | PROT_WRITE : PROT_NONE,
+                 MAP_SHARED, fd, 0);
         b->real_map = mmap(NULL, b->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     close(fd);
     if (b->handle_map == MAP_FAILED || b->real_map == MAP_FAILED ||
-        mprotect(b->real_map + data, page, PROT_NONE) != 0) {
+        mprotect(b->real_map + data, page, PROT_NONE) != 0 ||
+        (pinned && mprotect(b->handle_map + data, page, PROT_NONE) != 0)) {
         if (b->handle_map != MAP_FAILED)
             munmap(b->handle_map, b->map_bytes);
         if (b->real_map != MAP_FAILED)
@@ -134,6 +109,41 @@ static bool block_guards_whole(const struct block *b)
     return true;
 }
 
+struct block *fake_block_take(struct fakedev *dev, const void *handle, bool pinned)
+{
+    struct block **at, *b;
+
+    pthread_mutex_lock(&fake_all.mutex);
+    for (at = &fake_all.blocks; *at && (*at)->handle != handle; at = &(*at)->next)
+        ;
+    b = *at;
+    if (b)
+        *at = b->next;
+    pthread_mutex_unlock(&fake_all.mutex);
+    if (!b || b->owner != dev || b->pinned != pinned || !block_guards_whole(b) ||
+        fake_late_uses(b)) {
+        (void)fprintf(stderr, "fake device: freed what it does not own or what queued "
+                              "work uses, or a broken guard\n");
+        abort();
+    }
+    munmap(b->real_map, b->map_bytes);
+    munmap(b->handle_map, b->map_bytes);
+    return b;
+}
+
+/* Whether `bytes` more fit the budget. */
+bool fake_within(struct fakedev *dev, uint64_t bytes, bool pinned)
+{
+    bool fits = false;
+
+    pthread_mutex_lock(&dev->mutex);
+    fits = pinned ? dev->pinned_most == 0 ||
+                        dev->late.pinned_bytes + bytes <= dev->pinned_most
+                  : dev->most == 0 || dev->count.live_bytes + bytes <= dev->most;
+    pthread_mutex_unlock(&dev->mutex);
+    return fits;
+}
+
 static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
                               zarr_mem *out, zarr_error *err)
 {
@@ -143,7 +153,7 @@ static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
 
     if (st != ZARR_OK)
         return st;
-    if (bytes > UINT64_C(1) << 40)
+    if (bytes > UINT64_C(1) << 40 || !fake_within(dev, bytes, false))
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
     b = calloc(1, sizeof *b);
     if (!b)
@@ -151,14 +161,14 @@ static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
     b->owner = dev;
     b->bytes = bytes ? bytes : 1;
     b->device_id = device_id;
-    if (!block_map(b)) {
+    if (!fake_block_map(b, false)) {
         free(b);
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
     }
-    pthread_mutex_lock(&all.mutex);
-    b->next = all.blocks;
-    all.blocks = b;
-    pthread_mutex_unlock(&all.mutex);
+    pthread_mutex_lock(&fake_all.mutex);
+    b->next = fake_all.blocks;
+    fake_all.blocks = b;
+    pthread_mutex_unlock(&fake_all.mutex);
     pthread_mutex_lock(&dev->mutex);
     dev->count.allocs++;
     dev->count.live_blocks++;
@@ -176,24 +186,11 @@ static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
 static void fake_free(void *self, zarr_mem *mem)
 {
     struct fakedev *dev = self;
-    struct block **at, *b;
+    struct block *b;
 
     if (!mem->handle)
         return;
-    pthread_mutex_lock(&all.mutex);
-    for (at = &all.blocks; *at && (*at)->handle != mem->handle; at = &(*at)->next)
-        ;
-    b = *at;
-    if (b)
-        *at = b->next;
-    pthread_mutex_unlock(&all.mutex);
-    if (!b || b->owner != dev || !block_guards_whole(b)) {
-        (void)fprintf(stderr,
-                      "fake device: freed what it does not own, or a broken guard\n");
-        abort();
-    }
-    munmap(b->real_map, b->map_bytes);
-    munmap(b->handle_map, b->map_bytes);
+    b = fake_block_take(dev, mem->handle, false);
     pthread_mutex_lock(&dev->mutex);
     dev->count.frees++;
     dev->count.live_blocks--;
@@ -205,28 +202,22 @@ static void fake_free(void *self, zarr_mem *mem)
 
 /* ---- copies ------------------------------------------------------------------- */
 
-/* One side of a copy as the device sees it. */
-struct side {
-    uint8_t *p; /* address of handle + offset, accessible */
-    bool device;
-};
-
 /* low and high: first and last byte accessed, relative to handle + offset. A handle may
  * point into a block. */
-static zarr_status side_find(struct fakedev *dev, const zarr_mem *m, int64_t low,
-                             int64_t high, struct side *out, zarr_error *err)
+zarr_status fake_side(struct fakedev *dev, const zarr_mem *m, int64_t low, int64_t high,
+                      struct side *out, zarr_error *err)
 {
     const uint8_t *first = (const uint8_t *)m->handle + m->offset;
     const struct block *b;
     const char *why = NULL;
 
-    pthread_mutex_lock(&all.mutex);
-    b = block_of_locked(m->handle);
+    pthread_mutex_lock(&fake_all.mutex);
+    b = fake_block_locked(m->handle);
     if (m->device_type != dev->device_type) {
-        why = b ? "a device handle was passed as host memory" : NULL;
+        why = b && !b->pinned ? "a device handle was passed as host memory" : NULL;
         out->device = false;
         out->p = (uint8_t *)m->handle + m->offset;
-    } else if (!b || b->owner != dev) {
+    } else if (!b || b->owner != dev || b->pinned) {
         why = "not a live handle of this device";
     } else if (first + low < b->handle || first + high > b->handle + b->bytes) {
         why = "access out of bounds";
@@ -236,7 +227,7 @@ static zarr_status side_find(struct fakedev *dev, const zarr_mem *m, int64_t low
         out->device = true;
         out->p = b->real + (first - b->handle);
     }
-    pthread_mutex_unlock(&all.mutex);
+    pthread_mutex_unlock(&fake_all.mutex);
     return why ? fake_fault(dev, err, why) : ZARR_OK;
 }
 
@@ -259,28 +250,38 @@ static void count_copy(struct fakedev *dev, const struct side *dst,
     pthread_mutex_unlock(&dev->mutex);
 }
 
-static zarr_status fake_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
-                             uint64_t bytes, void *stream, zarr_error *err)
+zarr_status fake_do_copy(struct fakedev *dev, const zarr_mem *dst, const zarr_mem *src,
+                         uint64_t bytes, bool move, zarr_error *err)
 {
-    struct fakedev *dev = self;
     struct side d, s;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_COPY, err);
+    zarr_status st = ZARR_OK;
 
-    (void)stream;
-    if (st != ZARR_OK)
-        return st;
     if (bytes > dst->bytes || bytes > src->bytes)
         return fake_fault(dev, err, "copy longer than its memory");
-    st = side_find(dev, dst, 0, (int64_t)bytes, &d, err);
+    st = fake_side(dev, dst, 0, (int64_t)bytes, &d, err);
     if (st == ZARR_OK)
-        st = side_find(dev, src, 0, (int64_t)bytes, &s, err);
+        st = fake_side(dev, src, 0, (int64_t)bytes, &s, err);
     if (st != ZARR_OK)
         return st;
     if (!d.device && !s.device)
         return fake_fault(dev, err, "copy without a device side");
+    if (!move)
+        return ZARR_OK;
     memmove(d.p, s.p, bytes);
     count_copy(dev, &d, &s, bytes);
     return ZARR_OK;
+}
+
+static zarr_status fake_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+                             uint64_t bytes, void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_COPY, err);
+
+    if (st != ZARR_OK)
+        return st;
+    return stream ? fake_late_copy(dev, stream, dst, src, bytes, err)
+                  : fake_do_copy(dev, dst, src, bytes, true, err);
 }
 
 /* The range of bytes that the box accesses on this side. The size of a box's memory
@@ -299,10 +300,10 @@ static zarr_status box_side(struct fakedev *dev, const zarr_box *box,
     if ((int64_t)from->mem.offset + low < 0 ||
         (uint64_t)((int64_t)from->mem.offset + high) > from->mem.bytes)
         return fake_fault(dev, err, "box leaves its memory");
-    return side_find(dev, &from->mem, low, high, out, err);
+    return fake_side(dev, &from->mem, low, high, out, err);
 }
 
-static uint64_t box_items(const zarr_box *box)
+uint64_t fake_box_items(const zarr_box *box)
 {
     uint64_t n = 1;
 
@@ -312,11 +313,11 @@ static uint64_t box_items(const zarr_box *box)
 }
 
 /* Copies element by element, simple and slow. src NULL: fills with the pattern. */
-static void box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
-                     const uint8_t *pattern)
+void fake_box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
+                   const uint8_t *pattern)
 {
     const uint32_t unit = !pattern && box->swap_bytes > 1 ? box->swap_bytes : 1;
-    const uint64_t n = box_items(box);
+    const uint64_t n = fake_box_items(box);
 
     for (uint64_t i = 0; i < n; i++) {
         int64_t d = 0, s = 0;
@@ -333,16 +334,12 @@ static void box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
     }
 }
 
-static zarr_status fake_copy_box(void *self, const zarr_box *box, void *stream,
-                                 zarr_error *err)
+zarr_status fake_do_box(struct fakedev *dev, const zarr_box *box, bool move,
+                        zarr_error *err)
 {
-    struct fakedev *dev = self;
     struct side d, s;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_BOX, err);
+    zarr_status st = ZARR_OK;
 
-    (void)stream;
-    if (st != ZARR_OK || box_items(box) == 0)
-        return st;
     if (box->struct_size < sizeof *box)
         return fake_fault(dev, err, "box without its size");
     st = box_side(dev, box, &box->dst, &d, err);
@@ -352,10 +349,43 @@ static zarr_status fake_copy_box(void *self, const zarr_box *box, void *stream,
         return st;
     if (!d.device && !s.device)
         return fake_fault(dev, err, "box copy without a device side");
-    box_move(box, d.p, s.p, NULL);
-    count_copy(dev, &d, &s, box_items(box) * box->item_bytes);
+    if (!move)
+        return ZARR_OK;
+    fake_box_move(box, d.p, s.p, NULL);
+    count_copy(dev, &d, &s, fake_box_items(box) * box->item_bytes);
     pthread_mutex_lock(&dev->mutex);
     dev->count.boxes++;
+    pthread_mutex_unlock(&dev->mutex);
+    return ZARR_OK;
+}
+
+static zarr_status fake_copy_box(void *self, const zarr_box *box, void *stream,
+                                 zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_BOX, err);
+
+    if (st != ZARR_OK || fake_box_items(box) == 0)
+        return st;
+    return stream ? fake_late_box(dev, stream, box, err)
+                  : fake_do_box(dev, box, true, err);
+}
+
+zarr_status fake_do_fill(struct fakedev *dev, const zarr_box *box, const void *pattern,
+                         bool move, zarr_error *err)
+{
+    struct side d;
+    zarr_status st = box_side(dev, box, &box->dst, &d, err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (!d.device)
+        return fake_fault(dev, err, "fill of host memory");
+    if (!move)
+        return ZARR_OK;
+    fake_box_move(box, d.p, NULL, pattern);
+    pthread_mutex_lock(&dev->mutex);
+    dev->count.fills++;
     pthread_mutex_unlock(&dev->mutex);
     return ZARR_OK;
 }
@@ -364,22 +394,12 @@ static zarr_status fake_fill_box(void *self, const zarr_box *box, const void *pa
                                  void *stream, zarr_error *err)
 {
     struct fakedev *dev = self;
-    struct side d;
     zarr_status st = fake_inject(dev, ZARR_FAKEDEV_FILL, err);
 
-    (void)stream;
-    if (st != ZARR_OK || box_items(box) == 0)
+    if (st != ZARR_OK || fake_box_items(box) == 0)
         return st;
-    st = box_side(dev, box, &box->dst, &d, err);
-    if (st != ZARR_OK)
-        return st;
-    if (!d.device)
-        return fake_fault(dev, err, "fill of host memory");
-    box_move(box, d.p, NULL, pattern);
-    pthread_mutex_lock(&dev->mutex);
-    dev->count.fills++;
-    pthread_mutex_unlock(&dev->mutex);
-    return ZARR_OK;
+    return stream ? fake_late_fill(dev, stream, box, pattern, err)
+                  : fake_do_fill(dev, box, pattern, true, err);
 }
 
 static void fake_close(void *self)
@@ -412,6 +432,37 @@ static const zarr_memory_vtable table_plain = {
     .close = fake_close,
 };
 
+static const zarr_memory_vtable table_late = {
+    .struct_size = sizeof table_late,
+    .flags = ZARR_MEMORY_STREAM_ORDERED,
+    .name = "fake-late",
+    .device_type = ZARR_DEVICE_EXT,
+    .alignment = ALIGN_BYTES,
+    .alloc = fake_alloc,
+    .free = fake_free,
+    .copy = fake_copy,
+    .copy_box = fake_copy_box,
+    .fill_box = fake_fill_box,
+    .sync = fake_sync,
+    .close = fake_close,
+    .copy_list = fake_copy_list,
+    .copy_boxes = fake_copy_boxes,
+    .fill_boxes = fake_fill_boxes,
+    .equal_list = fake_equal_list,
+    .stream_open = fake_stream_open,
+    .stream_close = fake_stream_close,
+    .order = fake_order,
+    .host_alloc = fake_host_alloc,
+    .host_free = fake_host_free,
+    .classify = fake_classify,
+    .limit = fake_limit,
+};
+
+const zarr_memory_vtable *zarr_fakedev_vtable_late(void)
+{
+    return &table_late;
+}
+
 const zarr_memory_vtable *zarr_fakedev_vtable(void)
 {
     return &table_full;
@@ -439,9 +490,10 @@ void zarr_fakedev_free(void *self)
 
     if (!dev)
         return;
-    if (dev->count.live_blocks) {
+    if (dev->count.live_blocks || dev->late.pinned_blocks || dev->late.streams) {
         (void)fprintf(stderr, "fake device: %llu blocks were never freed\n",
-                      (unsigned long long)dev->count.live_blocks);
+                      (unsigned long long)(dev->count.live_blocks +
+                                           dev->late.pinned_blocks + dev->late.streams));
         abort();
     }
     pthread_mutex_destroy(&dev->mutex);
@@ -479,15 +531,15 @@ static uint8_t *real_of(const void *handle, uint64_t offset, uint64_t bytes)
     uint8_t *p = NULL;
     const struct block *b;
 
-    pthread_mutex_lock(&all.mutex);
-    b = block_of_locked(handle);
+    pthread_mutex_lock(&fake_all.mutex);
+    b = fake_block_locked(handle);
     if (b && (const uint8_t *)handle >= b->handle) {
         const uint64_t start = (uint64_t)((const uint8_t *)handle - b->handle);
 
         if (offset <= b->bytes - start && bytes <= b->bytes - start - offset)
             p = b->real + start + offset;
     }
-    pthread_mutex_unlock(&all.mutex);
+    pthread_mutex_unlock(&fake_all.mutex);
     return p;
 }
 

@@ -23,6 +23,14 @@ ZARR_API const zarr_memory_vtable *zarr_fakedev_vtable(void);
  */
 ZARR_API const zarr_memory_vtable *zarr_fakedev_vtable_plain(void);
 
+/**
+ * The same device with every entry of the table. Work on a stream is done only when the
+ * stream is waited for, so that a missing wait shows wrong data. Until then the host's
+ * side of a copy down holds 0xEE, changed sources are faults, and freeing memory of
+ * queued work aborts.
+ */
+ZARR_API const zarr_memory_vtable *zarr_fakedev_vtable_late(void);
+
 /** `self` for a table; NULL: no memory. The table's close() frees it, or
  * zarr_fakedev_free(). */
 ZARR_API void *zarr_fakedev_create(void);
@@ -40,12 +48,37 @@ typedef struct zarr_fakedev_counters {
 } zarr_fakedev_counters;
 ZARR_API void zarr_fakedev_count(void *self, zarr_fakedev_counters *out);
 
+/** What only the table of late streams counts. */
+typedef struct zarr_fakedev_late_counters {
+    uint64_t lists, list_items; /**< calls with lists, and their runs or boxes */
+    uint64_t equals;            /**< runs compared on the device */
+    uint64_t queued, syncs, orders;
+    uint64_t streams, streams_opened; /**< open now; ever opened */
+    uint64_t pinned_allocs, pinned_blocks, pinned_bytes, pinned_peak;
+} zarr_fakedev_late_counters;
+ZARR_API void zarr_fakedev_late_count(void *self, zarr_fakedev_late_counters *out);
+
 enum {
     ZARR_FAKEDEV_ALLOC = 1,
     ZARR_FAKEDEV_COPY = 2,
     ZARR_FAKEDEV_BOX = 4,
-    ZARR_FAKEDEV_FILL = 8
+    ZARR_FAKEDEV_FILL = 8,
+    ZARR_FAKEDEV_LIST = 16,   /**< copy_list() */
+    ZARR_FAKEDEV_BOXES = 32,  /**< copy_boxes() */
+    ZARR_FAKEDEV_FILLS = 64,  /**< fill_boxes() */
+    ZARR_FAKEDEV_EQUAL = 128, /**< equal_list() */
+    ZARR_FAKEDEV_STREAM = 256,
+    ZARR_FAKEDEV_ORDER = 512,
+    ZARR_FAKEDEV_SYNC = 1024,
+    ZARR_FAKEDEV_HOST = 2048, /**< host_alloc() */
+    ZARR_FAKEDEV_LIMIT = 4096,
+    ZARR_FAKEDEV_ALL = 8191
 };
+/** Calls of these kinds answer UNSUPPORTED from now on; 0: none. */
+ZARR_API void zarr_fakedev_decline(void *self, uint32_t calls);
+/** Budgets in bytes, which limit() tells and allocations keep; 0: none. */
+ZARR_API void zarr_fakedev_budget(void *self, uint64_t device_bytes,
+                                  uint64_t pinned_bytes);
 /** The k-th call from now on (1: the next) of the kinds in `calls` fails with `status`; k
  * 0: none. */
 ZARR_API void zarr_fakedev_fail(void *self, uint32_t calls, uint64_t k,

@@ -154,8 +154,8 @@ typedef struct zarr_memory_vtable {
     int (*classify)(void *self, const void *pointer, int32_t *device_type,
                     int32_t *device_id);
     /** Tells how many bytes of a device's memory the library may use in all, such as the
-     * memory that is free now. The library asks once, before it first allocates there.
-     * NULL: not known, so the library does not limit itself. */
+     * memory that is free now. `*bytes` arrives as UINT64_MAX, which means no limit. The
+     * library asks once, before it first allocates there. NULL: there is no limit. */
     zarr_status (*limit)(void *self, int32_t device_id, uint64_t *bytes, zarr_error *err);
 } zarr_memory_vtable;
 

@@ -1,0 +1,593 @@
+/*
+ * tests/fakedev/late.c - streams of the fake device, and what only its full table has:
+ * lists, pinned host memory, budgets. A stream is a list of work. Nothing of it is done
+ * before the stream is waited for, or before a stream that is ordered after it. When work
+ * is queued, the bytes of a host source are noted; when it is done, they must be the
+ * same. One lock covers all streams.
+ */
+#include "fakedev_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOT_YET = 0xEE
+};
+
+enum late_kind {
+    LATE_COPY,
+    LATE_BOX,
+    LATE_FILL,
+    LATE_EQUAL,
+    LATE_ORDER
+};
+
+struct stream;
+
+struct work {
+    struct work *next;
+    enum late_kind kind;
+    uint64_t number; /* in its stream */
+    zarr_mem dst, src;
+    zarr_box *box;
+    uint8_t *pattern;
+    uint32_t item_bytes;
+    uint8_t *equal;
+    uint8_t *noted; /* the elements of a host source, packed */
+    struct stream *foreign;
+    uint64_t until; /* work of `foreign` up to this number comes first */
+};
+
+struct stream {
+    struct stream *next;
+    struct fakedev *dev;
+    int32_t device_id;
+    uint64_t n; /* work ever queued */
+    struct work *first, **last;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    struct stream *streams;
+} late = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t box_bytes(const zarr_box *box)
+{
+    return fake_box_items(box) * box->item_bytes;
+}
+
+/* A copy of a box whose destination is packed bytes, without a swap. */
+static void pack_box(const zarr_box *box, uint8_t *to)
+{
+    zarr_box packed = *box;
+    int64_t line = box->item_bytes;
+
+    packed.swap_bytes = 0;
+    for (int32_t k = box->ndim - 1; k >= 0; k--) {
+        packed.dst.stride[k] = line;
+        line *= (int64_t)box->shape[k];
+    }
+    fake_box_move(&packed, to, (const uint8_t *)box->src.mem.handle + box->src.mem.offset,
+                  NULL);
+}
+
+/* ---- queueing ------------------------------------------------------------------ */
+
+static void work_free(struct work *w)
+{
+    if (!w)
+        return;
+    free(w->box);
+    free(w->pattern);
+    free(w->noted);
+    free(w);
+}
+
+static struct work *work_make(enum late_kind kind, const zarr_box *box,
+                              const void *pattern, uint32_t item_bytes)
+{
+    struct work *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return NULL;
+    w->kind = kind;
+    w->item_bytes = item_bytes;
+    if (box) {
+        w->box = malloc(sizeof *box);
+        if (w->box)
+            *w->box = *box;
+    }
+    if (pattern) {
+        w->pattern = malloc(item_bytes);
+        if (w->pattern)
+            memcpy(w->pattern, pattern, item_bytes);
+    }
+    if ((box && !w->box) || (pattern && !w->pattern)) {
+        work_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+/* Queues work, whose ownership moves. */
+static zarr_status work_queue(struct stream *s, struct work *w)
+{
+    pthread_mutex_lock(&late.mutex);
+    w->number = ++s->n;
+    *s->last = w;
+    s->last = &w->next;
+    pthread_mutex_unlock(&late.mutex);
+    pthread_mutex_lock(&s->dev->mutex);
+    s->dev->late.queued++;
+    pthread_mutex_unlock(&s->dev->mutex);
+    return ZARR_OK;
+}
+
+zarr_status fake_late_copy(struct fakedev *dev, void *stream, const zarr_mem *dst,
+                           const zarr_mem *src, uint64_t bytes, zarr_error *err)
+{
+    zarr_status st = fake_do_copy(dev, dst, src, bytes, false, err);
+    struct work *w = NULL;
+
+    if (st != ZARR_OK)
+        return st;
+    w = work_make(LATE_COPY, NULL, NULL, 0);
+    if (!w)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    w->dst = *dst;
+    w->src = *src;
+    w->dst.bytes = w->src.bytes = bytes;
+    if (src->device_type != dev->device_type) {
+        w->noted = malloc(bytes ? bytes : 1);
+        if (w->noted)
+            memcpy(w->noted, (const uint8_t *)src->handle + src->offset, bytes);
+    } else if (dst->device_type != dev->device_type) {
+        memset((uint8_t *)dst->handle + dst->offset, NOT_YET, bytes);
+    }
+    return work_queue(stream, w);
+}
+
+zarr_status fake_late_box(struct fakedev *dev, void *stream, const zarr_box *box,
+                          zarr_error *err)
+{
+    zarr_status st = fake_do_box(dev, box, false, err);
+    struct work *w = NULL;
+
+    if (st != ZARR_OK)
+        return st;
+    w = work_make(LATE_BOX, box, NULL, 0);
+    if (!w)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    w->dst = box->dst.mem;
+    w->src = box->src.mem;
+    if (box->src.mem.device_type != dev->device_type) {
+        w->noted = malloc(box_bytes(box));
+        if (w->noted)
+            pack_box(box, w->noted);
+    } else if (box->dst.mem.device_type != dev->device_type) {
+        uint8_t *none = malloc(box->item_bytes);
+
+        if (none) {
+            memset(none, NOT_YET, box->item_bytes);
+            fake_box_move(box, (uint8_t *)box->dst.mem.handle + box->dst.mem.offset, NULL,
+                          none);
+        }
+        free(none);
+    }
+    return work_queue(stream, w);
+}
+
+zarr_status fake_late_fill(struct fakedev *dev, void *stream, const zarr_box *box,
+                           const void *pattern, zarr_error *err)
+{
+    zarr_status st = fake_do_fill(dev, box, pattern, false, err);
+    struct work *w = NULL;
+
+    if (st != ZARR_OK)
+        return st;
+    w = work_make(LATE_FILL, box, pattern, box->item_bytes);
+    if (!w)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    w->dst = box->dst.mem;
+    return work_queue(stream, w);
+}
+
+/* ---- doing it ------------------------------------------------------------------ */
+
+static zarr_status do_equal(struct fakedev *dev, const zarr_mem *src,
+                            const uint8_t *pattern, uint32_t item_bytes, uint8_t *equal,
+                            zarr_error *err)
+{
+    struct side s;
+    zarr_status st = fake_side(dev, src, 0, (int64_t)src->bytes, &s, err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (!s.device || item_bytes == 0 || src->bytes % item_bytes)
+        return fake_fault(dev, err, "comparison of host memory or of a part of an item");
+    *equal = 1;
+    for (uint64_t i = 0; i < src->bytes; i++)
+        if (s.p[i] != pattern[i % item_bytes])
+            *equal = 0;
+    return ZARR_OK;
+}
+
+static zarr_status check_noted(struct fakedev *dev, const struct work *w, zarr_error *err)
+{
+    const uint64_t bytes = w->kind == LATE_BOX ? box_bytes(w->box) : w->src.bytes;
+    uint8_t *now = NULL;
+    bool same = true;
+
+    if (!w->noted)
+        return ZARR_OK;
+    if (w->kind == LATE_BOX) {
+        now = malloc(bytes);
+        if (now)
+            pack_box(w->box, now);
+    }
+    same = memcmp(w->noted, now ? now : (const uint8_t *)w->src.handle + w->src.offset,
+                  bytes) == 0;
+    free(now);
+    return same ? ZARR_OK
+                : fake_fault(dev, err, "a source was changed before the stream was done");
+}
+
+static zarr_status stream_run(struct stream *s, uint64_t until, zarr_error *err);
+
+static zarr_status work_do(struct fakedev *dev, const struct work *w, zarr_error *err)
+{
+    const zarr_status st = check_noted(dev, w, err);
+
+    if (st != ZARR_OK)
+        return st;
+    switch (w->kind) {
+    case LATE_COPY:
+        return fake_do_copy(dev, &w->dst, &w->src, w->src.bytes, true, err);
+    case LATE_BOX:
+        return fake_do_box(dev, w->box, true, err);
+    case LATE_FILL:
+        return fake_do_fill(dev, w->box, w->pattern, true, err);
+    case LATE_EQUAL:
+        return do_equal(dev, &w->src, w->pattern, w->item_bytes, w->equal, err);
+    case LATE_ORDER:
+        break;
+    }
+    return stream_run(w->foreign, w->until, err);
+}
+
+/* Does the work of a stream up to a number; the lock is held. The first failure comes
+ * back, the rest is done all the same. */
+static zarr_status stream_run(struct stream *s, uint64_t until, zarr_error *err)
+{
+    zarr_status first = ZARR_OK;
+
+    while (s->first && s->first->number <= until) {
+        struct work *w = s->first;
+        const zarr_status st = work_do(s->dev, w, first == ZARR_OK ? err : NULL);
+
+        first = first == ZARR_OK ? st : first;
+        s->first = w->next;
+        if (!s->first)
+            s->last = &s->first;
+        work_free(w);
+    }
+    return first;
+}
+
+zarr_status fake_sync(void *self, void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    struct stream *s = stream;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_SYNC, err), done = ZARR_OK;
+
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.syncs++;
+    pthread_mutex_unlock(&dev->mutex);
+    if (!s)
+        return st;
+    pthread_mutex_lock(&late.mutex);
+    done = stream_run(s, UINT64_MAX, st == ZARR_OK ? err : NULL);
+    pthread_mutex_unlock(&late.mutex);
+    return st == ZARR_OK ? done : st;
+}
+
+static bool inside(const zarr_mem *m, const struct block *b)
+{
+    const uint8_t *p = m->handle;
+
+    return p && p >= b->handle_map && p < b->handle_map + b->map_bytes;
+}
+
+bool fake_late_uses(const struct block *b)
+{
+    bool used = false;
+
+    pthread_mutex_lock(&late.mutex);
+    for (const struct stream *s = late.streams; s; s = s->next)
+        for (const struct work *w = s->first; w; w = w->next)
+            used = used || inside(&w->dst, b) || inside(&w->src, b);
+    pthread_mutex_unlock(&late.mutex);
+    return used;
+}
+
+/* ---- streams ------------------------------------------------------------------- */
+
+zarr_status fake_stream_open(void *self, int32_t device_id, void **stream,
+                             zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_STREAM, err);
+    struct stream *s = st == ZARR_OK ? calloc(1, sizeof *s) : NULL;
+
+    if (!s)
+        return st != ZARR_OK ? st : fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    s->dev = dev;
+    s->device_id = device_id;
+    s->last = &s->first;
+    pthread_mutex_lock(&late.mutex);
+    s->next = late.streams;
+    late.streams = s;
+    pthread_mutex_unlock(&late.mutex);
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.streams++;
+    dev->late.streams_opened++;
+    pthread_mutex_unlock(&dev->mutex);
+    *stream = s;
+    return ZARR_OK;
+}
+
+void fake_stream_close(void *self, void *stream)
+{
+    struct fakedev *dev = self;
+    struct stream *s = stream, **at = &late.streams;
+
+    pthread_mutex_lock(&late.mutex);
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (!*at || s->first) {
+        (void)fprintf(stderr, "fake device: a stream was closed twice, or with work\n");
+        abort();
+    }
+    *at = s->next;
+    pthread_mutex_unlock(&late.mutex);
+    free(s);
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.streams--;
+    pthread_mutex_unlock(&dev->mutex);
+}
+
+zarr_status fake_order(void *self, void *stream, void *foreign, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_ORDER, err);
+    struct work *w = st == ZARR_OK ? work_make(LATE_ORDER, NULL, NULL, 0) : NULL;
+
+    if (!w)
+        return st != ZARR_OK ? st : fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    w->foreign = foreign;
+    w->until = w->foreign->n;
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.orders++;
+    pthread_mutex_unlock(&dev->mutex);
+    return work_queue(stream, w);
+}
+
+/* ---- lists --------------------------------------------------------------------- */
+
+static void count_list(struct fakedev *dev, uint64_t n)
+{
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.lists++;
+    dev->late.list_items += n;
+    pthread_mutex_unlock(&dev->mutex);
+}
+
+/* The library promises that a list has one kind of memory on each side. */
+static bool same_kind(const zarr_mem *a, const zarr_mem *b)
+{
+    return a->device_type == b->device_type && a->device_id == b->device_id;
+}
+
+zarr_status fake_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+                           uint64_t n, void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_LIST, err);
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        if (!same_kind(&dst[i], &dst[0]) || !same_kind(&src[i], &src[0]) ||
+            dst[i].bytes != src[i].bytes || dst[i].bytes == 0)
+            st = fake_fault(dev, err, "list with mixed memories or lengths");
+        else if (stream)
+            st = fake_late_copy(dev, stream, &dst[i], &src[i], dst[i].bytes, err);
+        else
+            st = fake_do_copy(dev, &dst[i], &src[i], dst[i].bytes, true, err);
+    }
+    if (st == ZARR_OK)
+        count_list(dev, n);
+    return st;
+}
+
+zarr_status fake_copy_boxes(void *self, const zarr_box *boxes, uint64_t n, void *stream,
+                            zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_BOXES, err);
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        if (!same_kind(&boxes[i].dst.mem, &boxes[0].dst.mem) ||
+            !same_kind(&boxes[i].src.mem, &boxes[0].src.mem) ||
+            fake_box_items(&boxes[i]) == 0)
+            st = fake_fault(dev, err, "list with mixed memories or empty boxes");
+        else
+            st = stream ? fake_late_box(dev, stream, &boxes[i], err)
+                        : fake_do_box(dev, &boxes[i], true, err);
+    }
+    if (st == ZARR_OK)
+        count_list(dev, n);
+    return st;
+}
+
+zarr_status fake_fill_boxes(void *self, const zarr_box *boxes, uint64_t n,
+                            const void *pattern, void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_FILLS, err);
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        if (!same_kind(&boxes[i].dst.mem, &boxes[0].dst.mem) ||
+            boxes[i].item_bytes != boxes[0].item_bytes || fake_box_items(&boxes[i]) == 0)
+            st = fake_fault(dev, err, "list with mixed memories, items or empty boxes");
+        else
+            st = stream ? fake_late_fill(dev, stream, &boxes[i], pattern, err)
+                        : fake_do_fill(dev, &boxes[i], pattern, true, err);
+    }
+    if (st == ZARR_OK)
+        count_list(dev, n);
+    return st;
+}
+
+static zarr_status late_equal(struct stream *s, const zarr_mem *src, const void *pattern,
+                              uint32_t item_bytes, uint8_t *equal, zarr_error *err)
+{
+    struct work *w = work_make(LATE_EQUAL, NULL, pattern, item_bytes);
+
+    if (!w)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    w->src = *src;
+    w->equal = equal;
+    *equal = NOT_YET;
+    return work_queue(s, w);
+}
+
+zarr_status fake_equal_list(void *self, const zarr_mem *src, uint64_t n,
+                            const void *pattern, uint32_t item_bytes, uint8_t *equal,
+                            void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_EQUAL, err);
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        if (!same_kind(&src[i], &src[0]) || src[i].bytes == 0)
+            st = fake_fault(dev, err, "list with mixed memories or empty runs");
+        else
+            st = stream ? late_equal(stream, &src[i], pattern, item_bytes, &equal[i], err)
+                        : do_equal(dev, &src[i], pattern, item_bytes, &equal[i], err);
+    }
+    if (st == ZARR_OK) {
+        count_list(dev, n);
+        pthread_mutex_lock(&dev->mutex);
+        dev->late.equals += n;
+        pthread_mutex_unlock(&dev->mutex);
+    }
+    return st;
+}
+
+/* ---- pinned host memory, facts ------------------------------------------------- */
+
+zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
+                            zarr_error *err)
+{
+    struct fakedev *dev = self;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_HOST, err);
+    struct block *b = NULL;
+
+    if (st != ZARR_OK)
+        return st;
+    if (!fake_within(dev, bytes, true))
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of pinned memory");
+    b = calloc(1, sizeof *b);
+    if (!b)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    b->owner = dev;
+    b->bytes = bytes ? bytes : 1;
+    b->device_id = device_id;
+    if (!fake_block_map(b, true)) {
+        free(b);
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    }
+    *out =
+        (zarr_mem){.device_type = ZARR_DEVICE_CPU, .handle = b->handle, .bytes = bytes};
+    pthread_mutex_lock(&fake_all.mutex);
+    b->next = fake_all.blocks;
+    fake_all.blocks = b;
+    pthread_mutex_unlock(&fake_all.mutex);
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.pinned_allocs++;
+    dev->late.pinned_blocks++;
+    dev->late.pinned_bytes += b->bytes;
+    if (dev->late.pinned_bytes > dev->late.pinned_peak)
+        dev->late.pinned_peak = dev->late.pinned_bytes;
+    pthread_mutex_unlock(&dev->mutex);
+    return ZARR_OK;
+}
+
+void fake_host_free(void *self, zarr_mem *mem)
+{
+    struct fakedev *dev = self;
+    struct block *b = NULL;
+
+    if (!mem->handle)
+        return;
+    b = fake_block_take(dev, mem->handle, true);
+    pthread_mutex_lock(&dev->mutex);
+    dev->late.pinned_blocks--;
+    dev->late.pinned_bytes -= b->bytes;
+    pthread_mutex_unlock(&dev->mutex);
+    free(b);
+    *mem = (zarr_mem){0};
+}
+
+int fake_classify(void *self, const void *pointer, int32_t *device_type,
+                  int32_t *device_id)
+{
+    struct fakedev *dev = self;
+    const struct block *b = NULL;
+
+    pthread_mutex_lock(&fake_all.mutex);
+    b = fake_block_locked(pointer);
+    if (b && b->owner == dev) {
+        *device_type = b->pinned ? ZARR_DEVICE_CUDA_HOST : dev->device_type;
+        *device_id = b->device_id;
+    } else {
+        b = NULL;
+    }
+    pthread_mutex_unlock(&fake_all.mutex);
+    return b != NULL;
+}
+
+zarr_status fake_limit(void *self, int32_t device_id, uint64_t *bytes, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    const zarr_status st = fake_inject(dev, ZARR_FAKEDEV_LIMIT, err);
+
+    (void)device_id;
+    if (st == ZARR_OK && dev->most)
+        *bytes = dev->most;
+    return st;
+}
+
+void zarr_fakedev_late_count(void *self, zarr_fakedev_late_counters *out)
+{
+    struct fakedev *dev = self;
+
+    pthread_mutex_lock(&dev->mutex);
+    *out = dev->late;
+    pthread_mutex_unlock(&dev->mutex);
+}
+
+void zarr_fakedev_decline(void *self, uint32_t calls)
+{
+    ((struct fakedev *)self)->declined = calls;
+}
+
+void zarr_fakedev_budget(void *self, uint64_t device_bytes, uint64_t pinned_bytes)
+{
+    struct fakedev *dev = self;
+
+    pthread_mutex_lock(&dev->mutex);
+    dev->most = device_bytes;
+    dev->pinned_most = pinned_bytes;
+    pthread_mutex_unlock(&dev->mutex);
+}
