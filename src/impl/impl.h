@@ -15,6 +15,10 @@
 #include "chain/chain.h"
 #include "mem/mem.h"
 
+enum {
+    ZR_CHUNK_ALIGNMENT =
+        256 /* of chunks in device memory; the most that codecs ask for */
+};
 struct zr_impl {
     struct zr_registered entry; /* without a name: several codecs may have one "cpu" */
     zarr_codec_impl_vtable vt;
@@ -201,10 +205,23 @@ struct zr_stage_call {
     uint64_t n;
     struct zr_thread_states *ts;
     zarr_mem scratch;
+    /* a stream of the device side; NULL, or an implementation without ASYNC: all work is
+     * done on return */
     void *stream;
+    void *pending; /* out: not NULL if zr_stage_end() must be called */
+    uint64_t up_bytes, up_copies, down_bytes, down_copies; /* out: by the codec itself */
 };
-zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
+zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
                          bool encode, zarr_error *err);
+/* Ends a call that left work on its stream, which was waited for. A failure of the wait
+ * makes the results of no interest, but what the codec keeps is still freed. */
+zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
+                            bool encode, zarr_error *err);
+/* Whether a stage may leave work on a stream. */
+static inline bool zr_stage_is_async(const struct zr_stage *s)
+{
+    return s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_ASYNC);
+}
 /* Whether a stage can decode parts of a chunk, if it also accepts the chunk. */
 bool zr_stage_is_partial(const struct zr_stage *s);
 /* Decodes n ranges of a chunk. job->dst has the exact size of the decoded chunk. */

@@ -73,6 +73,15 @@ static zarr_status impl_check(const struct zr_impl_registry *r,
             err, ZARR_ERR_INVALID,
             "codec implementation \"%s\" of \"%s\": capabilities without functions", impl,
             codec);
+    if ((v->caps & ZARR_CODEC_ASYNC) && !v->settle)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec implementation \"%s\" of \"%s\": ASYNC without settle",
+                       impl, codec);
+    if (v->alignment & (v->alignment - 1) || v->alignment > ZR_CHUNK_ALIGNMENT)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec implementation \"%s\" of \"%s\": alignment %" PRIu32
+                       " is not a power of two up to %d",
+                       impl, codec, v->alignment, (int)ZR_CHUNK_ALIGNMENT);
     if (!v->in_kinds || !v->out_kinds)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "codec implementation \"%s\" of \"%s\": no memory kinds", impl,

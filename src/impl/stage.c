@@ -175,7 +175,30 @@ static zarr_status stage_failed(const struct zr_stage *s,
     return st;
 }
 
-zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
+static zarr_status stage_check_all(const struct zr_stage *s,
+                                   const struct zr_stage_call *call, bool encode,
+                                   struct zr_foreign *said)
+{
+    for (uint64_t i = 0; i < call->n; i++) {
+        if (call->jobs[i].status != ZARR_OK)
+            return stage_failed(s, call, encode, said, ZARR_OK);
+        call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, said->err);
+        if (call->jobs[i].status != ZARR_OK)
+            return stage_first_failure(call, encode, said->err);
+    }
+    return ZARR_OK;
+}
+
+static void stage_note(struct zr_stage_call *call, const zarr_codec_exec *exec)
+{
+    call->pending = exec->stream ? exec->pending : NULL;
+    call->up_bytes += exec->up_bytes;
+    call->up_copies += exec->up_copies;
+    call->down_bytes += exec->down_bytes;
+    call->down_copies += exec->down_copies;
+}
+
+zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
                          bool encode, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -184,7 +207,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
     const size_t top = stack->top;
     struct zr_foreign said;
     zarr_codec_exec exec = {.struct_size = sizeof exec,
-                            .stream = call->stream,
+                            .stream = zr_stage_is_async(s) ? call->stream : NULL,
                             .scratch = call->scratch,
                             .inner = call->ts};
 
@@ -201,17 +224,36 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
     st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec,
                                           zr_foreign_begin(&said, err));
     stack->top = top; /* the results of its runners are no longer needed */
+    stage_note(call, &exec);
     if (st != ZARR_OK && call->n == 1)
         call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
     if (st != ZARR_OK)
         return stage_failed(s, call, encode, &said, st);
-    for (uint64_t i = 0; i < call->n; i++) {
-        if (call->jobs[i].status != ZARR_OK)
-            return stage_failed(s, call, encode, &said, ZARR_OK);
-        call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, err);
-        if (call->jobs[i].status != ZARR_OK)
-            return stage_first_failure(call, encode, err);
-    }
+    if (!call->pending || !encode) /* else settle() knows how long the output is */
+        st = stage_check_all(s, call, encode, &said);
+out:
+    return st;
+}
+
+zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
+                            bool encode, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_foreign said;
+    zarr_codec_exec exec = {.struct_size = sizeof exec,
+                            .stream = call->stream,
+                            .scratch = call->scratch,
+                            .inner = call->ts,
+                            .pending = call->pending};
+
+    ZR_TRY(stage_thread_state(s->impl, call->ts, &exec.thread_state, err));
+    st = s->impl->vt.settle(s->self, call->jobs, call->n, &exec,
+                            zr_foreign_begin(&said, err));
+    exec.pending = NULL;
+    stage_note(call, &exec);
+    if (st != ZARR_OK)
+        return stage_failed(s, call, encode, &said, st);
+    st = stage_check_all(s, call, encode, &said);
 out:
     return st;
 }

@@ -310,9 +310,54 @@ zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *s
  * asked for that. */
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err);
-/* Carries out a whole wave in lock step, for programs with an implementation that takes
- * batches. fetched: by segment; handle NULL if a segment was not fetched in advance. */
+/* ---- work on a device (flow.c) ------------------------------------------------ */
+
+/* A call of a codec whose work is on the stream. `owner`: what each job belongs to. */
+struct zr_flow_call {
+    struct zr_flow_call *next;
+    const struct zr_stage *stage;
+    struct zr_stage_call call;
+    const uint32_t *owner;
+};
+enum {
+    ZR_FLOW_HELD = 64
+};
+/*
+ * The work of one wave on a device: a stream, the blocks that queued work uses, and the
+ * codecs' calls whose results are not known yet. With `device` 0 there is no device, and
+ * all work is done at once. One thread uses it.
+ */
+struct zr_flow {
+    struct zr_work w; /* w.worker: for codecs and counters; taken when first needed */
+    bool own_worker;
+    int32_t device;
+    struct zr_stream stream;
+    struct zr_arena *arena;
+    bool encode;
+    zarr_mem held[ZR_FLOW_HELD];
+    uint32_t n_held;
+    struct zr_flow_call *first, **last;
+};
+zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t device,
+                          struct zr_arena *arena, zarr_error *err);
+/* Waits for what is left, and gives back everything. */
+void zr_flow_end(struct zr_flow *f);
+zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err);
+/* Gives a pool block back once no queued work uses it. *block becomes empty. */
+zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err);
+/* Runs a batch of a stage on the flow's worker, on the stream if the implementation can.
+ * The jobs and owners live as long as the arena. After a failure err->item is the owner
+ * of the job that failed, UINT64_MAX if there is none. */
+zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_job *jobs,
+                        const uint32_t *owner, uint32_t n, zarr_error *err);
+/* Waits for the stream, and asks each codec how its call went. err->item as above. */
+zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
+
+/* Carries out a whole wave in lock step: for programs with an implementation that takes
+ * batches, and for elements that go to a device. fetched: by segment; handle NULL if a
+ * segment was not fetched in advance. */
 bool zr_wants_lockstep(const struct zr_program *p); /* NULL: no */
+bool zr_reads_lockstep(const struct zr_io *io, const struct zr_program *p);
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err);

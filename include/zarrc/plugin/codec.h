@@ -400,12 +400,21 @@ typedef struct zarr_codec_exec {
     uint32_t flags; /**< ZARR_CODEC_JOB_NO_ROOM, set by a runner for the library */
     /** what thread_open() made, for one thread at a time */
     void *thread_state;
-    void *stream; /**< reserved: NULL now; all work is done when the call returns */
+    /** NULL: all work is done when the call returns. With ZARR_CODEC_ASYNC a stream of
+     * the memory backend of the device side: encode() and decode() may leave work on it,
+     * which begins after the work that is there already */
+    void *stream;
     /** memory of the implementation's output kind, at least as long as scratch() asked */
     zarr_mem scratch;
     /** reserved for grids of chunks that differ in shape; NULL: as in bind() */
     const uint64_t *chunk_shape;
     void *inner; /**< for runners; not for the implementation */
+    /** set by encode() and decode(), only with `stream`: what settle() needs. NULL: all
+     * is done, and settle() is not called */
+    void *pending;
+    /** bytes that the implementation itself copied from host memory (up) or to host
+     * memory (down), and how often; the library counts its own copies */
+    uint64_t up_bytes, up_copies, down_bytes, down_copies;
 } zarr_codec_exec;
 
 /** Capabilities of a codec implementation. */
@@ -428,7 +437,16 @@ enum {
      * implementation with neither flag is refused
      */
     ZARR_CODEC_FOR_V2 = 32,
-    ZARR_CODEC_FOR_V3 = 64 /**< see ZARR_CODEC_FOR_V2; both flags: both formats */
+    ZARR_CODEC_FOR_V3 = 64, /**< see ZARR_CODEC_FOR_V2; both flags: both formats */
+    /**
+     * encode() and decode() can leave work on `exec->stream`; needs settle(). They return
+     * with `exec->pending` set, and the library waits for the stream and calls settle().
+     * Until then both blocks of each job, the scratch memory and `self` stay as they are.
+     * decode() sets `dst_used` before it returns, so the length of the output must follow
+     * from the metadata or from bytes that the host can read. encode() may leave
+     * `dst_used` to settle().
+     */
+    ZARR_CODEC_ASYNC = 128
 };
 
 /** The bit of a kind of memory in `in_kinds` and `out_kinds`. The kind is a device type
@@ -452,7 +470,11 @@ typedef struct zarr_codec_impl_vtable {
      * of ZARR_MEMORY_BIT() of each */
     uint32_t in_kinds, out_kinds;
     int32_t priority; /**< the highest wins; the library's own CPU ones have 0 */
-    uint32_t reserved;
+    /** decoding: where input that is not in host memory begins, a power of two up to 256
+     * bytes; 0: anywhere. Input in host memory begins anywhere. Output that is not in
+     * host memory begins at a multiple of 256 bytes of its block, or at an element of the
+     * caller's tensor */
+    uint32_t alignment;
     /**
      * Makes an instance for one codec and one decoded side, in `*self`. After a failure
      * there is nothing to close. NULL: `self` is NULL in all calls.
@@ -509,6 +531,14 @@ typedef struct zarr_codec_impl_vtable {
      */
     zarr_status (*strided)(void *self, zarr_codec_job *job, const zarr_codec_strided *to,
                            zarr_codec_exec *exec, zarr_error *err);
+    /**
+     * Ends a call of encode() or decode() that left work on a stream: the library has
+     * waited for the stream, also if that failed. The function sets `status` of each job
+     * that failed, and frees what `exec->pending` has. It returns the first status that
+     * is not ZARR_OK, whose text is in `err`. Required with ZARR_CODEC_ASYNC.
+     */
+    zarr_status (*settle)(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err);
 } zarr_codec_impl_vtable;
 
 /* ---- running nested chains --------------------------------------------------------- */

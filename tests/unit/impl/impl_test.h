@@ -125,7 +125,7 @@ static inline zarr_status impl_run_stage(const struct zr_stage *s, bool encode,
                                          struct impl_env *e, zarr_codec_job *job,
                                          zarr_mem scratch, zarr_error *err)
 {
-    const struct zr_stage_call call = {
+    struct zr_stage_call call = {
         .jobs = job, .n = 1, .ts = &e->threads, .scratch = scratch};
 
     return zr_stage_run(s, &call, encode, err);

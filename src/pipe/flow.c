@@ -1,0 +1,176 @@
+/*
+ * pipe/flow.c - the work of one wave on a device. Copies and calls of codecs are queued
+ * on one stream and waited for once. Blocks that queued work uses are held until then,
+ * and each codec that left work is asked how it went. Thread class: one thread.
+ */
+#include "pipe/pipe_int.h"
+
+zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t device,
+                          struct zr_arena *arena, zarr_error *err)
+{
+    const struct zr_io *io = w->io;
+    zarr_status st = ZARR_OK;
+
+    *f = (struct zr_flow){.w = *w, .arena = arena};
+    f->last = &f->first;
+    if (device == 0 || zr_io_is_host(io, device))
+        return ZARR_OK;
+    ZR_TRY(zr_stream_open(&f->stream, io->engine->memory, device,
+                          zr_io_device_id(io, device), err));
+    f->device = device;
+out:
+    return st;
+}
+
+zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err)
+{
+    if (f->w.worker)
+        return ZARR_OK;
+    f->own_worker = true;
+    return zr_worker_take(f->w.io->engine, &f->w.rq->cancel, &f->w.worker, err);
+}
+
+/* ---- waiting ------------------------------------------------------------------ */
+
+static void flow_count(struct zr_flow *f, const struct zr_stage_call *call)
+{
+    struct zr_copy_counters *c = &f->w.worker->copies;
+
+    c->copies_up += call->up_copies;
+    c->bytes_up += call->up_bytes;
+    c->copies_down += call->down_copies;
+    c->bytes_down += call->down_bytes;
+}
+
+static zarr_status flow_sync(struct zr_flow *f, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!f->stream.queued)
+        return ZARR_OK;
+    zr_block_begin(); /* meanwhile another thread of the pool may work */
+    st = zr_stream_sync(&f->stream, err);
+    zr_block_end();
+    return st;
+}
+
+static void flow_give_held(struct zr_flow *f)
+{
+    for (uint32_t i = 0; i < f->n_held; i++)
+        zr_pool_give(f->w.io->engine->pool, &f->held[i]);
+    f->n_held = 0;
+}
+
+/* The item of an error becomes the owner of its job. */
+static void flow_name(const struct zr_flow_call *c, zarr_error *err)
+{
+    if (err)
+        err->item = err->item < c->call.n ? c->owner[err->item] : UINT64_MAX;
+}
+
+zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
+{
+    zarr_status st = flow_sync(f, err);
+
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    for (struct zr_flow_call *c = f->first; c; c = c->next) {
+        zarr_error own = ZARR_ERROR_INIT;
+        const zarr_status one = zr_stage_end(c->stage, &c->call, f->encode, &own);
+
+        flow_count(f, &c->call);
+        if (one == ZARR_OK || st != ZARR_OK)
+            continue;
+        st = one;
+        flow_name(c, &own);
+        if (err)
+            *err = own;
+    }
+    f->first = NULL;
+    f->last = &f->first;
+    flow_give_held(f);
+    return st;
+}
+
+zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!block->handle)
+        return ZARR_OK;
+    if (f->n_held == ZR_FLOW_HELD)
+        st = zr_flow_wait(f, err);
+    if (f->stream.queued) {
+        f->held[f->n_held++] = *block;
+        *block = (zarr_mem){0};
+    } else {
+        zr_pool_give(f->w.io->engine->pool, block);
+    }
+    return st;
+}
+
+void zr_flow_end(struct zr_flow *f)
+{
+    (void)zr_flow_wait(f, NULL);
+    zr_stream_close(&f->stream);
+    if (!f->own_worker || !f->w.worker)
+        return;
+    zr_request_merge(f->w.rq, f->w.worker);
+    zr_worker_give(f->w.worker);
+    f->w.worker = NULL;
+}
+
+/* ---- codecs ------------------------------------------------------------------- */
+
+static struct zr_flow_call *flow_call(struct zr_flow *f, const struct zr_stage *s,
+                                      zarr_codec_job *jobs, const uint32_t *owner,
+                                      uint32_t n)
+{
+    struct zr_flow_call *c = zr_arena_alloc(f->arena, sizeof *c);
+
+    if (!c)
+        return NULL;
+    *c = (struct zr_flow_call){.stage = s, .owner = owner};
+    c->call = (struct zr_stage_call){.jobs = jobs, .n = n, .ts = &f->w.worker->states};
+    if (zr_stage_is_async(s) && (s->in_device == f->device || s->out_device == f->device))
+        c->call.stream = f->stream.handle;
+    return c;
+}
+
+zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_job *jobs,
+                        const uint32_t *owner, uint32_t n, zarr_error *err)
+{
+    struct zr_engine *engine = f->w.io->engine;
+    const int32_t device = f->encode ? s->in_device : s->out_device;
+    const uint64_t need = zr_stage_scratch(s, n);
+    struct zr_flow_call *c = NULL;
+    zarr_mem scratch = {0};
+    zarr_status st = ZARR_OK, held;
+
+    ZR_TRY(zr_flow_worker(f, err));
+    c = flow_call(f, s, jobs, owner, n);
+    if (!c)
+        ZR_TRY(zr_fail_memory(err, sizeof *c));
+    if (!c->call.stream) /* it needs its input now */
+        ZR_TRY(zr_flow_wait(f, err));
+    if (need > 0)
+        ZR_TRY(zr_pool_take(engine->pool, device, zr_io_device_id(f->w.io, device), need,
+                            &scratch, err));
+    c->call.scratch = scratch;
+    f->w.worker->encodes = f->encode;
+    st = zr_stage_run(s, &c->call, f->encode, err);
+    f->w.worker->encodes = false;
+    if (st != ZARR_OK)
+        flow_name(c, err);
+    if (c->call.pending) {
+        f->stream.queued = true;
+        *f->last = c;
+        f->last = &c->next;
+    }
+    flow_count(f, &c->call);
+    c->call.up_bytes = c->call.up_copies = c->call.down_bytes = c->call.down_copies = 0;
+    held = zr_flow_hold(f, &scratch, st == ZARR_OK ? err : NULL);
+    st = st == ZARR_OK ? held : st;
+out:
+    return st;
+}

@@ -1,0 +1,207 @@
+/*
+ * pipe/lockstep_lists.c - the copies of a wave that goes to a device: one list for all
+ * encoded chunks, and one for the boxes of all elements. Chunks that were fetched in one
+ * range are copied as one.
+ * Thread class: one wave.
+ */
+#include "pipe/lockstep_int.h"
+
+enum {
+    NEAR_BYTES = 4096, /* runs with a shorter hole between them are copied at once */
+    LIST_BOXES = 1024
+};
+
+/* ---- runs ----------------------------------------------------------------------- */
+
+/* Where the next chunk goes in a slab. */
+struct places {
+    const struct zr_lock_item *before;
+    uint64_t first; /* offset of the first chunk of this run in its source */
+    uint64_t at;    /* and in the slab */
+    uint64_t end;   /* of all that has a place */
+    bool aligned;
+};
+
+/* The offset of a chunk in the slab. It keeps its distance to neighbours in the same
+ * block. */
+static uint64_t place_next(struct places *p, const struct zr_lock_item *it)
+{
+    const struct zr_lock_item *b = p->before;
+    uint64_t at;
+
+    if (p->aligned || !b || b->cur.handle != it->cur.handle ||
+        it->cur.offset < b->cur.offset + b->cur.bytes ||
+        it->cur.offset - (b->cur.offset + b->cur.bytes) > NEAR_BYTES) {
+        p->at =
+            (p->end + ZR_CHUNK_ALIGNMENT - 1) / ZR_CHUNK_ALIGNMENT * ZR_CHUNK_ALIGNMENT;
+        p->first = it->cur.offset;
+    }
+    p->before = it;
+    at = p->at + (it->cur.offset - p->first);
+    p->end = at + it->cur.bytes;
+    return at;
+}
+
+/* Sets `next` of all items, in the caller's memory or in a new slab. */
+static zarr_status copy_rooms(struct zr_lockstep *l, int32_t device, zarr_mem *slab,
+                              bool last, bool aligned, zarr_error *err)
+{
+    struct places p = {.aligned = aligned};
+    uint64_t bytes;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < l->n; k++) {
+        struct zr_lock_item *it = &l->item[k];
+
+        it->direct = last &&
+                     zr_target_direct(l->io, &l->end, &it->item->target, &it->next) &&
+                     it->next.bytes == it->cur.bytes;
+        if (!it->direct)
+            (void)place_next(&p, it);
+    }
+    bytes = ZR_MAX(p.end, 1u);
+    ZR_TRY(zr_lock_slab(l, device, &bytes, 1, slab, err));
+    p = (struct places){.aligned = aligned};
+    for (uint32_t k = 0; k < l->n; k++) {
+        struct zr_lock_item *it = &l->item[k];
+
+        if (!it->direct &&
+            !zr_mem_slice(slab, place_next(&p, it), it->cur.bytes, &it->next))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+/* Whether a run can be longer by the chunk after it: both sides go on at the same
+ * distance, and nothing of the caller's is between. */
+static bool run_goes_on(const zarr_mem *dst, const zarr_mem *src,
+                        const struct zr_lock_item *it, bool direct)
+{
+    const uint64_t end = src->offset + src->bytes;
+
+    return dst->handle == it->next.handle && src->handle == it->cur.handle &&
+           it->cur.offset >= end && it->cur.offset - end <= (direct ? 0 : NEAR_BYTES) &&
+           it->next.offset - dst->offset == it->cur.offset - src->offset;
+}
+
+static uint32_t make_runs(const struct zr_lockstep *l, zarr_mem *dst, zarr_mem *src)
+{
+    bool direct = false;
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < l->n; k++) {
+        const struct zr_lock_item *it = &l->item[k];
+
+        if (it->cur.bytes == 0)
+            continue;
+        if (n > 0 && run_goes_on(&dst[n - 1], &src[n - 1], it, direct || it->direct)) {
+            src[n - 1].bytes = it->cur.offset + it->cur.bytes - src[n - 1].offset;
+            dst[n - 1].bytes = src[n - 1].bytes;
+        } else {
+            src[n] = it->cur;
+            dst[n] = it->next;
+            dst[n++].bytes = it->cur.bytes;
+        }
+        direct = it->direct;
+    }
+    return n;
+}
+
+zarr_status zr_lock_copy(struct zr_lockstep *l, int32_t device, zarr_mem *slab, bool last,
+                         bool aligned, zarr_error *err)
+{
+    struct zr_arena *arena = &l->wave->arena;
+    zarr_mem *dst = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *dst);
+    zarr_mem *src = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *src);
+    struct zr_worker *worker = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!dst || !src)
+        ZR_TRY(zr_fail_memory(err, l->n * sizeof *dst));
+    ZR_TRY(zr_flow_worker(&l->flow, err));
+    worker = l->flow.w.worker;
+    ZR_TRY(copy_rooms(l, device, slab, last, aligned, err));
+    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, make_runs(l, dst, src),
+                            &l->flow.stream, &worker->copies, err));
+    for (uint32_t k = 0; k < l->n; k++) {
+        struct zr_lock_item *it = &l->item[k];
+
+        worker->stats.copies_decoded_host +=
+            last && zr_io_is_host(l->io, it->cur.device_type) !=
+                        zr_io_is_host(l->io, it->next.device_type);
+        it->next.bytes = it->cur.bytes;
+        it->cur = it->next;
+    }
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    return st;
+}
+
+/* ---- boxes ---------------------------------------------------------------------- */
+
+struct box_list {
+    struct zr_lockstep *l;
+    zarr_box *box;
+    uint32_t n;
+};
+
+static zarr_status boxes_send(struct box_list *b, zarr_error *err)
+{
+    struct zr_lockstep *l = b->l;
+    const uint32_t n = b->n;
+
+    b->n = 0;
+    return zr_box_copy_list(l->io->engine->memory, b->box, n, &l->flow.stream,
+                            &l->flow.w.worker->copies, err);
+}
+
+static zarr_status box_add(void *arg, const zarr_box *box, zarr_error *err)
+{
+    struct box_list *b = arg;
+
+    b->box[b->n++] = *box;
+    return b->n == LIST_BOXES ? boxes_send(b, err) : ZARR_OK;
+}
+
+static zarr_status item_boxes(struct box_list *list, const struct zr_lock_item *it,
+                              zarr_error *err)
+{
+    const struct zr_lockstep *l = list->l;
+    const struct zr_layout *lay = l->io->layout;
+    const struct zr_field_view *field = l->io->field.on ? &l->io->field : NULL;
+    struct zr_boxes b = {.item_bytes = field ? field->item_bytes : lay->item_bytes,
+                         .swap_unit = field ? field->swap_unit : lay->swap_unit,
+                         .field = field,
+                         .program = l->p,
+                         .view = &l->io->view,
+                         .chunk_mem = it->cur};
+
+    return zr_target_boxes(&b, &it->item->target, box_add, list, err);
+}
+
+zarr_status zr_lock_scatter(struct zr_lockstep *l, zarr_error *err)
+{
+    struct box_list list = {.l = l};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_flow_worker(&l->flow, err));
+    list.box = zr_malloc(l->io->engine->alloc, LIST_BOXES * sizeof *list.box);
+    if (!list.box)
+        ZR_TRY(zr_fail_memory(err, LIST_BOXES * sizeof *list.box));
+    for (uint32_t k = 0; k < l->n; k++) {
+        const struct zr_lock_item *it = &l->item[k];
+
+        zr_item_count(&l->flow.w, it->item, it->direct);
+        if (!it->direct)
+            ZR_TRY(item_boxes(&list, it, err));
+    }
+    if (list.n > 0)
+        ZR_TRY(boxes_send(&list, err));
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    zr_free(l->io->engine->alloc, list.box);
+    return st;
+}

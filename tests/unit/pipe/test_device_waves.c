@@ -1,0 +1,379 @@
+/*
+ * unit/pipe/test_device_waves.c - reads of a device that does all work late: chunks go up
+ * and elements to their places in lists, codecs of the device leave their work on a
+ * stream, and a wave waits once. Each call that fails ends the read, and damage names its
+ * chunk.
+ */
+#include "pipe_test.h"
+
+#include "fakedev/fakedev.h"
+
+enum {
+    ROWS = 100,
+    COLS = 40,
+    N = ROWS * COLS
+};
+static const uint64_t shape[2] = {ROWS, COLS};
+static int32_t data[N], got[N];
+
+/* ---- a codec of the device: queued copies, looked at after the wait ------------- */
+
+static void *device;
+static atomic_int n_calls, n_jobs, n_ended, n_at_once;
+
+static zarr_status late_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    (void)self;
+    atomic_fetch_add(&n_calls, 1);
+    atomic_fetch_add(&n_jobs, (int)n);
+    if (!exec->stream)
+        atomic_fetch_add(&n_at_once, 1);
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        jobs[i].dst.bytes = jobs[i].dst_used = jobs[i].src.bytes;
+        st = zarr_fakedev_vtable_late()->copy_list(device, &jobs[i].dst, &jobs[i].src, 1,
+                                                   exec->stream, err);
+    }
+    exec->pending = malloc(1);
+    return st;
+}
+
+/* A chunk that begins with this element is damaged. */
+static int32_t damage = -1;
+
+static zarr_status late_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    (void)self;
+    atomic_fetch_add(&n_ended, 1);
+    free(exec->pending);
+    for (uint64_t i = 0; i < n; i++) {
+        int32_t first = 0;
+
+        (void)zarr_fakedev_peek(jobs[i].dst.handle, jobs[i].dst.offset, &first,
+                                sizeof first);
+        if (damage < 0 || first != damage)
+            continue;
+        jobs[i].status = ZARR_ERR_CORRUPT;
+        if (st == ZARR_OK)
+            st = zr_fail(err, ZARR_ERR_CORRUPT, "test.late: damage %d", (int)first);
+    }
+    return st;
+}
+
+static zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
+                        zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)exec;
+    (void)err;
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy((char *)jobs[i].dst.handle + jobs[i].dst.offset,
+               (char *)jobs[i].src.handle + jobs[i].src.offset, jobs[i].src.bytes);
+        jobs[i].dst_used = jobs[i].src.bytes;
+    }
+    return ZARR_OK;
+}
+
+#define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
+#define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
+
+static void open_world(struct pw *w, uint32_t threads, uint64_t wave)
+{
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.late",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = pw_resolve_same};
+    const zarr_codec_impl_vtable host = {.struct_size = sizeof host,
+                                         .caps =
+                                             ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                         .codec = "test.late",
+                                         .impl = "cpu.same",
+                                         .in_kinds = CPU,
+                                         .out_kinds = CPU,
+                                         .encode = same,
+                                         .decode = same};
+    const zarr_codec_impl_vtable late = {.struct_size = sizeof late,
+                                         .caps = ZARR_CODEC_CAN_DECODE |
+                                                 ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
+                                         .codec = "test.late",
+                                         .impl = "fake.late",
+                                         .in_kinds = EXT,
+                                         .out_kinds = EXT,
+                                         .priority = 10,
+                                         .decode = late_decode,
+                                         .settle = late_settle};
+    zarr_codec_impl_vtable bad = late;
+
+    pw_context(w, threads, UINT64_C(64) << 20, wave);
+    device = zarr_fakedev_create();
+    assert_ok(zarr_context_register_memory(w->ctx, zarr_fakedev_vtable_late(), device,
+                                           "test", &terr));
+    assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &host, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &late, "test", &terr));
+    bad.impl = "fake.bad";
+    bad.settle = NULL;
+    assert_status(zarr_context_register_codec_impl(w->ctx, &bad, "test", &terr),
+                  ZARR_ERR_INVALID);
+    bad = late;
+    bad.impl = "fake.bad";
+    bad.alignment = 48;
+    assert_status(zarr_context_register_codec_impl(w->ctx, &bad, "test", &terr),
+                  ZARR_ERR_INVALID);
+    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
+    damage = -1;
+    for (int i = 0; i < N; i++)
+        data[i] = 1000 + i;
+}
+
+static void close_world(struct pw *w)
+{
+    zarr_fakedev_counters c;
+
+    zarr_fakedev_count(device, &c);
+    assert_int_equal(c.faults, 0);
+    pw_close(w);
+}
+
+/* ---- reading ---------------------------------------------------------------------- */
+
+#define LATE "{\"name\":\"test.late\"}"
+static const struct {
+    const char *codecs;
+    uint64_t chunk[2];
+} kinds[] = {
+    {"[" BYTES "]", {10, 40}},
+    {"[" BIG "]", {7, 9}},
+    {"[" BYTES "," GZIP "]", {10, 10}},
+    {"[" TURN "," BIG "," GZIP "]", {9, 11}},
+    {"[" BYTES "," LATE "]", {10, 40}}, /* each chunk is in the tensor as it is */
+    {"[" BYTES "," LATE "]", {7, 9}},
+    {"[" TURN "," BIG "," LATE "]", {8, 8}},
+    {"[" BYTES "," LATE "," CRC "]", {10, 10}},
+    {"[" BYTES "," LATE "," GZIP "," LATE "]", {10, 10}},
+    {"[" SHARD("[5,4]", BYTES, "end") "]", {20, 20}},
+    {"[" SHARD("[5,4]", BIG "," LATE, "end") "]", {20, 20}},
+    {"[" SHARD("[2,4]", BYTES "," LATE "," CRC, "start") "," CRC "]", {20, 20}},
+    {"[" SHARD("[10,20]", SHARD("[5,4]", BYTES "," LATE, "end"), "end") "]", {20, 20}},
+};
+enum {
+    N_KINDS = sizeof kinds / sizeof kinds[0]
+};
+
+static zarr_mem tensor_new(const struct pw *w, zarr_tensor *t, const int64_t *sizes)
+{
+    zarr_mem mem;
+
+    assert_ok(zarr_mem_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    *t = (zarr_tensor)ZARR_TENSOR_INIT;
+    t->device_type = ZARR_DEVICE_EXT;
+    t->ndim = 2;
+    t->data = mem.handle;
+    t->data_bytes = mem.bytes;
+    t->shape = sizes;
+    return mem;
+}
+
+/* Reads a selection to the device, and the same to the host. */
+static void compare(const struct pw *w, zarr_array *a, const char *text)
+{
+    static int32_t want[N];
+    zarr_selection *sel = NULL;
+    int64_t sizes[2];
+    zarr_tensor t, host;
+    uint64_t bytes;
+    zarr_mem mem;
+
+    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
+    for (int d = 0; d < 2; d++)
+        sizes[d] = (int64_t)zarr_selection_shape(sel)[d];
+    bytes = zarr_selection_n_items(sel) * sizeof data[0];
+    mem = tensor_new(w, &t, sizes);
+    assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
+    assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, bytes), 0);
+    zarr_tensor_host(&host, want, sizeof want, 2, sizes);
+    assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
+    assert_memory_equal(got, want, bytes);
+    zarr_selection_free(sel);
+    zarr_mem_free(w->ctx, &mem);
+}
+
+static zarr_array *filled_array(const struct pw *w, const char *path, int kind)
+{
+    const int64_t sizes[2] = {ROWS, COLS};
+    zarr_array *a = pw_array(w->store, path, kinds[kind].codecs, shape,
+                             kinds[kind].chunk);
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    return a;
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 4; threads += 3)
+        for (uint64_t wave = 1024; wave <= (1 << 20); wave *= 1024) {
+            struct pw w;
+
+            open_world(&w, threads, wave);
+            for (int k = 0; k < N_KINDS; k++) {
+                char path[16];
+                zarr_array *a;
+
+                snprintf(path, sizeof path, "a%d", k);
+                a = filled_array(&w, path, k);
+                compare(&w, a, "...");
+                compare(&w, a, "3:90, 5:37");
+                compare(&w, a, "::7, 1::3");
+                assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){1, 1}, &terr));
+                compare(&w, a, "...");
+                zarr_array_free(a);
+            }
+            close_world(&w);
+        }
+}
+
+/* ---- the number of calls ------------------------------------------------------------ */
+
+/* 1,000 inner chunks of 10 shards: a list up, the codec, a list of boxes, one wait. */
+static void test_calls(void **state)
+{
+    const uint64_t chunk[2] = {10, 40};
+    const int64_t sizes[2] = {ROWS, COLS};
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_fakedev_late_counters before, after;
+    zarr_fakedev_counters moved, moved_after;
+    struct pw w;
+    zarr_array *a;
+    zarr_tensor t;
+    zarr_mem mem;
+
+    (void)state;
+    open_world(&w, 2, 1 << 20);
+    a = pw_array(w.store, "a", "[" SHARD("[2,2]", BYTES "," LATE, "end") "]", shape, chunk);
+    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    mem = tensor_new(&w, &t, sizes);
+    atomic_store(&n_calls, 0);
+    atomic_store(&n_jobs, 0);
+    atomic_store(&n_ended, 0);
+    atomic_store(&n_at_once, 0);
+    zarr_fakedev_late_count(device, &before);
+    zarr_fakedev_count(device, &moved);
+    opts.stats = &stats;
+    assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+    zarr_fakedev_late_count(device, &after);
+    zarr_fakedev_count(device, &moved_after);
+    assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+    assert_memory_equal(got, data, sizeof data);
+    assert_int_equal(atomic_load(&n_jobs), 1000);
+    assert_int_equal(atomic_load(&n_calls), stats.waves);
+    assert_int_equal(atomic_load(&n_ended), stats.waves);
+    assert_int_equal(atomic_load(&n_at_once), 0);
+    assert_in_range(stats.waves, 1, 3);
+    /* the codec of this test has a list for each chunk */
+    assert_int_equal(after.lists - before.lists - 1000, 2 * stats.waves);
+    assert_int_equal(after.syncs - before.syncs, stats.waves);
+    /* what was fetched at once went up at once */
+    assert_in_range(moved_after.copies_up - moved.copies_up, 1, 10);
+    assert_int_equal(moved_after.bytes_up - moved.bytes_up, sizeof data);
+    assert_int_equal(moved_after.bytes_down, moved.bytes_down);
+    zarr_mem_free(w.ctx, &mem);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
+/* ---- failures ------------------------------------------------------------------------ */
+
+/* The k-th call of the device fails, for each k. */
+static void test_failing_calls(void **state)
+{
+    static const int tried[] = {2, 5, 8, 9, 10};
+    const int64_t sizes[2] = {ROWS, COLS};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(tried); i++) {
+        bool passed = false;
+        struct pw w;
+        zarr_array *a;
+        zarr_tensor t;
+        zarr_mem mem;
+
+        open_world(&w, 2, 1 << 20);
+        a = filled_array(&w, "a", tried[i]);
+        mem = tensor_new(&w, &t, sizes);
+        for (uint64_t k = 1; !passed; k++) {
+            zarr_status st;
+
+            assert_true(k < 2000);
+            zarr_context_trim(w.ctx); /* so that blocks are allocated each time */
+            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, ZARR_ERR_DEVICE);
+            st = zarr_array_read(a, NULL, &t, NULL, &terr);
+            zarr_fakedev_fail(device, 0, 0, ZARR_OK);
+            if (st == ZARR_OK) {
+                assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+                assert_memory_equal(got, data, sizeof data);
+                /* an allocation is tried again after a trim */
+                passed = k > 100;
+            } else {
+                assert_int_equal(st, ZARR_ERR_DEVICE);
+            }
+        }
+        zarr_mem_free(w.ctx, &mem);
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
+/* One chunk of a batch is damaged. */
+static void test_damage(void **state)
+{
+    const int64_t sizes[2] = {ROWS, COLS};
+    uint64_t inner[ZARR_MAX_RANK];
+    char key[32];
+    struct pw w;
+    zarr_array *a;
+    zarr_tensor t;
+    zarr_mem mem;
+
+    (void)state;
+    open_world(&w, 2, 1 << 20);
+    a = pw_array(w.store, "a", "[" SHARD("[5,4]", BYTES "," LATE, "end") "]", shape,
+                 (uint64_t[2]){20, 20});
+    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    mem = tensor_new(&w, &t, sizes);
+    damage = data[45 * COLS + 28];
+    assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);
+    assert_true(zarr_error_text(&terr, ZARR_ERROR_KEY, key, sizeof key) > 0);
+    assert_string_equal(key, "a/c/2/1");
+    assert_int_equal(zarr_error_inner_chunk(&terr, inner), 2);
+    assert_int_equal(inner[0], 1);
+    assert_int_equal(inner[1], 2);
+    assert_non_null(strstr(terr.message, "test.late: damage"));
+    damage = -1;
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    zarr_mem_free(w.ctx, &mem);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_damage),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
