@@ -84,6 +84,7 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
 
     ZR_TRY(zr_pool_create(&ctx->pool, &ctx->memory, ctx->alloc,
                           ZR_MIN(keep, (uint64_t)CONTEXT_KEEP_MAX), err));
+    zr_pool_set_budgets(ctx->pool, o->device_bytes, o->pinned_bytes);
     ctx->engine.alloc = ctx->alloc;
     ctx->engine.limits = &ctx->limits;
     ctx->engine.log = &ctx->log;

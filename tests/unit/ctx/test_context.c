@@ -16,6 +16,7 @@
 #include "../../sanitizers.h"
 #include "../json/fail_alloc.h"
 #include "ctx/ctx.h"
+#include "fakedev/fakedev.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,9 +29,9 @@ static zarr_error terr;
     } while (0)
 #define assert_status(call, want) assert_int_equal(call, want)
 
-static const char *const variables[] = {"ZARR_THREADS", "ZARR_MEMORY_BYTES",
-                                        "ZARR_PIPELINE", "ZARR_CODEC_PREF",
-                                        "ZARR_LOG_LEVEL"};
+static const char *const variables[] = {
+    "ZARR_THREADS",   "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",    "ZARR_CODEC_PREF",
+    "ZARR_LOG_LEVEL", "ZARR_DEVICE_BYTES", "ZARR_PINNED_BYTES"};
 
 static int clear_environment(void **state)
 {
@@ -116,6 +117,45 @@ static void test_options(void **state)
     assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_UNSUPPORTED);
 }
 
+static uint64_t pool_budget(zarr_context *ctx, bool pinned)
+{
+    uint64_t bytes = 0;
+
+    assert_ok(zr_pool_budget(ctx->pool, ZARR_DEVICE_EXT, 0, pinned, &bytes, &terr));
+    return bytes;
+}
+
+/* Budgets of a device: the options, then the environment, then what the device says. */
+static void test_budgets(void **state)
+{
+    zarr_context_options o = {.struct_size = sizeof o, .memory_bytes = 64 << 20};
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        zarr_context *ctx = NULL;
+        void *dev = zarr_fakedev_create();
+
+        zarr_fakedev_budget(dev, 8 << 20, 0);
+        if (k == 1) {
+            setenv("ZARR_DEVICE_BYTES", "3M", 1);
+            setenv("ZARR_PINNED_BYTES", "64K", 1);
+        }
+        o.device_bytes = k == 2 ? 5 << 20 : 0;
+        o.pinned_bytes = k == 2 ? 6 << 20 : 0;
+        o.memory_bytes = k == 3 ? 16 << 20 : 64 << 20;
+        assert_ok(zarr_context_create(&ctx, &o, &terr));
+        assert_ok(zarr_context_register_memory(ctx, zarr_fakedev_vtable_late(), dev,
+                                               "test", &terr));
+        assert_int_equal(pool_budget(ctx, false), (k == 1 ? 3 : k == 2 ? 5 : 8) << 20);
+        assert_int_equal(pool_budget(ctx, true), k == 1   ? 64 << 10
+                                                 : k == 2 ? 6 << 20
+                                                 : k == 3 ? 4 << 20
+                                                          : 8 << 20);
+        zarr_context_free(ctx);
+        clear_environment(NULL);
+    }
+}
+
 static void test_environment(void **state)
 {
     zarr_context_options o = {.struct_size = sizeof o};
@@ -124,6 +164,8 @@ static void test_environment(void **state)
         {"ZARR_MEMORY_BYTES", "-1"},
         {"ZARR_MEMORY_BYTES", "K"},
         {"ZARR_MEMORY_BYTES", "99999999T99"},
+        {"ZARR_DEVICE_BYTES", "much"},
+        {"ZARR_PINNED_BYTES", "1X"},
         {"ZARR_LOG_LEVEL", "loud"},
         {"ZARR_PIPELINE", "nope"},
         {"ZARR_MEMORY_BYTES", "99999999999T"},
@@ -514,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),
         cmocka_unit_test(test_refused),
