@@ -40,6 +40,9 @@ bool zr_device_is_host(const struct zr_memory_registry *r,
  * memory, INTERNAL if [offset, offset+bytes) is not inside. */
 zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
                             uint64_t bytes, void **out, zarr_error *err);
+/* Asks the backends which memory a pointer is; host memory if none knows it. */
+void zr_mem_classify(const struct zr_memory_registry *r, const void *pointer,
+                     int32_t *device_type, int32_t *device_id);
 zarr_mem zr_mem_of_host(void *p, uint64_t bytes);
 /* Gives a part of a run; false if it is not inside. */
 bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out);

@@ -156,6 +156,51 @@ static void test_budgets(void **state)
     }
 }
 
+/* Backends are asked in turn; a pointer that none knows is host memory. */
+static void test_classify(void **state)
+{
+    zarr_memory_vtable other = *zarr_fakedev_vtable_late();
+    zarr_memory_vtable mute = *zarr_fakedev_vtable();
+    void *dev[3] = {zarr_fakedev_create(), zarr_fakedev_create(), zarr_fakedev_create()};
+    zarr_context *ctx = NULL;
+    zarr_mem mem[3], pinned = {0};
+    int32_t type = 7, id = 7, here = 0;
+
+    (void)state;
+    other.device_type = ZARR_DEVICE_CUDA;
+    other.name = "other";
+    mute.device_type = ZARR_DEVICE_OPENCL; /* has no classify() */
+    zarr_fakedev_set_type(dev[1], ZARR_DEVICE_CUDA);
+    zarr_fakedev_set_type(dev[2], ZARR_DEVICE_OPENCL);
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_context_register_memory(ctx, zarr_fakedev_vtable_late(), dev[0],
+                                           "test", &terr));
+    assert_ok(zarr_context_register_memory(ctx, &other, dev[1], "test", &terr));
+    assert_ok(zarr_context_register_memory(ctx, &mute, dev[2], "test", &terr));
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 3, 1000, &mem[0], &terr));
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 5, 1000, &mem[1], &terr));
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, 1000, &mem[2], &terr));
+    assert_ok(other.host_alloc(dev[1], 5, 1000, &pinned, &terr));
+    zarr_mem_classify(ctx, (char *)mem[0].handle + 999, &type, &id);
+    assert_int_equal(type, ZARR_DEVICE_EXT);
+    assert_int_equal(id, 3);
+    zarr_mem_classify(ctx, mem[1].handle, &type, &id);
+    assert_int_equal(type, ZARR_DEVICE_CUDA);
+    assert_int_equal(id, 5);
+    zarr_mem_classify(ctx, pinned.handle, &type, &id);
+    assert_int_equal(type, ZARR_DEVICE_CUDA_HOST);
+    const void *const host[] = {&here, NULL, mem[2].handle};
+    for (size_t i = 0; i < 3; i++) {
+        zarr_mem_classify(ctx, host[i], &type, &id);
+        assert_int_equal(type, ZARR_DEVICE_CPU);
+        assert_int_equal(id, 0);
+    }
+    other.host_free(dev[1], &pinned);
+    for (size_t i = 0; i < 3; i++)
+        zarr_mem_free(ctx, &mem[i]);
+    zarr_context_free(ctx);
+}
+
 static void test_environment(void **state)
 {
     zarr_context_options o = {.struct_size = sizeof o};
@@ -557,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_classify),
         cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),
         cmocka_unit_test(test_refused),
