@@ -79,6 +79,10 @@ typedef struct zarr_context_options {
      * `memory_bytes`, at most 1 GiB and at most `device_bytes`
      */
     uint64_t pinned_bytes;
+    /** options for plug-ins: the text of a JSON object with an object for each plug-in,
+     * such as {"acme": {"device": 1}}; copied. An option that the plug-in does not have
+     * is an error, also in zarr_context_load(). NULL: none */
+    const char *plugin_options;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -100,8 +104,8 @@ typedef struct zarr_context_options {
  * ZARR_LOG_LEVEL (error, warn, info, debug or trace). ZARR_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
  * which every file with the ending .so is loaded in the order of names. An empty part
- * means nothing. The variable is ignored in a program that runs with raised privileges
- * (set-user-ID).
+ * means nothing. ZARR_PLUGIN_OPTIONS is the default of `plugin_options`. Both are ignored
+ * in a program that runs with raised privileges (set-user-ID).
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults

@@ -129,6 +129,11 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
     if (!out->codec_preference)
         out->codec_preference = env_text("ZARR_CODEC_PREF");
 
+    if (!out->plugin_options)
+        out->plugin_options = secure_getenv("ZARR_PLUGIN_OPTIONS");
+    if (out->plugin_options && !*out->plugin_options)
+        out->plugin_options = NULL;
+
     if (threads == 0)
         threads = zr_cpu_count();
     out->n_threads = (uint32_t)ZR_MIN(threads, (uint64_t)ZR_MAX_THREADS);
