@@ -68,6 +68,21 @@ typedef struct zarr_context_options {
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARR_PLUGIN_PATH. NULL: none */
     const char *const *plugins;
+    /**
+     * bytes that the library's buffers on each device may take, in use and idle together;
+     * 0: what the device's memory backend allows
+     */
+    uint64_t device_bytes;
+    /**
+     * bytes of pinned host memory for copies to and from each device, in use and idle
+     * together; when they are used up, ordinary host memory is used. 0: a quarter of
+     * `memory_bytes`, at most 1 GiB and at most `device_bytes`
+     */
+    uint64_t pinned_bytes;
+    /** options for plug-ins: the text of a JSON object with an object for each plug-in,
+     * such as {"acme": {"device": 1}}; copied. An option that the plug-in does not have
+     * is an error, also in zarr_context_load(). NULL: none */
+    const char *plugin_options;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -84,12 +99,13 @@ typedef struct zarr_context_options {
  * registries, also if that call fails. Later registrations return ZARR_ERR_INVALID.
  *
  * Some environment variables give members of the options that are zero another default:
- * ZARR_THREADS, ZARR_MEMORY_BYTES (as 512M or 4G), ZARR_PIPELINE, ZARR_CODEC_PREF and
+ * ZARR_THREADS, ZARR_MEMORY_BYTES (as 512M or 4G), ZARR_DEVICE_BYTES,
+ * ZARR_PINNED_BYTES, ZARR_PIPELINE, ZARR_CODEC_PREF and
  * ZARR_LOG_LEVEL (error, warn, info, debug or trace). ZARR_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
  * which every file with the ending .so is loaded in the order of names. An empty part
- * means nothing. The variable is ignored in a program that runs with raised privileges
- * (set-user-ID).
+ * means nothing. ZARR_PLUGIN_OPTIONS is the default of `plugin_options`. Both are ignored
+ * in a program that runs with raised privileges (set-user-ID).
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults

@@ -176,6 +176,20 @@ ZARR_API void zarr_mem_free(zarr_context *ctx, zarr_mem *mem);
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst,
                                                    const zarr_mem *src, uint64_t bytes,
                                                    zarr_error *err);
+
+/**
+ * Tells which memory a pointer is: asks each memory backend of the context in the order
+ * of registration. If no backend knows the pointer, it is host memory (ZARR_DEVICE_CPU).
+ * The pointer is not followed. Handles that are no addresses, such as a cl_mem, are not
+ * recognised.
+ * @param ctx borrowed
+ * @param pointer any address; NULL is host memory
+ * @param device_type receives the kind of memory, one of ZARR_DEVICE_*
+ * @param device_id receives the number of the device; 0 for host memory
+ * @see zarr_mem_alloc()
+ */
+ZARR_API void zarr_mem_classify(zarr_context *ctx, const void *pointer,
+                                int32_t *device_type, int32_t *device_id);
 /** @} */
 
 ZARR_END_DECLS

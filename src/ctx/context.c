@@ -53,7 +53,7 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
         .mutex = &ctx->locked.mutex,
         .rank = 500}; /* inside it the registries' locks are taken */
     zr_fork_hook_add(&ctx->locked.fork);
-    zr_plugins_init(&ctx->plugins);
+    zr_plugins_init(&ctx->plugins, alloc);
     zr_arena_init(&ctx->locked.texts, alloc);
     zr_budget_init(&ctx->budget, budget_bytes);
     zr_codec_registry_init(&ctx->codecs, &ctx->dtypes, alloc);
@@ -84,6 +84,7 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
 
     ZR_TRY(zr_pool_create(&ctx->pool, &ctx->memory, ctx->alloc,
                           ZR_MIN(keep, (uint64_t)CONTEXT_KEEP_MAX), err));
+    zr_pool_set_budgets(ctx->pool, o->device_bytes, o->pinned_bytes);
     ctx->engine.alloc = ctx->alloc;
     ctx->engine.limits = &ctx->limits;
     ctx->engine.log = &ctx->log;
@@ -106,6 +107,7 @@ static zarr_status context_init_plugins(zarr_context *ctx, const zarr_context_op
     const char *path = zr_ctx_plugin_path();
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(zr_plugin_options_read(ctx, o->plugin_options, err));
     for (const char *const *file = o->plugins; file && *file; file++)
         ZR_TRY(zarr_context_load(ctx, *file, err));
     if (path)

@@ -17,6 +17,7 @@
 #include "dtype/dtype.h"
 #include "grid/grid.h"
 #include "impl/impl.h"
+#include "json/json.h"
 #include "mem/mem.h"
 #include "pipe/pipe.h"
 #include "sched/sched.h"
@@ -38,7 +39,13 @@ struct zr_plugins { /* in the order they were loaded */
     struct zr_fork_hook fork;
     struct zr_plugin **item;
     size_t n, cap;
-    _Atomic(const char *) loading; /* the plug-in whose load() is running: the origin */
+    _Atomic(const char *) loading;  /* the plug-in whose load() is running: the origin */
+    struct {                        /* plugin_options.c; under `mutex` */
+        struct zr_json_doc doc;     /* {"plug-in": {"option": value}}; or no root */
+        const struct zr_json *mine; /* of the plug-in that is being loaded; or NULL */
+        bool *asked;                /* one for each member of `mine` */
+        const char *wrong;          /* option that has another type than load() asked */
+    } options;
 };
 
 struct zarr_context {

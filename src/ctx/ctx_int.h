@@ -24,15 +24,34 @@ const char *zr_ctx_plugin_path(void);
 
 /* ---- plug-ins (plugin.c, host.c) ---- */
 
-void zr_plugins_init(struct zr_plugins *p);
+void zr_plugins_init(struct zr_plugins *p, const zarr_allocator *alloc);
 /* Unloads the plug-ins. Every registry is empty by then. */
 void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc);
 /* Loads all plug-ins of a list in the form of ZARR_PLUGIN_PATH. */
 zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error *err);
 /* Gives the i-th plug-in; *info NULL: its load() failed. Returns false after the last. */
+const char *zr_plugin_name(const struct zr_plugin *p);
 bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
                     const char **path);
 extern const zarr_host zr_host;
+
+/* ---- options of plug-ins (plugin_options.c) ---- */
+
+/* Reads {"plug-in": {"option": value}}; text NULL: none. */
+zarr_status zr_plugin_options_read(zarr_context *ctx, const char *text, zarr_error *err);
+void zr_plugin_options_deinit(struct zr_plugins *p, const zarr_allocator *alloc);
+/* Surround load(). The end refuses options that load() has not asked for, or not by
+ * their type. */
+zarr_status zr_plugin_options_begin(zarr_context *ctx, const char *plugin,
+                                    zarr_error *err);
+zarr_status zr_plugin_options_end(zarr_context *ctx, const char *plugin, zarr_error *err);
+/* Logs options of plug-ins that were never loaded. */
+void zr_plugin_options_warn(zarr_context *ctx);
+/* For the host's table: 1 if the option is given. */
+int zr_plugin_option_i64(zarr_context *ctx, const char *name, int64_t *out);
+int zr_plugin_option_f64(zarr_context *ctx, const char *name, double *out);
+int zr_plugin_option_bool(zarr_context *ctx, const char *name, int *out);
+const char *zr_plugin_option_text(zarr_context *ctx, const char *name);
 
 /*
  * Surround every look-up that a context answers. Until the registries are sealed, they

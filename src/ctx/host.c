@@ -143,4 +143,8 @@ const zarr_host zr_host = {
     .store_unlock = zarr_store_unlock,
     .store_capabilities = zarr_store_capabilities,
     .store_erase_prefix = zarr_store_erase_prefix,
+    .option_i64 = zr_plugin_option_i64,
+    .option_f64 = zr_plugin_option_f64,
+    .option_bool = zr_plugin_option_bool,
+    .option_text = zr_plugin_option_text,
 };

@@ -62,3 +62,12 @@ zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem
 out:
     return st;
 }
+
+void zarr_mem_classify(zarr_context *ctx, const void *pointer, int32_t *device_type,
+                       int32_t *device_id)
+{
+    const bool locked = zr_ctx_look_begin(ctx);
+
+    zr_mem_classify(&ctx->memory, pointer, device_type, device_id);
+    zr_ctx_look_end(ctx, locked);
+}

@@ -121,11 +121,18 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
     threads = out->n_threads;
     ZR_TRY(env_bytes("ZARR_THREADS", UINT16_MAX, &threads, err));
     ZR_TRY(env_bytes("ZARR_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
+    ZR_TRY(env_bytes("ZARR_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
+    ZR_TRY(env_bytes("ZARR_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
     ZR_TRY(env_log_level(&out->log_level, err));
     if (!out->pipeline)
         out->pipeline = env_text("ZARR_PIPELINE");
     if (!out->codec_preference)
         out->codec_preference = env_text("ZARR_CODEC_PREF");
+
+    if (!out->plugin_options)
+        out->plugin_options = secure_getenv("ZARR_PLUGIN_OPTIONS");
+    if (out->plugin_options && !*out->plugin_options)
+        out->plugin_options = NULL;
 
     if (threads == 0)
         threads = zr_cpu_count();

@@ -2,8 +2,9 @@
  * ctx/plugin.c - loads plug-ins. It maps a file that the caller names, finds its one
  * symbol, checks its ABI number and its table, and calls its load(), which registers
  * through the host's table (host.c). A plug-in stays loaded as long as the context. When
- * every registry is empty, plug-ins are unloaded in reverse order and unmapped. If a
- * load() fails half-way, its registrations remain, so its file stays mapped too. No
+ * every registry is empty, plug-ins are unloaded in reverse order. Their files stay
+ * mapped until the process ends: a thread that a plug-in has given a destructor may end
+ * later than the context. If a load() fails half-way, its registrations remain. No
  * directories are searched: the caller gives a path, and ZARR_PLUGIN_PATH has absolute
  * paths only.
  * Thread class: shared; the loader's lock is held while a plug-in is loaded.
@@ -33,12 +34,14 @@ struct zr_plugin {
     void *handle;
     zarr_plugin info;
     void *self;
-    bool loaded; /* load() returned ZARR_OK */
+    bool loaded;  /* load() returned ZARR_OK, so unload() must be called */
+    bool refused; /* it does not have an option that it was given */
 };
 
-void zr_plugins_init(struct zr_plugins *p)
+void zr_plugins_init(struct zr_plugins *p, const zarr_allocator *alloc)
 {
     *p = (struct zr_plugins){0};
+    zr_json_doc_init(&p->options.doc, alloc);
     zr_mutex_init(&p->mutex);
     zr_mutex_init(&p->list_mutex);
     p->fork = (struct zr_fork_hook){.mutex = &p->list_mutex};
@@ -51,9 +54,14 @@ static void plugin_free(const zarr_allocator *alloc, struct zr_plugin *p)
     if (p->loaded && p->info.unload)
         p->info.unload(p->self);
     if (p->handle)
-        (void)dlclose(p->handle);
+        (void)dlclose(p->handle); /* RTLD_NODELETE keeps the file mapped */
     zr_free(alloc, p->path);
     zr_free(alloc, p);
+}
+
+const char *zr_plugin_name(const struct zr_plugin *p)
+{
+    return p->info.name;
 }
 
 void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc)
@@ -61,6 +69,7 @@ void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc)
     while (p->n > 0)
         plugin_free(alloc, p->item[--p->n]);
     zr_free(alloc, p->item);
+    zr_plugin_options_deinit(p, alloc);
     zr_fork_hook_remove(&p->fork);
     zr_mutex_deinit(&p->list_mutex);
     zr_mutex_deinit(&p->mutex);
@@ -143,6 +152,7 @@ static zarr_status plugin_call(zarr_context *ctx, struct zr_plugin *p, bool *kep
     zr_mutex_lock(&ctx->locked.mutex);
     before = ctx->locked.n_rows;
     zr_mutex_unlock(&ctx->locked.mutex);
+    ZR_TRY(zr_plugin_options_begin(ctx, p->info.name, err));
     atomic_store(&ctx->plugins.loading, p->info.name);
     st = p->info.load(&zr_host, ctx, &p->self, &why);
     atomic_store(&ctx->plugins.loading, NULL);
@@ -150,11 +160,16 @@ static zarr_status plugin_call(zarr_context *ctx, struct zr_plugin *p, bool *kep
     *kept = ctx->locked.n_rows > before;
     zr_mutex_unlock(&ctx->locked.mutex);
     p->loaded = st == ZARR_OK;
-    if (st == ZARR_OK)
-        return ZARR_OK;
+    if (st == ZARR_OK) {
+        st = zr_plugin_options_end(ctx, p->info.name, err);
+        p->refused = st != ZARR_OK;
+        return st;
+    }
     why.message[sizeof why.message - 1] = '\0';
     return zr_fail(err, st < 0 ? st : ZARR_ERR_INVALID, "plug-in \"%s\" failed: %s",
                    p->info.name, why.message[0] ? why.message : "it does not say why");
+out:
+    return st;
 }
 
 static zarr_status plugin_open(zarr_context *ctx, struct zr_plugin *p, bool *kept,
@@ -163,7 +178,7 @@ static zarr_status plugin_open(zarr_context *ctx, struct zr_plugin *p, bool *kep
     const zarr_plugin *table = NULL;
     zarr_status st = ZARR_OK;
 
-    p->handle = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
+    p->handle = dlopen(p->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!p->handle) {
         const char *why = dlerror();
 
@@ -187,7 +202,7 @@ static zarr_status load_locked(zarr_context *ctx, const char *path, zarr_error *
 
     for (size_t i = 0; i < all->n; i++)
         if (zr_streq(all->item[i]->path, path))
-            return all->item[i]->loaded
+            return all->item[i]->loaded && !all->item[i]->refused
                        ? ZARR_OK
                        : zr_fail(err, ZARR_ERR_INVALID, "loading it has failed before");
     zr_mutex_lock(&all->list_mutex);
@@ -340,7 +355,7 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
         const struct zr_plugin *p =
             ctx->plugins.item[i]; /* stays as long as the context */
 
-        *info = p->loaded ? &p->info : NULL;
+        *info = p->loaded && !p->refused ? &p->info : NULL;
         *path = p->path;
     }
     zr_mutex_unlock(&ctx->plugins.list_mutex);

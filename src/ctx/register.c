@@ -252,6 +252,8 @@ void zr_ctx_seal(zarr_context *ctx)
     zr_mutex_lock(&ctx->locked.mutex);
     before = atomic_exchange_explicit(&ctx->sealed, true, memory_order_acq_rel);
     zr_mutex_unlock(&ctx->locked.mutex);
-    if (!before)
+    if (!before) {
         seal_warn(ctx);
+        zr_plugin_options_warn(ctx);
+    }
 }

@@ -40,6 +40,9 @@ bool zr_device_is_host(const struct zr_memory_registry *r,
  * memory, INTERNAL if [offset, offset+bytes) is not inside. */
 zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
                             uint64_t bytes, void **out, zarr_error *err);
+/* Asks the backends which memory a pointer is; host memory if none knows it. */
+void zr_mem_classify(const struct zr_memory_registry *r, const void *pointer,
+                     int32_t *device_type, int32_t *device_id);
 zarr_mem zr_mem_of_host(void *p, uint64_t bytes);
 /* Gives a part of a run; false if it is not inside. */
 bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out);
@@ -191,16 +194,35 @@ zarr_status zr_mem_equal_list(const struct zr_memory_registry *r, const zarr_mem
 
 /* ---- pooled buffers -------------------------------------------------------- */
 
-/* Reusable blocks of any memory kind, in size classes. Blocks that are given back are
- * kept, up to a limit; trimming frees them. Shared (locks inside). */
+/*
+ * Reusable blocks of any memory kind, in size classes. Blocks that are given back are
+ * kept, up to a limit; trimming frees them. Shared (locks inside). A block that queued
+ * work uses is given back only after the wait for its stream, also after a failure: the
+ * next taker may be another thread with another stream.
+ */
 struct zr_pool;
 zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry *r,
                            const zarr_allocator *alloc, uint64_t keep_bytes,
                            zarr_error *err);
 void zr_pool_free(struct zr_pool *p);
-/* Takes a block of at least `bytes`; out->bytes is the block's full size. */
+/* Sets the budgets of each device: bytes of its blocks in use and idle together, and
+ * bytes of its pinned host memory. Before the first block. 0: what the backend's limit()
+ * says; for pinned memory also at most keep_bytes. */
+void zr_pool_set_budgets(struct zr_pool *p, uint64_t device_bytes, uint64_t pinned_bytes);
+/* Gives the budget of a device's memory, or of its pinned host memory. UINT64_MAX: there
+ * is none. */
+zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t device_id,
+                           bool pinned, uint64_t *bytes, zarr_error *err);
+/* Takes a block of at least `bytes`; out->bytes is the block's full size. NO_MEMORY if
+ * the device's budget is used up. */
 zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_id,
                          uint64_t bytes, zarr_mem *out, zarr_error *err);
+/* Takes a block of host memory (ZARR_DEVICE_CPU) for copies to and from a device: pinned
+ * by the device's backend, or ordinary if the backend cannot pin, or if the budget or the
+ * machine has no more. zr_pool_give() takes it back like any block. */
+zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
+                                 int32_t device_id, uint64_t bytes, zarr_mem *out,
+                                 zarr_error *err);
 void zr_pool_give(struct zr_pool *p, zarr_mem *mem);
 void zr_pool_trim(struct zr_pool *p);
 

@@ -178,3 +178,14 @@ bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem
     *out = part;
     return true;
 }
+
+void zr_mem_classify(const struct zr_memory_registry *r, const void *pointer,
+                     int32_t *device_type, int32_t *device_id)
+{
+    for (size_t i = 0; pointer && i < r->kinds.n; i++)
+        if (zr_backend_classify((const void *)r->kinds.entry[i], pointer, device_type,
+                                device_id))
+            return;
+    *device_type = ZARR_DEVICE_CPU;
+    *device_id = 0;
+}

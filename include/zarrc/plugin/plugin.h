@@ -217,6 +217,19 @@ typedef struct zarr_host {
     void (*store_capabilities)(const zarr_store *store, zarr_store_caps *out);
     zarr_status (*store_erase_prefix)(zarr_store *store, const char *prefix,
                                       zarr_error *err);
+
+    /**
+     * Options that the application has for this plug-in
+     * (zarr_context_options.plugin_options), only in load(). Each function returns 1 and
+     * sets `*out` if the option is given, else 0 and leaves `*out` alone; option_text()
+     * returns the text or NULL, borrowed as long as the context. load() asks for every
+     * option that the plug-in has: loading fails if an option is given that load() did
+     * not ask for, or that has another type.
+     */
+    int (*option_i64)(zarr_context *ctx, const char *name, int64_t *out);
+    int (*option_f64)(zarr_context *ctx, const char *name, double *out);
+    int (*option_bool)(zarr_context *ctx, const char *name, int *out);
+    const char *(*option_text)(zarr_context *ctx, const char *name);
 } zarr_host;
 
 /** Describes a plug-in. The struct and its texts are static. */
@@ -232,8 +245,9 @@ typedef struct zarr_plugin {
     zarr_status (*load)(const zarr_host *host, zarr_context *ctx, void **self,
                         zarr_error *err);
     /** Called when the context ends and nothing that was registered is in use any more;
-     * cannot fail. Plug-ins of one context are unloaded in reverse order. NULL: nothing
-     * to do. */
+     * cannot fail. Plug-ins of one context are unloaded in reverse order. The file stays
+     * mapped until the process ends, so that destructors of threads can still run; static
+     * data keeps its values for the next context. NULL: nothing to do. */
     void (*unload)(void *self);
 } zarr_plugin;
 

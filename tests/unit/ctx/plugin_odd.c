@@ -21,6 +21,7 @@
 #define CASE_TAKES     13 /* registers names of the core, one a load: see `attempt` */
 #define CASE_NAME      14 /* its name has two lines */
 #define CASE_VERSION   15 /* its version has two lines */
+#define CASE_OPTIONS   16 /* has options, and a destructor for threads */
 
 #if PLUGIN_CASE == CASE_SAME_NAME || PLUGIN_CASE == CASE_GOOD
 #    define NAME "good"
@@ -32,6 +33,44 @@
 #    define NAME "odd\n  bytes"
 #else
 #    define NAME "odd"
+#endif
+
+#if PLUGIN_CASE == CASE_OPTIONS
+#    include <pthread.h>
+#    include <string.h>
+
+/* Values of the options, and how many threads that loaded the plug-in have ended. */
+ZARR_PLUGIN_EXPORT int64_t plugin_odd_i64;
+ZARR_PLUGIN_EXPORT double plugin_odd_f64;
+ZARR_PLUGIN_EXPORT int plugin_odd_bool, plugin_odd_given, plugin_odd_ended;
+ZARR_PLUGIN_EXPORT char plugin_odd_text[16];
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void thread_end(void *value)
+{
+    ++*(int *)value;
+}
+
+static void key_make(void)
+{
+    (void)pthread_key_create(&key, thread_end);
+}
+
+static void read_options(const zarr_host *host, zarr_context *ctx)
+{
+    const char *text = host->option_text(ctx, "name");
+
+    (void)pthread_once(&key_once, key_make);
+    (void)pthread_setspecific(key, &plugin_odd_ended);
+    plugin_odd_i64 = plugin_odd_bool = -1;
+    plugin_odd_f64 = -1;
+    plugin_odd_given = host->option_i64(ctx, "number", &plugin_odd_i64) +
+                       2 * host->option_f64(ctx, "real", &plugin_odd_f64) +
+                       4 * host->option_bool(ctx, "switch", &plugin_odd_bool) +
+                       8 * (text != NULL);
+    strncpy(plugin_odd_text, text ? text : "", sizeof plugin_odd_text - 1);
+}
 #endif
 
 #if PLUGIN_CASE == CASE_UNDEFINED
@@ -127,6 +166,8 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     *self = &plugin_odd_unloads;
 #if PLUGIN_CASE == CASE_FAILS
     st = host->fail(err, ZARR_ERR_DEVICE, "no device %d here", 7);
+#elif PLUGIN_CASE == CASE_OPTIONS
+    read_options(host, ctx);
 #elif PLUGIN_CASE == CASE_MUTE
     st = 1;
 #elif PLUGIN_CASE == CASE_UNDEFINED
@@ -155,6 +196,8 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
         st = host->register_pipeline(ctx, &pipeline, &plugin_odd_closed, err);
 #endif
     (void)keys;
+    (void)codec;
+    (void)pipeline;
     return st;
 }
 

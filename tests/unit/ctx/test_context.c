@@ -16,6 +16,7 @@
 #include "../../sanitizers.h"
 #include "../json/fail_alloc.h"
 #include "ctx/ctx.h"
+#include "fakedev/fakedev.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,9 +29,9 @@ static zarr_error terr;
     } while (0)
 #define assert_status(call, want) assert_int_equal(call, want)
 
-static const char *const variables[] = {"ZARR_THREADS", "ZARR_MEMORY_BYTES",
-                                        "ZARR_PIPELINE", "ZARR_CODEC_PREF",
-                                        "ZARR_LOG_LEVEL"};
+static const char *const variables[] = {
+    "ZARR_THREADS",   "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",    "ZARR_CODEC_PREF",
+    "ZARR_LOG_LEVEL", "ZARR_DEVICE_BYTES", "ZARR_PINNED_BYTES"};
 
 static int clear_environment(void **state)
 {
@@ -116,6 +117,90 @@ static void test_options(void **state)
     assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_UNSUPPORTED);
 }
 
+static uint64_t pool_budget(zarr_context *ctx, bool pinned)
+{
+    uint64_t bytes = 0;
+
+    assert_ok(zr_pool_budget(ctx->pool, ZARR_DEVICE_EXT, 0, pinned, &bytes, &terr));
+    return bytes;
+}
+
+/* Budgets of a device: the options, then the environment, then what the device says. */
+static void test_budgets(void **state)
+{
+    zarr_context_options o = {.struct_size = sizeof o, .memory_bytes = 64 << 20};
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        zarr_context *ctx = NULL;
+        void *dev = zarr_fakedev_create();
+
+        zarr_fakedev_budget(dev, 8 << 20, 0);
+        if (k == 1) {
+            setenv("ZARR_DEVICE_BYTES", "3M", 1);
+            setenv("ZARR_PINNED_BYTES", "64K", 1);
+        }
+        o.device_bytes = k == 2 ? 5 << 20 : 0;
+        o.pinned_bytes = k == 2 ? 6 << 20 : 0;
+        o.memory_bytes = k == 3 ? 16 << 20 : 64 << 20;
+        assert_ok(zarr_context_create(&ctx, &o, &terr));
+        assert_ok(zarr_context_register_memory(ctx, zarr_fakedev_vtable_late(), dev,
+                                               "test", &terr));
+        assert_int_equal(pool_budget(ctx, false), (k == 1 ? 3 : k == 2 ? 5 : 8) << 20);
+        assert_int_equal(pool_budget(ctx, true), k == 1   ? 64 << 10
+                                                 : k == 2 ? 6 << 20
+                                                 : k == 3 ? 4 << 20
+                                                          : 8 << 20);
+        zarr_context_free(ctx);
+        clear_environment(NULL);
+    }
+}
+
+/* Backends are asked in turn; a pointer that none knows is host memory. */
+static void test_classify(void **state)
+{
+    zarr_memory_vtable other = *zarr_fakedev_vtable_late();
+    zarr_memory_vtable mute = *zarr_fakedev_vtable();
+    void *dev[3] = {zarr_fakedev_create(), zarr_fakedev_create(), zarr_fakedev_create()};
+    zarr_context *ctx = NULL;
+    zarr_mem mem[3], pinned = {0};
+    int32_t type = 7, id = 7, here = 0;
+
+    (void)state;
+    other.device_type = ZARR_DEVICE_CUDA;
+    other.name = "other";
+    mute.device_type = ZARR_DEVICE_OPENCL; /* has no classify() */
+    zarr_fakedev_set_type(dev[1], ZARR_DEVICE_CUDA);
+    zarr_fakedev_set_type(dev[2], ZARR_DEVICE_OPENCL);
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_context_register_memory(ctx, zarr_fakedev_vtable_late(), dev[0],
+                                           "test", &terr));
+    assert_ok(zarr_context_register_memory(ctx, &other, dev[1], "test", &terr));
+    assert_ok(zarr_context_register_memory(ctx, &mute, dev[2], "test", &terr));
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 3, 1000, &mem[0], &terr));
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 5, 1000, &mem[1], &terr));
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, 1000, &mem[2], &terr));
+    assert_ok(other.host_alloc(dev[1], 5, 1000, &pinned, &terr));
+    zarr_mem_classify(ctx, (char *)mem[0].handle + 999, &type, &id);
+    assert_int_equal(type, ZARR_DEVICE_EXT);
+    assert_int_equal(id, 3);
+    zarr_mem_classify(ctx, mem[1].handle, &type, &id);
+    assert_int_equal(type, ZARR_DEVICE_CUDA);
+    assert_int_equal(id, 5);
+    zarr_mem_classify(ctx, pinned.handle, &type, &id);
+    assert_int_equal(type, ZARR_DEVICE_CUDA_HOST);
+    const void *const host[] = {&here, NULL, mem[2].handle};
+    for (size_t i = 0; i < 3; i++) {
+        zarr_mem_classify(ctx, host[i], &type, &id);
+        assert_int_equal(type, ZARR_DEVICE_CPU);
+        assert_int_equal(id, 0);
+    }
+    other.host_free(dev[1], &pinned);
+    for (size_t i = 0; i < 3; i++)
+        zarr_mem_free(ctx, &mem[i]);
+    zarr_context_free(ctx);
+}
+
 static void test_environment(void **state)
 {
     zarr_context_options o = {.struct_size = sizeof o};
@@ -124,6 +209,8 @@ static void test_environment(void **state)
         {"ZARR_MEMORY_BYTES", "-1"},
         {"ZARR_MEMORY_BYTES", "K"},
         {"ZARR_MEMORY_BYTES", "99999999T99"},
+        {"ZARR_DEVICE_BYTES", "much"},
+        {"ZARR_PINNED_BYTES", "1X"},
         {"ZARR_LOG_LEVEL", "loud"},
         {"ZARR_PIPELINE", "nope"},
         {"ZARR_MEMORY_BYTES", "99999999999T"},
@@ -514,6 +601,8 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_classify),
         cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),
         cmocka_unit_test(test_refused),

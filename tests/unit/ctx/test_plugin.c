@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +111,151 @@ static void test_pipeline_of_plugin(void **state)
     assert_string_equal(ctx->pipeline->name, "odd");
     assert_non_null(ctx->pipeline->vt.write); /* owned by the library */
     zarr_context_free(ctx);
+}
+
+/* ---- options ------------------------------------------------------------------- */
+
+static zarr_status create_options(zarr_context **out, const char *text)
+{
+    static const char *const files[] = {ODD(16), GOOD, NULL};
+    const zarr_context_options o = {
+        .struct_size = sizeof o, .plugins = files, .plugin_options = text};
+
+    return zarr_context_create(out, &o, &terr);
+}
+
+static void test_options(void **state)
+{
+    static const struct {
+        const char *options, *text;
+    } bad[] = {
+        {"{\"odd\": {\"nubmer\": 1}}", "plug-in \"odd\" has no option \"nubmer\""},
+        {"{\"good\": {\"x\": 1}}", "plug-in \"good\" has no option \"x\""},
+        {"{\"odd\": {\"number\": 1.5}}", "option \"number\" of plug-in \"odd\" has anot"},
+        {"{\"odd\": {\"number\": \"1\"}}",
+         "option \"number\" of plug-in \"odd\" has ano"},
+        {"{\"odd\": {\"name\": null}}", "option \"name\" of plug-in \"odd\" has another"},
+        {"{\"odd\": {\"switch\": 1}}",
+         "option \"switch\" of plug-in \"odd\" has another"},
+        {"{\"odd\": 1}", "plugin_options: \"odd\" is not an object but a number"},
+        {"[]", "plugin_options is not an object but a"},
+        {"{", "plugin_options: "},
+    };
+    void *handle = dlopen(ODD(16), RTLD_NOW | RTLD_LOCAL);
+    zarr_context *ctx = NULL;
+    const int *given;
+
+    (void)state;
+    assert_non_null(handle);
+    given = dlsym(handle, "plugin_odd_given");
+    assert_ok(create_options(&ctx, NULL));
+    assert_int_equal(*given, 0);
+    zarr_context_free(ctx);
+    assert_ok(
+        create_options(&ctx, "{\"odd\": {\"real\": 0.5, \"number\": -7}, \"good\": {}}"));
+    assert_int_equal(*given, 3);
+    assert_int_equal(*(int64_t *)dlsym(handle, "plugin_odd_i64"), -7);
+    assert_true(*(double *)dlsym(handle, "plugin_odd_f64") == 0.5);
+    zarr_context_free(ctx);
+    setenv("ZARR_PLUGIN_OPTIONS", "{\"odd\": {\"switch\": true, \"name\": \"abc\"}}", 1);
+    assert_ok(create_options(&ctx, NULL));
+    assert_int_equal(*given, 12);
+    assert_int_equal(*(int *)dlsym(handle, "plugin_odd_bool"), 1);
+    assert_string_equal((char *)dlsym(handle, "plugin_odd_text"), "abc");
+    zarr_context_free(ctx);
+    assert_ok(create_options(&ctx, "{}")); /* goes before the environment */
+    assert_int_equal(*given, 0);
+    zarr_context_free(ctx);
+    setenv("ZARR_PLUGIN_OPTIONS", "", 1);
+    assert_ok(create_options(&ctx, NULL));
+    zarr_context_free(ctx);
+    unsetenv("ZARR_PLUGIN_OPTIONS");
+    for (size_t i = 0; i < ZR_COUNT(bad); i++) {
+        assert_int_equal(create_options(&ctx, bad[i].options), ZARR_ERR_INVALID);
+        if (!strstr(terr.message, bad[i].text))
+            fail_msg("%s: %s", bad[i].options, terr.message);
+    }
+    dlclose(handle);
+}
+
+/* A plug-in that was refused for an option has registered, so it stays; it does not count
+ * as loaded. */
+static void test_refused_option(void **state)
+{
+    zarr_context_options o = {.struct_size = sizeof o,
+                              .plugin_options = "{\"good\": {\"x\": 1}}"};
+    void *handle = dlopen(GOOD, RTLD_NOW | RTLD_LOCAL);
+    const int *unloads;
+    zarr_context *ctx = NULL;
+    int before = 0, n[2] = {0};
+
+    (void)state;
+    assert_non_null(handle);
+    unloads = dlsym(handle, "plugin_odd_unloads");
+    before = *unloads;
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_int_equal(zarr_context_load(ctx, GOOD, &terr), ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "no option \"x\""));
+    assert_int_equal(zarr_context_load(ctx, GOOD, &terr), ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "failed before"));
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_PLUGIN, count_row, n, &terr));
+    assert_int_equal(n[1], 0);
+    zarr_context_free(ctx);
+    assert_int_equal(*unloads, before + 1);
+    dlclose(handle);
+}
+
+static void keep_line(void *user, uint32_t level, const char *text)
+{
+    if (level == ZARR_LOG_WARN && strstr(text, "plugin_options"))
+        snprintf(user, 200, "%s", text);
+}
+
+static void test_options_of_a_missing_plugin(void **state)
+{
+    char line[200] = "";
+    zarr_context_options o = {.struct_size = sizeof o,
+                              .log = keep_line,
+                              .log_user = line,
+                              .plugin_options = "{\"nosuch\": {}, \"good\": {}}"};
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_ok(zarr_context_load(ctx, GOOD, &terr));
+    assert_string_equal(line, "");
+    assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
+    assert_string_equal(line, "plugin_options: plug-in \"nosuch\" is not loaded");
+    zarr_store_free(store);
+    zarr_context_free(ctx);
+}
+
+static void *use_and_end(void *arg)
+{
+    zarr_context *ctx = NULL;
+
+    if (create_options(&ctx, NULL) != ZARR_OK)
+        return arg;
+    zarr_context_free(ctx);
+    return NULL;
+}
+
+/* A thread that has a destructor of a plug-in ends after the plug-in's last context. */
+static void test_thread_outlives_the_plugin(void **state)
+{
+    pthread_t thread;
+    void *failed = NULL, *handle = NULL;
+    int one = 1;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, use_and_end, &one), 0);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    handle = dlopen(ODD(16), RTLD_NOW | RTLD_NOLOAD); /* still mapped */
+    assert_non_null(handle);
+    assert_int_equal(*(int *)dlsym(handle, "plugin_odd_ended"), 1);
+    dlclose(handle);
 }
 
 struct bad {
@@ -358,6 +504,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
+        cmocka_unit_test(test_thread_outlives_the_plugin),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_refused_option),
+        cmocka_unit_test(test_options_of_a_missing_plugin),
         cmocka_unit_test(test_pipeline_of_plugin),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_taken),

@@ -211,6 +211,189 @@ static void idle_blocks_make_room(void **state)
     bench_close(&b);
 }
 
+/* ---- budgets and pinned memory ------------------------------------------------- */
+
+static void late_open(struct bench *b, uint64_t keep_bytes, uint64_t device_bytes,
+                      uint64_t pinned_bytes, uint32_t without)
+{
+    zarr_memory_vtable v = *zarr_fakedev_vtable_late();
+
+    v.limit = without & ZARR_FAKEDEV_LIMIT ? NULL : v.limit;
+    v.host_alloc = without & ZARR_FAKEDEV_HOST ? NULL : v.host_alloc;
+    memset(b, 0, sizeof *b);
+    b->f.fail_from = LONG_MAX;
+    b->alloc = (zarr_allocator){&b->f, failing_alloc, failing_realloc, failing_free};
+    b->dev = zarr_fakedev_create();
+    zarr_fakedev_budget(b->dev, device_bytes, pinned_bytes);
+    assert_int_equal(zr_memory_registry_init(&b->r, &b->alloc, NULL), ZARR_OK);
+    assert_int_equal(zr_memory_register(&b->r, &v, b->dev, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_pool_create(&b->pool, &b->r, &b->alloc, keep_bytes, NULL),
+                     ZARR_OK);
+}
+
+static uint64_t budget(struct bench *b, bool pinned)
+{
+    uint64_t bytes = 0;
+
+    assert_int_equal(zr_pool_budget(b->pool, ZARR_DEVICE_EXT, 0, pinned, &bytes, NULL),
+                     ZARR_OK);
+    return bytes;
+}
+
+static zarr_mem staging(struct bench *b, uint64_t bytes)
+{
+    zarr_mem m;
+
+    assert_int_equal(zr_pool_take_staging(b->pool, ZARR_DEVICE_EXT, 0, bytes, &m, NULL),
+                     ZARR_OK);
+    assert_int_equal(m.device_type, ZARR_DEVICE_CPU);
+    assert_true(m.bytes >= bytes);
+    memset(m.handle, 1, bytes);
+    return m;
+}
+
+static void budgets_come_from_the_device(void **state)
+{
+    struct bench b;
+
+    ZR_UNUSED(state);
+    late_open(&b, 1 << 20, 5 << 20, 0, 0);
+    assert_int_equal(budget(&b, false), 5 << 20);
+    assert_int_equal(budget(&b, true), 1 << 20); /* also at most keep_bytes */
+    bench_close(&b);
+    late_open(&b, 9 << 20, 5 << 20, 0, 0);
+    assert_int_equal(budget(&b, true), 5 << 20);
+    bench_close(&b);
+    late_open(&b, 9 << 20, 5 << 20, 0, 0);
+    zr_pool_set_budgets(b.pool, 4096, 8192);
+    assert_int_equal(budget(&b, false), 4096);
+    assert_int_equal(budget(&b, true), 8192);
+    bench_close(&b);
+    late_open(&b, 9 << 20, 5 << 20, 0, ZARR_FAKEDEV_LIMIT | ZARR_FAKEDEV_HOST);
+    assert_true(budget(&b, false) == UINT64_MAX);
+    assert_true(budget(&b, true) == UINT64_MAX); /* ordinary host memory */
+    bench_close(&b);
+}
+
+static void a_device_keeps_its_budget(void **state)
+{
+    zarr_fakedev_counters c;
+    zarr_error err = {0};
+    struct bench b;
+    zarr_mem m[4], host;
+    void *kept;
+
+    ZR_UNUSED(state);
+    late_open(&b, 4096, 3 * 4096, 0, 0);
+    host = take(&b, ZARR_DEVICE_CPU, 4096);
+    zr_pool_give(b.pool, &host);
+    for (int k = 0; k < 3; k++)
+        m[k] = take(&b, ZARR_DEVICE_EXT, 4096);
+    assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_EXT, 0, 64, &m[3], &err),
+                     ZARR_ERR_NO_MEMORY);
+    assert_non_null(strstr(err.message, "budget of 12288 bytes"));
+    assert_null(m[3].handle);
+    kept = m[2].handle;
+    for (int k = 0; k < 3; k++)
+        zr_pool_give(b.pool, &m[k]);
+    m[0] = take(&b, ZARR_DEVICE_EXT, 4096); /* all are kept, beyond keep_bytes */
+    assert_ptr_equal(m[0].handle, kept);
+    zarr_fakedev_count(b.dev, &c);
+    assert_int_equal(c.allocs, 3);
+    m[1] = take(&b, ZARR_DEVICE_EXT, 8192); /* both idle blocks go */
+    zarr_fakedev_count(b.dev, &c);
+    assert_int_equal(c.peak_bytes, 3 * 4096);
+    zr_pool_give(b.pool, &m[0]);
+    zr_pool_give(b.pool, &m[1]);
+    assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_EXT, 0, 4 * 4096, &m[0], &err),
+                     ZARR_ERR_NO_MEMORY); /* never fits: nothing is freed for it */
+    zarr_fakedev_count(b.dev, &c);
+    assert_int_equal(c.live_blocks, 2);
+    zr_pool_trim(b.pool);
+    zarr_fakedev_count(b.dev, &c);
+    assert_int_equal(c.live_blocks, 0);
+    bench_close(&b);
+}
+
+static void pinned_blocks_are_reused(void **state)
+{
+    zarr_fakedev_late_counters c;
+    struct bench b;
+    zarr_mem m, n;
+    void *was;
+
+    ZR_UNUSED(state);
+    late_open(&b, 3 * 4096, 0, 0, 0);
+    m = staging(&b, 4096);
+    n = staging(&b, 8192);
+    was = m.handle;
+    zr_pool_give(b.pool, &m);
+    assert_null(m.handle);
+    m = staging(&b, 4000);
+    assert_ptr_equal(m.handle, was);
+    zarr_fakedev_late_count(b.dev, &c);
+    assert_int_equal(c.pinned_allocs, 2);
+    {
+        zarr_mem plain = staging(&b, 100); /* the budget is used up */
+        int32_t type = 0, id = 0;
+
+        assert_int_equal(
+            zarr_fakedev_vtable_late()->classify(b.dev, plain.handle, &type, &id), 0);
+        zr_pool_give(b.pool, &plain);
+    }
+    zr_pool_give(b.pool, &n);
+    zr_pool_give(b.pool, &m);
+    zarr_fakedev_late_count(b.dev, &c);
+    assert_int_equal(c.pinned_blocks, 2);
+    zr_pool_trim(b.pool);
+    zarr_fakedev_late_count(b.dev, &c);
+    assert_int_equal(c.pinned_blocks, 0);
+    assert_int_equal(c.pinned_peak, 3 * 4096);
+    bench_close(&b);
+}
+
+static void pinned_memory_may_be_missing(void **state)
+{
+    zarr_fakedev_late_counters c;
+    zarr_error err = {0};
+    struct bench b;
+    zarr_mem m;
+
+    ZR_UNUSED(state);
+    late_open(&b, 1 << 20, 0, 0, ZARR_FAKEDEV_HOST);
+    m = staging(&b, 5000);
+    zr_pool_give(b.pool, &m);
+    bench_close(&b);
+    late_open(&b, 1 << 20, 0, 2000, 0); /* the machine has no more */
+    m = staging(&b, 5000);
+    zarr_fakedev_late_count(b.dev, &c);
+    assert_int_equal(c.pinned_allocs, 0);
+    zr_pool_give(b.pool, &m);
+    zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_HOST, 1, ZARR_ERR_DEVICE);
+    m = staging(&b, 100); /* the second try succeeds after a trim */
+    zarr_fakedev_late_count(b.dev, &c);
+    assert_int_equal(c.pinned_allocs, 1);
+    zr_pool_give(b.pool, &m);
+    zr_pool_trim(b.pool);
+    zarr_fakedev_decline(b.dev, ZARR_FAKEDEV_HOST); /* fails each time */
+    assert_int_equal(zr_pool_take_staging(b.pool, ZARR_DEVICE_EXT, 0, 100, &m, &err),
+                     ZARR_ERR_UNSUPPORTED);
+    assert_null(m.handle);
+    bench_close(&b);
+    late_open(&b, 1 << 20, 1 << 20, 0, 0);
+    zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_LIMIT, 1, ZARR_ERR_DEVICE);
+    assert_int_equal(zr_pool_take_staging(b.pool, ZARR_DEVICE_EXT, 0, 100, &m, &err),
+                     ZARR_ERR_DEVICE);
+    m = staging(&b, 100); /* asked again */
+    zr_pool_give(b.pool, &m);
+    m = staging(&b, 5000);
+    b.f.fail_from = 0; /* the library has no memory; a block that is idle needs none */
+    zr_pool_give(b.pool, &m);
+    m = staging(&b, 5000);
+    zr_pool_give(b.pool, &m);
+    bench_close(&b);
+}
+
 static void *pool_worker(void *arg)
 {
     struct bench *b = arg;
@@ -224,6 +407,11 @@ static void *pool_worker(void *arg)
             if (m->device_type == ZARR_DEVICE_CPU && *(uint64_t *)m->handle != m->bytes)
                 return (void *)1;
             zr_pool_give(b->pool, m);
+        } else if (rnd_below(&r, 8) == 0) {
+            if (zr_pool_take_staging(b->pool, ZARR_DEVICE_EXT, 0, rnd_below(&r, 9000), m,
+                                     NULL) != ZARR_OK)
+                return (void *)1;
+            *(uint64_t *)m->handle = m->bytes;
         } else {
             if (zr_pool_take(b->pool,
                              rnd_below(&r, 20) ? ZARR_DEVICE_CPU : ZARR_DEVICE_EXT, 0,
@@ -247,7 +435,7 @@ static void many_threads(void **state)
     void *bad = NULL;
 
     ZR_UNUSED(state);
-    bench_open(&b, 100000);
+    late_open(&b, 100000, 0, 0, 0);
     for (size_t k = 0; k < ZR_COUNT(threads); k++)
         assert_int_equal(pthread_create(&threads[k], NULL, pool_worker, &b), 0);
     for (size_t k = 0; k < ZR_COUNT(threads); k++) {
@@ -267,6 +455,10 @@ int main(void)
         cmocka_unit_test(keeps_nothing_with_cap_zero),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(idle_blocks_make_room),
+        cmocka_unit_test(budgets_come_from_the_device),
+        cmocka_unit_test(a_device_keeps_its_budget),
+        cmocka_unit_test(pinned_blocks_are_reused),
+        cmocka_unit_test(pinned_memory_may_be_missing),
         cmocka_unit_test(many_threads),
     };
 
