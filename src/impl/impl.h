@@ -216,7 +216,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
 /* Ends a call that left work on its stream, which was waited for. A failure of the wait
  * makes the results of no interest, but what the codec keeps is still freed. */
 zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
-                            bool encode, zarr_error *err);
+                         bool encode, zarr_error *err);
 /* Whether a stage may leave work on a stream. */
 static inline bool zr_stage_is_async(const struct zr_stage *s)
 {

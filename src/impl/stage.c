@@ -236,7 +236,7 @@ out:
 }
 
 zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
-                            bool encode, zarr_error *err)
+                         bool encode, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_foreign said;

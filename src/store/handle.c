@@ -287,16 +287,6 @@ bool zr_store_device_direct(const zarr_store *s, int32_t device_type)
     return s->caps.n_device_types == 0 && zr_device_is_host(s->env.memory, device_type);
 }
 
-uint32_t zr_store_all_kinds(const struct zr_memory_registry *r, int32_t *out)
-{
-    uint32_t n = 0;
-
-    for (int32_t i = 0; i < ZR_STORE_KINDS; i++)
-        if (r->by_type[i])
-            out[n++] = i;
-    return n;
-}
-
 const char *zr_store_name(const zarr_store *s)
 {
     return s->name;

@@ -199,6 +199,21 @@ static const struct zr_store_native lent_native = {
     .lend = lent_lend,
 };
 
+/* The kinds of memory that the bytes are in, and the host. */
+static void lent_kinds(struct lent_store *l)
+{
+    l->device_types[l->n_device_types++] = ZARR_DEVICE_CPU;
+    for (uint64_t i = 0; i < l->lent.n; i++) {
+        const zarr_mem *m = &l->lent.value[i].mem;
+        uint32_t k = 0;
+
+        while (k < l->n_device_types && l->device_types[k] != m->device_type)
+            k++;
+        if (m->handle && k == l->n_device_types && k < ZR_STORE_KINDS)
+            l->device_types[l->n_device_types++] = m->device_type;
+    }
+}
+
 zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
                                const struct zr_lent *lent, zarr_error *err)
 {
@@ -210,7 +225,7 @@ zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
     if (!l)
         return zr_fail_memory(err, sizeof *l);
     *l = (struct lent_store){.alloc = env->alloc, .memory = env->memory, .lent = *lent};
-    l->n_device_types = zr_store_all_kinds(env->memory, l->device_types);
+    lent_kinds(l);
     ZR_TRY(lent_fill(l, err));
     st = zr_store_make_native(out, env, &make, lent_vtable.name, NULL, err);
     l = NULL; /* moved */

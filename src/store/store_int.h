@@ -31,10 +31,6 @@ struct zr_store_native {
 enum {
     ZR_STORE_KINDS = 32
 };
-/* Stores all registered memory kinds in out, for a store that copies between any.
- * Returns how many they are. */
-uint32_t zr_store_all_kinds(const struct zr_memory_registry *r, int32_t *out);
-
 extern const zarr_store_vtable zr_local_vtable, zr_memory_vtable;
 extern const struct zr_store_native zr_local_native, zr_memory_native;
 
