@@ -48,6 +48,7 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     m->id = zr_random_u64();
     zr_keylocks_init(&m->keylocks, env, opts);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
+    m->backend = zr_allocator_of(env->memory, m->backend);
     m->n_device_types = zr_store_all_kinds(env->memory, m->device_types);
     ZR_TRY(zr_memory_table_init(&m->table, env->alloc, err));
     *self = m;
