@@ -211,28 +211,30 @@ void cli_man_program(struct cli_string *out)
     }
     cli_string_printf(out, ".SH COMMON OPTIONS\n");
     add_options(out, cli_common_options);
-    cli_string_printf(out,
-                      ".SH ENVIRONMENT\n"
-                      ".TP\nNO_COLOR\nIf set and not empty, output has no colours.\n"
-                      ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
-                      "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
-                      ".TP\nZARR_DEVICE_BYTES, ZARR_PINNED_BYTES\nThe most bytes for "
-                      "buffers on each device, and for pinned host memory of each "
-                      "device, such as 4G.\n"
-                      ".TP\nZARR_PLUGIN_PATH\nPlug\\-ins to load, separated by "
-                      "colons: absolute paths of files, or of folders, from which every "
-                      ".so is loaded. A plug\\-in that cannot be loaded is an error. "
-                      "Ignored in a program with raised privileges.\n"
-                      ".TP\nZARR_PLUGIN_OPTIONS\nOptions of plug\\-ins, a JSON object "
-                      "such as {\"acme\": {\"device\": 1}}. Ignored in a program with "
-                      "raised privileges.\n"
-                      ".TP\nZARR_PIPELINE\nThe pipeline that reads and writes; see zarrc "
-                      "list pipelines.\n"
-                      ".TP\nZARR_CODEC_PREF\nThe preferred implementations of codecs, as "
-                      "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
-                      "implementations.\n"
-                      ".TP\nZARR_DISABLE_CPU\nInstruction sets not to use, for tests: "
-                      "sse42, ssse3, avx2, pclmul, separated by commas, or all.\n");
+    cli_string_printf(
+        out, ".SH ENVIRONMENT\n"
+             ".TP\nNO_COLOR\nIf set and not empty, output has no colours.\n"
+             ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
+             "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
+             ".TP\nZARR_DEVICE_BYTES, ZARR_PINNED_BYTES\nThe most bytes for "
+             "buffers on each device, and for pinned host memory of each "
+             "device, such as 4G.\n"
+             ".TP\nZARR_ALLOCATORS\nNames of memory backends that allocate memory "
+             "of their kind, separated by semicolons.\n"
+             ".TP\nZARR_PLUGIN_PATH\nPlug\\-ins to load, separated by "
+             "colons: absolute paths of files, or of folders, from which every "
+             ".so is loaded. A plug\\-in that cannot be loaded is an error. "
+             "Ignored in a program with raised privileges.\n"
+             ".TP\nZARR_PLUGIN_OPTIONS\nOptions of plug\\-ins, a JSON object "
+             "such as {\"acme\": {\"device\": 1}}. Ignored in a program with "
+             "raised privileges.\n"
+             ".TP\nZARR_PIPELINE\nThe pipeline that reads and writes; see zarrc "
+             "list pipelines.\n"
+             ".TP\nZARR_CODEC_PREF\nThe preferred implementations of codecs, as "
+             "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
+             "implementations.\n"
+             ".TP\nZARR_DISABLE_CPU\nInstruction sets not to use, for tests: "
+             "sse42, ssse3, avx2, pclmul, separated by commas, or all.\n");
     add_exit_status(out);
     add_examples(out, examples);
     add_see_also(out, also.text ? also.text : "");

@@ -83,6 +83,11 @@ typedef struct zarr_context_options {
      * such as {"acme": {"device": 1}}; copied. An option that the plug-in does not have
      * is an error, also in zarr_context_load(). NULL: none */
     const char *plugin_options;
+    /** names of memory backends that allocate memory of their kind for the library and
+     * zarr_mem_alloc(), separated by ";"; of two for one kind, the first. Copied. Other
+     * kinds are allocated by the backend that copies them. A name that is not registered
+     * when the first store is opened gives a warning in the log. NULL: none */
+    const char *allocators;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -100,7 +105,7 @@ typedef struct zarr_context_options {
  *
  * Some environment variables give members of the options that are zero another default:
  * ZARR_THREADS, ZARR_MEMORY_BYTES (as 512M or 4G), ZARR_DEVICE_BYTES,
- * ZARR_PINNED_BYTES, ZARR_PIPELINE, ZARR_CODEC_PREF and
+ * ZARR_PINNED_BYTES, ZARR_ALLOCATORS, ZARR_PIPELINE, ZARR_CODEC_PREF and
  * ZARR_LOG_LEVEL (error, warn, info, debug or trace). ZARR_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
  * which every file with the ending .so is loaded in the order of names. An empty part

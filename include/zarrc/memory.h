@@ -139,8 +139,9 @@ static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_
  * @{
  */
 /**
- * Allocates memory of a device, through the backend of the context that has its kind. The
- * block is aligned to 64 bytes or more. Large host blocks are on huge pages.
+ * Allocates memory of a device, through the backend of the context that allocates its
+ * kind (zarr_context_options.allocators). The block is aligned to 64 bytes or more. Large
+ * host blocks are on huge pages.
  *
  * @param ctx borrowed
  * @param device_type kind of memory, one of ZARR_DEVICE_*
@@ -157,8 +158,28 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc(zarr_context *ctx,
                                                     zarr_mem *out, zarr_error *err);
 
 /**
- * Frees a block that zarr_mem_alloc() allocated, and makes `*mem` empty. An empty `*mem`
- * is left as it is.
+ * Allocates memory by the backend of a name, such as an application's pool. Its kind is
+ * that of the backend.
+ *
+ * @param ctx borrowed
+ * @param backend name of a registered memory backend, such as "host" or "cuda"
+ * @param device_id number of the device
+ * @param bytes length of the block
+ * @param out receives the block; owned: zarr_mem_free()
+ * @retval ZARR_ERR_UNSUPPORTED no memory backend has this name
+ * @retval ZARR_ERR_NO_MEMORY the device has too little memory
+ * @retval ZARR_ERR_DEVICE the device or its driver failed
+ * @see zarr_mem_alloc(), zarr_context_register_memory()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc_from(zarr_context *ctx,
+                                                         const char *backend,
+                                                         int32_t device_id,
+                                                         uint64_t bytes, zarr_mem *out,
+                                                         zarr_error *err);
+
+/**
+ * Frees a block of zarr_mem_alloc() or zarr_mem_alloc_from() by the backend that
+ * allocated it, and makes `*mem` empty. An empty `*mem` is left as it is.
  * @param ctx the context that allocated the block
  * @param mem the block
  */

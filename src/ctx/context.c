@@ -34,6 +34,8 @@ static void context_destroy(zarr_context *ctx)
                       ctx->alloc); /* nothing that belongs to plug-ins is left */
     zr_budget_deinit(&ctx->budget);
     zr_free(ctx->alloc, ctx->codec_preference);
+    zr_free(ctx->alloc, ctx->allocators);
+    zr_ctx_blocks_free(ctx);
     zr_free(ctx->alloc, ctx->locked.rows);
     zr_arena_deinit(&ctx->locked.texts);
     zr_fork_hook_remove(&ctx->locked.fork);
@@ -127,6 +129,12 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
         ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!ctx->codec_preference)
             ZR_TRY(zr_fail_memory(err, strlen(o->codec_preference)));
+    }
+    if (o->allocators) {
+        ctx->allocators = zr_strdup(ctx->alloc, o->allocators);
+        if (!ctx->allocators)
+            ZR_TRY(zr_fail_memory(err, strlen(o->allocators)));
+        zr_memory_choose(&ctx->memory, ctx->allocators);
     }
     ZR_TRY(context_init_engine(ctx, o, err));
     ctx->pipeline = zr_pipeline_find(&ctx->pipelines, zr_pipeline_waves.name);

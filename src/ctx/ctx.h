@@ -28,6 +28,7 @@
 struct zr_ctx_row; /* one registration, for zarr_context_list() */
 
 struct zr_plugin;
+struct zr_ctx_block;
 
 struct zr_plugins { /* in the order they were loaded */
     /* Only one plug-in is loaded at a time. Never taken while `locked` is held. Not held
@@ -59,8 +60,9 @@ struct zarr_context {
         zr_mutex mutex; /* for registration and look-ups, until sealed */
         struct zr_ctx_row *rows;
         size_t n_rows, cap_rows;
-        struct zr_arena texts; /* origins */
-        bool core;             /* the built-ins are being registered */
+        struct zr_arena texts;       /* origins */
+        bool core;                   /* the built-ins are being registered */
+        struct zr_ctx_block *blocks; /* of allocators (memory.c) */
         struct zr_fork_hook fork;
     } locked;
     struct zr_dtype_registry dtypes;
@@ -76,6 +78,7 @@ struct zarr_context {
     struct zr_engine engine;
     const struct zr_pipeline *pipeline; /* default */
     char *codec_preference;             /* NULL: only priorities decide */
+    char *allocators;                   /* names; or NULL */
     const zarr_dtype *uint64;           /* for shard indexes */
 };
 

@@ -35,6 +35,9 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
                     const char **path);
 extern const zarr_host zr_host;
 
+/* Forgets who allocated blocks that were never freed. */
+void zr_ctx_blocks_free(zarr_context *ctx);
+
 /* ---- options of plug-ins (plugin_options.c) ---- */
 
 /* Reads {"plug-in": {"option": value}}; text NULL: none. */

@@ -194,7 +194,11 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)
         tell_impl(&zr_impl_at(&ctx->impls, row->index)->vt, c, item);
     else if (row->registry == ZARR_REGISTRY_MEMORY) {
-        zr_str_printf(&c->detail, "device type %" PRIu32, row->index);
+        const struct zr_backend *be = zr_backend_named(&ctx->memory, row->name);
+
+        zr_str_printf(&c->detail, "%sdevice type %" PRIu32,
+                      be && be->vt.flags & ZARR_MEMORY_ALLOCATOR ? "allocator for " : "",
+                      row->index);
         item->device_type = (int32_t)row->index;
     } else if (row->registry == ZARR_REGISTRY_PIPELINE &&
                zr_streq(row->name, ctx->pipeline->name)) {

@@ -17,6 +17,79 @@ static zarr_status find_backend(zarr_context *ctx, int32_t device_type,
     return st;
 }
 
+/* ---- blocks of allocators ---------------------------------------------------------- */
+
+/* A block that the backend of its kind did not allocate. */
+struct zr_ctx_block {
+    struct zr_ctx_block *next;
+    const void *handle;
+    const struct zr_backend *from;
+};
+
+static zarr_status block_note(zarr_context *ctx, const zarr_mem *mem,
+                              const struct zr_backend *from, zarr_error *err)
+{
+    struct zr_ctx_block *b = zr_malloc(ctx->alloc, sizeof *b);
+
+    if (!b)
+        return zr_fail_memory(err, sizeof *b);
+    *b = (struct zr_ctx_block){.handle = mem->handle, .from = from};
+    zr_mutex_lock(&ctx->locked.mutex);
+    b->next = ctx->locked.blocks;
+    ctx->locked.blocks = b;
+    zr_mutex_unlock(&ctx->locked.mutex);
+    return ZARR_OK;
+}
+
+/* Returns who allocated a block, and forgets it; NULL: the backend of its kind. */
+static const struct zr_backend *block_forget(zarr_context *ctx, const zarr_mem *mem)
+{
+    struct zr_ctx_block **at, *b;
+    const struct zr_backend *from = NULL;
+
+    zr_mutex_lock(&ctx->locked.mutex);
+    for (at = &ctx->locked.blocks; *at; at = &(*at)->next)
+        if ((*at)->handle == mem->handle &&
+            (*at)->from->vt.device_type == mem->device_type)
+            break;
+    b = *at;
+    if (b) {
+        *at = b->next;
+        from = b->from;
+    }
+    zr_mutex_unlock(&ctx->locked.mutex);
+    zr_free(ctx->alloc, b);
+    return from;
+}
+
+void zr_ctx_blocks_free(zarr_context *ctx)
+{
+    for (struct zr_ctx_block *b = ctx->locked.blocks, *next; b; b = next) {
+        next = b->next;
+        zr_free(ctx->alloc, b);
+    }
+}
+
+/* `usual`: the backend of the kind, or NULL. */
+static zarr_status alloc_from(zarr_context *ctx, const struct zr_backend *from,
+                              const struct zr_backend *usual, int32_t device_id,
+                              uint64_t bytes, zarr_mem *out, zarr_error *err)
+{
+    zarr_status st = from->vt.alloc(from->self, device_id, bytes, out, err);
+
+    if (st != ZARR_OK || from == usual || !out->handle)
+        return st;
+    st = block_note(ctx, out, from, err);
+    if (st != ZARR_OK) {
+        from->vt.free(from->self, out);
+        *out = (zarr_mem){0};
+    }
+    return st;
+}
+
+/* ---- door ----------------------------------------------------------------------------
+ */
+
 zarr_status zarr_mem_alloc(zarr_context *ctx, int32_t device_type, int32_t device_id,
                            uint64_t bytes, zarr_mem *out, zarr_error *err)
 {
@@ -27,9 +100,27 @@ zarr_status zarr_mem_alloc(zarr_context *ctx, int32_t device_type, int32_t devic
     if (device_type == 0)
         device_type = ZARR_DEVICE_CPU;
     ZR_TRY(find_backend(ctx, device_type, &backend, err));
-    ZR_TRY(backend->vt.alloc(backend->self, device_id, bytes, out, err));
+    ZR_TRY(alloc_from(ctx, zr_allocator_of(&ctx->memory, backend), backend, device_id,
+                      bytes, out, err));
 out:
     return st;
+}
+
+zarr_status zarr_mem_alloc_from(zarr_context *ctx, const char *backend, int32_t device_id,
+                                uint64_t bytes, zarr_mem *out, zarr_error *err)
+{
+    const bool locked = zr_ctx_look_begin(ctx);
+    const struct zr_backend *from = zr_backend_named(&ctx->memory, backend);
+    const struct zr_backend *usual = NULL;
+
+    if (from)
+        (void)zr_backend_find(&ctx->memory, from->vt.device_type, &usual, NULL);
+    zr_ctx_look_end(ctx, locked);
+    *out = (zarr_mem){0};
+    if (!from)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is no memory backend \"%s\"",
+                       backend ? backend : "");
+    return alloc_from(ctx, from, usual, device_id, bytes, out, err);
 }
 
 void zarr_mem_free(zarr_context *ctx, zarr_mem *mem)
@@ -38,8 +129,8 @@ void zarr_mem_free(zarr_context *ctx, zarr_mem *mem)
 
     if (!mem || !mem->handle)
         return;
-    if (find_backend(ctx, mem->device_type, &backend, NULL) == ZARR_OK &&
-        backend->vt.free)
+    backend = mem->device_type == ZARR_DEVICE_CPU ? NULL : block_forget(ctx, mem);
+    if (backend || find_backend(ctx, mem->device_type, &backend, NULL) == ZARR_OK)
         backend->vt.free(backend->self, mem);
     *mem = (zarr_mem){0};
 }

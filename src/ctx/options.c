@@ -129,6 +129,8 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
     if (!out->codec_preference)
         out->codec_preference = env_text("ZARR_CODEC_PREF");
 
+    if (!out->allocators)
+        out->allocators = env_text("ZARR_ALLOCATORS");
     if (!out->plugin_options)
         out->plugin_options = secure_getenv("ZARR_PLUGIN_OPTIONS");
     if (out->plugin_options && !*out->plugin_options)

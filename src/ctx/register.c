@@ -243,6 +243,14 @@ static void seal_warn(const zarr_context *ctx)
     }
 }
 
+static void warn_allocator(void *user, const char *name, size_t bytes)
+{
+    zarr_context *ctx = user;
+
+    zr_log(&ctx->log, ZARR_LOG_WARN, "allocators: there is no memory backend \"%.*s\"",
+           (int)ZR_MIN(bytes, (size_t)200), name);
+}
+
 void zr_ctx_seal(zarr_context *ctx)
 {
     bool before;
@@ -255,5 +263,6 @@ void zr_ctx_seal(zarr_context *ctx)
     if (!before) {
         seal_warn(ctx);
         zr_plugin_options_warn(ctx);
+        zr_memory_missing(&ctx->memory, warn_allocator, ctx);
     }
 }

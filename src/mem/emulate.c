@@ -191,14 +191,25 @@ bool zr_backend_classify(const struct zr_backend *be, const void *pointer,
            be->vt.classify(be->self, pointer, device_type, device_id) != 0;
 }
 
-zarr_status zr_backend_limit(const struct zr_backend *be, int32_t device_id,
+/* The chosen allocator knows better, if it says anything. */
+zarr_status zr_backend_limit(const struct zr_memory_registry *r,
+                             const struct zr_backend *be, int32_t device_id,
                              uint64_t *bytes, zarr_error *err)
 {
+    const struct zr_backend *own = zr_allocator_of(r, be);
+
     *bytes = UINT64_MAX;
+    if (own->vt.limit)
+        return own->vt.limit(own->self, device_id, bytes, err);
     return be->vt.limit ? be->vt.limit(be->self, device_id, bytes, err) : ZARR_OK;
 }
 
-bool zr_backend_pins(const struct zr_backend *be)
+const struct zr_backend *zr_backend_pinning(const struct zr_memory_registry *r,
+                                            const struct zr_backend *be)
 {
-    return be->vt.host_alloc && be->vt.host_free;
+    const struct zr_backend *own = zr_allocator_of(r, be);
+
+    if (own->vt.host_alloc && own->vt.host_free)
+        return own;
+    return be->vt.host_alloc && be->vt.host_free ? be : NULL;
 }

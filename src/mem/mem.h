@@ -20,8 +20,12 @@ struct zr_backend {
     void *self;
 };
 struct zr_memory_registry {
-    struct zr_registry kinds;       /* struct zr_backend */
-    struct zr_backend *by_type[32]; /* by DLPack number; [ZARR_DEVICE_CPU] is the host */
+    struct zr_registry kinds; /* struct zr_backend */
+    /* By DLPack number: the backend that copies this kind, [ZARR_DEVICE_CPU] is the host;
+     * and the chosen one that allocates it, or NULL. */
+    struct zr_backend *by_type[32];
+    const struct zr_backend *allocator[32];
+    const char *wanted; /* names of allocators to choose, by ';'; borrowed; or NULL */
     const zarr_allocator *alloc;
 };
 /* Registers the host backend, whose memory comes from alloc. */
@@ -33,6 +37,18 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
 /* UNSUPPORTED names the device type. */
 zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_type,
                             const struct zr_backend **out, zarr_error *err);
+/* Returns the backend that allocates and frees memory of the kind of `be`. */
+const struct zr_backend *zr_allocator_of(const struct zr_memory_registry *r,
+                                         const struct zr_backend *be);
+/* Returns any backend by name, allocators included; or NULL. */
+const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
+                                          const char *name);
+/* Chooses allocators among those that are registered later; `names` is borrowed. */
+void zr_memory_choose(struct zr_memory_registry *r, const char *names);
+/* Calls fn for each name that was to be chosen and is not registered. */
+void zr_memory_missing(const struct zr_memory_registry *r,
+                       void (*fn)(void *user, const char *name, size_t bytes),
+                       void *user);
 bool zr_device_is_host(const struct zr_memory_registry *r,
                        int32_t device_type); /* the CPU may read and write it */
 

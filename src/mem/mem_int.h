@@ -154,9 +154,12 @@ zarr_status zr_backend_order(const struct zr_backend *be, void *stream, void *fo
 bool zr_backend_classify(const struct zr_backend *be, const void *pointer,
                          int32_t *device_type, int32_t *device_id);
 /* UINT64_MAX: not known. */
-zarr_status zr_backend_limit(const struct zr_backend *be, int32_t device_id,
+zarr_status zr_backend_limit(const struct zr_memory_registry *r,
+                             const struct zr_backend *be, int32_t device_id,
                              uint64_t *bytes, zarr_error *err);
-bool zr_backend_pins(const struct zr_backend *be); /* has host_alloc() */
+/* Returns the backend with host_alloc() for devices of `be`, or NULL. */
+const struct zr_backend *zr_backend_pinning(const struct zr_memory_registry *r,
+                                            const struct zr_backend *be);
 
 void zr_host_vtable(zarr_memory_vtable *out);
 

@@ -114,7 +114,7 @@ static struct pool_shelf *pool_add_shelf_locked(struct zr_pool *p,
     shelf = zr_calloc(p->alloc, 1, sizeof *shelf);
     if (!shelf)
         return NULL;
-    shelf->be = be;
+    shelf->be = pinned ? zr_backend_pinning(p->r, be) : zr_allocator_of(p->r, be);
     shelf->device_type = be->vt.device_type;
     shelf->device_id = id;
     shelf->pinned = pinned;
@@ -140,7 +140,7 @@ static zarr_status pool_ask(const struct zr_pool *p, const struct zr_backend *be
     }
     *budget = p->device_bytes;
     if (!*budget)
-        ZR_TRY(zr_backend_limit(be, id, budget, err));
+        ZR_TRY(zr_backend_limit(p->r, be, id, budget, err));
     if (pinned)
         *budget = ZR_MIN(*budget, p->keep_bytes);
 out:
@@ -308,7 +308,7 @@ zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t devic
 
     *bytes = UINT64_MAX;
     ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
-    if (zr_device_is_host(p->r, device_type) || (pinned && !zr_backend_pins(be)))
+    if (zr_device_is_host(p->r, device_type) || (pinned && !zr_backend_pinning(p->r, be)))
         return ZARR_OK;
     ZR_TRY(pool_shelf(p, be, device_id, pinned, &shelf, err));
     *bytes = shelf->budget;
@@ -447,7 +447,8 @@ zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_
         return zr_fail_memory(err, bytes);
     if (zr_device_is_host(p->r, device_type)) {
         if (!host_take(p, device_type, device_id, rounded, out))
-            ZR_TRY(pool_alloc(p, be, device_id, false, rounded, out, err));
+            ZR_TRY(pool_alloc(p, zr_allocator_of(p->r, be), device_id, false, rounded,
+                              out, err));
         goto out;
     }
     ZR_TRY(pool_shelf(p, be, device_id, false, &shelf, err));
@@ -521,7 +522,7 @@ zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
 
     *out = (zarr_mem){0};
     ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
-    if (!rounded || zr_device_is_host(p->r, device_type) || !zr_backend_pins(be))
+    if (!rounded || zr_device_is_host(p->r, device_type) || !zr_backend_pinning(p->r, be))
         return zr_pool_take(p, ZARR_DEVICE_CPU, 0, bytes, out, err);
     ZR_TRY(pool_shelf(p, be, device_id, true, &shelf, err));
     if (!shelf_take(p, shelf, rounded, out, &full) && !full) {
@@ -574,8 +575,10 @@ void zr_pool_give(struct zr_pool *p, zarr_mem *mem)
         shelf_unuse_locked(shelf, mem->bytes);
     }
     zr_mutex_unlock(&p->locked.mutex);
-    if (!b)
+    if (!b) {
+        be = zr_allocator_of(p->r, be);
         be->vt.free(be->self, mem);
+    }
     pool_release(p, evicted);
     *mem = (zarr_mem){0};
 }

@@ -1,9 +1,9 @@
 /*
  * mem/registry.c - the memory kinds: one backend for each of DLPack's device numbers,
- * also one for the host; and the only place where a handle becomes a pointer. All other
- * code that touches bytes asks here first. A fake device with faulting pages proves that
- * in the tests.
- * Thread class: filled by one thread, then frozen.
+ * also one for the host; allocators beside them; and the only place where a handle
+ * becomes a pointer. All other code that touches bytes asks here first. A fake device
+ * with faulting pages proves that in the tests. Thread class: filled by one thread, then
+ * frozen.
  */
 #include "mem/mem_int.h"
 
@@ -22,6 +22,79 @@ static void backend_close(struct zr_registered *e)
         be->vt.close(be->self);
 }
 
+/* ---- which backend allocates ---- */
+
+/* Takes the next name of a list; returns false after the last. */
+static bool wanted_next(const char **list, const char **name, size_t *bytes)
+{
+    while (*list && (**list == ';' || **list == ' '))
+        ++*list;
+    if (!*list || !**list)
+        return false;
+    *name = *list;
+    *bytes = strcspn(*list, "; ");
+    *list += *bytes;
+    return true;
+}
+
+static const struct zr_backend *wanted_find(const struct zr_memory_registry *r,
+                                            const char *name, size_t bytes)
+{
+    for (size_t i = 0; i < r->kinds.n; i++) {
+        const char *has = r->kinds.entry[i]->name;
+
+        if (strlen(has) == bytes && memcmp(has, name, bytes) == 0)
+            return (const void *)r->kinds.entry[i];
+    }
+    return NULL;
+}
+
+/* Chooses the first of the wanted names that is registered for this kind. */
+static void registry_choose(struct zr_memory_registry *r, int32_t device_type)
+{
+    const char *list = r->wanted, *name = NULL;
+    size_t bytes = 0;
+
+    while (wanted_next(&list, &name, &bytes)) {
+        const struct zr_backend *be = wanted_find(r, name, bytes);
+
+        if (be && be->vt.device_type == device_type) {
+            r->allocator[device_type] = be;
+            return;
+        }
+    }
+}
+
+void zr_memory_choose(struct zr_memory_registry *r, const char *names)
+{
+    r->wanted = names;
+}
+
+void zr_memory_missing(const struct zr_memory_registry *r,
+                       void (*fn)(void *user, const char *name, size_t bytes), void *user)
+{
+    const char *list = r->wanted, *name = NULL;
+    size_t bytes = 0;
+
+    while (wanted_next(&list, &name, &bytes))
+        if (!wanted_find(r, name, bytes))
+            fn(user, name, bytes);
+}
+
+const struct zr_backend *zr_allocator_of(const struct zr_memory_registry *r,
+                                         const struct zr_backend *be)
+{
+    const struct zr_backend *chosen = r->allocator[be->vt.device_type];
+
+    return chosen ? chosen : be;
+}
+
+const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
+                                          const char *name)
+{
+    return name ? wanted_find(r, name, strlen(name)) : NULL;
+}
+
 static zarr_status backend_add(struct zr_memory_registry *r, const zarr_memory_vtable *v,
                                void *self, const char *origin, zarr_error *err)
 {
@@ -30,7 +103,9 @@ static zarr_status backend_add(struct zr_memory_registry *r, const zarr_memory_v
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_registry_add(&r->kinds, &be.entry, sizeof be, NULL, err));
-    r->by_type[v->device_type] = (void *)zr_registry_find(&r->kinds, v->name);
+    if (!(v->flags & ZARR_MEMORY_ALLOCATOR))
+        r->by_type[v->device_type] = (void *)zr_registry_find(&r->kinds, v->name);
+    registry_choose(r, v->device_type);
 out:
     return st;
 }
@@ -51,20 +126,26 @@ void zr_memory_registry_deinit(struct zr_memory_registry *r)
 {
     zr_registry_deinit(&r->kinds);
     memset(r->by_type, 0, sizeof r->by_type);
+    memset(r->allocator, 0, sizeof r->allocator);
 }
 
 static zarr_status backend_check(const struct zr_memory_registry *r,
                                  const zarr_memory_vtable *v, zarr_error *err)
 {
     const char *name = v->name;
-
+    const bool allocator = (v->flags & ZARR_MEMORY_ALLOCATOR) != 0;
     zarr_status st = zr_check_name("memory backend", v->name, err);
 
     if (st != ZARR_OK)
         return st;
-    if (!v->alloc || !v->free || !v->copy)
+    if (!v->alloc || !v->free || (!v->copy && !allocator))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "memory backend \"%s\" lacks alloc, free or copy", name);
+    if (allocator && v->device_type == ZARR_DEVICE_CPU)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "memory backend \"%s\": host memory has no other allocator than "
+                       "the context's",
+                       name);
     if (v->device_type < 1 || (size_t)v->device_type >= ZR_COUNT(r->by_type))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "memory backend \"%s\": device type %" PRId32 " is not in 1..%zu",
@@ -77,7 +158,7 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
     for (size_t i = 0; i < ZR_COUNT(r->by_type); i++) {
         const struct zr_backend *old = r->by_type[i];
 
-        if (old && i == (size_t)v->device_type)
+        if (old && !allocator && i == (size_t)v->device_type)
             return zr_fail(err, ZARR_ERR_EXISTS,
                            "memory backend \"%s\": device type %" PRId32
                            " is \"%s\" of %s already",

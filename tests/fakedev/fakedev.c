@@ -217,8 +217,8 @@ zarr_status fake_side(struct fakedev *dev, const zarr_mem *m, int64_t low, int64
         why = b && !b->pinned ? "a device handle was passed as host memory" : NULL;
         out->device = false;
         out->p = (uint8_t *)m->handle + m->offset;
-    } else if (!b || b->owner != dev || b->pinned) {
-        why = "not a live handle of this device";
+    } else if (!b || b->owner->device_type != dev->device_type || b->pinned) {
+        why = "not a live handle of this kind of device";
     } else if (first + low < b->handle || first + high > b->handle + b->bytes) {
         why = "access out of bounds";
     } else if (m->device_id != b->device_id) {

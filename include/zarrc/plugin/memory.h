@@ -21,7 +21,16 @@ enum {
     ZARR_MEMORY_HOST_READ = 1,  /**< the CPU can read through the pointer */
     ZARR_MEMORY_HOST_WRITE = 2, /**< the CPU can write through the pointer */
     /** work is queued on a stream, and sync() waits for it; for listings */
-    ZARR_MEMORY_STREAM_ORDERED = 4
+    ZARR_MEMORY_STREAM_ORDERED = 4,
+    /**
+     * the table is an allocator for a kind of memory that another backend copies, such as
+     * an application's pool beside a plug-in. The library uses only alloc(), free(),
+     * host_alloc(), host_free(), limit(), classify() and close(), and copy() may be NULL.
+     * A kind has any number of allocators. zarr_context_options.allocators chooses the
+     * one that the library allocates with, zarr_mem_alloc_from() any of them. Not for
+     * ZARR_DEVICE_CPU, whose memory comes from zarr_context_options.allocator
+     */
+    ZARR_MEMORY_ALLOCATOR = 8
 };
 
 /** One side of a copy of boxes. */
@@ -44,10 +53,10 @@ typedef struct zarr_box {
 } zarr_box;
 
 /**
- * A memory backend. Required are `name`, `device_type`, alloc(), free() and copy(). Any
- * other entry may be NULL or 0, which has the meaning that its comment gives. The table
- * grows at its end: a backend sets `struct_size` to the size of its own table, and the
- * library does without the entries that the table lacks.
+ * A memory backend. Required are `name`, `device_type`, alloc(), free() and copy(), which
+ * an allocator need not have. Any other entry may be NULL or 0, which has the meaning
+ * that its comment gives. The table grows at its end: a backend sets `struct_size` to the
+ * size of its own table, and the library does without the entries that the table lacks.
  *
  * The library calls the functions from any thread, several at once. `self` is what
  * zarr_context_register_memory() got. Functions that fail fill `err` with one line of
@@ -68,8 +77,9 @@ typedef struct zarr_box {
 typedef struct zarr_memory_vtable {
     uint32_t struct_size, flags; /**< `flags`: ZARR_MEMORY_*; 0: the CPU cannot use it */
     const char *name;            /**< such as "host" or "cuda" */
-    int32_t device_type; /**< number of DLPack; each number has one backend at most */
-    uint32_t alignment;  /**< alignment of blocks of alloc() in bytes; 0: 64 */
+    /** number of DLPack; each number has one backend at most that is not an allocator */
+    int32_t device_type;
+    uint32_t alignment; /**< alignment of blocks of alloc() in bytes; 0: 64 */
     /** Allocates a block of `bytes` bytes on a device, in `*out`. */
     zarr_status (*alloc)(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
                          zarr_error *err);

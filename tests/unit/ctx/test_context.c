@@ -30,8 +30,8 @@ static zarr_error terr;
 #define assert_status(call, want) assert_int_equal(call, want)
 
 static const char *const variables[] = {
-    "ZARR_THREADS",   "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",    "ZARR_CODEC_PREF",
-    "ZARR_LOG_LEVEL", "ZARR_DEVICE_BYTES", "ZARR_PINNED_BYTES"};
+    "ZARR_THREADS",   "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",     "ZARR_CODEC_PREF",
+    "ZARR_LOG_LEVEL", "ZARR_DEVICE_BYTES", "ZARR_PINNED_BYTES", "ZARR_ALLOCATORS"};
 
 static int clear_environment(void **state)
 {
@@ -198,6 +198,114 @@ static void test_classify(void **state)
     other.host_free(dev[1], &pinned);
     for (size_t i = 0; i < 3; i++)
         zarr_mem_free(ctx, &mem[i]);
+    zarr_context_free(ctx);
+}
+
+static uint64_t live_blocks(void *dev)
+{
+    zarr_fakedev_counters c;
+
+    zarr_fakedev_count(dev, &c);
+    return c.live_blocks;
+}
+
+static void keep_warning(void *user, uint32_t level, const char *text)
+{
+    if (level == ZARR_LOG_WARN)
+        snprintf(user, 200, "%s", text);
+}
+
+/* Two pools of an application beside the backend that copies. */
+static void test_allocators(void **state)
+{
+    static const char *const wanted[] = {NULL,         "",     "pool",
+                                         "other;pool", "fake", "x;pool"};
+    static const int allocates[] = {0, 0, 1, 2, 0, 1};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++) {
+        char line[200] = "";
+        zarr_context_options o = {.struct_size = sizeof o,
+                                  .allocators = k == 3 ? NULL : wanted[k],
+                                  .log = keep_warning,
+                                  .log_user = line};
+        zarr_memory_vtable v[3] = {*zarr_fakedev_vtable(), *zarr_fakedev_vtable_late(),
+                                   *zarr_fakedev_vtable_late()};
+        zarr_store_options so = {.struct_size = sizeof so,
+                                 .device_type = ZARR_DEVICE_EXT};
+        zarr_context *ctx = NULL;
+        zarr_store *store = NULL;
+        zarr_mem a, b, c;
+        void *dev[3];
+        uint64_t bytes = 0;
+
+        if (k == 3)
+            setenv("ZARR_ALLOCATORS", wanted[k], 1);
+        assert_ok(zarr_context_create(&ctx, &o, &terr));
+        for (int i = 2; i >= 0; i--) {
+            dev[i] = zarr_fakedev_create();
+            zarr_fakedev_budget(dev[i], (uint64_t)(i + 1) << 20, 0);
+            v[i].flags |= i ? ZARR_MEMORY_ALLOCATOR : 0;
+            v[i].copy = i ? NULL : v[i].copy; /* never called */
+            v[i].name = i == 0 ? "fake" : i == 1 ? "pool" : "other";
+            assert_ok(zarr_context_register_memory(ctx, &v[i], dev[i], "test", &terr));
+        }
+        assert_status(zarr_mem_alloc_from(ctx, "none", 0, 10, &a, &terr),
+                      ZARR_ERR_UNSUPPORTED);
+        assert_status(zarr_mem_alloc_from(ctx, NULL, 0, 10, &a, &terr),
+                      ZARR_ERR_UNSUPPORTED);
+        assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 100, &a, &terr));
+        assert_int_equal(live_blocks(dev[allocates[k]]), 1);
+        assert_ok(zarr_mem_alloc_from(ctx, "pool", 0, 100, &b, &terr));
+        assert_ok(zarr_mem_alloc_from(ctx, "fake", 0, 100, &c, &terr));
+        assert_int_equal(live_blocks(dev[1]), allocates[k] == 1 ? 2 : 1);
+        assert_int_equal(b.device_type, ZARR_DEVICE_EXT);
+        zarr_mem_free(ctx, &a); /* each goes to the one that allocated it */
+        zarr_mem_free(ctx, &c);
+        zarr_mem_free(ctx, &b);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(live_blocks(dev[i]), 0);
+        assert_ok(zr_pool_take(ctx->pool, ZARR_DEVICE_EXT, 0, 100, &a, &terr));
+        assert_int_equal(live_blocks(dev[allocates[k]]), 1);
+        zr_pool_give(ctx->pool, &a);
+        assert_ok(zr_pool_budget(ctx->pool, ZARR_DEVICE_EXT, 0, false, &bytes, &terr));
+        if (allocates[k])
+            assert_int_equal(bytes, (uint64_t)(allocates[k] + 1) << 20);
+        zr_pool_trim(ctx->pool);
+        assert_int_equal(live_blocks(dev[allocates[k]]), 0);
+        assert_ok(zarr_store_open(&store, ctx, "memory:", &so, &terr));
+        assert_ok(zarr_store_put(store, "a", "abc", 3, &terr));
+        assert_int_equal(live_blocks(dev[allocates[k]]), 1);
+        assert_string_equal(line,
+                            k == 5 ? "allocators: there is no memory backend \"x\"" : "");
+        zarr_store_free(store);
+        zarr_context_free(ctx);
+        clear_environment(NULL);
+    }
+}
+
+/* An allocator alone makes no kind of memory, and host memory has none. */
+static void test_allocator_alone(void **state)
+{
+    zarr_memory_vtable v = *zarr_fakedev_vtable_late();
+    void *dev = zarr_fakedev_create();
+    zarr_context *ctx = NULL;
+    zarr_mem m = {0};
+
+    (void)state;
+    v.flags = ZARR_MEMORY_ALLOCATOR;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    v.device_type = ZARR_DEVICE_CPU;
+    assert_status(zarr_context_register_memory(ctx, &v, dev, "test", &terr),
+                  ZARR_ERR_INVALID);
+    v.device_type = ZARR_DEVICE_EXT;
+    assert_ok(zarr_context_register_memory(ctx, &v, dev, "test", &terr));
+    assert_status(zarr_context_register_memory(ctx, &v, dev, "test", &terr),
+                  ZARR_ERR_EXISTS);
+    assert_status(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 10, &m, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_ok(zarr_mem_alloc_from(ctx, "fake-late", 0, 10, &m, &terr));
+    zarr_mem_free(ctx, &m);
     zarr_context_free(ctx);
 }
 
@@ -602,6 +710,8 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_allocators),
+        cmocka_unit_test(test_allocator_alone),
         cmocka_unit_test(test_classify),
         cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),
