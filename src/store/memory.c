@@ -49,7 +49,11 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     zr_keylocks_init(&m->keylocks, env, opts);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
     m->backend = zr_allocator_of(env->memory, m->backend);
-    m->n_device_types = zr_store_all_kinds(env->memory, m->device_types);
+    /* Only where the values are: bytes that must cross are copied by the caller, who
+     * copies many at once. */
+    m->device_types[m->n_device_types++] = ZARR_DEVICE_CPU;
+    if (type != ZARR_DEVICE_CPU)
+        m->device_types[m->n_device_types++] = type;
     ZR_TRY(zr_memory_table_init(&m->table, env->alloc, err));
     *self = m;
     m = NULL;
