@@ -136,10 +136,10 @@ static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
 }
 
 static zarr_status bind(void **self, const zarr_codec_spec *spec,
-                        const zarr_chunk_spec *decoded, zarr_error *err)
+                        const zarr_codec_binding *to, zarr_error *err)
 {
     (void)spec;
-    (void)decoded;
+    (void)to;
     (void)err;
     *self = NULL;
     return ZARR_OK;

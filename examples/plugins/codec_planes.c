@@ -147,7 +147,7 @@ static void finish(void *self)
 }
 
 static zarr_status bind(void **self, const zarr_codec_spec *spec,
-                        const zarr_chunk_spec *decoded, zarr_error *err)
+                        const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = host->spec_allocator(spec);
     struct planes *p = (struct planes *)alloc->alloc(alloc->user, sizeof *p);
@@ -158,7 +158,7 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
         return host->fail(err, ZARR_ERR_NO_MEMORY, "example.planes: no memory");
     *p = (struct planes){alloc, NULL, (uint64_t)size_of(spec, "elementsize")};
     plane.struct_size = sizeof plane;
-    (void)chain_input(spec, "codecs", decoded, &plane, err);
+    (void)chain_input(spec, "codecs", to->decoded, &plane, err);
     st = host->runner_open(&p->runner, spec, "codecs", &plane, err);
     if (st == ZARR_OK)
         *self = p;

@@ -51,11 +51,11 @@ static const zarr_codec_spec_vtable meaning = {
 /* ---- implementation ---- */
 
 static zarr_status bind(void **self, const zarr_codec_spec *spec,
-                        const zarr_chunk_spec *decoded, zarr_error *err)
+                        const zarr_codec_binding *to, zarr_error *err)
 {
     int64_t key = 0;
 
-    (void)decoded;
+    (void)to;
     if (host->spec_i64(spec, "key", &key) != 0)
         return host->fail(err, ZARR_ERR_INTERNAL, "example.xor: no key");
     *self = (void *)(uintptr_t)key; /* the whole state, so that close is NULL */

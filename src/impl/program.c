@@ -151,6 +151,12 @@ static void stage_close(struct zr_stage *s)
 static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *link,
                               const struct zr_impl *impl, bool encode, zarr_error *err)
 {
+    const zarr_codec_binding to = {.struct_size = sizeof to,
+                                   .encode = encode,
+                                   .decoded = link->decoded,
+                                   .encoded = link->encoded,
+                                   .decoded_type = s->out_device,
+                                   .encoded_type = s->in_device};
     struct zr_foreign said;
     zarr_status st = ZARR_OK;
 
@@ -160,8 +166,7 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *li
     s->spec.direction = encode ? ZR_DIRECTION_ENCODE : ZR_DIRECTION_DECODE;
     stage_measure(s, link->encoded, link->decoded, encode);
     if (impl->vt.bind)
-        st = impl->vt.bind(&s->self, &s->spec, link->decoded,
-                           zr_foreign_begin(&said, err));
+        st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
     return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
 }
 

@@ -100,7 +100,7 @@ out:
 }
 
 static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
-                              const zarr_chunk_spec *decoded, zarr_error *err)
+                              const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct shard_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -111,20 +111,21 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->spec = spec->structure.shard;
-    self->ndim = decoded->ndim;
-    self->variable = zarr_dtype_variable(decoded->dtype) != 0;
+    self->ndim = to->decoded->ndim;
+    self->variable = zarr_dtype_variable(to->decoded->dtype) != 0;
     self->most_bytes = spec->most_bytes;
     /* the chain has checked the number of inner chunks */
-    ZR_TRY(zr_shard_inner_specs(spec->structure.shard, decoded, UINT64_MAX, &parts, err));
+    ZR_TRY(zr_shard_inner_specs(spec->structure.shard, to->decoded, UINT64_MAX, &parts,
+                                err));
     self->n = parts.n_chunks;
     memcpy(self->grid, parts.grid, sizeof self->grid);
-    ZR_TRY(shard_measure(self, decoded, &parts.chunk, err));
+    ZR_TRY(shard_measure(self, to->decoded, &parts.chunk, err));
     ZR_TRY(shard_bind_runners(self, spec, &parts, err));
     self->fill = zr_calloc(alloc, 1, ZR_MAX(self->item_bytes, (size_t)1));
     if (!self->fill)
         ZR_TRY(zr_fail_memory(err, self->item_bytes));
-    if (decoded->fill)
-        memcpy(self->fill, decoded->fill, self->item_bytes);
+    if (to->decoded->fill)
+        memcpy(self->fill, to->decoded->fill, self->item_bytes);
     *out = self; /* moved */
     self = NULL;
 out:

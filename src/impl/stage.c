@@ -42,11 +42,12 @@ static zarr_status stage_broke(const struct zr_stage *s, const char *how, uint64
                    v->codec, v->impl, s->impl->entry.origin, how, n, expected);
 }
 
-static zarr_status stage_thread_state(const struct zr_impl *impl,
+static zarr_status stage_thread_state(const struct zr_stage *s,
                                       struct zr_thread_states *ts, void **out,
                                       zarr_error *err)
 {
     zarr_status st = ZARR_OK;
+    const struct zr_impl *impl = s->impl;
     struct zr_foreign call;
     size_t cap = ts->n;
 
@@ -60,7 +61,8 @@ static zarr_status stage_thread_state(const struct zr_impl *impl,
             ts->state[ts->n] = NULL;
     }
     if (!ts->state[impl->id])
-        st = impl->vt.thread_open(&ts->state[impl->id], zr_foreign_begin(&call, err));
+        st = impl->vt.thread_open(s->self, &ts->state[impl->id],
+                                  zr_foreign_begin(&call, err));
     if (st != ZARR_OK)
         ZR_TRY(zr_impl_failed(impl, &call, st, false));
     *out = ts->state[impl->id];
@@ -215,7 +217,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
         call->jobs[i].status = ZARR_OK;
         call->jobs[i].flags = 0;
     }
-    ZR_TRY(stage_thread_state(s->impl, call->ts, &exec.thread_state, err));
+    ZR_TRY(stage_thread_state(s, call->ts, &exec.thread_state, err));
     for (uint64_t i = 0; i < call->n; i++) {
         call->jobs[i].status = stage_check_in(s, &call->jobs[i], encode, err);
         if (call->jobs[i].status != ZARR_OK)
@@ -246,7 +248,7 @@ zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
                             .inner = call->ts,
                             .pending = call->pending};
 
-    ZR_TRY(stage_thread_state(s->impl, call->ts, &exec.thread_state, err));
+    ZR_TRY(stage_thread_state(s, call->ts, &exec.thread_state, err));
     st = s->impl->vt.settle(s->self, call->jobs, call->n, &exec,
                             zr_foreign_begin(&said, err));
     exec.pending = NULL;
@@ -275,7 +277,7 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
 
     job->status = ZARR_OK;
     job->flags = 0;
-    ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
+    ZR_TRY(stage_thread_state(s, ts, &exec.thread_state, err));
     ZR_TRY(stage_check_in(s, job, false, err));
     st =
         s->impl->vt.partial(s->self, job, ranges, n, &exec, zr_foreign_begin(&said, err));
@@ -309,7 +311,7 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
     job->status = ZARR_OK;
     job->flags = 0;
     job->dst = (zarr_mem){.bytes = s->out_bytes};
-    ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
+    ZR_TRY(stage_thread_state(s, ts, &exec.thread_state, err));
     ZR_TRY(stage_check_in(s, job, false, err));
     st = s->impl->vt.strided(s->self, job, to, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;

@@ -76,15 +76,15 @@ static zarr_status array_check(const struct array_self *self,
 /* ---- bytes ----------------------------------------------------------------------- */
 
 static zarr_status swap_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     struct array_self *self = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(array_new(&self, spec, decoded, err));
-    self->dtype = decoded->dtype;
+    ZR_TRY(array_new(&self, spec, to->decoded, err));
+    self->dtype = to->decoded->dtype;
     self->stored = spec->structure.stored;
-    self->padded = zr_dtype_is_padded(decoded->dtype);
+    self->padded = zr_dtype_is_padded(to->decoded->dtype);
     *out = self;
 out:
     return st;
@@ -158,22 +158,22 @@ const zarr_codec_impl_vtable zr_cpu_bytes = {
 /* ---- transpose ------------------------------------------------------------------- */
 
 static zarr_status permute_bind(void **out, const zarr_codec_spec *spec,
-                                const zarr_chunk_spec *decoded, zarr_error *err)
+                                const zarr_codec_binding *to, zarr_error *err)
 {
     struct array_self *self = NULL;
     size_t stride[ZARR_MAX_RANK], step = 0;
     uint8_t order[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_spec_order(spec, decoded->ndim, order, err));
-    ZR_TRY(array_new(&self, spec, decoded, err));
+    ZR_TRY(zr_spec_order(spec, to->decoded->ndim, order, err));
+    ZR_TRY(array_new(&self, spec, to->decoded, err));
     step = self->item_bytes;
     for (int32_t i = self->ndim; i-- > 0;) {
         stride[i] = step;
-        step *= (size_t)decoded->shape[i];
+        step *= (size_t)to->decoded->shape[i];
     }
     for (int32_t i = 0; i < self->ndim; i++) {
-        self->shape[i] = (size_t)decoded->shape[order[i]];
+        self->shape[i] = (size_t)to->decoded->shape[order[i]];
         self->stride[i] = stride[order[i]];
     }
     *out = self;

@@ -449,6 +449,20 @@ enum {
     ZARR_CODEC_ASYNC = 128
 };
 
+/**
+ * What an instance of an implementation is for: one codec, chunks of one shape, one
+ * direction, and the kinds of memory on both sides. The number of a device is in the
+ * memory of each job. Borrowed for the call of bind().
+ */
+typedef struct zarr_codec_binding {
+    uint32_t struct_size;
+    uint32_t encode;                /**< 1: encode() is called; 0: decode() */
+    const zarr_chunk_spec *decoded; /**< a chunk before the codec */
+    const zarr_chunk_spec *encoded; /**< the same after the codec */
+    /** kinds of memory of both sides, one of ZARR_DEVICE_* each */
+    int32_t decoded_type, encoded_type;
+} zarr_codec_binding;
+
 /** The bit of a kind of memory in `in_kinds` and `out_kinds`. The kind is a device type
  * of DLPack below 32, such as ZARR_DEVICE_CPU. */
 #define ZARR_MEMORY_BIT(device_type) (UINT32_C(1) << (device_type))
@@ -476,11 +490,12 @@ typedef struct zarr_codec_impl_vtable {
      * caller's tensor */
     uint32_t alignment;
     /**
-     * Makes an instance for one codec and one decoded side, in `*self`. After a failure
-     * there is nothing to close. NULL: `self` is NULL in all calls.
+     * Makes an instance in `*self`. UNSUPPORTED: it cannot serve this codec, these chunks
+     * or these memories, and the next implementation is asked. After a failure there is
+     * nothing to close. NULL: `self` is NULL in all calls.
      */
     zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
-                        const zarr_chunk_spec *decoded, zarr_error *err);
+                        const zarr_codec_binding *to, zarr_error *err);
     /** Returns 1 if this instance can decode `job->src`, else 0; the next implementation
      * decodes it then. NULL: it can decode all. */
     int (*accepts)(void *self, const zarr_codec_job *job);
@@ -488,8 +503,9 @@ typedef struct zarr_codec_impl_vtable {
      * `max_out` decoded bytes each needs. NULL: 0. */
     uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
     /** Makes in `*state` what one thread uses at a time, such as a context of a
-     * compression library. NULL: there is no such state. */
-    zarr_status (*thread_open)(void **state, zarr_error *err);
+     * compression library. All instances of the implementation share it; `self` is the
+     * one that needs it first. NULL: there is no such state. */
+    zarr_status (*thread_open)(void *self, void **state, zarr_error *err);
     /** Frees such a state, which is not NULL; cannot fail. NULL: nothing to free. */
     void (*thread_close)(void *state);
     /**

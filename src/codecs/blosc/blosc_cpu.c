@@ -326,11 +326,11 @@ static int blosc_shuffle_number(const char *word, size_t typesize)
 }
 
 static zarr_status blosc_bind(void **out, const zarr_codec_spec *spec,
-                              const zarr_chunk_spec *decoded, zarr_error *err)
+                              const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct blosc_self *self = zr_calloc(alloc, 1, sizeof *self);
-    int64_t clevel = 5, typesize = decoded->item_bytes_hint, blocksize = 0;
+    int64_t clevel = 5, typesize = to->decoded->item_bytes_hint, blocksize = 0;
 
     if (!self)
         return zr_fail_memory(err, sizeof *self);

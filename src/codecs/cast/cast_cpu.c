@@ -25,7 +25,7 @@ static void cast_close(void *self_ptr)
 }
 
 static zarr_status cast_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct cast_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -34,8 +34,8 @@ static zarr_status cast_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = self->encode.cast.alloc = self->decode.cast.alloc = alloc;
-    ZR_TRY(zr_cast_loop_open(&self->encode, spec, decoded->dtype, true, alloc, err));
-    ZR_TRY(zr_cast_loop_open(&self->decode, spec, decoded->dtype, false, alloc, err));
+    ZR_TRY(zr_cast_loop_open(&self->encode, spec, to->decoded->dtype, true, alloc, err));
+    ZR_TRY(zr_cast_loop_open(&self->decode, spec, to->decoded->dtype, false, alloc, err));
     *out = self;
     self = NULL; /* moved */
 out:
@@ -120,7 +120,7 @@ static void scale_close(void *self)
 }
 
 static zarr_status scale_bind(void **out, const zarr_codec_spec *spec,
-                              const zarr_chunk_spec *decoded, zarr_error *err)
+                              const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct scale_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -129,7 +129,7 @@ static zarr_status scale_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
-    ZR_TRY(zr_affine_open(&self->affine, spec, decoded->dtype, err));
+    ZR_TRY(zr_affine_open(&self->affine, spec, to->decoded->dtype, err));
     *out = self;
     self = NULL; /* moved */
 out:

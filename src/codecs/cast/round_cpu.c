@@ -17,20 +17,20 @@ struct round_self {
 };
 
 static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
-                              const zarr_chunk_spec *decoded, zarr_error *err)
+                              const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    const uint32_t unit = decoded->item_bytes_hint;
+    const uint32_t unit = to->decoded->item_bytes_hint;
     struct zr_round what = {.parts = 1, .real = true};
     struct round_self *self = NULL;
     int64_t keep = 0;
 
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
-    if (decoded->dtype) {
-        if (!zr_round_of(decoded->dtype, &what))
+    if (to->decoded->dtype) {
+        if (!zr_round_of(to->decoded->dtype, &what))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                            "bitround: elements of type %s cannot be encoded",
-                           zr_dtype_label(decoded->dtype));
+                           zr_dtype_label(to->decoded->dtype));
     } else { /* v2 */
         if (unit != 2 && unit != 4 && unit != 8)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -45,7 +45,7 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
     *self = (struct round_self){.alloc = alloc,
                                 .what = what,
                                 .keep = (uint32_t)keep,
-                                .swap = !decoded->dtype && !zr_host_is_little()};
+                                .swap = !to->decoded->dtype && !zr_host_is_little()};
     *out = self;
     return ZARR_OK;
 }

@@ -79,14 +79,14 @@ static void sum_read_jenkins(struct sum_self *self, const zarr_codec_spec *spec)
 }
 
 static zarr_status sum_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     const char *location = zarr_codec_spec_text(spec, "location");
     struct sum_self *self = NULL;
     size_t k = 0;
 
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     while (k < ZR_COUNT(sum_kinds) &&
            !zr_streq(sum_kinds[k].codec, zarr_codec_spec_name(spec)))
         k++;

@@ -29,14 +29,14 @@ static void cond_close(void *self_ptr)
 }
 
 static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const int64_t n = zarr_codec_spec_chain_codecs(spec, "codecs", NULL);
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct cond_self *self = zr_calloc(alloc, 1, sizeof *self);
     zarr_chunk_spec plain = {.struct_size = sizeof plain,
-                             .n_bytes = decoded->n_bytes,
-                             .item_bytes_hint = decoded->item_bytes_hint};
+                             .n_bytes = to->decoded->n_bytes,
+                             .item_bytes_hint = to->decoded->item_bytes_hint};
     zarr_status st = ZARR_OK;
     int64_t bits = 0;
 

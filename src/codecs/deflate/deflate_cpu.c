@@ -30,13 +30,13 @@ static const char *deflate_name(const struct deflate_self *self)
 }
 
 static zarr_status deflate_bind(void **out, const zarr_codec_spec *spec,
-                                const zarr_chunk_spec *decoded, zarr_error *err)
+                                const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct deflate_self *self = zr_calloc(alloc, 1, sizeof *self);
     int64_t level = -1;
 
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     (void)zarr_codec_spec_i64(spec, "level", &level);
@@ -53,8 +53,9 @@ static void deflate_close(void *self)
         zr_free(((struct deflate_self *)self)->alloc, self);
 }
 
-static zarr_status deflate_thread_open(void **state, zarr_error *err)
+static zarr_status deflate_thread_open(void *self, void **state, zarr_error *err)
 {
+    ZR_UNUSED(self);
     *state = zr_calloc(NULL, 1, sizeof(struct deflate_thread));
     return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct deflate_thread));
 }

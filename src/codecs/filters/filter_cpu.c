@@ -20,14 +20,14 @@ struct filter_self {
 };
 
 static zarr_status filter_bind(void **out, const zarr_codec_spec *spec,
-                               const zarr_chunk_spec *decoded, zarr_error *err)
+                               const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct filter_self *self = NULL;
     struct zr_filter f;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_filter_read(spec, decoded->dtype, &f, err));
+    ZR_TRY(zr_filter_read(spec, to->decoded->dtype, &f, err));
     self = zr_malloc(alloc, sizeof *self);
     if (!self)
         return zr_fail_memory(err, sizeof *self);

@@ -18,13 +18,13 @@ struct lz4_self {
 };
 
 static zarr_status lz4_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct lz4_self *self = zr_calloc(alloc, 1, sizeof *self);
     int64_t acceleration = 1;
 
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     (void)zarr_codec_spec_i64(spec, "acceleration", &acceleration);
@@ -40,10 +40,11 @@ static void lz4_close(void *self)
         zr_free(((struct lz4_self *)self)->alloc, self);
 }
 
-static zarr_status lz4_thread_open(void **state, zarr_error *err)
+static zarr_status lz4_thread_open(void *self, void **state, zarr_error *err)
 {
     const size_t bytes = (size_t)LZ4_sizeofState();
 
+    ZR_UNUSED(self);
     *state = zr_malloc(NULL, bytes);
     return *state ? ZARR_OK : zr_fail_memory(err, bytes);
 }

@@ -105,7 +105,7 @@ static void lzma_close(void *self)
 }
 
 static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct lzma_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -121,7 +121,7 @@ static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
     self->format = (int)format;
     self->preset = (uint32_t)preset;
     self->check = check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check;
-    if (!zr_mul_u64(decoded->n_bytes, 2, &self->memory) ||
+    if (!zr_mul_u64(to->decoded->n_bytes, 2, &self->memory) ||
         !zr_add_u64(self->memory, MEMORY_ALWAYS, &self->memory))
         self->memory = UINT64_MAX;
     if (!lzma_set_filters(self, spec)) {
@@ -137,11 +137,12 @@ out:
     return st;
 }
 
-static zarr_status lzma_thread_open(void **state, zarr_error *err)
+static zarr_status lzma_thread_open(void *self, void **state, zarr_error *err)
 {
     const lzma_stream fresh = LZMA_STREAM_INIT;
     lzma_stream *z = zr_malloc(NULL, sizeof *z);
 
+    ZR_UNUSED(self);
     if (!z)
         return zr_fail_memory(err, sizeof *z);
     *z = fresh;

@@ -39,7 +39,7 @@ static void n5_close(void *self_ptr)
 }
 
 static zarr_status n5_bind(void **out, const zarr_codec_spec *spec,
-                           const zarr_chunk_spec *decoded, zarr_error *err)
+                           const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct n5_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -49,17 +49,17 @@ static zarr_status n5_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     ZR_TRY(zr_memory_registry_init(&self->memory, alloc, err));
-    self->ndim = decoded->ndim;
-    self->item_bytes = (uint32_t)zarr_dtype_item_bytes(decoded->dtype);
+    self->ndim = to->decoded->ndim;
+    self->item_bytes = (uint32_t)zarr_dtype_item_bytes(to->decoded->dtype);
     if (self->item_bytes > sizeof self->fill)
         ZR_TRY(zr_internal(err));
     if (zr_host_is_little() && self->item_bytes > 1)
         self->swap_bytes = self->item_bytes;
-    memcpy(self->shape, decoded->shape, sizeof self->shape);
-    self->bytes = decoded->n_bytes;
-    self->most = ZR_MAX(zr_spec_most_bytes(spec), decoded->n_bytes);
-    if (decoded->fill)
-        memcpy(self->fill, decoded->fill, self->item_bytes);
+    memcpy(self->shape, to->decoded->shape, sizeof self->shape);
+    self->bytes = to->decoded->n_bytes;
+    self->most = ZR_MAX(zr_spec_most_bytes(spec), to->decoded->n_bytes);
+    if (to->decoded->fill)
+        memcpy(self->fill, to->decoded->fill, self->item_bytes);
     if (zarr_codec_spec_chain_codecs(spec, "codecs", NULL) > 2) {
         const zarr_chunk_spec block = {.struct_size = sizeof block,
                                        .n_bytes = self->most,

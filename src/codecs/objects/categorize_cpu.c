@@ -84,7 +84,7 @@ static zarr_status categorize_learn(struct categorize_self *self,
 }
 
 static zarr_status categorize_bind(void **out, const zarr_codec_spec *spec,
-                                   const zarr_chunk_spec *decoded, zarr_error *err)
+                                   const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct categorize_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -96,9 +96,9 @@ static zarr_status categorize_bind(void **out, const zarr_codec_spec *spec,
     self->alloc = alloc;
     zr_map_init(&self->by_text, alloc, NULL);
     ZR_TRY(zr_spec_categorize(spec, &self->c, err));
-    self->item_bytes = (size_t)zarr_dtype_item_bytes(decoded->dtype);
-    self->n = (size_t)(decoded->n_bytes / self->item_bytes);
-    self->wide = !zarr_dtype_variable(decoded->dtype);
+    self->item_bytes = (size_t)zarr_dtype_item_bytes(to->decoded->dtype);
+    self->n = (size_t)(to->decoded->n_bytes / self->item_bytes);
+    self->wide = !zarr_dtype_variable(to->decoded->dtype);
     self->label = zr_calloc(alloc, (size_t)self->c.n + 1, sizeof(struct zr_json *));
     if (!self->label) {
         st = zr_fail_memory(err, (size_t)self->c.n * sizeof(struct zr_json *));

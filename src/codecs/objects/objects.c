@@ -11,7 +11,7 @@
 #include <string.h>
 
 zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct zr_objects *self = zr_calloc(alloc, 1, sizeof *self);
@@ -23,13 +23,13 @@ zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
     self->each = sizeof(zarr_vlen);
-    if (zr_object_number(decoded->dtype, &self->type)) {
+    if (zr_object_number(to->decoded->dtype, &self->type)) {
         self->each = self->type.bytes;
         self->type.big = self->each > 1 && !zr_host_is_little();
     }
-    self->n = decoded->n_bytes / self->each;
-    self->ndim = decoded->ndim;
-    memcpy(self->shape, decoded->shape, sizeof self->shape);
+    self->n = to->decoded->n_bytes / self->each;
+    self->ndim = to->decoded->ndim;
+    memcpy(self->shape, to->decoded->shape, sizeof self->shape);
     self->most_values = zr_spec_most_bytes(spec) / sizeof(struct zr_json);
     (void)zarr_codec_spec_bool(spec, "use_bin_type", &bin);
     (void)zarr_codec_spec_bool(spec, "use_single_float", &single);

@@ -24,7 +24,7 @@ struct zr_objects {
     struct zr_json2 json;
 };
 zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err);
+                            const zarr_codec_binding *to, zarr_error *err);
 void zr_objects_close(void *self);
 
 /* Returns CORRUPT with the text "<codec>: element <i> <what>". */

@@ -15,8 +15,9 @@
  * in it, has no text. A tree of so many values takes some 250 MiB. */
 #define VALUE_TOKENS (UINT64_C(4) << 20)
 
-zarr_status zr_values_open(void **state, zarr_error *err)
+zarr_status zr_values_open(void *self, void **state, zarr_error *err)
 {
+    ZR_UNUSED(self);
     *state = zr_calloc(NULL, 1, sizeof(struct zr_values));
     return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct zr_values));
 }

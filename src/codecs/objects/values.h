@@ -17,7 +17,7 @@ struct zr_values {
     struct zr_json_doc doc, scratch;
     bool open;
 };
-zarr_status zr_values_open(void **state, zarr_error *err);
+zarr_status zr_values_open(void *self, void **state, zarr_error *err);
 void zr_values_close(void *state);
 void zr_values_begin(struct zr_values *t, const zarr_allocator *alloc);
 

@@ -36,7 +36,7 @@ static void opt_close(void *self_ptr)
 }
 
 static zarr_status opt_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct opt_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -47,10 +47,10 @@ static zarr_status opt_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
-    ZR_TRY(zr_spec_optional_inner(spec, decoded, &mask, &data, err));
+    ZR_TRY(zr_spec_optional_inner(spec, to->decoded, &mask, &data, err));
     self->value_bytes = (size_t)zarr_dtype_item_bytes(data.dtype);
     self->n = mask.n_bytes;
-    self->varies = !decoded->exact;
+    self->varies = !to->decoded->exact;
     ZR_TRY(zarr_codec_runner_open(&self->mask, spec, "mask_codecs", &mask, err));
     ZR_TRY(zarr_codec_runner_open(&self->data, spec, "data_codecs", &data, err));
     *out = self; /* moved */

@@ -78,7 +78,7 @@ static uint64_t pack_mask(uint32_t bits)
 /* ---- packbits --------------------------------------------------------------------- */
 
 static zarr_status pack_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct pack_self *self = NULL;
@@ -89,11 +89,12 @@ static zarr_status pack_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->p = (struct zr_packbits){.components = 1, .bits = 1, .bytes = 1, .kept = 1};
-    self->bools = !decoded->dtype || !zr_streq(zarr_codec_spec_name(spec), "packbits");
+    self->bools =
+        !to->decoded->dtype || !zr_streq(zarr_codec_spec_name(spec), "packbits");
     if (!self->bools)
-        ZR_TRY(zr_spec_packbits(spec, decoded->dtype, &self->p, err));
-    self->n_items = (size_t)(decoded->n_bytes / self->p.bytes);
-    self->varies = decoded->dtype && !decoded->exact && !self->bools;
+        ZR_TRY(zr_spec_packbits(spec, to->decoded->dtype, &self->p, err));
+    self->n_items = (size_t)(to->decoded->n_bytes / self->p.bytes);
+    self->varies = to->decoded->dtype && !to->decoded->exact && !self->bools;
     *out = self; /* moved */
     self = NULL;
 out:

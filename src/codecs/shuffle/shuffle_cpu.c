@@ -12,13 +12,13 @@ struct shuffle_self {
 };
 
 static zarr_status shuffle_bind(void **out, const zarr_codec_spec *spec,
-                                const zarr_chunk_spec *decoded, zarr_error *err)
+                                const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct shuffle_self *self = zr_calloc(alloc, 1, sizeof *self);
     int64_t width = 1;
 
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     (void)zarr_codec_spec_i64(spec, "elementsize", &width);

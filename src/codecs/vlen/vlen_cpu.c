@@ -32,8 +32,9 @@ struct vlen_thread {
     const zarr_allocator *alloc;
 };
 
-static zarr_status vlen_thread_open(void **state, zarr_error *err)
+static zarr_status vlen_thread_open(void *self, void **state, zarr_error *err)
 {
+    ZR_UNUSED(self);
     *state = zr_calloc(NULL, 1, sizeof(struct vlen_thread));
     return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct vlen_thread));
 }
@@ -48,7 +49,7 @@ static void vlen_thread_close(void *state)
 }
 
 static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct vlen_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -58,11 +59,11 @@ static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
-    self->n = decoded->n_bytes / sizeof(zarr_vlen);
-    self->varies = !decoded->exact;
-    self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
+    self->n = to->decoded->n_bytes / sizeof(zarr_vlen);
+    self->varies = !to->decoded->exact;
+    self->text = zarr_dtype_kind(to->decoded->dtype) == ZARR_KIND_STRING;
     self->each = 1;
-    if (zarr_dtype_kind(decoded->dtype) == ZARR_KIND_VARRAY) {
+    if (zarr_dtype_kind(to->decoded->dtype) == ZARR_KIND_VARRAY) {
         ZR_TRY(zr_spec_ragged(spec, &self->list, err));
         self->each = zarr_dtype_item_bytes(self->list.item);
         self->converts = zr_dtype_is_padded(self->list.item) ||

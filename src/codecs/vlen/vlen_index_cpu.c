@@ -36,7 +36,7 @@ static void vidx_close(void *self_ptr)
 }
 
 static zarr_status vidx_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     const char *location = zarr_codec_spec_text(spec, "index_location");
@@ -47,11 +47,11 @@ static zarr_status vidx_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
-    self->n = decoded->n_bytes / sizeof(zarr_vlen);
-    self->varies = !decoded->exact;
+    self->n = to->decoded->n_bytes / sizeof(zarr_vlen);
+    self->varies = !to->decoded->exact;
     self->at_end = location && zr_streq(location, "end");
-    self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
-    ZR_TRY(zr_spec_vlen_inner(spec, decoded, &index, &data, err));
+    self->text = zarr_dtype_kind(to->decoded->dtype) == ZARR_KIND_STRING;
+    ZR_TRY(zr_spec_vlen_inner(spec, to->decoded, &index, &data, err));
     self->most = data.n_bytes;
     self->wide = zarr_dtype_item_bytes(index.dtype) == 8;
     ZR_TRY(zarr_codec_runner_open(&self->index, spec, "index_codecs", &index, err));

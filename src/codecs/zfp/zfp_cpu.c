@@ -32,7 +32,7 @@ struct zfp_thread {
 };
 
 static zarr_status zfp_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct zfp_self *self = zr_calloc(alloc, 1, sizeof *self);
@@ -42,7 +42,7 @@ static zarr_status zfp_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
-    st = zr_spec_zfp(spec, decoded, &self->z, err);
+    st = zr_spec_zfp(spec, to->decoded, &self->z, err);
     if (st == ZARR_OK)
         *out = self;
     else
@@ -56,10 +56,11 @@ static void zfp_close(void *self)
         zr_free(((struct zfp_self *)self)->alloc, self);
 }
 
-static zarr_status zfp_thread_open(void **state, zarr_error *err)
+static zarr_status zfp_thread_open(void *self, void **state, zarr_error *err)
 {
     struct zfp_thread *t = zr_calloc(NULL, 1, sizeof *t);
 
+    ZR_UNUSED(self);
     if (!t)
         return zr_fail_memory(err, sizeof *t);
     *state = t;

@@ -26,13 +26,13 @@ struct zstd_thread {
 };
 
 static zarr_status zstd_bind(void **out, const zarr_codec_spec *spec,
-                             const zarr_chunk_spec *decoded, zarr_error *err)
+                             const zarr_codec_binding *to, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct zstd_self *self = zr_calloc(alloc, 1, sizeof *self);
     int64_t level = 0;
 
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     (void)zarr_codec_spec_i64(spec, "level", &level);
@@ -49,8 +49,9 @@ static void zstd_close(void *self)
         zr_free(((struct zstd_self *)self)->alloc, self);
 }
 
-static zarr_status zstd_thread_open(void **state, zarr_error *err)
+static zarr_status zstd_thread_open(void *self, void **state, zarr_error *err)
 {
+    ZR_UNUSED(self);
     *state = zr_calloc(NULL, 1, sizeof(struct zstd_thread));
     return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct zstd_thread));
 }

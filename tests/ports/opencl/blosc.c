@@ -313,14 +313,14 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* `self` is the decoded length. */
 static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
-                              const zarr_chunk_spec *decoded, zarr_error *err)
+                              const zarr_codec_binding *to, zarr_error *err)
 {
     uint64_t *bytes = malloc(sizeof *bytes);
 
     (void)spec;
     if (!bytes)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a codec");
-    *bytes = decoded->n_bytes;
+    *bytes = to->decoded->n_bytes;
     *self = bytes;
     return ZARR_OK;
 }

@@ -217,11 +217,11 @@ zarr_status unshuffle_launch(struct lane *l, cl_mem dst, cl_mem src,
 }
 
 static zarr_status shuffle_bind(void **self, const zarr_codec_spec *spec,
-                                const zarr_chunk_spec *decoded, zarr_error *err)
+                                const zarr_codec_binding *to, zarr_error *err)
 {
     int64_t *item_bytes = malloc(sizeof *item_bytes);
 
-    (void)decoded;
+    (void)to;
     if (!item_bytes)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a codec");
     *item_bytes = 4; /* the default of numcodecs */

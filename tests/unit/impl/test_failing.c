@@ -33,16 +33,17 @@ static zarr_status odd_say(zarr_status st, zarr_error *err)
 }
 
 static zarr_status odd_bind(void **self, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     ZR_UNUSED(self);
     ZR_UNUSED(spec);
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     return odd_say(odd.bind, err);
 }
 
-static zarr_status odd_open(void **state, zarr_error *err)
+static zarr_status odd_open(void *self, void **state, zarr_error *err)
 {
+    (void)self;
     *state = &odd;
     return odd_say(odd.open, err);
 }

@@ -21,10 +21,10 @@
 static int n_bound, n_states, refuse_to_bind;
 
 static zarr_status made_up_bind(void **self, const zarr_codec_spec *spec,
-                                const zarr_chunk_spec *decoded, zarr_error *err)
+                                const zarr_codec_binding *to, zarr_error *err)
 {
     ZR_UNUSED(spec);
-    ZR_UNUSED(decoded);
+    ZR_UNUSED(to);
     if (refuse_to_bind)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "made-up: not this one");
     n_bound++;
@@ -44,8 +44,9 @@ static int made_up_accepts(void *self, const zarr_codec_job *job)
     return job->src.bytes < 100;
 }
 
-static zarr_status made_up_open(void **state, zarr_error *err)
+static zarr_status made_up_open(void *self, void **state, zarr_error *err)
 {
+    ZR_UNUSED(self);
     ZR_UNUSED(err);
     n_states++;
     *state = &n_states;

@@ -54,10 +54,10 @@ static zarr_status sack_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 static uint32_t n_bound;
 
 static zarr_status box_bind(void **self, const zarr_codec_spec *spec,
-                            const zarr_chunk_spec *decoded, zarr_error *err)
+                            const zarr_codec_binding *to, zarr_error *err)
 {
     n_bound++;
-    return zarr_codec_runner_open((zarr_codec_runner **)self, spec, "codecs", decoded,
+    return zarr_codec_runner_open((zarr_codec_runner **)self, spec, "codecs", to->decoded,
                                   err);
 }
 
