@@ -87,8 +87,7 @@ static zarr_status alloc_from(zarr_context *ctx, const struct zr_backend *from,
     return st;
 }
 
-/* ---- door ----------------------------------------------------------------------------
- */
+/* ---- door ---------------------------------------------------------------------- */
 
 zarr_status zarr_mem_alloc(zarr_context *ctx, int32_t device_type, int32_t device_id,
                            uint64_t bytes, zarr_mem *out, zarr_error *err)

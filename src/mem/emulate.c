@@ -91,29 +91,29 @@ zarr_status zr_backend_fill_boxes(const struct zr_backend *be, const zarr_box *b
 
 /* ---- comparing -------------------------------------------------------------------- */
 
-zarr_status zr_backend_equal_list(const struct zr_backend *be, const zarr_mem *src,
-                                  uint64_t n, const void *pattern, uint32_t item_bytes,
-                                  uint8_t *equal, void *stream, bool *done,
+zarr_status zr_backend_equal_list(const struct zr_backend *be,
+                                  const struct zr_equal_list *l, void *stream, bool *done,
                                   zarr_error *err)
 {
     zarr_status st = ZARR_ERR_UNSUPPORTED;
 
     if (be->vt.equal_list)
-        st = be->vt.equal_list(be->self, src, n, pattern, item_bytes, equal, stream, err);
+        st = be->vt.equal_list(be->self, l->src, l->n, l->pattern, l->item_bytes,
+                               l->equal, stream, err);
     *done = !declined(st, be->vt.equal_list ? err : NULL);
     return *done ? st : ZARR_OK;
 }
 
-/* Compares one run on the host. `piece` is a multiple of item_bytes long. */
-static zarr_status equal_run(const struct zr_backend *be, const zarr_mem *run,
-                             const void *pattern, uint32_t item_bytes,
-                             const zarr_mem *piece, uint8_t *equal,
+/* Compares run i on the host. `piece` is a multiple of item_bytes long. */
+static zarr_status equal_run(const struct zr_backend *be, const struct zr_equal_list *l,
+                             uint64_t i, const zarr_mem *piece,
                              struct zr_copy_counters *c, zarr_error *err)
 {
+    const zarr_mem *run = &l->src[i];
     zarr_status st = ZARR_OK;
 
-    *equal = 1;
-    for (uint64_t at = 0; at < run->bytes && *equal; at += piece->bytes) {
+    l->equal[i] = 1;
+    for (uint64_t at = 0; at < run->bytes && l->equal[i]; at += piece->bytes) {
         const uint64_t bytes = ZR_MIN(piece->bytes, run->bytes - at);
         zarr_mem part = *run;
 
@@ -122,31 +122,30 @@ static zarr_status equal_run(const struct zr_backend *be, const zarr_mem *run,
         ZR_TRY(be->vt.copy(be->self, piece, &part, bytes, NULL, err));
         zr_count_call(c);
         zr_route_count(c, ZR_ROUTE_DOWN, 1, bytes);
-        *equal = zr_all_equal(piece->handle, bytes / item_bytes, pattern, item_bytes);
+        l->equal[i] =
+            zr_all_equal(piece->handle, bytes / l->item_bytes, l->pattern, l->item_bytes);
     }
 out:
     return st;
 }
 
 zarr_status zr_host_equal_list(const struct zr_memory_registry *r,
-                               const struct zr_backend *be, const zarr_mem *src,
-                               uint64_t n, const void *pattern, uint32_t item_bytes,
-                               uint8_t *equal, struct zr_copy_counters *c,
-                               zarr_error *err)
+                               const struct zr_backend *be, const struct zr_equal_list *l,
+                               struct zr_copy_counters *c, zarr_error *err)
 {
-    const uint64_t fit = ZR_STAGE_BYTES / item_bytes * item_bytes;
-    uint64_t longest = item_bytes;
+    const uint64_t fit = ZR_STAGE_BYTES / l->item_bytes * l->item_bytes;
+    uint64_t longest = l->item_bytes;
     zarr_status st = ZARR_OK;
     zarr_mem piece;
 
-    for (uint64_t i = 0; i < n; i++)
-        longest = ZR_MAX(longest, src[i].bytes);
-    longest = fit ? ZR_MIN(longest, fit) : item_bytes;
+    for (uint64_t i = 0; i < l->n; i++)
+        longest = ZR_MAX(longest, l->src[i].bytes);
+    longest = fit ? ZR_MIN(longest, fit) : l->item_bytes;
     piece = zr_mem_of_host(zr_malloc(r->alloc, (size_t)longest), longest);
     if (!piece.handle)
         return zr_fail_memory(err, longest);
-    for (uint64_t i = 0; i < n; i++)
-        ZR_TRY(equal_run(be, &src[i], pattern, item_bytes, &piece, &equal[i], c, err));
+    for (uint64_t i = 0; i < l->n; i++)
+        ZR_TRY(equal_run(be, l, i, &piece, c, err));
 out:
     zr_free(r->alloc, piece.handle);
     return st;

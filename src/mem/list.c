@@ -179,28 +179,22 @@ out:
     return st;
 }
 
+/* Fills boxes of one device. *done false: its backend has no list, or it is the host. */
 static zarr_status boxes_fill(const struct zr_memory_registry *r, const zarr_box *boxes,
-                              uint64_t n, uint64_t bytes, const void *pattern,
-                              struct zr_stream *s, struct zr_copy_counters *c,
-                              zarr_error *err)
+                              uint64_t n, const void *pattern, struct zr_stream *s,
+                              bool *done, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
     zarr_status st = ZARR_OK;
-    bool done = false;
     void *handle = NULL;
+
+    *done = false;
 
     ZR_TRY(zr_backend_find(r, boxes->dst.mem.device_type, &be, err));
     if (!zr_device_is_host(r, boxes->dst.mem.device_type)) {
         ZR_TRY(zr_stream_handle(s, be, &handle, err));
-        ZR_TRY(zr_backend_fill_boxes(be, boxes, n, pattern, handle, &done, err));
+        ZR_TRY(zr_backend_fill_boxes(be, boxes, n, pattern, handle, done, err));
     }
-    if (done) {
-        zr_count_call(c);
-        zr_route_count(c, ZR_ROUTE_DEVICE, n, bytes);
-        goto out;
-    }
-    for (uint64_t i = 0; i < n; i++)
-        ZR_TRY(zr_route_fill(r, &boxes[i], pattern, s, c, err));
 out:
     return st;
 }
@@ -211,12 +205,21 @@ zarr_status zr_box_fill_list(const struct zr_memory_registry *r, const zarr_box 
 {
     zarr_status st = ZARR_OK;
     uint64_t bytes = 0, step = 0;
+    bool done = false;
 
     ZR_TRY(boxes_check(r, boxes, n, true, err));
     for (uint64_t i = 0; i < n; i += step) {
         step = boxes_alike(&boxes[i], n - i, true, &bytes);
-        if (bytes > 0)
-            ZR_TRY(boxes_fill(r, &boxes[i], step, bytes, pattern, s, c, err));
+        if (bytes == 0)
+            continue;
+        ZR_TRY(boxes_fill(r, &boxes[i], step, pattern, s, &done, err));
+        if (done) {
+            zr_count_call(c);
+            zr_route_count(c, ZR_ROUTE_DEVICE, step, bytes);
+            continue;
+        }
+        for (uint64_t k = i; k < i + step; k++)
+            ZR_TRY(zr_route_fill(r, &boxes[k], pattern, s, c, err));
     }
 out:
     return st;
@@ -225,9 +228,8 @@ out:
 /* ---- comparing -------------------------------------------------------------------- */
 
 /* Compares runs that are all memory of one device. */
-static zarr_status runs_equal(const struct zr_memory_registry *r, const zarr_mem *src,
-                              uint64_t n, const void *pattern, uint32_t item_bytes,
-                              uint8_t *equal, struct zr_stream *s,
+static zarr_status runs_equal(const struct zr_memory_registry *r,
+                              const struct zr_equal_list *l, struct zr_stream *s,
                               struct zr_copy_counters *c, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
@@ -235,50 +237,53 @@ static zarr_status runs_equal(const struct zr_memory_registry *r, const zarr_mem
     bool done = false;
     void *handle = NULL;
 
-    ZR_TRY(zr_backend_find(r, src->device_type, &be, err));
-    if (!zr_device_is_host(r, src->device_type)) {
+    ZR_TRY(zr_backend_find(r, l->src->device_type, &be, err));
+    if (!zr_device_is_host(r, l->src->device_type)) {
         ZR_TRY(zr_stream_handle(s, be, &handle, err));
-        ZR_TRY(zr_backend_equal_list(be, src, n, pattern, item_bytes, equal, handle,
-                                     &done, err));
+        ZR_TRY(zr_backend_equal_list(be, l, handle, &done, err));
         if (done) {
             zr_count_call(c);
             goto out;
         }
         ZR_TRY(zr_stream_sync(s, err));
-        return zr_host_equal_list(r, be, src, n, pattern, item_bytes, equal, c, err);
+        return zr_host_equal_list(r, be, l, c, err);
     }
     ZR_TRY(zr_stream_sync(s, err));
-    for (uint64_t i = 0; i < n; i++)
-        equal[i] = zr_all_equal(zr_mem_at(&src[i]), src[i].bytes / item_bytes, pattern,
-                                item_bytes);
+    for (uint64_t i = 0; i < l->n; i++)
+        l->equal[i] = zr_all_equal(zr_mem_at(&l->src[i]), l->src[i].bytes / l->item_bytes,
+                                   l->pattern, l->item_bytes);
 out:
     return st;
 }
 
-zarr_status zr_mem_equal_list(const struct zr_memory_registry *r, const zarr_mem *src,
-                              uint64_t n, const void *pattern, uint32_t item_bytes,
-                              uint8_t *equal, struct zr_stream *s,
+zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,
+                              const struct zr_equal_list *l, struct zr_stream *s,
                               struct zr_copy_counters *c, zarr_error *err)
 {
+    const zarr_mem *src = l->src;
     const struct zr_backend *be = NULL;
     zarr_status st = ZARR_OK;
     uint64_t first = 0, end = 0;
 
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < l->n; i++) {
         ZR_TRY(zr_backend_find(r, src[i].device_type, &be, err));
-        if (item_bytes == 0 || src[i].bytes % item_bytes ||
+        if (l->item_bytes == 0 || src[i].bytes % l->item_bytes ||
             !zr_add_u64(src[i].offset, src[i].bytes, &end))
             return zr_internal(err);
-        equal[i] = 1; /* also the answer for an empty run */
+        l->equal[i] = 1; /* also the answer for an empty run */
     }
-    for (first = 0; first < n; first = end) {
+    for (first = 0; first < l->n; first = end) {
+        struct zr_equal_list part = *l;
+
         end = first + 1;
         if (src[first].bytes == 0)
             continue;
-        while (end < n && src[end].bytes > 0 && same_device(&src[end], &src[first]))
+        while (end < l->n && src[end].bytes > 0 && same_device(&src[end], &src[first]))
             end++;
-        ZR_TRY(runs_equal(r, &src[first], end - first, pattern, item_bytes, &equal[first],
-                          s, c, err));
+        part.src += first;
+        part.n = end - first;
+        part.equal += first;
+        ZR_TRY(runs_equal(r, &part, s, c, err));
     }
 out:
     return st;

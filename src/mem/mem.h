@@ -201,11 +201,18 @@ zarr_status zr_box_copy_list(const struct zr_memory_registry *r, const zarr_box 
 zarr_status zr_box_fill_list(const struct zr_memory_registry *r, const zarr_box *boxes,
                              uint64_t n, const void *pattern, struct zr_stream *s,
                              struct zr_copy_counters *c, zarr_error *err);
-/* equal[i] becomes 1 if run i is nothing but copies of the pattern, bit for bit, else 0;
- * it is valid after zr_stream_sync(). src[i].bytes is a multiple of item_bytes. */
-zarr_status zr_mem_equal_list(const struct zr_memory_registry *r, const zarr_mem *src,
-                              uint64_t n, const void *pattern, uint32_t item_bytes,
-                              uint8_t *equal, struct zr_stream *s,
+/* Runs to compare with a pattern. */
+struct zr_equal_list {
+    const zarr_mem *src; /* each a multiple of item_bytes long */
+    uint64_t n;
+    const void *pattern; /* item_bytes long */
+    uint32_t item_bytes;
+    uint8_t *equal; /* n answers: 1 if run i is nothing but copies of the pattern, bit for
+                     * bit, else 0 */
+};
+/* The answers are valid after zr_stream_sync(). */
+zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,
+                              const struct zr_equal_list *l, struct zr_stream *s,
                               struct zr_copy_counters *c, zarr_error *err);
 
 /* ---- pooled buffers -------------------------------------------------------- */

@@ -130,9 +130,8 @@ zarr_status zr_backend_copy_boxes(const struct zr_backend *be, const zarr_box *b
 zarr_status zr_backend_fill_boxes(const struct zr_backend *be, const zarr_box *boxes,
                                   uint64_t n, const void *pattern, void *stream,
                                   bool *done, zarr_error *err);
-zarr_status zr_backend_equal_list(const struct zr_backend *be, const zarr_mem *src,
-                                  uint64_t n, const void *pattern, uint32_t item_bytes,
-                                  uint8_t *equal, void *stream, bool *done,
+zarr_status zr_backend_equal_list(const struct zr_backend *be,
+                                  const struct zr_equal_list *l, void *stream, bool *done,
                                   zarr_error *err);
 /* Counts its calls, but not its copies. */
 zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_mem *dst,
@@ -140,10 +139,8 @@ zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_mem *ds
                                  struct zr_copy_counters *c, zarr_error *err);
 /* Compares on the host. Nothing is queued. */
 zarr_status zr_host_equal_list(const struct zr_memory_registry *r,
-                               const struct zr_backend *be, const zarr_mem *src,
-                               uint64_t n, const void *pattern, uint32_t item_bytes,
-                               uint8_t *equal, struct zr_copy_counters *c,
-                               zarr_error *err);
+                               const struct zr_backend *be, const struct zr_equal_list *l,
+                               struct zr_copy_counters *c, zarr_error *err);
 /* *stream NULL: the backend has none. */
 zarr_status zr_backend_stream_open(const struct zr_backend *be, int32_t device_id,
                                    void **stream, zarr_error *err);

@@ -129,7 +129,7 @@ static void test_options(void **state)
     static const struct {
         const char *options, *text;
     } bad[] = {
-        {"{\"odd\": {\"nubmer\": 1}}", "plug-in \"odd\" has no option \"nubmer\""},
+        {"{\"odd\": {\"numbre\": 1}}", "plug-in \"odd\" has no option \"numbre\""},
         {"{\"good\": {\"x\": 1}}", "plug-in \"good\" has no option \"x\""},
         {"{\"odd\": {\"number\": 1.5}}", "option \"number\" of plug-in \"odd\" has anot"},
         {"{\"odd\": {\"number\": \"1\"}}",

@@ -257,6 +257,15 @@ static void fill_boxes(struct bench *b, struct rnd *r, uint32_t without)
     }
 }
 
+/* Compares runs with a pattern, on the stream of the bench. */
+static zarr_status compare(struct bench *b, const zarr_mem *src, uint64_t n,
+                           const void *pattern, uint32_t item, uint8_t *equal)
+{
+    const struct zr_equal_list l = {src, n, pattern, item, equal};
+
+    return zr_mem_equal_list(&b->r, &l, &b->stream, NULL, NULL);
+}
+
 static void compare_runs(struct bench *b, struct rnd *r, uint32_t without)
 {
     static struct list l;
@@ -282,9 +291,7 @@ static void compare_runs(struct bench *b, struct rnd *r, uint32_t without)
         }
         for (int i = 0; i < N_MEMS; i++)
             mem_write(b, i);
-        assert_int_equal(zr_mem_equal_list(&b->r, l.src, l.n, pattern, item, equal,
-                                           &b->stream, NULL, NULL),
-                         ZARR_OK);
+        assert_int_equal(compare(b, l.src, l.n, pattern, item, equal), ZARR_OK);
         memset(pattern, 0, sizeof pattern);
         finish(b, "comparisons", without);
         assert_memory_equal(equal, want, l.n);
@@ -442,7 +449,9 @@ static void calls_and_copies_are_counted(void **state)
         assert_int_equal(zr_mem_copy_list(&b.r, dst, src, 8, NULL, &c, NULL), ZARR_OK);
         assert_int_equal(c.copies_device, 8);
         assert_int_equal(c.calls, k ? 16 : 2);
-        assert_int_equal(zr_mem_equal_list(&b.r, dst, 8, "x", 1, equal, NULL, &c, NULL),
+        assert_int_equal(zr_mem_equal_list(&b.r,
+                                           &(struct zr_equal_list){dst, 8, "x", 1, equal},
+                                           NULL, &c, NULL),
                          ZARR_OK);
         assert_int_equal(c.copies_down, k ? 8 : 0);
         assert_int_equal(c.calls, k ? 24 : 3);
@@ -492,11 +501,8 @@ static void wrong_lists_move_nothing(void **state)
     box[1].shape[0] = 1;
     assert_int_equal(zr_box_fill_list(&b.r, box, 2, "xy", &b.stream, NULL, &err),
                      ZARR_ERR_INTERNAL);
-    assert_int_equal(
-        zr_mem_equal_list(&b.r, dst, 8, "xyz", 3, equal, &b.stream, NULL, &err),
-        ZARR_ERR_INTERNAL);
-    assert_int_equal(zr_mem_equal_list(&b.r, dst, 8, "", 0, equal, &b.stream, NULL, &err),
-                     ZARR_ERR_INTERNAL);
+    assert_int_equal(compare(&b, dst, 8, "xyz", 3, equal), ZARR_ERR_INTERNAL);
+    assert_int_equal(compare(&b, dst, 8, "", 0, equal), ZARR_ERR_INTERNAL);
     assert_false(b.stream.queued);
     finish(&b, "wrong lists", 0);
     bench_close(&b);
@@ -526,7 +532,8 @@ static zarr_status do_all(struct bench *b, zarr_error *err)
     ZR_TRY(zr_mem_copy_list(&b->r, dst, src, 4, &s, NULL, err));
     ZR_TRY(zr_box_copy_list(&b->r, box, 4, &s, NULL, err));
     ZR_TRY(zr_box_fill_list(&b->r, box, 4, "ab", &s, NULL, err));
-    ZR_TRY(zr_mem_equal_list(&b->r, dst, 4, "ab", 2, equal, &s, NULL, err));
+    ZR_TRY(zr_mem_equal_list(&b->r, &(struct zr_equal_list){dst, 4, "ab", 2, equal}, &s,
+                             NULL, err));
     ZR_TRY(zr_stream_sync(&s, err));
     for (int i = 0; i < 4; i++)
         assert_int_equal(equal[i], 1);
