@@ -318,7 +318,8 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     if (!s->pairs || !s->proj || !s->result)
         ZR_TRY(zr_fail_memory(err, pairs));
     /* `serial`, which tests compare others with, encodes one chunk after another. */
-    if (!s->w->io->no_direct && !s->in->is_shard && zr_wants_lockstep(s->in->encode)) {
+    if (!s->w->io->no_direct && !s->in->is_shard &&
+        zr_writes_lockstep(s->w->io, s->in->encode)) {
         s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
         if (!s->leaf)
             ZR_TRY(zr_fail_memory(err, s->batch * sizeof *s->leaf));
