@@ -130,10 +130,12 @@ struct zr_placement_options {
     uint32_t n_store_devices;
     /* codec_preference of the context or array, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu". "cpu" means every name that begins with
-     * "cpu.". Malformed text is INVALID; unregistered names are ignored. NULL: priorities
-     * decide. */
+     * "cpu.". Malformed text is INVALID. NULL: priorities decide. */
     const char *preference;
-    bool encode; /* only implementations that encode */
+    /* a list without any registered name is INVALID, not a warning */
+    bool strict;
+    const struct zr_log *log; /* for warnings about the preference; NULL: none */
+    bool encode;              /* only implementations that encode */
 };
 /* Chooses implementations for the codecs of `chain` that follow its leading permutations.
  * sharding_indexed is a stage like any other here, because the plan already takes apart

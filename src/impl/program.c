@@ -369,6 +369,10 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     ZR_TRY(zr_preference_check(place->opts->preference, err));
     if (place->n_links) {
         ZR_TRY(program_place(p, place, excluded, err));
+        for (uint32_t i = 0; i < p->n; i++)
+            if (p->stage[i].kind == ZR_STAGE_CODEC)
+                ZR_TRY(zr_preference_tell(place->opts, place->impls, &p->stage[i].spec,
+                                          p->stage[i].impl, err));
         p->fetch_device = p->stage[0].in_device;
         p->decoded_device = p->stage[p->n - 1].out_device;
         goto out;

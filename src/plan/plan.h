@@ -88,6 +88,8 @@ struct zr_layout_args {
     const int32_t *store_devices;
     uint32_t n_store_devices;
     const char *preference;
+    bool strict;              /* as in struct zr_placement_options */
+    const struct zr_log *log; /* NULL: no warnings */
 };
 struct zr_layout {
     const struct zr_grid *grid;
