@@ -55,11 +55,14 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
-    bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->full;
+    const bool full =
+        lw->proj->full &&
+        (lw->proj->next || lw->proj->n_items == p->decoded_bytes / p->item_bytes);
     zarr_status st = ZARR_OK;
 
+    for (const struct zr_projection *q = lw->proj; q; q = q->next)
+        w->worker->stats.elements += q->n_items;
     zr_target_borrow(&t, lw->proj);
-    w->worker->stats.elements += t.n_items;
     if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
         bool as_is = true;
 
@@ -75,7 +78,10 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
                                  out, err));
     if (!full)
         ZR_TRY(block_before(w, lw, out, err));
-    ZR_TRY(zr_gather_target(w, p, &t, out, err));
+    for (const struct zr_projection *q = lw->proj; q; q = q->next) {
+        zr_target_borrow(&t, q); /* where parts overlap, the last one counts */
+        ZR_TRY(zr_gather_target(w, p, &t, out, err));
+    }
     if (p->padded) {
         void *elements = NULL;
 

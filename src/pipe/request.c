@@ -235,17 +235,24 @@ static uint64_t view_extent(const struct zr_view *v)
 
 /* Asks for huge pages for a new destination: they are several times faster to fill than
  * small ones. */
-static void advise_output(const struct zr_io *io)
+static void advise_view(const struct zr_io *io, const struct zr_view *v)
 {
-    uint64_t bytes = view_extent(&io->view);
+    uint64_t bytes = view_extent(v);
     void *p = NULL;
 
     if (io->write || io->no_huge_pages || bytes < (UINT64_C(4) << 20) ||
-        !zr_view_is_contiguous(&io->view) ||
-        io->view.base.device_type != ZARR_DEVICE_CPU ||
-        zr_mem_host_ptr(io->engine->memory, &io->view.base, bytes, &p, NULL) != ZARR_OK)
+        !zr_view_is_contiguous(v) || v->base.device_type != ZARR_DEVICE_CPU ||
+        zr_mem_host_ptr(io->engine->memory, &v->base, bytes, &p, NULL) != ZARR_OK)
         return;
     zr_pages_advise(p, (size_t)bytes);
+}
+
+static void advise_output(const struct zr_io *io)
+{
+    if (!io->parts)
+        advise_view(io, &io->view);
+    for (uint32_t i = 0; io->parts && i < io->n_parts; i++)
+        advise_view(io, &io->parts[i].view);
 }
 
 /* The core's pipelines do not use the steps that count elements. A plug-in cannot
@@ -261,14 +268,8 @@ static bool is_of_core(const struct zr_io *io)
 static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const struct zr_grid *grid = io->layout->grid;
-    const uint64_t got = atomic_load(&rq->delivered);
-    uint64_t want = 0;
+    const uint64_t got = atomic_load(&rq->delivered), want = zr_io_elements(io);
 
-    if (io->selection)
-        want = zarr_selection_n_items(io->selection);
-    else if (!zr_product_u64(grid->shape, (size_t)grid->ndim, &want))
-        want = UINT64_MAX;
     if (got >= want)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INTERNAL,
@@ -280,7 +281,8 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 /* An array that was moved, deleted or replaced has missing objects, chunks of other
  * codecs, or keys that lead nowhere. Then the check's error says more than the
  * request's. */
-static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_error *err)
+static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *gone,
+                               zarr_error *err)
 {
     const bool odd = st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CORRUPT;
     zarr_error why = {0};
@@ -294,17 +296,27 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_err
     if (now == ZARR_OK || (odd && now != ZARR_ERR_NOT_FOUND && now != ZARR_ERR_CONFLICT))
         return st;
     *err = why;
+    *gone = true;
     return now;
 }
 
 /* What remains once the pipeline has returned st. */
 static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_error *err)
 {
+    bool of_parts = false, gone = false;
+
     if (st == ZARR_OK && zr_is_cancelled(&rq->cancel))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (st == ZARR_OK && !is_of_core(&rq->io))
         st = check_delivered(rq, err);
-    return check_after(rq, st, err);
+    if (st == ZARR_OK) {
+        st = zr_parts_status(rq, err);
+        of_parts = st != ZARR_OK;
+    }
+    st = check_after(rq, st, &gone, err);
+    if (st != ZARR_OK && (gone || !of_parts))
+        zr_parts_fail_all(rq, st, err);
+    return st;
 }
 
 /* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
@@ -323,6 +335,8 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     if (io->write && io->check)
         before = st = io->check(io->check_arg, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
+        rq->last_try = io->write || tries == READ_TRIES;
+        zr_parts_begin(rq);
         st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
                                                     &failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
@@ -339,12 +353,17 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     rq->has_own = false;
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
+    else
+        zr_parts_fail_all(rq, st, &failed);
     if (st == ZARR_OK && io->finish)
         st = io->finish(io->finish_arg, &failed);
+    if (st == ZARR_OK && io->parts) /* a chunk that parts share counts once */
+        zr_request_total(rq, rq->locked.stats.chunks_done);
     if (st != ZARR_OK && err) {
         *err = failed;
         zr_error_mark_path(err, io->prefix);
     }
+    zr_parts_tell(rq);
     if (io->progress) {
         zarr_stats now;
 

@@ -69,6 +69,16 @@ static void frame_deinit(struct zr_frame *f, const zarr_allocator *alloc)
     zr_free(alloc, f->ordinal);
 }
 
+zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
+                            const struct zr_grid *grid, const zarr_allocator *alloc,
+                            zarr_error *err)
+{
+    if (!args->selections)
+        return zr_project_open(out, alloc, grid, args->selection, err);
+    return zr_project_open_many(out, alloc, grid, args->selections, args->n_selections,
+                                err);
+}
+
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
                          const zarr_allocator *alloc, zarr_error *err)
 {
@@ -81,11 +91,11 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
     p->a = *args;
     p->alloc = alloc;
     zr_str_init(&p->key, alloc);
-    if (!p->a.selection) {
+    if (!p->a.selection && !p->a.selections) {
         ZR_TRY(zarr_selection_all(&p->all, grid->ndim, grid->shape, err));
         p->a.selection = p->all;
     }
-    ZR_TRY(zr_project_open(&p->outer, alloc, grid, p->a.selection, err));
+    ZR_TRY(zr_plan_project(&p->outer, &p->a, grid, alloc, err));
     if (args->layout->n_levels > 1) {
         p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof *p->frame);
         if (!p->frame)
@@ -129,7 +139,7 @@ uint64_t zr_plan_count(const struct zr_plan *p)
                              zr_layout_leaf_shape(p->a.layout), "chunk_shape",
                              NULL) != ZARR_OK)
         return 0;
-    if (zr_project_open(&proj, p->alloc, &leaf, p->a.selection, NULL) == ZARR_OK)
+    if (zr_plan_project(&proj, &p->a, &leaf, p->alloc, NULL) == ZARR_OK)
         n = zr_project_count(proj);
     zr_project_free(proj);
     zr_grid_deinit(&leaf);
@@ -159,6 +169,7 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     f->proj[f->n] = *proj;
     if (!zr_projection_keep(&f->proj[f->n], proj, &f->lists))
         return zr_fail_memory(err, sizeof *proj);
+    o->proj = &f->proj[f->n];
     f->lv[f->n] = &p->a.layout->level[level];
     if (!parent) {
         zarr_status st = ZARR_OK;
