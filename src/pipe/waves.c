@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum {
-    FLIGHT = 3
+    FLIGHT = 3,
+    OPENS_FAR = 256 /* shards opened in one round trip */
 };
 
 /* One read under way. */
@@ -305,6 +306,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .wave_items = 4096,
         .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
+        .opens = fast ? 0 : OPENS_FAR,
         .threads = zr_io_threads(io),
     };
     if (io->coalesce_gap != 0)

@@ -36,7 +36,7 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *args,
 
 /* Shards of one level that the plan works on. */
 struct zr_frame {
-    struct zr_projection *proj; /* room for OPENS (plan.c) */
+    struct zr_projection *proj; /* room for `most` */
     const struct zr_level **lv; /* level of each shard, counted */
     struct zr_shard **shard;    /* opened, counted */
     uint64_t *ordinal;
