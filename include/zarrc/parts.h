@@ -51,7 +51,8 @@ typedef struct zarr_io_part {
  * ends a read at an error fails all parts.
  *
  * In `opts`, `stats` counts a shared chunk once; while the request runs, `chunks_total`
- * counts it for each of its parts. `field`, `heap` and the others apply to all parts.
+ * counts it for each of its parts. `present` must be NULL. `field`, `heap` and the others
+ * apply to all parts.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *

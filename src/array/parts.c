@@ -148,6 +148,9 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_io_options_read(&c->opts, m->opts, err));
+    if (c->opts.present)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "io options: `present` is for one selection"));
     ZR_TRY(parts_new(c, m->parts, m->n, err));
     for (uint32_t i = 0; i < c->parts->n; i++)
         ZR_TRY(part_failed(i, part_read(c, i, err), err));

@@ -69,6 +69,12 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                        "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
                        " is not one of its values",
                        o->missing_chunks, o->empty_chunks));
+    if (o->outside > ZARR_OUTSIDE_RESET ||
+        o->inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || o->reserved != 0)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "io options: outside %" PRIu32 " or inner_order %" PRIu32
+                       " is not one of its values, or reserved is not 0",
+                       o->outside, o->inner_order));
     if (o->stats && o->stats->struct_size == 0)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_ABI,
@@ -94,6 +100,10 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     io->coalesce_gap = o->coalesce_gap;
     io->coalesce_bytes = o->coalesce_bytes;
     io->memory_bytes = o->memory_bytes;
+    io->reset_outside = o->outside == ZARR_OUTSIDE_RESET;
+    io->inner_order = o->inner_order;
+    io->present = o->present;
+    io->n_present = o->n_present;
     if (!o->pipeline)
         return ZARR_OK;
     return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);

@@ -116,6 +116,13 @@ struct zr_io {
     bool write;
     bool skip_empty;    /* don't store chunks equal to the fill value */
     bool missing_error; /* a missing chunk is NOT_FOUND */
+    /* writes: elements outside of the shape become the fill value if all inside are
+     * written */
+    bool reset_outside;
+    uint32_t inner_order; /* writes: ZARR_INNER_ORDER_* */
+    /* reads: receives for each unit, in order, whether it exists; NULL: not wanted */
+    uint8_t *present;
+    uint64_t n_present;
     bool no_direct, no_huge_pages;
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */

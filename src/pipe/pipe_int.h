@@ -278,14 +278,15 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err);
 /* The next unit that a write touches. A write of a field never covers a whole unit, even
- * with all its elements. */
+ * with all its elements. If elements outside of the shape become the fill value, a whole
+ * unit is a full one. */
 static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
                                 struct zr_projection *out)
 {
     if (!zr_project_next(p, out))
         return false;
     out->whole = out->whole && !io->field.on;
-    out->full = out->full && !io->field.on;
+    out->full = (out->full || io->reset_outside) && out->whole;
     return true;
 }
 /* Copy the boxes of a target between a block of elements and the view. */
@@ -603,6 +604,12 @@ struct zr_shard_write {
 };
 zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
                            zarr_error *err);
+/* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
+ * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
+ */
+zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
+                             uint64_t *pairs, zarr_mem *block, uint64_t used,
+                             zarr_error *err);
 /* Run the codecs around a shard backward (encode) into a pool block, or forward (decode).
  * The caller gives *block back; the result is its first bytes. */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,

@@ -319,6 +319,46 @@ static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_e
     return st;
 }
 
+static void report_end(struct zarr_request *rq)
+{
+    zarr_stats now;
+
+    if (!rq->io.progress)
+        return;
+    zr_mutex_lock(&rq->locked.mutex);
+    publish_locked(rq, &now);
+    zr_mutex_unlock(&rq->locked.mutex);
+    call_progress(rq, &now);
+}
+
+/* Counts the units that a read touches, and checks that the caller has room for all. */
+static zarr_status present_room(const struct zr_io *io, uint64_t *n, zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    zarr_selection *all = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_io_project(&p, io, &all, err));
+    *n = zr_project_count(p);
+    if (*n > io->n_present)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "io options: present has %" PRIu64 " bytes for %" PRIu64 " units",
+                     io->n_present, *n);
+out:
+    zr_project_free(p);
+    zarr_selection_free(all);
+    return st;
+}
+
+/* *n_units: bytes of io->present that are used. */
+static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
+                                 zarr_error *err)
+{
+    if (io->present && !io->write)
+        return present_room(io, n_units, err);
+    return io->write && io->check ? io->check(io->check_arg, err) : ZARR_OK;
+}
+
 /* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
 {
@@ -327,16 +367,18 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     /* a chunk that is missing now leaves its message here, too */
     zarr_error failed = {0};
     zarr_status before = ZARR_OK, st = ZARR_OK;
+    uint64_t n_units = 0;
 
     advise_output(io);
     rq->has_own = io->memory_bytes != 0;
     if (rq->has_own)
         zr_budget_init(&rq->own, io->memory_bytes);
-    if (io->write && io->check)
-        before = st = io->check(io->check_arg, &failed);
+    before = st = request_begin(io, &n_units, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
         rq->last_try = io->write || tries == READ_TRIES;
         zr_parts_begin(rq);
+        if (n_units > 0)
+            memset(io->present, 1, (size_t)n_units);
         st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
                                                     &failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
@@ -364,14 +406,7 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         zr_error_mark_path(err, io->prefix);
     }
     zr_parts_tell(rq);
-    if (io->progress) {
-        zarr_stats now;
-
-        zr_mutex_lock(&rq->locked.mutex);
-        publish_locked(rq, &now);
-        zr_mutex_unlock(&rq->locked.mutex);
-        call_progress(rq, &now);
-    }
+    report_end(rq);
     return st;
 }
 

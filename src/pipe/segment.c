@@ -36,6 +36,8 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err)
 {
+    if (w->io->present && item->fill_level == 0 && item->unit < w->io->n_present)
+        w->io->present[item->unit] = 0;
     w->worker->stats.chunks_missing += item->n_chunks;
     w->worker->stats.chunks_done += item->n_chunks;
     w->worker->stats.elements += zr_target_items(&item->target);

@@ -42,7 +42,8 @@ static zarr_status frame_init(struct zr_frame *f, uint32_t most,
     f->lv = zr_calloc(alloc, most, sizeof(const struct zr_level *));
     f->shard = zr_calloc(alloc, most, sizeof *f->shard);
     f->ordinal = zr_calloc(alloc, most, sizeof *f->ordinal);
-    if (!f->proj || !f->lv || !f->shard || !f->ordinal)
+    f->unit = zr_calloc(alloc, most, sizeof *f->unit);
+    if (!f->proj || !f->lv || !f->shard || !f->ordinal || !f->unit)
         return zr_fail_memory(err, most * sizeof *f->proj);
     return ZARR_OK;
 }
@@ -70,6 +71,7 @@ static void frame_deinit(struct zr_frame *f, const zarr_allocator *alloc)
     zr_free(alloc, f->lv);
     zr_free(alloc, f->shard);
     zr_free(alloc, f->ordinal);
+    zr_free(alloc, f->unit);
 }
 
 zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
@@ -189,6 +191,8 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
         o->offset = parent->base + parent->index->entry[2 * entry];
         o->bytes = parent->index->entry[2 * entry + 1];
     }
+    f->unit[f->n] =
+        parent ? p->frame[level - 1].unit[p->frame[level - 1].pos] : p->unit++;
     f->ordinal[f->n] = p->ordinal++;
     f->shard[f->n] = NULL;
     o->lv = f->lv[f->n++];
@@ -316,6 +320,7 @@ static zarr_status pull_frame(struct zr_plan *p, struct zr_wave_builder *b,
     zarr_status st = ZARR_OK;
     struct zr_frame *f = &p->frame[level];
 
+    b->unit = f->unit[f->pos];
     if (!f->inner_active) {
         if (f->shard[f->pos]->index->missing) { /* one fill item for the whole shard */
             ZR_TRY(zr_wave_add_missing(p, b, f->shard[f->pos], &f->proj[f->pos], level,

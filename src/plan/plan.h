@@ -218,7 +218,9 @@ struct zr_item {
      * failed. */
     uint64_t ordinal;
     uint64_t n_chunks;   /* 1; more if the item is a whole missing shard */
-    uint32_t fill_level; /* missing: the level whose fill value the elements get */
+    uint32_t fill_level; /* missing: the level whose fill value the elements get; 0: the
+                            whole unit is missing */
+    uint64_t unit;       /* number of the outer chunk among those of the request */
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items fetched with one request and decoded one after the other by one thread. */
@@ -299,7 +301,8 @@ uint64_t zr_plan_count(const struct zr_plan *p);
 struct zr_explain_args {
     struct zr_plan_args plan;
     bool write, json;
-    uint64_t units; /* writes: objects in work at once */
+    bool reset_outside; /* writes: elements outside of the shape are not kept */
+    uint64_t units;     /* writes: objects in work at once */
     const char *pipeline, *store_name;
     int32_t tensor_device;
     bool tensor_contiguous;
