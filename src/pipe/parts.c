@@ -112,8 +112,9 @@ void zr_parts_tell(const struct zarr_request *rq)
 /* ---- reads ----------------------------------------------------------------- */
 
 /* Reads one item of a segment that failed as a whole. */
-static zarr_status read_item(const struct zr_work *w, const struct zr_segment *segment,
-                             uint32_t i, const zarr_mem *fetched, zarr_error *err)
+static zarr_status read_one_item(const struct zr_work *w,
+                                 const struct zr_segment *segment, uint32_t i,
+                                 const zarr_mem *fetched, zarr_error *err)
 {
     struct zr_item *item = segment->item[i];
     struct zr_segment one = *segment;
@@ -151,7 +152,7 @@ zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segm
     if (!w->io->parts)
         return zr_segment_read(w, segment, fetched, err);
     if (segment->n_items == 1)
-        return read_item(w, segment, 0, fetched, err);
+        return read_one_item(w, segment, 0, fetched, err);
     before = w->worker->stats;
     st = zr_segment_read(w, segment, fetched, &e);
     if (st == ZARR_OK || !zr_parts_take(w->rq, st))
@@ -159,7 +160,7 @@ zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segm
     zr_forget_chunks(&w->worker->stats, &before);
     st = ZARR_OK;
     for (uint32_t i = 0; i < segment->n_items; i++)
-        ZR_TRY(read_item(w, segment, i, fetched, err));
+        ZR_TRY(read_one_item(w, segment, i, fetched, err));
 out:
     return st;
 }
