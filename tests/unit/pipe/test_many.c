@@ -780,32 +780,38 @@ static void test_text(void **state)
 
 /* ---- allocations that fail ------------------------------------------------------ */
 
+/* Each allocation fails once: the call fails, and so does a part, or all of them. */
+static void fail_each(struct pw *w, zarr_array *a, bool write)
+{
+    zarr_status st = ZARR_ERR_NO_MEMORY;
+    int64_t k = 1;
+
+    for (; st != ZARR_OK; k++) {
+        for (int i = 0; i < 2; i++)
+            ask[i].status = ZARR_ERR_INTERNAL;
+        atomic_store(&w->fail_in, k);
+        st = write ? zarr_array_write_many(a, ask, 2, NULL, &terr)
+                   : zarr_array_read_many(a, ask, 2, NULL, &terr);
+        for (int i = 0; i < 2; i++)
+            assert_true(ask[i].status == ZARR_OK || ask[i].status == ZARR_ERR_NO_MEMORY);
+        assert_int_equal(st, ask[0].status != ZARR_OK ? ask[0].status : ask[1].status);
+    }
+    atomic_store(&w->fail_in, 0);
+    assert_true(k > 10);
+}
+
 static void test_no_memory(void **state)
 {
     struct pw w;
     zarr_array *a;
-    int64_t k = 1;
 
     (void)state;
     pw_open(&w, 1, UINT64_C(64) << 20, 0);
     a = full(&w, "a", 4);
     box_part(0, 0, 0, 20, 20);
     box_part(1, 5, 5, 20, 20);
-    for (zarr_status st = ZARR_ERR_NO_MEMORY; st != ZARR_OK; k++) {
-        for (int i = 0; i < 2; i++)
-            ask[i].status = ZARR_ERR_INTERNAL;
-        atomic_store(&w.fail_in, k);
-        st = zarr_array_read_many(a, ask, 2, NULL, &terr);
-        if (st != ZARR_OK) {
-            assert_int_equal(st, ZARR_ERR_NO_MEMORY);
-            assert_true(ask[0].status == ZARR_ERR_NO_MEMORY ||
-                        ask[1].status == ZARR_ERR_NO_MEMORY);
-        }
-        for (int i = 0; i < 2; i++)
-            assert_true(ask[i].status == ZARR_OK || ask[i].status == ZARR_ERR_NO_MEMORY);
-    }
-    atomic_store(&w.fail_in, 0);
-    assert_true(k > 10);
+    fail_each(&w, a, false);
+    fail_each(&w, a, true);
     free_parts(2);
     zarr_array_free(a);
     pw_close(&w);
