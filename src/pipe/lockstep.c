@@ -25,6 +25,8 @@ bool zr_wants_lockstep(const struct zr_program *p)
 
 bool zr_reads_lockstep(const struct zr_io *io, const struct zr_program *p)
 {
+    if (io->parts) /* a failure must be that of single chunks */
+        return false;
     if (zr_wants_lockstep(p))
         return true;
     return p && !p->unsized && !p->variable && !p->padded && !p->raw &&

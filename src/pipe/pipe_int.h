@@ -106,6 +106,7 @@ struct zarr_request {
     atomic_uint_fast64_t delivered;
     /* the store answered NOT_FOUND for a chunk or a shard */
     atomic_bool object_missing;
+    bool last_try; /* a shard that was replaced meanwhile fails the read now */
     uint64_t fork_generation, begun_ns;
     struct zr_budget own; /* io.memory_bytes, while the request runs */
     bool has_own;
@@ -163,6 +164,39 @@ static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_typ
 {
     return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
 }
+
+/* The caller's tensor that a target belongs to. */
+static inline const struct zr_view *zr_target_view(const struct zr_io *io,
+                                                   const struct zr_target *t)
+{
+    return io->parts ? &io->parts[t->part].view : &io->view;
+}
+/* Number of elements that the request reads or writes; UINT64_MAX: more. */
+uint64_t zr_io_elements(const struct zr_io *io);
+/* The request's selections, for a plan or a projector. all: room for one that takes
+ * everything, which the caller frees. */
+zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
+                          zarr_selection **all, zarr_error *err);
+/* ---- parts (parts.c) ------------------------------------------------------------ */
+
+/* Forgets the failures of an earlier try. */
+void zr_parts_begin(struct zarr_request *rq);
+/* Whether a failure with this status is that of the parts which touch the chunk. If not,
+ * the request fails. */
+bool zr_parts_take(const struct zarr_request *rq, zarr_status st);
+/* The status of the first part that failed, with its error; its number is err->item. */
+zarr_status zr_parts_status(const struct zarr_request *rq, zarr_error *err);
+/* Gives all parts that have not failed the status of the request, which failed. */
+void zr_parts_fail_all(struct zarr_request *rq, zarr_status st, const zarr_error *err);
+/* Gives the caller the status of each part. */
+void zr_parts_tell(const struct zarr_request *rq);
+/* As zr_segment_read(), zr_open_exec() and zr_unit_write(), but a failure of some parts
+ * is noted there. */
+zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
+                          const zarr_mem *fetched, zarr_error *err);
+zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error *err);
+zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
+                           uint32_t threads, zarr_error *err);
 
 /* ---- steps ------------------------------------------------------------------------ */
 
@@ -254,14 +288,15 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err);
 /* The next unit that a write touches. A write of a field never covers a whole unit, even
- * with all its elements. */
+ * with all its elements. If elements outside of the shape become the fill value, a whole
+ * unit is a full one. */
 static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
                                 struct zr_projection *out)
 {
     if (!zr_project_next(p, out))
         return false;
     out->whole = out->whole && !io->field.on;
-    out->full = out->full && !io->field.on;
+    out->full = (out->full || io->reset_outside) && out->whole;
     return true;
 }
 /* Copy the boxes of a target between a block of elements and the view. */
@@ -525,6 +560,12 @@ struct zr_later {
     zarr_store_op op;
     zarr_mem block; /* a pool block that has the bytes */
 };
+/* Whether the unit needs nothing more, after zr_later_run(). */
+static inline bool zr_later_done(const struct zr_later *l)
+{
+    return !l->key || l->op.status == ZARR_OK ||
+           (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);
+}
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
                          zarr_error *err);
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
@@ -608,6 +649,12 @@ struct zr_shard_write {
 };
 zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
                            zarr_error *err);
+/* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
+ * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
+ */
+zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
+                             uint64_t *pairs, zarr_mem *block, uint64_t used,
+                             zarr_error *err);
 /* Run the codecs around a shard backward (encode) into a pool block, or forward (decode).
  * The caller gives *block back; the result is its first bytes. */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,

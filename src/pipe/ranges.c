@@ -75,9 +75,10 @@ uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at)
 static bool partial_fits(const struct zr_work *w, const struct zr_program *p,
                          const struct zr_target *t)
 {
-    return !w->io->no_direct && p->n == 1 && zr_stage_is_partial(&p->stage[0]) &&
-           p->decoded_device == ZARR_DEVICE_CPU && t->kind == ZR_PROJ_DIMS &&
-           t->arithmetic && t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
+    return !w->io->no_direct && !t->many && p->n == 1 &&
+           zr_stage_is_partial(&p->stage[0]) && p->decoded_device == ZARR_DEVICE_CPU &&
+           t->kind == ZR_PROJ_DIMS && t->arithmetic &&
+           t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
 }
 
 zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,

@@ -36,9 +36,11 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err)
 {
+    if (w->io->present && item->fill_level == 0 && item->unit < w->io->n_present)
+        w->io->present[item->unit] = 0;
     w->worker->stats.chunks_missing += item->n_chunks;
     w->worker->stats.chunks_done += item->n_chunks;
-    w->worker->stats.elements += item->target.n_items;
+    w->worker->stats.elements += zr_target_items(&item->target);
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
     return zr_fill_target(w, &w->io->layout->level[item->fill_level], &item->target, err);
@@ -48,7 +50,7 @@ void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool dir
 {
     w->worker->stats.chunks_done++;
     w->worker->stats.chunks_direct += direct;
-    w->worker->stats.elements += item->target.n_items;
+    w->worker->stats.elements += zr_target_items(&item->target);
 }
 
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,

@@ -1,10 +1,10 @@
 /*
  * pipe/shard_write.c - makes the new value of one shard: inner chunks in C order of their
  * coordinates, so that equal content gives equal bytes, and the index after or before
- * them. Touched chunks are encoded into slots, several at a time, and then appended;
- * untouched ones keep their encoded bytes. Nested shards recurse, at most
- * limits.shard_depth deep.
- * Thread class: on the worker context; helpers take contexts of their own.
+ * them; inner_order.c puts them into another order if the caller wants it. Touched chunks
+ * are encoded into slots, several at a time, and then appended; untouched ones keep their
+ * encoded bytes. Nested shards recurse, at most limits.shard_depth deep. Thread class: on
+ * the worker context; helpers take contexts of their own.
  */
 #include "pipe/pipe_int.h"
 
@@ -398,6 +398,8 @@ static zarr_status shard_value(struct shard_writer *s, zarr_error *err)
     ZR_TRY(write_inners(s, err));
     sw->empty = shard_is_empty(s);
     sw->filled = s->filled && !s->old;
+    if (!sw->empty && s->w->io->inner_order > ZARR_INNER_ORDER_C)
+        ZR_TRY(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));
     if (!sw->empty)
         ZR_TRY(write_index(s, err));
 out:

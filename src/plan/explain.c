@@ -48,7 +48,7 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     if (!f->counted)
         return;
     while (zr_project_next(p, &proj)) {
-        f->partial += a->write ? !proj.full : !proj.whole;
+        f->partial += a->write && !a->reset_outside ? !proj.full : !proj.whole;
         f->elements += proj.n_items;
         if (!a->index_cached || !a->plan.layout->level[0].is_shard)
             continue;
