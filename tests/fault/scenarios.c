@@ -242,8 +242,12 @@ static zarr_status consolidate(struct world *w, zarr_error *err)
     zarr_group *g = NULL;
     zarr_array *a = NULL;
     int n = 0;
-    zarr_status st = zarr_group_consolidate(w->store, "g", NULL, err);
+    zarr_status st = zarr_group_open(&g, w->store, "g", NULL, err);
 
+    if (st == ZARR_OK)
+        st = zarr_group_consolidate(g, NULL, err);
+    zarr_group_free(g);
+    g = NULL;
     if (st == ZARR_OK)
         st = zarr_group_open(&g, w->store, "g", NULL, err);
     if (st == ZARR_OK)
@@ -296,8 +300,9 @@ static void check_migrate(struct world *w, bool done)
 
 static zarr_status create_group(struct world *w, zarr_error *err)
 {
+    const zarr_group_spec spec = {.struct_size = sizeof spec, .attributes = "{\"k\": 1}"};
     zarr_group *g = NULL;
-    zarr_status st = zarr_group_create(&g, w->store, "new/deep", 3, "{\"k\": 1}", 0, err);
+    zarr_status st = zarr_group_create(&g, w->store, "new/deep", &spec, NULL, err);
 
     zarr_group_free(g);
     return st;

@@ -377,9 +377,8 @@ static void test_existing(void **state)
     assert_int_equal(count_wrong(a, 0, 0), 0);
     zarr_array_free(a);
 
-    assert_status(
-        zarr_group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_IF_MISSING, &terr),
-        ZARR_ERR_EXISTS);
+    assert_status(group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_IF_MISSING, &terr),
+                  ZARR_ERR_EXISTS);
     assert_says("/x: there is an array already");
     spec.flags = ZARR_SPEC_IF_MISSING;
     assert_status(zarr_array_create(&a, w.store, "", &spec, NULL, &terr),
@@ -394,7 +393,7 @@ static void test_existing(void **state)
     zarr_array_free(a);
     assert_null(get_text(&w, "p/zarr.json"));
     /* A v3 array below a v2 group must not hide the group. */
-    assert_ok(zarr_group_create(&g, w.store, "v2", 2, NULL, 0, &terr));
+    assert_ok(group_create(&g, w.store, "v2", 2, NULL, 0, &terr));
     zarr_group_free(g);
     spec.flags = 0;
     assert_ok(zarr_array_create(&a, w.store, "v2/x", &spec, NULL, &terr));
@@ -720,7 +719,7 @@ static void test_overwrite_spares_files(void **state)
                           ZARR_ERR_EXISTS);
             assert_says(foreign[i]);
             assert_status(
-                zarr_group_create(&g, w.store, key, 3, NULL, ZARR_GROUP_OVERWRITE, &terr),
+                group_create(&g, w.store, key, 3, NULL, ZARR_GROUP_OVERWRITE, &terr),
                 ZARR_ERR_EXISTS);
             assert_int_equal(n_keys(&w, key), 1);
             /* A broken node counts as a node. */
