@@ -575,36 +575,27 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
     const zarr_tensor *src, const zarr_io_options *opts, zarr_error *err);
 /** @} */
 
-/** What zarr_array_explain() explains, and how. */
-enum {
-    ZARR_EXPLAIN_READ = 0,  /**< a read, as text */
-    ZARR_EXPLAIN_WRITE = 1, /**< a write */
-    ZARR_EXPLAIN_JSON = 2   /**< as JSON; added to one of the others */
-};
-
 /**
- * Explains what a read or write would do. The text tells which chunks the call would
- * touch, which implementations of codecs it would use, and which copies it would make.
- * Nothing is executed, and no data is touched. Counts above 2^64 are "more than 2^64" in
- * the text and null in JSON.
+ * Explains what a read or write would do. It tells which chunks the call would touch,
+ * which implementations of codecs it would use, and which copies it would make. Nothing
+ * is executed, and no data is touched. zarr_stats counts what a call did.
  *
- * @param array borrowed
- * @param what one of ZARR_EXPLAIN_*, or a sum of them
+ * @param out receives the explanation; owned: zarr_explanation_free()
+ * @param array borrowed; the explanation does not need it any more
+ * @param what ZARR_EXPLAIN_READ or ZARR_EXPLAIN_WRITE
  * @param selection as for zarr_array_read(); NULL: all elements
  * @param tensor as for zarr_array_read(), of which only the kind of memory and the
- * strides count; NULL: the array's default memory
+ * strides count; NULL: the default memory, in C order
  * @param opts options; NULL: defaults
- * @param text,cap buffer of `cap` bytes for the text, as for snprintf()
- * @param text_bytes becomes the length of the text without its terminator, which may
- * exceed `cap`
  * @retval ZARR_ERR_INVALID an argument is wrong
- * @see zarr_stats
+ * @see zarr_explanation_text(), zarr_stats
  */
-ZARR_API ZARR_MUST_CHECK zarr_status
-/* NOLINT(function-size): a read's arguments, and a buffer as snprintf takes it */
-zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selection,
-                   const zarr_tensor *tensor, const zarr_io_options *opts, char *text,
-                   size_t cap, size_t *text_bytes, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
+                                                        zarr_array *array, uint32_t what,
+                                                        const zarr_selection *selection,
+                                                        const zarr_tensor *tensor,
+                                                        const zarr_io_options *opts,
+                                                        zarr_error *err);
 
 /* ---- shape and attributes ------------------------------------------------ */
 

@@ -287,7 +287,8 @@ FUNCTIONS = {
     "zarr_array_write": (T, [P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_read_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_write_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
-    "zarr_array_explain": (T, [P, c_uint32, P, POINTER(TensorStruct), POINTER(IoOptions), *TEXT]),
+    "zarr_array_explain": (T, [OUT, P, c_uint32, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
+    "zarr_explanation_text": (T, [P, c_uint32, *TEXT]), "zarr_explanation_free": (None, [P]),
     "zarr_array_resize": (T, [P, SHAPE, POINTER(ShapeOptions), E]),
     "zarr_array_append": (T, [P, T, POINTER(TensorStruct), POINTER(U), POINTER(IoOptions), E]),
     "zarr_array_refresh": (T, [P, POINTER(c_int), E]),
@@ -534,18 +535,17 @@ class Store(Handle):
         call("zarr_node_move", self.pointer, path.encode(), other.pointer, other_path.encode(), None)
 
     def consolidate(self, path="", key=None):
-        call("zarr_group_consolidate", self.group(path, consolidated=3).pointer,
-             byref(ConsolidateOptions(key=text_of(key))))
+        group = self.group(path, consolidated=3)
+        call("zarr_group_consolidate", group.pointer, byref(ConsolidateOptions(key=text_of(key))))
 
     def consolidated_check(self, path=""):
-        found = []
+        found, group = [], self.group(path, consolidated=3)
 
         @CheckFn
         def each(_, where, what):
             found.append((where.decode(), what.decode()))
             return 0
-        call("zarr_group_consolidated_check", self.group(path, consolidated=3).pointer, each,
-             None, None)
+        call("zarr_group_consolidated_check", group.pointer, each, None, None)
         return found
 
     def migrate(self, path="", zarr_format=3, dry_run=False, overwrite=False, remove=False):
@@ -884,10 +884,14 @@ class Array(Handle):
         return Request(out.value, (self, tensor, selection, opts))
 
     def explain(self, write=False, as_json=False, selection=None, view=None, memory="host", **options):
-        what = (1 if write else 0) | (2 if as_json else 0)
         tensor = None if view is None else Tensor(view, self.context, memory)
-        text = call_text("zarr_array_explain", self.pointer, what, selection and selection.pointer,
-                         tensor and byref(tensor.struct), byref(io_options(**options)))
+        out = c_void_p()
+        call("zarr_array_explain", byref(out), self.pointer, int(write), selection and selection.pointer,
+             tensor and byref(tensor.struct), byref(io_options(**options)))
+        try:
+            text = call_text("zarr_explanation_text", out, int(as_json))
+        finally:
+            lib.zarr_explanation_free(out)
         return json.loads(text) if as_json else text
 
     # shape and attributes

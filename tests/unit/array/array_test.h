@@ -18,6 +18,19 @@ int32_t read_at(zarr_array *a, uint64_t row, uint64_t col);
  * rest -1. */
 int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols);
 
+/* The text of an explanation; `form` as in zarr_explanation_text(). */
+static inline void explain_text(zarr_array *a, uint32_t what, const zarr_io_options *opts,
+                                uint32_t form, char *text, size_t cap)
+{
+    zarr_explanation *e = NULL;
+    size_t n = 0;
+
+    assert_ok(zarr_array_explain(&e, a, what, NULL, NULL, opts, &terr));
+    assert_ok(zarr_explanation_text(e, form, text, cap, &n, &terr));
+    assert_int_equal(strlen(text), n);
+    zarr_explanation_free(e);
+}
+
 /* zarr_group_create() with the members of a spec. */
 static inline zarr_status group_create(zarr_group **out, zarr_store *store,
                                        const char *path, int32_t format,
