@@ -71,7 +71,8 @@ typedef struct zarr_array_open_options {
     /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
     zarr_store *chunk_store;
-    /** memory of tensors that name none, as in `zarr_mem`; 0: host memory */
+    /** memory of tensors that name none, as in `zarr_mem`; 0: the default memory of the
+     * store of the chunks, or else of the context */
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;
@@ -333,6 +334,12 @@ ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */
 ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
+/** Stores in `device_type` and `device_id` the memory of tensors that name none: that of
+ * the options of the handle, or else of its store of chunks, or else of the context. A
+ * binding allocates its results there. Elements of variable length have host memory
+ * unless the handle's options say otherwise. */
+ZARR_API void zarr_array_memory(const zarr_array *array, int32_t *device_type,
+                                int32_t *device_id);
 /** Returns the store of the metadata, owned by the array. */
 ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
 /** Returns the store of the chunks, owned by the array. */

@@ -68,8 +68,7 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
                               const struct asked *q, const zarr_io_options *opts,
                               zarr_error *err)
 {
-    const int32_t device =
-        q->tensor && q->tensor->device_type ? q->tensor->device_type : array->device_type;
+    int32_t device, device_id;
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_explain_args args;
     const zarr_dtype *dtype = NULL;
@@ -80,6 +79,9 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     if (q->what > ZARR_EXPLAIN_WRITE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "explain: %" PRIu32 " is neither a read nor a write", q->what));
+    zarr_array_memory(array, &device, &device_id);
+    if (q->tensor && q->tensor->device_type)
+        device = q->tensor->device_type;
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_array_selection_check(s, q->selection, err));
     ZR_TRY(zr_array_io(&io, array, s, device, o.codec_preference, err));
