@@ -178,6 +178,11 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
 /* Sets the key and the operation in the error of op, which failed. Returns its status. */
 zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err);
 
+/* Ends a call of the application for one key: the error names the store and, if the store
+ * does not, the key. */
+zarr_status zr_store_end(const zarr_store *store, const char *key, zarr_status st,
+                         zarr_error *err);
+
 /* Around a call of an entry of s->vt other than run and submit: gives the err for it, and
  * checks the error of a foreign store that failed. */
 zarr_error *zr_store_call_begin(const zarr_store *s, struct zr_foreign *f,
