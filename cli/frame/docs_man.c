@@ -219,6 +219,8 @@ void cli_man_program(struct cli_string *out)
              ".TP\nZARR_DEVICE_BYTES, ZARR_PINNED_BYTES\nThe most bytes for "
              "buffers on each device, and for pinned host memory of each "
              "device, such as 4G.\n"
+             ".TP\nZARR_DEVICE\nThe program itself has all elements in host "
+             "memory, whatever this variable says.\n"
              ".TP\nZARR_ALLOCATORS\nNames of memory backends that allocate memory "
              "of their kind, separated by semicolons.\n"
              ".TP\nZARR_PLUGIN_PATH\nPlug\\-ins to load, separated by "

@@ -89,7 +89,8 @@ typedef struct zarr_array_open_options {
     /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
     zarr_store *chunk_store;
-    /** memory of tensors that name none, as in `zarr_mem`; 0: host memory */
+    /** memory of tensors that name none, as in `zarr_mem`; 0: the default memory of the
+     * store of the chunks, or else of the context */
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;
@@ -351,6 +352,12 @@ ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */
 ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
+/** Stores in `device_type` and `device_id` the memory of tensors that name none: that of
+ * the options of the handle, or else of its store of chunks, or else of the context. A
+ * binding allocates its results there. Elements of variable length have host memory
+ * unless the handle's options say otherwise. */
+ZARR_API void zarr_array_memory(const zarr_array *array, int32_t *device_type,
+                                int32_t *device_id);
 /** Returns the store of the metadata, owned by the array. */
 ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
 /** Returns the store of the chunks, owned by the array. */
@@ -605,36 +612,27 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
     const zarr_tensor *src, const zarr_io_options *opts, zarr_error *err);
 /** @} */
 
-/** What zarr_array_explain() explains, and how. */
-enum {
-    ZARR_EXPLAIN_READ = 0,  /**< a read, as text */
-    ZARR_EXPLAIN_WRITE = 1, /**< a write */
-    ZARR_EXPLAIN_JSON = 2   /**< as JSON; added to one of the others */
-};
-
 /**
- * Explains what a read or write would do. The text tells which chunks the call would
- * touch, which implementations of codecs it would use, and which copies it would make.
- * Nothing is executed, and no data is touched. Counts above 2^64 are "more than 2^64" in
- * the text and null in JSON.
+ * Explains what a read or write would do. It tells which chunks the call would touch,
+ * which implementations of codecs it would use, and which copies it would make. Nothing
+ * is executed, and no data is touched. zarr_stats counts what a call did.
  *
- * @param array borrowed
- * @param what one of ZARR_EXPLAIN_*, or a sum of them
+ * @param out receives the explanation; owned: zarr_explanation_free()
+ * @param array borrowed; the explanation does not need it any more
+ * @param what ZARR_EXPLAIN_READ or ZARR_EXPLAIN_WRITE
  * @param selection as for zarr_array_read(); NULL: all elements
  * @param tensor as for zarr_array_read(), of which only the kind of memory and the
- * strides count; NULL: the array's default memory
+ * strides count; NULL: the default memory, in C order
  * @param opts options; NULL: defaults
- * @param text,cap buffer of `cap` bytes for the text, as for snprintf()
- * @param text_bytes becomes the length of the text without its terminator, which may
- * exceed `cap`
  * @retval ZARR_ERR_INVALID an argument is wrong
- * @see zarr_stats
+ * @see zarr_explanation_text(), zarr_stats
  */
-ZARR_API ZARR_MUST_CHECK zarr_status
-/* NOLINT(function-size): a read's arguments, and a buffer as snprintf takes it */
-zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selection,
-                   const zarr_tensor *tensor, const zarr_io_options *opts, char *text,
-                   size_t cap, size_t *text_bytes, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
+                                                        zarr_array *array, uint32_t what,
+                                                        const zarr_selection *selection,
+                                                        const zarr_tensor *tensor,
+                                                        const zarr_io_options *opts,
+                                                        zarr_error *err);
 
 /* ---- shape and attributes ------------------------------------------------ */
 

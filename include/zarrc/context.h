@@ -91,6 +91,10 @@ typedef struct zarr_context_options {
      * kinds are allocated by the backend that copies them. A name that is not registered
      * when the first store is opened gives a warning in the log. NULL: none */
     const char *allocators;
+    /** default memory, as in `zarr_mem`: where tensors are that name no memory. A store
+     * or an array may have another one. Elements of variable length are in host memory
+     * always, and so is metadata. 0: host memory */
+    int32_t device_type, device_id;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -108,8 +112,10 @@ typedef struct zarr_context_options {
  *
  * Some environment variables give members of the options that are zero another default:
  * ZARR_THREADS, ZARR_MEMORY_BYTES (as 512M or 4G), ZARR_DEVICE_BYTES,
- * ZARR_PINNED_BYTES, ZARR_ALLOCATORS, ZARR_PIPELINE, ZARR_CODEC_PREF and
- * ZARR_LOG_LEVEL (error, warn, info, debug or trace). ZARR_PLUGIN_PATH names more
+ * ZARR_PINNED_BYTES, ZARR_ALLOCATORS, ZARR_PIPELINE, ZARR_CODEC_PREF, ZARR_LOG_LEVEL
+ * (error, warn, info, debug or trace) and ZARR_DEVICE, the default memory: a kind of
+ * memory (host, cuda, cuda_host, opencl, ext, cuda_managed or a number), which ":" and
+ * the number of the device may follow, as in "cuda:0". ZARR_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
  * which every file with the ending .so is loaded in the order of names. An empty part
  * means nothing. ZARR_PLUGIN_OPTIONS is the default of `plugin_options`. Both are ignored

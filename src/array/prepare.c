@@ -149,10 +149,8 @@ zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_a
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no tensor is given"));
     ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
-    if (t->device_type == 0) {
-        t->device_type = a->device_type;
-        t->device_id = a->device_id;
-    }
+    if (t->device_type == 0)
+        zarr_array_memory(a, &t->device_type, &t->device_id);
 out:
     return st;
 }

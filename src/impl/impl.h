@@ -165,8 +165,6 @@ zarr_status zr_program_pad(const struct zr_program *p, void *elements, uint64_t 
 /* Whether zr_program_pad() would leave them as they are. */
 bool zr_program_is_padded_well(const struct zr_program *p, const void *elements,
                                uint64_t bytes);
-/* One line for explain: "zstd@cpu.libzstd -> copy host->ext -> ...". */
-void zr_program_print(const struct zr_program *p, struct zr_str *out);
 
 /* Whether s->impl takes this encoded chunk. If not, the caller tries s->fallback. The
  * chunk may still be in host memory, before its copy to s->in_device. */

@@ -298,11 +298,10 @@ void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk,
  * Saturates at UINT64_MAX. */
 uint64_t zr_plan_count(const struct zr_plan *p);
 
-/* Appends a description of what the request would do, as text or JSON. Executes
- * nothing. */
+/* What zr_plan_explain() describes. */
 struct zr_explain_args {
     struct zr_plan_args plan;
-    bool write, json;
+    bool write;
     bool reset_outside; /* writes: elements outside of the shape are not kept */
     uint64_t units;     /* writes: objects in work at once */
     const char *pipeline, *store_name;
@@ -313,8 +312,14 @@ struct zr_explain_args {
     bool (*index_cached)(void *arg, const char *key);
     void *arg;
 };
-zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
-                            const zarr_allocator *alloc, zarr_error *err);
+/* Fills *out with what the request would do. Its texts and lists are in the arena.
+ * Executes nothing. */
+zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args *args,
+                            struct zr_arena *arena, zarr_error *err);
+/* Appends it as text, or as JSON. */
+void zr_explanation_print(const zarr_explanation *e, struct zr_str *out);
+zarr_status zr_explanation_json(const zarr_explanation *e, struct zr_str *out,
+                                const zarr_allocator *alloc, zarr_error *err);
 
 /* Selects one field of struct elements. The view then has the field's data type, and the
  * dimensions of the field's subarray after its own. */

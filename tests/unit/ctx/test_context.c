@@ -30,8 +30,9 @@ static zarr_error terr;
 #define assert_status(call, want) assert_int_equal(call, want)
 
 static const char *const variables[] = {
-    "ZARR_THREADS",   "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",     "ZARR_CODEC_PREF",
-    "ZARR_LOG_LEVEL", "ZARR_DEVICE_BYTES", "ZARR_PINNED_BYTES", "ZARR_ALLOCATORS"};
+    "ZARR_THREADS",      "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",
+    "ZARR_CODEC_PREF",   "ZARR_LOG_LEVEL",    "ZARR_DEVICE_BYTES",
+    "ZARR_PINNED_BYTES", "ZARR_ALLOCATORS",   "ZARR_DEVICE"};
 
 static int clear_environment(void **state)
 {
@@ -322,6 +323,19 @@ static void test_environment(void **state)
         {"ZARR_LOG_LEVEL", "loud"},
         {"ZARR_PIPELINE", "nope"},
         {"ZARR_MEMORY_BYTES", "99999999999T"},
+        {"ZARR_DEVICE", "gpu"},
+        {"ZARR_DEVICE", "cuda:"},
+        {"ZARR_DEVICE", "cuda:x"},
+        {"ZARR_DEVICE", "cuda:-1"},
+        {"ZARR_DEVICE", "cuda:0:0"},
+        {"ZARR_DEVICE", ":0"},
+        {"ZARR_DEVICE", "0"},
+        {"ZARR_DEVICE", "0:1"},
+        {"ZARR_DEVICE", "-2"},
+        {"ZARR_DEVICE", "cudA:0"},
+        {"ZARR_DEVICE", "4294967297"},
+        {"ZARR_DEVICE", "cuda:4294967296"},
+        {"ZARR_DEVICE", "cuda:99999999999999999999"},
     };
     zarr_context *ctx = NULL;
 
@@ -331,7 +345,10 @@ static void test_environment(void **state)
     setenv("ZARR_PIPELINE", "serial", 1);
     setenv("ZARR_CODEC_PREF", "gzip=x", 1);
     setenv("ZARR_LOG_LEVEL", "debug", 1);
+    setenv("ZARR_DEVICE", "cuda:3", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_int_equal(ctx->device_type, ZARR_DEVICE_CUDA);
+    assert_int_equal(ctx->device_id, 3);
     assert_int_equal(ctx->engine.n_threads, 5);
     assert_int_equal(ctx->budget.total, 3 << 20);
     assert_string_equal(ctx->pipeline->name, "serial");
@@ -340,7 +357,10 @@ static void test_environment(void **state)
     zarr_context_free(ctx);
     o.n_threads = 1; /* options override the environment */
     o.log_level = ZARR_LOG_ERROR;
+    o.device_type = ZARR_DEVICE_CPU;
     assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_int_equal(ctx->device_type, ZARR_DEVICE_CPU);
+    assert_int_equal(ctx->device_id, 0);
     assert_int_equal(ctx->engine.n_threads, 1);
     assert_int_equal(ctx->log.level, ZARR_LOG_ERROR);
     zarr_context_free(ctx);
@@ -352,8 +372,16 @@ static void test_environment(void **state)
             assert_non_null(strstr(terr.message, bad[i][0]));
         unsetenv(bad[i][0]);
     }
+    o.device_type = -1;
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
+    o.device_type = ZARR_DEVICE_CUDA;
+    o.device_id = -1;
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
     setenv("ZARR_LOG_LEVEL", "2", 1);
+    setenv("ZARR_DEVICE", "12", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_int_equal(ctx->device_type, ZARR_DEVICE_EXT);
+    assert_int_equal(ctx->device_id, 0);
     assert_int_equal(ctx->log.level, ZARR_LOG_WARN);
     zarr_context_free(ctx);
     clear_environment(NULL);

@@ -214,6 +214,7 @@ static void expect_ways(zarr_array *a, const char *preference, bool write, int f
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     char text[64];
     char explained[8192];
+    zarr_explanation *e = NULL;
     size_t n = 0;
 
     atomic_store(&n_first, 0);
@@ -223,8 +224,11 @@ static void expect_ways(zarr_array *a, const char *preference, bool write, int f
     assert_ok(pw_box(a, zero, shape, write ? data : got, &o, write));
     assert_int_equal(atomic_load(&n_first), first);
     assert_int_equal(atomic_load(&n_second), second);
-    assert_ok(zarr_array_explain(a, write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ, NULL,
-                                 NULL, &o, explained, sizeof explained, &n, &terr));
+    assert_ok(zarr_array_explain(&e, a, write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ,
+                                 NULL, NULL, &o, &terr));
+    assert_ok(zarr_explanation_text(e, ZARR_EXPLAIN_TEXT, explained, sizeof explained, &n,
+                                    &terr));
+    zarr_explanation_free(e);
     assert_true((strstr(explained, "@cpu.first") != NULL) == (first > 0));
     assert_true((strstr(explained, "@cpu.second") != NULL) == (second > 0));
     memset(text, 'x', sizeof text); /* it was copied */
