@@ -387,6 +387,31 @@ def test_rest_without_job(zarrc, tmp_path, zarr_format):
     assert (zarr.open_array(target)[:] == 0).all()
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_verify_and_clean_name_what_has_no_document(zarrc, tmp_path, zarr_format):
+    top = zarr.create_group(tmp_path / "x.zarr", zarr_format=zarr_format)
+    for name in ("a", "g/b", "h/i/j"):
+        top.create_array(name, shape=(6, 4), chunks=(2, 2), dtype="i2", fill_value=-1)[:] = 7
+    assert zarrc("verify", tmp_path / "x.zarr").text == "" and zarrc("clean", tmp_path / "x.zarr").err.count("zarrc") == 0
+    array, group = ("zarr.json", "zarr.json") if zarr_format == 3 else (".zarray", ".zgroup")
+    for document in (f"a/{array}", f"g/{group}", f"g/b/{array}", f"h/i/{group}"):
+        (tmp_path / "x.zarr" / document).unlink()
+    (tmp_path / "x.zarr/photos/2023").mkdir(parents=True)
+    (tmp_path / "x.zarr/photos/2023/1.jpg").write_text("mine")
+    found = zarrc("verify", "--json", tmp_path / "x.zarr", code=1).json
+    assert {(f["key"], f["severity"]) for f in found["faults"]} == {("a", "warning"), ("g", "note"), ("h/i", "note")}
+    assert found["n_faults"] == 1 and found["n_notes"] == 2
+    message = zarrc("clean", tmp_path / "x.zarr").err
+    assert "a: there are chunks, but no array" in message and "photos" not in message
+    for _ in range(2):
+        for fault in zarrc("verify", "--json", tmp_path / "x.zarr", code=None).json["faults"]:
+            zarrc(*shlex.split(fault["reason"].split("zarrc ")[1].split(" makes")[0].split(" removes")[0]))
+    assert not (tmp_path / "x.zarr/a").exists()
+    assert (zarr.open_array(tmp_path / "x.zarr/h/i/j")[:] == 7).all()
+    assert zarrc("verify", tmp_path / "x.zarr").text == ""
+    assert zarrc("ls", "-R", tmp_path / "x.zarr").text.count("h/i") == 2
+
+
 def test_other_files_are_no_rest(zarrc, tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos/1").write_text("mine")
