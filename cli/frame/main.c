@@ -53,7 +53,7 @@ static uint32_t log_level(const struct cli *cli)
         return ZARR_LOG_ERROR;
     if (cli->verbose)
         return cli->verbose > 1 ? ZARR_LOG_DEBUG : ZARR_LOG_INFO;
-    return 0; /* the library's default: ZARR_LOG_LEVEL, or warnings */
+    return 0; /* the library's default: ZARRC_LOG_LEVEL, or warnings */
 }
 
 /* The values of --plugin, NULL-terminated. The caller frees the array. */
