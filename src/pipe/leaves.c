@@ -104,16 +104,32 @@ out:
     return st;
 }
 
-/* Compares the elements with the fill value. Copies elements that the CPU cannot read to
- * *host, where encoding may continue. */
-static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
-                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
+zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     const struct zr_level *lv = lw->level;
     const struct zr_program *p = lv->encode;
     const uint64_t n = p->decoded_bytes / p->item_bytes;
     void *ptr = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
+    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                  p->item_bytes, l->variable);
+    lw->filled = lw->empty;
+    if (lv->own_fill) /* the programs of such levels end in native order */
+        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    w->worker->stats.chunks_missing += lw->empty;
+out:
+    return st;
+}
+
+/* Compares the elements with the fill value. Copies elements that the CPU cannot read to
+ * *host, where encoding may continue. */
+static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
+{
     zarr_status st = ZARR_OK;
 
     lw->empty = lw->filled = false;
@@ -129,12 +145,7 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
         ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, elements, elements->bytes,
                                  &w->worker->copies, err));
     }
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
-    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
-                                  p->item_bytes, l->variable);
-    lw->filled = lw->empty;
-    if (lv->own_fill) /* the programs of such levels end in native order */
-        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    ZR_TRY(zr_leaf_compare(w, lw, host, err));
 out:
     return st;
 }
@@ -151,7 +162,6 @@ zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
     ZR_TRY(leaf_elements(w, lw, elements, err));
     ZR_TRY(is_empty(w, lw, elements, host, err));
     w->worker->stats.chunks_done++;
-    w->worker->stats.chunks_missing += lw->empty;
 out:
     return st;
 }

@@ -113,8 +113,14 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
     job.dst.bytes = p->decoded_bytes;
     if (!zr_stage_accepts(&p->stage[0], &job))
         goto out;
-    ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
-                            scratch, err));
+    st = zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
+                          scratch, err);
+    if (zr_stage_declines(&p->stage[0], st))
+        st = ZARR_OK;
+    else
+        *done = st == ZARR_OK;
+    if (!*done)
+        goto out;
     for (uint64_t r = 0; r < s.n_reads && p->padded; r++) {
         zarr_mem part;
 
@@ -126,7 +132,6 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
     w->worker->stats.bytes_decoded += job.dst_used;
     block.bytes = p->decoded_bytes;
     *out = block;
-    *done = true;
 out:
     return st;
 }

@@ -61,7 +61,7 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
     *done = st == ZARR_OK;
     if (*done)
         w->worker->stats.bytes_decoded += job.dst_used;
-    if (st == ZARR_ERR_UNSUPPORTED)
+    if (st == ZARR_ERR_UNSUPPORTED || zr_stage_declines(s, st))
         st = ZARR_OK;
 out:
     return st;

@@ -225,8 +225,8 @@ static void expect_ways(zarr_array *a, const char *preference, bool write, int f
     assert_int_equal(atomic_load(&n_second), second);
     assert_ok(zarr_array_explain(a, write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ, NULL,
                                  NULL, &o, explained, sizeof explained, &n, &terr));
-    assert_true((strstr(explained, "cpu.first") != NULL) == (first > 0));
-    assert_true((strstr(explained, "cpu.second") != NULL) == (second > 0));
+    assert_true((strstr(explained, "@cpu.first") != NULL) == (first > 0));
+    assert_true((strstr(explained, "@cpu.second") != NULL) == (second > 0));
     memset(text, 'x', sizeof text); /* it was copied */
 }
 
