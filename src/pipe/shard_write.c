@@ -317,8 +317,9 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     s->result = zr_calloc(alloc, s->batch, sizeof *s->result);
     if (!s->pairs || !s->proj || !s->result)
         ZR_TRY(zr_fail_memory(err, pairs));
-    /* `serial`, which tests compare others with, encodes one chunk after another. */
-    if (!s->w->io->no_direct && !s->in->is_shard &&
+    /* `serial`, which tests compare others with, encodes one chunk after another. So do
+     * chunks with elements of several parts. */
+    if (!s->w->io->no_direct && !s->w->io->parts && !s->in->is_shard &&
         zr_writes_lockstep(s->w->io, s->in->encode)) {
         s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
         if (!s->leaf)
