@@ -281,7 +281,7 @@ static uint32_t tensor_copy(const struct zr_explain_args *a)
 
 /* Elements that the CPU cannot read are copied to the host for the comparison with the
  * fill value, unless encoding begins with that copy. */
-static bool is_compared(const struct zr_explain_args *a)
+static bool explain_compares(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].encode;
@@ -297,7 +297,7 @@ static uint32_t explain_flags(const struct zr_explain_args *a)
 
     if (l->variants)
         flags |= l->smallest ? ZARR_EXPLAIN_LARGER : ZARR_EXPLAIN_SMALLER;
-    if (is_compared(a))
+    if (explain_compares(a))
         flags |= ZARR_EXPLAIN_COMPARED;
     return flags;
 }
