@@ -53,7 +53,7 @@ static uint32_t log_level(const struct cli *cli)
         return ZARR_LOG_ERROR;
     if (cli->verbose)
         return cli->verbose > 1 ? ZARR_LOG_DEBUG : ZARR_LOG_INFO;
-    return 0; /* the library's default: ZARR_LOG_LEVEL, or warnings */
+    return 0; /* the library's default: ZARRC_LOG_LEVEL, or warnings */
 }
 
 /* The values of --plugin, NULL-terminated. The caller frees the array. */
@@ -71,7 +71,7 @@ static const char **plugin_files(const struct cli *cli)
 static int make_context(struct cli *cli)
 {
     const char **plugins = plugin_files(cli);
-    /* the program has all elements in host memory, whatever ZARR_DEVICE says */
+    /* the program has all elements in host memory, whatever ZARRC_DEVICE says */
     zarr_context_options opts = {.struct_size = sizeof opts,
                                  .device_type = ZARR_DEVICE_CPU};
     zarr_limits limits = {.struct_size = sizeof limits};

@@ -5,6 +5,7 @@
  */
 #include "node/work.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,7 +311,7 @@ int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                          "what SOURCE does not have.",
                          "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
                          err->message);
-    if (st == ZARR_ERR_CONFLICT)
+    if (st == ZARR_ERR_CONFLICT && err->os_code != EBUSY)
         return cli_error(
             cli, CLI_EXISTS,
             "The same command with --skip-equal --force copies what differs.",

@@ -132,6 +132,15 @@ typedef void (*cli_job_fn)(void *user, const char *key, const char *command,
 int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn,
                   void *user);
 
+/* Calls fn for each folder of the groups at and below a node that should be a node and
+ * has no document: chunks of an array (is_group false), or nodes or chunks below it.
+ * Folders with a job object are not told, nor folders inside of one that is told. path is
+ * in the store; hint names the command that mends it. */
+typedef void (*cli_rest_fn)(void *user, const char *path, bool is_group,
+                            const char *hint);
+int cli_rests_each(struct cli *cli, const struct cli_node *node, cli_rest_fn fn,
+                   void *user);
+
 /* ---- elements as numbers (elements.c) ---- */
 
 /* False for text, raw bytes and structs. A time counts as a number. */

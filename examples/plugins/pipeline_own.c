@@ -7,7 +7,7 @@
  * others, because they need old data and locks.
  *
  *     cc -shared -fPIC -o pipeline_own.so pipeline_own.c
- *     ZARR_PIPELINE=example.own zarrc --plugin=./pipeline_own.so cat x.zarr
+ *     ZARRC_PIPELINE=example.own zarrc --plugin=./pipeline_own.so cat x.zarr
  */
 #include <zarrc/plugin/plugin.h>
 

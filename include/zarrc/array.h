@@ -49,6 +49,24 @@ enum {
     ZARR_MISSING_ERROR = 2    /**< the read fails with ZARR_ERR_NOT_FOUND */
 };
 
+/** What a write does with elements outside of the array's shape, in chunks or shards that
+ * reach beyond it and that the write covers inside of it. */
+enum {
+    ZARR_OUTSIDE_DEFAULT = 0, /**< as ZARR_OUTSIDE_KEEP */
+    /** read the old value and keep them: another handle may have made the array larger */
+    ZARR_OUTSIDE_KEEP = 1,
+    /** they become the fill value. This saves the read and the lock; only for a program
+     * that knows that the array does not grow meanwhile */
+    ZARR_OUTSIDE_RESET = 2
+};
+/** The order in which a write puts inner chunks into a shard. */
+enum {
+    ZARR_INNER_ORDER_DEFAULT = 0,     /**< as ZARR_INNER_ORDER_C */
+    ZARR_INNER_ORDER_C = 1,           /**< of their coordinates, the last one fastest */
+    ZARR_INNER_ORDER_MORTON = 2,      /**< along the Z-order curve */
+    ZARR_INNER_ORDER_COLUMN_MAJOR = 3 /**< the first coordinate fastest */
+};
+
 /** Flags of zarr_array_open_options. */
 enum {
     /**
@@ -434,8 +452,10 @@ typedef struct zarr_io_options {
      * its own request
      */
     void (*progress)(void *user, const zarr_stats *so_far);
-    void *progress_user;             /**< passed to `progress` */
-    uint32_t empty_chunks, reserved; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    void *progress_user;   /**< passed to `progress` */
+    uint32_t empty_chunks; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    /** writes: one of ZARR_OUTSIDE_*: what elements outside of the shape become */
+    uint32_t outside;
     /**
      * one field of structured elements, as zarr_dtype_field_find() takes it, such as "a"
      * or "a.b". The tensor then has the data type of the field, and the dimensions of a
@@ -463,6 +483,15 @@ typedef struct zarr_io_options {
     /** as in `zarr_context_options`; the array handle keeps what it prepared for each
      * text, so a program should use few. NULL: the array's */
     const char *codec_preference;
+    /** reads: receives a byte for each unit of writing that the selection touches, in C
+     * order of their coordinates: 1 if the store has the chunk or shard, 0 if it is
+     * missing. Borrowed; undefined after a failure; NULL: not wanted */
+    uint8_t *present;
+    uint64_t n_present; /**< bytes of `present`, at least as many as there are units */
+    /** writes of shards: one of ZARR_INNER_ORDER_*. Whole and changed shards have their
+     * inner chunks in this order; the index tells where each is, so readers need not know
+     * it */
+    uint32_t inner_order, reserved;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
@@ -513,10 +542,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * dimension of the tensor with stride 0 repeats its element.
  *
  * A chunk or shard that the selection covers in part, or that reaches beyond the array's
- * shape, is read, changed and written under a lock, so that several threads and processes
- * may write to one array. Whole units of writing need no read; zarr_array_write_shape()
- * tells their shape. The data is in the store when the call returns, and
- * zarr_store_flush() makes it durable. After a failure each stored object is old or new.
+ * shape (but see ZARR_OUTSIDE_RESET), is read, changed and written under a lock, so that
+ * several threads and processes may write to one array. Whole units of writing need no
+ * read; zarr_array_write_shape() tells their shape. The data is in the store when the
+ * call returns, and zarr_store_flush() makes it durable. After a failure each stored
+ * object is old or new.
  *
  * A write looks at the array's document before its first and after its last object, so it
  * fails if the array was moved, deleted or replaced after it was opened; chunks that it

@@ -62,11 +62,14 @@ typedef struct zarr_context_options {
     /** how requests are carried out: "waves", "serial" or a registered pipeline; copied;
      * NULL: "waves" */
     const char *pipeline;
-    /** implementations of codecs to prefer, as "zstd=cuda.nvcomp,cpu.libzstd;gzip=...";
-     * copied; NULL: their priorities decide */
+    /** implementations of codecs to prefer, best first, as
+     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" is each name that begins with
+     * "cpu.". The log gets a warning if none of the names for a codec is registered, or
+     * can serve. In the options of an array or a call a list without a registered name is
+     * INVALID. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
-     * before those of ZARR_PLUGIN_PATH. NULL: none */
+     * before those of ZARRC_PLUGIN_PATH. NULL: none */
     const char *const *plugins;
     /**
      * bytes that the library's buffers on each device may take, in use and idle together;
@@ -108,15 +111,15 @@ typedef struct zarr_context_options {
  * registries, also if that call fails. Later registrations return ZARR_ERR_INVALID.
  *
  * Some environment variables give members of the options that are zero another default:
- * ZARR_THREADS, ZARR_MEMORY_BYTES (as 512M or 4G), ZARR_DEVICE_BYTES,
- * ZARR_PINNED_BYTES, ZARR_ALLOCATORS, ZARR_PIPELINE, ZARR_CODEC_PREF, ZARR_LOG_LEVEL
- * (error, warn, info, debug or trace) and ZARR_DEVICE, the default memory: a kind of
+ * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
+ * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_LOG_LEVEL
+ * (error, warn, info, debug or trace) and ZARRC_DEVICE, the default memory: a kind of
  * memory (host, cuda, cuda_host, opencl, ext, cuda_managed or a number), which ":" and
- * the number of the device may follow, as in "cuda:0". ZARR_PLUGIN_PATH names more
+ * the number of the device may follow, as in "cuda:0". ZARRC_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
  * which every file with the ending .so is loaded in the order of names. An empty part
- * means nothing. ZARR_PLUGIN_OPTIONS is the default of `plugin_options`. Both are ignored
- * in a program that runs with raised privileges (set-user-ID).
+ * means nothing. ZARRC_PLUGIN_OPTIONS is the default of `plugin_options`. Both are
+ * ignored in a program that runs with raised privileges (set-user-ID).
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults

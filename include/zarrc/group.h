@@ -334,6 +334,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
  * @param path path of the node; "" is the root of the store
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor the rest of a delete that failed
  * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the path
+ * (`os_code` EBUSY); nothing was changed. Stores without locks do not see calls of other
+ * handles
  * @retval ZARR_ERR_IO the store failed; some objects may be deleted
  * @see zarr_group_consolidate(), zarr_node_move()
  */
@@ -407,13 +410,14 @@ typedef struct zarr_copy_options {
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
- * mixed with the copy, such as chunks of a node that was deleted in part; or another call
- * is at work there
+ * mixed with the copy, such as chunks of a node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
- * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
+ * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
+ * destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
@@ -437,12 +441,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
- * mixed with the copy, such as chunks of a node that was deleted in part; or another call
- * is at work there
+ * mixed with the copy, such as chunks of a node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
- * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
+ * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
+ * destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()

@@ -27,7 +27,8 @@ typedef struct zarr_stats {
     /** chunks decoded into the caller's memory, or encoded from it, without a buffer */
     uint64_t chunks_direct;
     uint64_t chunks_partial; /**< chunks that were decoded only in part */
-    /** chunks that an implementation did not accept, so that the CPU handled them */
+    /** chunks that an implementation did not accept, or could not do, so that another one
+     * did them on the CPU */
     uint64_t chunks_fallback;
     uint64_t elements;      /**< elements read or written */
     uint64_t bytes_stored;  /**< encoded bytes read from or written to the store */

@@ -527,7 +527,7 @@ enum {
     ZR_CPU_PCLMUL = 4,
     ZR_CPU_SSSE3 = 8
 };
-/* The features of this CPU, without those named in ZARR_DISABLE_CPU=avx2,... (or "all").
+/* The features of this CPU, without those named in ZARRC_DISABLE_CPU=avx2,... (or "all").
  * The variable is read once. */
 uint32_t zr_cpu_features(void);
 

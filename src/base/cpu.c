@@ -1,10 +1,10 @@
 /*
  * base/cpu.c - which instruction sets may be used. The compiler's runtime asks the CPU
  * when the program is loaded. The question traps in a virtual machine, so it is not asked
- * again. Here its answers become our bits, without those that ZARR_DISABLE_CPU names, for
- * testing the portable paths on a good CPU. Names are separated by commas: sse42, ssse3,
- * avx2, pclmul, all.
- * Thread class: shared; the answer is made once and never changes.
+ * again. Here its answers become our bits, without those that ZARRC_DISABLE_CPU names,
+ * for testing the portable paths on a good CPU. Names are separated by commas: sse42,
+ * ssse3, avx2, pclmul, all. Thread class: shared; the answer is made once and never
+ * changes.
  */
 #include "base/base.h"
 
@@ -49,7 +49,7 @@ static uint32_t cpu_detect(void)
     bits |= __builtin_cpu_supports("avx2") ? ZR_CPU_AVX2 : 0U;
     bits |= __builtin_cpu_supports("pclmul") ? ZR_CPU_PCLMUL : 0U;
 #endif
-    return bits & ~cpu_parse_names(getenv("ZARR_DISABLE_CPU"));
+    return bits & ~cpu_parse_names(getenv("ZARRC_DISABLE_CPU"));
 }
 
 uint32_t zr_cpu_features(void)

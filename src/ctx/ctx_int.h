@@ -19,7 +19,8 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err);
 
-/* Returns ZARR_PLUGIN_PATH, or NULL; also NULL in programs with another user's rights. */
+/* Returns ZARRC_PLUGIN_PATH, or NULL; also NULL in programs with another user's rights.
+ */
 const char *zr_ctx_plugin_path(void);
 
 /* ---- plug-ins (plugin.c, host.c) ---- */
@@ -27,7 +28,7 @@ const char *zr_ctx_plugin_path(void);
 void zr_plugins_init(struct zr_plugins *p, const zarr_allocator *alloc);
 /* Unloads the plug-ins. Every registry is empty by then. */
 void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc);
-/* Loads all plug-ins of a list in the form of ZARR_PLUGIN_PATH. */
+/* Loads all plug-ins of a list in the form of ZARRC_PLUGIN_PATH. */
 zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error *err);
 /* Gives the i-th plug-in; *info NULL: its load() failed. Returns false after the last. */
 const char *zr_plugin_name(const struct zr_plugin *p);

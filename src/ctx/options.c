@@ -3,7 +3,7 @@
  * members that are zero, then defaults. Only this file and the CPU switch of base/ read
  * the environment, and only while a context is created, so a later setenv() of the
  * application cannot race with it. A variable with an invalid value fails the creation,
- * and the error names it: a typo in ZARR_MEMORY_BYTES must not use up the machine's
+ * and the error names it: a typo in ZARRC_MEMORY_BYTES must not use up the machine's
  * memory.
  * Thread class: plain functions.
  */
@@ -60,7 +60,7 @@ static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value,
 static zarr_status env_log_level(uint32_t *level, zarr_error *err)
 {
     static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
-    const char *text = *level == 0 ? env_text("ZARR_LOG_LEVEL") : NULL;
+    const char *text = *level == 0 ? env_text("ZARRC_LOG_LEVEL") : NULL;
 
     if (!text)
         return ZARR_OK;
@@ -71,7 +71,7 @@ static zarr_status env_log_level(uint32_t *level, zarr_error *err)
         }
     return zr_fail(
         err, ZARR_ERR_INVALID,
-        "environment variable ZARR_LOG_LEVEL: \"%s\" is not one of error, warn, "
+        "environment variable ZARRC_LOG_LEVEL: \"%s\" is not one of error, warn, "
         "info, debug, trace",
         text);
 }
@@ -109,13 +109,13 @@ static bool env_parse_device(const char *text, int32_t *type, int32_t *id)
 
 static zarr_status env_device(zarr_context_options *o, zarr_error *err)
 {
-    const char *text = o->device_type == 0 ? env_text("ZARR_DEVICE") : NULL;
+    const char *text = o->device_type == 0 ? env_text("ZARRC_DEVICE") : NULL;
 
     if (!text || env_parse_device(text, &o->device_type, &o->device_id))
         return ZARR_OK;
     return zr_fail(
         err, ZARR_ERR_INVALID,
-        "environment variable ZARR_DEVICE: \"%s\" is not a kind of memory, such "
+        "environment variable ZARRC_DEVICE: \"%s\" is not a kind of memory, such "
         "as host, cuda:0 or 2:0",
         text);
 }
@@ -153,7 +153,7 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
 
 const char *zr_ctx_plugin_path(void)
 {
-    const char *text = secure_getenv("ZARR_PLUGIN_PATH");
+    const char *text = secure_getenv("ZARRC_PLUGIN_PATH");
 
     return text && *text ? text : NULL;
 }
@@ -168,21 +168,21 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
                           "zarr_context_options", err));
     ZR_TRY(check_options(out, err));
     threads = out->n_threads;
-    ZR_TRY(env_bytes("ZARR_THREADS", UINT16_MAX, &threads, err));
-    ZR_TRY(env_bytes("ZARR_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
-    ZR_TRY(env_bytes("ZARR_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
-    ZR_TRY(env_bytes("ZARR_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
+    ZR_TRY(env_bytes("ZARRC_THREADS", UINT16_MAX, &threads, err));
+    ZR_TRY(env_bytes("ZARRC_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
+    ZR_TRY(env_bytes("ZARRC_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
+    ZR_TRY(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
     ZR_TRY(env_log_level(&out->log_level, err));
     ZR_TRY(env_device(out, err));
     if (!out->pipeline)
-        out->pipeline = env_text("ZARR_PIPELINE");
+        out->pipeline = env_text("ZARRC_PIPELINE");
     if (!out->codec_preference)
-        out->codec_preference = env_text("ZARR_CODEC_PREF");
+        out->codec_preference = env_text("ZARRC_CODEC_PREF");
 
     if (!out->allocators)
-        out->allocators = env_text("ZARR_ALLOCATORS");
+        out->allocators = env_text("ZARRC_ALLOCATORS");
     if (!out->plugin_options)
-        out->plugin_options = secure_getenv("ZARR_PLUGIN_OPTIONS");
+        out->plugin_options = secure_getenv("ZARRC_PLUGIN_OPTIONS");
     if (out->plugin_options && !*out->plugin_options)
         out->plugin_options = NULL;
 

@@ -23,7 +23,7 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     if (f->objects_partial != 0)
         return;
     while (zr_project_next(p, &proj)) {
-        f->objects_partial += a->write ? !proj.full : !proj.whole;
+        f->objects_partial += a->write && !a->reset_outside ? !proj.full : !proj.whole;
         if (!a->index_cached || !a->plan.layout->level[0].is_shard)
             continue;
         zr_plan_key(&a->plan, proj.chunk, key);

@@ -59,6 +59,9 @@ uint64_t zr_lock_wait_due(struct zr_lock_wait *w);
 bool zr_lock_wait_ended(const struct zr_lock_wait *w);
 /* Whether to warn now. */
 bool zr_lock_wait_is_long(const struct zr_lock_wait *w);
+/* A cancel object that is always set. zr_store_lock() knows it: such a wait ends at once.
+ */
+extern const zarr_cancel zr_lock_no_wait;
 /* holder: a phrase such as "process 7 (python) has v.__lock open". Hold no lock of ours:
  * the application's function may take long. */
 void zr_lock_wait_warn(struct zr_lock_wait *w, const char *holder);

@@ -35,7 +35,7 @@ class Result:
 
 def run(*arguments, code=0, input=b"", env=None, cwd=None):
     """Runs zarrc and checks the exit code; with code=None, any exit code is accepted."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ZARR_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ZARRC_")}
     environment.update(env or {})
     done = subprocess.run([PROGRAM, *map(str, arguments)], input=input, cwd=cwd, env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)

@@ -91,7 +91,7 @@ def model(tmp_path_factory):
 
 
 def shell(command, folder):
-    environment = {**{k: v for k, v in os.environ.items() if not k.startswith("ZARR_")}, "NO_COLOR": "1",
+    environment = {**{k: v for k, v in os.environ.items() if not k.startswith("ZARRC_")}, "NO_COLOR": "1",
                    "HOME": str(folder), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     return subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)

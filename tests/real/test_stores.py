@@ -16,13 +16,13 @@ import pytest
 import peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-STORES = pathlib.Path(os.environ.get("ZARR_REAL_STORES", ROOT / "build/real-stores"))
+STORES = pathlib.Path(os.environ.get("ZARRC_REAL_STORES", ROOT / "build/real-stores"))
 PROGRAM = os.environ.get("ZARRC", str(ROOT / "build/dev/bin/zarrc"))
 MADE = sorted(STORES.glob("*/*.json"))
 
 
 def zarrc(*arguments, code=0):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ZARR_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ZARRC_")}
     done = subprocess.run([PROGRAM, *map(str, arguments)], env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     assert code is None or done.returncode == code, (arguments, done.returncode, done.stderr.decode())

@@ -123,10 +123,11 @@ class IoOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("max_threads", c_uint32),
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
-                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
+                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("outside", c_uint32),
                 ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p),
                 ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64),
-                ("codec_preference", c_char_p)]
+                ("codec_preference", c_char_p), ("present", POINTER(c_uint8)),
+                ("n_present", c_uint64), ("inner_order", c_uint32), ("reserved", c_uint32)]
 
 
 class ShapeOptions(Sized):

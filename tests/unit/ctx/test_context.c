@@ -30,9 +30,9 @@ static zarr_error terr;
 #define assert_status(call, want) assert_int_equal(call, want)
 
 static const char *const variables[] = {
-    "ZARR_THREADS",      "ZARR_MEMORY_BYTES", "ZARR_PIPELINE",
-    "ZARR_CODEC_PREF",   "ZARR_LOG_LEVEL",    "ZARR_DEVICE_BYTES",
-    "ZARR_PINNED_BYTES", "ZARR_ALLOCATORS",   "ZARR_DEVICE"};
+    "ZARRC_THREADS",      "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",
+    "ZARRC_CODEC_PREF",   "ZARRC_LOG_LEVEL",    "ZARRC_DEVICE_BYTES",
+    "ZARRC_PINNED_BYTES", "ZARRC_ALLOCATORS",   "ZARRC_DEVICE"};
 
 static int clear_environment(void **state)
 {
@@ -138,8 +138,8 @@ static void test_budgets(void **state)
 
         zarr_fakedev_budget(dev, 8 << 20, 0);
         if (k == 1) {
-            setenv("ZARR_DEVICE_BYTES", "3M", 1);
-            setenv("ZARR_PINNED_BYTES", "64K", 1);
+            setenv("ZARRC_DEVICE_BYTES", "3M", 1);
+            setenv("ZARRC_PINNED_BYTES", "64K", 1);
         }
         o.device_bytes = k == 2 ? 5 << 20 : 0;
         o.pinned_bytes = k == 2 ? 6 << 20 : 0;
@@ -241,7 +241,7 @@ static void test_allocators(void **state)
         uint64_t bytes = 0;
 
         if (k == 3)
-            setenv("ZARR_ALLOCATORS", wanted[k], 1);
+            setenv("ZARRC_ALLOCATORS", wanted[k], 1);
         assert_ok(zarr_context_create(&ctx, &o, &terr));
         for (int i = 2; i >= 0; i--) {
             dev[i] = zarr_fakedev_create();
@@ -314,38 +314,38 @@ static void test_environment(void **state)
 {
     zarr_context_options o = {.struct_size = sizeof o};
     static const char *const bad[][2] = {
-        {"ZARR_THREADS", "many"},
-        {"ZARR_MEMORY_BYTES", "-1"},
-        {"ZARR_MEMORY_BYTES", "K"},
-        {"ZARR_MEMORY_BYTES", "99999999T99"},
-        {"ZARR_DEVICE_BYTES", "much"},
-        {"ZARR_PINNED_BYTES", "1X"},
-        {"ZARR_LOG_LEVEL", "loud"},
-        {"ZARR_PIPELINE", "nope"},
-        {"ZARR_MEMORY_BYTES", "99999999999T"},
-        {"ZARR_DEVICE", "gpu"},
-        {"ZARR_DEVICE", "cuda:"},
-        {"ZARR_DEVICE", "cuda:x"},
-        {"ZARR_DEVICE", "cuda:-1"},
-        {"ZARR_DEVICE", "cuda:0:0"},
-        {"ZARR_DEVICE", ":0"},
-        {"ZARR_DEVICE", "0"},
-        {"ZARR_DEVICE", "0:1"},
-        {"ZARR_DEVICE", "-2"},
-        {"ZARR_DEVICE", "cudA:0"},
-        {"ZARR_DEVICE", "4294967297"},
-        {"ZARR_DEVICE", "cuda:4294967296"},
-        {"ZARR_DEVICE", "cuda:99999999999999999999"},
+        {"ZARRC_THREADS", "many"},
+        {"ZARRC_MEMORY_BYTES", "-1"},
+        {"ZARRC_MEMORY_BYTES", "K"},
+        {"ZARRC_MEMORY_BYTES", "99999999T99"},
+        {"ZARRC_DEVICE_BYTES", "much"},
+        {"ZARRC_PINNED_BYTES", "1X"},
+        {"ZARRC_LOG_LEVEL", "loud"},
+        {"ZARRC_PIPELINE", "nope"},
+        {"ZARRC_MEMORY_BYTES", "99999999999T"},
+        {"ZARRC_DEVICE", "gpu"},
+        {"ZARRC_DEVICE", "cuda:"},
+        {"ZARRC_DEVICE", "cuda:x"},
+        {"ZARRC_DEVICE", "cuda:-1"},
+        {"ZARRC_DEVICE", "cuda:0:0"},
+        {"ZARRC_DEVICE", ":0"},
+        {"ZARRC_DEVICE", "0"},
+        {"ZARRC_DEVICE", "0:1"},
+        {"ZARRC_DEVICE", "-2"},
+        {"ZARRC_DEVICE", "cudA:0"},
+        {"ZARRC_DEVICE", "4294967297"},
+        {"ZARRC_DEVICE", "cuda:4294967296"},
+        {"ZARRC_DEVICE", "cuda:99999999999999999999"},
     };
     zarr_context *ctx = NULL;
 
     (void)state;
-    setenv("ZARR_THREADS", "5", 1);
-    setenv("ZARR_MEMORY_BYTES", "3M", 1);
-    setenv("ZARR_PIPELINE", "serial", 1);
-    setenv("ZARR_CODEC_PREF", "gzip=x", 1);
-    setenv("ZARR_LOG_LEVEL", "debug", 1);
-    setenv("ZARR_DEVICE", "cuda:3", 1);
+    setenv("ZARRC_THREADS", "5", 1);
+    setenv("ZARRC_MEMORY_BYTES", "3M", 1);
+    setenv("ZARRC_PIPELINE", "serial", 1);
+    setenv("ZARRC_CODEC_PREF", "gzip=x", 1);
+    setenv("ZARRC_LOG_LEVEL", "debug", 1);
+    setenv("ZARRC_DEVICE", "cuda:3", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     assert_int_equal(ctx->device_type, ZARR_DEVICE_CUDA);
     assert_int_equal(ctx->device_id, 3);
@@ -368,7 +368,7 @@ static void test_environment(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         setenv(bad[i][0], bad[i][1], 1);
         assert_int_not_equal(zarr_context_create(&ctx, NULL, &terr), ZARR_OK);
-        if (strcmp(bad[i][0], "ZARR_PIPELINE") != 0)
+        if (strcmp(bad[i][0], "ZARRC_PIPELINE") != 0)
             assert_non_null(strstr(terr.message, bad[i][0]));
         unsetenv(bad[i][0]);
     }
@@ -377,8 +377,8 @@ static void test_environment(void **state)
     o.device_type = ZARR_DEVICE_CUDA;
     o.device_id = -1;
     assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
-    setenv("ZARR_LOG_LEVEL", "2", 1);
-    setenv("ZARR_DEVICE", "12", 1);
+    setenv("ZARRC_LOG_LEVEL", "2", 1);
+    setenv("ZARRC_DEVICE", "12", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     assert_int_equal(ctx->device_type, ZARR_DEVICE_EXT);
     assert_int_equal(ctx->device_id, 0);

@@ -1,6 +1,6 @@
 /*
  * unit/ctx/test_plugin.c - loading plug-ins: what is loaded and visible, each way in
- * which a file is not a plug-in, names already in use, ZARR_PLUGIN_PATH, the order of
+ * which a file is not a plug-in, names already in use, ZARRC_PLUGIN_PATH, the order of
  * unloading, sealing, threads, and loading with the k-th allocation failing.
  */
 #include <setjmp.h>
@@ -157,7 +157,7 @@ static void test_options(void **state)
     assert_int_equal(*(int64_t *)dlsym(handle, "plugin_odd_i64"), -7);
     assert_true(*(double *)dlsym(handle, "plugin_odd_f64") == 0.5);
     zarr_context_free(ctx);
-    setenv("ZARR_PLUGIN_OPTIONS", "{\"odd\": {\"switch\": true, \"name\": \"abc\"}}", 1);
+    setenv("ZARRC_PLUGIN_OPTIONS", "{\"odd\": {\"switch\": true, \"name\": \"abc\"}}", 1);
     assert_ok(create_options(&ctx, NULL));
     assert_int_equal(*given, 12);
     assert_int_equal(*(int *)dlsym(handle, "plugin_odd_bool"), 1);
@@ -166,10 +166,10 @@ static void test_options(void **state)
     assert_ok(create_options(&ctx, "{}")); /* goes before the environment */
     assert_int_equal(*given, 0);
     zarr_context_free(ctx);
-    setenv("ZARR_PLUGIN_OPTIONS", "", 1);
+    setenv("ZARRC_PLUGIN_OPTIONS", "", 1);
     assert_ok(create_options(&ctx, NULL));
     zarr_context_free(ctx);
-    unsetenv("ZARR_PLUGIN_OPTIONS");
+    unsetenv("ZARRC_PLUGIN_OPTIONS");
     for (size_t i = 0; i < ZR_COUNT(bad); i++) {
         assert_int_equal(create_options(&ctx, bad[i].options), ZARR_ERR_INVALID);
         if (!strstr(terr.message, bad[i].text))
@@ -359,7 +359,7 @@ static void test_path(void **state)
         {"plugin_odd_0.so", ZARR_ERR_INVALID,
          "\"plugin_odd_0.so\" is not an absolute path"},
         {".", ZARR_ERR_INVALID, "\".\" is not an absolute path"},
-        {GOOD ":/none/here.so", ZARR_ERR_NOT_FOUND, "ZARR_PLUGIN_PATH: /none/here.so"},
+        {GOOD ":/none/here.so", ZARR_ERR_NOT_FOUND, "ZARRC_PLUGIN_PATH: /none/here.so"},
         {GOOD ":" ODD(9), ZARR_ERR_EXISTS, "plugin_odd_9.so"},
         {ODD_FOLDER, ZARR_ERR_ABI, "plugin_odd_1.so"}, /* the first bad one by name */
     };
@@ -369,7 +369,7 @@ static void test_path(void **state)
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(bad); i++) {
-        setenv("ZARR_PLUGIN_PATH", bad[i].file, 1);
+        setenv("ZARRC_PLUGIN_PATH", bad[i].file, 1);
         if (create_with(&ctx, NULL) != bad[i].status ||
             !strstr(terr.message, bad[i].text))
             fail_msg("%s: %s", bad[i].file, terr.message);
@@ -378,15 +378,15 @@ static void test_path(void **state)
     snprintf(link_path, sizeof link_path, "%s/b.so", folder);
     assert_int_equal(symlink(GOOD, link_path), 0);
     snprintf(link_path, sizeof link_path, "::%s:%s:", folder, GOOD); /* again: allowed */
-    setenv("ZARR_PLUGIN_PATH", link_path, 1);
+    setenv("ZARRC_PLUGIN_PATH", link_path, 1);
     assert_ok(create_with(&ctx, NULL));
     assert_ok(zarr_context_list(ctx, 0, count_row, n, &terr));
     assert_int_equal(n[1], 1);
     zarr_context_free(ctx);
-    setenv("ZARR_PLUGIN_PATH", "", 1);
+    setenv("ZARRC_PLUGIN_PATH", "", 1);
     assert_ok(create_with(&ctx, NULL));
     zarr_context_free(ctx);
-    unsetenv("ZARR_PLUGIN_PATH");
+    unsetenv("ZARRC_PLUGIN_PATH");
     snprintf(link_path, sizeof link_path, "%s/b.so", folder);
     unlink(link_path);
     rmdir(folder);
@@ -478,7 +478,7 @@ static void test_failing_allocations(void **state)
     static const char *const files[] = {GOOD, NULL};
 
     (void)state;
-    setenv("ZARR_PLUGIN_PATH", GOOD, 1);
+    setenv("ZARRC_PLUGIN_PATH", GOOD, 1);
     for (int forever = 0; forever < 2; forever++)
         for (size_t k = 1;; k++) {
             struct fail_alloc f;
@@ -497,7 +497,7 @@ static void test_failing_allocations(void **state)
             }
             assert_int_equal(st, ZARR_ERR_NO_MEMORY);
         }
-    unsetenv("ZARR_PLUGIN_PATH");
+    unsetenv("ZARRC_PLUGIN_PATH");
 }
 
 int main(void)

@@ -497,7 +497,7 @@ static void test_kinds(void **state)
 static void test_preferred(void **state)
 {
     (void)state;
-    assert_int_equal(setenv("ZARR_CODEC_PREF", "test.turn=far.test", 1), 0);
+    assert_int_equal(setenv("ZARRC_CODEC_PREF", "test.turn=far.test", 1), 0);
     for (int store = 0; store < N_STORES; store++) {
         struct setting s = {.store = store,
                             .encoded = FAR_BIT,
@@ -509,7 +509,7 @@ static void test_preferred(void **state)
         if (store == VALUES_FAR)
             assert_true(atomic_load(&far_side.jobs) > 100);
     }
-    unsetenv("ZARR_CODEC_PREF");
+    unsetenv("ZARRC_CODEC_PREF");
 }
 
 int main(void)
