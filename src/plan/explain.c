@@ -106,8 +106,8 @@ static const char *kept_text(struct route *r, const char *text)
 }
 
 /* Appends a step, or returns a step that is not part of the way. */
-static zarr_explain_step *step_add(struct route *r, uint32_t kind, int32_t from,
-                                   int32_t to)
+static zarr_explain_step *explain_step(struct route *r, uint32_t kind, int32_t from,
+                                       int32_t to)
 {
     zarr_explain_step *s = zr_arena_alloc(r->arena, sizeof *s);
 
@@ -134,7 +134,8 @@ static zarr_explain_step *step_add(struct route *r, uint32_t kind, int32_t from,
     return s;
 }
 
-static void step_codec(struct route *r, zarr_explain_step *step, const struct zr_stage *s)
+static void explain_codec(struct route *r, zarr_explain_step *step,
+                          const struct zr_stage *s)
 {
     const char **names;
     uint32_t n = 0;
@@ -164,38 +165,38 @@ static bool is_permuted(const struct zr_program *p)
 }
 
 /* What the copy between chunk and tensor also does. */
-static void step_elements(struct route *r, const struct zr_program *p)
+static void explain_elements(struct route *r, const struct zr_program *p)
 {
     const int32_t device = p->decoded_device;
 
     if (p->swap_bytes > 1)
-        step_add(r, ZARR_STEP_SWAP, device, device)->swap_bytes = p->swap_bytes;
+        explain_step(r, ZARR_STEP_SWAP, device, device)->swap_bytes = p->swap_bytes;
     if (is_permuted(p)) {
         int32_t *order = zr_arena_alloc(r->arena, (size_t)p->ndim * sizeof *order);
 
         r->failed |= !order;
         for (int32_t d = 0; order && d < p->ndim; d++)
             order[d] = p->order[d];
-        step_add(r, ZARR_STEP_TRANSPOSE, device, device)->order = order;
+        explain_step(r, ZARR_STEP_TRANSPOSE, device, device)->order = order;
     }
 }
 
 static void route_program(struct route *r, const struct zr_program *p)
 {
     if (p && p->encode)
-        step_elements(r, p);
+        explain_elements(r, p);
     for (uint32_t i = 0; p && i < p->n; i++) {
         const struct zr_stage *s = &p->stage[p->encode ? p->n - 1 - i : i];
         const int32_t from = p->encode ? s->out_device : s->in_device;
         const int32_t to = p->encode ? s->in_device : s->out_device;
 
         if (s->kind == ZR_STAGE_COPY)
-            step_add(r, ZARR_STEP_COPY, from, to);
+            explain_step(r, ZARR_STEP_COPY, from, to);
         else
-            step_codec(r, step_add(r, ZARR_STEP_CODEC, from, to), s);
+            explain_codec(r, explain_step(r, ZARR_STEP_CODEC, from, to), s);
     }
     if (p && !p->encode)
-        step_elements(r, p);
+        explain_elements(r, p);
 }
 
 /* Indexes are read and written in host memory. */
@@ -205,7 +206,7 @@ static void route_index(struct route *r, uint32_t level)
 
     r->level = level;
     r->flags = ZARR_STEP_OF_INDEX;
-    step_add(r, ZARR_STEP_INDEX, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU)->index_chunks =
+    explain_step(r, ZARR_STEP_INDEX, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU)->index_chunks =
         lv->n_inner_all;
     route_program(r, r->a->write ? lv->index->encode : lv->index->decode);
     r->flags = 0;
@@ -216,7 +217,7 @@ static void route_read(struct route *r)
     const struct zr_layout *l = r->a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].decode;
 
-    step_add(r, ZARR_STEP_STORE, 0, p->fetch_device);
+    explain_step(r, ZARR_STEP_STORE, 0, p->fetch_device);
     for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
         r->level = i;
         route_program(r, l->level[i].bytes_decode);
@@ -224,7 +225,7 @@ static void route_read(struct route *r)
     }
     r->level = l->n_levels - 1;
     route_program(r, p);
-    step_add(r, ZARR_STEP_TENSOR, p->decoded_device, r->a->tensor_device);
+    explain_step(r, ZARR_STEP_TENSOR, p->decoded_device, r->a->tensor_device);
 }
 
 /* Steps of encoding programs come in the order of encoding. */
@@ -234,7 +235,7 @@ static void route_write(struct route *r)
     const struct zr_program *p = l->level[l->n_levels - 1].encode;
 
     r->level = l->n_levels - 1;
-    step_add(r, ZARR_STEP_TENSOR, r->a->tensor_device, p->decoded_device);
+    explain_step(r, ZARR_STEP_TENSOR, r->a->tensor_device, p->decoded_device);
     route_program(r, p);
     for (uint32_t i = l->n_levels - 1; i-- > 0;) {
         route_index(r, i);
@@ -242,7 +243,7 @@ static void route_write(struct route *r)
         route_program(r, l->level[i].bytes_encode);
     }
     r->level = 0;
-    step_add(r, ZARR_STEP_STORE, p->fetch_device, 0);
+    explain_step(r, ZARR_STEP_STORE, p->fetch_device, 0);
 }
 
 /* A level has no encoding program if this build has no encoder for one of its codecs. */
@@ -281,7 +282,7 @@ static uint32_t tensor_copy(const struct zr_explain_args *a)
 
 /* Elements that the CPU cannot read are copied to the host for the comparison with the
  * fill value, unless encoding begins with that copy. */
-static bool is_compared(const struct zr_explain_args *a)
+static bool explain_compares(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].encode;
@@ -297,7 +298,7 @@ static uint32_t explain_flags(const struct zr_explain_args *a)
 
     if (l->variants)
         flags |= l->smallest ? ZARR_EXPLAIN_LARGER : ZARR_EXPLAIN_SMALLER;
-    if (is_compared(a))
+    if (explain_compares(a))
         flags |= ZARR_EXPLAIN_COMPARED;
     return flags;
 }

@@ -90,13 +90,10 @@ static char *location_split(struct locating *l, char *text, const char *scheme)
     const size_t letters = location_scheme_bytes(text);
     char *found = NULL;
 
-    for (char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/")) {
-        const size_t n = (size_t)(at - text);
-
-        if (n > 0 && at != scheme &&
-            (at[2] != '/' || (letters < n && location_exists(l, text, n, ""))))
-            found = at;
-    }
+    for (size_t n = 1; *text && text[n]; n++)
+        if (text[n] == ':' && text[n + 1] == '/' && text + n != scheme &&
+            (text[n + 2] != '/' || (letters < n && location_exists(l, text, n, ""))))
+            found = text + n;
     return found;
 }
 
@@ -140,11 +137,10 @@ static struct folder location_parent(struct folder f)
 /* The root of a new hierarchy: the first folder called *.zarr, else the path itself. */
 static struct folder location_new_root(const char *path)
 {
-    for (const char *at = path; (at = strstr(at, ".zarr"));) {
-        at += 5;
-        if (*at == '/' || *at == '\0')
-            return (struct folder){path, (size_t)(at - path)};
-    }
+    for (size_t n = 0; path[n]; n++)
+        if (path[n] == '.' && strncmp(path + n, ".zarr", 5) == 0 &&
+            (path[n + 5] == '/' || path[n + 5] == '\0'))
+            return (struct folder){path, n + 5};
     return (struct folder){path, strlen(path)};
 }
 
