@@ -26,7 +26,7 @@ zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err)
                             &f->w.worker->copies, err);
 }
 
-static zarr_status list_add(void *arg, const zarr_box *box, zarr_error *err)
+static zarr_status box_list_add(void *arg, const zarr_box *box, zarr_error *err)
 {
     struct zr_box_list *l = arg;
 
@@ -51,7 +51,7 @@ zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p
                          .chunk_mem = *block,
                          .to_chunk = l->to_chunk};
 
-    return zr_target_boxes(&b, t, list_add, l, err);
+    return zr_target_boxes(&b, t, box_list_add, l, err);
 }
 
 void zr_box_list_close(struct zr_box_list *l)
