@@ -19,7 +19,7 @@ static bool is_of_array(const char *name)
     bool digits = false;
 
     if (strcmp(name, "c") == 0 || strcmp(name, ".zattrs") == 0 ||
-        strcmp(name, ".zarrc-leftovers") == 0)
+        strcmp(name, ".zarrc-leftovers") == 0 || strcmp(name, ".zarrc-job") == 0)
         return true;
     if (name[0] == 'c' && (name[1] == '/' || name[1] == '.'))
         name += 2;
@@ -59,6 +59,22 @@ bool cli_rest_of_array(const struct cli_node *node)
            zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
                            NULL) == ZARR_OK &&
            l.any && !l.foreign;
+}
+
+bool cli_rest_of_delete(const struct cli_node *node)
+{
+    struct rest_look l = {.path = node->path};
+    struct cli_job job;
+    bool is = cli_node_is_missing(node) && cli_job_read(node->store, node->path, &job);
+
+    if (is) {
+        is = strcmp(job.command, "rm") == 0 &&
+             zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
+                             NULL) == ZARR_OK &&
+             !l.foreign;
+        cli_job_free(&job);
+    }
+    return is;
 }
 
 int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node)

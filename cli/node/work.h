@@ -125,6 +125,9 @@ char *cli_shell_word(const char *text);
 /* Whether the node is missing, and all keys at its path are chunks of an array that was
  * deleted in part, without a job object (rest.c). */
 bool cli_rest_of_array(const struct cli_node *node);
+/* Whether the node is missing, and a delete of an array was interrupted there, which
+ * --force may complete. */
+bool cli_rest_of_delete(const struct cli_node *node);
 int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node);
 /* Calls fn for each job object at and below a node. */
 typedef void (*cli_job_fn)(void *user, const char *key, const char *command,

@@ -195,6 +195,28 @@ def test_import_killed_before_its_last_step(zarrc, store):
     assert not (store / "a.zarrc-import").exists()
 
 
+@pytest.mark.parametrize("place", ["x.zarr/a", "y.zarr"])
+def test_import_killed_while_it_deletes_the_old_array(zarrc, store, tmp_path, place):
+    """The same command does it again: --force deletes the rest, and replaces the complete array next to it."""
+    target = tmp_path / place
+    zarrc("cp", store / "g/b", target, "--force")
+    zarrc("cp", target, tmp_path / f"{place}.zarrc-import")
+    for name in ("zarr.json", "c/0", "c/7"):
+        (target / name).unlink()
+    (target / JOB).write_text('{"zarrc_job": 1, "command": "rm"}')
+    np.save(tmp_path / "a.npy", np.full(9, 5, "i2"))
+    for command in (["import", tmp_path / "a.npy", target], ["create", "-ti2", "--shape=9", target]):
+        assert "interrupted rm" in zarrc(*command, code=5).err
+    zarrc("import", "--force", tmp_path / "a.npy", target)
+    assert (zarr.open_array(target)[:] == 5).all()
+    assert sorted(p.name for p in target.iterdir()) == ["c", "zarr.json"]
+    assert not (tmp_path / f"{place}.zarrc-import").exists()
+    (target / "zarr.json").unlink()
+    (target / JOB).write_text('{"zarrc_job": 1, "command": "rm"}')
+    zarrc("create", "--force", "-ti2", "--shape=9", target)
+    assert (zarr.open_array(target)[:] == 0).all() and not (target / JOB).exists()
+
+
 def test_import_that_fails_leaves_nothing(zarrc, tmp_path):
     (tmp_path / "a.csv").write_text("1,2\n3,x\n")
     zarrc("import", tmp_path / "a.csv", tmp_path / "x.zarr", code=None)
