@@ -164,25 +164,16 @@ static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_st
     return true;
 }
 
-static zarr_status coding_codec(struct coding_step *s, const struct zr_work *w,
-                                const struct zr_coding *c, zarr_error *err)
+/* Ends a codec's step. A fallback's output goes where the stage's belongs. */
+static zarr_status coding_end(struct coding_step *s, const struct zr_work *w, bool encode,
+                              zarr_status st, zarr_error *err)
 {
-    const bool encode = c->p->encode;
-    zarr_status st = ZARR_OK;
-
-    coding_choose(s, c, encode);
-    do {
-        ZR_TRY(coding_begin(s, w, encode, err));
-        st = zr_stage_run(s->by, &s->call, encode, err);
-    } while (coding_again(s, w, &st, err));
     w->worker->stats.chunks_fallback += s->by != s->stage;
-    ZR_TRY(st);
     s->used = s->job.dst_used;
-    if (s->by != s->stage && !zr_io_is_host(w->io, s->dst.device_type)) {
+    if (st == ZARR_OK && s->by != s->stage && !zr_io_is_host(w->io, s->dst.device_type)) {
         s->job.dst.bytes = s->used;
-        ZR_TRY(run_copy(w, &s->job.dst, &s->dst, !encode && s->elements, err));
+        st = run_copy(w, &s->job.dst, &s->dst, !encode && s->elements, err);
     }
-out:
     return zr_stage_tell_tried(s->stage, s->by, st, err);
 }
 
@@ -207,6 +198,7 @@ static bool coding_stays(const struct zr_io *io, const struct zr_coding *c)
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
                           const zarr_mem *dst, zarr_error *err)
 {
+    const bool encode = c->p->encode;
     struct coding_step s;
     zarr_status st = ZARR_OK;
 
@@ -220,7 +212,12 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
             ZR_TRY(run_copy(w, &s.src, &s.dst, s.elements, err));
             s.used = s.src.bytes;
         } else {
-            ZR_TRY(coding_codec(&s, w, c, err));
+            coding_choose(&s, c, encode);
+            do {
+                ZR_TRY(coding_begin(&s, w, encode, err));
+                st = zr_stage_run(s.by, &s.call, encode, err);
+            } while (coding_again(&s, w, &st, err));
+            ZR_TRY(coding_end(&s, w, encode, st, err));
         }
         c->cur = s.dst;
         c->cur.bytes = s.used;

@@ -72,7 +72,9 @@ static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
 
     if (j->fetched && j->fetched[i].handle)
         fetched = &j->fetched[i];
-    return zr_parts_read(w, &j->wave->segment[i], fetched, err);
+    if (w->io->parts)
+        return zr_parts_read(w, &j->wave->segment[i], fetched, err);
+    return zr_segment_read(w, &j->wave->segment[i], fetched, err);
 }
 
 /* About how long a segment takes: decoding runs at some 2 GB/s per core. */
@@ -173,7 +175,7 @@ static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     const struct zr_wave *wave = arg;
 
-    return zr_parts_open(w, &wave->open[i], err);
+    return (w->io->parts ? zr_parts_open : zr_open_exec)(w, &wave->open[i], err);
 }
 
 /* Pulls waves, opening shards, until one has data. Returns false if nothing is left for

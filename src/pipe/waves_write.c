@@ -38,7 +38,8 @@ static zarr_status unit_one(void *arg, uint64_t i, const struct zr_work *w,
         own.granted = true;
         own.later = &u->later[i];
     }
-    ZR_TRY(zr_parts_write(&own, &u->proj[i], u->threads_each, err));
+    ZR_TRY((u->io->parts ? zr_parts_write : zr_unit_write)(&own, &u->proj[i],
+                                                           u->threads_each, err));
     u->done[i] = true;
     if (u->io->progress) {
         zr_request_merge(u->rq, w->worker);
