@@ -175,27 +175,41 @@ static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 {
     struct decoding *w = NULL;
     struct lane *l = NULL;
-    zarr_status st = lane_begin(device_get(), &l, err), end;
+    zarr_status st = call_begin(exec->stream, &l, err), end;
 
     (void)self;
-    (void)exec;
     if (st != ZARR_OK)
         return fail_all(jobs, n, st);
-    st = lane_end(l, lz4_queue(l, jobs, n, &w, err), err);
+    st = call_end(exec->stream, l, lz4_queue(l, jobs, n, &w, err), err);
+    if (st == ZARR_OK && exec->stream) {
+        exec->pending = w; /* moved */
+        return ZARR_OK;
+    }
+    if (exec->stream)
+        (void)clFinish(l->queue); /* what was queued still writes its statuses */
     end = decoding_end(w, jobs, "lz4", st == ZARR_OK ? err : NULL);
     return st == ZARR_OK ? end : fail_all(jobs, n, st);
 }
 
+static zarr_status lz4_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)n;
+    return decoding_end(exec->pending, jobs, "lz4", err);
+}
+
 const zarr_codec_impl_vtable opencl_lz4 = {
     .struct_size = sizeof opencl_lz4,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_SAFE |
-            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
+            ZARR_CODEC_SAFE | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
     .codec = "lz4",
     .impl = "opencl.lz4",
     .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_OPENCL),
     .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_OPENCL),
     .priority = 10,
-    .decode = lz4_decode};
+    .decode = lz4_decode,
+    .settle = lz4_settle};
 
 /* ---- shuffle -------------------- */
 
@@ -249,6 +263,8 @@ static zarr_status shuffle_queue(struct lane *l, k_u32 item_bytes, zarr_codec_jo
     return st;
 }
 
+static char shuffle_works; /* what is pending of a call: nothing to free */
+
 static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                   zarr_codec_exec *exec, zarr_error *err)
 {
@@ -257,27 +273,42 @@ static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     struct lane *l = NULL;
     zarr_status st;
 
-    (void)exec;
     if (!parts)
         st = host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a batch");
     else
-        st = lane_begin(device_get(), &l, err);
+        st = call_begin(exec->stream, &l, err);
     for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
         if (jobs[i].src.bytes > jobs[i].dst.bytes)
             st = host->fail(err, ZARR_ERR_CORRUPT, "shuffle: the chunk is too long");
     if (l) {
         if (st == ZARR_OK)
             st = shuffle_queue(l, (k_u32)*item_bytes, jobs, n, parts, err);
-        st = lane_end(l, st, err);
+        st = call_end(exec->stream, l, st, err);
     }
     free(parts);
-    return st == ZARR_OK ? st : fail_all(jobs, n, st);
+    if (st != ZARR_OK)
+        return fail_all(jobs, n, st);
+    if (exec->stream)
+        exec->pending = &shuffle_works;
+    return ZARR_OK;
+}
+
+/* Unshuffling finds no damage. */
+static zarr_status shuffle_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                                  zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)jobs;
+    (void)n;
+    (void)exec;
+    (void)err;
+    return ZARR_OK;
 }
 
 const zarr_codec_impl_vtable opencl_shuffle = {
     .struct_size = sizeof opencl_shuffle,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_SAFE |
-            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
+            ZARR_CODEC_SAFE | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
     .codec = "shuffle",
     .impl = "opencl.shuffle",
     .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_OPENCL),
@@ -285,4 +316,5 @@ const zarr_codec_impl_vtable opencl_shuffle = {
     .priority = 10,
     .bind = shuffle_bind,
     .decode = shuffle_decode,
+    .settle = shuffle_settle,
     .close = free};

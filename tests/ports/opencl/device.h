@@ -54,6 +54,11 @@ void lane_close(struct lane *l);
 zarr_status lane_begin(struct device *d, struct lane **out, zarr_error *err);
 zarr_status lane_end(struct lane *l, zarr_status st, zarr_error *err);
 
+/* The lane of a call: that of `stream`, or if that is NULL one that call_end() waits
+ * for. */
+zarr_status call_begin(void *stream, struct lane **l, zarr_error *err);
+zarr_status call_end(const void *stream, struct lane *l, zarr_status st, zarr_error *err);
+
 /* One argument of a kernel. */
 struct argument {
     size_t bytes;

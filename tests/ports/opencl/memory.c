@@ -56,15 +56,13 @@ zarr_status copy_runs(struct lane *l, const zarr_mem *dst, const zarr_mem *src,
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "copy", rc);
 }
 
-/* Each call on a lane: that of the stream, or one that it waits for. */
-static zarr_status call_begin(void *stream, struct lane **l, zarr_error *err)
+zarr_status call_begin(void *stream, struct lane **l, zarr_error *err)
 {
     *l = stream;
     return stream ? ZARR_OK : lane_begin(device_get(), l, err);
 }
 
-static zarr_status call_end(const void *stream, struct lane *l, zarr_status st,
-                            zarr_error *err)
+zarr_status call_end(const void *stream, struct lane *l, zarr_status st, zarr_error *err)
 {
     return stream ? st : lane_end(l, st, err);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <dlfcn.h>
 
 #include <zarrc/zarrc.h>
 
@@ -40,6 +41,10 @@ struct kind {
     const char *name, *type, *codecs;
     uint64_t chunk[2], shard[2]; /* `shard` 0: none */
     const char *impl;            /* of a codec, which `explain` must name; NULL: any */
+};
+/* What the plug-in counts, as device.h declares it. */
+struct counts {
+    unsigned long launches, copies, waits;
 };
 #define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
@@ -163,6 +168,44 @@ static void check_impl(zarr_array *a, const struct kind *k, const zarr_tensor *t
     zarr_explanation_free(e);
     if (!found)
         fail_msg("%s: not by %s", k->name, k->impl);
+}
+
+/* A wave with codecs of the device waits once: what they do stays on the stream. */
+static void test_waits(void **state)
+{
+    static const int64_t shape[2] = {ROWS, COLS};
+    static uint8_t elements[4 * N];
+    void *plugin = dlopen(PORT_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
+    const struct counts *counts = plugin ? dlsym(plugin, "opencl_counts") : NULL;
+
+    (void)state;
+    assert_non_null(counts);
+    for (int i = 0; i < N_KINDS; i++) {
+        const struct kind *k = &kinds[i];
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        zarr_stats stats = ZARR_STATS_INIT;
+        struct counts before;
+        zarr_array *a;
+        zarr_tensor dst;
+        zarr_mem mem;
+
+        if (!strstr(k->name, "lz4") || strstr(k->name, "blosc"))
+            continue;
+        a = make_array(k, elements);
+        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &mem, &err));
+        dst = device_tensor(&mem, shape);
+        opts.stats = &stats;
+        before = *counts;
+        OK(zarr_array_read(a, NULL, &dst, &opts, &err));
+        assert_true(counts->launches > before.launches);
+        if (counts->waits - before.waits > 2 * stats.waves)
+            fail_msg("%s: %lu waits in %d waves", k->name, counts->waits - before.waits,
+                     (int)stats.waves);
+        zarr_mem_free(ctx, &mem);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, k->name, &err));
+    }
+    dlclose(plugin);
 }
 
 static void test_read(void **state)
@@ -307,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_write),
         cmocka_unit_test(test_damage),
     };
