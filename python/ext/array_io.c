@@ -81,9 +81,11 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
     const uint64_t *shape;
     int32_t ndim;
 
-    if ((!is_read && zx_writable(a->store)) || zx_memory_init(m, a->st, object, is_read))
+    if ((!is_read && zx_writable(a->store)) ||
+        (zx_is_capsule(object) ? zx_memory_of_capsule(m, a, object, is_read)
+                               : zx_memory_init(m, a->st, object, is_read)))
         return -1;
-    if (m->owner && is_read)
+    if (m->owner && is_read && Py_TYPE(m->owner) == a->st->vlen_type)
         io->o.heap = ((zx_vlen *)m->owner)->heap;
     if (io->is_packed) {
         if (pack(m, a, sel) == 0)
@@ -102,18 +104,21 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
 
 /* ---- one read or write ------------------------------------------------------ */
 
-static uint64_t bytes_of(const struct zx_memory *m)
+/* How much a call moves, roughly. */
+static uint64_t bytes_of(const zx_array *a, const struct zx_memory *m)
 {
-    if (m->is_held)
-        return (uint64_t)m->view.len;
-    return ((const zx_vlen *)(const void *)m->owner)->n * 64;
+    uint64_t n = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
+
+    for (int32_t d = 0; d < m->t.ndim; d++) /* an estimate: it may wrap */
+        n *= (uint64_t)m->shape[d];
+    return n;
 }
 
 /* Whether the main thread should look for signals meanwhile. A write may wait for a lock.
  */
 static bool takes_long(const zx_array *a, const struct zx_memory *m, bool is_read)
 {
-    return !a->store->is_fast || !is_read || bytes_of(m) > QUICK_BYTES;
+    return !a->store->is_fast || !is_read || bytes_of(a, m) > QUICK_BYTES;
 }
 
 static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,

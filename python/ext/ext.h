@@ -26,7 +26,7 @@ typedef struct zx_state {
     PyObject *describe;   /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *flights;    /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
-    PyTypeObject *vlen_type, *request_type, *queue_type;
+    PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type;
     unsigned long main_thread; /* the only one that signals interrupt */
 } zx_state;
 
@@ -86,7 +86,7 @@ struct zx_memory {
     zarr_tensor t;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     Py_buffer view;
-    PyObject *owner; /* a Vlen; NULL: `view` is held */
+    PyObject *owner; /* a Vlen or a capsule; NULL: `view` is held */
     bool is_held;
 };
 
@@ -143,6 +143,11 @@ PyObject *zx_selection_wrap(zx_state *st, zarr_selection *sel); /* moved */
 
 /* Describes memory of `object`: a buffer or a Vlen. -1: an exception. */
 int zx_memory_init(struct zx_memory *m, zx_state *st, PyObject *object, bool is_writable);
+/* The same for a capsule of DLPack, which must be one. */
+bool zx_is_capsule(PyObject *object);
+int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
+                         bool is_writable);
+PyObject *zx_array_tensor(PyObject *self, PyObject *memory);
 void zx_memory_deinit(struct zx_memory *m);
 /* Repeats elements to fill a shape, as NumPy broadcasts a value. */
 int zx_memory_broadcast(struct zx_memory *m, int32_t ndim, const uint64_t *shape);
@@ -222,6 +227,6 @@ int32_t zx_lengths(PyObject *tuple, uint64_t *out);
 PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
-    zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec;
+    zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec;
 
 #endif

@@ -75,7 +75,8 @@ static int exec(PyObject *module)
         {&st->context_type, &zx_context_spec}, {&st->store_type, &zx_store_spec},
         {&st->array_type, &zx_array_spec},     {&st->group_type, &zx_group_spec},
         {&st->vlen_type, &zx_vlen_spec},       {&st->queue_type, &zx_queue_spec},
-        {&st->request_type, &zx_request_spec}, {&st->selection_type, &zx_selection_spec}};
+        {&st->request_type, &zx_request_spec}, {&st->selection_type, &zx_selection_spec},
+        {&st->tensor_type, &zx_tensor_spec}};
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (!(*types[i].type = zx_type(module, types[i].spec)))
@@ -100,6 +101,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->vlen_type);
     Py_VISIT(st->queue_type);
     Py_VISIT(st->request_type);
+    Py_VISIT(st->tensor_type);
     Py_VISIT(st->selection_type);
     return 0;
 }
@@ -120,6 +122,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->vlen_type);
     Py_CLEAR(st->queue_type);
     Py_CLEAR(st->request_type);
+    Py_CLEAR(st->tensor_type);
     Py_CLEAR(st->selection_type);
     return 0;
 }

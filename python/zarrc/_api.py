@@ -61,7 +61,7 @@ def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None 
         if mode in ("r", "r+"):
             raise raised(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}", errno=2)
     opener = open_array if wants_array else open_group
-    return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)  # type: ignore[no-any-return]
+    return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
 
 
 def _default_mode(store: Any, mode: str | None) -> str:
@@ -208,7 +208,7 @@ def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: s
     place = name
     kept = like_arguments(data)
     wanted = {"chunks": chunks, "shards": shards, "filters": filters, "compressors": compressors, "serializer": serializer}
-    given = {name: kept.get(name, None if name == "shards" else "auto") if isinstance(value, str) and value == "keep" else value
+    given: dict[str, Any] = {name: kept.get(name, None if name == "shards" else "auto") if isinstance(value, str) and value == "keep" else value
              for name, value in wanted.items()}
     same = zarr_format is None or zarr_format == getattr(data, "zarr_format", zarr_format)
     if not same:  # the codecs of the other format have other names
@@ -372,10 +372,10 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
     name = name or source.basename
     if not name:
         raise ValueError("a name is needed for the copy of a root")
-    source.store._node_copy(source.path, dest.store, _join(dest.path, name), False, _if_exists(if_exists))
+    source.store._node_copy(source.path, dest.store, _join(dest.path, name) or "", False, _if_exists(if_exists))
     found = dest.get(name)
     assert found is not None
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:

@@ -267,7 +267,9 @@ class Array(_core.Array):
 
     @property
     def _item_dtype(self) -> np.dtype[Any]:
-        return _dtypes.from_facts(self._item_facts)
+        facts = self._item_facts
+        assert facts is not None
+        return _dtypes.from_facts(facts)
 
     # ---- elements ----
 
@@ -476,11 +478,39 @@ class Array(_core.Array):
     def __exit__(self, *unused: object) -> None:
         self.store.close()
 
+    def tensor(self, key: Any = ...) -> Tensor:
+        """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The
+        library gets the elements without a further copy, also types that NumPy lacks, as bfloat16."""
+        return Tensor(self, np.asarray(self[key]))
+
     def __dlpack__(self, **options: Any) -> Any:
-        return np.asarray(self[...]).__dlpack__(**options)
+        return self.tensor().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # host memory
+        return HOST
+
+
+HOST = (1, 0)  # DLPack's number of host memory
+
+
+class Tensor:
+    """Elements in host memory for libraries that speak DLPack. ``array`` is NumPy's view of them."""
+
+    def __init__(self, of: Array, array: np.ndarray[Any, Any]) -> None:
+        self._of, self.array = of, array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if stream is not None or dl_device is not None and tuple(dl_device) != HOST:
+            raise BufferError("the elements are in host memory")
+        memory = self.array.copy() if copy else self.array
+        return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.array, dtype=dtype) if copy else np.asarray(self.array, dtype=dtype)
 
 
 def _with(options: dict[str, Any], threads: int | None) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def _key_encoding(given: Any) -> dict[str, Any]:
     return out
 
 
-def _codecs_v3(filters: Any, compressors: Any, serializer: Any, context: _core.Context, dtype: str) -> str | None:
+def _codecs_v3(filters: Any, compressors: Any, serializer: Any) -> str | None:
     chain = [_codecs.several(filters, 3), None if serializer == "auto" else [_codecs.given(serializer, 3)],
              _codecs.several(compressors, 3)]
     if all(part is None for part in chain):
@@ -124,7 +124,7 @@ def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "au
     """The members of a zarr_array_spec."""
     zarr_format = zarr_format or settings["default_zarr_format"]
     lengths = shape_of(shape)
-    name = _dtypes.library_name(dtype, zarr_format)
+    name = _dtypes.library_name(dtype)
     spec: dict[str, Any] = {"shape": lengths, "zarr_format": zarr_format, "data_type": name,
                             **_key_encoding(chunk_key_encoding)}
     if zarr_format == 2:
@@ -140,7 +140,7 @@ def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "au
     elif fill_value is DEFAULT_FILL_VALUE or fill_value is None:
         spec["fill_value"] = _dtypes.default_fill_json(context, name)
     spec["codecs"] = (_codecs_v2(filters, compressors, serializer) if zarr_format == 2 else
-                      _codecs_v3(filters, compressors, serializer, context, name))
+                      _codecs_v3(filters, compressors, serializer))
     if attributes:
         spec["attributes"] = to_json(dict(attributes))
     if dimension_names is not None:
@@ -196,7 +196,7 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         raise ValueError(f"order: {order!r} is not 'C' or 'F'")
     if order is not None:
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
-    spec = {"document": document} if document else spec_of(place.store._context, **given)
+    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     spec["flags"] = spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
     try:
         array = _core.create_array(Array, place.store, place.path, spec, found.options())

@@ -42,10 +42,11 @@ def named(name: str) -> np.dtype[Any]:
         return np.dtype(name)
     except TypeError:
         try:
-            import ml_dtypes
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise raised(UnsupportedError, f"elements of type {name} need the package ml_dtypes") from None
-        return np.dtype(getattr(ml_dtypes, name))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
 
 
 def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> np.dtype[Any]:
@@ -115,30 +116,30 @@ def order_of(wanted: np.dtype[Any], given: np.dtype[Any]) -> int | None:
 # ---- types for new arrays ----
 
 
-def library_name(dtype: Any, zarr_format: int) -> str:
+def library_name(dtype: Any) -> str:
     """How the library calls a data type that a user gave: NumPy's, a v3 name or object, "str"."""
     if isinstance(dtype, dict):
         return json.dumps(dtype)
     if hasattr(dtype, "to_json") and hasattr(dtype, "to_native_dtype"):  # a ZDType of zarr-python
         told = dtype.to_json(zarr_format=3)
-        return told if isinstance(told, str) else json.dumps(told)
+        return str(told) if isinstance(told, str) else json.dumps(told)
     if dtype is str or dtype in ("str", "string"):
         return "string"
     if isinstance(dtype, str):
         try:
             dtype = np.dtype(dtype)
         except TypeError:
-            return dtype  # a v3 name, such as "bfloat16" or "r24"
+            return str(dtype)  # a v3 name, such as "bfloat16" or "r24"
     dtype = np.dtype(dtype)
     if dtype.kind in "TO":
         return "string"
     if dtype.names:
         return json.dumps(_listed(dtype))
     if dtype.kind == "V" and dtype.type.__module__ == "ml_dtypes" or dtype.type.__module__.startswith("ml_dtypes"):
-        return dtype.name
+        return str(dtype.name)
     if dtype.kind == "U" and dtype.itemsize == 0 or dtype.kind == "S" and dtype.itemsize == 0:
         return "string" if dtype.kind == "U" else "variable_length_bytes"
-    return dtype.str
+    return str(dtype.str)
 
 
 def _listed(dtype: np.dtype[Any]) -> list[Any]:
@@ -148,7 +149,7 @@ def _listed(dtype: np.dtype[Any]) -> list[Any]:
     for name in dtype.names:
         member = dtype.fields[name][0]
         base, shape = member.subdtype or (member, ())
-        code = _listed(base) if base.names else library_name(base, 2)
+        code = _listed(base) if base.names else library_name(base)
         out.append([name, code, list(shape)] if shape else [name, code])
     return out
 

@@ -166,14 +166,24 @@ def any_key(array: Array, key: Any) -> Selection:
 
 
 def _memory_of(out: Any) -> np.ndarray[Any, Any]:
-    """The array behind `out=`: NumPy's, an NDBuffer of zarr-python, or anything with DLPack."""
+    """The array behind `out=`: NumPy's, an NDBuffer of zarr-python, or anything with the buffer protocol."""
     if isinstance(out, np.ndarray):
         return out
     if hasattr(out, "as_numpy_array"):
-        return out.as_numpy_array()
-    if hasattr(out, "__dlpack__"):
-        return np.from_dlpack(out)
+        return np.asarray(out.as_numpy_array())
     return np.asarray(memoryview(out))
+
+
+def capsule_of(tensor: Any) -> Any:
+    """The capsule of a tensor of another library. It frees itself."""
+    try:
+        return tensor.__dlpack__(max_version=(1, 1))
+    except TypeError:  # older than DLPack 1.0
+        return tensor.__dlpack__()
+
+
+def _is_tensor(out: Any) -> bool:
+    return hasattr(out, "__dlpack__") and not isinstance(out, np.ndarray) and not hasattr(out, "as_numpy_array")
 
 
 def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -192,7 +202,7 @@ def _is_packed(array: Array, out: np.ndarray[Any, Any], shape: tuple[int, ...]) 
     bits = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}.get(array.dtype.name)
     if not bits or out.dtype != np.uint8 or not shape:
         return False
-    return out.shape == (*shape[:-1], (shape[-1] * bits + 7) // 8)
+    return tuple(out.shape) == (*shape[:-1], (shape[-1] * bits + 7) // 8)
 
 
 def _field(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
@@ -253,6 +263,9 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
         if out is None:
             return found[()] if found.ndim == 0 else found
         _memory_of(out)[...] = found
+        return out
+    if out is not None and _is_tensor(out):
+        array._read(selection, capsule_of(out), 0, options)
         return out
     target = np.empty(shape, array.dtype) if out is None else _memory_of(out)
     if out is not None and _is_packed(array, target, shape):
@@ -326,11 +339,22 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
         array._write(selection, to_vlen(array, value), 0, options)
     elif array._how == _dtypes.OTHER:
         raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+    elif _is_tensor(value) and not _has_numpy(value):
+        array._write(selection, capsule_of(value), 0, options)
     elif options.get("packed"):
         array._write(selection, np.asarray(value, np.uint8), 0, options)
     else:
         given, order = coerce(array.dtype, value)
         array._write(selection, given, order, options)
+
+
+def _has_numpy(value: Any) -> bool:
+    """Whether a tensor becomes an array of NumPy; one of bfloat16 does not."""
+    try:
+        np.asarray(value)
+    except (TypeError, RuntimeError, BufferError):
+        return False
+    return bool(np.asarray(value).dtype != object)
 
 
 def _write_fields(array: Array, selection: Selection | None, names: list[str], value: Any, options: dict[str, Any]) -> None:

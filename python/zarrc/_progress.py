@@ -24,7 +24,7 @@ def reporter(progress: Any) -> Iterator[dict[str, Any]]:
     if progress is None or progress is False:
         yield {}
     elif progress is True:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore]
         with tqdm(unit="chunk") as bar:
             yield {"progress": _Bar(bar)}
     elif hasattr(progress, "update") and hasattr(progress, "total"):

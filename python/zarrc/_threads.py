@@ -49,7 +49,7 @@ def _zarr_setting() -> int | None:
     """zarr-python's `threading.max_workers`, if zarr-python is in use."""
     zarr = sys.modules.get("zarr")
     try:
-        value = zarr.config.get("threading.max_workers") if zarr else None  # type: ignore[attr-defined]
+        value = zarr.config.get("threading.max_workers") if zarr else None
     except Exception:  # half imported, or another package of that name
         return None
     return value if isinstance(value, int) and value > 0 else None

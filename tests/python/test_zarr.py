@@ -45,8 +45,8 @@ def test_types(path, dtype, zarr_format):
     assert same(ours.fill_value, theirs.fill_value) or ours.fill_value == theirs.fill_value
     mine = zarrc.create_array(path + "/mine", **given)
     mine[...] = data
-    if dtype == "V3" and zarr_format == 3:
-        return  # zarr-python reads its own name of this type, and not the specification's r24
+    if zarr_format == 3 and (dtype == "V3" or isinstance(dtype, list) and zarr.__version__ < "3.2"):
+        return  # zarr-python reads its own names of these types, and not r24 and, in 3.1, struct
     read = zarr.open_array(path + "/mine", mode="r")
     assert read.dtype == mine.dtype and same(read[...], data)
     documents = [read.metadata.to_dict(), theirs.metadata.to_dict()]
@@ -139,7 +139,7 @@ def test_names():
 def test_members_of_types():
     """Every public method and property of zarr-python's Array and Group is here, except those that
     the package's documentation names."""
-    absent = {"from_dict", "update_attributes_async", "from_store", "open"}
+    absent = {"from_dict", "update_attributes_async", "from_store", "open", "create"}
     for theirs, ours in ((zarr.Array, zarrc.Array), (zarr.Group, zarrc.Group)):
         public = {name for name in dir(theirs) if not name.startswith("_")}
         assert public - set(dir(ours)) <= absent | {"array", "create_dataset", "require_dataset"}
