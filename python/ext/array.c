@@ -657,6 +657,7 @@ static PyMethodDef array_methods[] = {
     {"_submit", zx_array_submit, METH_VARARGS, NULL},
     {"_vlen", zx_array_vlen, METH_VARARGS, NULL},
     {"_tensor", zx_array_tensor, METH_O, NULL},
+    {"_arrow", zx_array_arrow, METH_VARARGS, NULL},
     {"_with", array_with, METH_O, NULL},
     {"_attribute", array_attribute, METH_VARARGS, NULL},
     {"_resize", array_resize, METH_O, NULL},

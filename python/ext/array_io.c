@@ -13,10 +13,8 @@ enum {
 int zx_io_init(struct zx_io *io, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
-    static const zarr_stats no_stats = ZARR_STATS_INIT;
 
     io->o = none;
-    io->stats = no_stats;
     io->progress = io->field = NULL;
     io->is_packed = 0;
     if (!options || options == Py_None)

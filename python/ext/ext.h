@@ -93,7 +93,6 @@ struct zx_memory {
 /* Options of one read or write. */
 struct zx_io {
     zarr_io_options o;
-    zarr_stats stats;
     PyObject *progress; /* borrowed; called with (chunks done, chunks in all) */
     PyObject *field;    /* owned text, for `o.field` */
     uint32_t is_packed; /* memory of uint8 with several elements a byte */
@@ -147,6 +146,8 @@ int zx_memory_init(struct zx_memory *m, zx_state *st, PyObject *object, bool is_
 bool zx_is_capsule(PyObject *object);
 int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
                          bool is_writable);
+/* arrow.c: (schema, column), capsules of Arrow's PyCapsule interface */
+PyObject *zx_array_arrow(PyObject *self, PyObject *args);
 PyObject *zx_array_tensor(PyObject *self, PyObject *memory);
 void zx_memory_deinit(struct zx_memory *m);
 /* Repeats elements to fill a shape, as NumPy broadcasts a value. */

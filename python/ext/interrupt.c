@@ -47,7 +47,7 @@ static bool wait_ms(struct errand *e, long ms)
     struct timespec until;
     bool is_done;
 
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += ms * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
@@ -73,12 +73,15 @@ static void watch(struct errand *e)
 
 zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *array)
 {
-    struct errand e = {.work = work,
-                       .arg = arg,
-                       .mutex = PTHREAD_MUTEX_INITIALIZER,
-                       .end = PTHREAD_COND_INITIALIZER};
+    struct errand e = {.work = work, .arg = arg, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    pthread_condattr_t monotonic; /* a set clock neither shortens nor lengthens a wait */
     pthread_t thread;
     bool is_apart = false;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&e.end, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 
     e.status = zarr_cancel_create(&e.cancel, &e.err);
     if (e.status == ZARR_OK) {

@@ -483,6 +483,11 @@ class Array(_core.Array):
         library gets the elements without a further copy, also types that NumPy lacks, as bfloat16."""
         return Tensor(self, np.asarray(self[key]))
 
+    def column(self, key: Any = ...) -> Column:
+        """Text, bytes or lists of any length for a library that speaks Arrow: ``pyarrow.array(z.column())``,
+        ``polars.Series(z.column(slice(10)))``. It is read when the library asks."""
+        return Column(self, _indexing.any_key(self, key))
+
     def __dlpack__(self, **options: Any) -> Any:
         return self.tensor().__dlpack__(**options)
 
@@ -511,6 +516,16 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.array, dtype=dtype) if copy else np.asarray(self.array, dtype=dtype)
+
+
+class Column:
+    """Elements of variable length, one after the other in C order, for Arrow's PyCapsule interface."""
+
+    def __init__(self, of: Array, selection: _core.Selection) -> None:
+        self._of, self._selection = of, selection
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._of._arrow(self._selection)
 
 
 def _with(options: dict[str, Any], threads: int | None) -> dict[str, Any]:

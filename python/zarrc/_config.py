@@ -94,7 +94,10 @@ def _environment() -> dict[str, Any]:
             except ValueError as problem:
                 raise ValueError(f"environment variable {variable}: {problem}") from None
     if text := os.environ.get("ZARRC_LOCK_WAIT"):
-        found["lock_wait"] = float(text)
+        try:
+            found["lock_wait"] = float(text)
+        except ValueError:
+            raise ValueError(f"environment variable ZARRC_LOCK_WAIT: {text!r} is not a number of seconds") from None
     return found
 
 

@@ -182,7 +182,7 @@ def capsule_of(tensor: Any) -> Any:
         return tensor.__dlpack__()
 
 
-def _is_tensor(out: Any) -> bool:
+def is_tensor(out: Any) -> bool:
     return hasattr(out, "__dlpack__") and not isinstance(out, np.ndarray) and not hasattr(out, "as_numpy_array")
 
 
@@ -264,7 +264,7 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
             return found[()] if found.ndim == 0 else found
         _memory_of(out)[...] = found
         return out
-    if out is not None and _is_tensor(out):
+    if out is not None and is_tensor(out):
         array._read(selection, capsule_of(out), 0, options)
         return out
     target = np.empty(shape, array.dtype) if out is None else _memory_of(out)
@@ -339,7 +339,7 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
         array._write(selection, to_vlen(array, value), 0, options)
     elif array._how == _dtypes.OTHER:
         raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
-    elif _is_tensor(value) and not _has_numpy(value):
+    elif is_tensor(value) and not _has_numpy(value):
         array._write(selection, capsule_of(value), 0, options)
     elif options.get("packed"):
         array._write(selection, np.asarray(value, np.uint8), 0, options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import warnings
 
 from .errors import ZarrcWarning
@@ -11,13 +13,17 @@ logger = logging.getLogger("zarrc")
 logger.addHandler(logging.NullHandler())
 
 WARN = 2
+_PACKAGE = (os.path.dirname(__file__),)  # a warning names the line of the user's program
 _LEVELS = {1: logging.ERROR, 3: logging.INFO, 4: logging.DEBUG, 5: 5}
 
 
 def on_log(level: int, text: str) -> None:
     """Receives one line; the extension calls it."""
     if level == WARN:
-        warnings.warn(text, ZarrcWarning, stacklevel=2)
+        if sys.version_info >= (3, 12):
+            warnings.warn(text, ZarrcWarning, skip_file_prefixes=_PACKAGE)
+        else:
+            warnings.warn(text, ZarrcWarning, stacklevel=2)
     else:
         logger.log(_LEVELS.get(level, logging.DEBUG), "%s", text)
 
