@@ -22,7 +22,7 @@ static zarr_status build(zarr_store *store, zarr_error *err)
                                   .shape = (uint64_t[]){12}};
     zarr_group *run = NULL; /* its parent, lab, is created, too */
     zarr_array *signal = NULL;
-    zarr_status st = zarr_group_create(&run, store, "lab/run-1", 3, NULL, 0, err);
+    zarr_status st = zarr_group_create(&run, store, "lab/run-1", NULL, NULL, err);
 
     if (st == ZARR_OK) /* values are JSON, so text has quotes */
         st = zarr_group_attribute_set(run, "started", "\"2026-01-31\"", err);

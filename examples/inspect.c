@@ -1,4 +1,5 @@
-/* Introduces: zarr_array_explain(), zarr_array_chunk_list(), zarr_array_verify()
+/* Introduces: zarr_array_explain(), zarr_explanation_text(), zarr_array_chunk_list(),
+ * zarr_array_verify()
  *
  * Shows what a read would do, lists the stored chunks of an array, and checks that all of
  * them can be decoded. Usage: inspect DIRECTORY
@@ -30,7 +31,7 @@ int main(int argc, char **argv)
                                   .chunk_shape = (uint64_t[]){2}};
     uint8_t data[6] = {1, 2, 0, 0, 5, 6}; /* zero is the fill value: not stored */
     char text[4000];
-    size_t text_bytes = 0;
+    zarr_explanation *plan = NULL;
     int n_chunks = 0, n_faults = 0;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
@@ -44,15 +45,16 @@ int main(int argc, char **argv)
                         &err) ||
         zarr_array_create(&array, store, "a", &spec, NULL, &err) ||
         zarr_array_write(array, NULL, &tensor, NULL, &err) ||
-        zarr_array_explain(array, ZARR_EXPLAIN_READ, NULL, &tensor, NULL, text,
-                           sizeof text, &text_bytes, &err) ||
+        zarr_array_explain(&plan, array, ZARR_EXPLAIN_READ, NULL, &tensor, NULL, &err) ||
+        zarr_explanation_text(plan, ZARR_EXPLAIN_TEXT, text, sizeof text, NULL, &err) ||
         zarr_store_put(store, "a/c/2", "damaged", 7, &err) ||
         zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, show_chunk, &n_chunks, NULL,
                               &err) ||
         zarr_array_verify(array, show_fault, &n_faults, NULL, &err))
         return fprintf(stderr, "%s\n", err.message), 1;
     fprintf(stderr, "%s\n", text);
-    printf("%d chunks, %d faults\n", n_chunks, n_faults);
+    printf("%d of %d chunks, %d faults\n", n_chunks, (int)plan->chunks, n_faults);
+    zarr_explanation_free(plan);
     zarr_array_free(array), zarr_store_free(store), zarr_context_free(ctx);
     return 0;
 }

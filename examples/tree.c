@@ -23,6 +23,7 @@ static void look(zarr_store *store, const char *path)
 static zarr_status change(zarr_store *store, zarr_error *err)
 {
     const zarr_migrate_options v3 = {sizeof v3, .flags = ZARR_MIGRATE_REMOVE};
+    zarr_group *group = NULL;
     zarr_status st = zarr_node_copy(store, "old", store, "copy", NULL, err);
 
     if (st == ZARR_OK) /* writes metadata; chunks stay as they are */
@@ -31,8 +32,9 @@ static zarr_status change(zarr_store *store, zarr_error *err)
         st = zarr_node_move(store, "copy", store, "new", NULL, err);
     if (st == ZARR_OK)
         st = zarr_node_delete(store, "old", err);
-    if (st == ZARR_OK) /* last, because it copies all metadata */
-        st = zarr_group_consolidate(store, "new", NULL, err);
+    if (st == ZARR_OK && !(st = zarr_group_open(&group, store, "new", NULL, err)))
+        st = zarr_group_consolidate(group, NULL, err); /* last: copies all metadata */
+    zarr_group_free(group);
     return st;
 }
 

@@ -44,6 +44,15 @@ static void interrupted(void *user, const char *key, const char *command,
              hint);
 }
 
+static void without_document(void *user, const char *path, bool is_group,
+                             const char *hint)
+{
+    cli_warn(user, "%s: %s. %s", path,
+             is_group ? "there are nodes or chunks below it, but it has no metadata"
+                      : "there are chunks, but no array; clean does not remove them",
+             hint);
+}
+
 /* ---- arrays ---- */
 
 static int clean_array(struct cli *cli, const struct cli_node *node, const char *path)
@@ -139,6 +148,8 @@ static int run(struct cli *cli)
         rc = clean(cli, &node, age);
     if (!rc)
         rc = cli_jobs_each(cli, &node, interrupted, cli);
+    if (!rc)
+        rc = cli_rests_each(cli, &node, without_document, cli);
     cli_node_close(&node);
     return rc;
 }
@@ -153,7 +164,8 @@ const struct cli_command cli_cmd_clean = {
         "Removes temporary and lock files below NODE that killed writers left. It "
         "keeps files that are younger than --age or that a running process uses. "
         "Left-over files only take space: readers and listings ignore them. It names "
-        "the commands that continue or remove what interrupted commands left.\n\n"
+        "the commands that continue or remove what interrupted commands left, and those "
+        "for chunks or groups without their metadata.\n\n"
         "If a resize or an append was killed, chunks or elements may be left outside "
         "of the shape of an array, and a record of it, .zarrc-leftovers. clean clears "
         "these chunks and elements, whatever --age says. What other programs or "

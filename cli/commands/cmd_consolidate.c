@@ -46,10 +46,21 @@ static int differs(void *user, const char *path, const char *what)
     return rc || cli_cancelled();
 }
 
+/* The handle reads the nodes themselves: consolidated metadata may be damaged. */
+static zarr_status open_nodes(const struct cli_node *node, zarr_group **out,
+                              zarr_error *err)
+{
+    const zarr_group_open_options o = {.struct_size = sizeof o,
+                                       .consolidated = ZARR_CONSOLIDATED_NEVER};
+
+    return zarr_group_open(out, node->store, node->path, &o, err);
+}
+
 static int check(struct cli *cli, struct cli_node *node)
 {
     const zarr_consolidate_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     struct checking c = {.cli = cli};
+    zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;
 
@@ -58,7 +69,10 @@ static int check(struct cli *cli, struct cli_node *node)
         cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
         cli_json_array(cli_key(cli_json(cli), "differences"));
     }
-    st = zarr_group_consolidated_check(node->store, node->path, differs, &c, &o, &err);
+    st = open_nodes(node, &group, &err);
+    if (!st)
+        st = zarr_group_consolidated_check(group, differs, &c, &o, &err);
+    zarr_group_free(group);
     if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot check %s", node->shown);
     if (cli->json)
@@ -73,11 +87,16 @@ static int consolidate(struct cli *cli, struct cli_node *node)
     const zarr_consolidate_options o = {
         .struct_size = sizeof o, .key = cli_text(cli, "key"), .cancel = cli_cancel};
     struct cli_tree tree = {0};
+    zarr_group *group = NULL;
     zarr_error err = {0};
-    zarr_status st = zarr_group_consolidate(node->store, node->path, &o, &err);
-    int rc = st ? cli_fail(cli, st, &err, "cannot consolidate %s", node->shown)
-                : cli_node_flush(cli, node);
+    zarr_status st = open_nodes(node, &group, &err);
+    int rc;
 
+    if (!st)
+        st = zarr_group_consolidate(group, &o, &err);
+    zarr_group_free(group);
+    rc = st ? cli_fail(cli, st, &err, "cannot consolidate %s", node->shown)
+            : cli_node_flush(cli, node);
     if (!rc)
         rc = cli_tree_list(cli, node, &tree);
     if (!rc && cli->json) {

@@ -23,6 +23,9 @@ static const struct cli_example examples[] = {
     {"zarrc cp run.zarr/temp backup.zarr/temp", "Copy an array into another hierarchy."},
     {"zarrc cp --skip-equal --verify big.zarr /mnt/big.zarr",
      "Continue an interrupted copy, then compare all bytes."},
+    {"until zarrc cp --skip-equal big.zarr /mnt/big.zarr || [ $? -lt 7 ]; do sleep 60; "
+     "done",
+     "Try again after faults that pass, and after an interruption."},
     {NULL, NULL}};
 
 struct copying {
@@ -200,7 +203,9 @@ const struct cli_command cli_cmd_cp = {
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
         "is not yet a node, and has an object .zarrc-job. The same command with "
         "--skip-equal continues it; with --force, too, it also replaces objects that "
-        "differ and deletes those that SOURCE does not have.\n\n"
+        "differ and deletes those that SOURCE does not have. Of two commands with one "
+        "DESTINATION the second ends with exit code 7, as long as the first is at work."
+        "\n\n"
         "To change chunks, codecs or format while copying, use zarrc reencode.",
     .json = "source, destination: locations. objects, bytes: copied or found equal. "
             "seconds. verified: all bytes were compared.",

@@ -158,12 +158,15 @@ out:
 static int create_group(struct cli *cli, struct cli_node *node)
 {
     const char *format = cli_text(cli, "zarr-format");
+    const zarr_group_spec spec = {
+        .struct_size = sizeof spec,
+        .flags = cli_flag(cli, "if-missing") ? ZARR_GROUP_IF_MISSING : 0u,
+        .zarr_format = format ? *format - '0' : 0,
+        .attributes = cli_text(cli, "attributes")};
     zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st =
-        zarr_group_create(&group, node->store, node->path, format ? *format - '0' : 0,
-                          cli_text(cli, "attributes"),
-                          cli_flag(cli, "if-missing") ? ZARR_GROUP_IF_MISSING : 0u, &err);
+        zarr_group_create(&group, node->store, node->path, &spec, NULL, &err);
 
     zarr_group_free(group);
     return st ? cli_fail(cli, st, &err, "cannot create group %s", node->shown) : CLI_OK;

@@ -5,33 +5,41 @@
 #include "node/node.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+static char *text_of(const zarr_explanation *e, uint32_t form, zarr_status *st,
+                     zarr_error *err)
+{
+    size_t n = 0;
+    char *text = NULL;
+
+    *st = zarr_explanation_text(e, form, NULL, 0, &n, err);
+    if (!*st) {
+        text = cli_alloc(n + 1);
+        *st = zarr_explanation_text(e, form, text, n + 1, NULL, err);
+    }
+    return text;
+}
 
 static int explain(struct cli *cli, const struct cli_node *node,
                    const zarr_selection *selection)
 {
-    const uint32_t what =
-        (cli_flag(cli, "write") ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ) |
-        (cli->json ? ZARR_EXPLAIN_JSON : 0);
+    const uint32_t what = cli_flag(cli, "write") ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ;
+    zarr_explanation *e = NULL;
     zarr_error err = {0};
-    size_t n = 0;
-    zarr_status st;
     char *text = NULL;
+    zarr_status st =
+        zarr_array_explain(&e, node->array, what, selection, NULL, NULL, &err);
     int rc = CLI_OK;
 
-    st = zarr_array_explain(node->array, what, selection, NULL, NULL, NULL, 0, &n, &err);
-    if (!st) {
-        text = cli_alloc(n + 1);
-        st = zarr_array_explain(node->array, what, selection, NULL, NULL, text, n + 1, &n,
-                                &err);
-    }
+    if (!st)
+        text = text_of(e, cli->json ? ZARR_EXPLAIN_JSON : ZARR_EXPLAIN_TEXT, &st, &err);
     if (st)
         rc = cli_fail(cli, st, &err, "cannot explain %s", node->shown);
     else if (cli->json)
         cli_json_raw(cli_json(cli), text);
     else
-        rc = cli_printf(cli, "%s%s", text,
-                        *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
+        rc = cli_printf(cli, "%s", text);
+    zarr_explanation_free(e);
     free(text);
     return rc;
 }
@@ -72,7 +80,7 @@ const struct cli_command cli_cmd_explain = {
         "Describes which chunks a read or write touches, which implementation runs each "
         "codec, which copies are made, and the number of batches. Only metadata is "
         "read.",
-    .json = "The document of the library; see zarr_array_explain().",
+    .json = "The document of the library; see zarr_explanation(3).",
     .options = explain_options,
     .examples = explain_examples,
     .see_also = "zarrc-info zarrc-list",

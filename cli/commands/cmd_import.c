@@ -74,7 +74,9 @@ static int open_target(struct import *im)
             "%s already exists", node->shown);
     else if (!im->is_stdin)
         rc = cli_require_outside(cli, im->name, node);
-    return rc ? rc : cli_import_target(im, !cli_node_is_missing(node));
+    return rc ? rc
+              : cli_import_target(im,
+                                  !cli_node_is_missing(node) || cli_rest_of_delete(node));
 }
 
 static int create_target(struct import *im)

@@ -29,8 +29,9 @@ static const struct cli_example examples[] = {
      "Other chunks, in shards, with stronger compression."},
     {"zarrc reencode --zarr-format=3 old.zarr new.zarr",
      "A hierarchy from Zarr v2 to v3; everything else stays."},
-    {"until zarrc reencode --resume --chunks=100,100 a.zarr b.zarr; do sleep 1; done",
-     "Repeat until it is complete."},
+    {"until zarrc reencode --resume --chunks=100,100 a.zarr b.zarr || [ $? -lt 7 ]; do "
+     "sleep 1; done",
+     "Repeat until it is complete, or fails for a reason that stays."},
     {NULL, NULL}};
 
 static int check_places(struct reencode *r)

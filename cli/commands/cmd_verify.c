@@ -161,6 +161,29 @@ static void on_job(void *user, const char *key, const char *command, const char 
     free(text);
 }
 
+/* What other programs left, or a delete by hand. */
+static void on_rest(void *user, const char *path, bool is_group, const char *hint)
+{
+    struct verify *v = user;
+    char *text =
+        cli_format("%s. %s",
+                   is_group ? "there are nodes or chunks below it, but it has no metadata"
+                            : "there are chunks, but no array",
+                   hint);
+    const zarr_finding f = {.struct_size = sizeof f,
+                            .what = ZARR_FINDING_NODE,
+                            .status = ZARR_ERR_NOT_FOUND,
+                            .severity =
+                                is_group ? ZARR_SEVERITY_NOTE : ZARR_SEVERITY_WARNING,
+                            .path = path,
+                            .key = path,
+                            .message = text};
+
+    *(is_group ? &v->result.n_notes : &v->result.n_warnings) += 1;
+    (void)on_finding(v, &f);
+    free(text);
+}
+
 static int verify(struct verify *v)
 {
     struct cli *cli = v->cli;
@@ -180,7 +203,8 @@ static int verify(struct verify *v)
         cli_progress_end(&v->progress, st == ZARR_OK);
     if (st)
         return cli_fail(cli, st, &err, "cannot verify %s", v->node.shown);
-    if (cli_jobs_each(cli, &v->node, on_job, v))
+    if (cli_jobs_each(cli, &v->node, on_job, v) ||
+        cli_rests_each(cli, &v->node, on_rest, v))
         return CLI_IO;
     if (cli->out_failed)
         return CLI_IO;
@@ -224,6 +248,9 @@ const struct cli_command cli_cmd_verify = {
         "compares consolidated metadata with the nodes. Each fault is one line on "
         "stdout: "
         "key, reason, kind.\n\n"
+        "It reports what interrupted commands left, with the commands that continue or "
+        "remove it, and chunks below a group that no array has. A group without "
+        "metadata above other nodes is a note; the nodes below it are not checked.\n\n"
         "It reports a resize or append that was killed (see clean). What else is stored "
         "outside of the shape of an array is a note: other programs and resize "
         "--keep-chunks leave it there.\n\n"

@@ -41,8 +41,9 @@ enum {
     CLI_NOT_FOUND = 3, /* no such file or node, or I/O failed */
     CLI_IO = 3,
     CLI_CORRUPT = 4,     /* stored data is corrupt or exceeds a limit */
-    CLI_EXISTS = 5,      /* the target already exists or was changed concurrently */
+    CLI_EXISTS = 5,      /* the target already exists */
     CLI_UNSUPPORTED = 6, /* valid, but this build does not support it */
+    CLI_AGAIN = 7,       /* another process or the store was busy: may succeed later */
     CLI_INTERRUPTED = 130,
     CLI_PIPE = 141 /* as of a program that SIGPIPE ended */
 };
@@ -163,8 +164,8 @@ bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndi
 
 /* ---- errors and other messages: to stderr ---- */
 
-/* The exit code of a status. */
-int cli_exit_code(zarr_status status);
+/* The exit code of a status. err may be NULL. */
+int cli_exit_code(zarr_status status, const zarr_error *err);
 
 /* Prints what failed (the format: "cannot read x.zarr:/a"), why (the library's message
  * and the name of the status) and, if one is known, a hint what to do next. Returns the

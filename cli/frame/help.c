@@ -13,8 +13,11 @@ const struct cli_exit_row cli_exit_rows[] = {
     {"2", "invalid options, arguments or requested metadata"},
     {"3", "not found, or reading or writing failed"},
     {"4", "stored data is corrupt or exceeds a limit"},
-    {"5", "the target already exists, or another process changed it"},
+    {"5", "the target already exists"},
     {"6", "valid, but not supported by this build"},
+    {"7",
+     "another process is at work there, or the store did not answer in time: the same "
+     "command may succeed later. After the codes 1 to 6 it would fail again"},
     {"130", "interrupted"},
     {"141", "a reader of the output closed the pipe"},
     {NULL, NULL}};

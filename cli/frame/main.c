@@ -71,7 +71,9 @@ static const char **plugin_files(const struct cli *cli)
 static int make_context(struct cli *cli)
 {
     const char **plugins = plugin_files(cli);
-    zarr_context_options opts = {.struct_size = sizeof opts};
+    /* the program has all elements in host memory, whatever ZARRC_DEVICE says */
+    zarr_context_options opts = {.struct_size = sizeof opts,
+                                 .device_type = ZARR_DEVICE_CPU};
     zarr_limits limits = {.struct_size = sizeof limits};
     zarr_error err = {0};
     zarr_status st;

@@ -12,7 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cli_exit_code(zarr_status status)
+/* Faults of networks and of other processes, which pass. A full or broken disk does not
+ * mend itself. */
+static bool passes(int os_code)
+{
+    static const int codes[] = {EAGAIN,      EBUSY,        EINTR,        EMFILE,
+                                ENFILE,      ENOBUFS,      ESTALE,       ETIMEDOUT,
+                                ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENETDOWN,
+                                ENETUNREACH, ENETRESET,    EHOSTDOWN,    EHOSTUNREACH};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        found = found || codes[i] == os_code;
+    return found;
+}
+
+int cli_exit_code(zarr_status status, const zarr_error *err)
 {
     switch (status) {
     case ZARR_OK:
@@ -27,8 +42,9 @@ int cli_exit_code(zarr_status status)
     case ZARR_ERR_INTERNAL:
         return CLI_CORRUPT;
     case ZARR_ERR_EXISTS:
-    case ZARR_ERR_CONFLICT:
         return CLI_EXISTS;
+    case ZARR_ERR_CONFLICT:
+        return CLI_AGAIN;
     case ZARR_ERR_UNSUPPORTED:
     case ZARR_ERR_ABI:
     case ZARR_ERR_MEMORY_KIND:
@@ -36,7 +52,7 @@ int cli_exit_code(zarr_status status)
     case ZARR_ERR_CANCELLED:
         return CLI_INTERRUPTED;
     default:
-        return CLI_IO;
+        return err && passes(err->os_code) ? CLI_AGAIN : CLI_IO;
     }
 }
 
@@ -92,6 +108,8 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
     case ZARR_ERR_EXISTS:
         return hint_exists(cli);
     case ZARR_ERR_CONFLICT:
+        if (err && err->os_code == EBUSY)
+            return "Nothing was changed. Repeat the command when the other one is done.";
         return "Another process changed it at the same time. Check its state, then "
                "repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
@@ -209,7 +227,7 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
     what = vformat(format, args);
     va_end(args);
     r.code = zarr_status_text(st);
-    r.exit_code = cli_exit_code(st);
+    r.exit_code = cli_exit_code(st, err);
     r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
     r.next = hint_for(cli, st, err);
@@ -226,12 +244,13 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
 
 static const char *code_name(int exit_code)
 {
-    static const char *const names[] = {"ok",      "different", "usage",      "not found",
-                                        "corrupt", "exists",    "unsupported"};
+    static const char *const names[] = {"ok",          "different", "usage",
+                                        "not found",   "corrupt",   "exists",
+                                        "unsupported", "conflict"};
 
     if (exit_code == CLI_INTERRUPTED)
         return "cancelled";
-    return exit_code >= 0 && exit_code <= CLI_UNSUPPORTED ? names[exit_code] : "unknown";
+    return exit_code >= 0 && exit_code <= CLI_AGAIN ? names[exit_code] : "unknown";
 }
 
 int cli_error(struct cli *cli, int exit_code, const char *hint, const char *format, ...)

@@ -8,6 +8,8 @@
 #include "import/import.h"
 #include "node/work.h"
 
+#include <zarrc/plugin/store.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +37,22 @@ static int open_staging_store(struct import *im)
     return CLI_OK;
 }
 
+/* Waits until no other import, copy or delete has the same target. The library locks the
+ * same key. A store without locks, and a name that is too long for the key, do without.
+ */
+static int lock_target(struct import *im)
+{
+    char *key = cli_format("%s.zarrc-work", im->target_path);
+    zarr_error err = {0};
+    zarr_status st = zarr_store_lock(im->target_store, key, cli_cancel, &im->lock, &err);
+    int rc = CLI_OK;
+
+    if (st && st != ZARR_ERR_INVALID && st != ZARR_ERR_UNSUPPORTED)
+        rc = cli_fail(im->cli, st, &err, "cannot import to %s", im->node.shown);
+    free(key);
+    return rc;
+}
+
 int cli_import_target(struct import *im, bool replaces)
 {
     int rc = CLI_OK;
@@ -49,7 +67,7 @@ int cli_import_target(struct import *im, bool replaces)
     }
     if (!im->target_store)
         im->target_store = zarr_store_ref(im->node.store);
-    return rc;
+    return rc ? rc : lock_target(im);
 }
 
 int cli_import_commit(struct import *im)
@@ -139,6 +157,8 @@ void cli_import_undo(struct import *im)
 
 void cli_import_free(struct import *im)
 {
+    if (im->lock)
+        zarr_store_unlock(im->target_store, im->lock);
     zarr_store_free(im->target_store);
     if (im->target_root)
         (void)rmdir(im->target_root); /* fails if it is not empty, as intended */

@@ -5,6 +5,7 @@
  */
 #include "node/work.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,8 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
     zarr_status st;
     int rc = CLI_OK;
 
+    if (cli_flag(cli, "force") && cli_rest_of_delete(node))
+        return CLI_OK;
     if (cli_job_refuse(cli, node))
         return CLI_EXISTS;
     if (cli_flag(cli, "force"))
@@ -310,7 +313,7 @@ int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                          "what SOURCE does not have.",
                          "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
                          err->message);
-    if (st == ZARR_ERR_CONFLICT)
+    if (st == ZARR_ERR_CONFLICT && err->os_code != EBUSY)
         return cli_error(
             cli, CLI_EXISTS,
             "The same command with --skip-equal --force copies what differs.",

@@ -125,12 +125,24 @@ char *cli_shell_word(const char *text);
 /* Whether the node is missing, and all keys at its path are chunks of an array that was
  * deleted in part, without a job object (rest.c). */
 bool cli_rest_of_array(const struct cli_node *node);
+/* Whether the node is missing, and a delete of an array was interrupted there, which
+ * --force may complete. */
+bool cli_rest_of_delete(const struct cli_node *node);
 int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node);
 /* Calls fn for each job object at and below a node. */
 typedef void (*cli_job_fn)(void *user, const char *key, const char *command,
                            const char *hint);
 int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn,
                   void *user);
+
+/* Calls fn for each folder of the groups at and below a node that should be a node and
+ * has no document: chunks of an array (is_group false), or nodes or chunks below it.
+ * Folders with a job object are not told, nor folders inside of one that is told. path is
+ * in the store; hint names the command that mends it. */
+typedef void (*cli_rest_fn)(void *user, const char *path, bool is_group,
+                            const char *hint);
+int cli_rests_each(struct cli *cli, const struct cli_node *node, cli_rest_fn fn,
+                   void *user);
 
 /* ---- elements as numbers (elements.c) ---- */
 

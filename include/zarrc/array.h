@@ -49,6 +49,24 @@ enum {
     ZARR_MISSING_ERROR = 2    /**< the read fails with ZARR_ERR_NOT_FOUND */
 };
 
+/** What a write does with elements outside of the array's shape, in chunks or shards that
+ * reach beyond it and that the write covers inside of it. */
+enum {
+    ZARR_OUTSIDE_DEFAULT = 0, /**< as ZARR_OUTSIDE_KEEP */
+    /** read the old value and keep them: another handle may have made the array larger */
+    ZARR_OUTSIDE_KEEP = 1,
+    /** they become the fill value. This saves the read and the lock; only for a program
+     * that knows that the array does not grow meanwhile */
+    ZARR_OUTSIDE_RESET = 2
+};
+/** The order in which a write puts inner chunks into a shard. */
+enum {
+    ZARR_INNER_ORDER_DEFAULT = 0,     /**< as ZARR_INNER_ORDER_C */
+    ZARR_INNER_ORDER_C = 1,           /**< of their coordinates, the last one fastest */
+    ZARR_INNER_ORDER_MORTON = 2,      /**< along the Z-order curve */
+    ZARR_INNER_ORDER_COLUMN_MAJOR = 3 /**< the first coordinate fastest */
+};
+
 /** Flags of zarr_array_open_options. */
 enum {
     /**
@@ -71,7 +89,8 @@ typedef struct zarr_array_open_options {
     /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
     zarr_store *chunk_store;
-    /** memory of tensors that name none, as in `zarr_mem`; 0: host memory */
+    /** memory of tensors that name none, as in `zarr_mem`; 0: the default memory of the
+     * store of the chunks, or else of the context */
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;
@@ -333,6 +352,12 @@ ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */
 ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
+/** Stores in `device_type` and `device_id` the memory of tensors that name none: that of
+ * the options of the handle, or else of its store of chunks, or else of the context. A
+ * binding allocates its results there. Elements of variable length have host memory
+ * unless the handle's options say otherwise. */
+ZARR_API void zarr_array_memory(const zarr_array *array, int32_t *device_type,
+                                int32_t *device_id);
 /** Returns the store of the metadata, owned by the array. */
 ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
 /** Returns the store of the chunks, owned by the array. */
@@ -427,8 +452,10 @@ typedef struct zarr_io_options {
      * its own request
      */
     void (*progress)(void *user, const zarr_stats *so_far);
-    void *progress_user;             /**< passed to `progress` */
-    uint32_t empty_chunks, reserved; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    void *progress_user;   /**< passed to `progress` */
+    uint32_t empty_chunks; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    /** writes: one of ZARR_OUTSIDE_*: what elements outside of the shape become */
+    uint32_t outside;
     /**
      * one field of structured elements, as zarr_dtype_field_find() takes it, such as "a"
      * or "a.b". The tensor then has the data type of the field, and the dimensions of a
@@ -456,6 +483,15 @@ typedef struct zarr_io_options {
     /** as in `zarr_context_options`; the array handle keeps what it prepared for each
      * text, so a program should use few. NULL: the array's */
     const char *codec_preference;
+    /** reads: receives a byte for each unit of writing that the selection touches, in C
+     * order of their coordinates: 1 if the store has the chunk or shard, 0 if it is
+     * missing. Borrowed; undefined after a failure; NULL: not wanted */
+    uint8_t *present;
+    uint64_t n_present; /**< bytes of `present`, at least as many as there are units */
+    /** writes of shards: one of ZARR_INNER_ORDER_*. Whole and changed shards have their
+     * inner chunks in this order; the index tells where each is, so readers need not know
+     * it */
+    uint32_t inner_order, reserved;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
@@ -506,10 +542,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * dimension of the tensor with stride 0 repeats its element.
  *
  * A chunk or shard that the selection covers in part, or that reaches beyond the array's
- * shape, is read, changed and written under a lock, so that several threads and processes
- * may write to one array. Whole units of writing need no read; zarr_array_write_shape()
- * tells their shape. The data is in the store when the call returns, and
- * zarr_store_flush() makes it durable. After a failure each stored object is old or new.
+ * shape (but see ZARR_OUTSIDE_RESET), is read, changed and written under a lock, so that
+ * several threads and processes may write to one array. Whole units of writing need no
+ * read; zarr_array_write_shape() tells their shape. The data is in the store when the
+ * call returns, and zarr_store_flush() makes it durable. After a failure each stored
+ * object is old or new.
  *
  * A write looks at the array's document before its first and after its last object, so it
  * fails if the array was moved, deleted or replaced after it was opened; chunks that it
@@ -575,36 +612,27 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
     const zarr_tensor *src, const zarr_io_options *opts, zarr_error *err);
 /** @} */
 
-/** What zarr_array_explain() explains, and how. */
-enum {
-    ZARR_EXPLAIN_READ = 0,  /**< a read, as text */
-    ZARR_EXPLAIN_WRITE = 1, /**< a write */
-    ZARR_EXPLAIN_JSON = 2   /**< as JSON; added to one of the others */
-};
-
 /**
- * Explains what a read or write would do. The text tells which chunks the call would
- * touch, which implementations of codecs it would use, and which copies it would make.
- * Nothing is executed, and no data is touched. Counts above 2^64 are "more than 2^64" in
- * the text and null in JSON.
+ * Explains what a read or write would do. It tells which chunks the call would touch,
+ * which implementations of codecs it would use, and which copies it would make. Nothing
+ * is executed, and no data is touched. zarr_stats counts what a call did.
  *
- * @param array borrowed
- * @param what one of ZARR_EXPLAIN_*, or a sum of them
+ * @param out receives the explanation; owned: zarr_explanation_free()
+ * @param array borrowed; the explanation does not need it any more
+ * @param what ZARR_EXPLAIN_READ or ZARR_EXPLAIN_WRITE
  * @param selection as for zarr_array_read(); NULL: all elements
  * @param tensor as for zarr_array_read(), of which only the kind of memory and the
- * strides count; NULL: the array's default memory
+ * strides count; NULL: the default memory, in C order
  * @param opts options; NULL: defaults
- * @param text,cap buffer of `cap` bytes for the text, as for snprintf()
- * @param text_bytes becomes the length of the text without its terminator, which may
- * exceed `cap`
  * @retval ZARR_ERR_INVALID an argument is wrong
- * @see zarr_stats
+ * @see zarr_explanation_text(), zarr_stats
  */
-ZARR_API ZARR_MUST_CHECK zarr_status
-/* NOLINT(function-size): a read's arguments, and a buffer as snprintf takes it */
-zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selection,
-                   const zarr_tensor *tensor, const zarr_io_options *opts, char *text,
-                   size_t cap, size_t *text_bytes, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
+                                                        zarr_array *array, uint32_t what,
+                                                        const zarr_selection *selection,
+                                                        const zarr_tensor *tensor,
+                                                        const zarr_io_options *opts,
+                                                        zarr_error *err);
 
 /* ---- shape and attributes ------------------------------------------------ */
 

@@ -62,8 +62,11 @@ typedef struct zarr_context_options {
     /** how requests are carried out: "waves", "serial" or a registered pipeline; copied;
      * NULL: "waves" */
     const char *pipeline;
-    /** implementations of codecs to prefer, as "zstd=cuda.nvcomp,cpu.libzstd;gzip=...";
-     * copied; NULL: their priorities decide */
+    /** implementations of codecs to prefer, best first, as
+     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" is each name that begins with
+     * "cpu.". The log gets a warning if none of the names for a codec is registered, or
+     * can serve. In the options of an array or a call a list without a registered name is
+     * INVALID. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGIN_PATH. NULL: none */
@@ -88,6 +91,10 @@ typedef struct zarr_context_options {
      * kinds are allocated by the backend that copies them. A name that is not registered
      * when the first store is opened gives a warning in the log. NULL: none */
     const char *allocators;
+    /** default memory, as in `zarr_mem`: where tensors are that name no memory. A store
+     * or an array may have another one. Elements of variable length are in host memory
+     * always, and so is metadata. 0: host memory */
+    int32_t device_type, device_id;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -105,8 +112,10 @@ typedef struct zarr_context_options {
  *
  * Some environment variables give members of the options that are zero another default:
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
- * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF and
- * ZARRC_LOG_LEVEL (error, warn, info, debug or trace). ZARRC_PLUGIN_PATH names more
+ * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_LOG_LEVEL
+ * (error, warn, info, debug or trace) and ZARRC_DEVICE, the default memory: a kind of
+ * memory (host, cuda, cuda_host, opencl, ext, cuda_managed or a number), which ":" and
+ * the number of the device may follow, as in "cuda:0". ZARRC_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
  * which every file with the ending .so is loaded in the order of names. An empty part
  * means nothing. ZARRC_PLUGIN_OPTIONS is the default of `plugin_options`. Both are

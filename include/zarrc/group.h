@@ -56,14 +56,27 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open(zarr_group **out, zarr_stor
                                                      const zarr_group_open_options *opts,
                                                      zarr_error *err);
 
-/** Flags of zarr_group_create(). What an interrupted delete or copy left at the path is
+/** Describes a new group. All members may be zero or NULL. Pointers are borrowed for the
+ * call. */
+typedef struct zarr_group_spec {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_GROUP_* */
+    int32_t zarr_format;         /**< 2 or 3; 0: 3 */
+    uint32_t reserved;
+    const char *attributes; /**< JSON object; NULL: none */
+} zarr_group_spec;
+
+#define ZARR_GROUP_SPEC_INIT ZARR_SIZE_FIRST(zarr_group_spec)
+
+/** Flags of zarr_group_spec. What an interrupted delete or copy left at the path is
  * ZARR_ERR_EXISTS without ZARR_GROUP_OVERWRITE. */
 enum {
     /** delete a node at the path first, with everything below it, as ZARR_SPEC_OVERWRITE
      */
     ZARR_GROUP_OVERWRITE = 1,
     ZARR_GROUP_NO_PARENTS = 2, /**< do not create parent groups that are missing */
-    ZARR_GROUP_IF_MISSING = 8  /**< open a group that exists, whatever its attributes */
+    /** open a group that exists, whatever its attributes; a `zarr_format` that is not 0
+     * must be the group's */
+    ZARR_GROUP_IF_MISSING = 8
 };
 
 /**
@@ -74,18 +87,17 @@ enum {
  * @param out receives the group; owned: zarr_group_free()
  * @param store borrowed; the group keeps it alive
  * @param path path of the group, such as "a/b"; "" is the root of the store
- * @param zarr_format 2 or 3; 0: 3
- * @param attributes JSON object; NULL: no attributes
- * @param flags 0, or ZARR_GROUP_*
+ * @param spec describes the group; NULL: a group of format 3 without attributes
+ * @param opts options of the handle, of which `zarr_format` is ignored; NULL: defaults
  * @retval ZARR_ERR_EXISTS there is something at the path, and no flag allows that
- * @retval ZARR_ERR_INVALID the path, the format or the attributes are wrong, or the store
- * is read-only
+ * @retval ZARR_ERR_INVALID the path, the format, the attributes or an option is wrong, or
+ * the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED a flag is unknown, or the store cannot write
  * @see zarr_group_open(), zarr_array_create(), zarr_group_attribute_set()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
-    zarr_group **out, zarr_store *store, const char *path, int32_t zarr_format,
-    const char *attributes, uint32_t flags, zarr_error *err);
+    zarr_group **out, zarr_store *store, const char *path, const zarr_group_spec *spec,
+    const zarr_group_open_options *opts, zarr_error *err);
 
 /**
  * @name Owners of a group
@@ -322,6 +334,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
  * @param path path of the node; "" is the root of the store
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor the rest of a delete that failed
  * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the path
+ * (`os_code` EBUSY); nothing was changed. Stores without locks do not see calls of other
+ * handles
  * @retval ZARR_ERR_IO the store failed; some objects may be deleted
  * @see zarr_group_consolidate(), zarr_node_move()
  */
@@ -395,13 +410,14 @@ typedef struct zarr_copy_options {
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
- * mixed with the copy, such as chunks of a node that was deleted in part; or another call
- * is at work there
+ * mixed with the copy, such as chunks of a node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
  * read-only
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
- * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
+ * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
+ * destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
@@ -425,12 +441,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
- * mixed with the copy, such as chunks of a node that was deleted in part; or another call
- * is at work there
+ * mixed with the copy, such as chunks of a node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
- * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
+ * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
+ * destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()
@@ -589,8 +606,9 @@ enum {
 /** Options of calls for consolidated metadata. */
 typedef struct zarr_consolidate_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_CONSOLIDATED_BELOW or 0 */
-    /** zarr_group_consolidate() of a v2 group: another name for the document; NULL:
-     * ".zmetadata". Must be NULL in other calls and for v3 groups */
+    /** zarr_group_consolidate() of a v2 group: another name for the document; NULL: the
+     * `consolidated_key` that the group was opened with, or ".zmetadata". Must be NULL in
+     * other calls and for v3 groups */
     const char *key;
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
@@ -599,13 +617,14 @@ typedef struct zarr_consolidate_options {
 #define ZARR_CONSOLIDATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_consolidate_options)
 
 /**
- * Writes the consolidated metadata of a group, in one step. NaN and Infinity without
- * quotes, which are not JSON, become the strings "NaN" and "Infinity".
+ * Writes the consolidated metadata of a group, in one step. It holds all nodes that the
+ * store has below the group, also if the handle answers from consolidated metadata. NaN
+ * and Infinity without quotes, which are not JSON, become the strings "NaN" and
+ * "Infinity". The handle does not change: open the group again to use what was written.
  *
- * @param store borrowed
- * @param path path of the group; "" is the root of the store
+ * @param group borrowed
  * @param opts options; NULL: defaults
- * @retval ZARR_ERR_NOT_FOUND there is no group
+ * @retval ZARR_ERR_NOT_FOUND the store has no such group any more
  * @retval ZARR_ERR_INVALID `key` has a slash, is the name of another document, or is
  * given for a v3 group; or the store is read-only
  * @retval ZARR_ERR_EXISTS the object under `key` is not consolidated metadata
@@ -614,9 +633,8 @@ typedef struct zarr_consolidate_options {
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_is_consolidated(), zarr_group_open()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_group_consolidate(zarr_store *store, const char *path,
-                       const zarr_consolidate_options *opts, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
+    zarr_group *group, const zarr_consolidate_options *opts, zarr_error *err);
 /**
  * Brings consolidated metadata up to date after a node was created, changed or deleted.
  * Each group above the node that has consolidated metadata gets the node's documents as
@@ -643,22 +661,23 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_update(
     zarr_store *store, const char *path, const zarr_consolidate_options *opts,
     uint64_t *n_updated, zarr_error *err);
 /**
- * Compares the consolidated metadata of a group with the metadata of its nodes.
- * @param store borrowed
- * @param path path of the group; "" is the root of the store
+ * Compares the consolidated metadata of a group, as it is in the store now, with the
+ * metadata of its nodes.
+ * @param group borrowed; in v2 its `consolidated_key` names the document
  * @param fn called for each difference, with the path of the node and a sentence; a
  * non-zero return ends the comparison. NaN without quotes and the string "NaN" are equal
  * @param user passed to `fn`
  * @param opts options; NULL: defaults
  * @return ZARR_OK, with or without differences
- * @retval ZARR_ERR_NOT_FOUND there is no group, or it has no consolidated metadata
+ * @retval ZARR_ERR_NOT_FOUND the store has no such group any more, or it has no
+ * consolidated metadata
+ * @retval ZARR_ERR_CORRUPT the consolidated metadata is damaged
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_check(
-    zarr_store *store, const char *path,
-    int (*fn)(void *user, const char *path, const char *what), void *user,
-    const zarr_consolidate_options *opts, zarr_error *err);
+    zarr_group *group, int (*fn)(void *user, const char *path, const char *what),
+    void *user, const zarr_consolidate_options *opts, zarr_error *err);
 /** @} */
 
 ZARR_END_DECLS

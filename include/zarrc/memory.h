@@ -68,8 +68,8 @@ enum {
  */
 typedef struct zarr_tensor {
     uint32_t struct_size;
-    /** kind of memory, one of ZARR_DEVICE_* (0: the array's default), number of the
-     * device, and number of dimensions */
+    /** kind of memory, one of ZARR_DEVICE_* (0: what zarr_array_memory() tells), number
+     * of the device, and number of dimensions */
     int32_t device_type, device_id, ndim;
     void *data;              /**< the memory; it is only read when writing to an array */
     const zarr_dtype *dtype; /**< data type of the elements; NULL: the array's own */

@@ -6,6 +6,7 @@
 #define ZARRC_PLAN_H
 
 #include <zarrc/base.h>
+#include <zarrc/error.h>
 
 ZARR_BEGIN_DECLS
 
@@ -26,7 +27,8 @@ typedef struct zarr_stats {
     /** chunks decoded into the caller's memory, or encoded from it, without a buffer */
     uint64_t chunks_direct;
     uint64_t chunks_partial; /**< chunks that were decoded only in part */
-    /** chunks that an implementation did not accept, so that the CPU handled them */
+    /** chunks that an implementation did not accept, or could not do, so that another one
+     * did them on the CPU */
     uint64_t chunks_fallback;
     uint64_t elements;      /**< elements read or written */
     uint64_t bytes_stored;  /**< encoded bytes read from or written to the store */
@@ -56,6 +58,139 @@ typedef struct zarr_stats {
 } zarr_stats;
 
 #define ZARR_STATS_INIT ZARR_SIZE_FIRST(zarr_stats)
+
+/** What a request would do. */
+enum {
+    ZARR_EXPLAIN_READ = 0, /**< a read */
+    ZARR_EXPLAIN_WRITE = 1 /**< a write */
+};
+
+/** What a zarr_explain_step is. */
+enum {
+    /** the store reads an object, or a part of one, or writes it */
+    ZARR_STEP_STORE = 1,
+    /** the index of a shard is read or written; steps of its codecs follow */
+    ZARR_STEP_INDEX = 2,
+    ZARR_STEP_CODEC = 3, /**< a codec decodes or encodes */
+    ZARR_STEP_COPY = 4,  /**< bytes are copied from one kind of memory to another */
+    /** byte order changes, while elements are copied to the tensor or from it */
+    ZARR_STEP_SWAP = 5,
+    ZARR_STEP_TRANSPOSE = 6, /**< dimensions change their order, in the same copy */
+    /** elements get from the chunk to the tensor or back; `zarr_explanation.copy` tells
+     * how */
+    ZARR_STEP_TENSOR = 7
+};
+/** Flags of a zarr_explain_step. */
+enum {
+    ZARR_STEP_OF_INDEX = 1 /**< the step works on the index of a shard, not on a chunk */
+};
+
+/** One step on the way of the bytes of one chunk. */
+typedef struct zarr_explain_step {
+    uint32_t struct_size, kind; /**< `kind`: one of ZARR_STEP_* */
+    /** `flags`: ZARR_STEP_OF_INDEX or 0; `level`: 0 for objects of the store, 1 for inner
+     * chunks of shards, 2 for inner chunks of shards in shards, and so on */
+    uint32_t flags, level;
+    /** kinds of memory before and after the step, as in `zarr_mem`; 0: the store */
+    int32_t from_device, to_device;
+    const char *codec; /**< ZARR_STEP_CODEC: name of the codec; else NULL */
+    /** ZARR_STEP_CODEC: names of implementations. The first is used; each other one is
+     * for chunks that those before it do not accept. Else NULL */
+    const char *const *implementations;
+    uint32_t n_implementations; /**< how many `implementations` there are */
+    uint32_t swap_bytes;   /**< ZARR_STEP_SWAP: bytes of the units that are reversed */
+    uint64_t index_chunks; /**< ZARR_STEP_INDEX: chunks that the index has room for */
+    /** ZARR_STEP_TRANSPOSE: for each stored dimension the array's; `ndim` entries, else
+     * NULL */
+    const int32_t *order;
+} zarr_explain_step;
+
+/** How elements of a whole chunk get to the tensor or back. */
+enum {
+    ZARR_EXPLAIN_COPY_NONE = 0, /**< not at all: this build cannot write the array */
+    /** a strided copy of each chunk between two kinds of memory */
+    ZARR_EXPLAIN_COPY_BETWEEN = 1,
+    /** a strided copy of each chunk, which may swap and transpose */
+    ZARR_EXPLAIN_COPY_STRIDED = 2,
+    /** none where the last decoder knows the tensor's strides; else a strided copy */
+    ZARR_EXPLAIN_COPY_DECODER = 3,
+    /** none where a chunk is contiguous in the tensor; else a strided copy */
+    ZARR_EXPLAIN_COPY_DIRECT = 4
+};
+
+/** Flags of a zarr_explanation. */
+enum {
+    ZARR_EXPLAIN_SHARDS = 1,  /**< objects are shards, whose chunks are read alone */
+    ZARR_EXPLAIN_SMALLER = 2, /**< objects differ in shape: others are smaller */
+    ZARR_EXPLAIN_LARGER = 4,  /**< objects differ in shape: others are larger */
+    /** each chunk is copied to host memory once, to compare it with the fill value */
+    ZARR_EXPLAIN_COMPARED = 8
+};
+
+/**
+ * What a read or write would do, from zarr_array_explain(). Counts that are not known, or
+ * that no number of 64 bits holds, are UINT64_MAX. All that it points to lives as long as
+ * it does.
+ */
+typedef struct zarr_explanation {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_EXPLAIN_SHARDS and its siblings */
+    uint32_t operation;          /**< ZARR_EXPLAIN_READ or ZARR_EXPLAIN_WRITE */
+    uint32_t copy;               /**< one of ZARR_EXPLAIN_COPY_* */
+    int32_t device_type;         /**< kind of memory of the tensor */
+    int32_t ndim;                /**< number of dimensions of the array */
+    uint32_t threads;            /**< threads at most, the caller's included */
+    uint32_t n_steps;            /**< how many `steps` there are; 0: it is not possible */
+    /** the way of the bytes of a chunk: a read begins at the store and ends at the
+     * tensor, a write the other way round */
+    const zarr_explain_step *const *steps;
+    const char *path;     /**< path of the array */
+    const char *store;    /**< kind of the store of the chunks, such as "local" */
+    const char *pipeline; /**< name of the pipeline */
+    /** the codec before sharding_indexed that makes it necessary to decode shards whole;
+     * NULL: there is none */
+    const char *whole_shard_codec;
+    const uint64_t *object_shape; /**< of objects of the store: chunks or shards */
+    const uint64_t *chunk_shape;  /**< of chunks, in shards of inner chunks */
+    uint64_t elements;            /**< elements that are selected */
+    uint64_t objects;             /**< objects that the request touches */
+    /** of these, objects that a read needs in part, or that a write reads and changes if
+     * they are stored; not known for more than about a million objects */
+    uint64_t objects_partial;
+    uint64_t chunks;      /**< chunks that the request touches; in shards inner chunks */
+    uint64_t chunk_bytes; /**< decoded bytes of a chunk of `chunk_shape` */
+    /** indexes of shards that the handle has, and those that it does not have */
+    uint64_t indexes_cached, indexes_to_fetch;
+    uint64_t waves;      /**< batches of chunks that are handled together */
+    uint64_t wave_bytes; /**< decoded bytes of a batch at most */
+} zarr_explanation;
+
+/** Forms of the text of an explanation. */
+enum {
+    ZARR_EXPLAIN_TEXT = 0, /**< lines for people */
+    /** a JSON object with the members of the struct; counts that are UINT64_MAX are null
+     */
+    ZARR_EXPLAIN_JSON = 1
+};
+
+/**
+ * Writes an explanation as text into a buffer of the caller's, as snprintf() does.
+ * @param explanation borrowed
+ * @param form one of ZARR_EXPLAIN_TEXT and ZARR_EXPLAIN_JSON
+ * @param text,cap buffer of `cap` bytes; `text` may be NULL if `cap` is 0
+ * @param text_bytes becomes the length of the text without its terminator, which may
+ * exceed `cap`; may be NULL
+ * @retval ZARR_ERR_INVALID `form` is wrong
+ * @see zarr_array_explain()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_explanation_text(const zarr_explanation *explanation, uint32_t form, char *text,
+                      size_t cap, size_t *text_bytes, zarr_error *err);
+
+/**
+ * Frees an explanation and all that it points to.
+ * @param explanation may be NULL
+ */
+ZARR_API void zarr_explanation_free(zarr_explanation *explanation);
 
 ZARR_END_DECLS
 

@@ -148,6 +148,8 @@ typedef struct zarr_reencode_result {
  * @retval ZARR_ERR_CORRUPT a node or chunk of the source cannot be read, or
  * `result->differs`
  * @retval ZARR_ERR_UNSUPPORTED the new format has no form for an array of the source
+ * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the destination
+ * (`os_code` EBUSY); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_node_migrate()

@@ -65,8 +65,8 @@ typedef struct zarr_store_options {
     /** local stores: one of ZARR_DURABILITY_*, of ZARR_LOCKING_* and of ZARR_SYMLINKS_*
      */
     uint32_t durability, locking, symlinks, reserved;
-    /** memory stores: the memory that holds the values, as in `zarr_mem`; 0: host memory
-     */
+    /** memory stores: the memory that holds the values, as in `zarr_mem`; 0: host memory.
+     * Metadata documents are in host memory always */
     int32_t device_type, device_id;
     /** name of the registered store; NULL: the URL decides */
     const char *kind;
@@ -81,6 +81,10 @@ typedef struct zarr_store_options {
      * application, have no such options and refuse every member by its name. NULL: none
      */
     const char *config;
+    /** default memory for arrays whose chunks are in this store, as in
+     * `zarr_context_options`; 0: the context's; for a composite store that of the store
+     * of the chunks */
+    int32_t tensor_device_type, tensor_device_id;
 } zarr_store_options;
 
 #define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)
@@ -233,8 +237,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  * @param out receives the store; owned: zarr_store_free() or zarr_store_close(), which
  * flushes both
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
- * @param opts options, of which only the flag ZARR_STORE_READ_ONLY may be set; NULL:
- * defaults
+ * @param opts options, of which only the flag ZARR_STORE_READ_ONLY and the default memory
+ * may be set; NULL: defaults
  * @retval ZARR_ERR_INVALID a store is missing or is composite itself, both are the same
  * or have different contexts, or an option is set
  * @see zarr_store_open(), zarr_array_open()

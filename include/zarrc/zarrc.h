@@ -115,6 +115,7 @@
 #include <zarrc/group.h>
 #include <zarrc/limits.h>
 #include <zarrc/memory.h>
+#include <zarrc/parts.h>
 #include <zarrc/plan.h>
 #include <zarrc/progress.h>
 #include <zarrc/reencode.h>

@@ -80,9 +80,8 @@ PyObject *zx_open_group(PyObject *module, PyObject *args)
 struct making {
     zarr_group *g;
     zarr_store *s;
-    const char *path, *attributes;
-    int format;
-    unsigned flags;
+    const char *path;
+    zarr_group_spec spec;
 };
 
 static zarr_status make_work(void *arg, zarr_cancel *cancel, zarr_error *err)
@@ -90,22 +89,25 @@ static zarr_status make_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     struct making *m = arg;
 
     (void)cancel;
-    return zarr_group_create(&m->g, m->s, m->path, m->format, m->attributes, m->flags,
-                             err);
+    return zarr_group_create(&m->g, m->s, m->path, &m->spec, NULL, err);
 }
 
 /* create_group(class, store, path, format, attributes, flags) */
 PyObject *zx_create_group(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    struct making m = {0};
+    struct making m = {.spec = ZARR_GROUP_SPEC_INIT};
+    unsigned flags;
+    int format;
     PyObject *type, *store;
 
     if (!PyArg_ParseTuple(args, "OO!sizI", &type, st->store_type, &store, &m.path,
-                          &m.format, &m.attributes, &m.flags) ||
+                          &format, &m.spec.attributes, &flags) ||
         zx_writable((zx_store *)store) || group_class(st, type))
         return NULL;
     m.s = ((zx_store *)store)->s;
+    m.spec.zarr_format = format;
+    m.spec.flags = flags;
     if (zx_call(st, make_work, &m, NULL)) {
         zarr_group_free(m.g);
         return NULL;

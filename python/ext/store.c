@@ -394,12 +394,20 @@ static PyObject *store_node_copy(PyObject *o, PyObject *args)
 
 static zarr_status consolidate_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
+    zarr_group_open_options how = ZARR_GROUP_OPEN_OPTIONS_INIT;
     zarr_consolidate_options o = ZARR_CONSOLIDATE_OPTIONS_INIT;
     struct errand *e = arg;
+    zarr_group *g;
+    zarr_status status;
 
+    how.consolidated = ZARR_CONSOLIDATED_NEVER;
     o.key = e->key;
     o.cancel = cancel;
-    return zarr_group_consolidate(e->s, e->path, &o, err);
+    status = zarr_group_open(&g, e->s, e->path, &how, err);
+    if (status == ZARR_OK)
+        status = zarr_group_consolidate(g, &o, err);
+    zarr_group_free(g);
+    return status;
 }
 
 /* consolidate(path, key=None) */

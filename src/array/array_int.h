@@ -53,6 +53,8 @@ struct zarr_array {
     const struct zr_pipeline *pipeline;
     char *codec_preference; /* NULL: the context's */
     int32_t device_type, device_id;
+    /* the store's or the context's: elements of variable length are in host memory */
+    bool device_by_default;
     uint32_t empty_chunks, missing_chunks; /* never DEFAULT */
     bool may_go; /* false: requests need no check of the stored document */
     /* v2: the stored chunks may tell the separator of their keys */

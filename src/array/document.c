@@ -214,10 +214,12 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
     zarr_array_open_options o;
     zarr_array *a = NULL;
     char *path = NULL;
+    bool names_memory = false;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
     ZR_TRY(zr_array_options_read(&o, opts, ZARR_OPEN_GRID_SHAPE, err));
+    names_memory = o.device_type != 0;
     if (o.zarr_format != 0 && o.zarr_format != s->meta.format)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "zarr_format is %" PRId32 ", asked for is %" PRId32,
@@ -227,6 +229,7 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
     if (!path)
         ZR_TRY(zr_fail_memory(err, strlen(array->h.path)));
     ZR_TRY(zr_array_new(&a, array->h.store, path, &o, err));
+    a->device_by_default = array->device_by_default && !names_memory;
     a->may_go = array->may_go;
     a->may_probe = false;
     a->grid_shape = array->grid_shape || (o.flags & ZARR_OPEN_GRID_SHAPE) != 0;

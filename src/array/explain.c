@@ -1,10 +1,17 @@
 /*
- * array/explain.c - describes what a read or write would do, as text or JSON: asks the
- * plan with the arguments that the call itself would use. Nothing is executed, and the
- * index cache is only looked at.
- * Thread class: plain function.
+ * array/explain.c - describes what a read or write would do: asks the plan with the
+ * arguments that the call itself would use. Nothing is executed, and the index cache is
+ * only looked at.
+ * Thread class: plain functions.
  */
 #include "array/array_int.h"
+
+/* An explanation and all that it points to. */
+struct explained {
+    zarr_explanation e; /* first: the caller has its address */
+    struct zr_arena arena;
+    zarr_context *ctx; /* counted */
+};
 
 static bool index_is_cached(void *arg, const char *key)
 {
@@ -35,8 +42,8 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
                          const struct zr_io *io, uint32_t what, const zarr_tensor *tensor)
 {
     *out = (struct zr_explain_args){
-        .write = (what & ZARR_EXPLAIN_WRITE) != 0,
-        .json = (what & ZARR_EXPLAIN_JSON) != 0,
+        .write = what == ZARR_EXPLAIN_WRITE,
+        .reset_outside = io->reset_outside,
         .pipeline = io->pipeline->name,
         .store_name = zr_store_name(array->chunk_store),
         .tensor_device = io->layout->device_type,
@@ -51,12 +58,18 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
     zr_io_cut(io, &out->plan);
 }
 
-static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t what,
-                              const zarr_selection *sel, const zarr_tensor *tensor,
-                              const zarr_io_options *opts, zarr_error *err)
+/* What the caller asks about. */
+struct asked {
+    uint32_t what;
+    const zarr_selection *selection;
+    const zarr_tensor *tensor;
+};
+
+static zarr_status explain_to(struct explained *x, zarr_array *array,
+                              const struct asked *q, const zarr_io_options *opts,
+                              zarr_error *err)
 {
-    const int32_t device =
-        tensor && tensor->device_type ? tensor->device_type : array->device_type;
+    int32_t device, device_id;
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_explain_args args;
     const zarr_dtype *dtype = NULL;
@@ -64,17 +77,20 @@ static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t w
     struct zr_io io;
     zarr_status st = ZARR_OK;
 
-    if (what & ~(uint32_t)(ZARR_EXPLAIN_WRITE | ZARR_EXPLAIN_JSON))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "explain: unknown flags 0x%" PRIx32, what));
+    if (q->what > ZARR_EXPLAIN_WRITE)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "explain: %" PRIu32 " is neither a read nor a write", q->what));
+    zarr_array_memory(array, &device, &device_id);
+    if (q->tensor && q->tensor->device_type)
+        device = q->tensor->device_type;
     ZR_TRY(zr_io_options_read(&o, opts, err));
-    ZR_TRY(zr_array_selection_check(s, sel, err));
+    ZR_TRY(zr_array_selection_check(s, q->selection, err));
     ZR_TRY(zr_array_io(&io, array, s, device, o.codec_preference, err));
     ZR_TRY(zr_io_options_apply(&io, array, &o, err));
     ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
-    io.selection = sel;
-    explain_args(&args, array, &io, what, tensor);
-    ZR_TRY(zr_plan_explain(&args, text, array->h.ctx->alloc, err));
-    ZR_TRY(zr_str_status(text, err));
+    io.selection = q->selection;
+    explain_args(&args, array, &io, q->what, q->tensor);
+    ZR_TRY(zr_plan_explain(&x->e, &args, &x->arena, err));
 out:
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
@@ -82,20 +98,63 @@ out:
     return st;
 }
 
-/* NOLINT(function-size): public; a read's arguments, and a buffer as snprintf takes it */
-zarr_status zarr_array_explain(zarr_array *array, uint32_t what,
+zarr_status zarr_array_explain(zarr_explanation **out, zarr_array *array, uint32_t what,
                                const zarr_selection *selection, const zarr_tensor *tensor,
-                               const zarr_io_options *opts, char *text, size_t cap,
-                               size_t *text_bytes, zarr_error *err)
+                               const zarr_io_options *opts, zarr_error *err)
 {
+    const zarr_allocator *alloc = array->h.ctx->alloc;
+    const struct asked q = {what, selection, tensor};
+    struct explained *x = zr_calloc(alloc, 1, sizeof *x);
+    zarr_status st;
+
+    *out = NULL;
+    if (!x)
+        return zr_fail_memory(err, sizeof *x);
+    zr_arena_init(&x->arena, alloc);
+    x->ctx = zarr_context_ref(array->h.ctx);
+    st = explain_to(x, array, &q, opts, err);
+    if (st == ZARR_OK)
+        *out = &x->e;
+    else
+        zarr_explanation_free(&x->e);
+    return st;
+}
+
+zarr_status zarr_explanation_text(const zarr_explanation *explanation, uint32_t form,
+                                  char *text, size_t cap, size_t *text_bytes,
+                                  zarr_error *err)
+{
+    const struct explained *x = (const struct explained *)(const void *)explanation;
+    const zarr_allocator *alloc = x->ctx->alloc;
     const struct zr_text_out to = {text, cap, text_bytes};
     struct zr_str s;
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&s, array->h.ctx->alloc);
-    st = explain_to(&s, array, what, selection, tensor, opts, err);
-    if (st == ZARR_OK)
-        st = zr_text_give(zr_str_text(&s), s.bytes, &to);
+    zr_str_init(&s, alloc);
+    if (form > ZARR_EXPLAIN_JSON)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "explain: %" PRIu32 " is not one of ZARR_EXPLAIN_TEXT and _JSON",
+                       form));
+    if (form == ZARR_EXPLAIN_JSON)
+        ZR_TRY(zr_explanation_json(explanation, &s, alloc, err));
+    else
+        zr_explanation_print(explanation, &s);
+    ZR_TRY(zr_str_status(&s, err));
+    st = zr_text_give(zr_str_text(&s), s.bytes, &to);
+out:
     zr_str_deinit(&s);
     return st;
+}
+
+void zarr_explanation_free(zarr_explanation *explanation)
+{
+    struct explained *x = (struct explained *)(void *)explanation;
+    zarr_context *ctx;
+
+    if (!x)
+        return;
+    ctx = x->ctx;
+    zr_arena_deinit(&x->arena);
+    zr_free(ctx->alloc, x);
+    zarr_context_free(ctx);
 }

@@ -176,6 +176,15 @@ zarr_store *zarr_array_store(const zarr_array *array)
     return array->h.store;
 }
 
+void zarr_array_memory(const zarr_array *array, int32_t *device_type, int32_t *device_id)
+{
+    const bool host =
+        array->device_by_default && zarr_dtype_variable(zarr_array_dtype(array));
+
+    *device_type = host ? ZARR_DEVICE_CPU : array->device_type;
+    *device_id = host ? 0 : array->device_id;
+}
+
 zarr_context *zarr_array_context(const zarr_array *array)
 {
     return array->h.ctx;

@@ -81,9 +81,20 @@ static void submitted_progress(void *user, const zarr_stats *so_far)
         c->opts.progress(c->opts.progress_user, so_far);
 }
 
-static void release_submitted(void *owner)
+zarr_status zr_io_call_new(struct zr_io_call **out, zarr_array *array, zarr_error *err)
 {
-    struct zr_io_call *c = owner;
+    struct zr_io_call *c = zr_calloc(array->h.ctx->alloc, 1, sizeof *c);
+
+    *out = c;
+    if (!c)
+        return zr_fail_memory(err, sizeof *c);
+    c->array = zarr_array_ref(array);
+    c->state = zr_array_state_get(array);
+    return ZARR_OK;
+}
+
+void zr_io_call_free(struct zr_io_call *c)
+{
     zarr_array *array = c->array;
 
     zr_io_call_deinit(c);
@@ -93,34 +104,44 @@ static void release_submitted(void *owner)
     zarr_array_free(array);
 }
 
-static zarr_status submit_io(zarr_request **out, zarr_array *array,
-                             const zarr_selection *sel, const zarr_tensor *tensor,
-                             const zarr_io_options *opts, bool write, zarr_error *err)
+static void release_submitted(void *owner)
 {
-    struct zr_io_call *c = zr_calloc(array->h.ctx->alloc, 1, sizeof *c);
+    zr_io_call_free(owner);
+}
+
+zarr_status zr_io_call_submit(zarr_request **out, struct zr_io_call *c, zarr_error *err)
+{
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
-    if (!c)
-        return zr_fail_memory(err, sizeof *c);
-    c->array = zarr_array_ref(array);
-    c->state = zr_array_state_get(array);
-    st = zr_io_prepare(c, sel, tensor, opts, write, err);
-    if (st != ZARR_OK) {
-        zr_path_prefix(err, st, array->h.path);
-        goto out;
-    }
     if (c->opts.cancel)
         c->owned_cancel = zarr_cancel_ref(c->opts.cancel);
     if (c->opts.stats || c->opts.progress) {
         c->io.progress = submitted_progress;
         c->io.progress_user = c;
     }
-    ZR_TRY(zr_io_submit(out, &c->io, release_submitted, c, err));
-    c = NULL; /* moved */
+    st = zr_io_submit(out, &c->io, release_submitted, c, err);
+    if (st != ZARR_OK)
+        zr_io_call_free(c);
+    return st;
+}
+
+static zarr_status submit_io(zarr_request **out, zarr_array *array,
+                             const zarr_selection *sel, const zarr_tensor *tensor,
+                             const zarr_io_options *opts, bool write, zarr_error *err)
+{
+    struct zr_io_call *c = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(zr_io_call_new(&c, array, err));
+    st = zr_io_prepare(c, sel, tensor, opts, write, err);
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, array->h.path);
+        zr_io_call_free(c);
+        goto out;
+    }
+    ZR_TRY(zr_io_call_submit(out, c, err));
 out:
-    if (c)
-        release_submitted(c);
     return st;
 }
 

@@ -7,6 +7,8 @@
 
 #include "array/array_int.h"
 
+#include <zarrc/parts.h>
+
 /* Encoded chunks that the caller has, or gets. */
 struct zr_io_given {
     zarr_store *store;   /* the chunks to read */
@@ -23,9 +25,10 @@ struct zr_io_call {
     const struct zr_io_given *given; /* NULL: the chunk store has the chunks */
     struct zr_io io;
     zarr_io_options opts;
-    uint8_t *field_fill;       /* owned; io points into it */
-    struct zr_packed *packed;  /* owned; NULL: the tensor is not packed */
-    zarr_cancel *owned_cancel; /* counted, for a submitted request; else NULL */
+    uint8_t *field_fill;         /* owned; io points into it */
+    struct zr_packed *packed;    /* owned; NULL: the tensor is not packed */
+    struct zr_call_parts *parts; /* owned; NULL: one selection */
+    zarr_cancel *owned_cancel;   /* counted, for a submitted request; else NULL */
 };
 /* Frees what zr_io_prepare() allocated, not c->state. */
 void zr_io_call_deinit(struct zr_io_call *c);
@@ -34,11 +37,32 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err);
 
+/* Copies the caller's tensor, which may be compiled against an older header, and sets its
+ * kind of memory. */
+zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_array *a,
+                         zarr_error *err);
+/* Makes the view of a tensor for c->io.selection, in the state s. dtype: of an element,
+ * or of the field. */
+zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
+                       const zarr_tensor *t, const zarr_dtype *dtype, struct zr_view *out,
+                       zarr_error *err);
+/* An io's check; arg is the struct zr_io_call. */
+zarr_status zr_io_call_check(void *arg, zarr_error *err);
+/* Starts a call, which was prepared, as a request. c and its array are the request's
+ * now, also after a failure. */
+zarr_status zr_io_call_submit(zarr_request **out, struct zr_io_call *c, zarr_error *err);
+/* Makes a call that can be submitted; its array and state are counted. */
+zarr_status zr_io_call_new(struct zr_io_call **out, zarr_array *array, zarr_error *err);
+void zr_io_call_free(struct zr_io_call *c);
+
 /* Reads or writes, and returns when that is done. c->array, c->state and c->given are set
  * before. */
 zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
                            const zarr_tensor *tensor, const zarr_io_options *opts,
                            bool write, zarr_error *err);
+
+/* ---- parts.c ---- */
+void zr_io_parts_free(struct zr_io_call *c);
 
 /* ---- packed.c ---- */
 bool zr_tensor_is_packed(const zarr_tensor *tensor);

@@ -57,6 +57,20 @@ static void array_destroy(zarr_array *a)
     zr_free(alloc, a);
 }
 
+/* `of` has the chunks; it may be composite, with a default memory of its own. */
+static void set_memory(zarr_array *a, const zarr_store *of,
+                       const zarr_array_open_options *o)
+{
+    a->device_by_default = o->device_type == 0;
+    a->device_type = o->device_type;
+    a->device_id = o->device_id;
+    if (a->device_by_default &&
+        !zr_store_default_memory(of, &a->device_type, &a->device_id)) {
+        a->device_type = a->h.ctx->device_type;
+        a->device_id = a->h.ctx->device_id;
+    }
+}
+
 zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
                          const zarr_array_open_options *o, zarr_error *err)
 {
@@ -71,8 +85,7 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     zr_handle_init(&a->h, store, path);
     a->chunk_store =
         zarr_store_ref(zr_store_of_chunks(o->chunk_store ? o->chunk_store : store));
-    a->device_type = o->device_type ? o->device_type : ZARR_DEVICE_CPU;
-    a->device_id = o->device_id;
+    set_memory(a, o->chunk_store ? o->chunk_store : store, o);
     a->empty_chunks = o->empty_chunks ? o->empty_chunks : ZARR_EMPTY_CHUNKS_SKIP;
     a->may_go = !zr_store_can(store, ZARR_STORE_CAP_IMMUTABLE);
     a->may_probe = true;

@@ -245,10 +245,8 @@ zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
     c->packed = p; /* the call frees it */
     ZR_TRY(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), tensor,
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
-    if (t.device_type == 0) {
-        t.device_type = c->array->device_type;
-        t.device_id = c->array->device_id;
-    }
+    if (t.device_type == 0)
+        zarr_array_memory(c->array, &t.device_type, &t.device_id);
     ZR_TRY(packed_check(&t, c->state->meta.dtype, &n, err));
     ZR_TRY(packed_as_bytes(p, sel, &t, err));
     if (!p->bytes)

@@ -69,6 +69,12 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                        "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
                        " is not one of its values",
                        o->missing_chunks, o->empty_chunks));
+    if (o->outside > ZARR_OUTSIDE_RESET ||
+        o->inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || o->reserved != 0)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "io options: outside %" PRIu32 " or inner_order %" PRIu32
+                       " is not one of its values, or reserved is not 0",
+                       o->outside, o->inner_order));
     if (o->stats && o->stats->struct_size == 0)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_ABI,
@@ -94,6 +100,10 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     io->coalesce_gap = o->coalesce_gap;
     io->coalesce_bytes = o->coalesce_bytes;
     io->memory_bytes = o->memory_bytes;
+    io->reset_outside = o->outside == ZARR_OUTSIDE_RESET;
+    io->inner_order = o->inner_order;
+    io->present = o->present;
+    io->n_present = o->n_present;
     if (!o->pipeline)
         return ZARR_OK;
     return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);
@@ -130,9 +140,8 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
                    want ? want : "of a type without a name");
 }
 
-/* Copies the caller's tensor, which may be compiled against an older header. */
-static zarr_status read_tensor(zarr_tensor *t, const zarr_tensor *tensor,
-                               const zarr_array *a, zarr_error *err)
+zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_array *a,
+                         zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -140,10 +149,8 @@ static zarr_status read_tensor(zarr_tensor *t, const zarr_tensor *tensor,
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no tensor is given"));
     ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
-    if (t->device_type == 0) {
-        t->device_type = a->device_type;
-        t->device_id = a->device_id;
-    }
+    if (t->device_type == 0)
+        zarr_array_memory(a, &t->device_type, &t->device_id);
 out:
     return st;
 }
@@ -186,7 +193,7 @@ static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, boo
     return ZARR_OK;
 }
 
-static zarr_status check_call(void *arg, zarr_error *err)
+zarr_status zr_io_call_check(void *arg, zarr_error *err)
 {
     const struct zr_io_call *c = arg;
 
@@ -198,6 +205,29 @@ void zr_io_call_deinit(struct zr_io_call *c)
 {
     zr_free(c->array->h.ctx->alloc, c->field_fill);
     zr_packed_free(c->packed);
+    zr_io_parts_free(c);
+}
+
+zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
+                       const zarr_tensor *t, const zarr_dtype *dtype, struct zr_view *out,
+                       zarr_error *err)
+{
+    const zarr_selection *sel = c->io.selection;
+    struct zr_view_want want = {.role =
+                                    c->io.write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION};
+    uint64_t room[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;
+    want.shape = sel ? zarr_selection_shape(sel) : s->meta.shape;
+    ZR_TRY(check_tensor_dtype(t, dtype, err));
+    want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
+    want.swap_unit = zarr_dtype_swap_bytes(dtype);
+    ZR_TRY(want_shape(&want, &c->io.field, room, err));
+    ZR_TRY(zr_view_from_tensor(out, &c->array->h.ctx->memory, t, &want, err));
+    ZR_TRY(check_variable(c, t->device_type, c->io.write, err));
+out:
+    return st;
 }
 
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
@@ -205,9 +235,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           bool write, zarr_error *err)
 {
     struct zr_array_state *s = c->state;
-    struct zr_view_want want = {.role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION};
     const zarr_dtype *dtype = NULL;
-    uint64_t room[ZARR_MAX_RANK];
     zarr_tensor t;
     zarr_status st = ZARR_OK;
 
@@ -218,7 +246,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
         s = c->packed->bytes ? c->packed->bytes : s;
         sel = c->packed->box ? c->packed->box : sel;
     }
-    ZR_TRY(read_tensor(&t, tensor, c->array, err));
+    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(s, sel, err));
     if (c->given)
         ZR_TRY(given_io(c, s, t.device_type, err));
@@ -227,25 +255,18 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                            err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
-    want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;
-    want.shape = sel ? zarr_selection_shape(sel) : s->meta.shape;
-    ZR_TRY(check_tensor_dtype(&t, dtype, err));
-    want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
-    want.swap_unit = zarr_dtype_swap_bytes(dtype);
-    ZR_TRY(want_shape(&want, &c->io.field, room, err));
-    ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
+    c->io.selection = sel;
+    c->io.write = write;
+    ZR_TRY(zr_io_view(c, s, &t, dtype, &c->io.view, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
-    ZR_TRY(check_variable(c, t.device_type, write, err));
     if (c->packed)
         c->io.elements_each = c->packed->per_item;
     if (c->packed && c->packed->elements && !write) {
         c->io.finish = zr_packed_finish;
         c->io.finish_arg = c->packed;
     }
-    c->io.check = c->given ? NULL : check_call;
+    c->io.check = c->given ? NULL : zr_io_call_check;
     c->io.check_arg = c;
-    c->io.selection = sel;
-    c->io.write = write;
 out:
     return st;
 }

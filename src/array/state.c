@@ -171,6 +171,8 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
         .store_devices = caps->device_types,
         .n_store_devices = caps->device_types ? caps->n_device_types : 0,
         .preference = key->preference ? key->preference : ctx->codec_preference,
+        .strict = key->preference != NULL,
+        .log = &ctx->log,
     };
 
     if (key->lent != 0) {

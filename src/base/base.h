@@ -321,6 +321,8 @@ zarr_status zr_map_put(struct zr_map *m, const char *key, void *value, zarr_erro
 zarr_status zr_map_put_n(struct zr_map *m, const char *key, size_t n, void *value,
                          zarr_error *err);             /* keys with zero bytes inside */
 bool zr_map_remove(struct zr_map *m, const char *key); /* keeps order; O(n) */
+/* O(1): the last item takes the place of the removed one. */
+bool zr_map_remove_unordered(struct zr_map *m, const char *key);
 
 /* ---- registry: entries in order of registration, found by name -------------- */
 

@@ -230,3 +230,49 @@ bool zr_map_remove(struct zr_map *m, const char *key)
     map_refill(m);
     return true;
 }
+
+static size_t map_slot_of(const struct zr_map *m, size_t index)
+{
+    size_t at = (size_t)m->items[index].hash & (m->n_slots - 1);
+
+    while (m->slots[at] != index + 1)
+        at = (at + 1) & (m->n_slots - 1);
+    return at;
+}
+
+/* Empties a slot. Items behind it that could not have their own slot move up, so that no
+ * search ends too early. */
+static void map_empty_slot(struct zr_map *m, size_t hole)
+{
+    const size_t mask = m->n_slots - 1;
+
+    for (size_t at = (hole + 1) & mask; m->slots[at]; at = (at + 1) & mask) {
+        const size_t home = (size_t)m->items[m->slots[at] - 1].hash & mask;
+
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            m->slots[hole] = m->slots[at];
+            hole = at;
+        }
+    }
+    m->slots[hole] = 0;
+}
+
+bool zr_map_remove_unordered(struct zr_map *m, const char *key)
+{
+    const size_t n = strlen(key);
+    struct zr_map_item *it = map_find(m, zr_map_hash(key, n), key, n);
+    const size_t last = m->n - 1;
+
+    if (!it)
+        return false;
+    if (m->n_slots) {
+        map_empty_slot(m, map_slot_of(m, (size_t)(it - m->items)));
+        if (it != m->items + last)
+            m->slots[map_slot_of(m, last)] = (uint32_t)(it - m->items + 1);
+    }
+    zr_free(m->alloc, it->key);
+    map_free_value(m, it->value);
+    *it = m->items[last];
+    m->n--;
+    return true;
+}

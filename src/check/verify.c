@@ -241,7 +241,7 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     return zr_pass(err, st, &why);
 }
 
-static zarr_status verify_consolidated(struct node_check *c, int32_t format,
+static zarr_status verify_consolidated(struct node_check *c, zarr_group *group,
                                        zarr_error *err)
 {
     const zarr_consolidate_options o = {.struct_size = sizeof o,
@@ -254,11 +254,10 @@ static zarr_status verify_consolidated(struct node_check *c, int32_t format,
     zr_str_init(&key, c->ctx->alloc);
     zr_str_init(&cc.text, c->ctx->alloc);
     zr_path_key(&key, zr_str_text(&c->path),
-                format == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3);
+                zarr_group_zarr_format(group) == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3);
     ZR_TRY(zr_str_status(&key, err));
     cc.key = zr_str_text(&key);
-    st = zarr_group_consolidated_check(c->store, zr_str_text(&c->path),
-                                       consolidated_fault, &cc, &o, &why);
+    st = zarr_group_consolidated_check(group, consolidated_fault, &cc, &o, &why);
     if (st != ZARR_OK && is_finding(st) && c->any_broken)
         st = ZARR_OK; /* the broken node is reported as a finding */
     else if (st != ZARR_OK)
@@ -281,7 +280,7 @@ static zarr_status verify_group(struct node_check *c, zarr_error *err)
     if (st != ZARR_OK)
         return node_fault(c, st, &why, err);
     if (zarr_group_is_consolidated(group))
-        st = verify_consolidated(c, zarr_group_zarr_format(group), err);
+        st = verify_consolidated(c, group, err);
     zarr_group_free(group);
     return st;
 }

@@ -77,6 +77,7 @@ struct zarr_context {
     struct zr_pool *pool;
     struct zr_engine engine;
     const struct zr_pipeline *pipeline; /* default */
+    int32_t device_type, device_id;     /* default memory; the type is never 0 */
     char *codec_preference;             /* NULL: only priorities decide */
     char *allocators;                   /* names; or NULL */
     const zarr_dtype *uint64;           /* for shard indexes */

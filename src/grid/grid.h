@@ -177,6 +177,11 @@ struct zr_projection {
     const uint64_t
         *c_points; /* n_points * ndim coordinates inside the chunk, point-major */
     const uint64_t *r_points; /* n_points flat C-order positions in the result */
+    uint32_t part;            /* several selections: which of them */
+    /* Several selections: what the next one takes of the same chunk, in their order;
+     * NULL: no more. `whole` and `full` of the first one tell of all together; those of
+     * the others are not used. */
+    const struct zr_projection *next;
 };
 
 /*
@@ -192,6 +197,12 @@ struct zr_projector;
 zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *alloc,
                             const struct zr_grid *grid, const zarr_selection *selection,
                             zarr_error *err);
+/* The same for n selections of one grid: yields each chunk once that any of them touches.
+ * The selections are borrowed during the call. */
+zarr_status zr_project_open_many(struct zr_projector **out, const zarr_allocator *alloc,
+                                 const struct zr_grid *grid,
+                                 const zarr_selection *const *selections, uint32_t n,
+                                 zarr_error *err);
 /*
  * inner_shape: edges of the inner chunks, in permuted order. order NULL: identity. clip:
  * the extent of valid elements inside the outer chunk, in unpermuted order. Elements
@@ -212,7 +223,8 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
                                     const uint64_t *clip, zarr_error *err);
 /* The number of chunks that it yields from the start; UINT64_MAX if it does not fit.
  * Costs nothing except in dimensions with steps on irregular grids, whose chunks are
- * walked one dimension at a time. */
+ * walked one dimension at a time. A chunk that several selections touch counts for each
+ * of them. */
 uint64_t zr_project_count(const struct zr_projector *p);
 /* Returns true and fills *out (its lists are valid until the next call), or false at the
  * end. Never allocates. */

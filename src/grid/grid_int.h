@@ -101,6 +101,22 @@ void zr_dim_sel_slice(struct zr_dim_sel *d, uint64_t len, int64_t start, int64_t
 /* One index; a negative one counts from the end. False if out of bounds. */
 bool zr_fix_index(int64_t index, uint64_t len, uint64_t *out);
 
+/* ---- several projectors as one (merge.c) -------------------------------------- */
+
+struct zr_merge;
+/* Makes a merge of n projectors, none of them set. */
+zarr_status zr_merge_new(struct zr_merge **out, uint32_t n, const zarr_allocator *alloc,
+                         zarr_error *err);
+/* Room for projector i, which the merge owns; NULL inside: not opened yet. */
+struct zr_projector **zr_merge_slot(struct zr_merge *m, uint32_t i);
+uint32_t zr_merge_room(const struct zr_merge *m);
+/* Begins again with the first n projectors, which are all opened and rewound. */
+void zr_merge_start(struct zr_merge *m, uint32_t n);
+bool zr_merge_next(struct zr_merge *m, struct zr_projection *out);
+uint64_t zr_merge_count(const struct zr_merge *m);
+void zr_merge_rewind(struct zr_merge *m);
+void zr_merge_free(struct zr_merge *m);
+
 /* ---- projections ---------------------------------------------------------- */
 
 /*

@@ -2,10 +2,10 @@
  * grid/project.c - the projector: an odometer over one axis per dimension, the last one
  * fastest, or a walk over the runs of a bucket of points. It is made from a selection and
  * a grid, or from a projection and the inner chunks of its chunk. Both fill the same
- * axes, so an inner projection can be projected again. Its memory is a few hundred bytes
- * for each dimension plus the coordinates given. Stepping it allocates nothing and cannot
- * fail.
- * Thread class: solo.
+ * axes, so an inner projection can be projected again. A projector of several selections
+ * has one projector for each, and merges them (merge.c). Its memory is a few hundred
+ * bytes for each dimension plus the coordinates given. Stepping it allocates nothing and
+ * cannot fail. Thread class: solo.
  */
 #include "grid/grid_int.h"
 
@@ -23,7 +23,10 @@ struct zr_projector {
     bool empty;      /* nothing is selected */
     bool arithmetic; /* all axes are */
     bool inner, permuted;
-    uint64_t run; /* points: the next run */
+    bool merged;            /* `merge` has the projectors; the axes are not used */
+    uint32_t part;          /* of its projections */
+    struct zr_merge *merge; /* owned; NULL: never merged */
+    uint64_t run;           /* points: the next run */
     uint8_t order[ZARR_MAX_RANK];
     struct zr_bucket points;
     struct zr_sorter sorter;
@@ -55,6 +58,7 @@ void zr_project_free(struct zr_projector *p)
         zr_bucket_deinit(&p->axis[d].list, p->alloc);
     zr_bucket_deinit(&p->points, p->alloc);
     zr_sorter_deinit(&p->sorter);
+    zr_merge_free(p->merge);
     zr_free(p->alloc, p);
 }
 
@@ -137,6 +141,34 @@ out:
     return st;
 }
 
+zarr_status zr_project_open_many(struct zr_projector **out, const zarr_allocator *alloc,
+                                 const struct zr_grid *grid,
+                                 const zarr_selection *const *selections, uint32_t n,
+                                 zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (n == 1)
+        return zr_project_open(out, alloc, grid, selections[0], err);
+    ZR_TRY(projector_new(&p, alloc, grid->ndim, err));
+    ZR_TRY(zr_merge_new(&p->merge, n, alloc, err));
+    for (uint32_t i = 0; i < n; i++) {
+        struct zr_projector **slot = zr_merge_slot(p->merge, i);
+
+        ZR_TRY(zr_project_open(slot, alloc, grid, selections[i], err));
+        (*slot)->part = i;
+    }
+    p->merged = true;
+    zr_merge_start(p->merge, n);
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_project_free(p);
+    return st;
+}
+
 /* ---- from a projection ---------------------------------------------------- */
 
 static zarr_status load_outer_dims(struct zr_projector *p,
@@ -172,6 +204,40 @@ static zarr_status load_outer_points(struct zr_projector *p,
     return zr_bucket_fill(&p->points, &p->sorter, p->axis, &in, err);
 }
 
+/* Opens a projector for each selection that touches the outer chunk. */
+static zarr_status reopen_merged(struct zr_projector *p,
+                                 const struct zr_projection *outer, const uint64_t *clip,
+                                 zarr_error *err)
+{
+    uint64_t edge[ZARR_MAX_RANK] = {0};
+    uint32_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (const struct zr_projection *q = outer; q; q = q->next)
+        n++;
+    for (int32_t d = 0; d < p->ndim; d++)
+        edge[d] = p->axis[d].edge;
+    if (!p->merge || zr_merge_room(p->merge) < n) {
+        zr_merge_free(p->merge);
+        p->merge = NULL;
+        ZR_TRY(zr_merge_new(&p->merge, n, p->alloc, err));
+    }
+    n = 0;
+    for (const struct zr_projection *q = outer; q; q = q->next) {
+        struct zr_projector **slot = zr_merge_slot(p->merge, n++);
+        struct zr_projection one = *q;
+
+        one.next = NULL;
+        ZR_TRY(*slot ? zr_project_reopen_inner(*slot, &one, clip, err)
+                     : zr_project_open_inner(slot, p->alloc, &one, edge,
+                                             p->permuted ? p->order : NULL, clip, err));
+    }
+    p->merged = true;
+    zr_merge_start(p->merge, n);
+out:
+    return st;
+}
+
 zarr_status zr_project_reopen_inner(struct zr_projector *p,
                                     const struct zr_projection *outer,
                                     const uint64_t *clip, zarr_error *err)
@@ -179,11 +245,15 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
     zarr_status st = ZARR_OK;
 
     p->empty = true;
+    p->merged = false;
+    p->part = outer->part;
     if (!p->inner || outer->ndim != p->ndim) {
         st = zr_fail(err, ZARR_ERR_INVALID, "inner chunks of rank %d cannot cut rank %d",
                      (int)p->ndim, (int)outer->ndim);
         goto out;
     }
+    if (outer->next)
+        return reopen_merged(p, outer, clip, err);
     for (int32_t d = 0; d < p->ndim; d++) {
         struct zr_axis *x = &p->axis[d];
         uint64_t shape = outer->shape[p->order[d]];
@@ -261,6 +331,8 @@ uint64_t zr_project_count(const struct zr_projector *p)
 {
     uint64_t n = 1;
 
+    if (p->merged)
+        return zr_merge_count(p->merge);
     if (p->empty)
         return 0;
     if (p->kind == ZR_PROJ_POINTS)
@@ -274,6 +346,8 @@ void zr_project_rewind(struct zr_projector *p)
 {
     p->state = p->empty ? DONE : FRESH;
     p->run = 0;
+    if (p->merged)
+        zr_merge_rewind(p->merge);
     if (p->empty || p->kind == ZR_PROJ_POINTS)
         return;
     for (int32_t d = 0; d < p->ndim; d++)
@@ -346,6 +420,8 @@ static bool advance(struct zr_projector *p)
 
 bool zr_project_next(struct zr_projector *p, struct zr_projection *out)
 {
+    if (p->merged)
+        return zr_merge_next(p->merge, out);
     if (p->state == RUNNING && !advance(p))
         p->state = DONE;
     if (p->state == DONE)
@@ -353,6 +429,8 @@ bool zr_project_next(struct zr_projector *p, struct zr_projection *out)
     p->state = RUNNING;
     out->ndim = p->ndim;
     out->arithmetic = p->arithmetic;
+    out->part = p->part;
+    out->next = NULL;
     if (p->kind == ZR_PROJ_POINTS)
         fill_points(p, out);
     else

@@ -39,6 +39,8 @@ struct zr_child_path {
 zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
                           const char *path, uint32_t consolidated, zarr_error *err);
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
+/* v2: the name of the consolidated document that the opener gave; or NULL. */
+const char *zr_group_consolidated_key(const zarr_group *group);
 /* Returns a counted reference. NULL: the group has none, or its opener did not want
  * it. */
 struct zr_consolidated *zr_group_consolidated(const zarr_group *group);

@@ -26,6 +26,8 @@ struct zarr_group {
     uint32_t consolidated;        /* ZARR_CONSOLIDATED_* */
     char *consolidated_key;       /* v2 */
 };
+zarr_status zr_group_options_read(zarr_group_open_options *o,
+                                  const zarr_group_open_options *opts, zarr_error *err);
 /* Makes a state from a document and takes references. zr_group_state_attrs() adds v2
  * attributes. */
 zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,

@@ -51,9 +51,8 @@ out:
     return st;
 }
 
-static zarr_status read_group_options(zarr_group_open_options *o,
-                                      const zarr_group_open_options *opts,
-                                      zarr_error *err)
+zarr_status zr_group_options_read(zarr_group_open_options *o,
+                                  const zarr_group_open_options *opts, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -110,7 +109,7 @@ zarr_status zarr_group_open(zarr_group **out, zarr_store *store, const char *pat
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(read_group_options(&o, opts, err));
+    ZR_TRY(zr_group_options_read(&o, opts, err));
     ZR_TRY(group_new(&g, store, path, &o, err));
     st = load_group(g, o.zarr_format, err);
     if (st != ZARR_OK) {
@@ -154,6 +153,11 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
 out:
     zarr_group_free(g);
     return st;
+}
+
+const char *zr_group_consolidated_key(const zarr_group *group)
+{
+    return group->consolidated_key;
 }
 
 zarr_group *zarr_group_ref(zarr_group *group)
@@ -225,7 +229,7 @@ zarr_status zarr_group_open_group(zarr_group **out, zarr_group *group, const cha
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(read_group_options(&o, opts, err));
+    ZR_TRY(zr_group_options_read(&o, opts, err));
     ZR_TRY(zr_child_find(&child, group, path, o.consolidated, err));
     if (child.entry)
         ZR_TRY(open_group_entry(out, group, &child, &o, err));

@@ -74,10 +74,11 @@ struct zr_stage {
     uint32_t out_item; /* bytes of an element of the decoded side; 0: no elements */
     int32_t in_device, out_device; /* DLPack types on the encoded and decoded side */
     /*
-     * CODEC: the stage for a chunk that impl's accepts() refuses. It has host memory on
-     * both sides, and the caller copies in and out if in_device or out_device is not the
-     * host. Owned by the program; it may have a fallback itself. NULL: impl takes every
-     * chunk, or no other implementation exists.
+     * CODEC: the stage for a chunk that impl does not take: accepts() refuses it, or a
+     * call ends with a status that zr_stage_declines() names. It has host memory on both
+     * sides, and the caller copies in and out if in_device or out_device is not the host.
+     * Owned by the program; it may have a fallback itself. NULL: no other implementation
+     * exists.
      */
     struct zr_stage *fallback;
 };
@@ -129,10 +130,12 @@ struct zr_placement_options {
     uint32_t n_store_devices;
     /* codec_preference of the context or array, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu". "cpu" means every name that begins with
-     * "cpu.". Malformed text is INVALID; unregistered names are ignored. NULL: priorities
-     * decide. */
+     * "cpu.". Malformed text is INVALID. NULL: priorities decide. */
     const char *preference;
-    bool encode; /* only implementations that encode */
+    /* a list without any registered name is INVALID, not a warning */
+    bool strict;
+    const struct zr_log *log; /* for warnings about the preference; NULL: none */
+    bool encode;              /* only implementations that encode */
 };
 /* Chooses implementations for the codecs of `chain` that follow its leading permutations.
  * sharding_indexed is a stage like any other here, because the plan already takes apart
@@ -162,11 +165,17 @@ zarr_status zr_program_pad(const struct zr_program *p, void *elements, uint64_t 
 /* Whether zr_program_pad() would leave them as they are. */
 bool zr_program_is_padded_well(const struct zr_program *p, const void *elements,
                                uint64_t bytes);
-/* One line for explain: "zstd@cpu.libzstd -> copy host->ext -> ...". */
-void zr_program_print(const struct zr_program *p, struct zr_str *out);
 
-/* Whether s->impl takes this encoded chunk. If not, the caller tries s->fallback. */
+/* Whether s->impl takes this encoded chunk. If not, the caller tries s->fallback. The
+ * chunk may still be in host memory, before its copy to s->in_device. */
 bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job);
+/* Whether a failure only says that s->impl cannot do it (UNSUPPORTED, NO_MEMORY, DEVICE),
+ * and there is a fallback to try. */
+bool zr_stage_declines(const struct zr_stage *s, zarr_status st);
+/* Adds to the text of a failure of `by` which implementations of s did not take the chunk
+ * before. Returns st. */
+zarr_status zr_stage_tell_tried(const struct zr_stage *s, const struct zr_stage *by,
+                                zarr_status st, zarr_error *err);
 /* Scratch bytes in the output's memory that a call with n chunks needs; 0: none. */
 uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n);
 

@@ -17,6 +17,14 @@ zarr_status zr_preference_check(const char *text, zarr_error *err);
  * in it. */
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
 
+uint32_t zr_preference_length(const char *text, const char *codec);
+/* INVALID, or a warning in the log, if the preference has a list for a codec, and the
+ * implementation that was chosen is not in it. */
+zarr_status zr_preference_tell(const struct zr_placement_options *opts,
+                               const struct zr_impl_registry *impls,
+                               const zarr_codec_spec *spec, const struct zr_impl *chosen,
+                               zarr_error *err);
+
 /* ---- failures (stage.c) ---------------------------------------------------------- */
 
 /* zr_foreign_failed() with the name of the implementation in the text. */

@@ -12,8 +12,8 @@
  * changes nothing are not stages. Unused bits (bool, int4) are a fact if elements end in
  * host memory, and a stage elsewhere.
  *
- * A stage that may refuse a chunk, or that is on a device, has a chain of fallbacks on
- * the host for the chunks that its accepts() refuses. Thread class: frozen once made.
+ * A stage has a chain of fallbacks on the host, all other implementations of its codec,
+ * for the chunks that it does not take. Thread class: frozen once made.
  */
 #include "impl/impl_int.h"
 
@@ -170,13 +170,6 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *li
     return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
 }
 
-/* Whether a chunk may need a fallback of this stage. */
-static bool stage_may_refuse(const struct zr_stage *s)
-{
-    return s->impl->vt.accepts || s->in_device != ZARR_DEVICE_CPU ||
-           s->out_device != ZARR_DEVICE_CPU;
-}
-
 /* The cheapest host implementation that is not in the chain of fallbacks yet. */
 static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t link,
                                              const struct zr_stage *head)
@@ -207,13 +200,13 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
 {
     struct zr_stage *last = head;
 
-    while (stage_may_refuse(last)) {
+    for (;;) {
         const struct zr_impl *impl = stage_next_host(p, link, head);
         struct zr_stage *next = NULL;
         zarr_status st = ZARR_OK;
 
         if (!impl)
-            break;
+            return ZARR_OK;
         next = zr_calloc(p->alloc, 1, sizeof *next);
         if (!next)
             return zr_fail_memory(err, sizeof *next);
@@ -230,7 +223,6 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
                            zarr_codec_spec_name(p->links[link].spec), impl->vt.impl);
         excluded[link * zr_impl_count(p->impls) + impl->id] = true;
     }
-    return ZARR_OK;
 }
 
 static void program_drop_stages(struct zr_program *p)
@@ -377,6 +369,10 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     ZR_TRY(zr_preference_check(place->opts->preference, err));
     if (place->n_links) {
         ZR_TRY(program_place(p, place, excluded, err));
+        for (uint32_t i = 0; i < p->n; i++)
+            if (p->stage[i].kind == ZR_STAGE_CODEC)
+                ZR_TRY(zr_preference_tell(place->opts, place->impls, &p->stage[i].spec,
+                                          p->stage[i].impl, err));
         p->fetch_device = p->stage[0].in_device;
         p->decoded_device = p->stage[p->n - 1].out_device;
         goto out;

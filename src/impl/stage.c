@@ -14,6 +14,21 @@ bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job)
     return !s->impl->vt.accepts || s->impl->vt.accepts(s->self, job);
 }
 
+bool zr_stage_declines(const struct zr_stage *s, zarr_status st)
+{
+    return s->fallback && (st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_NO_MEMORY ||
+                           st == ZARR_ERR_DEVICE);
+}
+
+zarr_status zr_stage_tell_tried(const struct zr_stage *s, const struct zr_stage *by,
+                                zarr_status st, zarr_error *err)
+{
+    if (st == ZARR_OK || s == by)
+        return st;
+    (void)zr_stage_tell_tried(s->fallback, by, st, err);
+    return zr_prefix(err, st, "\"%s\" did not take the chunk", s->impl->vt.impl);
+}
+
 uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n)
 {
     return s->impl->vt.scratch ? s->impl->vt.scratch(s->self, n, s->out_bytes) : 0;

@@ -63,16 +63,15 @@ struct unsized_step {
     bool encode;
 };
 
-static zarr_status step_call(const struct unsized_step *s, zarr_codec_job *job,
-                             zarr_error *err)
+/* Runs the step by one implementation. */
+static zarr_status step_call_by(const struct unsized_step *s,
+                                const struct zr_stage *stage, zarr_codec_job *job,
+                                zarr_error *err)
 {
-    const struct zr_stage *stage = s->stage;
     struct zr_stage_call call = {.jobs = job, .n = 1, .ts = s->g->ts};
     uint64_t need = 0;
     zarr_status st = ZARR_OK;
 
-    while (!s->encode && stage->fallback && !zr_stage_accepts(stage, job))
-        stage = stage->fallback;
     if (stage->impl->vt.scratch)
         need = stage->impl->vt.scratch(stage->self, 1,
                                        s->encode ? job->src.bytes : job->dst.bytes);
@@ -83,6 +82,25 @@ static zarr_status step_call(const struct unsized_step *s, zarr_codec_job *job,
     st = zr_stage_run(stage, &call, s->encode, err);
 out:
     return st;
+}
+
+/* Runs the step by the first implementation that takes the chunk. */
+static zarr_status step_call(const struct unsized_step *s, zarr_codec_job *job,
+                             zarr_error *err)
+{
+    const struct zr_stage *by = s->stage;
+    const zarr_codec_job whole = *job;
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    for (; st != ZARR_OK; by = by->fallback) {
+        if (!s->encode && by->fallback && !zr_stage_accepts(by, job))
+            continue;
+        *job = whole;
+        st = step_call_by(s, by, job, err);
+        if (!zr_stage_declines(by, st))
+            break;
+    }
+    return zr_stage_tell_tried(s->stage, by, st, err);
 }
 
 static uint64_t step_hint(const struct unsized_step *s, const zarr_codec_job *job)

@@ -6,7 +6,16 @@
  */
 #include "node/node.h"
 
+#include <errno.h>
 #include <string.h>
+
+/* The lock of this key beside the node claims it. No object has this name. It is not
+ * below the node, so that the node's folder can be renamed and removed. */
+#define CLAIM_SUFFIX ".zarrc-work"
+
+enum {
+    CLAIM_NAME_BYTES = 200 /* a longer name is cut: names of files have 255 bytes */
+};
 
 static zarr_status job_key(struct zr_str *key, zarr_store *store, const char *path,
                            zarr_error *err)
@@ -101,4 +110,45 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
     }
     zr_str_deinit(&key);
     return st;
+}
+
+/* ---- claims ---------------------------------------------------------------- */
+
+static zarr_status claim_key(struct zr_str *key, const char *path, zarr_error *err)
+{
+    const size_t parent = zr_path_parent_bytes(path), bytes = strlen(path);
+    size_t begin = parent + (parent > 0), n;
+
+    n = ZR_MIN(bytes - begin, (size_t)CLAIM_NAME_BYTES);
+    while (begin + n < bytes && ((unsigned char)path[begin + n] & 0xc0) == 0x80)
+        n--; /* not inside a character */
+    zr_str_append(key, path, begin + n);
+    zr_str_puts(key, CLAIM_SUFFIX);
+    return zr_str_status(key, err);
+}
+
+zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char *path,
+                          zarr_error *err)
+{
+    zarr_error why = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    *claim = (struct zr_claim){.store = store};
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    ZR_TRY(claim_key(&key, path, err));
+    st = zr_store_lock_try(store, zr_str_text(&key), &claim->lock, &why);
+    zr_pass(err, st, &why);
+    if (st == ZARR_ERR_CONFLICT)
+        zr_prefix(err, st, "/%s: another call is at work there", path);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+void zr_claim_give(struct zr_claim *claim)
+{
+    if (claim->lock)
+        zr_store_unlock(claim->store, claim->lock);
+    claim->lock = NULL;
 }

@@ -297,6 +297,17 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
  * with what an interrupted call left. */
 zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err);
 
+/* The right to delete, replace or fill what is at a path: of the calls of all processes
+ * that share the store's locks, one has it. It ends with its process. */
+struct zr_claim {
+    zarr_store *store; /* borrowed */
+    void *lock;        /* NULL: nothing is claimed */
+};
+/* CONFLICT with `os_code` EBUSY: another call is at work there. It does not wait. */
+zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char *path,
+                          zarr_error *err);
+void zr_claim_give(struct zr_claim *claim); /* zeroed storage is allowed */
+
 /* ---- making nodes ------------------------------------------------------- */
 
 /* Writes groups of this format for those parents of path that have no metadata. INVALID

@@ -33,18 +33,19 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *
                               const struct zr_target *t, const zarr_mem *block,
                               bool to_chunk, zarr_error *err)
 {
+    const struct zr_view *view = zr_target_view(w->io, t);
     const struct zr_layout *l = w->io->layout;
     const struct zr_field_view *field = w->io->field.on ? &w->io->field : NULL;
     struct zr_boxes b = {.item_bytes = field ? field->item_bytes : l->item_bytes,
                          .swap_unit = field ? field->swap_unit : l->swap_unit,
                          .field = field,
                          .program = p,
-                         .view = &w->io->view,
+                         .view = view,
                          .chunk_mem = *block,
                          .to_chunk = to_chunk};
     struct box_arg arg = {.w = w,
                           .crossing = zr_io_is_host(w->io, block->device_type) !=
-                                      zr_io_is_host(w->io, w->io->view.base.device_type)};
+                                      zr_io_is_host(w->io, view->base.device_type)};
 
     return zr_target_boxes(&b, t, copy_one, &arg, err);
 }
@@ -53,16 +54,23 @@ zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *
                               const struct zr_target *t, const zarr_mem *block,
                               zarr_error *err)
 {
-    if (w->io->layout->variable)
-        return zr_vlen_scatter(w, p, t, block, err);
-    return move_boxes(w, p, t, block, false, err);
+    zarr_status st = ZARR_OK;
+
+    for (; t && st == ZARR_OK; t = t->next)
+        st = w->io->layout->variable ? zr_vlen_scatter(w, p, t, block, err)
+                                     : move_boxes(w, p, t, block, false, err);
+    return st;
 }
 
 zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
                              const struct zr_target *t, const zarr_mem *block,
                              zarr_error *err)
 {
-    return move_boxes(w, p, t, block, true, err);
+    zarr_status st = ZARR_OK;
+
+    for (; t && st == ZARR_OK; t = t->next)
+        st = move_boxes(w, p, t, block, true, err);
+    return st;
 }
 
 static const void *pattern_for(const struct zr_level *lv, uint32_t swap_bytes)
@@ -75,7 +83,8 @@ static zarr_status fill_each(const struct zr_work *w, const struct zr_target *t,
                              zarr_error *err)
 {
     const struct zr_field_view *field = &w->io->field;
-    struct zr_view v = w->io->view;
+    const struct zr_view *view = zr_target_view(w->io, t);
+    struct zr_view v = *view;
     struct zr_boxes b = {
         .item_bytes = field->item_bytes, .swap_unit = field->swap_unit, .view = &v};
     struct box_arg arg = {.w = w};
@@ -90,7 +99,7 @@ static zarr_status fill_each(const struct zr_work *w, const struct zr_target *t,
             at += (int64_t)(rest % field->shape[d]) * v.stride[v.ndim + d];
             rest /= field->shape[d];
         }
-        v.base.offset = w->io->view.base.offset + (uint64_t)at;
+        v.base.offset = view->base.offset + (uint64_t)at;
         arg.pattern = field->fill + i * field->item_bytes;
         st = zr_target_boxes(&b, t, fill_one, &arg, err);
     }
@@ -104,32 +113,43 @@ static zarr_status fill_field(const struct zr_work *w, const struct zr_target *t
     struct zr_boxes b = {.item_bytes = field->item_bytes,
                          .swap_unit = field->swap_unit,
                          .field = field,
-                         .view = &w->io->view};
+                         .view = zr_target_view(w->io, t)};
     struct box_arg arg = {.w = w, .pattern = field->fill};
 
     return field->all_alike ? zr_target_boxes(&b, t, fill_one, &arg, err)
                             : fill_each(w, t, err);
 }
 
-zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
-                           const struct zr_target *t, zarr_error *err)
+static zarr_status fill_part(const struct zr_work *w, const struct zr_level *lv,
+                             const struct zr_target *t, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    struct zr_boxes b = {
-        .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
+    struct zr_boxes b = {.item_bytes = l->item_bytes,
+                         .swap_unit = l->swap_unit,
+                         .view = zr_target_view(w->io, t)};
     struct box_arg arg = {.w = w};
     struct zr_vlen_item item;
     zarr_status st = ZARR_OK;
 
     if (w->io->field.on)
         return fill_field(w, t, err);
-    arg.pattern = pattern_for(lv, w->io->view.swap_bytes);
+    arg.pattern = pattern_for(lv, b.view->swap_bytes);
     if (l->variable) {
         ZR_TRY(zr_vlen_fill(w, t, &item, err));
         arg.pattern = &item;
     }
     ZR_TRY(zr_target_boxes(&b, t, fill_one, &arg, err));
 out:
+    return st;
+}
+
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_target *t, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (; t && st == ZARR_OK; t = t->next)
+        st = fill_part(w, lv, t, err);
     return st;
 }
 
@@ -150,11 +170,11 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
                       const struct zr_target *t, zarr_mem *at)
 {
-    const struct zr_view *v = &io->view;
+    const struct zr_view *v = zr_target_view(io, t);
     int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;
 
-    if (io->no_direct || io->field.on || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
-        v->base.device_type != p->decoded_device ||
+    if (io->no_direct || t->many || io->field.on || t->kind != ZR_PROJ_DIMS ||
+        !t->arithmetic || v->base.device_type != p->decoded_device ||
         (p->swap_bytes > 1) != (v->swap_bytes > 1))
         return false;
     for (int32_t s = p->ndim - 1; s >= 0; s--) {

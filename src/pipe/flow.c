@@ -68,6 +68,28 @@ static void flow_name(const struct zr_flow_call *c, zarr_error *err)
         err->item = err->item < c->call.n ? c->owner[err->item] : UINT64_MAX;
 }
 
+/* Reports the jobs of a failed call that must be done again. False: the failure is one of
+ * the whole flow. A call that failed as a whole gives no job a status. */
+static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_status st)
+{
+    const bool own = zr_stage_declines(c->stage, st);
+    bool all = true;
+
+    if (!f->declined || (!own && !f->again))
+        return false;
+    for (uint64_t i = 0; i < c->call.n; i++)
+        all &= c->call.jobs[i].status == ZARR_OK;
+    for (uint64_t i = 0; i < c->call.n; i++) {
+        const zarr_status job = all ? st : c->call.jobs[i].status;
+
+        if (job != ZARR_OK)
+            f->declined(f->declined_arg, c->owner[i],
+                        zr_stage_declines(c->stage, job) ? c->stage : NULL);
+    }
+    f->again = true;
+    return true;
+}
+
 zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
 {
     zarr_status st = flow_sync(f, err);
@@ -79,7 +101,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
         const zarr_status one = zr_stage_end(c->stage, &c->call, f->encode, &own);
 
         flow_count(f, &c->call);
-        if (one == ZARR_OK || st != ZARR_OK)
+        if (one == ZARR_OK || st != ZARR_OK || flow_declines(f, c, one))
             continue;
         st = one;
         flow_name(c, &own);
@@ -137,6 +159,27 @@ static struct zr_flow_call *flow_call(struct zr_flow *f, const struct zr_stage *
     return c;
 }
 
+/* Notes how a call ended: results may be on their way, and jobs may be declined. */
+static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_status st,
+                               zarr_error *err)
+{
+    zarr_status waited = ZARR_OK;
+
+    if (c->call.pending) {
+        f->stream.queued = true;
+        *f->last = c;
+        f->last = &c->next;
+    }
+    flow_count(f, &c->call);
+    c->call.up_bytes = c->call.up_copies = c->call.down_bytes = c->call.down_copies = 0;
+    if (st == ZARR_OK)
+        return ZARR_OK;
+    flow_name(c, err);
+    if (f->declined && f->first) /* whose input was it? */
+        waited = zr_flow_wait(f, NULL);
+    return waited == ZARR_OK && flow_declines(f, c, st) ? ZARR_OK : st;
+}
+
 zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_job *jobs,
                         const uint32_t *owner, uint32_t n, zarr_error *err)
 {
@@ -160,15 +203,7 @@ zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_
     f->w.worker->encodes = f->encode;
     st = zr_stage_run(s, &c->call, f->encode, err);
     f->w.worker->encodes = false;
-    if (st != ZARR_OK)
-        flow_name(c, err);
-    if (c->call.pending) {
-        f->stream.queued = true;
-        *f->last = c;
-        f->last = &c->next;
-    }
-    flow_count(f, &c->call);
-    c->call.up_bytes = c->call.up_copies = c->call.down_bytes = c->call.down_copies = 0;
+    st = flow_called(f, c, st, err);
     held = zr_flow_hold(f, &scratch, st == ZARR_OK ? err : NULL);
     st = st == ZARR_OK ? held : st;
 out:

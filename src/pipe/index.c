@@ -22,6 +22,7 @@ static void index_work_init(struct index_work *x, const struct zr_work *w,
 
     x->io = *w->io;
     x->io.no_direct = true;
+    x->io.parts = NULL;
     x->io.field.on = false;
     x->layout = (struct zr_layout){.item_bytes = 8, .swap_unit = 8};
     x->io.layout = &x->layout;

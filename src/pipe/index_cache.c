@@ -11,8 +11,9 @@
 
 struct cached {
     struct zr_shard_index *index;
-    uint64_t used; /* tick of the last use */
+    struct cached *older, *newer; /* by their last use */
     uint64_t bytes;
+    char key[];
 };
 
 struct zr_index_cache {
@@ -21,7 +22,8 @@ struct zr_index_cache {
     struct {
         zr_mutex mutex;
         struct zr_map map; /* key -> struct cached */
-        uint64_t bytes, tick;
+        struct cached *oldest, *newest;
+        uint64_t bytes;
     } locked;
     struct zr_fork_hook fork; /* keeps the map consistent in a forked child */
 };
@@ -62,6 +64,29 @@ void zr_index_cache_free(struct zr_index_cache *c)
     zr_free(c->alloc, c);
 }
 
+static void link_newest_locked(struct zr_index_cache *c, struct cached *e)
+{
+    e->older = c->locked.newest;
+    e->newer = NULL;
+    if (e->older)
+        e->older->newer = e;
+    else
+        c->locked.oldest = e;
+    c->locked.newest = e;
+}
+
+static void unlink_locked(struct zr_index_cache *c, const struct cached *e)
+{
+    if (e->older)
+        e->older->newer = e->newer;
+    else
+        c->locked.oldest = e->newer;
+    if (e->newer)
+        e->newer->older = e->older;
+    else
+        c->locked.newest = e->older;
+}
+
 struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *key)
 {
     struct cached *found = NULL;
@@ -72,7 +97,8 @@ struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *
     zr_mutex_lock(&c->locked.mutex);
     found = zr_map_get(&c->locked.map, key);
     if (found) {
-        found->used = ++c->locked.tick;
+        unlink_locked(c, found);
+        link_newest_locked(c, found);
         index = zr_shard_index_ref(found->index);
     }
     zr_mutex_unlock(&c->locked.mutex);
@@ -81,44 +107,39 @@ struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *
 
 static void remove_locked(struct zr_index_cache *c, const char *key)
 {
-    struct cached *found = zr_map_get(&c->locked.map, key);
+    const struct cached *found = zr_map_get(&c->locked.map, key);
 
     if (!found)
         return;
     c->locked.bytes -= found->bytes;
-    (void)zr_map_remove(&c->locked.map, key);
+    unlink_locked(c, found);
+    (void)zr_map_remove_unordered(&c->locked.map, key);
 }
 
 static void evict_locked(struct zr_index_cache *c)
 {
-    while (c->locked.bytes > c->max_bytes && c->locked.map.n > 1) {
-        size_t oldest = 0;
-        const struct zr_map_item *items = c->locked.map.items;
-
-        for (size_t i = 1; i < c->locked.map.n; i++)
-            if (((struct cached *)items[i].value)->used <
-                ((struct cached *)items[oldest].value)->used)
-                oldest = i;
-        remove_locked(c, items[oldest].key);
-    }
+    while (c->locked.bytes > c->max_bytes && c->locked.map.n > 1)
+        remove_locked(c, c->locked.oldest->key);
 }
 
 void zr_index_cache_put(struct zr_index_cache *c, const char *key,
                         struct zr_shard_index *index)
 {
+    const size_t key_bytes = strlen(key) + 1;
     struct cached *fresh = NULL;
 
     if (!c)
         return;
-    fresh = zr_calloc(c->alloc, 1, sizeof *fresh);
+    fresh = zr_calloc(c->alloc, 1, sizeof *fresh + key_bytes);
     if (!fresh)
         return; /* out of memory: not cached, no error */
+    memcpy(fresh->key, key, key_bytes);
     fresh->index = zr_shard_index_ref(index);
     fresh->bytes = index->missing ? 64 : 64 + index->n * 16;
     zr_mutex_lock(&c->locked.mutex);
-    fresh->used = ++c->locked.tick;
     remove_locked(c, key);
     if (zr_map_put(&c->locked.map, key, fresh, NULL) == ZARR_OK) {
+        link_newest_locked(c, fresh);
         c->locked.bytes += fresh->bytes;
         evict_locked(c);
     } else {
@@ -137,6 +158,7 @@ void zr_index_cache_drop(struct zr_index_cache *c, const char *key)
     } else {
         zr_map_deinit(&c->locked.map);
         zr_map_init(&c->locked.map, c->alloc, cached_free);
+        c->locked.oldest = c->locked.newest = NULL;
         c->locked.bytes = 0;
     }
     zr_mutex_unlock(&c->locked.mutex);

@@ -8,6 +8,15 @@
  */
 #include "pipe/pipe_int.h"
 
+/* Elements that are stored as the caller has them stay where they are. */
+static bool callers_memory(const struct zr_io *io, const zarr_mem *mem)
+{
+    for (uint32_t i = 0; i < io->n_parts; i++)
+        if (mem->handle == io->parts[i].view.base.handle)
+            return true;
+    return !io->parts && mem->handle == io->view.base.handle;
+}
+
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
                          zarr_error *err)
 {
@@ -22,8 +31,7 @@ zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
     if (!l->key)
         return zr_fail_memory(err, 1);
     l->op.key = l->key;
-    /* elements that are stored as the caller has them stay where they are */
-    if (op->mem.bytes == 0 || op->mem.handle == w->io->view.base.handle)
+    if (op->mem.bytes == 0 || callers_memory(w->io, &op->mem))
         return ZARR_OK;
     ZR_TRY(zr_pool_take(w->io->engine->pool, op->mem.device_type,
                         zr_io_device_id(w->io, op->mem.device_type),
@@ -62,6 +70,12 @@ zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
     if (n_ops == 0)
         return ZARR_OK;
     ZR_TRY(zr_ops_run(io, rq, op, n_ops, &failed, arena, err));
+    n_ops = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (l[i].key)
+            l[i].op.status = op[n_ops++].status;
+    if (io->parts) /* units whose PUT failed are written again, one by one */
+        return ZARR_OK;
     if (failed.op != UINT32_MAX)
         return zr_prefix_key(err, zr_pass(err, failed.error.code, &failed.error),
                              op[failed.op].key);

@@ -48,6 +48,18 @@ out:
     return st;
 }
 
+/* Whether the caller has every element of the chunk, those outside of the array's shape
+ * included. */
+static bool covers_all(const struct zr_projection *proj, uint64_t n)
+{
+    if (!proj->next)
+        return proj->full && proj->n_items == n;
+    for (int32_t d = 0; d < proj->ndim; d++)
+        if (proj->valid[d] != proj->shape[d])
+            return false;
+    return proj->full;
+}
+
 /* Finds the chunk's elements as they are stored: the caller's memory if it has them so,
  * else a block. */
 static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
@@ -55,11 +67,13 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
-    bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->full;
+    const bool full = covers_all(lw->proj, p->decoded_bytes / p->item_bytes);
     zarr_status st = ZARR_OK;
 
+    w->worker->stats.elements += lw->proj->n_items;
+    for (const struct zr_projection *q = lw->proj->next; q; q = q->next)
+        w->worker->stats.elements += q->n_items;
     zr_target_borrow(&t, lw->proj);
-    w->worker->stats.elements += t.n_items;
     if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
         bool as_is = true;
 
@@ -75,7 +89,10 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
                                  out, err));
     if (!full)
         ZR_TRY(block_before(w, lw, out, err));
-    ZR_TRY(zr_gather_target(w, p, &t, out, err));
+    for (const struct zr_projection *q = lw->proj; q; q = q->next) {
+        zr_target_borrow(&t, q); /* where parts overlap, the last one counts */
+        ZR_TRY(zr_gather_target(w, p, &t, out, err));
+    }
     if (p->padded) {
         void *elements = NULL;
 
@@ -87,16 +104,32 @@ out:
     return st;
 }
 
-/* Compares the elements with the fill value. Copies elements that the CPU cannot read to
- * *host, where encoding may continue. */
-static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
-                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
+zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     const struct zr_level *lv = lw->level;
     const struct zr_program *p = lv->encode;
     const uint64_t n = p->decoded_bytes / p->item_bytes;
     void *ptr = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
+    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                  p->item_bytes, l->variable);
+    lw->filled = lw->empty;
+    if (lv->own_fill) /* the programs of such levels end in native order */
+        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    w->worker->stats.chunks_missing += lw->empty;
+out:
+    return st;
+}
+
+/* Compares the elements with the fill value. Copies elements that the CPU cannot read to
+ * *host, where encoding may continue. */
+static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
+{
     zarr_status st = ZARR_OK;
 
     lw->empty = lw->filled = false;
@@ -112,12 +145,7 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
         ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, elements, elements->bytes,
                                  &w->worker->copies, err));
     }
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
-    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
-                                  p->item_bytes, l->variable);
-    lw->filled = lw->empty;
-    if (lv->own_fill) /* the programs of such levels end in native order */
-        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    ZR_TRY(zr_leaf_compare(w, lw, host, err));
 out:
     return st;
 }
@@ -134,7 +162,6 @@ zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
     ZR_TRY(leaf_elements(w, lw, elements, err));
     ZR_TRY(is_empty(w, lw, elements, host, err));
     w->worker->stats.chunks_done++;
-    w->worker->stats.chunks_missing += lw->empty;
 out:
     return st;
 }

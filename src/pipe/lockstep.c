@@ -2,7 +2,8 @@
  * pipe/lockstep.c - carries out a wave in lock step, for programs with an implementation
  * that takes batches (ZARR_CODEC_BATCH). A stage with such an implementation is called
  * once for all chunks that it accepts; chunks that it refuses go through its fallback one
- * by one. Any other stage is a parallel loop over the chunks. Segments that were not
+ * by one, and those that it declines later are read alone at the end. Any other stage is
+ * a parallel loop over the chunks. Segments that were not
  * fetched in advance (missing, short, or otherwise unusual) are read one by one in the
  * ordinary way.
  * Thread class: one wave; helpers take worker contexts.
@@ -22,13 +23,19 @@ bool zr_wants_lockstep(const struct zr_program *p)
     return false;
 }
 
-/* Elements of the chunk that an item needs: all, or too few to decode the rest for. */
 bool zr_reads_lockstep(const struct zr_io *io, const struct zr_program *p)
 {
+    if (io->parts) /* a failure must be that of single chunks */
+        return false;
     if (zr_wants_lockstep(p))
         return true;
     return p && !p->unsized && !p->variable && !p->padded && !p->raw &&
            !zr_io_is_host(io, io->view.base.device_type);
+}
+
+bool zr_writes_lockstep(const struct zr_io *io, const struct zr_program *p)
+{
+    return zr_reads_lockstep(io, p);
 }
 
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
@@ -105,6 +112,7 @@ static zarr_status collect_segment(struct zr_lockstep *l,
         if (segment->bytes != UINT64_MAX &&
             !zr_mem_slice(bytes, item->offset - segment->offset, item->bytes, &it->cur))
             return zr_internal(err);
+        it->encoded = it->cur;
         l->n++;
     }
     return ZARR_OK;
@@ -194,10 +202,14 @@ static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
     struct zr_lockstep *l = arg;
     struct zr_lock_item *it = &l->item[i];
     const uint32_t k = (uint32_t)(l->stage - l->p->stage);
-    struct zr_coding c = {.p = l->p, .cur = it->cur, .done = k};
-    zarr_status st = zr_stages_run(w, &c, k + 1, &it->next, err);
+    struct zr_coding c = {.p = l->p, .cur = it->cur, .done = k, .skip = it->skip};
+    zarr_status st = ZARR_OK;
 
+    if (it->again)
+        return ZARR_OK;
+    st = zr_stages_run(w, &c, k + 1, &it->next, err);
     it->cur = c.cur;
+    it->skip = c.skip;
     return st;
 }
 
@@ -213,6 +225,7 @@ static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
 {
     struct zr_lockstep *l = b->l;
     struct zr_arena *arena = &l->wave->arena;
+    const uint32_t k = (uint32_t)(l->stage - l->p->stage);
     const size_t n = (size_t)l->n + 1;
 
     b->job = zr_arena_alloc(arena, n * sizeof *b->job);
@@ -221,9 +234,13 @@ static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
     if (!b->job || !b->owner || !b->refused)
         return zr_fail_memory(err, n * sizeof *b->job);
     for (uint32_t i = 0; i < l->n; i++) {
-        const zarr_codec_job job = {.src = l->item[i].cur, .dst = l->item[i].next};
+        const struct zr_lock_item *it = &l->item[i];
+        const zarr_codec_job job = {.src = it->cur, .dst = it->next};
 
-        if (l->stage->fallback && !zr_stage_accepts(l->stage, &job)) {
+        if (it->again)
+            continue;
+        if (zr_lock_skips(it, k) ||
+            (l->stage->fallback && !zr_stage_accepts(l->stage, &job))) {
             b->refused[b->n_refused++] = i;
             continue;
         }
@@ -260,6 +277,8 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
     struct lock_batch b = {.l = l};
     zarr_status st = ZARR_OK;
 
+    if (!zr_stage_is_async(l->stage)) /* jobs before it may be declined */
+        ZR_TRY(zr_flow_wait(&l->flow, err));
     ZR_TRY(batch_sort(&b, err));
     ZR_TRY(batch_refused(&b, err));
     if (b.n > 0)
@@ -272,6 +291,15 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
     }
 out:
     return zr_lock_name(l, st, err);
+}
+
+static void lock_declined(void *arg, uint32_t owner, const struct zr_stage *s)
+{
+    struct zr_lockstep *l = arg;
+
+    l->item[owner].again = true;
+    if (s)
+        zr_lock_skip(&l->item[owner], (uint32_t)(s - l->p->stage));
 }
 
 /* Whether the codec after this stage needs each chunk at a boundary. */
@@ -290,8 +318,7 @@ static zarr_status run_stage(struct zr_lockstep *l, uint32_t i, zarr_error *err)
 
     l->stage = s;
     if (s->kind == ZR_STAGE_COPY && l->flow.device != 0)
-        return zr_lock_copy(l, s->out_device, &l->slab[i % 2], i + 1 == l->p->n,
-                            next_is_aligned(l, i), err);
+        return zr_lock_copy(l, i, &l->slab[i % 2], next_is_aligned(l, i), err);
     ZR_TRY(stage_rooms(l, i, err));
     if (s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH))
         return batch_stage(l, err);
@@ -321,6 +348,8 @@ static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
     struct zr_lock_item *it = &l->item[i];
     zarr_status st = ZARR_OK;
 
+    if (it->again)
+        return ZARR_OK;
     w->worker->stats.bytes_decoded += it->cur.bytes;
     ZR_TRY(check_elements(l, it, err));
     ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
@@ -332,21 +361,61 @@ out:
 /* All elements go to the device in a few calls, and the wave ends with one wait. */
 static zarr_status finish_on_device(struct zr_lockstep *l, zarr_error *err)
 {
-    const int32_t device = l->flow.device;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_flow_worker(&l->flow, err));
     for (uint32_t k = 0; k < l->n; k++) {
-        l->flow.w.worker->stats.bytes_decoded += l->item[k].cur.bytes;
+        if (l->item[k].again)
+            continue;
         st = check_elements(l, &l->item[k], err);
         if (st != ZARR_OK && err)
             err->item = k;
         ZR_TRY(st);
     }
-    if (l->n > 0 && l->item[0].cur.device_type != device)
-        ZR_TRY(zr_lock_copy(l, device, &l->slab[l->p->n % 2], true, false, err));
+    if (l->n > 0 && l->end.decoded_device != l->p->decoded_device)
+        ZR_TRY(zr_lock_copy(l, l->p->n, &l->slab[l->p->n % 2], false, err));
     ZR_TRY(zr_lock_scatter(l, err));
     ZR_TRY(zr_flow_wait(&l->flow, err));
+    for (uint32_t k = 0; k < l->n; k++) {
+        const struct zr_lock_item *it = &l->item[k];
+
+        if (it->again)
+            continue;
+        l->flow.w.worker->stats.bytes_decoded += it->cur.bytes;
+        zr_item_count(&l->flow.w, it->item, it->direct);
+    }
+out:
+    return zr_lock_name(l, st, err);
+}
+
+/* ---- chunks that were declined ------------------------------------------ */
+
+static zarr_status again_one(void *arg, uint64_t i, const struct zr_work *w,
+                             zarr_error *err)
+{
+    const struct lock_batch *b = arg;
+    const struct zr_lock_item *it = &b->l->item[b->refused[i]];
+
+    return zr_item_decode(w, it->segment, it->item, &it->encoded, it->skip, err);
+}
+
+/* Reads the chunks alone that no implementation took in lock step. */
+static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
+{
+    struct lock_batch b = {.l = l};
+    zarr_status st = ZARR_OK;
+
+    if (!l->flow.again)
+        return ZARR_OK;
+    b.refused = zr_arena_alloc(&l->wave->arena, l->n * sizeof *b.refused);
+    if (!b.refused)
+        ZR_TRY(zr_fail_memory(err, l->n * sizeof *b.refused));
+    for (uint32_t k = 0; k < l->n; k++)
+        if (l->item[k].again)
+            b.refused[b.n_refused++] = k;
+    st = parallel(l, b.n_refused, again_one, &b, err);
+    if (st != ZARR_OK && err)
+        err->item = err->item < b.n_refused ? b.refused[err->item] : UINT64_MAX;
 out:
     return zr_lock_name(l, st, err);
 }
@@ -359,10 +428,13 @@ static zarr_status run_level(struct zr_lockstep *l, const struct zr_level *lv,
     ZR_TRY(collect(l, lv, err));
     for (uint32_t i = 0; i < l->p->n; i++)
         ZR_TRY(run_stage(l, i, err));
-    if (l->flow.device != 0 && !l->io->layout->variable && !l->p->padded)
-        return finish_on_device(l, err);
-    ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
-    ZR_TRY(parallel_items(l, finish_one, err));
+    if (l->flow.device != 0 && !l->io->layout->variable && !l->p->padded) {
+        ZR_TRY(finish_on_device(l, err));
+    } else {
+        ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
+        ZR_TRY(parallel_items(l, finish_one, err));
+    }
+    ZR_TRY(read_again(l, err));
 out:
     return st;
 }
@@ -376,6 +448,8 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_flow_begin(&l.flow, &w, io->view.base.device_type, &wave->arena, err));
+    l.flow.declined = lock_declined;
+    l.flow.declined_arg = &l;
     ZR_TRY(parallel(&l, wave->n_segments, read_ordinary_segment, &l, err));
     ZR_TRY(collect_room(&l, err));
     collect_levels(&l);

@@ -1,31 +1,16 @@
 /*
  * pipe/lockstep_encode.c - encodes leaves in lock step, by programs with an
- * implementation that takes batches (ZARR_CODEC_BATCH). Gathering elements, comparing
- * them with the fill value, and stages without such an implementation are parallel loops
- * over the leaves. Outer chunks come from lockstep_units.c, inner ones from
- * shard_write.c.
+ * implementation that takes batches (ZARR_CODEC_BATCH), and for elements that come from a
+ * device. Gathering elements, comparing them with the fill value, and stages without such
+ * an implementation are parallel loops over the leaves; lockstep_gather.c has what a
+ * device does in lists. Leaves that an implementation declines are encoded alone at the
+ * end. Outer chunks come from lockstep_units.c, inner ones from shard_write.c.
  * Thread class: on the worker context; helpers take worker contexts.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/lockstep_int.h"
 
-struct lock_leaf {
-    struct zr_leaf_write *lw;
-    zarr_mem cur, next;
-};
-
-struct leaves {
-    const struct zr_work *w;
-    const struct zr_program *p;
-    struct zr_leaf_write *lw;
-    uint32_t n, threads;
-    struct lock_leaf *leaf; /* first all leaves, then those that are not empty */
-    zarr_codec_job *job;
-    uint32_t n_left;
-    const struct zr_stage *stage; /* of the current loop */
-    zarr_mem block, host, slab[2];
-};
-
-static zarr_status each(struct leaves *l, uint64_t n, zr_work_fn fn, zarr_error *err)
+static zarr_status each(struct zr_lock_leaves *l, uint64_t n, zr_work_fn fn,
+                        zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
@@ -33,11 +18,12 @@ static zarr_status each(struct leaves *l, uint64_t n, zr_work_fn fn, zarr_error 
     return zr_workers_run(l->w, n, &opts, fn, l, err);
 }
 
-/* ---- elements ---------------------------------------------------------- */
+/* ---- elements ------------------------------------------------------------------- */
 
 /* Whether a chunk's elements must be gathered into a block instead of read from the
  * caller's memory. */
-static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write *lw)
+static bool leaf_needs_block(const struct zr_lock_leaves *l,
+                             const struct zr_leaf_write *lw)
 {
     struct zr_target t;
     zarr_mem at;
@@ -48,13 +34,13 @@ static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write 
 
 /* A program that begins with a copy to the host uses the copy that was compared with the
  * fill value. */
-static bool leaves_need_host(const struct leaves *l)
+static bool leaves_need_host(const struct zr_lock_leaves *l)
 {
     return l->w->io->skip_empty && l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
            !zr_io_is_host(l->w->io, l->p->decoded_device);
 }
 
-static zarr_status element_rooms(struct leaves *l, zarr_error *err)
+static zarr_status element_rooms(struct zr_lock_leaves *l, zarr_error *err)
 {
     const uint64_t bytes = l->p->decoded_bytes;
     uint64_t step = bytes, host_step = bytes, n = 0;
@@ -84,26 +70,34 @@ out:
 static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
                                zarr_error *err)
 {
-    struct leaves *l = arg;
+    struct zr_lock_leaves *l = arg;
     struct zr_leaf_write *lw = &l->lw[i];
     zarr_mem elements = {0}, host = {0};
     zarr_status st = ZARR_OK;
 
+    if (zr_leaf_is_gathered(l, lw))
+        return ZARR_OK;
     st = zr_leaf_prepare(w, lw, &elements, &host, err);
     zr_worker_trim(w->worker);
     ZR_TRY(st);
-    l->leaf[i] = (struct lock_leaf){.lw = lw, .cur = lw->host.handle ? host : elements};
-    if (!lw->empty)
-        w->worker->stats.bytes_decoded += elements.bytes;
+    l->leaf[i] =
+        (struct zr_lock_leaf){.lw = lw, .cur = lw->host.handle ? host : elements};
 out:
     return st;
 }
 
-/* ---- stages ------------------------------------------------------------ */
+/* ---- stages --------------------------------------------------------------------- */
 
-static zarr_status leaf_rooms(struct leaves *l, uint32_t k, zarr_error *err)
+/* Number of the current stage, counted as encoding goes. */
+static uint32_t stage_number(const struct zr_lock_leaves *l, const struct zr_stage *s)
+{
+    return l->p->n - 1 - (uint32_t)(s - l->p->stage);
+}
+
+static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
 {
     const bool last = k + 1 == l->p->n;
+    zarr_mem *slab = &l->slab[k % 2];
     uint64_t most = 0, step = 0;
     zarr_status st = ZARR_OK;
 
@@ -112,15 +106,17 @@ static zarr_status leaf_rooms(struct leaves *l, uint32_t k, zarr_error *err)
     for (uint32_t i = 0; i < l->n_left && l->stage->kind == ZR_STAGE_COPY; i++)
         most = ZR_MAX(most, l->leaf[i].cur.bytes);
     step = most;
-    if (!last)
-        ZR_TRY(zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left,
-                              &l->slab[k % 2], err));
+    if (!last) {
+        ZR_TRY(zr_flow_hold(&l->flow, slab, err));
+        ZR_TRY(
+            zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left, slab, err));
+    }
     for (uint32_t i = 0; i < l->n_left; i++) {
-        struct lock_leaf *leaf = &l->leaf[i];
+        struct zr_lock_leaf *leaf = &l->leaf[i];
 
         if (last)
             leaf->next = leaf->lw->room;
-        else if (!zr_mem_slice(&l->slab[k % 2], i * step, most, &leaf->next))
+        else if (!zr_mem_slice(slab, i * step, most, &leaf->next))
             return zr_internal(err);
     }
 out:
@@ -130,44 +126,61 @@ out:
 static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
                               zarr_error *err)
 {
-    struct leaves *l = arg;
-    struct lock_leaf *leaf = &l->leaf[i];
-    const uint32_t k = l->p->n - 1 - (uint32_t)(l->stage - l->p->stage);
+    struct zr_lock_leaves *l = arg;
+    struct zr_lock_leaf *leaf = &l->leaf[i];
+    const uint32_t k = stage_number(l, l->stage);
     struct zr_coding c = {.p = l->p, .cur = leaf->cur, .done = k};
     zarr_status st = ZARR_OK;
 
+    if (leaf->again)
+        return ZARR_OK;
     w->worker->states.keep_empty = !w->io->skip_empty;
     st = zr_stages_run(w, &c, k + 1, &leaf->next, err);
     leaf->cur = c.cur;
     return st;
 }
 
-static zarr_status encode_batch_stage(struct leaves *l, zarr_error *err)
+/* What each job belongs to, and the jobs: the leaves that were not declined. */
+static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jobs,
+                                   uint32_t **owner, uint32_t *n, zarr_error *err)
 {
-    const struct zr_stage *s = l->stage;
+    *jobs = zr_arena_alloc(&l->arena, (size_t)l->n_left * sizeof **jobs);
+    *owner = zr_arena_alloc(&l->arena, (size_t)l->n_left * sizeof **owner);
+    *n = 0;
+    if (!*jobs || !*owner)
+        return zr_fail_memory(err, l->n_left * (sizeof **jobs + sizeof **owner));
+    for (uint32_t i = 0; i < l->n_left; i++) {
+        if (l->leaf[i].again)
+            continue;
+        (*jobs)[*n] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
+        (*owner)[(*n)++] = i;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status encode_batch_stage(struct zr_lock_leaves *l, zarr_error *err)
+{
     struct zr_worker *worker = l->w->worker;
-    struct zr_stage_call call = {.jobs = l->job, .n = l->n_left, .ts = &worker->states};
-    uint64_t need = zr_stage_scratch(s, l->n_left);
+    zarr_codec_job *jobs = NULL;
+    uint32_t *owner = NULL, n = 0;
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < l->n_left; i++)
-        l->job[i] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
-    if (need > 0)
-        ZR_TRY(zr_worker_scratch(l->w, ZR_SCRATCH_CODEC, s->in_device, need,
-                                 &call.scratch, err));
+    ZR_TRY(batch_of_leaves(l, &jobs, &owner, &n, err));
     worker->states.keep_empty = !l->w->io->skip_empty;
-    worker->encodes = true;
-    st = zr_stage_run(s, &call, true, err);
-    worker->encodes = false;
-    for (uint32_t i = 0; i < l->n_left && st == ZARR_OK; i++) {
-        l->leaf[i].cur = l->leaf[i].next;
-        l->leaf[i].cur.bytes = l->job[i].dst_used;
+    if (n > 0)
+        ZR_TRY(zr_flow_run(&l->flow, l->stage, jobs, owner, n, err));
+    ZR_TRY(zr_flow_wait(&l->flow, err)); /* only now the lengths are known */
+    for (uint32_t i = 0; i < n; i++) {
+        struct zr_lock_leaf *leaf = &l->leaf[owner[i]];
+
+        leaf->cur = leaf->next;
+        leaf->cur.bytes = jobs[i].dst_used;
     }
 out:
     return st;
 }
 
-static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
+static zarr_status one_stage(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -175,35 +188,87 @@ static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
     if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle)
         return ZARR_OK; /* the comparison made that copy */
     ZR_TRY(leaf_rooms(l, k, err));
+    if (l->stage->kind == ZR_STAGE_COPY && l->flow.device != 0)
+        return zr_leaves_copy(l, err);
     if (l->stage->kind == ZR_STAGE_CODEC &&
         (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
-        st = encode_batch_stage(l, err);
-    else
+        return encode_batch_stage(l, err);
+    st = zr_flow_wait(&l->flow, err);
+    if (st == ZARR_OK)
         st = each(l, l->n_left, single_one, err);
+out:
+    return st;
+}
+
+/* ---- leaves that were declined -------------------------------------------------- */
+
+static void leaf_declined(void *arg, uint32_t owner, const struct zr_stage *s)
+{
+    struct zr_lock_leaves *l = arg;
+    const uint32_t k = s ? stage_number(l, s) : ZR_CODING_SKIPS;
+
+    l->leaf[owner].again = true;
+    if (k < ZR_CODING_SKIPS)
+        l->leaf[owner].skip |= UINT64_C(1) << k;
+}
+
+static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
+                                zarr_error *err)
+{
+    struct zr_lock_leaves *l = arg;
+    struct zr_lock_leaf *leaf = &l->leaf[i];
+    struct zr_coding c = {.p = l->p, .cur = leaf->elements, .skip = leaf->skip};
+    zarr_status st = ZARR_OK;
+
+    if (!leaf->again)
+        return ZARR_OK;
+    c.done = l->host.handle ? 1 : 0; /* its elements were copied already */
+    w->worker->states.keep_empty = !w->io->skip_empty;
+    st = zr_stages_run(w, &c, l->p->n, &leaf->lw->room, err);
+    leaf->cur = c.cur;
+    return st;
+}
+
+/* ---- door ----------------------------------------------------------------------- */
+
+static void drop_empty(struct zr_lock_leaves *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->lw[i].empty)
+            continue;
+        l->w->worker->stats.bytes_decoded += l->leaf[i].cur.bytes;
+        l->leaf[l->n_left] = l->leaf[i];
+        l->leaf[l->n_left].elements = l->leaf[i].cur;
+        l->n_left++;
+    }
+}
+
+static zarr_status encode_left(struct zr_lock_leaves *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < l->p->n && l->n_left > 0; k++)
+        ZR_TRY(one_stage(l, k, err));
+    ZR_TRY(zr_flow_wait(&l->flow, err));
+    if (l->flow.again)
+        ZR_TRY(each(l, l->n_left, encode_again, err));
+    for (uint32_t i = 0; i < l->n_left; i++)
+        l->leaf[i].lw->out = l->leaf[i].cur;
 out:
     if (st != ZARR_OK && err && err->item < l->n_left)
         err->item = (uint64_t)(l->leaf[err->item].lw - l->lw);
     return st;
 }
 
-static void drop_empty(struct leaves *l)
-{
-    for (uint32_t i = 0; i < l->n; i++)
-        if (!l->lw[i].empty)
-            l->leaf[l->n_left++] = l->leaf[i];
-}
-
-static zarr_status run_leaves(struct leaves *l, zarr_error *err)
+static zarr_status run_leaves(struct zr_lock_leaves *l, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     ZR_TRY(element_rooms(l, err));
+    ZR_TRY(zr_leaves_gather(l, err));
     ZR_TRY(each(l, l->n, prepare_one, err));
     drop_empty(l);
-    for (uint32_t k = 0; k < l->p->n && l->n_left > 0; k++)
-        ZR_TRY(one_stage(l, k, err));
-    for (uint32_t i = 0; i < l->n_left; i++)
-        l->leaf[i].lw->out = l->leaf[i].cur;
+    ZR_TRY(encode_left(l, err));
 out:
     return st;
 }
@@ -213,24 +278,29 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
 {
     struct zr_pool *pool = w->io->engine->pool;
     const zarr_allocator *alloc = w->io->engine->alloc;
-    struct leaves l = {.w = w,
-                       .p = lw[0].level->encode,
-                       .lw = lw,
-                       .n = n,
-                       .threads = threads,
-                       .leaf = zr_calloc(alloc, n, sizeof *l.leaf),
-                       .job = zr_calloc(alloc, n, sizeof *l.job)};
+    struct zr_lock_leaves l = {.w = w,
+                               .p = lw[0].level->encode,
+                               .lw = lw,
+                               .n = n,
+                               .threads = threads,
+                               .leaf = zr_calloc(alloc, n, sizeof *l.leaf)};
     zarr_status st = ZARR_OK;
 
-    if (!l.leaf || !l.job)
-        ZR_TRY(zr_fail_memory(err, n * (sizeof *l.leaf + sizeof *l.job)));
+    zr_arena_init(&l.arena, alloc);
+    ZR_TRY(zr_flow_begin(&l.flow, w, w->io->view.base.device_type, &l.arena, err));
+    l.flow.encode = true;
+    l.flow.declined = leaf_declined;
+    l.flow.declined_arg = &l;
+    if (!l.leaf)
+        ZR_TRY(zr_fail_memory(err, n * sizeof *l.leaf));
     ZR_TRY(run_leaves(&l, err));
 out:
+    zr_flow_end(&l.flow);
     zr_pool_give(pool, &l.block);
     zr_pool_give(pool, &l.host);
     zr_pool_give(pool, &l.slab[0]);
     zr_pool_give(pool, &l.slab[1]);
     zr_free(alloc, l.leaf);
-    zr_free(alloc, l.job);
+    zr_arena_deinit(&l.arena);
     return st;
 }

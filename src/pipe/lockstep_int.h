@@ -1,5 +1,6 @@
 /*
- * pipe/lockstep_int.h - what lockstep.c and lockstep_lists.c share: one wave of reads
+ * pipe/lockstep_int.h - what the files of lock step share: a wave of reads (lockstep.c,
+ * lockstep_lists.c) or a batch of leaves to write (lockstep_encode.c, lockstep_gather.c)
  * whose chunks go through each stage together.
  */
 #ifndef ZR_LOCKSTEP_INT_H
@@ -10,8 +11,13 @@
 struct zr_lock_item {
     const struct zr_segment *segment;
     const struct zr_item *item;
+    zarr_mem encoded; /* as it was fetched */
     zarr_mem cur, next;
-    bool direct; /* `next` is the caller's memory */
+    bool direct;   /* `next` is the caller's memory */
+    uint64_t skip; /* as in struct zr_coding */
+    /* an implementation declined it: it takes no part any more, and is read alone at the
+     * end, from `encoded` */
+    bool again;
 };
 
 struct zr_lockstep {
@@ -39,14 +45,57 @@ zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
  * gets into its text. */
 zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error *err);
 
+/* Whether the implementation of stage k does not take an item. */
+static inline bool zr_lock_skips(const struct zr_lock_item *it, uint32_t k)
+{
+    return k < ZR_CODING_SKIPS && (it->skip >> k & 1) != 0;
+}
+static inline void zr_lock_skip(struct zr_lock_item *it, uint32_t k)
+{
+    if (k < ZR_CODING_SKIPS)
+        it->skip |= UINT64_C(1) << k;
+}
+
 /* ---- lists (lockstep_lists.c), only with a device -------------------------------- */
 
-/* Copies what all items have to memory of a device, or from there: to the caller's
- * memory where a chunk fits it (if `last`), else to slices of the slab. `aligned`: each
- * chunk begins at its own boundary. */
-zarr_status zr_lock_copy(struct zr_lockstep *l, int32_t device, zarr_mem *slab, bool last,
-                         bool aligned, zarr_error *err);
+/* Copies what all items have to other memory, as stage i of the program, or after its
+ * end (i == n) to the device: to the caller's memory where a chunk fits it and no stage
+ * follows, else to slices of the slab. `aligned`: each chunk begins at its own boundary.
+ * Chunks that the next codec refuses stay where they are. */
+zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool aligned,
+                         zarr_error *err);
 /* Puts the elements of all items into the caller's memory. */
 zarr_status zr_lock_scatter(struct zr_lockstep *l, zarr_error *err);
+
+/* ---- writing -------------------------------------------------------------------- */
+
+struct zr_lock_leaf {
+    struct zr_leaf_write *lw;
+    zarr_mem elements; /* what encoding begins with */
+    zarr_mem cur, next;
+    uint64_t skip; /* as in struct zr_coding */
+    bool again;    /* an implementation declined it: it is encoded alone at the end */
+};
+
+struct zr_lock_leaves {
+    const struct zr_work *w;
+    const struct zr_program *p;
+    struct zr_leaf_write *lw;
+    uint32_t n, threads;
+    struct zr_lock_leaf *leaf; /* first all leaves, then those that are not empty */
+    uint32_t n_left;
+    struct zr_flow flow;
+    struct zr_arena arena;
+    const struct zr_stage *stage; /* of the current loop */
+    zarr_mem block, host, slab[2];
+};
+
+/* Whether zr_leaves_gather() does this leaf: one on a device that needs no old value. */
+bool zr_leaf_is_gathered(const struct zr_lock_leaves *l, const struct zr_leaf_write *lw);
+/* Makes the elements of these leaves and compares them with the fill value, in lists.
+ * The elements are in `cur`. */
+zarr_status zr_leaves_gather(struct zr_lock_leaves *l, zarr_error *err);
+/* Queues the copies of the current stage, from `cur` to `next`. */
+zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err);
 
 #endif

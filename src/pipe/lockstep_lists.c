@@ -7,8 +7,7 @@
 #include "pipe/lockstep_int.h"
 
 enum {
-    NEAR_BYTES = 4096, /* runs with a shorter hole between them are copied at once */
-    LIST_BOXES = 1024
+    NEAR_BYTES = 4096 /* runs with a shorter hole between them are copied at once */
 };
 
 /* ---- runs ----------------------------------------------------------------------- */
@@ -42,9 +41,15 @@ static uint64_t place_next(struct places *p, const struct zr_lock_item *it)
     return at;
 }
 
-/* Sets `next` of all items, in the caller's memory or in a new slab. */
-static zarr_status copy_rooms(struct zr_lockstep *l, int32_t device, zarr_mem *slab,
-                              bool last, bool aligned, zarr_error *err)
+/* Whether a chunk does not take part in the copy that leads to stage `next`. */
+static bool copy_leaves(const struct zr_lock_item *it, uint32_t next)
+{
+    return it->again || zr_lock_skips(it, next);
+}
+
+/* Sets `next` of all items that are copied, in the caller's memory or in a new slab. */
+static zarr_status copy_rooms(struct zr_lockstep *l, uint32_t i, int32_t device,
+                              zarr_mem *slab, bool aligned, zarr_error *err)
 {
     struct places p = {.aligned = aligned};
     uint64_t bytes;
@@ -53,7 +58,11 @@ static zarr_status copy_rooms(struct zr_lockstep *l, int32_t device, zarr_mem *s
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_lock_item *it = &l->item[k];
 
-        it->direct = last &&
+        if (i < l->p->n && zr_stays_on_host(l->io, l->p, i, &it->cur))
+            zr_lock_skip(it, i + 1);
+        if (copy_leaves(it, i + 1))
+            continue;
+        it->direct = i + 1 >= l->p->n &&
                      zr_target_direct(l->io, &l->end, &it->item->target, &it->next) &&
                      it->next.bytes == it->cur.bytes;
         if (!it->direct)
@@ -65,7 +74,7 @@ static zarr_status copy_rooms(struct zr_lockstep *l, int32_t device, zarr_mem *s
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_lock_item *it = &l->item[k];
 
-        if (!it->direct &&
+        if (!copy_leaves(it, i + 1) && !it->direct &&
             !zr_mem_slice(slab, place_next(&p, it), it->cur.bytes, &it->next))
             return zr_internal(err);
     }
@@ -85,7 +94,8 @@ static bool run_goes_on(const zarr_mem *dst, const zarr_mem *src,
            it->next.offset - dst->offset == it->cur.offset - src->offset;
 }
 
-static uint32_t make_runs(const struct zr_lockstep *l, zarr_mem *dst, zarr_mem *src)
+static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_mem *dst,
+                          zarr_mem *src)
 {
     bool direct = false;
     uint32_t n = 0;
@@ -93,7 +103,7 @@ static uint32_t make_runs(const struct zr_lockstep *l, zarr_mem *dst, zarr_mem *
     for (uint32_t k = 0; k < l->n; k++) {
         const struct zr_lock_item *it = &l->item[k];
 
-        if (it->cur.bytes == 0)
+        if (it->cur.bytes == 0 || copy_leaves(it, i + 1))
             continue;
         if (n > 0 && run_goes_on(&dst[n - 1], &src[n - 1], it, direct || it->direct)) {
             src[n - 1].bytes = it->cur.offset + it->cur.bytes - src[n - 1].offset;
@@ -108,9 +118,10 @@ static uint32_t make_runs(const struct zr_lockstep *l, zarr_mem *dst, zarr_mem *
     return n;
 }
 
-zarr_status zr_lock_copy(struct zr_lockstep *l, int32_t device, zarr_mem *slab, bool last,
-                         bool aligned, zarr_error *err)
+zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool aligned,
+                         zarr_error *err)
 {
+    const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow.device;
     struct zr_arena *arena = &l->wave->arena;
     zarr_mem *dst = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *dst);
     zarr_mem *src = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *src);
@@ -121,15 +132,17 @@ zarr_status zr_lock_copy(struct zr_lockstep *l, int32_t device, zarr_mem *slab, 
         ZR_TRY(zr_fail_memory(err, l->n * sizeof *dst));
     ZR_TRY(zr_flow_worker(&l->flow, err));
     worker = l->flow.w.worker;
-    ZR_TRY(copy_rooms(l, device, slab, last, aligned, err));
-    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, make_runs(l, dst, src),
+    ZR_TRY(copy_rooms(l, i, device, slab, aligned, err));
+    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, make_runs(l, i, dst, src),
                             &l->flow.stream, &worker->copies, err));
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_lock_item *it = &l->item[k];
 
+        if (copy_leaves(it, i + 1))
+            continue;
         worker->stats.copies_decoded_host +=
-            last && zr_io_is_host(l->io, it->cur.device_type) !=
-                        zr_io_is_host(l->io, it->next.device_type);
+            i + 1 >= l->p->n && zr_io_is_host(l->io, it->cur.device_type) !=
+                                    zr_io_is_host(l->io, it->next.device_type);
         it->next.bytes = it->cur.bytes;
         it->cur = it->next;
     }
@@ -141,67 +154,23 @@ out:
 
 /* ---- boxes ---------------------------------------------------------------------- */
 
-struct box_list {
-    struct zr_lockstep *l;
-    zarr_box *box;
-    uint32_t n;
-};
-
-static zarr_status boxes_send(struct box_list *b, zarr_error *err)
-{
-    struct zr_lockstep *l = b->l;
-    const uint32_t n = b->n;
-
-    b->n = 0;
-    return zr_box_copy_list(l->io->engine->memory, b->box, n, &l->flow.stream,
-                            &l->flow.w.worker->copies, err);
-}
-
-static zarr_status box_add(void *arg, const zarr_box *box, zarr_error *err)
-{
-    struct box_list *b = arg;
-
-    b->box[b->n++] = *box;
-    return b->n == LIST_BOXES ? boxes_send(b, err) : ZARR_OK;
-}
-
-static zarr_status item_boxes(struct box_list *list, const struct zr_lock_item *it,
-                              zarr_error *err)
-{
-    const struct zr_lockstep *l = list->l;
-    const struct zr_layout *lay = l->io->layout;
-    const struct zr_field_view *field = l->io->field.on ? &l->io->field : NULL;
-    struct zr_boxes b = {.item_bytes = field ? field->item_bytes : lay->item_bytes,
-                         .swap_unit = field ? field->swap_unit : lay->swap_unit,
-                         .field = field,
-                         .program = l->p,
-                         .view = &l->io->view,
-                         .chunk_mem = it->cur};
-
-    return zr_target_boxes(&b, &it->item->target, box_add, list, err);
-}
-
 zarr_status zr_lock_scatter(struct zr_lockstep *l, zarr_error *err)
 {
-    struct box_list list = {.l = l};
+    struct zr_box_list list = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_flow_worker(&l->flow, err));
-    list.box = zr_malloc(l->io->engine->alloc, LIST_BOXES * sizeof *list.box);
-    if (!list.box)
-        ZR_TRY(zr_fail_memory(err, LIST_BOXES * sizeof *list.box));
+    ZR_TRY(zr_box_list_open(&list, &l->flow, false, err));
     for (uint32_t k = 0; k < l->n; k++) {
         const struct zr_lock_item *it = &l->item[k];
 
-        zr_item_count(&l->flow.w, it->item, it->direct);
-        if (!it->direct)
-            ZR_TRY(item_boxes(&list, it, err));
+        if (!it->direct && !it->again)
+            ZR_TRY(zr_box_list_target(&list, l->p, &it->item->target, &it->cur, err));
     }
-    if (list.n > 0)
-        ZR_TRY(boxes_send(&list, err));
+    ZR_TRY(zr_box_list_send(&list, err));
 out:
     if (st != ZARR_OK && err)
         err->item = UINT64_MAX;
-    zr_free(l->io->engine->alloc, list.box);
+    zr_box_list_close(&list);
     return st;
 }

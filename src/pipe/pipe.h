@@ -81,6 +81,19 @@ void zr_index_cache_put(struct zr_index_cache *c, const char *key,
 /* key NULL: drops all. */
 void zr_index_cache_drop(struct zr_index_cache *c, const char *key);
 
+/* One of several selections that are read or written together. */
+struct zr_part {
+    const zarr_selection *selection; /* not NULL */
+    struct zr_view view;
+    /* Set when the request is done. `ordinal`: of the chunk that failed. */
+    zarr_status status;
+    uint64_t ordinal;
+    zarr_error error;
+    /* Where the caller wants them; error_to NULL: not wanted. */
+    zarr_status *status_to;
+    zarr_error *error_to;
+};
+
 /* One read or write. Everything is borrowed until it is done. */
 struct zr_io {
     struct zr_engine *engine;
@@ -91,12 +104,25 @@ struct zr_io {
     struct zr_index_cache *indexes;  /* NULL: none */
     const zarr_selection *selection; /* NULL: all */
     struct zr_view view;
+    /* Several selections instead, each with a view; `view` then only says which memory
+     * chunks are decoded to. NULL: one. A failure of a chunk becomes that of the parts
+     * which touch it, and the others go on. */
+    struct zr_part *parts;
+    const zarr_selection *const *selections; /* of the parts */
+    uint32_t n_parts;
     /* the part of the elements that is read or written; off: whole elements */
     struct zr_field_view field;
     struct zr_heap *heap; /* reads: for elements of variable length */
     bool write;
     bool skip_empty;    /* don't store chunks equal to the fill value */
     bool missing_error; /* a missing chunk is NOT_FOUND */
+    /* writes: elements outside of the shape become the fill value if all inside are
+     * written */
+    bool reset_outside;
+    uint32_t inner_order; /* writes: ZARR_INNER_ORDER_* */
+    /* reads: receives for each unit, in order, whether it exists; NULL: not wanted */
+    uint8_t *present;
+    uint64_t n_present;
     bool no_direct, no_huge_pages;
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */

@@ -106,6 +106,7 @@ struct zarr_request {
     atomic_uint_fast64_t delivered;
     /* the store answered NOT_FOUND for a chunk or a shard */
     atomic_bool object_missing;
+    bool last_try; /* a shard that was replaced meanwhile fails the read now */
     uint64_t fork_generation, begun_ns;
     struct zr_budget own; /* io.memory_bytes, while the request runs */
     bool has_own;
@@ -164,6 +165,39 @@ static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_typ
     return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
 }
 
+/* The caller's tensor that a target belongs to. */
+static inline const struct zr_view *zr_target_view(const struct zr_io *io,
+                                                   const struct zr_target *t)
+{
+    return io->parts ? &io->parts[t->part].view : &io->view;
+}
+/* Number of elements that the request reads or writes; UINT64_MAX: more. */
+uint64_t zr_io_elements(const struct zr_io *io);
+/* The request's selections, for a plan or a projector. all: room for one that takes
+ * everything, which the caller frees. */
+zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
+                          zarr_selection **all, zarr_error *err);
+/* ---- parts (parts.c) ------------------------------------------------------------ */
+
+/* Forgets the failures of an earlier try. */
+void zr_parts_begin(struct zarr_request *rq);
+/* Whether a failure with this status is that of the parts which touch the chunk. If not,
+ * the request fails. */
+bool zr_parts_take(const struct zarr_request *rq, zarr_status st);
+/* The status of the first part that failed, with its error; its number is err->item. */
+zarr_status zr_parts_status(const struct zarr_request *rq, zarr_error *err);
+/* Gives all parts that have not failed the status of the request, which failed. */
+void zr_parts_fail_all(struct zarr_request *rq, zarr_status st, const zarr_error *err);
+/* Gives the caller the status of each part. */
+void zr_parts_tell(const struct zarr_request *rq);
+/* As zr_segment_read(), zr_open_exec() and zr_unit_write(), but a failure of some parts
+ * is noted there. */
+zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
+                          const zarr_mem *fetched, zarr_error *err);
+zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error *err);
+zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
+                           uint32_t threads, zarr_error *err);
+
 /* ---- steps ------------------------------------------------------------------------ */
 
 /* The largest number of outer chunks that `waves` writes at once. */
@@ -211,17 +245,27 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
 bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *out);
 /* Returns the pin of the object that contains a shard. */
 struct zr_store_pin *zr_shard_pin(const struct zr_shard *s);
+enum {
+    ZR_CODING_SKIPS = 64
+};
 /* A chunk on its way through the stages of a program that is not unsized. */
 struct zr_coding {
     const struct zr_program *p;
     zarr_mem cur; /* the chunk after the stages done */
     /* number of stages; decoding counts from the first, encoding from the last */
     uint32_t done;
+    /* bit k: stage number k, counted as `done`, has a fallback and does not take this
+     * chunk */
+    uint64_t skip;
 };
 /* Runs stages until `until` are done. The last of these puts its output at dst, or into
  * scratch if dst is NULL or has no handle. */
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
                           const zarr_mem *dst, zarr_error *err);
+/* Whether a chunk in host memory is better not copied by stage number `copy`: the codec
+ * after it is on a device, and refuses the chunk. */
+bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32_t copy,
+                      const zarr_mem *encoded);
 /* Ends the decoding of a chunk: counts it, checks its length, and gives padded elements
  * the form that memory has. src: the output of the last stage. */
 zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
@@ -244,14 +288,15 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err);
 /* The next unit that a write touches. A write of a field never covers a whole unit, even
- * with all its elements. */
+ * with all its elements. If elements outside of the shape become the fill value, a whole
+ * unit is a full one. */
 static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
                                 struct zr_projection *out)
 {
     if (!zr_project_next(p, out))
         return false;
     out->whole = out->whole && !io->field.on;
-    out->full = out->full && !io->field.on;
+    out->full = (out->full || io->reset_outside) && out->whole;
     return true;
 }
 /* Copy the boxes of a target between a block of elements and the view. */
@@ -337,6 +382,13 @@ struct zr_flow {
     zarr_mem held[ZR_FLOW_HELD];
     uint32_t n_held;
     struct zr_flow_call *first, **last;
+    /* Set after zr_flow_begin(), or NULL: called for each job that its implementation did
+     * not take (zr_stage_declines()), or that failed after another one was declined. The
+     * caller then does the chunk of `owner` again, alone. s: the stage that declined it;
+     * NULL: its input may have been what another stage declined */
+    void (*declined)(void *arg, uint32_t owner, const struct zr_stage *s);
+    void *declined_arg;
+    bool again; /* out: it was called */
 };
 zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t device,
                           struct zr_arena *arena, zarr_error *err);
@@ -347,17 +399,36 @@ zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err);
 zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err);
 /* Runs a batch of a stage on the flow's worker, on the stream if the implementation can.
  * The jobs and owners live as long as the arena. After a failure err->item is the owner
- * of the job that failed, UINT64_MAX if there is none. */
+ * of the job that failed, UINT64_MAX if there is none. Jobs that are declined are no
+ * failure. */
 zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_job *jobs,
                         const uint32_t *owner, uint32_t n, zarr_error *err);
 /* Waits for the stream, and asks each codec how its call went. err->item as above. */
 zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
+
+/* Boxes of many chunks, copied in few calls. The flow has its worker. */
+struct zr_box_list {
+    struct zr_flow *flow;
+    zarr_box *box;
+    uint32_t n;
+    bool to_chunk; /* from the view to chunks */
+};
+zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool to_chunk,
+                             zarr_error *err);
+/* Adds the boxes of a target between the view and a block of elements. */
+zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p,
+                               const struct zr_target *t, const zarr_mem *block,
+                               zarr_error *err);
+/* Queues what was added. Before the end the list does so itself where it must. */
+zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err);
+void zr_box_list_close(struct zr_box_list *l);
 
 /* Carries out a whole wave in lock step: for programs with an implementation that takes
  * batches, and for elements that go to a device. fetched: by segment; handle NULL if a
  * segment was not fetched in advance. */
 bool zr_wants_lockstep(const struct zr_program *p); /* NULL: no */
 bool zr_reads_lockstep(const struct zr_io *io, const struct zr_program *p);
+bool zr_writes_lockstep(const struct zr_io *io, const struct zr_program *p);
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err);
@@ -457,6 +528,11 @@ void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool dir
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
                            zarr_error *err);
+/* Decodes an item that was fetched, puts its elements in their place and counts it. skip:
+ * as in struct zr_coding. */
+zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *segment,
+                           const struct zr_item *item, const zarr_mem *encoded,
+                           uint64_t skip, zarr_error *err);
 /* Prefixes an error with the address of an item. */
 zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
                            zarr_status st, zarr_error *err);
@@ -484,6 +560,12 @@ struct zr_later {
     zarr_store_op op;
     zarr_mem block; /* a pool block that has the bytes */
 };
+/* Whether the unit needs nothing more, after zr_later_run(). */
+static inline bool zr_later_done(const struct zr_later *l)
+{
+    return !l->key || l->op.status == ZARR_OK ||
+           (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);
+}
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
                          zarr_error *err);
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
@@ -525,13 +607,17 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
  * if the CPU cannot read them, and sets lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_mem *elements, zarr_mem *host, zarr_error *err);
+/* Sets lw->empty and lw->filled, from elements in host memory, and counts an empty leaf.
+ */
+zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_error *err);
 /* Takes n slices of one pool block, which the caller gives back as *slab. *step: bytes of
  * each; on return the aligned distance between them. */
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                            uint64_t n, zarr_mem *slab, zarr_error *err);
 /* Encodes n leaves of one level together, stage by stage, for programs with an
- * implementation that takes batches. All must have room. On failure err->item is the leaf
- * that failed. */
+ * implementation that takes batches and for elements that come from a device. All must
+ * have room. On failure err->item is the leaf that failed. */
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                              uint32_t n, uint32_t threads, zarr_error *err);
 /* Writes together those of n units whose program takes batches and that need no old
@@ -563,6 +649,12 @@ struct zr_shard_write {
 };
 zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
                            zarr_error *err);
+/* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
+ * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
+ */
+zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
+                             uint64_t *pairs, zarr_mem *block, uint64_t used,
+                             zarr_error *err);
 /* Run the codecs around a shard backward (encode) into a pool block, or forward (decode).
  * The caller gives *block back; the result is its first bytes. */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,

@@ -75,9 +75,10 @@ uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at)
 static bool partial_fits(const struct zr_work *w, const struct zr_program *p,
                          const struct zr_target *t)
 {
-    return !w->io->no_direct && p->n == 1 && zr_stage_is_partial(&p->stage[0]) &&
-           p->decoded_device == ZARR_DEVICE_CPU && t->kind == ZR_PROJ_DIMS &&
-           t->arithmetic && t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
+    return !w->io->no_direct && !t->many && p->n == 1 &&
+           zr_stage_is_partial(&p->stage[0]) && p->decoded_device == ZARR_DEVICE_CPU &&
+           t->kind == ZR_PROJ_DIMS && t->arithmetic &&
+           t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
 }
 
 zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
@@ -112,8 +113,14 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
     job.dst.bytes = p->decoded_bytes;
     if (!zr_stage_accepts(&p->stage[0], &job))
         goto out;
-    ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
-                            scratch, err));
+    st = zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
+                          scratch, err);
+    if (zr_stage_declines(&p->stage[0], st))
+        st = ZARR_OK;
+    else
+        *done = st == ZARR_OK;
+    if (!*done)
+        goto out;
     for (uint64_t r = 0; r < s.n_reads && p->padded; r++) {
         zarr_mem part;
 
@@ -125,7 +132,6 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
     w->worker->stats.bytes_decoded += job.dst_used;
     block.bytes = p->decoded_bytes;
     *out = block;
-    *done = true;
 out:
     return st;
 }

@@ -17,8 +17,8 @@ static bool raw_fits(const struct zr_segment *segment)
     const struct zr_program *p = segment->level->decode;
     const uint64_t bytes = segment->item[0]->bytes;
 
-    return p->raw && segment->n_items == 1 && segment->key &&
-           (bytes == UINT64_MAX || bytes == p->decoded_bytes);
+    return p->raw && segment->n_items == 1 && !segment->item[0]->target.many &&
+           segment->key && (bytes == UINT64_MAX || bytes == p->decoded_bytes);
 }
 
 /* A GET of the segment's only chunk; its destination is not set yet. */
@@ -42,7 +42,8 @@ zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segm
     struct zr_get g;
     zarr_status st = ZARR_OK;
 
-    if (!raw_fits(segment) || p->fetch_device != w->io->view.base.device_type)
+    if (!raw_fits(segment) ||
+        p->fetch_device != zr_target_view(w->io, &item->target)->base.device_type)
         return ZARR_OK;
     g = raw_get(segment);
     if (!zr_target_direct(w->io, p, &item->target, &g.dst))

@@ -235,17 +235,24 @@ static uint64_t view_extent(const struct zr_view *v)
 
 /* Asks for huge pages for a new destination: they are several times faster to fill than
  * small ones. */
-static void advise_output(const struct zr_io *io)
+static void advise_view(const struct zr_io *io, const struct zr_view *v)
 {
-    uint64_t bytes = view_extent(&io->view);
+    uint64_t bytes = view_extent(v);
     void *p = NULL;
 
     if (io->write || io->no_huge_pages || bytes < (UINT64_C(4) << 20) ||
-        !zr_view_is_contiguous(&io->view) ||
-        io->view.base.device_type != ZARR_DEVICE_CPU ||
-        zr_mem_host_ptr(io->engine->memory, &io->view.base, bytes, &p, NULL) != ZARR_OK)
+        !zr_view_is_contiguous(v) || v->base.device_type != ZARR_DEVICE_CPU ||
+        zr_mem_host_ptr(io->engine->memory, &v->base, bytes, &p, NULL) != ZARR_OK)
         return;
     zr_pages_advise(p, (size_t)bytes);
+}
+
+static void advise_output(const struct zr_io *io)
+{
+    if (!io->parts)
+        advise_view(io, &io->view);
+    for (uint32_t i = 0; io->parts && i < io->n_parts; i++)
+        advise_view(io, &io->parts[i].view);
 }
 
 /* The core's pipelines do not use the steps that count elements. A plug-in cannot
@@ -261,14 +268,8 @@ static bool is_of_core(const struct zr_io *io)
 static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const struct zr_grid *grid = io->layout->grid;
-    const uint64_t got = atomic_load(&rq->delivered);
-    uint64_t want = 0;
+    const uint64_t got = atomic_load(&rq->delivered), want = zr_io_elements(io);
 
-    if (io->selection)
-        want = zarr_selection_n_items(io->selection);
-    else if (!zr_product_u64(grid->shape, (size_t)grid->ndim, &want))
-        want = UINT64_MAX;
     if (got >= want)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INTERNAL,
@@ -280,7 +281,8 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 /* An array that was moved, deleted or replaced has missing objects, chunks of other
  * codecs, or keys that lead nowhere. Then the check's error says more than the
  * request's. */
-static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_error *err)
+static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *gone,
+                               zarr_error *err)
 {
     const bool odd = st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CORRUPT;
     zarr_error why = {0};
@@ -294,17 +296,67 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_err
     if (now == ZARR_OK || (odd && now != ZARR_ERR_NOT_FOUND && now != ZARR_ERR_CONFLICT))
         return st;
     *err = why;
+    *gone = true;
     return now;
 }
 
 /* What remains once the pipeline has returned st. */
 static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_error *err)
 {
+    bool of_parts = false, gone = false;
+
     if (st == ZARR_OK && zr_is_cancelled(&rq->cancel))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (st == ZARR_OK && !is_of_core(&rq->io))
         st = check_delivered(rq, err);
-    return check_after(rq, st, err);
+    if (st == ZARR_OK) {
+        st = zr_parts_status(rq, err);
+        of_parts = st != ZARR_OK;
+    }
+    st = check_after(rq, st, &gone, err);
+    if (st != ZARR_OK && (gone || !of_parts))
+        zr_parts_fail_all(rq, st, err);
+    return st;
+}
+
+static void report_end(struct zarr_request *rq)
+{
+    zarr_stats now;
+
+    if (!rq->io.progress)
+        return;
+    zr_mutex_lock(&rq->locked.mutex);
+    publish_locked(rq, &now);
+    zr_mutex_unlock(&rq->locked.mutex);
+    call_progress(rq, &now);
+}
+
+/* Counts the units that a read touches, and checks that the caller has room for all. */
+static zarr_status present_room(const struct zr_io *io, uint64_t *n, zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    zarr_selection *all = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_io_project(&p, io, &all, err));
+    *n = zr_project_count(p);
+    if (*n > io->n_present)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "io options: present has %" PRIu64 " bytes for %" PRIu64 " units",
+                     io->n_present, *n);
+out:
+    zr_project_free(p);
+    zarr_selection_free(all);
+    return st;
+}
+
+/* *n_units: bytes of io->present that are used. */
+static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
+                                 zarr_error *err)
+{
+    if (io->present && !io->write)
+        return present_room(io, n_units, err);
+    return io->write && io->check ? io->check(io->check_arg, err) : ZARR_OK;
 }
 
 /* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
@@ -315,14 +367,18 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     /* a chunk that is missing now leaves its message here, too */
     zarr_error failed = {0};
     zarr_status before = ZARR_OK, st = ZARR_OK;
+    uint64_t n_units = 0;
 
     advise_output(io);
     rq->has_own = io->memory_bytes != 0;
     if (rq->has_own)
         zr_budget_init(&rq->own, io->memory_bytes);
-    if (io->write && io->check)
-        before = st = io->check(io->check_arg, &failed);
+    before = st = request_begin(io, &n_units, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
+        rq->last_try = io->write || tries == READ_TRIES;
+        zr_parts_begin(rq);
+        if (n_units > 0)
+            memset(io->present, 1, (size_t)n_units);
         st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
                                                     &failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
@@ -339,20 +395,18 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     rq->has_own = false;
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
+    else
+        zr_parts_fail_all(rq, st, &failed);
     if (st == ZARR_OK && io->finish)
         st = io->finish(io->finish_arg, &failed);
+    if (st == ZARR_OK && io->parts) /* a chunk that parts share counts once */
+        zr_request_total(rq, rq->locked.stats.chunks_done);
     if (st != ZARR_OK && err) {
         *err = failed;
         zr_error_mark_path(err, io->prefix);
     }
-    if (io->progress) {
-        zarr_stats now;
-
-        zr_mutex_lock(&rq->locked.mutex);
-        publish_locked(rq, &now);
-        zr_mutex_unlock(&rq->locked.mutex);
-        call_progress(rq, &now);
-    }
+    zr_parts_tell(rq);
+    report_end(rq);
     return st;
 }
 

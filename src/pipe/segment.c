@@ -36,9 +36,11 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err)
 {
+    if (w->io->present && item->fill_level == 0 && item->unit < w->io->n_present)
+        w->io->present[item->unit] = 0;
     w->worker->stats.chunks_missing += item->n_chunks;
     w->worker->stats.chunks_done += item->n_chunks;
-    w->worker->stats.elements += item->target.n_items;
+    w->worker->stats.elements += zr_target_items(&item->target);
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
     return zr_fill_target(w, &w->io->layout->level[item->fill_level], &item->target, err);
@@ -48,7 +50,7 @@ void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool dir
 {
     w->worker->stats.chunks_done++;
     w->worker->stats.chunks_direct += direct;
-    w->worker->stats.elements += item->target.n_items;
+    w->worker->stats.elements += zr_target_items(&item->target);
 }
 
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
@@ -61,12 +63,12 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *seg
     return zr_scatter_target(w, segment->level->decode, &item->target, block, err);
 }
 
-static zarr_status decode_item(const struct zr_work *w, const struct zr_segment *segment,
-                               const struct zr_item *item, const zarr_mem *encoded,
-                               zarr_error *err)
+zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *segment,
+                           const struct zr_item *item, const zarr_mem *encoded,
+                           uint64_t skip, zarr_error *err)
 {
     const struct zr_program *p = segment->level->decode;
-    struct zr_coding c = {.p = p, .cur = *encoded};
+    struct zr_coding c = {.p = p, .cur = *encoded, .skip = skip};
     zarr_mem at = {0};
     /* elements of variable length point into scratch until their bytes are copied */
     bool direct = p->n > 0 && !w->io->layout->variable &&
@@ -74,9 +76,9 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_segment 
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (!direct && !p->unsized)
+    if (!direct && !p->unsized && !skip)
         ZR_TRY(zr_chunk_decode_partial(w, p, item, encoded, &c.cur, &done, err));
-    if (!direct && !done) {
+    if (!direct && !done && !skip) {
         ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
         done = direct;
     }
@@ -241,7 +243,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
         encoded = range;
         if (whole ||
             zr_mem_slice(&range, item->offset - segment->offset, item->bytes, &encoded))
-            st = decode_item(w, segment, item, &encoded, err);
+            st = zr_item_decode(w, segment, item, &encoded, 0, err);
         else
             st = zr_internal(err);
     }

@@ -12,11 +12,11 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < wave->n_opens; i++)
-        ZR_TRY(zr_open_exec(w, &wave->open[i], err));
+        ZR_TRY(zr_parts_open(w, &wave->open[i], err));
     ZR_TRY(zr_plan_resume(plan, wave, err));
     for (uint32_t i = 0; i < wave->n_segments; i++) {
         w->worker->stats.waves++;
-        ZR_TRY(zr_segment_read(w, &wave->segment[i], NULL, err));
+        ZR_TRY(zr_parts_read(w, &wave->segment[i], NULL, err));
     }
     zr_request_merge(w->rq, w->worker);
     zr_request_report(w->rq);
@@ -30,6 +30,8 @@ void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out)
     *out = (struct zr_plan_args){.layout = io->layout,
                                  .prefix = io->prefix,
                                  .selection = io->selection,
+                                 .selections = io->selections,
+                                 .n_selections = io->n_parts,
                                  .wave_bytes = 1,
                                  .wave_items = 1,
                                  .threads = 1,
@@ -71,26 +73,20 @@ static zarr_status serial_write(void *self, zarr_request *rq,
                                 const zarr_pipeline_steps *steps, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const struct zr_grid *grid = io->layout->grid;
     struct zr_io plain = *io;
     struct zr_work w = {.io = &plain, .rq = rq};
     struct zr_projector *p = NULL;
     struct zr_projection proj;
     zarr_selection *all = NULL;
-    const zarr_selection *sel = io->selection;
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     plain.no_direct = true;
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
-    if (!sel) {
-        ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
-        sel = all;
-    }
-    ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
+    ZR_TRY(zr_io_project(&p, io, &all, err));
     while (!zr_is_cancelled(&rq->cancel) && zr_next_unit(io, p, &proj)) {
-        ZR_TRY(zr_unit_write(&w, &proj, 1, err));
+        ZR_TRY(zr_parts_write(&w, &proj, 1, err));
         w.worker->stats.waves++;
         zr_request_merge(rq, w.worker);
         zr_request_report(rq);

@@ -1,10 +1,10 @@
 /*
  * pipe/shard_write.c - makes the new value of one shard: inner chunks in C order of their
  * coordinates, so that equal content gives equal bytes, and the index after or before
- * them. Touched chunks are encoded into slots, several at a time, and then appended;
- * untouched ones keep their encoded bytes. Nested shards recurse, at most
- * limits.shard_depth deep.
- * Thread class: on the worker context; helpers take contexts of their own.
+ * them; inner_order.c puts them into another order if the caller wants it. Touched chunks
+ * are encoded into slots, several at a time, and then appended; untouched ones keep their
+ * encoded bytes. Nested shards recurse, at most limits.shard_depth deep. Thread class: on
+ * the worker context; helpers take contexts of their own.
  */
 #include "pipe/pipe_int.h"
 
@@ -317,8 +317,10 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     s->result = zr_calloc(alloc, s->batch, sizeof *s->result);
     if (!s->pairs || !s->proj || !s->result)
         ZR_TRY(zr_fail_memory(err, pairs));
-    /* `serial`, which tests compare others with, encodes one chunk after another. */
-    if (!s->w->io->no_direct && !s->in->is_shard && zr_wants_lockstep(s->in->encode)) {
+    /* `serial`, which tests compare others with, encodes one chunk after another. So do
+     * chunks with elements of several parts. */
+    if (!s->w->io->no_direct && !s->w->io->parts && !s->in->is_shard &&
+        zr_writes_lockstep(s->w->io, s->in->encode)) {
         s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
         if (!s->leaf)
             ZR_TRY(zr_fail_memory(err, s->batch * sizeof *s->leaf));
@@ -397,6 +399,8 @@ static zarr_status shard_value(struct shard_writer *s, zarr_error *err)
     ZR_TRY(write_inners(s, err));
     sw->empty = shard_is_empty(s);
     sw->filled = s->filled && !s->old;
+    if (!sw->empty && s->w->io->inner_order > ZARR_INNER_ORDER_C)
+        ZR_TRY(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));
     if (!sw->empty)
         ZR_TRY(write_index(s, err));
 out:

@@ -45,12 +45,12 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
     const struct zr_target *t = &segment->item[0]->target;
     int32_t dim = -1;
 
-    if (!p->raw || io->no_direct || p->decoded_bytes < SLABS_LEAST ||
+    if (!p->raw || t->many || io->no_direct || p->decoded_bytes < SLABS_LEAST ||
         segment->n_items != 1 || segment->bytes != UINT64_MAX || segment->shard ||
         !segment->key || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         t->n_items * 2 <= p->decoded_bytes / p->item_bytes || /* ranges may be cheaper */
         !zr_device_is_host(io->engine->memory, p->fetch_device) ||
-        !zr_device_is_host(io->engine->memory, io->view.base.device_type) ||
+        !zr_device_is_host(io->engine->memory, zr_target_view(io, t)->base.device_type) ||
         !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) ||
         !zr_store_can(io->store, ZARR_STORE_CAP_RANGES))
         return false;
@@ -65,7 +65,7 @@ static bool direct(const struct zr_io *io, const struct zr_program *p,
 {
     void *ptr = NULL;
 
-    return p->fetch_device == io->view.base.device_type &&
+    return p->fetch_device == zr_target_view(io, t)->base.device_type &&
            zr_target_direct(io, p, t, at) &&
            zr_mem_host_ptr(io->engine->memory, at, at->bytes, &ptr, NULL) == ZARR_OK &&
            (uintptr_t)ptr % 64 == 0;

@@ -2,8 +2,9 @@
  * pipe/stages.c - runs one chunk through the stages of its program. Decoding goes from
  * the first stage to the last, encoding the other way. The outputs of stages are in two
  * scratch blocks in turn, the last one where the caller wants it. Sizes come from the
- * program, that is from metadata, never from encoded bytes. A chunk that a stage refuses
- * goes to its fallback, which works on host memory.
+ * program, that is from metadata, never from encoded bytes. A chunk that a stage does not
+ * take goes to its fallback, which works on host memory. A stage on a device is asked
+ * before the chunk is copied there.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -56,6 +57,12 @@ static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
                    m->bytes, p->decoded_bytes);
 }
 
+/* Whether the next stage is known not to take the chunk. */
+static bool coding_skips(const struct zr_coding *c)
+{
+    return c->done < ZR_CODING_SKIPS && (c->skip >> c->done & 1) != 0;
+}
+
 /* Sets the next stage, its input and the place of its output: `dst`, or one of two
  * scratch blocks in turn if dst is NULL. */
 static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
@@ -69,7 +76,7 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
     const uint64_t bytes = p->encode ? stage->in_bytes : stage->out_bytes;
     zarr_status st = ZARR_OK;
 
-    if (k == 0 && !p->encode)
+    if (k == 0 && !p->encode && !coding_skips(c))
         ZR_TRY(zr_bring_encoded(w, stage, &c->cur, err));
     *s = (struct coding_step){.stage = stage, .src = c->cur};
     s->elements = p->encode ? k == 0 : k + 1 == p->n;
@@ -87,15 +94,14 @@ out:
 /* The fallback works on host memory: copies its input there, and takes room for its
  * output. */
 static zarr_status coding_to_host(struct coding_step *s, const struct zr_work *w,
-                                  zarr_error *err)
+                                  bool encode, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    w->worker->stats.chunks_fallback++;
     if (!zr_io_is_host(w->io, s->src.device_type)) {
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, s->src.bytes,
                                  &s->job.src, err));
-        ZR_TRY(run_copy(w, &s->src, &s->job.src, false, err));
+        ZR_TRY(run_copy(w, &s->src, &s->job.src, encode && s->elements, err));
     }
     if (!zr_io_is_host(w->io, s->dst.device_type))
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, s->dst.bytes,
@@ -104,28 +110,34 @@ out:
     return st;
 }
 
-/* Chooses the implementation, and takes the scratch memory that it needs. */
+/* Chooses the implementation: the stage's, or the first fallback that takes the chunk. */
+static void coding_choose(struct coding_step *s, const struct zr_coding *c, bool encode)
+{
+    const zarr_codec_job job = {.src = s->src, .dst = s->dst};
+    const struct zr_stage *by = s->stage;
+
+    if (by->fallback && coding_skips(c))
+        by = by->fallback;
+    while (!encode && by->fallback && !zr_stage_accepts(by, &job))
+        by = by->fallback;
+    s->by = by;
+}
+
+/* Takes the memory that the implementation needs. */
 static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
                                 bool encode, zarr_error *err)
 {
-    const struct zr_stage *by = s->stage;
+    const struct zr_stage *by = s->by;
     struct zr_worker *worker = w->worker;
-    uint64_t need = 0;
-    int32_t device = 0;
+    const int32_t device = encode ? by->in_device : by->out_device;
+    const uint64_t need = zr_stage_scratch(by, 1);
     zarr_status st = ZARR_OK;
 
     worker->starved = false;
-    if (by->kind == ZR_STAGE_COPY)
-        return ZARR_OK;
     s->job = (zarr_codec_job){.src = s->src, .dst = s->dst};
     s->call = (struct zr_stage_call){.jobs = &s->job, .n = 1, .ts = &worker->states};
-    while (!encode && by->fallback && !zr_stage_accepts(by, &s->job))
-        by = by->fallback;
-    s->by = by;
     if (by != s->stage)
-        ZR_TRY(coding_to_host(s, w, err));
-    need = zr_stage_scratch(by, 1);
-    device = encode ? by->in_device : by->out_device;
+        ZR_TRY(coding_to_host(s, w, encode, err));
     if (need > 0)
         ZR_TRY(
             zr_worker_scratch(w, ZR_SCRATCH_CODEC, device, need, &s->call.scratch, err));
@@ -134,8 +146,8 @@ out:
     return st;
 }
 
-/* Returns true if chains inside the codec found no room and have it now, so the step must
- * be repeated. Otherwise the output is in its place, or *st is the failure. */
+/* Returns true if the step must be repeated: chains inside the codec found no room and
+ * have it now, or the next implementation gets the chunk. Otherwise *st is the result. */
 static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_status *st,
                          zarr_error *err)
 {
@@ -146,32 +158,70 @@ static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_st
         *st = zr_worker_alone(worker, &w->rq->cancel, err);
         return *st == ZARR_OK;
     }
-    s->used = s->stage->kind == ZR_STAGE_COPY ? s->src.bytes : s->job.dst_used;
-    if (*st == ZARR_OK && s->by && s->by != s->stage &&
-        !zr_io_is_host(w->io, s->dst.device_type)) {
+    if (!zr_stage_declines(s->by, *st))
+        return false;
+    s->by = s->by->fallback;
+    return true;
+}
+
+static zarr_status coding_codec(struct coding_step *s, const struct zr_work *w,
+                                const struct zr_coding *c, zarr_error *err)
+{
+    const bool encode = c->p->encode;
+    zarr_status st = ZARR_OK;
+
+    coding_choose(s, c, encode);
+    do {
+        ZR_TRY(coding_begin(s, w, encode, err));
+        st = zr_stage_run(s->by, &s->call, encode, err);
+    } while (coding_again(s, w, &st, err));
+    w->worker->stats.chunks_fallback += s->by != s->stage;
+    ZR_TRY(st);
+    s->used = s->job.dst_used;
+    if (s->by != s->stage && !zr_io_is_host(w->io, s->dst.device_type)) {
         s->job.dst.bytes = s->used;
-        *st = run_copy(w, &s->job.dst, &s->dst, false, err);
+        ZR_TRY(run_copy(w, &s->job.dst, &s->dst, !encode && s->elements, err));
     }
-    return false;
+out:
+    return zr_stage_tell_tried(s->stage, s->by, st, err);
+}
+
+bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32_t copy,
+                      const zarr_mem *encoded)
+{
+    const struct zr_stage *next = &p->stage[copy + 1];
+    const zarr_codec_job job = {.src = *encoded};
+
+    return !p->encode && copy + 1 < ZR_MIN(p->n, (uint32_t)ZR_CODING_SKIPS) &&
+           next->kind == ZR_STAGE_CODEC && next->fallback &&
+           zr_io_is_host(io, encoded->device_type) && !zr_stage_accepts(next, &job);
+}
+
+/* Whether the next stage is a copy to a device whose codec refuses the chunk. */
+static bool coding_stays(const struct zr_io *io, const struct zr_coding *c)
+{
+    return !c->p->encode && c->p->stage[c->done].kind == ZR_STAGE_COPY &&
+           zr_stays_on_host(io, c->p, c->done, &c->cur);
 }
 
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
                           const zarr_mem *dst, zarr_error *err)
 {
-    const bool encode = c->p->encode;
     struct coding_step s;
     zarr_status st = ZARR_OK;
 
     for (; c->done < until; c->done++) {
+        if (coding_stays(w->io, c)) {
+            c->skip |= UINT64_C(1) << (c->done + 1);
+            continue;
+        }
         ZR_TRY(coding_open(&s, w, c, c->done + 1 == until ? dst : NULL, err));
-        do {
-            ZR_TRY(coding_begin(&s, w, encode, err));
-            if (s.stage->kind == ZR_STAGE_COPY)
-                st = run_copy(w, &s.src, &s.dst, s.elements, err);
-            else
-                st = zr_stage_run(s.by, &s.call, encode, err);
-        } while (coding_again(&s, w, &st, err));
-        ZR_TRY(st);
+        if (s.stage->kind == ZR_STAGE_COPY) {
+            ZR_TRY(run_copy(w, &s.src, &s.dst, s.elements, err));
+            s.used = s.src.bytes;
+        } else {
+            ZR_TRY(coding_codec(&s, w, c, err));
+        }
         c->cur = s.dst;
         c->cur.bytes = s.used;
     }

@@ -250,7 +250,7 @@ static zarr_status step_open(zarr_pipeline_worker *worker, zarr_pipeline_wave *w
 {
     if (i >= wave->wave.n_opens)
         return out_of("shard", i, wave->wave.n_opens, err);
-    return zr_open_exec(&worker->w, &wave->wave.open[i], err);
+    return zr_parts_open(&worker->w, &wave->wave.open[i], err);
 }
 
 static zarr_status step_resume(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
@@ -263,7 +263,7 @@ static zarr_status step_resume(zarr_pipeline_plan *plan, zarr_pipeline_wave *wav
 
 static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_item *item)
 {
-    atomic_fetch_add(&worker->w.rq->delivered, item->target.n_items);
+    atomic_fetch_add(&worker->w.rq->delivered, zr_target_items(&item->target));
 }
 
 static zarr_status step_read(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
@@ -274,7 +274,7 @@ static zarr_status step_read(zarr_pipeline_worker *worker, zarr_pipeline_wave *w
 
     if (i >= wave->wave.n_segments)
         return out_of("segment", i, wave->wave.n_segments, err);
-    st = zr_segment_read(&worker->w, segment, NULL, err);
+    st = zr_parts_read(&worker->w, segment, NULL, err);
     for (uint32_t k = 0; st == ZARR_OK && k < segment->n_items; k++)
         item_delivered(worker, segment->item[k]);
     return st;
@@ -309,7 +309,7 @@ static void step_item_get(const zarr_pipeline_wave *wave, uint32_t i, uint32_t i
         .offset = r->bytes >= ZR_ITEM_MISSING ? 0 : it->offset - r->offset,
         .bytes = it->bytes,
         .chunk = it->target.chunk,
-        .n_elements = it->target.n_items,
+        .n_elements = zr_target_items(&it->target),
         .block_shape = p->stored_shape,
         .block_bytes = p->decoded_bytes,
         .swap_bytes = p->swap_bytes,

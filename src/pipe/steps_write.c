@@ -35,8 +35,6 @@ zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    const struct zr_grid *grid = rq->io.layout->grid;
-    const zarr_selection *sel = rq->io.selection;
     struct zarr_pipeline_units *u = zr_calloc(rq->io.engine->alloc, 1, sizeof *u);
 
     *out = NULL;
@@ -44,11 +42,7 @@ zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
         return zr_fail_memory(err, sizeof *u);
     u->rq = rq;
     zr_arena_init(&u->lists, rq->io.engine->alloc);
-    if (!sel) {
-        ZR_TRY(zarr_selection_all(&u->all, grid->ndim, grid->shape, err));
-        sel = u->all;
-    }
-    ZR_TRY(zr_project_open(&u->projector, rq->io.engine->alloc, grid, sel, err));
+    ZR_TRY(zr_io_project(&u->projector, &rq->io, &u->all, err));
     *out = u;
     u = NULL; /* moved */
 out:
@@ -81,6 +75,15 @@ out:
     return st;
 }
 
+static uint64_t unit_items(const struct zr_projection *unit)
+{
+    uint64_t n = 0;
+
+    for (; unit; unit = unit->next)
+        n += unit->n_items;
+    return n;
+}
+
 static bool unit_simple(const zarr_pipeline_units *u, uint32_t i)
 {
     return u->unit[i].full && !u->rq->io.layout->level[0].is_shard;
@@ -92,7 +95,7 @@ void zr_step_unit_get(const zarr_pipeline_units *u, uint32_t i, zarr_pipeline_un
         .struct_size = sizeof *out,
         .ndim = u->unit[i].ndim,
         .chunk = u->unit[i].chunk,
-        .n_elements = u->unit[i].n_items,
+        .n_elements = unit_items(&u->unit[i]),
         .simple = unit_simple(u, i),
     };
 }
@@ -115,9 +118,9 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_unit
     zarr_status st = unit_check(u, i, false, err);
 
     if (st == ZARR_OK)
-        st = zr_unit_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), err);
+        st = zr_parts_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), err);
     if (st == ZARR_OK)
-        atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);
+        atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
     return st;
 }
 
@@ -162,7 +165,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
     }
     st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
     if (st == ZARR_OK)
-        atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);
+        atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
     st = zr_prefix_key(err, st, op.key);
 out:
     return st;

@@ -11,10 +11,10 @@
 static bool places(const struct zr_io *io, const struct zr_program *p,
                    const struct zr_target *t, zarr_codec_strided *to, int64_t *stride)
 {
-    const struct zr_view *v = &io->view;
+    const struct zr_view *v = zr_target_view(io, t);
     int64_t offset = 0;
 
-    if (io->no_direct || io->field.on || io->layout->variable ||
+    if (io->no_direct || t->many || io->field.on || io->layout->variable ||
         t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         v->base.device_type != p->decoded_device ||
         (p->swap_bytes > 1) != (v->swap_bytes > 1))
@@ -61,7 +61,7 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
     *done = st == ZARR_OK;
     if (*done)
         w->worker->stats.bytes_decoded += job.dst_used;
-    if (st == ZARR_ERR_UNSUPPORTED)
+    if (st == ZARR_ERR_UNSUPPORTED || zr_stage_declines(s, st))
         st = ZARR_OK;
 out:
     return st;

@@ -166,7 +166,10 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
         return zr_prefix_key(err, st, u.key);
-    need = w->granted ? 0 : zr_unit_budget(u.lv, proj->full);
+    /* another order of inner chunks needs room for them once more */
+    need = w->granted ? 0
+                      : zr_unit_budget(u.lv, proj->full && w->io->inner_order <=
+                                                               ZARR_INNER_ORDER_C);
     u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_request_take(w->rq, need, err));

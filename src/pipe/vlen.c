@@ -156,7 +156,7 @@ zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
     const struct zr_boxes b = {.item_bytes = w->io->layout->item_bytes,
                                .swap_unit = w->io->layout->swap_unit,
                                .program = p,
-                               .view = &w->io->view,
+                               .view = zr_target_view(w->io, t),
                                .chunk_mem = *block};
     struct vlen_boxes v = {.w = w};
     void *room = NULL;

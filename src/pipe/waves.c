@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum {
-    FLIGHT = 3
+    FLIGHT = 3,
+    OPENS_FAR = 256 /* shards opened in one round trip */
 };
 
 /* One read under way. */
@@ -71,7 +72,7 @@ static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
 
     if (j->fetched && j->fetched[i].handle)
         fetched = &j->fetched[i];
-    return zr_segment_read(w, &j->wave->segment[i], fetched, err);
+    return zr_parts_read(w, &j->wave->segment[i], fetched, err);
 }
 
 /* About how long a segment takes: decoding runs at some 2 GB/s per core. */
@@ -113,6 +114,10 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
             err->item = 0; /* the wave's only segment */
     }
     zr_slabs_close(&s);
+    if (st != ZARR_OK && zr_parts_take(w->rq, st)) {
+        *done = false;
+        return ZARR_OK;
+    }
     return st;
 }
 
@@ -168,7 +173,7 @@ static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     const struct zr_wave *wave = arg;
 
-    return zr_open_exec(w, &wave->open[i], err);
+    return zr_parts_open(w, &wave->open[i], err);
 }
 
 /* Pulls waves, opening shards, until one has data. Returns false if nothing is left for
@@ -295,10 +300,13 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .layout = io->layout,
         .prefix = io->prefix,
         .selection = io->selection,
+        .selections = io->selections,
+        .n_selections = io->n_parts,
         .wave_bytes = zr_io_wave_bytes(io),
         .wave_items = 4096,
         .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
+        .opens = fast ? 0 : OPENS_FAR,
         .threads = zr_io_threads(io),
     };
     if (io->coalesce_gap != 0)
@@ -325,7 +333,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     struct zr_plan_args args;
     struct reading *r = zr_calloc(NULL, 1, sizeof *r);
     zarr_status st = ZARR_OK;
-    uint64_t elements = 1;
+    uint64_t elements = 0;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
@@ -339,10 +347,9 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     ZR_TRY(zr_plan_open(&r->locked.plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress)
         zr_request_total(rq, zr_plan_count(r->locked.plan));
-    for (int32_t d = 0; d < io->view.ndim; d++)
-        elements *= io->view.shape[d];
+    elements = zr_io_elements(io);
     /* A request of one wave's elements is not worth a helper. */
-    if (args.threads > 1 && elements * io->layout->item_bytes > args.wave_bytes)
+    if (args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes)
         start_helpers(r);
     runner(r);
     wait_helpers(r);

@@ -19,7 +19,7 @@ struct units {
     struct zarr_request *rq;
     struct zr_projection *proj;
     struct zr_arena lists;
-    bool *done, *full, *wait; /* by unit */
+    bool *done, *full, *wait, *sent; /* by unit */
     uint32_t n, most, threads_each;
     struct zr_later *later; /* by unit; NULL: units are put one by one */
     bool granted;           /* the full units are being encoded, to be put together */
@@ -38,7 +38,7 @@ static zarr_status unit_one(void *arg, uint64_t i, const struct zr_work *w,
         own.granted = true;
         own.later = &u->later[i];
     }
-    ZR_TRY(zr_unit_write(&own, &u->proj[i], u->threads_each, err));
+    ZR_TRY(zr_parts_write(&own, &u->proj[i], u->threads_each, err));
     u->done[i] = true;
     if (u->io->progress) {
         zr_request_merge(u->rq, w->worker);
@@ -78,6 +78,7 @@ static zarr_status put_together(struct units *u, const struct zr_parallel_option
         u->done[i] = !u->full[i];
     }
     need = together_budget(u, opts->max_threads);
+    memset(u->sent, 0, u->n * sizeof *u->sent);
     if (need != UINT64_MAX) {
         ZR_TRY(zr_request_take(u->rq, need, err));
         u->granted = true;
@@ -85,11 +86,13 @@ static zarr_status put_together(struct units *u, const struct zr_parallel_option
         u->granted = false;
         if (st == ZARR_OK)
             st = zr_later_run(u->io, u->rq, u->later, u->n, &u->lists, err);
+        for (uint32_t i = 0; i < u->n; i++)
+            u->sent[i] = zr_later_done(&u->later[i]);
         zr_later_end(u->io, u->later, u->n);
         zr_request_give(u->rq, need);
     }
     for (uint32_t i = 0; i < u->n; i++)
-        u->done[i] = !u->wait[i] && (!u->full[i] || need != UINT64_MAX);
+        u->done[i] = !u->wait[i] && (!u->full[i] || u->sent[i]);
 out:
     return st;
 }
@@ -106,7 +109,8 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     memset(u->done, 0, u->most * sizeof *u->done);
-    ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
+    if (!u->io->parts)
+        ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
     u->threads_each = u->n >= threads ? 1 : threads;
     if (u->later)
         ZR_TRY(put_together(u, &opts, err));
@@ -144,10 +148,13 @@ uint64_t zr_units_most(const struct zr_io *io)
 
 /* Sets chunks_total, which counts leaf chunks for writes, too. */
 static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
-                                 const zarr_selection *sel, zarr_error *err)
+                                 zarr_error *err)
 {
-    const struct zr_plan_args args = {
-        .layout = io->layout, .prefix = io->prefix, .selection = sel};
+    const struct zr_plan_args args = {.layout = io->layout,
+                                      .prefix = io->prefix,
+                                      .selection = io->selection,
+                                      .selections = io->selections,
+                                      .n_selections = io->n_parts};
     struct zr_plan *plan = NULL;
     zarr_status st = zr_plan_open(&plan, &args, io->engine->alloc, err);
 
@@ -164,11 +171,12 @@ static zarr_status units_room(struct units *u, zarr_error *err)
     const size_t n = u->most;
 
     u->proj = zr_malloc(alloc, n * sizeof *u->proj);
-    u->done = zr_calloc(alloc, 3 * n, sizeof *u->done);
+    u->done = zr_calloc(alloc, 4 * n, sizeof *u->done);
     if (!u->proj || !u->done)
         return zr_fail_memory(err, n * sizeof *u->proj);
     u->full = u->done + n;
     u->wait = u->full + n;
+    u->sent = u->wait + n;
     if (!puts_together(u->io) || n < 2)
         return ZARR_OK;
     u->later = zr_calloc(alloc, n, sizeof *u->later);
@@ -179,12 +187,10 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
                            zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const struct zr_grid *grid = io->layout->grid;
     struct units u = {.io = io, .rq = rq, .most = (uint32_t)zr_units_most(io)};
     struct zr_projector *p = NULL;
     struct zr_projection proj;
     zarr_selection *all = NULL;
-    const zarr_selection *sel = io->selection;
     zarr_status st = ZARR_OK;
     bool more = true;
 
@@ -192,13 +198,9 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
     ZR_TRY(units_room(&u, err));
-    if (!sel) {
-        ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
-        sel = all;
-    }
-    ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
+    ZR_TRY(zr_io_project(&p, io, &all, err));
     if (rq->submitted || io->progress)
-        ZR_TRY(count_written(io, rq, sel, err));
+        ZR_TRY(count_written(io, rq, err));
     while (more && !zr_is_cancelled(&rq->cancel)) {
         u.n = 0;
         zr_arena_reset(&u.lists);

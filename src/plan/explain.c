@@ -1,8 +1,8 @@
 /*
- * plan/explain.c - describes what a request would do, as text or JSON: the path of its
- * bytes (implementations, copies between memories), chunks, waves, and what is not known
- * yet (shard indexes). It walks the outer level of the plan that the pipeline would use,
- * and executes nothing.
+ * plan/explain.c - tells what a request would do: the way of its bytes (implementations,
+ * copies between memories), chunks, waves, and what is not known yet (shard indexes). It
+ * walks the outer level of the plan that the pipeline would use, and executes nothing.
+ * explain_text.c turns it into text and JSON.
  * Thread class: plain functions.
  */
 #include "plan/plan_int.h"
@@ -13,53 +13,27 @@ enum {
     COUNT_MOST = 1 << 20
 };
 
-struct facts {
-    uint64_t objects, chunks, partial, cached, waves, elements;
-    uint64_t wave_bytes; /* of as many units as fit one wave */
-    bool counted;        /* each object was projected */
-};
-
-static const char *device_text(int32_t device)
-{
-    switch (device) {
-    case ZARR_DEVICE_CPU:
-        return "host";
-    case ZARR_DEVICE_CUDA:
-        return "cuda";
-    case ZARR_DEVICE_CUDA_HOST:
-        return "cuda_host";
-    case ZARR_DEVICE_OPENCL:
-        return "opencl";
-    case ZARR_DEVICE_EXT:
-        return "ext";
-    case ZARR_DEVICE_CUDA_MANAGED:
-        return "cuda_managed";
-    default:
-        return "other";
-    }
-}
-
 static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p,
-                         struct zr_str *key, struct facts *f)
+                         struct zr_str *key, zarr_explanation *f)
 {
     struct zr_projection proj;
 
-    f->counted = f->objects <= COUNT_MOST;
-    if (!f->counted)
+    f->indexes_cached = 0;
+    f->objects_partial = f->objects <= COUNT_MOST ? 0 : UINT64_MAX;
+    if (f->objects_partial != 0)
         return;
     while (zr_project_next(p, &proj)) {
-        f->partial += a->write ? !proj.full : !proj.whole;
-        f->elements += proj.n_items;
+        f->objects_partial += a->write && !a->reset_outside ? !proj.full : !proj.whole;
         if (!a->index_cached || !a->plan.layout->level[0].is_shard)
             continue;
         zr_plan_key(&a->plan, proj.chunk, key);
-        f->cached += a->index_cached(a->arg, zr_str_text(key));
+        f->indexes_cached += a->index_cached(a->arg, zr_str_text(key));
     }
 }
 
 /* A wave of a read is full when it has its bytes or items; a wave of a write, when it has
  * its objects. */
-static void count_waves(const struct zr_explain_args *a, struct facts *f)
+static void count_waves(const struct zr_explain_args *a, zarr_explanation *f)
 {
     const struct zr_layout *l = a->plan.layout;
     const uint64_t unit = l->level[a->write ? 0 : l->n_levels - 1].decoded_bytes;
@@ -77,8 +51,8 @@ static void count_waves(const struct zr_explain_args *a, struct facts *f)
         f->wave_bytes = UINT64_MAX;
 }
 
-static zarr_status collect_facts(const struct zr_explain_args *a, struct facts *f,
-                                 const zarr_allocator *alloc, zarr_error *err)
+static zarr_status count_all(const struct zr_explain_args *a, zarr_explanation *f,
+                             const zarr_allocator *alloc, zarr_error *err)
 {
     const struct zr_layout *l = a->plan.layout;
     struct zr_plan *plan = NULL;
@@ -95,16 +69,90 @@ static zarr_status collect_facts(const struct zr_explain_args *a, struct facts *
     }
     ZR_TRY(zr_project_open(&p, alloc, l->grid, sel, err));
     ZR_TRY(zr_plan_open(&plan, &a->plan, alloc, err));
+    f->elements = zarr_selection_n_items(sel);
     f->objects = zr_project_count(p);
     f->chunks = zr_plan_count(plan);
     walk_objects(a, p, &key, f);
     count_waves(a, f);
+    if (l->level[0].is_shard)
+        f->indexes_to_fetch =
+            f->objects == UINT64_MAX ? UINT64_MAX : f->objects - f->indexes_cached;
 out:
     zr_plan_free(plan);
     zr_project_free(p);
     zarr_selection_free(all);
     zr_str_deinit(&key);
     return st;
+}
+
+/* ---- the way of the bytes ---------------------------------------------------------- */
+
+struct route {
+    const struct zr_explain_args *a;
+    struct zr_arena *arena;
+    const zarr_explain_step **step;
+    uint32_t n, cap;
+    uint32_t level, flags;  /* of the next steps */
+    bool failed;            /* no memory */
+    zarr_explain_step none; /* takes what is set then */
+};
+
+static const char *kept_text(struct route *r, const char *text)
+{
+    const char *kept = text ? zr_arena_strndup(r->arena, text, strlen(text)) : NULL;
+
+    r->failed |= text && !kept;
+    return kept;
+}
+
+/* Appends a step, or returns a step that is not part of the way. */
+static zarr_explain_step *explain_step(struct route *r, uint32_t kind, int32_t from,
+                                       int32_t to)
+{
+    zarr_explain_step *s = zr_arena_alloc(r->arena, sizeof *s);
+
+    if (r->n == r->cap) {
+        const uint32_t cap = ZR_MAX(2 * r->cap, UINT32_C(16));
+        const zarr_explain_step **more = zr_arena_alloc(r->arena, cap * sizeof *more);
+
+        if (more && r->n > 0)
+            memcpy(more, r->step, r->n * sizeof *more);
+        r->cap = more ? cap : r->cap;
+        r->step = more ? more : r->step;
+    }
+    if (!s || r->n == r->cap) {
+        r->failed = true;
+        return &r->none;
+    }
+    *s = (zarr_explain_step){.struct_size = sizeof *s,
+                             .kind = kind,
+                             .flags = r->flags,
+                             .level = r->level,
+                             .from_device = from,
+                             .to_device = to};
+    r->step[r->n++] = s;
+    return s;
+}
+
+static void explain_codec(struct route *r, zarr_explain_step *step,
+                          const struct zr_stage *s)
+{
+    const char **names;
+    uint32_t n = 0;
+
+    for (const struct zr_stage *f = s; f; f = f->fallback)
+        n++;
+    names = zr_arena_alloc(r->arena, n * sizeof *names);
+    if (!names) {
+        r->failed = true;
+        return;
+    }
+    n = 0;
+    for (const struct zr_stage *f = s; f; f = f->fallback)
+        names[n++] = kept_text(r, f->impl->vt.impl);
+    step->codec = kept_text(r, zarr_codec_spec_name(&s->spec));
+    step->implementations = names;
+    step->n_implementations = n;
 }
 
 static bool is_permuted(const struct zr_program *p)
@@ -116,50 +164,86 @@ static bool is_permuted(const struct zr_program *p)
     return permuted;
 }
 
-static void route_program(const struct zr_program *p, struct zr_str *out)
+/* What the copy between chunk and tensor also does. */
+static void explain_elements(struct route *r, const struct zr_program *p)
 {
-    if (!p || (p->n == 0 && p->swap_bytes <= 1 && !is_permuted(p)))
-        return; /* no stage, no swap, no permutation */
-    zr_str_puts(out, " -> ");
-    zr_program_print(p, out);
+    const int32_t device = p->decoded_device;
+
+    if (p->swap_bytes > 1)
+        explain_step(r, ZARR_STEP_SWAP, device, device)->swap_bytes = p->swap_bytes;
+    if (is_permuted(p)) {
+        int32_t *order = zr_arena_alloc(r->arena, (size_t)p->ndim * sizeof *order);
+
+        r->failed |= !order;
+        for (int32_t d = 0; order && d < p->ndim; d++)
+            order[d] = p->order[d];
+        explain_step(r, ZARR_STEP_TRANSPOSE, device, device)->order = order;
+    }
 }
 
-static void route_index(const struct zr_level *lv, bool write, struct zr_str *out)
+static void route_program(struct route *r, const struct zr_program *p)
 {
-    zr_str_printf(out, " -> shard index of %" PRIu64 " chunks (", lv->n_inner_all);
-    zr_program_print(write ? lv->index->encode : lv->index->decode, out);
-    zr_str_putc(out, ')');
+    if (p && p->encode)
+        explain_elements(r, p);
+    for (uint32_t i = 0; p && i < p->n; i++) {
+        const struct zr_stage *s = &p->stage[p->encode ? p->n - 1 - i : i];
+        const int32_t from = p->encode ? s->out_device : s->in_device;
+        const int32_t to = p->encode ? s->in_device : s->out_device;
+
+        if (s->kind == ZR_STAGE_COPY)
+            explain_step(r, ZARR_STEP_COPY, from, to);
+        else
+            explain_codec(r, explain_step(r, ZARR_STEP_CODEC, from, to), s);
+    }
+    if (p && !p->encode)
+        explain_elements(r, p);
 }
 
-/* The route of the bytes of one leaf chunk, from store to tensor. */
-static void route_read(const struct zr_explain_args *a, struct zr_str *out)
+/* Indexes are read and written in host memory. */
+static void route_index(struct route *r, uint32_t level)
 {
-    const struct zr_layout *l = a->plan.layout;
+    const struct zr_level *lv = &r->a->plan.layout->level[level];
+
+    r->level = level;
+    r->flags = ZARR_STEP_OF_INDEX;
+    explain_step(r, ZARR_STEP_INDEX, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU)->index_chunks =
+        lv->n_inner_all;
+    route_program(r, r->a->write ? lv->index->encode : lv->index->decode);
+    r->flags = 0;
+}
+
+static void route_read(struct route *r)
+{
+    const struct zr_layout *l = r->a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].decode;
 
-    zr_str_printf(out, "%s -> %s", a->store_name, device_text(p->fetch_device));
+    explain_step(r, ZARR_STEP_STORE, 0, p->fetch_device);
     for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
-        route_program(l->level[i].bytes_decode, out);
-        route_index(&l->level[i], false, out);
+        r->level = i;
+        route_program(r, l->level[i].bytes_decode);
+        route_index(r, i);
     }
-    route_program(p, out);
-    zr_str_printf(out, " -> %s", device_text(a->tensor_device));
+    r->level = l->n_levels - 1;
+    route_program(r, p);
+    explain_step(r, ZARR_STEP_TENSOR, p->decoded_device, r->a->tensor_device);
 }
 
-/* An encoding program prints its stages in the order of encoding. */
-static void route_write(const struct zr_explain_args *a, struct zr_str *out)
+/* Steps of encoding programs come in the order of encoding. */
+static void route_write(struct route *r)
 {
-    const struct zr_layout *l = a->plan.layout;
+    const struct zr_layout *l = r->a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].encode;
 
-    zr_str_puts(out, device_text(a->tensor_device));
-    route_program(p, out);
-    zr_str_printf(out, " -> %s", device_text(p->fetch_device));
+    r->level = l->n_levels - 1;
+    explain_step(r, ZARR_STEP_TENSOR, r->a->tensor_device, p->decoded_device);
+    route_program(r, p);
     for (uint32_t i = l->n_levels - 1; i-- > 0;) {
-        route_index(&l->level[i], true, out);
-        route_program(l->level[i].bytes_encode, out);
+        route_index(r, i);
+        r->level = i;
+        route_program(r, l->level[i].bytes_encode);
     }
-    zr_str_printf(out, " -> %s", a->store_name);
+    r->level = 0;
+    explain_step(r, ZARR_STEP_STORE, p->fetch_device, 0);
 }
 
 /* A level has no encoding program if this build has no encoder for one of its codecs. */
@@ -176,214 +260,93 @@ static bool can_encode(const struct zr_layout *l)
     return can;
 }
 
-static void route(const struct zr_explain_args *a, struct zr_str *out)
-{
-    if (!a->write)
-        route_read(a, out);
-    else if (can_encode(a->plan.layout))
-        route_write(a, out);
-    else
-        zr_str_puts(out, "cannot be written by this build");
-}
-
-/* Describes the copy between tensor and chunk for a chunk that is read or written whole.
- * It is the last step of a read and the first of a write. */
-static const char *tensor_step(const struct zr_explain_args *a)
+/* The copy between tensor and chunk of a chunk that is read or written whole. It is the
+ * last step of a read and the first of a write. */
+static uint32_t tensor_copy(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
     const struct zr_program *p = a->write ? leaf->encode : leaf->decode;
 
     if (!p)
-        return "none";
+        return ZARR_EXPLAIN_COPY_NONE;
     if (p->decoded_device != a->tensor_device)
-        return "copy between memories, strided";
+        return ZARR_EXPLAIN_COPY_BETWEEN;
     if (!a->write && p->n > 0 && !p->unsized && p->swap_bytes <= 1 &&
         zr_stage_strides(&p->stage[p->n - 1]))
-        return "none where the decoder knows the tensor's strides, else one strided copy";
-    if (is_permuted(p) && p->swap_bytes > 1)
-        return "strided copy with transpose and byte swap";
-    if (is_permuted(p))
-        return "strided copy with transpose";
-    if (p->swap_bytes > 1)
-        return "strided copy with byte swap";
-    if (!a->tensor_contiguous)
-        return "one strided copy a chunk";
-    return a->write ? "from the tensor where a chunk is contiguous there, else one "
-                      "strided copy"
-                    : "into the tensor where a chunk is contiguous there, else one "
-                      "strided copy";
+        return ZARR_EXPLAIN_COPY_DECODER;
+    if (is_permuted(p) || p->swap_bytes > 1 || !a->tensor_contiguous)
+        return ZARR_EXPLAIN_COPY_STRIDED;
+    return ZARR_EXPLAIN_COPY_DIRECT;
 }
 
 /* Elements that the CPU cannot read are copied to the host for the comparison with the
  * fill value, unless encoding begins with that copy. */
-static const char *compared_step(const struct zr_explain_args *a)
+static bool explain_compares(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].encode;
 
-    if (!a->write || !a->compared || !p || p->decoded_device != a->tensor_device ||
-        (p->n > 0 && p->stage[p->n - 1].kind == ZR_STAGE_COPY))
-        return "";
-    return "; to the host once, to compare with the fill value";
+    return a->write && a->compared && p && p->decoded_device == a->tensor_device &&
+           (p->n == 0 || p->stage[p->n - 1].kind != ZR_STAGE_COPY);
 }
 
-/* Counts saturate at 2^64 - 1. */
-static void print_count(struct zr_str *out, const char *before, uint64_t n)
-{
-    if (n == UINT64_MAX)
-        zr_str_printf(out, "%smore than 2^64", before);
-    else
-        zr_str_printf(out, "%s%" PRIu64, before, n);
-}
-
-static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
-{
-    zr_str_putc(out, '[');
-    for (int32_t d = 0; d < ndim; d++)
-        zr_str_printf(out, "%s%" PRIu64, d > 0 ? "," : "", shape[d]);
-    zr_str_putc(out, ']');
-}
-
-/* If chunks differ in shape: how the others compare with that of level[0]. */
-static const char *others(const struct zr_layout *l)
-{
-    return l->smallest ? " and larger" : " and smaller";
-}
-
-/*
- * Name of the codec that keeps inner chunks from being read alone; NULL: there is none.
- */
-static const char *whole_shard(const struct zr_level *leaf)
-{
-    const struct zarr_codec_spec *s = zr_chain_whole_shard(leaf->chain);
-
-    return s ? zarr_codec_spec_name(s) : NULL;
-}
-
-static void print_indexes(const struct facts *f, struct zr_str *out)
-{
-    const bool many = f->objects == UINT64_MAX;
-
-    zr_str_printf(out, "indexes:      %" PRIu64 " cached", f->cached);
-    print_count(out, ", ", many ? f->objects : f->objects - f->cached);
-    zr_str_puts(out, " to fetch\n");
-}
-
-static void print_text(const struct zr_explain_args *a, const struct facts *f,
-                       struct zr_str *out)
+static uint32_t explain_flags(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
-    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    uint32_t flags = l->level[0].is_shard ? ZARR_EXPLAIN_SHARDS : 0;
 
-    zr_str_printf(out, "%s \"%s\" %s store %s, tensor in %s memory\n",
-                  a->write ? "write" : "read", a->plan.prefix, a->write ? "to" : "from",
-                  a->store_name, device_text(a->tensor_device));
-    zr_str_puts(out, "path:         ");
-    route(a, out);
-    zr_str_printf(out, "\ncopies:       %s%s\n", tensor_step(a), compared_step(a));
-    print_count(out, "objects:      ", f->objects);
-    zr_str_puts(out, " of shape ");
-    print_shape(out, l->grid->ndim, l->level[0].array_shape);
     if (l->variants)
-        zr_str_puts(out, others(l));
-    if (f->counted)
-        zr_str_printf(out, ", %" PRIu64 " %s", f->partial,
-                      a->write ? "changed where something is stored" : "covered in part");
-    print_count(out, "\nchunks:       ", f->chunks);
-    zr_str_puts(out, " of shape ");
-    print_shape(out, l->grid->ndim, leaf->array_shape);
-    zr_str_printf(out, "%s, %" PRIu64 " bytes each\n",
-                  l->variants && leaf == l->level ? others(l) : "", leaf->decoded_bytes);
-    if (l->level[0].is_shard)
-        print_indexes(f, out);
-    if (whole_shard(leaf))
-        zr_str_printf(out,
-                      "shards:       decoded whole: %s in front of sharding_indexed does "
-                      "not work element by element\n",
-                      whole_shard(leaf));
-    print_count(out, "waves:        ", f->waves);
-    print_count(out, " of at most ", f->wave_bytes);
-    zr_str_puts(out, " bytes\n");
-    zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline,
-                  a->plan.threads);
+        flags |= l->smallest ? ZARR_EXPLAIN_LARGER : ZARR_EXPLAIN_SMALLER;
+    if (explain_compares(a))
+        flags |= ZARR_EXPLAIN_COMPARED;
+    return flags;
 }
 
-static void json_text(struct zr_json_doc *doc, struct zr_json *o, const char *key,
-                      const char *text)
+static const uint64_t *kept_shape(struct route *r, const uint64_t *shape)
 {
-    zr_json_set(doc, o, key, zr_json_new_text(doc, text));
+    const size_t bytes = (size_t)r->a->plan.layout->grid->ndim * sizeof *shape;
+    uint64_t *kept = zr_arena_alloc(r->arena, ZR_MAX(bytes, sizeof *shape));
+
+    r->failed |= !kept;
+    if (kept && bytes > 0)
+        memcpy(kept, shape, bytes);
+    return kept;
 }
 
-static void json_u64(struct zr_json_doc *doc, struct zr_json *o, const char *key,
-                     uint64_t v)
+zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args *args,
+                            struct zr_arena *arena, zarr_error *err)
 {
-    zr_json_set(doc, o, key,
-                v == UINT64_MAX ? zr_json_new(doc, ZR_JSON_NULL)
-                                : zr_json_new_u64(doc, v)); /* null: 2^64 or more */
-}
-
-static zarr_status print_json(const struct zr_explain_args *a, const struct facts *f,
-                              struct zr_str *out, const zarr_allocator *alloc,
-                              zarr_error *err)
-{
-    const struct zr_layout *l = a->plan.layout;
-    struct zr_json_doc doc;
-    struct zr_json *o = NULL;
-    struct zr_str path, copies;
+    const struct zr_layout *l = args->plan.layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    const struct zarr_codec_spec *whole = zr_chain_whole_shard(leaf->chain);
+    struct route r = {.a = args, .arena = arena};
     zarr_status st = ZARR_OK;
 
-    zr_json_doc_init(&doc, alloc);
-    zr_str_init(&path, alloc);
-    zr_str_init(&copies, alloc);
-    o = zr_json_new(&doc, ZR_JSON_OBJECT);
-    route(a, &path);
-    json_text(&doc, o, "operation", a->write ? "write" : "read");
-    json_text(&doc, o, "store", a->store_name);
-    json_text(&doc, o, "memory", device_text(a->tensor_device));
-    json_text(&doc, o, "path", zr_str_text(&path));
-    zr_str_printf(&copies, "%s%s", tensor_step(a), compared_step(a));
-    json_text(&doc, o, "copies", zr_str_text(&copies));
-    json_u64(&doc, o, "objects", f->objects);
-    if (f->counted)
-        json_u64(&doc, o, "objects_partial", f->partial);
-    json_u64(&doc, o, "chunks", f->chunks);
-    if (l->variants && l->n_levels == 1)
-        zr_json_set(&doc, o, "chunks_differ", zr_json_new_bool(&doc, true));
-    json_u64(&doc, o, "chunk_bytes", l->level[l->n_levels - 1].decoded_bytes);
-    if (l->level[0].is_shard) {
-        json_u64(&doc, o, "indexes_cached", f->cached);
-        json_u64(&doc, o, "indexes_to_fetch",
-                 f->objects == UINT64_MAX ? f->objects : f->objects - f->cached);
-    }
-    if (whole_shard(&l->level[l->n_levels - 1]))
-        json_text(&doc, o, "shard_whole_for", whole_shard(&l->level[l->n_levels - 1]));
-    json_u64(&doc, o, "waves", f->waves);
-    json_u64(&doc, o, "wave_bytes", f->wave_bytes);
-    json_text(&doc, o, "pipeline", a->pipeline);
-    json_u64(&doc, o, "threads", a->plan.threads);
-    if (!zr_json_ok(&doc) || path.failed || copies.failed)
-        st = zr_fail_memory(err, 0);
-    else
-        zr_json_write(o, 2, out);
-    zr_str_deinit(&path);
-    zr_str_deinit(&copies);
-    zr_json_doc_deinit(&doc);
-    return st;
-}
-
-zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
-                            const zarr_allocator *alloc, zarr_error *err)
-{
-    struct facts f = {0};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(collect_facts(args, &f, alloc, err));
-    if (args->json)
-        ZR_TRY(print_json(args, &f, out, alloc, err));
-    else
-        print_text(args, &f, out);
-    ZR_TRY(zr_str_status(out, err));
+    *out = (zarr_explanation){
+        .struct_size = sizeof *out,
+        .flags = explain_flags(args),
+        .operation = args->write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ,
+        .copy = tensor_copy(args),
+        .device_type = args->tensor_device,
+        .ndim = l->grid->ndim,
+        .threads = args->plan.threads,
+        .path = kept_text(&r, args->plan.prefix),
+        .store = kept_text(&r, args->store_name),
+        .pipeline = kept_text(&r, args->pipeline),
+        .whole_shard_codec = kept_text(&r, whole ? zarr_codec_spec_name(whole) : NULL),
+        .object_shape = kept_shape(&r, l->level[0].array_shape),
+        .chunk_shape = kept_shape(&r, leaf->array_shape),
+        .chunk_bytes = leaf->decoded_bytes};
+    ZR_TRY(count_all(args, out, arena->alloc, err));
+    if (!args->write)
+        route_read(&r);
+    else if (can_encode(l))
+        route_write(&r);
+    out->steps = r.step;
+    out->n_steps = r.n;
+    if (r.failed)
+        ZR_TRY(zr_fail_memory(err, sizeof **r.step));
 out:
     return st;
 }

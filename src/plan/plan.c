@@ -1,7 +1,8 @@
 /*
  * plan/plan.c - unrolls one read lazily. The projector of the grid yields outer chunks.
  * Chunks without shards become items at once. Shards need their index first: a frame
- * collects up to OPENS of them and gives them out as an OPEN wave. Once they are opened,
+ * collects up to OPENS of them (or as many as the caller wants), of several outer shards
+ * if they are nested, and gives them out as an OPEN wave. Once they are opened,
  * the plan projects the shards of the frame on their inner grids one by one, which yields
  * items or, one level deeper, the next frame. So memory is bounded by depth x OPENS for a
  * request of any size.
@@ -21,6 +22,7 @@ enum {
  * and so are the decoded values of shards with codecs around them. */
 static uint32_t opens_most(const struct zr_plan_args *a, const struct zr_level *lv)
 {
+    const uint64_t limit = a->opens != 0 ? a->opens : OPENS;
     uint64_t each = lv->n_inner_all * 2 * sizeof(uint64_t), most = 0;
 
     if (a->plain)
@@ -28,19 +30,21 @@ static uint32_t opens_most(const struct zr_plan_args *a, const struct zr_level *
     if (lv->bytes_decode && !zr_add_u64(each, lv->decoded_bytes, &each))
         return 1;
     most = a->wave_bytes / ZR_MAX(each, UINT64_C(1));
-    return (uint32_t)ZR_MIN(ZR_MAX(most, UINT64_C(1)), (uint64_t)OPENS);
+    return (uint32_t)ZR_MIN(ZR_MAX(most, UINT64_C(1)), limit);
 }
 
-static zarr_status frame_init(struct zr_frame *f, const zarr_allocator *alloc,
-                              zarr_error *err)
+static zarr_status frame_init(struct zr_frame *f, uint32_t most,
+                              const zarr_allocator *alloc, zarr_error *err)
 {
     zr_arena_init(&f->lists, alloc);
-    f->proj = zr_calloc(alloc, OPENS, sizeof *f->proj);
-    f->lv = zr_calloc(alloc, OPENS, sizeof(const struct zr_level *));
-    f->shard = zr_calloc(alloc, OPENS, sizeof *f->shard);
-    f->ordinal = zr_calloc(alloc, OPENS, sizeof *f->ordinal);
-    if (!f->proj || !f->lv || !f->shard || !f->ordinal)
-        return zr_fail_memory(err, OPENS * sizeof *f->proj);
+    f->most = most;
+    f->proj = zr_calloc(alloc, most, sizeof *f->proj);
+    f->lv = zr_calloc(alloc, most, sizeof(const struct zr_level *));
+    f->shard = zr_calloc(alloc, most, sizeof *f->shard);
+    f->ordinal = zr_calloc(alloc, most, sizeof *f->ordinal);
+    f->unit = zr_calloc(alloc, most, sizeof *f->unit);
+    if (!f->proj || !f->lv || !f->shard || !f->ordinal || !f->unit)
+        return zr_fail_memory(err, most * sizeof *f->proj);
     return ZARR_OK;
 }
 
@@ -67,6 +71,17 @@ static void frame_deinit(struct zr_frame *f, const zarr_allocator *alloc)
     zr_free(alloc, f->lv);
     zr_free(alloc, f->shard);
     zr_free(alloc, f->ordinal);
+    zr_free(alloc, f->unit);
+}
+
+zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
+                            const struct zr_grid *grid, const zarr_allocator *alloc,
+                            zarr_error *err)
+{
+    if (!args->selections)
+        return zr_project_open(out, alloc, grid, args->selection, err);
+    return zr_project_open_many(out, alloc, grid, args->selections, args->n_selections,
+                                err);
 }
 
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
@@ -81,20 +96,19 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
     p->a = *args;
     p->alloc = alloc;
     zr_str_init(&p->key, alloc);
-    if (!p->a.selection) {
+    if (!p->a.selection && !p->a.selections) {
         ZR_TRY(zarr_selection_all(&p->all, grid->ndim, grid->shape, err));
         p->a.selection = p->all;
     }
-    ZR_TRY(zr_project_open(&p->outer, alloc, grid, p->a.selection, err));
+    ZR_TRY(zr_plan_project(&p->outer, &p->a, grid, alloc, err));
     if (args->layout->n_levels > 1) {
         p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof *p->frame);
         if (!p->frame)
             ZR_TRY(zr_fail_memory(err, sizeof *p->frame));
         p->n_frames = args->layout->n_levels - 1;
-        for (uint32_t i = 0; i < p->n_frames; i++) {
-            ZR_TRY(frame_init(&p->frame[i], alloc, err));
-            p->frame[i].most = opens_most(args, &args->layout->level[i]);
-        }
+        for (uint32_t i = 0; i < p->n_frames; i++)
+            ZR_TRY(frame_init(&p->frame[i], opens_most(args, &args->layout->level[i]),
+                              alloc, err));
     }
     *out = p;
     p = NULL;
@@ -129,7 +143,7 @@ uint64_t zr_plan_count(const struct zr_plan *p)
                              zr_layout_leaf_shape(p->a.layout), "chunk_shape",
                              NULL) != ZARR_OK)
         return 0;
-    if (zr_project_open(&proj, p->alloc, &leaf, p->a.selection, NULL) == ZARR_OK)
+    if (zr_plan_project(&proj, &p->a, &leaf, p->alloc, NULL) == ZARR_OK)
         n = zr_project_count(proj);
     zr_project_free(proj);
     zr_grid_deinit(&leaf);
@@ -159,6 +173,7 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     f->proj[f->n] = *proj;
     if (!zr_projection_keep(&f->proj[f->n], proj, &f->lists))
         return zr_fail_memory(err, sizeof *proj);
+    o->proj = &f->proj[f->n];
     f->lv[f->n] = &p->a.layout->level[level];
     if (!parent) {
         zarr_status st = ZARR_OK;
@@ -176,6 +191,8 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
         o->offset = parent->base + parent->index->entry[2 * entry];
         o->bytes = parent->index->entry[2 * entry + 1];
     }
+    f->unit[f->n] =
+        parent ? p->frame[level - 1].unit[p->frame[level - 1].pos] : p->unit++;
     f->ordinal[f->n] = p->ordinal++;
     f->shard[f->n] = NULL;
     o->lv = f->lv[f->n++];
@@ -190,14 +207,16 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
 static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t level,
                                zarr_error *err)
 {
+    const uint32_t most = p->frame[level].most;
+
     frame_clear(&p->frame[level]);
     w->kind = ZR_WAVE_OPEN;
-    w->open = zr_arena_alloc(&w->arena, OPENS * sizeof *w->open);
-    return w->open ? ZARR_OK : zr_fail_memory(err, OPENS * sizeof *w->open);
+    w->open = zr_arena_alloc(&w->arena, most * sizeof *w->open);
+    return w->open ? ZARR_OK : zr_fail_memory(err, most * sizeof *w->open);
 }
 
 /*
- * Adds the next OPENS outer shards of the grid. Leaves w->kind at END if there are none.
+ * Adds the next outer shards of the grid. Leaves w->kind at END if there are none.
  */
 static zarr_status open_outer(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
 {
@@ -301,6 +320,7 @@ static zarr_status pull_frame(struct zr_plan *p, struct zr_wave_builder *b,
     zarr_status st = ZARR_OK;
     struct zr_frame *f = &p->frame[level];
 
+    b->unit = f->unit[f->pos];
     if (!f->inner_active) {
         if (f->shard[f->pos]->index->missing) { /* one fill item for the whole shard */
             ZR_TRY(zr_wave_add_missing(p, b, f->shard[f->pos], &f->proj[f->pos], level,
@@ -330,6 +350,20 @@ static struct zr_frame *deepest_frame(struct zr_plan *p, uint32_t *level)
     return NULL;
 }
 
+/* Adds nested shards of the next shards of frame `level` to a wave that has some. */
+static zarr_status pull_more_shards(struct zr_plan *p, struct zr_wave_builder *b,
+                                    uint32_t level, zarr_error *err)
+{
+    const struct zr_frame *f = &p->frame[level];
+    zarr_status st = ZARR_OK;
+
+    while (f->pos < f->n && b->w->n_opens < p->frame[level + 1].most &&
+           !zr_wave_full(p, b->w))
+        ZR_TRY(pull_frame(p, b, level, err));
+out:
+    return st;
+}
+
 static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
                                 zarr_error *err)
 {
@@ -344,6 +378,8 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
         }
         ZR_TRY(pull_frame(p, b, level, err));
     }
+    if (b->w->n_opens > 0)
+        st = pull_more_shards(p, b, level, err);
 out:
     return st;
 }

@@ -88,6 +88,8 @@ struct zr_layout_args {
     const int32_t *store_devices;
     uint32_t n_store_devices;
     const char *preference;
+    bool strict;              /* as in struct zr_placement_options */
+    const struct zr_log *log; /* NULL: no warnings */
 };
 struct zr_layout {
     const struct zr_grid *grid;
@@ -194,7 +196,21 @@ struct zr_target {
     const struct zr_piece *dim; /* ndim pieces, in the level's order of dimensions */
     uint64_t n_points;
     const uint64_t *c_points, *r_points;
+    /* Several selections: which of them, and what the next one takes of the same chunk.
+     */
+    uint32_t part;
+    bool many; /* others take a part of the chunk, too */
+    const struct zr_target *next;
 };
+/* Elements of a target and of those after it. */
+static inline uint64_t zr_target_items(const struct zr_target *t)
+{
+    uint64_t n = 0;
+
+    for (; t; t = t->next)
+        n += t->n_items;
+    return n;
+}
 struct zr_item {
     struct zr_target target;
     /* Range in the source. bytes = UINT64_MAX: the whole object. bytes = ZR_ITEM_MISSING:
@@ -204,7 +220,9 @@ struct zr_item {
      * failed. */
     uint64_t ordinal;
     uint64_t n_chunks;   /* 1; more if the item is a whole missing shard */
-    uint32_t fill_level; /* missing: the level whose fill value the elements get */
+    uint32_t fill_level; /* missing: the level whose fill value the elements get; 0: the
+                            whole unit is missing */
+    uint64_t unit;       /* number of the outer chunk among those of the request */
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items fetched with one request and decoded one after the other by one thread. */
@@ -225,7 +243,8 @@ struct zr_open {
     uint32_t level;
     const struct zr_level *lv; /* level of this shard; borrowed from the plan */
     uint64_t ordinal;
-    struct zr_shard *shard; /* out, counted */
+    const struct zr_projection *proj; /* what is wanted of it; borrowed from the plan */
+    struct zr_shard *shard;           /* out, counted */
     struct zr_ahead *ahead; /* belongs to the pipe; NULL: nothing was fetched ahead */
 };
 enum zr_wave_kind {
@@ -250,9 +269,13 @@ struct zr_plan_args {
     const struct zr_layout *layout;
     const char *prefix;              /* of keys: the array's path, "" at the root */
     const zarr_selection *selection; /* NULL: all */
+    /* several selections instead, none of them NULL; NULL: `selection` */
+    const zarr_selection *const *selections;
+    uint32_t n_selections;
     uint64_t wave_bytes;
     uint32_t wave_items;
     uint64_t segment_bytes, segment_gap; /* longest joined range, longest hole in it */
+    uint32_t opens;   /* shards opened at once at most, if their indexes fit; 0: 64 */
     uint32_t threads; /* cut segments so that this many threads have work */
     /* one item per segment and one segment per wave, for the pipeline `serial` */
     bool plain;
@@ -275,12 +298,12 @@ void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk,
  * Saturates at UINT64_MAX. */
 uint64_t zr_plan_count(const struct zr_plan *p);
 
-/* Appends a description of what the request would do, as text or JSON. Executes
- * nothing. */
+/* What zr_plan_explain() describes. */
 struct zr_explain_args {
     struct zr_plan_args plan;
-    bool write, json;
-    uint64_t units; /* writes: objects in work at once */
+    bool write;
+    bool reset_outside; /* writes: elements outside of the shape are not kept */
+    uint64_t units;     /* writes: objects in work at once */
     const char *pipeline, *store_name;
     int32_t tensor_device;
     bool tensor_contiguous;
@@ -289,8 +312,14 @@ struct zr_explain_args {
     bool (*index_cached)(void *arg, const char *key);
     void *arg;
 };
-zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
-                            const zarr_allocator *alloc, zarr_error *err);
+/* Fills *out with what the request would do. Its texts and lists are in the arena.
+ * Executes nothing. */
+zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args *args,
+                            struct zr_arena *arena, zarr_error *err);
+/* Appends it as text, or as JSON. */
+void zr_explanation_print(const zarr_explanation *e, struct zr_str *out);
+zarr_status zr_explanation_json(const zarr_explanation *e, struct zr_str *out,
+                                const zarr_allocator *alloc, zarr_error *err);
 
 /* Selects one field of struct elements. The view then has the field's data type, and the
  * dimensions of the field's subarray after its own. */
@@ -323,13 +352,17 @@ struct zr_boxes {
 };
 zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
                             zr_box_fn fn, void *arg, zarr_error *err);
-/* *to must already be a copy of *from. Copies its lists and points into the arena, so
- * that it outlives the next step of its projector. */
+/* *to must already be a copy of *from. Copies its lists and points, and the projections
+ * after it, into the arena, so that it outlives the next step of its projector. */
 bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
                         struct zr_arena *arena);
-/* Makes a target that borrows the pieces of a projection instead of copying them. Valid
- * as long as the projection. */
+/* Makes a target that borrows the pieces of a projection instead of copying them, without
+ * those of the projections after it. Valid as long as the projection. */
 void zr_target_borrow(struct zr_target *out, const struct zr_projection *p);
+/* Opens a projector on a grid for all that the arguments select. */
+zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
+                            const struct zr_grid *grid, const zarr_allocator *alloc,
+                            zarr_error *err);
 /* Makes a target for all elements of a block and a view of the same shape. pieces has
  * room for ndim. */
 void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndim,

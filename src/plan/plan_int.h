@@ -36,10 +36,11 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *args,
 
 /* Shards of one level that the plan works on. */
 struct zr_frame {
-    struct zr_projection *proj; /* room for OPENS (plan.c) */
+    struct zr_projection *proj; /* room for `most` */
     const struct zr_level **lv; /* level of each shard, counted */
     struct zr_shard **shard;    /* opened, counted */
     uint64_t *ordinal;
+    uint64_t *unit; /* number of the outer chunk that it is in */
     uint32_t n, pos, most;
     bool waiting; /* given out as an OPEN wave, not resumed yet */
     struct zr_projector *inner;
@@ -55,6 +56,7 @@ struct zr_plan {
     struct zr_frame *frame; /* n_levels - 1 frames */
     uint32_t n_frames;
     uint64_t ordinal;
+    uint64_t unit; /* next outer chunk */
     struct zr_str key;
     zarr_selection *all; /* used if the caller gave no selection */
 };
@@ -62,6 +64,7 @@ struct zr_plan {
 /* The arrays of a wave grow in arena blocks of doubling size. */
 struct zr_wave_builder {
     struct zr_wave *w;
+    uint64_t unit; /* of the items that are added */
     uint32_t group_cap, item_cap, hold_cap;
 };
 

@@ -46,8 +46,9 @@ static bool pack_points(struct zr_target *out, const struct zr_projection *p,
     return true;
 }
 
-bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
-                    struct zr_arena *arena)
+/* Packs one projection, without those after it. */
+static bool pack_one(struct zr_target *out, const struct zr_projection *p,
+                     struct zr_arena *arena)
 {
     size_t ndim = (size_t)p->ndim;
     uint64_t *chunk = NULL;
@@ -56,7 +57,9 @@ bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
     *out = (struct zr_target){.kind = p->kind,
                               .ndim = p->ndim,
                               .arithmetic = p->arithmetic,
-                              .n_items = p->n_items};
+                              .n_items = p->n_items,
+                              .part = p->part,
+                              .many = p->next != NULL};
     chunk = zr_arena_alloc(arena, (ndim + 1) * sizeof *chunk);
     if (!chunk)
         return false;
@@ -75,19 +78,57 @@ bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
     return true;
 }
 
-bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
-                        struct zr_arena *arena)
+bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
+                    struct zr_arena *arena)
+{
+    struct zr_target *last = out;
+
+    if (!pack_one(out, p, arena))
+        return false;
+    for (p = p->next; p; p = p->next) {
+        struct zr_target *t = zr_arena_alloc(arena, sizeof *t);
+
+        if (!t || !pack_one(t, p, arena))
+            return false;
+        t->many = true;
+        last->next = t;
+        last = t;
+    }
+    return true;
+}
+
+static bool keep_one(struct zr_projection *to, const struct zr_projection *from,
+                     struct zr_arena *arena)
 {
     struct zr_target packed;
 
     if (from->kind == ZR_PROJ_DIMS && from->arithmetic)
         return true;
-    if (!zr_target_pack(&packed, from, arena))
+    if (!pack_one(&packed, from, arena))
         return false;
     to->c_points = packed.c_points;
     to->r_points = packed.r_points;
     if (from->kind == ZR_PROJ_DIMS)
         memcpy(to->dim, packed.dim, (size_t)from->ndim * sizeof *to->dim);
+    return true;
+}
+
+bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
+                        struct zr_arena *arena)
+{
+    if (!keep_one(to, from, arena))
+        return false;
+    for (from = from->next; from; from = from->next) {
+        struct zr_projection *next = zr_arena_alloc(arena, sizeof *next);
+
+        if (!next)
+            return false;
+        *next = *from;
+        to->next = next;
+        if (!keep_one(next, from, arena))
+            return false;
+        to = next;
+    }
     return true;
 }
 
@@ -363,7 +404,9 @@ void zr_target_borrow(struct zr_target *out, const struct zr_projection *p)
                               .dim = p->dim,
                               .n_points = p->n_points,
                               .c_points = p->c_points,
-                              .r_points = p->r_points};
+                              .r_points = p->r_points,
+                              .part = p->part,
+                              .many = p->next != NULL};
 }
 
 void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndim,

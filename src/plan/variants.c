@@ -75,6 +75,7 @@ zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_ar
     zr_mutex_init(&v->locked.mutex);
     v->fork.mutex = &v->locked.mutex;
     zr_fork_hook_add(&v->fork);
+    v->args.log = NULL; /* level 0 warned */
     if (args->preference) {
         v->args.preference = v->preference = zr_strdup(alloc, args->preference);
         if (!v->preference)

@@ -112,6 +112,7 @@ zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
     item->offset = 0;
     item->bytes = UINT64_MAX;
     item->ordinal = p->ordinal++;
+    item->unit = p->unit++;
     item->n_chunks = 1;
     item->fill_level = 0;
     group->bytes = UINT64_MAX;
@@ -154,6 +155,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
                     sizeof(struct zr_item *)))
         return zr_fail_memory(err, sizeof *item);
     item->ordinal = p->ordinal++;
+    item->unit = b->unit;
     item->n_chunks = 1;
     item->fill_level = fill_level;
     item->offset = 0;

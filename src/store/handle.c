@@ -52,6 +52,8 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     s->run = zr_op_run_foreign;
     s->run_self = s;
     s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
+    s->tensor_device_type = opts->tensor_device_type;
+    s->tensor_device_id = opts->tensor_device_id;
     zr_keylocks_init(&s->keylocks, env, opts);
     zr_mutex_init(&s->locked.mutex);
     s->fork = (struct zr_fork_hook){
@@ -141,6 +143,11 @@ static zarr_status handle_read_options(zarr_store_options *out,
     if (st == ZARR_OK &&
         ((out->flags & ~known) != 0 || out->reserved != 0 || out->reserved_1 != 0))
         st = zr_fail(err, ZARR_ERR_INVALID, "zarr_store_options.flags has unknown bits");
+    if (st == ZARR_OK && (out->tensor_device_type < 0 || out->tensor_device_id < 0))
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "zarr_store_options: no device has the type %" PRId32
+                     " and the number %" PRId32,
+                     out->tensor_device_type, out->tensor_device_id);
     return st;
 }
 
@@ -189,13 +196,17 @@ out:
 
 static zarr_status handle_check_bare(const zarr_store_options *o, zarr_error *err)
 {
-    const zarr_store_options bare = {
-        .struct_size = sizeof bare, .flags = o->flags, .config = o->config};
+    const zarr_store_options bare = {.struct_size = sizeof bare,
+                                     .flags = o->flags,
+                                     .config = o->config,
+                                     .tensor_device_type = o->tensor_device_type,
+                                     .tensor_device_id = o->tensor_device_id};
 
     if (memcmp(o, &bare, sizeof bare) == 0 && !(o->flags & ZARR_STORE_CREATE))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INVALID,
-                   "of zarr_store_options this store takes ZARR_STORE_READ_ONLY alone");
+                   "of zarr_store_options this store takes ZARR_STORE_READ_ONLY and the "
+                   "default memory alone");
 }
 
 zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *env,
@@ -217,6 +228,9 @@ zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *en
     s->run = s->vt.run;
     s->run_self = s->self;
     s->read_only = s->read_only || make->read_only;
+    if (make->memory_of && s->tensor_device_type == 0)
+        zr_store_default_memory(make->memory_of, &s->tensor_device_type,
+                                &s->tensor_device_id);
     ZR_TRY(handle_read_caps(s, err));
     *out = s;
     s = NULL;
@@ -277,6 +291,16 @@ const zarr_store_caps *zr_store_caps(const zarr_store *s)
 bool zr_store_can(const zarr_store *s, uint32_t caps)
 {
     return (s->caps.flags & caps) == caps;
+}
+
+bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
+                             int32_t *device_id)
+{
+    if (s->tensor_device_type == 0)
+        return false;
+    *device_type = s->tensor_device_type;
+    *device_id = s->tensor_device_id;
+    return true;
 }
 
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type)

@@ -8,35 +8,59 @@
  */
 #include "store/store_int.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- locks ---- */
+
+static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                             void **lock, zarr_error *err)
+{
+    struct zr_foreign call;
+
+    if (!zr_store_can(s, ZARR_STORE_CAP_LOCK))
+        return zr_handle_lock_take(&s->keylocks, s->env.alloc, key, cancel, lock, err);
+    return zr_store_call_end(
+        s, &call,
+        s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err)),
+        ZARR_OPERATION_LOCK, err);
+}
 
 zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
                         .key = key}; /* for the checks of a write */
+    const bool wait = cancel != &zr_lock_no_wait;
+    const bool foreign = !s->native && zr_store_can(s, ZARR_STORE_CAP_LOCK);
     zarr_status st = zr_op_check(s, &op, err);
-    struct zr_foreign call;
 
     *lock = NULL;
-    if (st == ZARR_OK)
+    if (st == ZARR_OK && wait)
         st = zr_cancel_check(cancel, err);
     if (st != ZARR_OK)
         return st;
-    if (zr_store_can(s, ZARR_STORE_CAP_LOCK))
-        st = zr_store_call_end(
-            s, &call,
-            s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err)),
-            ZARR_OPERATION_LOCK, err);
-    else
-        st = zr_handle_lock_take(&s->keylocks, s->env.alloc, key, cancel, lock, err);
+    st = hold_lock(s, key, cancel, lock, err);
+    if (st == ZARR_ERR_CANCELLED && !wait && foreign)
+        st = hold_lock(s, key, NULL, lock, err);
     if (st != ZARR_OK && err) {
         zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
         zr_error_operation(err, ZARR_OPERATION_LOCK);
     }
     return st;
+}
+
+zarr_status zr_store_lock_try(zarr_store *s, const char *key, void **lock,
+                              zarr_error *err)
+{
+    zarr_error why = {0};
+    zarr_status st = zr_store_lock(s, key, &zr_lock_no_wait, lock, &why);
+
+    if (st == ZARR_ERR_CANCELLED) {
+        st = ZARR_ERR_CONFLICT;
+        why.os_code = EBUSY; /* the text says it better than strerror() */
+    }
+    return zr_pass(err, st, &why);
 }
 
 void zr_store_unlock(zarr_store *s, void *lock)

@@ -9,6 +9,7 @@
  */
 #include "store/registry_int.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,11 +33,14 @@ struct folder {
     size_t n;
 };
 
-/* Whether there is a file: two texts after each other are its name. */
+/* Whether there is a file: two texts after each other are its name. The system knows no
+ * name of PATH_MAX bytes, so a long text does not cost a copy for each of its parts. */
 static bool location_exists(struct locating *l, const char *a, size_t n, const char *b)
 {
     struct stat st;
 
+    if (n >= PATH_MAX || strnlen(b, PATH_MAX - n) == PATH_MAX - n)
+        return false;
     zr_str_clear(&l->name);
     zr_str_append(&l->name, a, n);
     zr_str_puts(&l->name, b);
@@ -83,16 +87,13 @@ static bool location_has_scheme(struct locating *l, const char *text)
  * scheme, which does not count. In "x.zarr://a" the first part cannot be a scheme. */
 static char *location_split(struct locating *l, char *text, const char *scheme)
 {
+    const size_t letters = location_scheme_bytes(text);
     char *found = NULL;
 
-    for (char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/")) {
-        const size_t n = (size_t)(at - text);
-
-        if (n > 0 && at != scheme &&
-            (at[2] != '/' ||
-             (location_scheme_bytes(text) < n && location_exists(l, text, n, ""))))
-            found = at;
-    }
+    for (size_t n = 1; *text && text[n]; n++)
+        if (text[n] == ':' && text[n + 1] == '/' && text + n != scheme &&
+            (text[n + 2] != '/' || (letters < n && location_exists(l, text, n, ""))))
+            found = text + n;
     return found;
 }
 
@@ -136,11 +137,10 @@ static struct folder location_parent(struct folder f)
 /* The root of a new hierarchy: the first folder called *.zarr, else the path itself. */
 static struct folder location_new_root(const char *path)
 {
-    for (const char *at = path; (at = strstr(at, ".zarr"));) {
-        at += 5;
-        if (*at == '/' || *at == '\0')
-            return (struct folder){path, (size_t)(at - path)};
-    }
+    for (size_t n = 0; path[n]; n++)
+        if (path[n] == '.' && strncmp(path + n, ".zarr", 5) == 0 &&
+            (path[n + 5] == '/' || path[n + 5] == '\0'))
+            return (struct folder){path, n + 5};
     return (struct folder){path, strlen(path)};
 }
 

@@ -12,6 +12,8 @@
 #define WAIT_WARN_NS   (10000 * WAIT_NS_PER_MS)
 #define WAIT_CANCEL_NS (10 * WAIT_NS_PER_MS) /* how often a waiter looks at `cancel` */
 
+const zarr_cancel zr_lock_no_wait = {.set = true};
+
 void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *env,
                         const zarr_store_options *opts)
 {
@@ -57,6 +59,8 @@ void zr_lock_wait_warn(struct zr_lock_wait *w, const char *holder)
 zarr_status zr_lock_wait_fail(const struct zr_lock_wait *w, const char *holder,
                               zarr_error *err)
 {
+    if (w->cancel == &zr_lock_no_wait)
+        return zr_fail(err, ZARR_ERR_CANCELLED, "%s: is locked: %s", w->key, holder);
     if (zr_is_cancelled(w->cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "%s: cancelled while waiting: %s", w->key,
                        holder);

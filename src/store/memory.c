@@ -14,6 +14,7 @@
 struct memory_store {
     struct zr_store_env env;
     const struct zr_backend *backend; /* of the values' memory */
+    const struct zr_backend *host;    /* of the memory of documents */
     int32_t device_id;
     int32_t device_types[ZR_STORE_KINDS];
     uint32_t n_device_types;
@@ -49,6 +50,8 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     zr_keylocks_init(&m->keylocks, env, opts);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
     m->backend = zr_allocator_of(env->memory, m->backend);
+    ZR_TRY(zr_backend_find(env->memory, ZARR_DEVICE_CPU, &m->host, err));
+    m->host = zr_allocator_of(env->memory, m->host);
     /* Only where the values are: bytes that must cross are copied by the caller, who
      * copies many at once. */
     m->device_types[m->n_device_types++] = ZARR_DEVICE_CPU;
@@ -204,14 +207,16 @@ static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op
     return st;
 }
 
+/* Metadata is read by the CPU alone, so it is in host memory in any store. */
 static void memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *err)
 {
+    const bool is_document = zr_key_kind(op->key) == ZARR_STORE_OP_DOCUMENT;
     struct zr_copy_counters counters = {0};
     struct zr_memory_value *v = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_memory_value_create(&v, m->env.alloc, m->backend, m->device_id,
-                                  op->mem.bytes, err));
+    ZR_TRY(zr_memory_value_create(&v, m->env.alloc, is_document ? m->host : m->backend,
+                                  is_document ? 0 : m->device_id, op->mem.bytes, err));
     v->version = atomic_fetch_add(&m->last_version, 1) + 1;
     if (op->mem.bytes > 0)
         ZR_TRY(zr_mem_copy_bytes(m->env.memory, &v->mem, &op->mem, op->mem.bytes,

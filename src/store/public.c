@@ -16,8 +16,7 @@ static zarr_status public_run(zarr_store *store, zarr_store_op *op, zarr_error *
 
     op->flags |= op->key ? zr_key_kind(op->key) : 0;
     st = zr_store_run_one(store, op, err);
-
-    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+    return zr_store_end(store, op->key, st, err);
 }
 
 zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err)

@@ -109,6 +109,9 @@ const zarr_store_caps *zr_store_caps(const zarr_store *s);
 bool zr_store_can(const zarr_store *s, uint32_t caps);
 /* True if the store moves bytes to and from this kind of memory without an intermediate
  * copy. */
+/* The default memory of arrays with chunks in this store. False: it has none. */
+bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
+                             int32_t *device_id);
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);
@@ -187,6 +190,11 @@ void zr_store_cancel(zarr_store *s, void *arg);
 zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread */
+/* As zr_store_lock(), but waits for no other holder: CONFLICT with `os_code` EBUSY, and a
+ * text that tells who holds it. A store of a plug-in that looks at its cancel object
+ * before it looks at the lock is waited for. */
+zarr_status zr_store_lock_try(zarr_store *s, const char *key, void **lock,
+                              zarr_error *err);
 
 /* ---- pins: many reads of one value ------------------------------------------- */
 

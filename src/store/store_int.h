@@ -59,6 +59,9 @@ uint64_t zr_lock_wait_due(struct zr_lock_wait *w);
 bool zr_lock_wait_ended(const struct zr_lock_wait *w);
 /* Whether to warn now. */
 bool zr_lock_wait_is_long(const struct zr_lock_wait *w);
+/* A cancel object that is always set. zr_store_lock() knows it: such a wait ends at once.
+ */
+extern const zarr_cancel zr_lock_no_wait;
 /* holder: a phrase such as "process 7 (python) has v.__lock open". Hold no lock of ours:
  * the application's function may take long. */
 void zr_lock_wait_warn(struct zr_lock_wait *w, const char *holder);
@@ -126,6 +129,7 @@ struct zarr_store {
     char *url, *name;
     bool read_only, by_url;      /* by_url: opened by its URL, which identifies it */
     struct zr_keylocks keylocks; /* for stores without CAP_LOCK */
+    int32_t tensor_device_type, tensor_device_id; /* default memory; type 0: none */
     struct {
         zr_mutex mutex;
         struct store_batch *batches; /* the batches in flight, for cancel */
@@ -139,8 +143,10 @@ struct zr_store_native_make {
     const struct zr_store_native *native;
     void *self; /* moved */
     bool read_only;
+    const zarr_store *memory_of; /* whose default memory is used; NULL: of none */
 };
-/* Makes its handle. Of the options only ZARR_STORE_READ_ONLY may be set. */
+/* Makes its handle. Of the options only ZARR_STORE_READ_ONLY and the default memory may
+ * be set. */
 zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *env,
                                  const struct zr_store_native_make *make, const char *url,
                                  const zarr_store_options *opts, zarr_error *err);
@@ -174,6 +180,11 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
 
 /* Sets the key and the operation in the error of op, which failed. Returns its status. */
 zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err);
+
+/* Ends a call of the application for one key: the error names the store and, if the store
+ * does not, the key. */
+zarr_status zr_store_end(const zarr_store *store, const char *key, zarr_status st,
+                         zarr_error *err);
 
 /* Around a call of an entry of s->vt other than run and submit: gives the err for it, and
  * checks the error of a foreign store that failed. */

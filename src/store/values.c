@@ -9,9 +9,15 @@
 
 #include <string.h>
 
-static zarr_status values_end(const zarr_store *store, zarr_status st, zarr_error *err)
+zarr_status zr_store_end(const zarr_store *store, const char *key, zarr_status st,
+                         zarr_error *err)
 {
-    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+    if (st == ZARR_OK)
+        return st;
+    if (err && key && *key && st != ZARR_ERR_INVALID && st != ZARR_ERR_CANCELLED &&
+        !strstr(err->message, key))
+        zr_prefix_key(err, st, key);
+    return zr_prefix(err, st, "%s", store->url);
 }
 
 static uint32_t values_flags(const zarr_store *store, const char *key, bool want_version)
@@ -50,7 +56,7 @@ zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value
 
     if (st == ZARR_OK)
         values_give(&op, out);
-    return values_end(store, st, err);
+    return zr_store_end(store, key, st, err);
 }
 
 zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
@@ -70,7 +76,7 @@ zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
     st = zr_store_run_one(store, &op, err);
     if (st == ZARR_OK)
         values_give(&op, out);
-    return values_end(store, st, err);
+    return zr_store_end(store, key, st, err);
 }
 
 /* ---- writing ---- */
@@ -141,7 +147,7 @@ zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_mem 
         op.done_bytes = op.object_bytes = mem->bytes; /* a store may leave them */
         values_give(&op, out);
     }
-    return values_end(store, st, err);
+    return zr_store_end(store, key, st, err);
 }
 
 zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *data,
@@ -164,13 +170,13 @@ zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err
                                  "%s: flags %#" PRIx32 " are not known",
                                  op->key ? op->key : "", op->flags),
                          0);
-    return values_end(store, zr_store_run_one(store, op, err), err);
+    return zr_store_end(store, op->key, zr_store_run_one(store, op, err), err);
 }
 
 zarr_status zarr_store_lock(zarr_store *store, const char *key, const zarr_cancel *cancel,
                             void **lock, zarr_error *err)
 {
-    return values_end(store, zr_store_lock(store, key, cancel, lock, err), err);
+    return zr_store_end(store, key, zr_store_lock(store, key, cancel, lock, err), err);
 }
 
 void zarr_store_unlock(zarr_store *store, void *lock)

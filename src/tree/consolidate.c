@@ -6,6 +6,7 @@
  * then by name without regard to case (ASCII).
  * Thread class: plain functions.
  */
+#include "group/group.h"
 #include "tree/tree.h"
 
 #include <stdlib.h>
@@ -256,18 +257,17 @@ out:
     return st;
 }
 
-zarr_status zarr_group_consolidate(zarr_store *store, const char *path,
+zarr_status zarr_group_consolidate(zarr_group *group,
                                    const zarr_consolidate_options *opts, zarr_error *err)
 {
+    const int32_t format = zarr_group_zarr_format(group);
     zarr_consolidate_options o;
-    const zarr_context *ctx = zr_store_context(store);
-    char *normal = NULL;
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_consolidate_options_read(&o, opts, 0, true, err);
 
-    ZR_TRY(zr_consolidate_options_read(&o, opts, 0, true, err));
-    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
-    ZR_TRY(zr_group_consolidate(store, normal, &o, 0, err));
-out:
-    zr_free(ctx->alloc, normal);
+    if (st == ZARR_OK && !o.key && format == 2)
+        o.key = zr_group_consolidated_key(group);
+    if (st == ZARR_OK)
+        st = zr_group_consolidate(zarr_group_store(group), zarr_group_path(group), &o,
+                                  format, err);
     return st;
 }

@@ -112,26 +112,26 @@ static void compare_lists(struct checking *c)
     }
 }
 
-zarr_status
-zarr_group_consolidated_check(zarr_store *store, const char *path,
-                              int (*fn)(void *user, const char *path, const char *what),
-                              void *user, const zarr_consolidate_options *opts,
-                              zarr_error *err)
+zarr_status zarr_group_consolidated_check(
+    zarr_group *group, int (*fn)(void *user, const char *path, const char *what),
+    void *user, const zarr_consolidate_options *opts, zarr_error *err)
 {
+    zarr_store *store = zarr_group_store(group);
     zarr_group_open_options open = ZARR_GROUP_OPEN_OPTIONS_INIT;
     zarr_consolidate_options o;
-    struct checking c = {.fn = fn, .user = user};
-    zarr_group *group = NULL;
+    struct checking c = {.fn = fn, .user = user, .top = zarr_group_path(group)};
+    zarr_group *now = NULL;
     zarr_status st = ZARR_OK;
 
+    open.zarr_format = zarr_group_zarr_format(group);
     open.consolidated = ZARR_CONSOLIDATED_MUST;
+    open.consolidated_key = zr_group_consolidated_key(group);
     zr_str_init(&c.path, zr_store_context(store)->alloc);
     ZR_TRY(zr_consolidate_options_read(&o, opts, 0, false, err));
-    ZR_TRY(zarr_group_open(&group, store, path, &open, err));
-    c.cons = zr_group_consolidated(group);
-    c.top = zarr_group_path(group);
-    ZR_TRY(zr_subtree_read(&c.real, store, c.top, zarr_group_zarr_format(group), o.cancel,
-                           err));
+    ZR_TRY(zr_cancel_check(o.cancel, err));
+    ZR_TRY(zarr_group_open(&now, store, c.top, &open, err));
+    c.cons = zr_group_consolidated(now);
+    ZR_TRY(zr_subtree_read(&c.real, store, c.top, open.zarr_format, o.cancel, err));
     quote_both(&c);
     compare_lists(&c);
     ZR_TRY(zr_str_status(&c.path, err));
@@ -139,6 +139,6 @@ out:
     zr_str_deinit(&c.path);
     zr_subtree_deinit(&c.real);
     zr_consolidated_free(c.cons);
-    zarr_group_free(group);
+    zarr_group_free(now);
     return st;
 }

@@ -266,6 +266,8 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     c->keys.cancel = c->seen_keys.cancel = c->opts.cancel;
     if (!can_rename(c))
         ZR_TRY(list_source(c, err));
+    if (!c->plain)
+        ZR_TRY(zr_claim_take(&c->claim, c->dst, c->dst_path, err));
     ZR_TRY(prepare_destination(c, found.format, err));
     ZR_TRY(try_rename(c, &moved, err));
     if (moved)
@@ -288,6 +290,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
 out:
     if (st != ZARR_OK && c->new_job && c->locked.objects == 0)
         (void)zr_job_erase(c->dst, c->dst_path, NULL); /* there is nothing to continue */
+    zr_claim_give(&c->claim);
     zr_found_deinit(&found);
     return st;
 }

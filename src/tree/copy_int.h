@@ -17,6 +17,7 @@ struct zr_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
     zarr_copy_options opts;
+    struct zr_claim claim;          /* of the destination */
     bool is_move, plain;            /* plain: without a job object */
     bool new_job;                   /* the job object was not there before */
     zarr_context *ctx;              /* of src: its allocator and budget are used */

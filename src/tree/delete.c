@@ -42,6 +42,7 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
 {
     zarr_delete_options o;
     struct zr_erase_watch watch;
+    struct zr_claim claim = {NULL, NULL};
     bool found = true;
     const zarr_context *ctx = zr_store_context(store);
     uint32_t kind = ZARR_NODE_NONE;
@@ -67,10 +68,14 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
     if (!found)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
+    st = zr_claim_take(&claim, store, normal, &e);
+    if (st == ZARR_ERR_CONFLICT)
+        ZR_TRY(zr_pass(err, st, &e)); /* another failure must not prevent a delete */
     st = zr_node_erase_watched(store, normal, &watch, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, normal);
 out:
+    zr_claim_give(&claim);
     zr_free(ctx->alloc, normal);
     return st;
 }

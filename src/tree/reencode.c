@@ -131,6 +131,7 @@ static zarr_status reencode_run(struct zr_reencode *r, const char *src_path,
     ZR_TRY(zr_nodes_list(&r->nodes, r->src, r->src_path, r->opts.cancel, err));
     ZR_TRY(zr_reencode_plan(r, err));
     ZR_TRY(each_array(r, check_buffers, err));
+    ZR_TRY(zr_claim_take(&r->claim, r->dst, r->dst_path, err));
     ZR_TRY(zr_reencode_begin(r, err));
     ZR_TRY(reencode_elements(r, err));
     ZR_TRY(zr_reencode_finish(r, err));
@@ -203,6 +204,7 @@ zarr_status zarr_node_reencode(zarr_store *src, const char *src_path, zarr_store
         st = reencode_run(&r, src_path, dst_path, err);
     if (result)
         zr_struct_give(result, result->struct_size, &r.result, sizeof r.result);
+    zr_claim_give(&r.claim);
     zr_str_deinit(&r.job);
     zarr_store_free(r.target);
     zr_nodes_free(&r.nodes);

@@ -23,8 +23,9 @@ struct zr_reencode {
     struct zr_nodes nodes; /* nodes of src */
     /* a store in memory with the documents planned for the destination */
     zarr_store *target;
-    struct zr_str job;   /* text of the job object */
-    uint64_t done_bytes; /* decoded bytes finished */
+    struct zr_claim claim; /* of the destination */
+    struct zr_str job;     /* text of the job object */
+    uint64_t done_bytes;   /* decoded bytes finished */
     bool comparing;
     bool ome_told; /* a group above has the warning about OME-Zarr */
 };

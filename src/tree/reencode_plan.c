@@ -21,18 +21,19 @@ static zarr_status plan_group(struct zr_reencode *r, const struct zr_node_row *n
 {
     const int32_t format = r->opts.zarr_format ? r->opts.zarr_format : node->format;
     zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_group_spec spec = ZARR_GROUP_SPEC_INIT;
     zarr_group *group = NULL, *made = NULL;
-    const char *attributes = NULL;
     zarr_status st = ZARR_OK;
 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
     ZR_TRY(zarr_group_open(&group, r->src, src_path, &opts, err));
-    attributes = zarr_group_attributes(group);
-    if (!attributes)
+    spec.zarr_format = format;
+    spec.attributes = zarr_group_attributes(group);
+    if (!spec.attributes)
         ZR_TRY(zr_fail_memory(err, 1));
     if (format != node->format)
-        ZR_TRY(zr_reencode_ome(r, attributes, src_path, format, err));
-    ZR_TRY(zarr_group_create(&made, r->target, dst_path, format, attributes, 0, err));
+        ZR_TRY(zr_reencode_ome(r, spec.attributes, src_path, format, err));
+    ZR_TRY(zarr_group_create(&made, r->target, dst_path, &spec, NULL, err));
     r->result.n_groups++;
 out:
     zarr_group_free(group);
@@ -147,6 +148,20 @@ out:
 }
 
 /* Consolidates the groups that are consolidated in the source. */
+static zarr_status consolidate_target(struct zr_reencode *r, zarr_error *err)
+{
+    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_group *group = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    ZR_TRY(zarr_group_open(&group, r->target, r->dst_path, &opts, err));
+    ZR_TRY(zarr_group_consolidate(group, NULL, err));
+out:
+    zarr_group_free(group);
+    return st;
+}
+
 static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
 {
     zarr_group *group = NULL;
@@ -157,7 +172,7 @@ static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
         return ZARR_OK;
     st = zarr_group_open(&group, r->src, r->src_path, NULL, &why);
     if (st == ZARR_OK && zarr_group_is_consolidated(group))
-        st = zarr_group_consolidate(r->target, r->dst_path, NULL, err);
+        st = consolidate_target(r, err);
     else /* broken consolidated metadata is not copied */
         st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK;
     zarr_group_free(group);

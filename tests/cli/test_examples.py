@@ -164,9 +164,33 @@ def test_session_of_readme(model, tmp_path):
     assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_no_other_session():
-    """Sessions in other documents would need a test."""
-    assert [d.name for d in DOCUMENTS if blocks(d, "console")] == ["README.md"]
+RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as examples/readme.c
+          ("README.md", "console"): "test_session_of_readme",
+          ("README.md", "cmake"): "tests/embed",
+          ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
+          ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
+          ("leftovers.md", ""): None}  # no program: what the record looks like
+
+
+def test_no_other_block():
+    """A block of another kind, or in another document, would need something that runs it."""
+    assert {(d.name, kind) for d in DOCUMENTS
+            for kind in re.findall(r"^```(.*)\n(?:.*\n)*?```$", d.read_text(), re.M)} == set(RUN_BY)
+
+
+def test_manual_shows_only_examples():
+    """The programs in man pages are those in examples/, which are compiled, run and compared."""
+    programs = {re.sub(r"\s+", "", p.read_text()) for p in (ROOT / "examples").glob("**/*.c")}
+    pages = [p for p in (ROOT / "man").iterdir() if "#include" in p.read_text()]
+    assert len(pages) > 40
+    for page in pages:
+        for shown in re.findall(r"^\.Bd -literal\n(.*?)^\.Ed", page.read_text(), re.M | re.S):
+            for escape, char in ((r"\&", ""), (r"\-", "-"), (r"\(aq", "'"), (r"\(ga", "`"), (r"\(ha", "^"),
+                                 (r"\(ti", "~"), (r"\e", "\\")):
+                shown = shown.replace(escape, char)
+            shown = re.sub(r"\\\[u([0-9A-F]+)\]", lambda m: chr(int(m[1], 16)), shown)
+            text = re.sub(r"\s+", "", shown)
+            assert "#include" not in text or any(text in program for program in programs), page.name
 
 
 # ---- commands that sentences mention ----

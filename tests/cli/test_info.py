@@ -140,31 +140,53 @@ def test_attrs_errors(zarrc, store):
     assert dict(zarr.open_group(path).attrs) == before
 
 
-@pytest.mark.parametrize("options, read, write, copies", [
-    (["-t", "i4", "--chunks=4", "--codec=none"], "local -> host -> host", "host -> host -> local",
-     "from the tensor where a chunk is contiguous"),
+def crc(index=False):
+    return {"kind": "codec", **({"of_index": True} if index else {}), "level": 0, "from_device": 1,
+            "to_device": 1, "codec": "crc32c", "implementations": ["cpu.zarrc"]}
+
+
+def codec(name, implementation, level=0):
+    return {"kind": "codec", "level": level, "from_device": 1, "to_device": 1, "codec": name,
+            "implementations": [implementation]}
+
+
+SWAP = {"kind": "swap", "level": 0, "from_device": 1, "to_device": 1, "swap_bytes": 4}
+INDEX = {"kind": "index", "of_index": True, "level": 0, "from_device": 1, "to_device": 1, "index_chunks": 4}
+
+
+def tensor(level=0):
+    return {"kind": "tensor", "level": level, "from_device": 1, "to_device": 1}
+
+
+@pytest.mark.parametrize("options, text, read, write, copy, copies", [
+    (["-t", "i4", "--chunks=4", "--codec=none"], "host -> host -> local",
+     [tensor()], [tensor()], "direct", "from the tensor where a chunk is contiguous"),
     (["-t", "i4", "--chunks=4", "--codec=bytes:big", "--codec=crc32c"],
-     "local -> host -> crc32c@cpu.zarrc -> swap 4 -> host",
-     "host -> swap 4 -> crc32c@cpu.zarrc -> host -> local", "byte swap"),
-    (["-t", "i4", "--chunks=4", "--codec=bytes:big"],
-     "local -> host -> swap 4 -> host", "host -> swap 4 -> host -> local", "byte swap"),
+     "host -> swap 4 -> crc32c@cpu.zarrc -> host -> local",
+     [crc(), SWAP, tensor()], [tensor(), SWAP, crc()], "strided", "byte swap"),
+    (["-t", "i4", "--chunks=4", "--codec=bytes:big"], "host -> swap 4 -> host -> local",
+     [SWAP, tensor()], [tensor(), SWAP], "strided", "byte swap"),
     (["-t", "i4", "--chunks=2", "--shards=8", "--codec=zstd:3"],
-     "local -> host -> shard index of 4 chunks (crc32c@cpu.zarrc) -> zstd@cpu.libzstd -> host",
-     "host -> zstd@cpu.libzstd -> host -> shard index of 4 chunks (crc32c@cpu.zarrc) -> local",
+     "host -> zstd@cpu.libzstd -> shard index of 4 chunks (crc32c@cpu.zarrc) -> host -> local",
+     [INDEX, crc(True), codec("zstd", "cpu.libzstd", 1), tensor(1)],
+     [tensor(1), codec("zstd", "cpu.libzstd", 1), INDEX, crc(True)], "direct",
      "from the tensor where a chunk is contiguous"),
     (["-t", "string", "--chunks=4", "--codec=zstd:3"],
-     "local -> host -> zstd@cpu.libzstd -> vlen-utf8@cpu.zarrc -> host",
      "host -> vlen-utf8@cpu.zarrc -> zstd@cpu.libzstd -> host -> local",
+     [codec("zstd", "cpu.libzstd"), codec("vlen-utf8", "cpu.zarrc"), tensor()],
+     [tensor(), codec("vlen-utf8", "cpu.zarrc"), codec("zstd", "cpu.libzstd")], "direct",
      "from the tensor where a chunk is contiguous"),
 ])
-def test_explain_ways(zarrc, tmp_path, options, read, write, copies):
-    """Reads and writes have different paths and programs."""
+def test_explain_ways(zarrc, tmp_path, options, text, read, write, copy, copies):
+    """Reads and writes have different steps."""
     zarrc("create", "x.zarr", "--shape=16", *options, cwd=tmp_path)
-    assert zarrc("explain", "--json", "x.zarr", cwd=tmp_path).json["path"] == read
+    plan = zarrc("explain", "--json", "x.zarr", cwd=tmp_path).json
+    assert plan["steps"] == [{"kind": "store", "level": 0, "to_device": 1}, *read]
     plan = zarrc("explain", "--json", "--write", "x.zarr", cwd=tmp_path).json
-    assert plan["path"] == write and copies in plan["copies"]
-    text = zarrc("explain", "--write", "x.zarr", cwd=tmp_path).text
-    assert write in text and copies in text and "to store local" in text
+    assert plan["steps"] == [*write, {"kind": "store", "level": 0, "from_device": 1}]
+    assert plan["copy"] == copy and plan["elements"] == 16 and plan["device_type"] == 1
+    shown = zarrc("explain", "--write", "x.zarr", cwd=tmp_path).text
+    assert text in shown and copies in shown and "to store local" in shown
 
 
 def test_explain(zarrc, store):

@@ -195,6 +195,28 @@ def test_import_killed_before_its_last_step(zarrc, store):
     assert not (store / "a.zarrc-import").exists()
 
 
+@pytest.mark.parametrize("place", ["x.zarr/a", "y.zarr"])
+def test_import_killed_while_it_deletes_the_old_array(zarrc, store, tmp_path, place):
+    """The same command does it again: --force deletes the rest, and replaces the complete array next to it."""
+    target = tmp_path / place
+    zarrc("cp", store / "g/b", target, "--force")
+    zarrc("cp", target, tmp_path / f"{place}.zarrc-import")
+    for name in ("zarr.json", "c/0", "c/7"):
+        (target / name).unlink()
+    (target / JOB).write_text('{"zarrc_job": 1, "command": "rm"}')
+    np.save(tmp_path / "a.npy", np.full(9, 5, "i2"))
+    for command in (["import", tmp_path / "a.npy", target], ["create", "-ti2", "--shape=9", target]):
+        assert "interrupted rm" in zarrc(*command, code=5).err
+    zarrc("import", "--force", tmp_path / "a.npy", target)
+    assert (zarr.open_array(target)[:] == 5).all()
+    assert sorted(p.name for p in target.iterdir()) == ["c", "zarr.json"]
+    assert not (tmp_path / f"{place}.zarrc-import").exists()
+    (target / "zarr.json").unlink()
+    (target / JOB).write_text('{"zarrc_job": 1, "command": "rm"}')
+    zarrc("create", "--force", "-ti2", "--shape=9", target)
+    assert (zarr.open_array(target)[:] == 0).all() and not (target / JOB).exists()
+
+
 def test_import_that_fails_leaves_nothing(zarrc, tmp_path):
     (tmp_path / "a.csv").write_text("1,2\n3,x\n")
     zarrc("import", tmp_path / "a.csv", tmp_path / "x.zarr", code=None)
@@ -241,6 +263,123 @@ def test_killed_reencode_with_force(zarrc, store, tmp_path):
     assert zarrc("diff", store, target).code == 0
 
 
+# ---- two commands at once, and codes that tell whether to try again ----
+
+@pytest.fixture
+def at_work(store, tmp_path):
+    """Starts a command that works at y.zarr/t, and stops it there. The result continues and ends it."""
+    started = []
+
+    def start(*arguments, seen=None):
+        seen = seen or (lambda: (tmp_path / f"y.zarr/t/{JOB}").exists())
+        process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started.append(process)
+        end = time.monotonic() + 60
+        while process.poll() is None and not seen() and time.monotonic() < end:
+            pass
+        process.send_signal(signal.SIGSTOP)
+        if process.poll() is not None or not seen():
+            pytest.skip("the command was complete before it was stopped")
+
+        def go_on():
+            process.send_signal(signal.SIGCONT)
+            return process.wait(60)
+        return go_on
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def other(tmp_path):
+    zarr.create_array(tmp_path / "b.zarr", shape=(900,), chunks=(1,), dtype="i2", fill_value=-1)[:] = 7
+    return tmp_path / "b.zarr"
+
+
+@pytest.mark.parametrize("first", ["cp", "reencode", "rm"])
+def test_second_command_names_the_first(zarrc, store, other, at_work, tmp_path, first):
+    target = tmp_path / "y.zarr/t"
+    zarrc("cp", other, target)
+    go_on = at_work(*(["rm", "-r", target] if first == "rm" else [first, "--force", store / "a", target]))
+    for command in (["cp", "--force", other, target], ["mv", "--force", other, target], ["rm", "-r", target],
+                    ["cp", "--force", "--skip-equal", other, target], ["reencode", "--force", other, target]):
+        found = zarrc(*command, code=None)
+        assert found.code == 7 and "another call is at work there" in found.err and "(zarrc)" in found.err, command
+    assert zarrc("--json", "rm", "-r", target, code=7).error["code"] == "conflict"
+    assert go_on() == 0
+    if first == "rm":
+        assert not target.exists()
+    else:
+        assert (zarr.open_array(target)[:] == np.arange(900)).all()
+    zarrc("cp", "--force", other, target)
+    assert files(target) == files(other) and not list((tmp_path / "y.zarr").rglob("*.__lock"))
+
+
+@pytest.mark.parametrize("place", ["", "/t"])
+def test_second_import_waits(zarrc, at_work, tmp_path, place):
+    """Its bound is --lock-wait. Elements of both files would be an array of neither."""
+    for name, value in (("a", 1), ("b", 2)):
+        np.save(tmp_path / f"{name}.npy", np.full(60000, value, "i4"))
+    target = tmp_path / f"y.zarr{place}"
+    staging = tmp_path / f"y.zarr{place}.zarrc-import"
+    zarrc("import", tmp_path / "a.npy", target)
+    go_on = at_work("import", "--force", "--chunks=50", tmp_path / "b.npy", target, seen=lambda: (staging / "c").exists())
+    found = zarrc("import", "--force", "--lock-wait=1", tmp_path / "a.npy", target, code=7)
+    assert "(zarrc)" in found.err and "lock_wait" in found.err
+    assert go_on() == 0
+    assert (zarr.open_array(target)[:] == 2).all() and not staging.exists()
+    zarrc("import", "--force", tmp_path / "a.npy", target)
+    assert (zarr.open_array(target)[:] == 1).all() and not list(tmp_path.rglob("*.__lock"))
+
+
+def test_copies_at_once_do_not_mix(store, other, tmp_path):
+    sources = [store / "a", other]
+    for _ in range(3):
+        running = [subprocess.Popen([PROGRAM, "cp", "-q", "--force", source, tmp_path / "y.zarr/t"],
+                                    stderr=subprocess.DEVNULL) for source in sources]
+        codes = [process.wait(60) for process in running]
+        assert set(codes) <= {0, 7} and 0 in codes
+        assert files(tmp_path / "y.zarr/t") in [files(source) for source in sources]
+
+
+LOOP = "until {} || [ $? -lt 7 ]; do n=$((n + 1)); [ $n -lt 9 ] || exit 99; sleep 0.2; done; exit 0"
+
+
+def test_loop_ends_on_permanent_errors(zarrc, store, other, tmp_path):
+    """The loop of the examples does not repeat what cannot succeed."""
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/1").write_text("mine")
+    (tmp_path / "bad.zarr").mkdir()
+    (tmp_path / "bad.zarr/zarr.json").write_text("{")
+    for command in (["cp", "--skip-equal", tmp_path / "none.zarr", tmp_path / "y.zarr"],
+                    ["cp", "--skip-equal", "--unknown", store, tmp_path / "y.zarr"],
+                    ["cp", "--skip-equal", store, store / "g/inside"],
+                    ["cp", "--skip-equal", store, "/proc/y.zarr"],
+                    ["cp", "--skip-equal", store / "a", other],
+                    ["reencode", "--resume", store, tmp_path / "photos"],
+                    ["reencode", "--resume", "--codec=none-such", store, tmp_path / "y.zarr"],
+                    ["reencode", "--resume", tmp_path / "bad.zarr", tmp_path / "y.zarr"]):
+        line = shlex.join([PROGRAM, *map(str, command)])
+        done = subprocess.run(["bash", "-c", LOOP.format(line)], capture_output=True, text=True)
+        assert done.returncode == 0 and done.stderr.count("zarrc: ") == 1, (command, done.stderr)
+
+
+def test_loop_continues_what_was_killed(store, at_work, tmp_path):
+    """It also waits for another command. A kill is code 137."""
+    target = tmp_path / "y.zarr/t"
+    go_on = at_work("cp", store / "a", target)
+    copy = shlex.join([PROGRAM, "cp", "--skip-equal", str(store / "a"), str(target)])
+    loop = subprocess.Popen(["bash", "-c", LOOP.format(copy)], stderr=subprocess.PIPE, text=True)
+    assert "at work" in loop.stderr.readline() + loop.stderr.readline()
+    assert go_on() == 0
+    text = loop.stderr.read()
+    assert loop.wait() == 0, text
+    assert files(target) == files(store / "a")
+
+
 def test_complete_commands_leave_no_job(zarrc, store, tmp_path):
     zarrc("cp", store, tmp_path / "1.zarr")
     zarrc("mv", tmp_path / "1.zarr", tmp_path / "2.zarr")
@@ -268,6 +407,31 @@ def test_rest_without_job(zarrc, tmp_path, zarr_format):
     assert not target.exists()
     zarrc("create", target, "--shape=6,4", "-ti2", "--chunks=2,2", f"--zarr-format={zarr_format}")
     assert (zarr.open_array(target)[:] == 0).all()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_verify_and_clean_name_what_has_no_document(zarrc, tmp_path, zarr_format):
+    top = zarr.create_group(tmp_path / "x.zarr", zarr_format=zarr_format)
+    for name in ("a", "g/b", "h/i/j"):
+        top.create_array(name, shape=(6, 4), chunks=(2, 2), dtype="i2", fill_value=-1)[:] = 7
+    assert zarrc("verify", tmp_path / "x.zarr").text == "" and zarrc("clean", tmp_path / "x.zarr").err.count("zarrc") == 0
+    array, group = ("zarr.json", "zarr.json") if zarr_format == 3 else (".zarray", ".zgroup")
+    for document in (f"a/{array}", f"g/{group}", f"g/b/{array}", f"h/i/{group}"):
+        (tmp_path / "x.zarr" / document).unlink()
+    (tmp_path / "x.zarr/photos/2023").mkdir(parents=True)
+    (tmp_path / "x.zarr/photos/2023/1.jpg").write_text("mine")
+    found = zarrc("verify", "--json", tmp_path / "x.zarr", code=1).json
+    assert {(f["key"], f["severity"]) for f in found["faults"]} == {("a", "warning"), ("g", "note"), ("h/i", "note")}
+    assert found["n_faults"] == 1 and found["n_notes"] == 2
+    message = zarrc("clean", tmp_path / "x.zarr").err
+    assert "a: there are chunks, but no array" in message and "photos" not in message
+    for _ in range(2):
+        for fault in zarrc("verify", "--json", tmp_path / "x.zarr", code=None).json["faults"]:
+            zarrc(*shlex.split(fault["reason"].split("zarrc ")[1].split(" makes")[0].split(" removes")[0]))
+    assert not (tmp_path / "x.zarr/a").exists()
+    assert (zarr.open_array(tmp_path / "x.zarr/h/i/j")[:] == 7).all()
+    assert zarrc("verify", tmp_path / "x.zarr").text == ""
+    assert zarrc("ls", "-R", tmp_path / "x.zarr").text.count("h/i") == 2
 
 
 def test_other_files_are_no_rest(zarrc, tmp_path):

@@ -271,7 +271,7 @@ def test_what_is_told(context, rng):
     array = store.create(document=document)
     array.write(values(rng, "i4"))
     assert "decoded whole: numcodecs.delta in front of sharding_indexed" in array.explain()
-    assert array.explain(as_json=True)["shard_whole_for"] == "numcodecs.delta"
+    assert array.explain(as_json=True)["whole_shard_codec"] == "numcodecs.delta"
     assert "-> numcodecs.delta@cpu.zarrc -> sharding_indexed@cpu.zarrc" in array.explain(write=True)
     listed = array.chunk_list(CHUNKS_INNER)
     assert len(listed) == len(keys(store))

@@ -549,11 +549,11 @@ static void write_all(uint32_t durability, uint32_t locking)
     snprintf(path, sizeof path, "%s/deep/store", root);
     world_context(&w, 1);
     MUST(zarr_store_open(&store, w.ctx, path, &opts, &err));
-    MUST(zarr_group_create(&g, store, "g", 3, "{}", 0, &err));
-    zarr_group_free(g);
+    MUST(zarr_group_create(&g, store, "g", NULL, NULL, &err));
     write_array(store, 3, durability);
     write_array(store, 2, durability);
-    MUST(zarr_group_consolidate(store, "g", NULL, &err));
+    MUST(zarr_group_consolidate(g, NULL, &err));
+    zarr_group_free(g);
     MUST(zarr_node_delete(store, "g/two", &err));
     MUST(zarr_store_flush(store, &err));
     mark(durability, true);

@@ -33,12 +33,14 @@ static void fill_store(int kind)
     mortal_empty();
     mortal_open(&w, &m);
     for (size_t i = 0; i < 3; i++) {
+        const zarr_group_spec spec = {.struct_size = sizeof spec,
+                                      .zarr_format = kind == 2 ? 2 : 3,
+                                      .attributes = "{\"was\": 1}"};
         zarr_group *g = NULL;
         char path[8];
 
-        world_must(zarr_group_create(&g, w.store, groups[i], kind == 2 ? 2 : 3,
-                                     "{\"was\": 1}", 0, &err),
-                   &err, groups[i]);
+        world_must(zarr_group_create(&g, w.store, groups[i], &spec, NULL, &err), &err,
+                   groups[i]);
         zarr_group_free(g);
         snprintf(path, sizeof path, "%s/x", groups[i]);
         write_some(&w, path, kind, i == 2 ? OTHER : OLD, i == 2 ? 3 : ROWS);
@@ -114,9 +116,11 @@ static zarr_status overwrite_array(zarr_store *s, const void *arg, zarr_error *e
 
 static zarr_status overwrite_group(zarr_store *s, const void *arg, zarr_error *err)
 {
+    const zarr_group_spec spec = {.struct_size = sizeof spec,
+                                  .flags = ZARR_GROUP_OVERWRITE,
+                                  .zarr_format = kind_now == 2 ? 2 : 3};
     zarr_group *g = NULL;
-    const zarr_status st = zarr_group_create(&g, s, "g", kind_now == 2 ? 2 : 3, NULL,
-                                             ZARR_GROUP_OVERWRITE, err);
+    const zarr_status st = zarr_group_create(&g, s, "g", &spec, NULL, err);
 
     (void)arg;
     zarr_group_free(g);

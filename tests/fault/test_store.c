@@ -199,9 +199,9 @@ static bool is_expected(enum how how, zarr_status st)
 
 static bool names_something(const char *text)
 {
-    static const char *const words[] = {"g/",    "v2/",  "new/", "zarr.json",
-                                        ".z",    "/:",   "/g:",  "/v2:",
-                                        "deep/", "v2/:", "x/",   "other"};
+    static const char *const words[] = {"g/", "v2/",   "new/", "zarr.json", ".z",
+                                        "/:", "/g:",   "/v2:", "deep/",     "v2/:",
+                                        "x/", "other", "fresh"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i]))

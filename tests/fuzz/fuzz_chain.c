@@ -5,6 +5,7 @@
  * that reads back to the same text.
  */
 #include "fuzz.h"
+#include "unit/impl/program_text.h"
 #include "unit/impl/impl_test.h"
 
 static const char *const fuzz_dtypes[] = {"uint8", "int16", "float32", "complex128",
@@ -83,7 +84,7 @@ static void fuzz_place(const struct zr_chain *chain, const struct zr_chain_reps 
 
     fuzz_check(st == ZARR_OK);
     zr_str_init(&text, NULL);
-    zr_program_print(p, &text);
+    program_print(p, &text);
     zr_str_deinit(&text);
     zr_program_free(p);
 }

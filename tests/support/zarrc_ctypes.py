@@ -123,10 +123,11 @@ class IoOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("max_threads", c_uint32),
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
-                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
+                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("outside", c_uint32),
                 ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p),
                 ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64),
-                ("codec_preference", c_char_p)]
+                ("codec_preference", c_char_p), ("present", POINTER(c_uint8)),
+                ("n_present", c_uint64), ("inner_order", c_uint32), ("reserved", c_uint32)]
 
 
 class ShapeOptions(Sized):
@@ -163,6 +164,11 @@ class VerifyItem(Structure):
 class GroupOpenOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("consolidated", c_uint32), ("consolidated_key", c_char_p)]
+
+
+class GroupSpec(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
+                ("reserved", c_uint32), ("attributes", c_char_p)]
 
 
 class NodeItem(Structure):
@@ -282,7 +288,8 @@ FUNCTIONS = {
     "zarr_array_write": (T, [P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_read_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
     "zarr_array_write_submit": (T, [OUT, P, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
-    "zarr_array_explain": (T, [P, c_uint32, P, POINTER(TensorStruct), POINTER(IoOptions), *TEXT]),
+    "zarr_array_explain": (T, [OUT, P, c_uint32, P, POINTER(TensorStruct), POINTER(IoOptions), E]),
+    "zarr_explanation_text": (T, [P, c_uint32, *TEXT]), "zarr_explanation_free": (None, [P]),
     "zarr_array_resize": (T, [P, SHAPE, POINTER(ShapeOptions), E]),
     "zarr_array_append": (T, [P, T, POINTER(TensorStruct), POINTER(U), POINTER(IoOptions), E]),
     "zarr_array_refresh": (T, [P, POINTER(c_int), E]),
@@ -302,7 +309,8 @@ FUNCTIONS = {
     "zarr_request_fd": (T, [P, POINTER(c_int), E]), "zarr_request_then": (T, [P, ThenFn, P, E]),
     "zarr_request_progress": (None, [P, POINTER(Stats)]), "zarr_request_free": (None, [P]),
     "zarr_group_open": (T, [OUT, P, S, POINTER(GroupOpenOptions), E]),
-    "zarr_group_create": (T, [OUT, P, S, T, S, c_uint32, E]), "zarr_group_free": (None, [P]),
+    "zarr_group_create": (T, [OUT, P, S, POINTER(GroupSpec), POINTER(GroupOpenOptions), E]),
+    "zarr_group_free": (None, [P]),
     "zarr_group_zarr_format": (c_int32, [P]), "zarr_group_path": (S, [P]),
     "zarr_group_is_consolidated": (c_int, [P]), "zarr_group_metadata": (S, [P]),
     "zarr_group_attributes": (S, [P]),
@@ -314,8 +322,8 @@ FUNCTIONS = {
     "zarr_group_list": (T, [P, NodeFn, P, P, E]), "zarr_group_walk": (T, [P, NodeFn, P, P, E]),
     "zarr_node_probe": (T, [P, S, POINTER(c_uint32), POINTER(c_int32), E]),
     "zarr_node_delete": (T, [P, S, E]), "zarr_node_copy": (T, [P, S, P, S, P, E]),
-    "zarr_node_move": (T, [P, S, P, S, P, E]), "zarr_group_consolidate": (T, [P, S, POINTER(ConsolidateOptions), E]),
-    "zarr_group_consolidated_check": (T, [P, S, CheckFn, P, P, E]),
+    "zarr_node_move": (T, [P, S, P, S, P, E]), "zarr_group_consolidate": (T, [P, POINTER(ConsolidateOptions), E]),
+    "zarr_group_consolidated_check": (T, [P, CheckFn, P, P, E]),
     "zarr_node_migrate": (T, [P, S, POINTER(MigrateOptions), E]),
 }
 
@@ -528,17 +536,17 @@ class Store(Handle):
         call("zarr_node_move", self.pointer, path.encode(), other.pointer, other_path.encode(), None)
 
     def consolidate(self, path="", key=None):
-        call("zarr_group_consolidate", self.pointer, path.encode(),
-             byref(ConsolidateOptions(key=text_of(key))))
+        group = self.group(path, consolidated=3)
+        call("zarr_group_consolidate", group.pointer, byref(ConsolidateOptions(key=text_of(key))))
 
     def consolidated_check(self, path=""):
-        found = []
+        found, group = [], self.group(path, consolidated=3)
 
         @CheckFn
         def each(_, where, what):
             found.append((where.decode(), what.decode()))
             return 0
-        call("zarr_group_consolidated_check", self.pointer, path.encode(), each, None, None)
+        call("zarr_group_consolidated_check", group.pointer, each, None, None)
         return found
 
     def migrate(self, path="", zarr_format=3, dry_run=False, overwrite=False, remove=False):
@@ -570,8 +578,8 @@ class Store(Handle):
 
     def create_group(self, path="", zarr_format=0, attributes=None, flags=0):
         out = c_void_p()
-        call("zarr_group_create", byref(out), self.pointer, path.encode(), zarr_format,
-             text_of(attributes), flags)
+        spec = GroupSpec(flags=flags, zarr_format=zarr_format, attributes=text_of(attributes))
+        call("zarr_group_create", byref(out), self.pointer, path.encode(), byref(spec), None)
         return Group(out.value, self)
 
     def group(self, path="", **options):
@@ -877,10 +885,14 @@ class Array(Handle):
         return Request(out.value, (self, tensor, selection, opts))
 
     def explain(self, write=False, as_json=False, selection=None, view=None, memory="host", **options):
-        what = (1 if write else 0) | (2 if as_json else 0)
         tensor = None if view is None else Tensor(view, self.context, memory)
-        text = call_text("zarr_array_explain", self.pointer, what, selection and selection.pointer,
-                         tensor and byref(tensor.struct), byref(io_options(**options)))
+        out = c_void_p()
+        call("zarr_array_explain", byref(out), self.pointer, int(write), selection and selection.pointer,
+             tensor and byref(tensor.struct), byref(io_options(**options)))
+        try:
+            text = call_text("zarr_explanation_text", out, int(as_json))
+        finally:
+            lib.zarr_explanation_free(out)
         return json.loads(text) if as_json else text
 
     # shape and attributes

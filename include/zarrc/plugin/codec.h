@@ -497,7 +497,9 @@ typedef struct zarr_codec_impl_vtable {
     zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
                         const zarr_codec_binding *to, zarr_error *err);
     /** Returns 1 if this instance can decode `job->src`, else 0; the next implementation
-     * decodes it then. NULL: it can decode all. */
+     * decodes it then. Encoded bytes that are in host memory are shown there, before
+     * their copy to the memory that bind() was told; `job->dst` may then be empty. NULL:
+     * it can decode all. */
     int (*accepts)(void *self, const zarr_codec_job *job);
     /** Returns how many bytes of scratch memory a call with `n` chunks of at most
      * `max_out` decoded bytes each needs. NULL: 0. */
@@ -510,8 +512,11 @@ typedef struct zarr_codec_impl_vtable {
     void (*thread_close)(void *state);
     /**
      * Encodes `n` chunks. The function sets `status` and `dst_used` of each job, and
-     * returns the first status that is not ZARR_OK, whose text is in `err`. NULL: only
-     * without ZARR_CODEC_CAN_ENCODE.
+     * returns the first status that is not ZARR_OK, whose text is in `err`. A job whose
+     * status is UNSUPPORTED, NO_MEMORY or DEVICE goes to the next implementation of the
+     * codec, if there is one; so do all jobs if the function returns one of these and no
+     * job has a status. Other failures end the read or write. NULL: only without
+     * ZARR_CODEC_CAN_ENCODE.
      */
     zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);

@@ -18,4 +18,69 @@ int32_t read_at(zarr_array *a, uint64_t row, uint64_t col);
  * rest -1. */
 int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols);
 
+/* The text of an explanation; `form` as in zarr_explanation_text(). */
+static inline void explain_text(zarr_array *a, uint32_t what, const zarr_io_options *opts,
+                                uint32_t form, char *text, size_t cap)
+{
+    zarr_explanation *e = NULL;
+    size_t n = 0;
+
+    assert_ok(zarr_array_explain(&e, a, what, NULL, NULL, opts, &terr));
+    assert_ok(zarr_explanation_text(e, form, text, cap, &n, &terr));
+    assert_int_equal(strlen(text), n);
+    zarr_explanation_free(e);
+}
+
+/* zarr_group_create() with the members of a spec. */
+static inline zarr_status group_create(zarr_group **out, zarr_store *store,
+                                       const char *path, int32_t format,
+                                       const char *attributes, uint32_t flags,
+                                       zarr_error *err)
+{
+    const zarr_group_spec spec = {.struct_size = sizeof spec,
+                                  .flags = flags,
+                                  .zarr_format = format,
+                                  .attributes = attributes};
+
+    return zarr_group_create(out, store, path, &spec, NULL, err);
+}
+
+static inline zarr_status open_unconsolidated(zarr_group **out, zarr_store *store,
+                                              const char *path, zarr_error *err)
+{
+    const zarr_group_open_options opts = {.struct_size = sizeof opts,
+                                          .consolidated = ZARR_CONSOLIDATED_NEVER};
+
+    return zarr_group_open(out, store, path, &opts, err);
+}
+
+/* Opens the group at the path and consolidates it. */
+static inline zarr_status consolidate_at(zarr_store *store, const char *path,
+                                         const zarr_consolidate_options *opts,
+                                         zarr_error *err)
+{
+    zarr_group *g = NULL;
+    zarr_status st = open_unconsolidated(&g, store, path, err);
+
+    if (st == ZARR_OK)
+        st = zarr_group_consolidate(g, opts, err);
+    zarr_group_free(g);
+    return st;
+}
+
+/* Opens the group at the path and compares its consolidated metadata. */
+static inline zarr_status
+check_consolidated_at(zarr_store *store, const char *path,
+                      int (*fn)(void *user, const char *path, const char *what),
+                      void *user, const zarr_consolidate_options *opts, zarr_error *err)
+{
+    zarr_group *g = NULL;
+    zarr_status st = open_unconsolidated(&g, store, path, err);
+
+    if (st == ZARR_OK)
+        st = zarr_group_consolidated_check(g, fn, user, opts, err);
+    zarr_group_free(g);
+    return st;
+}
+
 #endif

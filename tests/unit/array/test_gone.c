@@ -215,7 +215,7 @@ static void test_replaced_by_group(void **state)
     a = make_array(&w, "x", 3, 6, 7);
     assert_ok(read_some(a));
     assert_ok(zarr_node_delete(w.store, "x", &terr));
-    assert_ok(zarr_group_create(&g, w.store, "x", 3, NULL, 0, &terr));
+    assert_ok(group_create(&g, w.store, "x", 3, NULL, 0, &terr));
     assert_status(read_some(a), ZARR_ERR_CONFLICT);
     assert_status(write_some(a), ZARR_ERR_CONFLICT);
     zarr_group_free(g);
@@ -361,10 +361,10 @@ static void test_consolidated(void **state)
             const char *doc = format == 2 ? "x/.zarray" : "x/zarr.json";
 
             world_open(&w, WORLD_LOCAL);
-            assert_ok(zarr_group_create(&g, w.store, "", format, NULL, 0, &terr));
+            assert_ok(group_create(&g, w.store, "", format, NULL, 0, &terr));
             zarr_group_free(g);
             zarr_array_free(make_array(&w, "x", format, 6, 7));
-            assert_ok(zarr_group_consolidate(w.store, "", NULL, &terr));
+            assert_ok(consolidate_at(w.store, "", NULL, &terr));
             if (absent)
                 assert_ok(zarr_store_erase(w.store, doc, &terr));
             a = open_below(&w, &g);

@@ -379,9 +379,8 @@ static void test_company(void **state)
     assert_ok(append(mine, 1, 50));
     cut_document(world.store);
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
-    assert_ok(
-        zarr_group_create(&g, world.store, "", 3, NULL, ZARR_GROUP_IF_MISSING, &terr));
-    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    assert_ok(group_create(&g, world.store, "", 3, NULL, ZARR_GROUP_IF_MISSING, &terr));
+    assert_ok(consolidate_at(world.store, "", NULL, &terr));
     assert_ok(zarr_node_copy(world.store, "a", world.store, "b", NULL, &terr));
     assert_ok(zarr_array_open(&b, world.store, "b", NULL, &terr));
     assert_ok(zarr_array_resize(b, &large, NULL, &terr));

@@ -377,9 +377,8 @@ static void test_existing(void **state)
     assert_int_equal(count_wrong(a, 0, 0), 0);
     zarr_array_free(a);
 
-    assert_status(
-        zarr_group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_IF_MISSING, &terr),
-        ZARR_ERR_EXISTS);
+    assert_status(group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_IF_MISSING, &terr),
+                  ZARR_ERR_EXISTS);
     assert_says("/x: there is an array already");
     spec.flags = ZARR_SPEC_IF_MISSING;
     assert_status(zarr_array_create(&a, w.store, "", &spec, NULL, &terr),
@@ -394,7 +393,7 @@ static void test_existing(void **state)
     zarr_array_free(a);
     assert_null(get_text(&w, "p/zarr.json"));
     /* A v3 array below a v2 group must not hide the group. */
-    assert_ok(zarr_group_create(&g, w.store, "v2", 2, NULL, 0, &terr));
+    assert_ok(group_create(&g, w.store, "v2", 2, NULL, 0, &terr));
     zarr_group_free(g);
     spec.flags = 0;
     assert_ok(zarr_array_create(&a, w.store, "v2/x", &spec, NULL, &terr));
@@ -660,25 +659,46 @@ static void test_explain(void **state)
 {
     struct world w;
     zarr_array *a = NULL;
+    zarr_explanation *e = NULL;
     char text[4096];
     size_t n = 0;
 
     (void)state;
     world_open(&w, WORLD_LOCAL);
     a = make_array(&w, "x", 4, 8, 8);
-    for (uint32_t what = 0; what < 4; what++) {
-        assert_ok(
-            zarr_array_explain(a, what, NULL, NULL, NULL, text, sizeof text, &n, &terr));
-        assert_int_equal(strlen(text), n);
-        assert_non_null(strstr(text, "zstd"));
-        if (what & ZARR_EXPLAIN_JSON)
-            assert_int_equal(text[0], '{');
-    }
-    assert_ok(zarr_array_explain(a, 0, NULL, NULL, NULL, NULL, 0, &n, &terr));
-    assert_true(n > 10);
-    assert_status(zarr_array_explain(a, 64, NULL, NULL, NULL, text, 1, &n, &terr),
+    for (uint32_t what = ZARR_EXPLAIN_READ; what <= ZARR_EXPLAIN_WRITE; what++)
+        for (uint32_t form = ZARR_EXPLAIN_TEXT; form <= ZARR_EXPLAIN_JSON; form++) {
+            explain_text(a, what, NULL, form, text, sizeof text);
+            assert_non_null(strstr(text, "zstd"));
+            assert_true((text[0] == '{') == (form == ZARR_EXPLAIN_JSON));
+        }
+    assert_status(zarr_array_explain(&e, a, 2, NULL, NULL, NULL, &terr),
                   ZARR_ERR_INVALID);
-    zarr_array_free(a);
+    assert_null(e);
+    assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_READ, NULL, NULL, NULL, &terr));
+    zarr_array_free(a); /* the explanation does without it */
+    assert_int_equal(e->struct_size, sizeof *e);
+    assert_int_equal(e->ndim, 2);
+    assert_int_equal(e->flags, ZARR_EXPLAIN_SHARDS);
+    assert_int_equal(e->device_type, ZARR_DEVICE_CPU);
+    assert_int_equal(e->elements, 64);
+    assert_int_equal(e->objects, 4);
+    assert_int_equal(e->objects_partial, 0);
+    assert_int_equal(e->object_shape[1], 4);
+    assert_int_equal(e->chunks, 16);
+    assert_int_equal(e->chunk_shape[1], 2);
+    assert_int_equal(e->chunk_bytes, 16);
+    assert_int_equal(e->indexes_cached, 0);
+    assert_int_equal(e->indexes_to_fetch, 4);
+    assert_string_equal(e->path, "x");
+    assert_string_equal(e->store, "local");
+    assert_ok(zarr_explanation_text(e, ZARR_EXPLAIN_TEXT, NULL, 0, &n, &terr));
+    assert_true(n > 10);
+    assert_ok(zarr_explanation_text(e, ZARR_EXPLAIN_TEXT, text, 8, NULL, &terr));
+    assert_string_equal(text, "read \"x");
+    assert_status(zarr_explanation_text(e, 2, text, 1, &n, &terr), ZARR_ERR_INVALID);
+    zarr_explanation_free(e);
+    zarr_explanation_free(NULL);
     world_close(&w);
 }
 
@@ -720,7 +740,7 @@ static void test_overwrite_spares_files(void **state)
                           ZARR_ERR_EXISTS);
             assert_says(foreign[i]);
             assert_status(
-                zarr_group_create(&g, w.store, key, 3, NULL, ZARR_GROUP_OVERWRITE, &terr),
+                group_create(&g, w.store, key, 3, NULL, ZARR_GROUP_OVERWRITE, &terr),
                 ZARR_ERR_EXISTS);
             assert_int_equal(n_keys(&w, key), 1);
             /* A broken node counts as a node. */

@@ -208,9 +208,9 @@ static void test_consolidate_and_update(void **state)
 
     (void)state;
     begin(ZARR_STORE_CAP_CONDITIONAL, 3, 4, 4);
-    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    assert_ok(consolidate_at(world.store, "", NULL, &terr));
     hook = set_when_read;
-    assert_ok(zarr_group_consolidate(world.store, "", NULL, &terr));
+    assert_ok(consolidate_at(world.store, "", NULL, &terr));
     assert_null(hook);
     assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, &terr));
     assert_non_null(strstr(text, "\"new\""));

@@ -219,12 +219,12 @@ static void test_read_only(void **state)
     assert_status(zarr_array_resize(a, small, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_INVALID);
-    assert_status(zarr_group_create(&g, store, "g", 3, NULL, 0, &terr), ZARR_ERR_INVALID);
+    assert_status(group_create(&g, store, "g", 3, NULL, 0, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_node_delete(store, "x", &terr), ZARR_ERR_INVALID);
     assert_status(zarr_node_copy(store, "x", store, "y", NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_node_move(store, "x", w.store, "y", NULL, &terr),
                   ZARR_ERR_INVALID);
-    assert_status(zarr_group_consolidate(store, "", NULL, &terr), ZARR_ERR_INVALID);
+    assert_status(consolidate_at(store, "", NULL, &terr), ZARR_ERR_INVALID);
     assert_null(b);
     assert_int_equal(count_wrong(a, 4, 4), 0);
     zarr_array_free(a);
@@ -252,7 +252,7 @@ static void test_replaced(void **state)
     zarr_array_free(b);
     assert_status(zarr_array_resize(a, shape, NULL, &terr), ZARR_ERR_CONFLICT);
     assert_says("rank");
-    assert_ok(zarr_group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_OVERWRITE, &terr));
+    assert_ok(group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_OVERWRITE, &terr));
     zarr_group_free(g);
     assert_int_not_equal(zarr_array_resize(a, shape, NULL, &terr), ZARR_OK);
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_CONFLICT);

@@ -145,7 +145,7 @@ static void test_one_handle_of_two_threads(void **state)
             struct world w;
 
             world_open(&w, WORLD_MEMORY);
-            assert_ok(zarr_group_create(&g, w.store, "", format, NULL, 0, &terr));
+            assert_ok(group_create(&g, w.store, "", format, NULL, 0, &terr));
             if (what == 0)
                 one.g = two.g = g;
             else

@@ -131,7 +131,7 @@ static void make_tree(struct world *w, const char *top)
     zarr_group *group = NULL;
     char path[64];
 
-    assert_ok(zarr_group_create(&group, w->store, top, 3, "{\"v\": 1}", 0, &terr));
+    assert_ok(group_create(&group, w->store, top, 3, "{\"v\": 1}", 0, &terr));
     zarr_group_free(group);
     for (size_t i = 0; i < 3; i++) {
         zarr_array *a;
@@ -358,7 +358,7 @@ static void test_nodes(void **state)
     make_tree(&w, "b");
     assert_ok(zarr_node_delete(w.store, "b/s", &terr));
     assert_ok(zarr_node_delete(w.store, "a/g/y", &terr));
-    assert_ok(zarr_group_create(&g, w.store, "a/kind", 3, NULL, 0, &terr));
+    assert_ok(group_create(&g, w.store, "a/kind", 3, NULL, 0, &terr));
     zarr_group_free(g);
     zarr_array_free(make_array(&w, "b/kind", 3, 2, 2));
     assert_ok(zarr_group_open(&g, w.store, "b", NULL, &terr));

@@ -333,7 +333,7 @@ static void test_consolidated(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
-    assert_ok(zarr_group_consolidate(w.store, "", NULL, &terr));
+    assert_ok(consolidate_at(w.store, "", NULL, &terr));
     assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
     assert_int_equal(e.n, 0);
     assert_ok(zarr_array_open(&a, w.store, "a", NULL, &terr));

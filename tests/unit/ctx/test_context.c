@@ -30,8 +30,9 @@ static zarr_error terr;
 #define assert_status(call, want) assert_int_equal(call, want)
 
 static const char *const variables[] = {
-    "ZARRC_THREADS",   "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",     "ZARRC_CODEC_PREF",
-    "ZARRC_LOG_LEVEL", "ZARRC_DEVICE_BYTES", "ZARRC_PINNED_BYTES", "ZARRC_ALLOCATORS"};
+    "ZARRC_THREADS",      "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",
+    "ZARRC_CODEC_PREF",   "ZARRC_LOG_LEVEL",    "ZARRC_DEVICE_BYTES",
+    "ZARRC_PINNED_BYTES", "ZARRC_ALLOCATORS",   "ZARRC_DEVICE"};
 
 static int clear_environment(void **state)
 {
@@ -322,17 +323,32 @@ static void test_environment(void **state)
         {"ZARRC_LOG_LEVEL", "loud"},
         {"ZARRC_PIPELINE", "nope"},
         {"ZARRC_MEMORY_BYTES", "99999999999T"},
+        {"ZARRC_DEVICE", "gpu"},
+        {"ZARRC_DEVICE", "cuda:"},
+        {"ZARRC_DEVICE", "cuda:x"},
+        {"ZARRC_DEVICE", "cuda:-1"},
+        {"ZARRC_DEVICE", "cuda:0:0"},
+        {"ZARRC_DEVICE", ":0"},
+        {"ZARRC_DEVICE", "0"},
+        {"ZARRC_DEVICE", "0:1"},
+        {"ZARRC_DEVICE", "-2"},
+        {"ZARRC_DEVICE", "cudA:0"},
+        {"ZARRC_DEVICE", "4294967297"},
+        {"ZARRC_DEVICE", "cuda:4294967296"},
+        {"ZARRC_DEVICE", "cuda:99999999999999999999"},
     };
     zarr_context *ctx = NULL;
 
     (void)state;
-    setenv("ZARR_THREADS", "many", 1); /* ZARR_* is zarr-python's */
     setenv("ZARRC_THREADS", "5", 1);
     setenv("ZARRC_MEMORY_BYTES", "3M", 1);
     setenv("ZARRC_PIPELINE", "serial", 1);
     setenv("ZARRC_CODEC_PREF", "gzip=x", 1);
     setenv("ZARRC_LOG_LEVEL", "debug", 1);
+    setenv("ZARRC_DEVICE", "cuda:3", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_int_equal(ctx->device_type, ZARR_DEVICE_CUDA);
+    assert_int_equal(ctx->device_id, 3);
     assert_int_equal(ctx->engine.n_threads, 5);
     assert_int_equal(ctx->budget.total, 3 << 20);
     assert_string_equal(ctx->pipeline->name, "serial");
@@ -341,7 +357,10 @@ static void test_environment(void **state)
     zarr_context_free(ctx);
     o.n_threads = 1; /* options override the environment */
     o.log_level = ZARR_LOG_ERROR;
+    o.device_type = ZARR_DEVICE_CPU;
     assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_int_equal(ctx->device_type, ZARR_DEVICE_CPU);
+    assert_int_equal(ctx->device_id, 0);
     assert_int_equal(ctx->engine.n_threads, 1);
     assert_int_equal(ctx->log.level, ZARR_LOG_ERROR);
     zarr_context_free(ctx);
@@ -353,8 +372,16 @@ static void test_environment(void **state)
             assert_non_null(strstr(terr.message, bad[i][0]));
         unsetenv(bad[i][0]);
     }
+    o.device_type = -1;
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
+    o.device_type = ZARR_DEVICE_CUDA;
+    o.device_id = -1;
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
     setenv("ZARRC_LOG_LEVEL", "2", 1);
+    setenv("ZARRC_DEVICE", "12", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_int_equal(ctx->device_type, ZARR_DEVICE_EXT);
+    assert_int_equal(ctx->device_id, 0);
     assert_int_equal(ctx->log.level, ZARR_LOG_WARN);
     zarr_context_free(ctx);
     clear_environment(NULL);

@@ -16,8 +16,8 @@ static void test_create(void **state)
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
         for (int32_t format = 2; format <= 3; format++) {
             world_open(&w, sort);
-            assert_ok(zarr_group_create(&g, w.store, "/a/b/", format, "{\"k\": [1]}", 0,
-                                        &terr));
+            assert_ok(
+                group_create(&g, w.store, "/a/b/", format, "{\"k\": [1]}", 0, &terr));
             assert_string_equal(zarr_group_path(g), "a/b");
             assert_int_equal(zarr_group_zarr_format(g), format);
             assert_int_equal(zarr_group_is_consolidated(g), 0);
@@ -29,24 +29,95 @@ static void test_create(void **state)
             assert_true((get_text(&w, "a/b/.zattrs") != NULL) == (format == 2));
             zarr_group_free(zarr_group_ref(g));
             zarr_group_free(g);
-            assert_status(zarr_group_create(&g, w.store, "a/b", format, NULL, 0, &terr),
+            assert_status(group_create(&g, w.store, "a/b", format, NULL, 0, &terr),
                           ZARR_ERR_EXISTS);
             assert_says("/a/b: ");
             assert_null(g);
-            assert_ok(zarr_group_create(&g, w.store, "a/b", format, NULL,
-                                        ZARR_GROUP_IF_MISSING, &terr));
+            assert_ok(group_create(&g, w.store, "a/b", format, NULL,
+                                   ZARR_GROUP_IF_MISSING, &terr));
             assert_non_null(strstr(zarr_group_attributes(g), "\"k\""));
             zarr_group_free(g);
-            assert_ok(zarr_group_create(&g, w.store, "a", format, NULL,
-                                        ZARR_GROUP_OVERWRITE, &terr));
+            assert_ok(group_create(&g, w.store, "a", format, NULL, ZARR_GROUP_OVERWRITE,
+                                   &terr));
             zarr_group_free(g);
             assert_int_equal(n_keys(&w, "a"), 1);
-            assert_status(zarr_group_create(&g, w.store, "q", format, "[", 0, &terr),
+            assert_status(group_create(&g, w.store, "q", format, "[", 0, &terr),
                           ZARR_ERR_INVALID);
-            assert_status(zarr_group_create(&g, w.store, "q", 7, NULL, 0, &terr),
+            assert_status(group_create(&g, w.store, "q", 7, NULL, 0, &terr),
                           ZARR_ERR_INVALID);
             world_close(&w);
         }
+}
+
+static zarr_status create_as(struct world *w, zarr_group **g, const zarr_group_spec *spec,
+                             const zarr_group_open_options *opts)
+{
+    return zarr_group_create(g, w->store, "s", spec, opts, &terr);
+}
+
+static void test_spec(void **state)
+{
+    zarr_group_spec spec = ZARR_GROUP_SPEC_INIT;
+    struct {
+        zarr_group_spec spec;
+        uint64_t more;
+    } newer = {.spec.struct_size = sizeof newer};
+    struct world w;
+    zarr_group *g = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(create_as(&w, &g, NULL, NULL));
+    assert_int_equal(zarr_group_zarr_format(g), 3);
+    assert_string_equal(zarr_group_attributes(g), "{}");
+    zarr_group_free(g);
+
+    spec.flags = ZARR_GROUP_IF_MISSING;
+    spec.zarr_format = 2; /* the group has another format */
+    assert_status(create_as(&w, &g, &spec, NULL), ZARR_ERR_EXISTS);
+    assert_says("/s: there is a group already, of format 3");
+    assert_null(g);
+    spec.flags = ZARR_GROUP_OVERWRITE;
+    spec.attributes = "{\"a\": 1}";
+    assert_ok(create_as(&w, &g, &spec, NULL));
+    assert_int_equal(zarr_group_zarr_format(g), 2);
+    zarr_group_free(g);
+    spec.flags = ZARR_GROUP_IF_MISSING;
+    spec.zarr_format = 0; /* any format */
+    assert_ok(create_as(&w, &g, &spec, NULL));
+    assert_int_equal(zarr_group_zarr_format(g), 2);
+    zarr_group_free(g);
+
+    spec.flags = 4;
+    assert_status(create_as(&w, &g, &spec, NULL), ZARR_ERR_UNSUPPORTED);
+    assert_says("unknown flags 0x4");
+    newer.spec.flags = ZARR_GROUP_IF_MISSING; /* of a later release, nothing new is set */
+    assert_ok(create_as(&w, &g, &newer.spec, NULL));
+    zarr_group_free(g);
+    newer.more = 1;
+    assert_status(create_as(&w, &g, &newer.spec, NULL), ZARR_ERR_UNSUPPORTED);
+    assert_null(g);
+    world_close(&w);
+}
+
+/* The options are the handle's, and wrong ones leave nothing behind. */
+static void test_create_options(void **state)
+{
+    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    struct world w;
+    zarr_group *g = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    opts.consolidated = 9;
+    assert_status(create_as(&w, &g, NULL, &opts), ZARR_ERR_INVALID);
+    assert_int_equal(n_keys(&w, ""), 0);
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    opts.zarr_format = 2; /* the spec has the format */
+    assert_ok(create_as(&w, &g, NULL, &opts));
+    assert_int_equal(zarr_group_zarr_format(g), 3);
+    zarr_group_free(g);
+    world_close(&w);
 }
 
 static void test_attributes(void **state)
@@ -61,7 +132,7 @@ static void test_attributes(void **state)
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
         for (int32_t format = 2; format <= 3; format++) {
             world_open(&w, sort);
-            assert_ok(zarr_group_create(&g, w.store, "g", format, NULL, 0, &terr));
+            assert_ok(group_create(&g, w.store, "g", format, NULL, 0, &terr));
             assert_ok(zarr_group_attribute_set(g, "a", "{\"x\": 1.50}", &terr));
             assert_ok(zarr_group_attribute_get(g, "a", text, sizeof text, &n, &terr));
             assert_string_equal(text, "{\"x\":1.50}"); /* numbers keep their spelling */
@@ -148,11 +219,11 @@ static void test_list_and_walk(void **state)
     (void)state;
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
         world_open(&w, sort);
-        assert_ok(zarr_group_create(&g, w.store, "g/b", 3, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, "g/b", 3, NULL, 0, &terr));
         zarr_group_free(g);
-        assert_ok(zarr_group_create(&g, w.store, "g/a-x", 3, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, "g/a-x", 3, NULL, 0, &terr));
         zarr_group_free(g);
-        assert_ok(zarr_group_create(&g, w.store, "g/a/deep/er", 3, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, "g/a/deep/er", 3, NULL, 0, &terr));
         zarr_group_free(g);
         zarr_array_free(make_array(&w, "g/a/arr", 3, 4, 4));
         zarr_array_free(make_array(&w, "g/two", 2, 4, 4));
@@ -196,13 +267,13 @@ static void test_wide_and_deep(void **state)
     world_open(&w, WORLD_MEMORY);
     for (int i = 0; i < 300; i++) {
         snprintf(path, sizeof path, "wide/%03d", i);
-        assert_ok(zarr_group_create(&g, w.store, path, 3, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, path, 3, NULL, 0, &terr));
         zarr_group_free(g);
     }
     path[0] = '\0';
     for (int i = 0; i < 400; i++)
         strcat(path, i ? "/d" : "d");
-    assert_ok(zarr_group_create(&g, w.store, path, 2, NULL, 0, &terr));
+    assert_ok(group_create(&g, w.store, path, 2, NULL, 0, &terr));
     zarr_group_free(g);
     assert_ok(zarr_group_open(&g, w.store, "", NULL, &terr));
     assert_ok(zarr_group_walk(g, count, &n, NULL, &terr));
@@ -249,7 +320,7 @@ static void links_fan_out(bool linked)
     world_open(&w, WORLD_LOCAL);
     for (int i = 0; i <= 30; i++) {
         snprintf(path, sizeof path, "real/%d", i);
-        assert_ok(zarr_group_create(&g, w.store, path, 3, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, path, 3, NULL, 0, &terr));
         zarr_group_free(g);
         snprintf(to, sizeof to, "../%d", i + 1);
         for (int k = 0; k < 2 && i < 30; k++) {
@@ -265,9 +336,8 @@ static void links_fan_out(bool linked)
     /* A link counts as a group each time it is visited. */
     assert_int_equal(n, (1 << 9) - 2);
     zarr_group_free(g);
-    assert_ok(zarr_group_consolidate(store, "real/22", NULL, &terr));
-    assert_ok(zarr_group_consolidated_check(store, "real/22", count_difference, &n, NULL,
-                                            &terr));
+    assert_ok(consolidate_at(store, "real/22", NULL, &terr));
+    assert_ok(check_consolidated_at(store, "real/22", count_difference, &n, NULL, &terr));
     assert_int_equal(n, (1 << 9) - 2);
 
     assert_ok(zarr_group_open(&g, store, "real/0", NULL, &terr));
@@ -276,7 +346,7 @@ static void links_fan_out(bool linked)
     assert_says(says);
     assert_in_range(n, 30, 1000);
     zarr_group_free(g);
-    assert_status(zarr_group_consolidate(store, "real/0", NULL, &terr), ZARR_ERR_LIMIT);
+    assert_status(consolidate_at(store, "real/0", NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("in one walk");
     assert_status(zarr_node_migrate(store, "real/0", NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("in one walk");
@@ -337,9 +407,10 @@ static void test_probe_and_delete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),        cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_list_and_walk), cmocka_unit_test(test_wide_and_deep),
-        cmocka_unit_test(test_links_fan_out), cmocka_unit_test(test_probe_and_delete),
+        cmocka_unit_test(test_create),         cmocka_unit_test(test_spec),
+        cmocka_unit_test(test_create_options), cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_list_and_walk),  cmocka_unit_test(test_wide_and_deep),
+        cmocka_unit_test(test_links_fan_out),  cmocka_unit_test(test_probe_and_delete),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "unit/impl/impl_test.h"
+#include "unit/impl/program_text.h"
 #include "unit/json/fail_alloc.h"
 
 #define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
@@ -265,10 +266,10 @@ static void places(void **state)
         zr_str_init(&text, NULL);
         if (impl_chain_open(&c, &env, &args, &err) != ZARR_OK)
             fail_msg("row %zu: %s", i, err.message);
-        zr_program_print(c.decode, &text);
+        program_print(c.decode, &text);
         assert_string_equal(zr_str_text(&text), placed[i].decode);
         zr_str_clear(&text);
-        zr_program_print(c.encode, &text);
+        program_print(c.encode, &text);
         assert_string_equal(zr_str_text(&text), placed[i].encode);
         assert_int_equal(c.decode->decoded_bytes, 96);
         assert_int_equal(c.decode->raw, c.decode->n == 0);
@@ -601,7 +602,7 @@ static void bytes_around_shards(void **state)
     zr_str_init(&text, NULL);
     assert_int_equal(zr_program_make(&p, &env.impls, chain, &reps, &opts, NULL, NULL),
                      ZARR_OK); /* for a chunk that is decoded whole */
-    zr_program_print(p, &text);
+    program_print(p, &text);
     assert_string_equal(
         zr_str_text(&text),
         "crc32c@cpu.zarrc -> gzip@cpu.libdeflate -> sharding_indexed@cpu.zarrc");
@@ -609,7 +610,7 @@ static void bytes_around_shards(void **state)
     zr_str_clear(&text);
     assert_int_equal(
         zr_program_make_bytes(&p, &env.impls, chain, &reps, &opts, NULL, NULL), ZARR_OK);
-    zr_program_print(p, &text);
+    program_print(p, &text);
     assert_string_equal(zr_str_text(&text), "crc32c@cpu.zarrc -> gzip@cpu.libdeflate");
     assert_true(p->decoded_bytes >= 32 + 32);
     assert_false(p->stage[1].out_exact);

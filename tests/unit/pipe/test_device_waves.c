@@ -241,6 +241,85 @@ static void test_read(void **state)
         }
 }
 
+/* ---- writing -------------------------------------------------------------------- */
+
+/* A chunk of two arrays is stored alike, or missing in both. */
+static void same_value(const struct pw *w, int n, uint64_t r, uint64_t c)
+{
+    static unsigned char value[2][2 * sizeof data];
+    uint64_t bytes[2] = {sizeof value[0], sizeof value[0]};
+    zarr_status st[2];
+    char key[64];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(key, sizeof key, "%c%d/c/%d/%d", "wh"[i], n, (int)r, (int)c);
+        st[i] = zarr_store_get(w->store, key, 0, value[i], &bytes[i], NULL, &terr);
+        assert_true(st[i] == ZARR_OK || st[i] == ZARR_ERR_NOT_FOUND);
+    }
+    assert_int_equal(st[0], st[1]);
+    if (st[0] != ZARR_OK)
+        return;
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(value[0], value[1], bytes[0]);
+}
+
+/* Writes the data, or a part of it, from the device. Some chunks have only the fill
+ * value. */
+static void write_and_compare(const struct pw *w, int kind, const char *text)
+{
+    static int32_t want[N], part[N];
+    static int n;
+    zarr_array *a;
+    zarr_selection *sel = NULL;
+    char path[16];
+    int64_t sizes[2];
+    zarr_tensor t, host;
+    zarr_mem mem;
+
+    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
+    for (int d = 0; d < 2; d++)
+        sizes[d] = (int64_t)zarr_selection_shape(sel)[d];
+    snprintf(path, sizeof path, "w%d", ++n);
+    a = pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
+    for (int i = 0; i < N; i++)
+        part[i] = i / 300 % 3 ? data[i] : 0;
+    mem = tensor_new(w, &t, sizes);
+    assert_int_equal(zarr_fakedev_poke(mem.handle, 0, part, sizeof part), 0);
+    assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
+    zarr_tensor_host(&host, want, sizeof want, 2, sizes);
+    assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
+    assert_memory_equal(want, part, zarr_selection_n_items(sel) * sizeof data[0]);
+    zarr_array_free(a);
+    /* the same from the host gives the same stored bytes */
+    path[0] = 'h';
+    a = pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
+    zarr_tensor_host(&host, part, sizeof part, 2, sizes);
+    assert_ok(zarr_array_write(a, sel, &host, NULL, &terr));
+    for (uint64_t r = 0; r * kinds[kind].chunk[0] < ROWS; r++)
+        for (uint64_t c = 0; c * kinds[kind].chunk[1] < COLS; c++)
+            same_value(w, n, r, c);
+    zarr_array_free(a);
+    zarr_selection_free(sel);
+    zarr_mem_free(w->ctx, &mem);
+}
+
+static void test_write(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 4; threads += 3)
+        for (uint64_t wave = 1024; wave <= (1 << 20); wave *= 1024) {
+            struct pw w;
+
+            open_world(&w, threads, wave);
+            for (int k = 0; k < N_KINDS; k++) {
+                write_and_compare(&w, k, "...");
+                write_and_compare(&w, k, "3:90, 5:37");
+                write_and_compare(&w, k, "::7, 1::3");
+            }
+            close_world(&w);
+        }
+}
+
 /* ---- the number of calls ------------------------------------------------------- */
 
 /* 1,000 inner chunks of 10 shards: a list up, the codec, a list of boxes, one wait. */
@@ -311,7 +390,8 @@ static void test_failing_calls(void **state)
     const int64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
-    for (size_t i = 0; i < ZR_COUNT(tried); i++) {
+    for (size_t i = 0; i < 2 * ZR_COUNT(tried); i++) {
+        const bool write = i >= ZR_COUNT(tried);
         bool passed = false;
         struct pw w;
         zarr_array *a;
@@ -319,15 +399,17 @@ static void test_failing_calls(void **state)
         zarr_mem mem;
 
         open_world(&w, 2, 1 << 20);
-        a = filled_array(&w, "a", tried[i]);
+        a = filled_array(&w, "a", tried[i % ZR_COUNT(tried)]);
         mem = tensor_new(&w, &t, sizes);
+        assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
         for (uint64_t k = 1; !passed; k++) {
             zarr_status st;
 
             assert_true(k < 2000);
             zarr_context_trim(w.ctx); /* so that blocks are allocated each time */
             zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, ZARR_ERR_DEVICE);
-            st = zarr_array_read(a, NULL, &t, NULL, &terr);
+            st = write ? zarr_array_write(a, NULL, &t, NULL, &terr)
+                       : zarr_array_read(a, NULL, &t, NULL, &terr);
             zarr_fakedev_fail(device, 0, 0, ZARR_OK);
             if (st == ZARR_OK) {
                 assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
@@ -380,9 +462,8 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_read),   cmocka_unit_test(test_write),
+        cmocka_unit_test(test_calls),  cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_damage),
     };
 

@@ -306,27 +306,6 @@ struct told {
     bool crosses, compared;
 };
 
-static unsigned count(const char *text, const char *what)
-{
-    unsigned n = 0;
-
-    for (; (text = strstr(text, what)); text++)
-        n++;
-    return n;
-}
-
-/* The path of a write ends with "-> ext -> STORE". */
-static bool at_store(const char *path)
-{
-    const char *end = strchr(path, '\n'), *last = NULL, *before = NULL;
-
-    for (const char *at = path; (at = strstr(at, " -> ")) && at < end; at++) {
-        before = last;
-        last = at;
-    }
-    return before && strncmp(before, " -> ext", 7) == 0;
-}
-
 static struct told explain(const struct setting *s, zarr_array *a, const char *pipeline,
                            uint32_t empty, bool write)
 {
@@ -339,20 +318,24 @@ static struct told explain(const struct setting *s, zarr_array *a, const char *p
     const zarr_io_options opts = {
         .struct_size = sizeof opts, .pipeline = pipeline, .empty_chunks = empty};
     struct told told = {0};
-    size_t bytes = 0;
-    const char *line;
+    zarr_explanation *e = NULL;
 
-    assert_ok(zarr_array_explain(a, write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ, NULL,
-                                 &t, &opts, told.text, sizeof told.text, &bytes, &terr));
-    assert_true(bytes < sizeof told.text);
-    line = strstr(told.text, "path:");
-    assert_non_null(line);
-    line = strstr(line, " -> ");
-    told.fetched_far = write ? at_store(line) : strncmp(line, " -> ext", 7) == 0;
-    told.down = count(line, "copy ext->host");
-    told.up = count(line, "copy host->ext");
-    told.crosses = strstr(line, "copy between memories") != NULL;
-    told.compared = strstr(line, "to the host once") != NULL;
+    assert_ok(zarr_array_explain(&e, a, write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ,
+                                 NULL, &t, &opts, &terr));
+    for (uint32_t i = 0; i < e->n_steps; i++) {
+        const zarr_explain_step *step = e->steps[i];
+
+        told.down += step->kind == ZARR_STEP_COPY && step->to_device == ZARR_DEVICE_CPU;
+        told.up += step->kind == ZARR_STEP_COPY && step->to_device == ZARR_DEVICE_EXT;
+        if (step->kind == ZARR_STEP_STORE)
+            told.fetched_far =
+                (write ? step->from_device : step->to_device) == ZARR_DEVICE_EXT;
+    }
+    told.crosses = e->copy == ZARR_EXPLAIN_COPY_BETWEEN;
+    told.compared = (e->flags & ZARR_EXPLAIN_COMPARED) != 0;
+    assert_ok(zarr_explanation_text(e, ZARR_EXPLAIN_TEXT, told.text, sizeof told.text,
+                                    NULL, &terr));
+    zarr_explanation_free(e);
     return told;
 }
 

@@ -150,6 +150,92 @@ static void folder_before_scheme(void **state)
     zarr_location_free(at);
 }
 
+/* What holds for any text that is not empty. */
+static void check_any(struct world *w, const char *text)
+{
+    zarr_location *at = NULL;
+    zarr_error err = {0};
+
+    assert_status(zr_location_parse(&at, w->registry, &w->env, text, &err), ZARR_OK);
+    assert_int_equal(at->struct_size, sizeof *at);
+    assert_true(at->is_local <= 1);
+    assert_non_null(at->url);
+    assert_non_null(at->path);
+    assert_int_not_equal(at->path[0], '/');
+    if (strlen(at->url) + strlen(at->path) + (at->selection ? strlen(at->selection) : 0) >
+        strlen(text) + 1)
+        fail_msg("more text than \"%.100s\" has", text);
+    if (at->selection && (!strchr(text, '[') || !strchr(text, ']')))
+        fail_msg("a selection in \"%.100s\"", text);
+    zarr_location_free(at);
+}
+
+/* All texts of a few bytes out of those that mean something, and random longer ones. */
+static void any_text(void **state)
+{
+    static const char bytes[] = "[]:/.a\xff";
+    static const char *const parts[] = {
+        "[",     "]",       ":/",    "://",     "/",       "..",  ".", "h.zarr",
+        "plug:", "file://", "s3://", "memory:", ".zarr",   "a",   ":", "odd[1]",
+        "\n",    " ",       "%2F",   "\\",      "plain/x", "-1:", ",", "\x80"};
+    const size_t k = sizeof bytes - 1;
+    struct world *w = *state;
+    uint32_t seed = 1;
+    char text[128];
+
+    for (size_t n = 1; n <= 4; n++) {
+        size_t all = 1;
+
+        for (size_t i = 0; i < n; i++)
+            all *= k;
+        for (size_t i = 0; i < all; i++) {
+            for (size_t d = 0, v = i; d < n; d++, v /= k)
+                text[d] = bytes[v % k];
+            text[n] = '\0';
+            check_any(w, text);
+        }
+    }
+    for (int round = 0; round < 20000; round++) {
+        size_t n = 0;
+
+        for (int i = 0; i < 8; i++) {
+            const char *part;
+
+            seed = seed * 1664525 + 1013904223;
+            part = parts[(seed >> 16) % ZR_COUNT(parts)];
+            memcpy(text + n, part, strlen(part) + 1);
+            n += strlen(part);
+        }
+        check_any(w, text);
+    }
+}
+
+/* A text of a megabyte costs no more than a few passes over it. */
+static void long_text(void **state)
+{
+    static const char *const units[] = {"a/",     "://", "A://", ":/", "[", "]",    "[]",
+                                        ".zarr/", "../", "a:/",  "x",  "/", "plug:"};
+    const size_t most = 1 << 20;
+    struct world *w = *state;
+    char *text = malloc(most + 16);
+
+    assert_non_null(text);
+    for (size_t i = 0; i < ZR_COUNT(units); i++)
+        for (int kind = 0; kind < 3; kind++) {
+            size_t n = (size_t)snprintf(text, most, "%s", kind == 1 ? "h.zarr" : "");
+
+            memset(text + n, 'a', kind == 2 ? most / 2 : 0);
+            n += kind == 2 ? most / 2 : 0;
+            while (n < most) {
+                memcpy(text + n, units[i], strlen(units[i]));
+                n += strlen(units[i]);
+            }
+            text[n] = '\0';
+            check_any(w, text);
+        }
+    free(text);
+}
+
 static void without_memory(void **state)
 {
     struct world *w = *state;
@@ -175,6 +261,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(parses, setup, teardown),
         cmocka_unit_test_setup_teardown(folder_before_scheme, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(long_text, setup, teardown),
         cmocka_unit_test_setup_teardown(without_memory, setup, teardown),
     };
 

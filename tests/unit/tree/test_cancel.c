@@ -302,7 +302,7 @@ static zarr_status do_consolidate(zarr_store *s, zarr_cancel *c, bool again)
 
     (void)again;
     o.cancel = c;
-    return zarr_group_consolidate(s, "src", &o, &terr);
+    return consolidate_at(s, "src", &o, &terr);
 }
 
 static int ignore_difference(void *user, const char *path, const char *what)
@@ -319,7 +319,7 @@ static zarr_status do_consolidated_check(zarr_store *s, zarr_cancel *c, bool aga
 
     (void)again;
     o.cancel = c;
-    return zarr_group_consolidated_check(s, "old", ignore_difference, NULL, &o, &terr);
+    return check_consolidated_at(s, "old", ignore_difference, NULL, &o, &terr);
 }
 
 static zarr_status do_consolidated_update(zarr_store *s, zarr_cancel *c, bool again)
@@ -376,9 +376,9 @@ static void make_trees(struct world *w)
     } arrays[] = {{"src/a", 3}, {"src/g/s", 4}, {"old/v", 2}};
     zarr_group *g = NULL;
 
-    assert_ok(zarr_group_create(&g, w->store, "src", 3, "{\"a\": 1}", 0, &terr));
+    assert_ok(group_create(&g, w->store, "src", 3, "{\"a\": 1}", 0, &terr));
     zarr_group_free(g);
-    assert_ok(zarr_group_create(&g, w->store, "old", 2, NULL, 0, &terr));
+    assert_ok(group_create(&g, w->store, "old", 2, NULL, 0, &terr));
     zarr_group_free(g);
     for (size_t i = 0; i < 3; i++) {
         zarr_array *a = make_array(w, arrays[i].path, arrays[i].kind, ROWS, COLS);
@@ -386,7 +386,7 @@ static void make_trees(struct world *w)
         fill_array(a);
         zarr_array_free(a);
     }
-    assert_ok(zarr_group_consolidate(w->store, "old", NULL, &terr));
+    assert_ok(consolidate_at(w->store, "old", NULL, &terr));
 }
 
 /* A checksum of all keys and values, which does not depend on their order. */

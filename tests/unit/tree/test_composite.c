@@ -62,7 +62,7 @@ static void make_tree(struct world *w)
     zarr_group *g = NULL;
     char path[16];
 
-    assert_ok(zarr_group_create(&g, w->store, "g", 3, NULL, 0, &terr));
+    assert_ok(group_create(&g, w->store, "g", 3, NULL, 0, &terr));
     zarr_group_free(g);
     for (int kind = 3; kind <= 4; kind++) {
         zarr_array *a;
@@ -113,7 +113,7 @@ static void nodes(void **state)
         open_world(&w, &p, sort);
         make_tree(&w);
         check_tree(w.store, "g");
-        assert_ok(zarr_group_consolidate(w.store, "g", NULL, &terr));
+        assert_ok(consolidate_at(w.store, "g", NULL, &terr));
         n = count_all(p.docs, "");
         assert_int_equal(n.documents, 4); /* the root as well */
         assert_int_equal(n.others, 0);
@@ -178,7 +178,7 @@ static void renaming(void **state)
 
     (void)state;
     open_world(&w, &p, WORLD_MEMORY);
-    assert_ok(zarr_group_create(&g, w.store, "g/sub", 3, NULL, 0, &terr));
+    assert_ok(group_create(&g, w.store, "g/sub", 3, NULL, 0, &terr));
     zarr_group_free(g);
     assert_ok(zarr_node_move(w.store, "g", w.store, "h", NULL, &terr));
     assert_non_null(get_text(&w, "h/sub/zarr.json"));

@@ -32,8 +32,7 @@ static void make_tree(struct world *w, int format)
 {
     zarr_group *g = NULL;
 
-    assert_ok(
-        zarr_group_create(&g, w->store, "c/g/inner", format, "{\"i\": 1}", 0, &terr));
+    assert_ok(group_create(&g, w->store, "c/g/inner", format, "{\"i\": 1}", 0, &terr));
     zarr_group_free(g);
     zarr_array_free(make_array(w, "c/g/inner/x", format, 4, 4));
     zarr_array_free(make_array(w, "c/A", format, 4, 4));
@@ -63,7 +62,7 @@ static void test_write_and_use(void **state)
         for (int format = 2; format <= 3; format++) {
             world_open(&w, sort);
             make_tree(&w, format);
-            assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+            assert_ok(consolidate_at(w.store, "c", NULL, &terr));
             assert_ok(zarr_group_open(&g, w.store, "c", NULL, &terr));
             assert_int_equal(zarr_group_is_consolidated(g), 1);
             check_walk(g, "c/A:1:1 c/b:1:1 c/g:2:1 c/g/inner:2:2 c/g/inner/x:1:3 ");
@@ -117,7 +116,7 @@ static void test_form(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     make_tree(&w, 2);
-    assert_ok(zarr_group_consolidate(
+    assert_ok(consolidate_at(
         w.store, "c",
         &(const zarr_consolidate_options){.struct_size = sizeof(zarr_consolidate_options),
                                           .key = "other.json"},
@@ -132,22 +131,21 @@ static void test_form(void **state)
 
     world_open(&w, WORLD_MEMORY);
     make_tree(&w, 3);
-    assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+    assert_ok(consolidate_at(w.store, "c", NULL, &terr));
     text = get_text(&w, "c/zarr.json");
     if (!strstr(text, v3_middle))
         fail_msg("%s", text);
     assert_true(strstr(text, "\"A\": {") < strstr(text, "\"b\": {"));
     assert_true(strstr(text, "\"g\": {") < strstr(text, "\"g/inner\": {"));
-    assert_status(zarr_group_consolidate(
-                      w.store, "c",
-                      &(const zarr_consolidate_options){
-                          .struct_size = sizeof(zarr_consolidate_options), .key = "key"},
-                      &terr),
-                  ZARR_ERR_INVALID);
-    assert_status(zarr_group_consolidate(w.store, "c/A", NULL, &terr),
-                  ZARR_ERR_NOT_FOUND);
+    assert_status(
+        consolidate_at(w.store, "c",
+                       &(const zarr_consolidate_options){
+                           .struct_size = sizeof(zarr_consolidate_options), .key = "key"},
+                       &terr),
+        ZARR_ERR_INVALID);
+    assert_status(consolidate_at(w.store, "c/A", NULL, &terr), ZARR_ERR_NOT_FOUND);
     put_text(&w, "c/sick/zarr.json", "{");
-    assert_status(zarr_group_consolidate(w.store, "c", NULL, &terr), ZARR_ERR_CORRUPT);
+    assert_status(consolidate_at(w.store, "c", NULL, &terr), ZARR_ERR_CORRUPT);
     assert_says("/c/sick: ");
     world_close(&w);
 }
@@ -164,28 +162,26 @@ static void test_keys(void **state)
     world_open(&w, WORLD_LOCAL);
     make_tree(&w, 2);
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
-        assert_status(
-            zarr_group_consolidate(
-                w.store, "c",
-                &(const zarr_consolidate_options){
-                    .struct_size = sizeof(zarr_consolidate_options), .key = never[i]},
-                &terr),
-            ZARR_ERR_INVALID);
+        assert_status(consolidate_at(w.store, "c",
+                                     &(const zarr_consolidate_options){
+                                         .struct_size = sizeof(zarr_consolidate_options),
+                                         .key = never[i]},
+                                     &terr),
+                      ZARR_ERR_INVALID);
         assert_says("/c: ");
     }
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         put_text(&w, "c/mine", other[i]);
-        assert_status(
-            zarr_group_consolidate(
-                w.store, "c",
-                &(const zarr_consolidate_options){
-                    .struct_size = sizeof(zarr_consolidate_options), .key = "mine"},
-                &terr),
-            ZARR_ERR_EXISTS);
+        assert_status(consolidate_at(w.store, "c",
+                                     &(const zarr_consolidate_options){
+                                         .struct_size = sizeof(zarr_consolidate_options),
+                                         .key = "mine"},
+                                     &terr),
+                      ZARR_ERR_EXISTS);
         assert_string_equal(get_text(&w, "c/mine"), other[i]);
         /* The object under its own name may be broken. */
         put_text(&w, "c/.zmetadata", other[i]);
-        assert_ok(zarr_group_consolidate(
+        assert_ok(consolidate_at(
             w.store, "c",
             &(const zarr_consolidate_options){
                 .struct_size = sizeof(zarr_consolidate_options), .key = ".zmetadata"},
@@ -193,7 +189,7 @@ static void test_keys(void **state)
         assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "A/.zarray"));
     }
     for (int twice = 0; twice < 2; twice++)
-        assert_ok(zarr_group_consolidate(
+        assert_ok(consolidate_at(
             w.store, "c",
             &(const zarr_consolidate_options){
                 .struct_size = sizeof(zarr_consolidate_options), .key = "fresh.json"},
@@ -212,20 +208,18 @@ static void test_check(void **state)
         world_open(&w, WORLD_LOCAL);
         make_tree(&w, format);
         assert_status(
-            zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL, &terr),
+            check_consolidated_at(w.store, "c", tell_difference, &t, NULL, &terr),
             ZARR_ERR_NOT_FOUND);
-        assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+        assert_ok(consolidate_at(w.store, "c", NULL, &terr));
         t.text[0] = '\0';
-        assert_ok(zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL,
-                                                &terr));
+        assert_ok(check_consolidated_at(w.store, "c", tell_difference, &t, NULL, &terr));
         assert_string_equal(t.text, "");
         assert_ok(zarr_array_open(&a, w.store, "c/A", NULL, &terr));
         assert_ok(zarr_array_attribute_set(a, "new", "1", &terr));
         zarr_array_free(a);
         assert_ok(zarr_node_delete(w.store, "c/b", &terr));
         zarr_array_free(make_array(&w, "c/z", format, 4, 4));
-        assert_ok(zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL,
-                                                &terr));
+        assert_ok(check_consolidated_at(w.store, "c", tell_difference, &t, NULL, &terr));
         assert_string_equal(
             t.text, format == 2 ? "c/A has other attributes in the consolidated metadata|"
                                   "c/b is in the consolidated metadata only|"
@@ -235,8 +229,7 @@ static void test_check(void **state)
                                   "c/z is missing in the consolidated metadata|");
         t.stop = 1;
         t.text[0] = '\0';
-        assert_ok(zarr_group_consolidated_check(w.store, "c", tell_difference, &t, NULL,
-                                                &terr));
+        assert_ok(check_consolidated_at(w.store, "c", tell_difference, &t, NULL, &terr));
         assert_null(strstr(t.text, "c/b"));
         t = (struct told){.text = ""};
         world_close(&w);
@@ -323,8 +316,7 @@ static void must_be_current(struct world *w)
 {
     struct told t = {.text = ""};
 
-    assert_ok(
-        zarr_group_consolidated_check(w->store, "c", tell_difference, &t, NULL, &terr));
+    assert_ok(check_consolidated_at(w->store, "c", tell_difference, &t, NULL, &terr));
     assert_string_equal(t.text, "");
 }
 
@@ -388,7 +380,7 @@ static void test_update(void **state)
             world_open(&w, sort);
             make_tree(&w, format);
             assert_int_equal(update(&w, "c/A", 0), 0); /* it is not consolidated */
-            assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+            assert_ok(consolidate_at(w.store, "c", NULL, &terr));
             change_nodes(&w, format);
             world_close(&w);
         }
@@ -403,8 +395,8 @@ static void test_update_levels(void **state)
     (void)state;
     world_open(&w, WORLD_LOCAL);
     make_tree(&w, 2);
-    assert_ok(zarr_group_consolidate(w.store, "c/g", NULL, &terr));
-    assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+    assert_ok(consolidate_at(w.store, "c/g", NULL, &terr));
+    assert_ok(consolidate_at(w.store, "c", NULL, &terr));
     assert_ok(zarr_array_open(&a, w.store, "c/g/inner/x", NULL, &terr));
     assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
     zarr_array_free(a);
@@ -433,6 +425,52 @@ static void test_update_levels(void **state)
     world_close(&w);
 }
 
+/* A group decides by its handle: which format, which key, and that it is still there. */
+static void test_handles(void **state)
+{
+    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    struct world w;
+    struct told t = {.text = ""};
+    zarr_group *g = NULL, *inner = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_tree(&w, 2);
+    opts.zarr_format = 2;
+    opts.consolidated_key = "mine";
+    put_text(&w, "c/zarr.json", "{\"zarr_format\": 3, \"node_type\": \"group\"}");
+    assert_ok(zarr_group_open(&g, w.store, "c", &opts, &terr));
+    assert_int_equal(zarr_group_is_consolidated(g), 0);
+    assert_status(zarr_group_consolidated_check(g, tell_difference, &t, NULL, &terr),
+                  ZARR_ERR_NOT_FOUND);
+    assert_ok(zarr_group_consolidate(g, NULL, &terr));
+    assert_int_equal(zarr_group_is_consolidated(g), 0);
+    assert_null(get_text(&w, "c/.zmetadata"));
+    assert_non_null(strstr(get_text(&w, "c/mine"), "A/.zarray"));
+    assert_null(strstr(get_text(&w, "c/zarr.json"), "A"));
+    assert_ok(zarr_group_consolidated_check(g, tell_difference, &t, NULL, &terr));
+    assert_string_equal(t.text, "");
+    zarr_group_free(g);
+
+    /* a group that was opened from consolidated metadata tells what the store has */
+    assert_ok(zarr_group_open(&g, w.store, "c", &opts, &terr));
+    assert_int_equal(zarr_group_is_consolidated(g), 1);
+    assert_ok(zarr_group_open_group(&inner, g, "g", NULL, &terr));
+    zarr_array_free(make_array(&w, "c/g/late", 2, 4, 4));
+    assert_ok(zarr_group_consolidated_check(g, tell_difference, &t, NULL, &terr));
+    assert_string_equal(t.text, "c/g/late is missing in the consolidated metadata|");
+    assert_ok(zarr_group_consolidate(inner, NULL, &terr));
+    assert_non_null(strstr(get_text(&w, "c/g/.zmetadata"), "late/.zarray"));
+    assert_ok(zarr_node_delete(w.store, "c/g", &terr));
+    assert_status(zarr_group_consolidate(inner, NULL, &terr), ZARR_ERR_NOT_FOUND);
+    assert_says("/c/g: there is no group");
+    assert_status(zarr_group_consolidated_check(inner, tell_difference, &t, NULL, &terr),
+                  ZARR_ERR_NOT_FOUND);
+    zarr_group_free(inner);
+    zarr_group_free(g);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_keys),          cmocka_unit_test(test_check),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_v2_leniency),
         cmocka_unit_test(test_update),        cmocka_unit_test(test_update_levels),
+        cmocka_unit_test(test_handles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void make_source(struct world *w)
         assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
         zarr_array_free(a);
     }
-    assert_ok(zarr_group_create(&g, w->store, "src/empty", 3, NULL, 0, &terr));
+    assert_ok(group_create(&g, w->store, "src/empty", 3, NULL, 0, &terr));
     zarr_group_free(g);
 }
 

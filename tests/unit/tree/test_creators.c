@@ -25,10 +25,10 @@ static void test_stray_attributes(void **state)
         assert_string_equal(zarr_array_attributes(a), "{}");
         assert_null(get_text(&w, "a/.zattrs"));
         zarr_array_free(a);
-        assert_ok(zarr_group_create(&g, w.store, "g", 2, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, "g", 2, NULL, 0, &terr));
         assert_string_equal(zarr_group_attributes(g), "{}");
         zarr_group_free(g);
-        assert_ok(zarr_group_create(&g, w.store, "p/q", 2, "{\"y\":2}", 0, &terr));
+        assert_ok(group_create(&g, w.store, "p/q", 2, "{\"y\":2}", 0, &terr));
         zarr_group_free(g);
         assert_null(get_text(&w, "p/.zattrs")); /* created as a parent */
         assert_non_null(get_text(&w, "p/q/.zattrs"));
@@ -58,7 +58,7 @@ static void *create(void *arg)
     zarr_error e;
 
     if (c->is_group)
-        c->st = zarr_group_create(&g, c->store, "n", 2, c->attributes, 0, &e);
+        c->st = group_create(&g, c->store, "n", 2, c->attributes, 0, &e);
     else
         c->st = zarr_array_create(&a, c->store, "n", &spec, NULL, &e);
     zarr_group_free(g);

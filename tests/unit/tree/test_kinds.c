@@ -111,7 +111,7 @@ static void use_array(struct world *w, int kind)
     assert_ok(zarr_array_open(&a, w->store, "g/a", NULL, &terr));
     assert_int_equal(count_wrong(a, 3, 3), 0);
     zarr_array_free(a);
-    assert_ok(zarr_group_consolidate(w->store, "g", NULL, &terr));
+    assert_ok(consolidate_at(w->store, "g", NULL, &terr));
     assert_ok(zarr_node_verify(w->store, "g", NULL, &found, &terr));
     assert_int_equal(found.n_errors, 0);
     assert_ok(zarr_node_copy(w->store, "g", w->store, "h", NULL, &terr));
@@ -131,7 +131,7 @@ static void each_key_has_its_kind(void **state)
     w.store = NULL;
     assert_ok(zarr_store_open_custom(&w.store, w.ctx, &kinds_vtable, below, NULL, &terr));
     for (int kind = 2; kind <= 4; kind++) {
-        assert_ok(zarr_group_create(&g, w.store, "g", kind == 2 ? 2 : 3, NULL, 0, &terr));
+        assert_ok(group_create(&g, w.store, "g", kind == 2 ? 2 : 3, NULL, 0, &terr));
         zarr_group_free(g);
         use_array(&w, kind);
     }

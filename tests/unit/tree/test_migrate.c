@@ -85,9 +85,9 @@ static void make_tree(struct world *w, int32_t format)
 {
     zarr_group *g = NULL;
 
-    assert_ok(zarr_group_create(&g, w->store, "t", format, "{\"k\": [1, 2]}", 0, &terr));
+    assert_ok(group_create(&g, w->store, "t", format, "{\"k\": [1, 2]}", 0, &terr));
     zarr_group_free(g);
-    assert_ok(zarr_group_create(&g, w->store, "t/g", format, NULL, 0, &terr));
+    assert_ok(group_create(&g, w->store, "t/g", format, NULL, 0, &terr));
     zarr_group_free(g);
     make_one(w, "t/a", format, "<i4", 'C');
     make_one(w, "t/g/b", format, ">i4", 'F');
@@ -242,7 +242,7 @@ static void test_consolidated(void **state)
     for (int32_t from = 2; from <= 3; from++) {
         world_open(&w, WORLD_MEMORY);
         make_tree(&w, from);
-        assert_ok(zarr_group_consolidate(w.store, "t", NULL, &terr));
+        assert_ok(consolidate_at(w.store, "t", NULL, &terr));
         assert_ok(migrate(w.store, 5 - from, ZARR_MIGRATE_REMOVE, &t));
         assert_non_null(strstr(t.text, from == 2 ? "|consolidate t/zarr.json|"
                                                  : "|consolidate t/.zmetadata|"));
@@ -252,8 +252,7 @@ static void test_consolidated(void **state)
         assert_int_equal(zarr_group_is_consolidated(g), 1);
         assert_int_equal(zarr_group_zarr_format(g), 5 - from);
         zarr_group_free(g);
-        assert_ok(zarr_group_consolidated_check(w.store, "t", no_difference, NULL, NULL,
-                                                &terr));
+        assert_ok(check_consolidated_at(w.store, "t", no_difference, NULL, NULL, &terr));
         check_tree(w.store);
         world_close(&w);
     }
@@ -513,7 +512,7 @@ static void check_stopped(int32_t from, int consolidated, int fails)
         world_open(&w, WORLD_MEMORY);
         make_tree(&w, from);
         if (consolidated)
-            assert_ok(zarr_group_consolidate(w.store, "t", NULL, &terr));
+            assert_ok(consolidate_at(w.store, "t", NULL, &terr));
         f.below = w.store;
         atomic_store(&f.left, fails ? k : -1);
         t.stop_at = fails ? 0 : k + 1;

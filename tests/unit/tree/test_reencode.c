@@ -75,7 +75,7 @@ static void make_source(struct world *w)
     } arrays[] = {{"src/x", 3}, {"src/g/s", 4}, {"src/g/y", 3}};
     zarr_group *group = NULL;
 
-    assert_ok(zarr_group_create(&group, w->store, "src", 3, "{\"a\": [1, 2]}", 0, &terr));
+    assert_ok(group_create(&group, w->store, "src", 3, "{\"a\": [1, 2]}", 0, &terr));
     zarr_group_free(group);
     for (size_t i = 0; i < 3; i++) {
         zarr_array *a = make_array(w, arrays[i].path, arrays[i].kind, 9, 11);

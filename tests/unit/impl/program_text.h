@@ -1,11 +1,14 @@
 /*
- * impl/explain.c - prints a program as one readable line, in the order of execution:
+ * unit/impl/program_text.h - a program as one line, in the order of execution:
  * "zstd@cpu.libzstd -> copy host->ext -> swap 4 -> transpose(1,0)". Implementations after
  * a slash are the fallbacks, in order.
  */
+#ifndef ZR_PROGRAM_TEXT_H
+#define ZR_PROGRAM_TEXT_H
+
 #include "impl/impl_int.h"
 
-static void print_device(struct zr_str *out, int32_t device)
+static inline void program_print_device(struct zr_str *out, int32_t device)
 {
     const char *name = device == ZARR_DEVICE_CPU            ? "host"
                        : device == ZARR_DEVICE_CUDA         ? "cuda"
@@ -21,13 +24,14 @@ static void print_device(struct zr_str *out, int32_t device)
         zr_str_printf(out, "device%" PRId32, device);
 }
 
-static void print_stage(struct zr_str *out, const struct zr_stage *s, bool encode)
+static inline void program_print_stage(struct zr_str *out, const struct zr_stage *s,
+                                       bool encode)
 {
     if (s->kind == ZR_STAGE_COPY) {
         zr_str_puts(out, "copy ");
-        print_device(out, encode ? s->out_device : s->in_device);
+        program_print_device(out, encode ? s->out_device : s->in_device);
         zr_str_puts(out, "->");
-        print_device(out, encode ? s->in_device : s->out_device);
+        program_print_device(out, encode ? s->in_device : s->out_device);
         return;
     }
     zr_str_printf(out, "%s@%s", zarr_codec_spec_name(&s->spec), s->impl->vt.impl);
@@ -37,8 +41,8 @@ static void print_stage(struct zr_str *out, const struct zr_stage *s, bool encod
 
 /* Prints what the copy between chunk and tensor also does. True if it printed anything.
  */
-static bool print_facts(struct zr_str *out, const struct zr_program *p,
-                        const char *before)
+static inline bool program_print_facts(struct zr_str *out, const struct zr_program *p,
+                                       const char *before)
 {
     bool permuted = false;
 
@@ -55,19 +59,21 @@ static bool print_facts(struct zr_str *out, const struct zr_program *p,
     return permuted || p->swap_bytes > 1;
 }
 
-void zr_program_print(const struct zr_program *p, struct zr_str *out)
+static inline void program_print(const struct zr_program *p, struct zr_str *out)
 {
     const char *join = "";
 
-    if (p->encode && print_facts(out, p, ""))
+    if (p->encode && program_print_facts(out, p, ""))
         join = " -> ";
     for (uint32_t i = 0; i < p->n; i++) {
         zr_str_puts(out, join);
-        print_stage(out, &p->stage[p->encode ? p->n - 1 - i : i], p->encode);
+        program_print_stage(out, &p->stage[p->encode ? p->n - 1 - i : i], p->encode);
         join = " -> ";
     }
-    if (!p->encode && print_facts(out, p, join))
+    if (!p->encode && program_print_facts(out, p, join))
         join = " -> ";
     if (!join[0])
         zr_str_puts(out, "raw");
 }
+
+#endif

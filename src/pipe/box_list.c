@@ -1,0 +1,61 @@
+/*
+ * pipe/box_list.c - the boxes of many chunks, collected and copied in few calls on the
+ * stream of a flow. Thread class: one thread.
+ */
+#include "pipe/pipe_int.h"
+
+enum {
+    LIST_BOXES = 1024
+};
+
+zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool to_chunk,
+                             zarr_error *err)
+{
+    *l = (struct zr_box_list){.flow = flow, .to_chunk = to_chunk};
+    l->box = zr_malloc(flow->w.io->engine->alloc, LIST_BOXES * sizeof *l->box);
+    return l->box ? ZARR_OK : zr_fail_memory(err, LIST_BOXES * sizeof *l->box);
+}
+
+zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err)
+{
+    struct zr_flow *f = l->flow;
+    const uint32_t n = l->n;
+
+    l->n = 0;
+    return zr_box_copy_list(f->w.io->engine->memory, l->box, n, &f->stream,
+                            &f->w.worker->copies, err);
+}
+
+static zarr_status box_list_add(void *arg, const zarr_box *box, zarr_error *err)
+{
+    struct zr_box_list *l = arg;
+
+    l->flow->w.worker->stats.copies_decoded_host +=
+        zr_io_is_host(l->flow->w.io, box->dst.mem.device_type) !=
+        zr_io_is_host(l->flow->w.io, box->src.mem.device_type);
+    l->box[l->n++] = *box;
+    return l->n == LIST_BOXES ? zr_box_list_send(l, err) : ZARR_OK;
+}
+
+zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p,
+                               const struct zr_target *t, const zarr_mem *block,
+                               zarr_error *err)
+{
+    const struct zr_io *io = l->flow->w.io;
+    const struct zr_field_view *field = io->field.on ? &io->field : NULL;
+    struct zr_boxes b = {.item_bytes = field ? field->item_bytes : io->layout->item_bytes,
+                         .swap_unit = field ? field->swap_unit : io->layout->swap_unit,
+                         .field = field,
+                         .program = p,
+                         .view = &io->view,
+                         .chunk_mem = *block,
+                         .to_chunk = l->to_chunk};
+
+    return zr_target_boxes(&b, t, box_list_add, l, err);
+}
+
+void zr_box_list_close(struct zr_box_list *l)
+{
+    if (l->flow)
+        zr_free(l->flow->w.io->engine->alloc, l->box);
+}
