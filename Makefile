@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup build demo test test-long test-unit test-asan test-tsan test-s390x lint fmt fuzz bench docs install clean
+.PHONY: all setup build demo test test-long test-unit test-asan test-tsan test-s390x lint fmt fuzz bench docs wheel install clean
 
 all: build
 
@@ -49,6 +49,9 @@ bench: setup
 
 docs: setup
 	@scripts/docs
+
+wheel: setup
+	@scripts/wheel
 
 install: setup
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)

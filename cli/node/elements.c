@@ -20,6 +20,6 @@ double cli_number(const zarr_dtype *type, const void *element)
     double length = v[0];
 
     for (uint32_t i = 1; i < n; i++)
-        length = hypot(length, v[i]);
+        length = (double)hypotl(length, v[i]);
     return length;
 }

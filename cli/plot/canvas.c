@@ -90,7 +90,7 @@ static double distance_to(const struct plot_line *l, double x, double y)
     double t = length > 0 ? ((x - l->x) * dx + (y - l->y) * dy) / length : 0;
 
     t = t > 0 ? (t < 1 ? t : 1) : 0;
-    return hypot(x - l->x - t * dx, y - l->y - t * dy);
+    return (double)hypotl(x - l->x - t * dx, y - l->y - t * dy);
 }
 
 static int between(double v, int low, int high)

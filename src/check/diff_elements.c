@@ -35,7 +35,8 @@ static int64_t load_signed(const void *element, uint64_t bytes)
     }
 }
 
-/* The length of the vector x; NaN if one of its numbers is NaN. */
+/* The length of the vector x; NaN if one of its numbers is NaN. hypot() has a new version
+ * since glibc 2.35, hypotl() has not: wheels run on older systems. */
 static double length(const double *x, uint32_t n)
 {
     double sum = fabs(x[0]);
@@ -44,7 +45,7 @@ static double length(const double *x, uint32_t n)
         if (isnan(x[i]))
             return x[i];
     for (uint32_t i = 1; i < n; i++)
-        sum = hypot(sum, x[i]);
+        sum = (double)hypotl(sum, x[i]);
     return sum;
 }
 

@@ -1,0 +1,325 @@
+/* array_io.c - elements of an array. Keys of integers and slices, and memory that NumPy
+ * has anyway, take the quick way here; zarrc/_indexing.py prepares everything else. */
+#include "ext.h"
+
+#include <string.h>
+
+enum {
+    QUICK_BYTES = 1 << 20 /* the main thread reads this much without looking for Ctrl-C */
+};
+
+/* ---- options ---------------------------------------------------------------- */
+
+int zx_io_init(struct zx_io *io, PyObject *options)
+{
+    static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
+
+    io->o = none;
+    io->progress = io->field = NULL;
+    io->is_packed = 0;
+    if (!options || options == Py_None)
+        return 0;
+    if (zx_opt_u32(options, "threads", &io->o.max_threads) ||
+        zx_opt_u32(options, "missing_chunks", &io->o.missing_chunks) ||
+        zx_opt_u32(options, "empty_chunks", &io->o.empty_chunks) ||
+        zx_opt_u64(options, "memory", &io->o.memory_bytes) ||
+        zx_opt_text(options, "codec_preference", &io->o.codec_preference) ||
+        zx_opt_text(options, "pipeline", &io->o.pipeline) ||
+        zx_opt_u32(options, "packed", &io->is_packed) ||
+        zx_opt_text(options, "field", &io->o.field))
+        return -1;
+    io->progress = PyDict_GetItemString(options, "progress");
+    if (io->progress == Py_None)
+        io->progress = NULL;
+    io->field = Py_XNewRef(PyDict_GetItemString(options, "field"));
+    return 0;
+}
+
+void zx_io_deinit(struct zx_io *io)
+{
+    Py_CLEAR(io->field);
+}
+
+/* The shape of what a call moves. */
+static void result_of(const zx_array *a, const zarr_selection *sel, int32_t *ndim,
+                      const uint64_t **shape)
+{
+    *ndim = sel ? zarr_selection_ndim(sel) : a->ndim;
+    *shape = sel ? zarr_selection_shape(sel) : zarr_array_shape(a->a);
+}
+
+/* Memory of uint8 whose rows have several elements a byte. */
+static int pack(struct zx_memory *m, const zx_array *a, const zarr_selection *sel)
+{
+    const uint64_t bits = zarr_dtype_item_bits(zarr_array_dtype(a->a));
+    const uint64_t *shape;
+    bool fits = m->is_held && m->view.itemsize == 1 && bits < 8;
+    int32_t ndim;
+
+    result_of(a, sel, &ndim, &shape);
+    fits = fits && ndim > 0 && m->t.ndim == ndim && m->strides[ndim - 1] == 1;
+    for (int32_t d = 0; fits && d < ndim; d++) {
+        const uint64_t bytes = d < ndim - 1 ? shape[d] : (shape[d] * bits + 7) / 8;
+
+        fits = (uint64_t)m->shape[d] == bytes;
+        m->shape[d] = (int64_t)shape[d];
+    }
+    if (fits) {
+        m->t.flags |= ZARR_TENSOR_PACKED;
+        return 0;
+    }
+    PyErr_SetString(PyExc_ValueError, "packed elements need memory of uint8 whose last "
+                                      "dimension has the bytes of a row, without gaps");
+    return -1;
+}
+
+int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
+                 bool is_read, const zarr_selection *sel)
+{
+    const uint64_t *shape;
+    int32_t ndim;
+
+    if ((!is_read && zx_writable(a->store)) ||
+        (zx_is_capsule(object) ? zx_memory_of_capsule(m, a, object, is_read)
+                               : zx_memory_init(m, a->st, object, is_read)))
+        return -1;
+    if (m->owner && is_read && Py_TYPE(m->owner) == a->st->vlen_type)
+        io->o.heap = ((zx_vlen *)m->owner)->heap;
+    if (io->is_packed) {
+        if (pack(m, a, sel) == 0)
+            return 0;
+        zx_memory_deinit(m);
+        return -1;
+    }
+    if (is_read || io->o.field) /* a field may have dimensions of its own */
+        return 0;
+    result_of(a, sel, &ndim, &shape);
+    if (zx_memory_broadcast(m, ndim, shape) == 0)
+        return 0;
+    zx_memory_deinit(m);
+    return -1;
+}
+
+/* ---- one read or write ------------------------------------------------------ */
+
+/* How much a call moves, roughly. */
+static uint64_t bytes_of(const zx_array *a, const struct zx_memory *m)
+{
+    uint64_t n = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
+
+    for (int32_t d = 0; d < m->t.ndim; d++) /* an estimate: it may wrap */
+        n *= (uint64_t)m->shape[d];
+    return n;
+}
+
+/* Whether the main thread should look for signals meanwhile. A write may wait for a lock.
+ */
+static bool takes_long(const zx_array *a, const struct zx_memory *m, bool is_read)
+{
+    return !a->store->is_fast || !is_read || bytes_of(a, m) > QUICK_BYTES;
+}
+
+static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
+                    struct zx_io *io, bool is_read)
+{
+    zarr_request *r = NULL;
+    zarr_error err;
+    zarr_status status;
+
+    if (!io->progress && !(zx_on_main(a->st) && takes_long(a, m, is_read))) {
+        Py_BEGIN_ALLOW_THREADS status =
+            is_read ? zarr_array_read(a->a, sel, &m->t, &io->o, &err)
+                    : zarr_array_write(a->a, sel, &m->t, &io->o, &err);
+        Py_END_ALLOW_THREADS return zx_check(a->st, status, &err, a->a);
+    }
+    Py_BEGIN_ALLOW_THREADS status =
+        is_read ? zarr_array_read_submit(&r, a->a, sel, &m->t, &io->o, &err)
+                : zarr_array_write_submit(&r, a->a, sel, &m->t, &io->o, &err);
+    Py_END_ALLOW_THREADS if (status) return zx_check(a->st, status, &err, a->a);
+    return zx_wait(a->st, r, io->progress, a->a) ? -1 : 0;
+}
+
+static int move(zx_array *a, const zarr_selection *sel, PyObject *object, uint32_t order,
+                struct zx_io *io, bool is_read)
+{
+    struct zx_memory m;
+    int rc;
+
+    if (zx_io_memory(io, &m, a, object, is_read, sel))
+        return -1;
+    m.t.byte_order = order;
+    rc = transfer(a, sel, &m, io, is_read);
+    zx_memory_deinit(&m);
+    return rc;
+}
+
+/* ---- [] --------------------------------------------------------------------- */
+
+static PyObject *fresh(const zx_array *a, const zarr_selection *sel)
+{
+    const uint64_t *shape;
+    PyObject *tuple, *out = NULL;
+    int32_t ndim;
+
+    result_of(a, sel, &ndim, &shape);
+    tuple = zx_shape(ndim, shape);
+    if (tuple)
+        out = PyObject_CallFunctionObjArgs(a->st->np_empty, tuple, a->dtype, NULL);
+    Py_XDECREF(tuple);
+    return out;
+}
+
+/* What NumPy gives for x[()]: a scalar. */
+static PyObject *scalar_of(PyObject *array)
+{
+    PyObject *key = PyTuple_New(0);
+    PyObject *out = key ? PyObject_GetItem(array, key) : NULL;
+
+    Py_XDECREF(key);
+    Py_DECREF(array);
+    return out;
+}
+
+PyObject *zx_array_getitem(PyObject *o, PyObject *key)
+{
+    zx_array *self = (zx_array *)o;
+    zarr_selection *sel = NULL;
+    PyObject *out;
+    struct zx_io io;
+    int is_quick = 0, ndim;
+
+    if (self->how == ZX_PLAIN)
+        is_quick = zx_key(self->st, self->ndim, zarr_array_shape(self->a), key, &sel);
+    if (is_quick < 0)
+        return NULL;
+    if (!is_quick)
+        return PyObject_CallMethod(o, "_get", "(O)", key);
+    ndim = sel ? zarr_selection_ndim(sel) : self->ndim;
+    out = fresh(self, sel);
+    zx_io_init(&io, NULL);
+    if (out && move(self, sel, out, self->order, &io, true))
+        Py_CLEAR(out);
+    zarr_selection_free(sel);
+    return out && ndim == 0 ? scalar_of(out) : out;
+}
+
+/* Whether a value is an array of NumPy with our data type. */
+static bool has_dtype(const zx_array *a, PyObject *value)
+{
+    PyObject *dtype;
+    bool same;
+
+    if (!PyObject_CheckBuffer(value))
+        return false;
+    dtype = PyObject_GetAttrString(value, "dtype");
+    if (!dtype)
+        PyErr_Clear();
+    same = dtype == a->dtype;
+    Py_XDECREF(dtype);
+    return same;
+}
+
+int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
+{
+    zx_array *self = (zx_array *)o;
+    zarr_selection *sel = NULL;
+    int is_quick = 0, rc;
+    struct zx_io io;
+    PyObject *done;
+
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
+        return -1;
+    }
+    if (self->how == ZX_PLAIN && has_dtype(self, value))
+        is_quick = zx_key(self->st, self->ndim, zarr_array_shape(self->a), key, &sel);
+    if (is_quick < 0)
+        return -1;
+    if (!is_quick) {
+        done = PyObject_CallMethod(o, "_set", "(OO)", key, value);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
+    }
+    zx_io_init(&io, NULL);
+    rc = move(self, sel, value, self->order, &io, false);
+    zarr_selection_free(sel);
+    return rc;
+}
+
+/* ---- what zarrc/_indexing.py prepared --------------------------------------- */
+
+static int selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)
+{
+    *out = NULL;
+    if (object == Py_None)
+        return 0;
+    if (Py_TYPE(object) != st->selection_type) {
+        PyErr_SetString(PyExc_TypeError, "a Selection or None is needed");
+        return -1;
+    }
+    *out = ((zx_selection *)object)->sel;
+    return 0;
+}
+
+static PyObject *moved(PyObject *o, PyObject *args, bool is_read)
+{
+    zx_array *self = (zx_array *)o;
+    PyObject *selection, *object, *options = NULL;
+    const zarr_selection *sel;
+    unsigned order;
+    struct zx_io io;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "OOI|O", &selection, &object, &order, &options) ||
+        selection_arg(self->st, selection, &sel) || zx_io_init(&io, options))
+        return NULL;
+    rc = move(self, sel, object, order, &io, is_read);
+    zx_io_deinit(&io);
+    if (rc)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* _read(selection, memory, order, options=None) */
+PyObject *zx_array_read(PyObject *o, PyObject *args)
+{
+    return moved(o, args, true);
+}
+
+/* _write(selection, memory, order, options=None) */
+PyObject *zx_array_write(PyObject *o, PyObject *args)
+{
+    return moved(o, args, false);
+}
+
+/* _append(memory, axis, order, options=None) -> where the elements begin */
+PyObject *zx_array_append(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    PyObject *object, *options = NULL;
+    zarr_request *r = NULL;
+    struct zx_memory m;
+    uint64_t first = 0;
+    unsigned order;
+    struct zx_io io;
+    zarr_error err;
+    zarr_status status;
+    int axis;
+
+    if (zx_writable(self->store) ||
+        !PyArg_ParseTuple(args, "OiI|O", &object, &axis, &order, &options) ||
+        zx_io_init(&io, options))
+        return NULL;
+    if (zx_memory_init(&m, self->st, object, false)) {
+        zx_io_deinit(&io);
+        return NULL;
+    }
+    m.t.byte_order = order;
+    Py_BEGIN_ALLOW_THREADS status =
+        zarr_array_append_submit(&r, self->a, axis, &m.t, &first, &io.o, &err);
+    Py_END_ALLOW_THREADS if (status) zx_check(self->st, status, &err, self->a);
+    else status = zx_wait(self->st, r, io.progress, self->a);
+    zx_memory_deinit(&m);
+    zx_io_deinit(&io);
+    return status ? NULL : PyLong_FromUnsignedLongLong(first);
+}

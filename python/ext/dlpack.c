@@ -1,0 +1,202 @@
+/* dlpack.c - tensors of DLPack, for data types that NumPy's own __dlpack__ refuses, such
+ * as bfloat16. Out: the type Tensor, over memory of NumPy. In: a capsule of another
+ * library, as memory of a read or write. */
+#include "ext.h"
+
+#include <zarrc/dlpack.h>
+
+/* The heads of the structs of dlpack.h (DLPack 1.1), of which only the deleters are
+ * called here. */
+struct dl_tensor {
+    void *data;
+    struct {
+        int32_t type, id;
+    } device;
+    int32_t ndim;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } dtype;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+};
+
+struct dl_managed {
+    struct dl_tensor tensor;
+    void *manager;
+    void (*deleter)(struct dl_managed *self);
+};
+
+struct dl_versioned {
+    struct {
+        uint32_t major, minor;
+    } version;
+    void *manager;
+    void (*deleter)(struct dl_versioned *self);
+    uint64_t flags;
+    struct dl_tensor tensor;
+};
+
+static const char plain[] = "dltensor", versioned[] = "dltensor_versioned";
+
+/* ---- Tensor: out -------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zx_array *array;  /* owned: whose data type the elements have */
+    PyObject *memory; /* owned */
+} zx_tensor;
+
+/* Array._tensor(memory) -> Tensor over elements that were read */
+PyObject *zx_array_tensor(PyObject *o, PyObject *memory)
+{
+    zx_array *a = (zx_array *)o;
+    zx_tensor *self = zx_alloc(a->st->tensor_type);
+
+    if (!self)
+        return NULL;
+    self->st = a->st;
+    self->array = (zx_array *)Py_NewRef(o);
+    self->memory = Py_NewRef(memory);
+    return (PyObject *)self;
+}
+
+static void tensor_dealloc(PyObject *o)
+{
+    zx_tensor *self = (zx_tensor *)o;
+
+    Py_XDECREF((PyObject *)self->array);
+    Py_XDECREF(self->memory);
+    zx_free(o);
+}
+
+/* Keeps the memory of a tensor until its receiver deletes it, on any thread. */
+static void release_view(void *user)
+{
+    Py_buffer *view = user;
+
+    if (!Py_IsInitialized()) /* the memory goes with the process */
+        return;
+    {
+        const PyGILState_STATE gil = PyGILState_Ensure();
+
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+        PyGILState_Release(gil);
+    }
+}
+
+/* Of a capsule that no receiver took. */
+static void capsule_drop(PyObject *capsule)
+{
+    struct dl_managed *m;
+    struct dl_versioned *v;
+
+    if (PyCapsule_IsValid(capsule, plain)) {
+        m = PyCapsule_GetPointer(capsule, plain);
+        m->deleter(m);
+    } else if (PyCapsule_IsValid(capsule, versioned)) {
+        v = PyCapsule_GetPointer(capsule, versioned);
+        v->deleter(v);
+    }
+}
+
+static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
+{
+    zarr_context *ctx = zarr_array_context(self->array->a);
+    struct DLManagedTensorVersioned *v = NULL;
+    struct DLManagedTensor *m = NULL;
+    zarr_tensor t = ZARR_TENSOR_INIT;
+    zarr_error err;
+    zarr_status status;
+
+    t.device_type = ZARR_DEVICE_CPU;
+    t.dtype = zarr_array_dtype(self->array->a);
+    t.data = view->buf;
+    t.ndim = view->ndim;
+    t.shape = (const int64_t *)view->shape;
+    t.strides = (const int64_t *)view->strides;
+    t.byte_order = self->array->order;
+    status = has_version ? zarr_tensor_to_dlpack(&v, ctx, &t, 0, release_view, view, &err)
+                         : zarr_tensor_to_dlpack_unversioned(&m, ctx, &t, release_view,
+                                                             view, &err);
+    if (status) {
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+        return zx_fail(self->st, &err, self->array->a);
+    }
+    return PyCapsule_New(has_version ? (void *)v : (void *)m,
+                         has_version ? versioned : plain, capsule_drop);
+}
+
+/* capsule(has_version) */
+static PyObject *tensor_capsule(PyObject *o, PyObject *has_version)
+{
+    zx_tensor *self = (zx_tensor *)o;
+    const int wanted = PyObject_IsTrue(has_version);
+    Py_buffer *view = wanted < 0 ? NULL : PyMem_Malloc(sizeof *view);
+
+    if (!view)
+        return wanted < 0 ? NULL : PyErr_NoMemory();
+    if (PyObject_GetBuffer(self->memory, view, PyBUF_STRIDES)) {
+        PyMem_Free(view);
+        return NULL;
+    }
+    return capsule_of(self, view, wanted);
+}
+
+static PyMethodDef tensor_methods[] = {{"capsule", tensor_capsule, METH_O, NULL},
+                                       {NULL, NULL, 0, NULL}};
+static PyType_Slot tensor_slots[] = {
+    {Py_tp_dealloc, tensor_dealloc}, {Py_tp_methods, tensor_methods}, {0, NULL}};
+PyType_Spec zx_tensor_spec = {"zarrc._core.Tensor", sizeof(zx_tensor), 0,
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                              tensor_slots};
+
+/* ---- capsules of others: in ---------------------------------------------------- */
+
+/* Describes a tensor; `m` then borrows it from the capsule. */
+static zarr_status view_of(zarr_context *ctx, PyObject *capsule, zarr_dlpack_view *out,
+                           zarr_error *err)
+{
+    if (PyCapsule_IsValid(capsule, versioned))
+        return zarr_tensor_from_dlpack(out, ctx, PyCapsule_GetPointer(capsule, versioned),
+                                       err);
+    return zarr_tensor_from_dlpack_unversioned(out, ctx,
+                                               PyCapsule_GetPointer(capsule, plain), err);
+}
+
+bool zx_is_capsule(PyObject *object)
+{
+    return PyCapsule_IsValid(object, versioned) || PyCapsule_IsValid(object, plain);
+}
+
+int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
+                         bool is_writable)
+{
+    zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
+    zarr_error err;
+
+    if (view_of(zarr_array_context(a->a), capsule, &view, &err)) {
+        zx_fail(a->st, &err, NULL);
+        return -1;
+    }
+    m->is_held = false;
+    if (is_writable && (view.flags & ZARR_DLPACK_READ_ONLY)) {
+        PyErr_SetString(PyExc_ValueError, "out is read-only");
+        return -1;
+    }
+    m->t = view.tensor;
+    m->owner = Py_NewRef(capsule); /* which deletes the tensor */
+    m->t.shape = m->shape;
+    m->t.strides = m->strides;
+    for (int32_t d = m->t.ndim - 1; d >= 0; d--) {
+        const int64_t next = d + 1 < m->t.ndim
+                                 ? m->strides[d + 1] * m->shape[d + 1]
+                                 : (int64_t)zarr_dtype_item_bytes(m->t.dtype);
+
+        m->shape[d] = view.shape[d];
+        m->strides[d] = view.tensor.strides ? view.strides[d] : next;
+    }
+    return 0;
+}

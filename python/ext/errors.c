@@ -1,0 +1,80 @@
+/* errors.c - a zarr_error as an exception. zarrc/errors.py has the classes; this file
+ * hands it the facts: node, key, place of the chunk, field, codes. */
+#include "ext.h"
+
+static PyObject *part_of(const zarr_error *err, uint32_t part)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES];
+    const size_t n = zarr_error_text(err, part, text, sizeof text);
+
+    if (!n)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace");
+}
+
+/* The place of the chunk in its grid, by its key. */
+static PyObject *chunk_of(const zarr_error *err, const zarr_array *array)
+{
+    char key[ZARR_ERROR_MESSAGE_BYTES];
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    if (!array || !zarr_error_text(err, ZARR_ERROR_KEY, key, sizeof key) ||
+        zarr_array_chunk_of_key(array, key, chunk, NULL) != ZARR_OK)
+        Py_RETURN_NONE;
+    return zx_shape(zarr_array_ndim(array), chunk);
+}
+
+static PyObject *inner_of(const zarr_error *err)
+{
+    uint64_t chunk[ZARR_MAX_RANK];
+    const int32_t n = zarr_error_inner_chunk(err, chunk);
+
+    if (n == 0)
+        Py_RETURN_NONE;
+    return zx_shape(n, chunk);
+}
+
+static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *array,
+                         int is_index)
+{
+    PyObject *exception;
+
+    if (PyErr_Occurred()) /* an interrupt, which says more */
+        return NULL;
+    exception = PyObject_CallFunction(
+        st->make_error, "is{sNsNsNsNsNsisIsIsi}", (int)err->code, err->message, "node",
+        part_of(err, ZARR_ERROR_PATH), "key", part_of(err, ZARR_ERROR_KEY), "chunk",
+        chunk_of(err, array), "inner_chunk", inner_of(err), "field",
+        part_of(err, ZARR_ERROR_FIELD), "os_code", (int)err->os_code, "os_domain",
+        (unsigned)err->os_domain, "operation", (unsigned)err->operation, "is_index",
+        is_index);
+    if (exception)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    return NULL;
+}
+
+PyObject *zx_fail(zx_state *st, const zarr_error *err, const zarr_array *array)
+{
+    return fail_as(st, err, array, 0);
+}
+
+PyObject *zx_fail_index(zx_state *st, const zarr_error *err)
+{
+    return fail_as(st, err, NULL, err->code == ZARR_ERR_INVALID);
+}
+
+int zx_check(zx_state *st, zarr_status status, const zarr_error *err,
+             const zarr_array *array)
+{
+    if (status)
+        zx_fail(st, err, array);
+    return zx_log_flush(st) || status ? -1 : 0;
+}
+
+PyObject *zx_done(zx_state *st, zarr_status status, const zarr_error *err)
+{
+    if (zx_check(st, status, err, NULL))
+        return NULL;
+    Py_RETURN_NONE;
+}

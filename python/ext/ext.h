@@ -1,0 +1,233 @@
+/*
+ * ext.h - what the files of the extension `zarrc._core` share. The extension turns
+ * objects of Python into arguments of libzarrc and results into objects. It has no codec
+ * and no chunk logic. It is plain C against the limited API of CPython 3.11 and the
+ * buffer protocol; a free-threaded interpreter gets its own build of the same source.
+ *
+ * No thread of the library ever calls Python. What such a thread has to tell (a log line,
+ * the end of a request) goes into a list without locks, from which a thread of Python
+ * takes it. So nothing can deadlock on the GIL, and the interpreter may end at any time.
+ */
+#ifndef ZARRC_PYTHON_EXT_H
+#define ZARRC_PYTHON_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <zarrc/zarrc.h>
+
+/* What the package binds with bind(), and the types. One for each module object. */
+typedef struct zx_state {
+    PyObject *make_error; /* (code, message, facts) -> exception */
+    PyObject *on_log;     /* (level, text) */
+    PyObject *np_empty;   /* numpy.empty */
+    PyObject *describe;   /* (core array) -> (NumPy's data type, byte order, how) */
+    PyObject *flights;    /* set of requests in flight, which own their memory */
+    PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
+    PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type;
+    unsigned long main_thread; /* the only one that signals interrupt */
+} zx_state;
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zarr_context *ctx;
+} zx_context;
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zarr_store *s;
+    zx_context *context; /* owned */
+    bool is_fast;        /* ZARR_STORE_CAP_FAST_GET */
+    bool is_read_only;   /* also if only this view of it is */
+} zx_store;
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zarr_selection *sel;
+} zx_selection;
+
+/* How elements travel. */
+enum {
+    ZX_PLAIN = 0, /* as they are, through the buffer protocol */
+    ZX_VLEN = 1   /* as zarr_vlen, through a Vlen */
+};
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zarr_array *a;
+    zx_store *store; /* owned */
+    PyObject *dtype; /* NumPy's, owned */
+    uint32_t order;  /* ZARR_ORDER_* of `dtype` */
+    uint32_t how;    /* ZX_PLAIN or ZX_VLEN */
+    int32_t ndim;
+} zx_array;
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zarr_group *g;
+    zx_store *store; /* owned */
+} zx_group;
+
+/* Elements of variable length: to read, with a heap; or to write, with their objects. */
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zarr_vlen *item;
+    uint64_t n;
+    int32_t ndim;
+    int64_t shape[ZARR_MAX_RANK];
+    zarr_heap *heap;   /* of elements that are read */
+    PyObject *objects; /* a list, whose texts and bytes are written */
+} zx_vlen;
+
+/* A tensor over memory of a Python object, which it keeps alive. */
+struct zx_memory {
+    zarr_tensor t;
+    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    Py_buffer view;
+    PyObject *owner; /* a Vlen or a capsule; NULL: `view` is held */
+    bool is_held;
+};
+
+/* Options of one read or write. */
+struct zx_io {
+    zarr_io_options o;
+    PyObject *progress; /* borrowed; called with (chunks done, chunks in all) */
+    PyObject *field;    /* owned text, for `o.field` */
+    uint32_t is_packed; /* memory of uint8 with several elements a byte */
+};
+
+/* ---- errors.c and log.c ----------------------------------------------------- */
+
+/* Raises the exception for `err`, and returns NULL. `array` may be NULL. */
+PyObject *zx_fail(zx_state *st, const zarr_error *err, const zarr_array *array);
+/* The same for a selection: what is wrong with it is an IndexError. */
+PyObject *zx_fail_index(zx_state *st, const zarr_error *err);
+/* None, or NULL after a failure; hands the log over. */
+PyObject *zx_done(zx_state *st, zarr_status status, const zarr_error *err);
+/* 0, or -1 with an exception; hands the log over. */
+int zx_check(zx_state *st, zarr_status status, const zarr_error *err,
+             const zarr_array *array);
+/* The log of all contexts, a zarr_log_fn: any thread may call it. */
+void zx_log_put(void *user, uint32_t level, const char *text);
+/* Hands waiting lines to Python. 0, or -1: a warning was turned into an exception. */
+int zx_log_flush(zx_state *st);
+
+/* ---- interrupt.c ------------------------------------------------------------ */
+
+/* Work without the GIL, which `cancel` stops. */
+typedef zarr_status (*zx_work)(void *arg, zarr_cancel *cancel, zarr_error *err);
+/* Does work that may take long. On the main thread Ctrl-C cancels it. ZARR_OK, or a
+ * status with an exception set. */
+zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *array);
+/* Whether signals arrive on this thread. */
+bool zx_on_main(const zx_state *st);
+/* Waits for a request: calls `progress` (NULL: none), lets Ctrl-C cancel it, and frees
+ * it. ZARR_OK, or a status with an exception set. */
+zarr_status zx_wait(zx_state *st, zarr_request *r, PyObject *progress,
+                    const zarr_array *array);
+
+/* ---- selection.c ------------------------------------------------------------ */
+
+/* Makes a selection of a key of integers, slices and `...`. 1: done, *out NULL means all;
+ * 0: the key has something else; -1: an exception. */
+int zx_key(zx_state *st, int32_t ndim, const uint64_t *shape, PyObject *key,
+           zarr_selection **out);
+/* One dimension of a tuple for oindex or blocks; -1: an exception. Views stay held. */
+int zx_dim(PyObject *item, zarr_dim_selection *dim, Py_buffer *view, bool *is_held);
+PyObject *zx_selection_wrap(zx_state *st, zarr_selection *sel); /* moved */
+
+/* ---- memory.c, vlen.c, dlpack.c --------------------------------------------- */
+
+/* Describes memory of `object`: a buffer or a Vlen. -1: an exception. */
+int zx_memory_init(struct zx_memory *m, zx_state *st, PyObject *object, bool is_writable);
+/* The same for a capsule of DLPack, which must be one. */
+bool zx_is_capsule(PyObject *object);
+int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
+                         bool is_writable);
+/* arrow.c: (schema, column), capsules of Arrow's PyCapsule interface */
+PyObject *zx_array_arrow(PyObject *self, PyObject *args);
+PyObject *zx_array_tensor(PyObject *self, PyObject *memory);
+void zx_memory_deinit(struct zx_memory *m);
+/* Repeats elements to fill a shape, as NumPy broadcasts a value. */
+int zx_memory_broadcast(struct zx_memory *m, int32_t ndim, const uint64_t *shape);
+
+PyObject *zx_array_vlen(PyObject *self, PyObject *args);
+
+/* ---- array_io.c ------------------------------------------------------------- */
+
+int zx_io_init(struct zx_io *io, PyObject *options); /* a dict, or NULL */
+void zx_io_deinit(struct zx_io *io);
+/* The tensor of one read or write. `order`: ZARR_ORDER_* of plain memory. */
+int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
+                 bool is_read, const zarr_selection *sel);
+PyObject *zx_array_getitem(PyObject *self, PyObject *key);
+int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
+PyObject *zx_array_read(PyObject *self, PyObject *args);
+PyObject *zx_array_write(PyObject *self, PyObject *args);
+PyObject *zx_array_append(PyObject *self, PyObject *args);
+
+/* ---- request.c -------------------------------------------------------------- */
+
+PyObject *zx_array_submit(PyObject *self, PyObject *args);
+
+/* ---- options.c: members of a dict of options; -1: an exception -------------- */
+
+int zx_opt_u32(PyObject *dict, const char *name, uint32_t *out);
+int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out);
+/* The text lives as long as the dict. */
+int zx_opt_text(PyObject *dict, const char *name, const char **out);
+/* A tuple of lengths; `*out` is `room`, or NULL if there is no such member. */
+int zx_opt_shape(PyObject *dict, const char *name, uint64_t *room, const uint64_t **out,
+                 int32_t *n);
+
+/* ---- functions of the module, and data types (context.c) -------------------- */
+
+PyObject *zx_new_context(PyObject *module, PyObject *options);
+PyObject *zx_open_store(PyObject *module, PyObject *args);
+PyObject *zx_open_composite(PyObject *module, PyObject *args);
+PyObject *zx_open_array(PyObject *module, PyObject *args);
+PyObject *zx_create_array(PyObject *module, PyObject *args);
+PyObject *zx_open_group(PyObject *module, PyObject *args);
+PyObject *zx_create_group(PyObject *module, PyObject *args);
+PyObject *zx_new_queue(PyObject *module, PyObject *unused);
+/* (NumPy's name, v2 name, v3 JSON, kind, bytes of an element) */
+PyObject *zx_dtype_facts(const zarr_dtype *dtype);
+PyObject *zx_element_json(zx_state *st, const zarr_dtype *dtype, const void *element);
+/* The store object of an argument; NULL: a TypeError. */
+zx_store *zx_store_arg(zx_state *st, PyObject *object);
+/* -1 with an exception if the store is read-only. */
+int zx_writable(const zx_store *store);
+/* Makes an Array object of a class that derives from ours. `a` is moved. */
+PyObject *zx_array_wrap(zx_state *st, PyTypeObject *type, zx_store *store, zarr_array *a);
+int zx_array_options(PyObject *dict, zarr_array_open_options *out);
+
+/* ---- rows.c ----------------------------------------------------------------- */
+
+struct zx_rows {
+    struct zx_row *first, *last;
+    bool is_short; /* there was no memory for a row */
+};
+
+/* Adds a row; without the GIL. Not 0: there is no memory, end the listing. */
+int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *numbers,
+                uint32_t n_texts, const char *const *texts);
+PyObject *zx_rows_list(struct zx_rows *rows); /* a list of tuples; frees the rows */
+void zx_rows_free(struct zx_rows *rows);
+
+/* ---- objects ---------------------------------------------------------------- */
+
+void *zx_alloc(PyTypeObject *type);
+void zx_free(void *object);          /* the end of each dealloc */
+PyObject *zx_text(const char *text); /* None for NULL */
+PyObject *zx_shape(int32_t n, const uint64_t *shape);
+/* Reads a tuple of lengths; returns how many, -1: an exception. */
+int32_t zx_lengths(PyObject *tuple, uint64_t *out);
+/* Adds a type to the module; NULL: an exception. */
+PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
+
+extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
+    zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec;
+
+#endif

@@ -1,0 +1,262 @@
+/* group.c - the type Group: a zarr_group, its attributes and its members. */
+#include "ext.h"
+
+static PyObject *group_wrap(zx_state *st, PyTypeObject *type, zx_store *store,
+                            zarr_group *g)
+{
+    zx_group *self = zx_alloc(type);
+
+    if (!self) {
+        zarr_group_free(g);
+        return NULL;
+    }
+    self->st = st;
+    self->g = g;
+    self->store = (zx_store *)Py_NewRef((PyObject *)store);
+    return (PyObject *)self;
+}
+
+static void group_dealloc(PyObject *o)
+{
+    zx_group *self = (zx_group *)o;
+
+    Py_BEGIN_ALLOW_THREADS zarr_group_free(self->g);
+    Py_END_ALLOW_THREADS Py_XDECREF((PyObject *)self->store);
+    zx_free(o);
+}
+
+static int group_class(zx_state *st, PyObject *type)
+{
+    if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, st->group_type))
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "a class of groups is needed");
+    return -1;
+}
+
+static int group_options(PyObject *dict, zarr_group_open_options *out)
+{
+    uint32_t format = 0;
+
+    if (zx_opt_u32(dict, "zarr_format", &format) ||
+        zx_opt_u32(dict, "consolidated", &out->consolidated) ||
+        zx_opt_text(dict, "consolidated_key", &out->consolidated_key))
+        return -1;
+    out->zarr_format = (int32_t)format;
+    return 0;
+}
+
+/* open_group(class, store or group, path, options) */
+PyObject *zx_open_group(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    zarr_group_open_options o = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    PyObject *type, *from, *options;
+    zarr_group *g = NULL;
+    zx_group *parent = NULL;
+    zx_store *store;
+    const char *path;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "OOsO", &type, &from, &path, &options) ||
+        group_class(st, type) || group_options(options, &o))
+        return NULL;
+    if (PyObject_TypeCheck(from, st->group_type))
+        parent = (zx_group *)from;
+    store = parent ? parent->store : zx_store_arg(st, from);
+    if (!store)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        parent ? zarr_group_open_group(&g, parent->g, path, &o, &err)
+               : zarr_group_open(&g, store->s, path, &o, &err);
+    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
+    {
+        zarr_group_free(g);
+        return NULL;
+    }
+    return group_wrap(st, (PyTypeObject *)type, store, g);
+}
+
+struct making {
+    zarr_group *g;
+    zarr_store *s;
+    const char *path;
+    zarr_group_spec spec;
+};
+
+static zarr_status make_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct making *m = arg;
+
+    (void)cancel;
+    return zarr_group_create(&m->g, m->s, m->path, &m->spec, NULL, err);
+}
+
+/* create_group(class, store, path, format, attributes, flags) */
+PyObject *zx_create_group(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    struct making m = {.spec = ZARR_GROUP_SPEC_INIT};
+    unsigned flags;
+    int format;
+    PyObject *type, *store;
+
+    if (!PyArg_ParseTuple(args, "OO!sizI", &type, st->store_type, &store, &m.path,
+                          &format, &m.spec.attributes, &flags) ||
+        zx_writable((zx_store *)store) || group_class(st, type))
+        return NULL;
+    m.s = ((zx_store *)store)->s;
+    m.spec.zarr_format = format;
+    m.spec.flags = flags;
+    if (zx_call(st, make_work, &m, NULL)) {
+        zarr_group_free(m.g);
+        return NULL;
+    }
+    return group_wrap(st, (PyTypeObject *)type, (zx_store *)store, m.g);
+}
+
+/* ---- attributes ------------------------------------------------------------- */
+
+struct attribute {
+    zarr_group *g;
+    const char *name, *json;
+    int replace_all;
+};
+
+static zarr_status attribute_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct attribute *a = arg;
+
+    (void)cancel;
+    if (!a->name)
+        return zarr_group_attributes_merge(a->g, a->json, a->replace_all, err);
+    if (!a->json)
+        return zarr_group_attribute_delete(a->g, a->name, err);
+    return zarr_group_attribute_set(a->g, a->name, a->json, err);
+}
+
+/* _attribute(name, json, replace_all): name None: merge an object; json None: delete */
+static PyObject *group_attribute(PyObject *o, PyObject *args)
+{
+    zx_group *self = (zx_group *)o;
+    struct attribute a = {.g = self->g};
+
+    if (zx_writable(self->store) ||
+        !PyArg_ParseTuple(args, "zz|p", &a.name, &a.json, &a.replace_all))
+        return NULL;
+    if (zx_call(self->st, attribute_work, &a, NULL))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- members ---------------------------------------------------------------- */
+
+struct listing {
+    zarr_group *g;
+    unsigned max_depth; /* 0: no bound; 1: direct children */
+    struct zx_rows rows;
+};
+
+static int node_row(void *user, const zarr_node_item *node)
+{
+    struct listing *l = user;
+    const uint64_t numbers[] = {node->kind, (uint64_t)node->zarr_format,
+                                (uint64_t)node->depth};
+    const char *texts[] = {node->path, node->name, node->metadata};
+
+    if (zx_rows_add(&l->rows, 3, numbers, 3, texts))
+        return ZARR_WALK_STOP;
+    return l->max_depth && (unsigned)node->depth >= l->max_depth ? ZARR_WALK_SKIP
+                                                                 : ZARR_WALK_GO_ON;
+}
+
+static int child_row(void *user, const zarr_node_item *node)
+{
+    return node_row(user, node) == ZARR_WALK_STOP ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
+}
+
+static zarr_status walk_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_list_options o = ZARR_LIST_OPTIONS_INIT;
+    struct listing *l = arg;
+
+    o.cancel = cancel;
+    if (l->max_depth == 1)
+        return zarr_group_list(l->g, child_row, l, &o, err);
+    return zarr_group_walk(l->g, node_row, l, &o, err);
+}
+
+/* _members(max_depth) -> [(path, name, metadata, kind, format, depth)] */
+static PyObject *group_members(PyObject *o, PyObject *args)
+{
+    zx_group *self = (zx_group *)o;
+    struct listing l = {.g = self->g};
+
+    if (!PyArg_ParseTuple(args, "I", &l.max_depth))
+        return NULL;
+    if (zx_call(self->st, walk_work, &l, NULL)) {
+        zx_rows_free(&l.rows);
+        return NULL;
+    }
+    return zx_rows_list(&l.rows);
+}
+
+/* ---- the type --------------------------------------------------------------- */
+
+enum {
+    TEXT_PATH,
+    TEXT_METADATA,
+    TEXT_ATTRIBUTES
+};
+
+static PyObject *group_text(PyObject *o, void *which)
+{
+    const zarr_group *g = ((zx_group *)o)->g;
+
+    switch ((intptr_t)which) {
+    case TEXT_PATH:
+        return zx_text(zarr_group_path(g));
+    case TEXT_METADATA:
+        return zx_text(zarr_group_metadata(g));
+    default:
+        return zx_text(zarr_group_attributes(g));
+    }
+}
+
+static PyObject *group_format(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(zarr_group_zarr_format(((zx_group *)o)->g));
+}
+
+static PyObject *group_is_consolidated(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(zarr_group_is_consolidated(((zx_group *)o)->g));
+}
+
+static PyObject *group_store(PyObject *o, void *unused)
+{
+    (void)unused;
+    return Py_NewRef((PyObject *)((zx_group *)o)->store);
+}
+
+static PyMethodDef group_methods[] = {{"_attribute", group_attribute, METH_VARARGS, NULL},
+                                      {"_members", group_members, METH_VARARGS, NULL},
+                                      {NULL, NULL, 0, NULL}};
+static PyGetSetDef group_getset[] = {
+    {"path", group_text, NULL, NULL, (void *)TEXT_PATH},
+    {"_metadata_text", group_text, NULL, NULL, (void *)TEXT_METADATA},
+    {"_attributes_text", group_text, NULL, NULL, (void *)TEXT_ATTRIBUTES},
+    {"zarr_format", group_format, NULL, NULL, NULL},
+    {"_is_consolidated", group_is_consolidated, NULL, NULL, NULL},
+    {"store", group_store, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot group_slots[] = {{Py_tp_dealloc, group_dealloc},
+                                    {Py_tp_methods, group_methods},
+                                    {Py_tp_getset, group_getset},
+                                    {0, NULL}};
+PyType_Spec zx_group_spec = {"zarrc._core.Group", sizeof(zx_group), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             group_slots};

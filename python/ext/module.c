@@ -1,0 +1,155 @@
+/* module.c - the module `zarrc._core`: its functions, its types and its state. */
+#include "ext.h"
+
+static void put(PyObject **slot, PyObject *value)
+{
+    PyObject *old = *slot;
+
+    *slot = Py_NewRef(value);
+    Py_XDECREF(old);
+}
+
+/* bind(make_error, on_log, np_empty, describe): what the package gives */
+static PyObject *bind(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    PyObject *make_error, *on_log, *np_empty, *describe;
+
+    if (!PyArg_ParseTuple(args, "OOOO", &make_error, &on_log, &np_empty, &describe))
+        return NULL;
+    put(&st->make_error, make_error);
+    put(&st->on_log, on_log);
+    put(&st->np_empty, np_empty);
+    put(&st->describe, describe);
+    Py_RETURN_NONE;
+}
+
+/* set_main_thread(ident): also called in the child of a fork */
+static PyObject *set_main_thread(PyObject *module, PyObject *ident)
+{
+    zx_state *st = PyModule_GetState(module);
+    const unsigned long number = PyLong_AsUnsignedLong(ident);
+
+    if (PyErr_Occurred())
+        return NULL;
+    st->main_thread = number;
+    Py_RETURN_NONE;
+}
+
+/* flights() -> the set of requests in flight itself */
+static PyObject *flights(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(((zx_state *)PyModule_GetState(module))->flights);
+}
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(zarr_version());
+}
+
+static PyMethodDef functions[] = {
+    {"bind", bind, METH_VARARGS, NULL},
+    {"set_main_thread", set_main_thread, METH_O, NULL},
+    {"flights", flights, METH_NOARGS, NULL},
+    {"version", version, METH_NOARGS, NULL},
+    {"new_context", zx_new_context, METH_O, NULL},
+    {"open_store", zx_open_store, METH_VARARGS, NULL},
+    {"open_composite", zx_open_composite, METH_VARARGS, NULL},
+    {"open_array", zx_open_array, METH_VARARGS, NULL},
+    {"create_array", zx_create_array, METH_VARARGS, NULL},
+    {"open_group", zx_open_group, METH_VARARGS, NULL},
+    {"create_group", zx_create_group, METH_VARARGS, NULL},
+    {"new_queue", zx_new_queue, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static int exec(PyObject *module)
+{
+    zx_state *st = PyModule_GetState(module);
+    const struct {
+        PyTypeObject **type;
+        PyType_Spec *spec;
+    } types[] = {
+        {&st->context_type, &zx_context_spec}, {&st->store_type, &zx_store_spec},
+        {&st->array_type, &zx_array_spec},     {&st->group_type, &zx_group_spec},
+        {&st->vlen_type, &zx_vlen_spec},       {&st->queue_type, &zx_queue_spec},
+        {&st->request_type, &zx_request_spec}, {&st->selection_type, &zx_selection_spec},
+        {&st->tensor_type, &zx_tensor_spec}};
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (!(*types[i].type = zx_type(module, types[i].spec)))
+            return -1;
+    st->flights = PySet_New(NULL);
+    return st->flights ? 0 : -1;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    const zx_state *st = PyModule_GetState(module);
+
+    Py_VISIT(st->make_error);
+    Py_VISIT(st->on_log);
+    Py_VISIT(st->np_empty);
+    Py_VISIT(st->describe);
+    Py_VISIT(st->flights);
+    Py_VISIT(st->context_type);
+    Py_VISIT(st->store_type);
+    Py_VISIT(st->array_type);
+    Py_VISIT(st->group_type);
+    Py_VISIT(st->vlen_type);
+    Py_VISIT(st->queue_type);
+    Py_VISIT(st->request_type);
+    Py_VISIT(st->tensor_type);
+    Py_VISIT(st->selection_type);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    zx_state *st = PyModule_GetState(module);
+
+    Py_CLEAR(st->make_error);
+    Py_CLEAR(st->on_log);
+    Py_CLEAR(st->np_empty);
+    Py_CLEAR(st->describe);
+    Py_CLEAR(st->flights);
+    Py_CLEAR(st->context_type);
+    Py_CLEAR(st->store_type);
+    Py_CLEAR(st->array_type);
+    Py_CLEAR(st->group_type);
+    Py_CLEAR(st->vlen_type);
+    Py_CLEAR(st->queue_type);
+    Py_CLEAR(st->request_type);
+    Py_CLEAR(st->tensor_type);
+    Py_CLEAR(st->selection_type);
+    return 0;
+}
+
+static void release(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)exec},
+#ifdef Py_GIL_DISABLED
+                                   {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+                                   {0, NULL}};
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "zarrc._core",
+    .m_size = sizeof(zx_state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+    .m_free = release,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

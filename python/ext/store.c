@@ -1,0 +1,488 @@
+/* store.c - the type Store: a zarr_store, its keys, and what is done with nodes by their
+ * path. */
+#include "ext.h"
+
+#include <string.h>
+
+zx_store *zx_store_arg(zx_state *st, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, st->store_type))
+        return (zx_store *)object;
+    PyErr_Format(PyExc_TypeError, "a zarrc.Store is needed, not %R", object);
+    return NULL;
+}
+
+static PyObject *store_wrap(zx_state *st, PyTypeObject *type, zx_context *context,
+                            zarr_store *s)
+{
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+    zx_store *self = zx_alloc(type);
+
+    if (!self) {
+        zarr_store_free(s);
+        return NULL;
+    }
+    zarr_store_capabilities(s, &caps);
+    self->st = st;
+    self->s = s;
+    self->context = (zx_context *)Py_NewRef((PyObject *)context);
+    self->is_fast = (caps.flags & ZARR_STORE_CAP_FAST_GET) != 0;
+    self->is_read_only = (caps.flags & ZARR_STORE_CAP_WRITE) == 0;
+    return (PyObject *)self;
+}
+
+/* _view(read_only) -> the same store; a view that is read-only refuses writes itself */
+static PyObject *store_view(PyObject *o, PyObject *is_read_only)
+{
+    zx_store *self = (zx_store *)o;
+    const int wanted = PyObject_IsTrue(is_read_only);
+    PyObject *view;
+
+    if (wanted < 0)
+        return NULL;
+    view = store_wrap(self->st, Py_TYPE(o), self->context, zarr_store_ref(self->s));
+    if (view && wanted)
+        ((zx_store *)view)->is_read_only = true;
+    return view;
+}
+
+int zx_writable(const zx_store *store)
+{
+    zarr_error err = ZARR_ERROR_INIT;
+
+    if (!store->is_read_only)
+        return 0;
+    err.code = ZARR_ERR_INVALID;
+    PyOS_snprintf(err.message, sizeof err.message, "the store is read-only");
+    zx_fail(store->st, &err, NULL);
+    return -1;
+}
+
+static int store_class(zx_state *st, PyObject *type)
+{
+    if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, st->store_type))
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "a class of stores is needed");
+    return -1;
+}
+
+static int store_options(PyObject *dict, zarr_store_options *out)
+{
+    return zx_opt_u32(dict, "flags", &out->flags) ||
+                   zx_opt_u32(dict, "durability", &out->durability) ||
+                   zx_opt_u32(dict, "locking", &out->locking) ||
+                   zx_opt_u32(dict, "symlinks", &out->symlinks) ||
+                   zx_opt_u32(dict, "lock_wait_ms", &out->lock_wait_ms) ||
+                   zx_opt_text(dict, "kind", &out->kind) ||
+                   zx_opt_text(dict, "config", &out->config)
+               ? -1
+               : 0;
+}
+
+/* open_store(class, context, url, options) */
+PyObject *zx_open_store(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    PyObject *type, *context, *options;
+    zarr_store *s = NULL;
+    zarr_context *ctx;
+    const char *url;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "OO!sO", &type, st->context_type, &context, &url,
+                          &options) ||
+        store_class(st, type) || store_options(options, &o))
+        return NULL;
+    ctx = ((zx_context *)context)->ctx;
+    Py_BEGIN_ALLOW_THREADS status = zarr_store_open(&s, ctx, url, &o, &err);
+    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
+    {
+        zarr_store_free(s);
+        return NULL;
+    }
+    return store_wrap(st, (PyTypeObject *)type, (zx_context *)context, s);
+}
+
+/* open_composite(class, metadata, chunks, flags) */
+PyObject *zx_open_composite(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    PyObject *type, *metadata, *chunks;
+    zarr_store *s;
+    zarr_error err;
+
+    if (!PyArg_ParseTuple(args, "OO!O!I", &type, st->store_type, &metadata,
+                          st->store_type, &chunks, &o.flags) ||
+        store_class(st, type))
+        return NULL;
+    if (zarr_store_open_composite(&s, ((zx_store *)metadata)->s, ((zx_store *)chunks)->s,
+                                  &o, &err))
+        return zx_fail(st, &err, NULL);
+    return store_wrap(st, (PyTypeObject *)type, ((zx_store *)metadata)->context, s);
+}
+
+static void store_dealloc(PyObject *o)
+{
+    zx_store *self = (zx_store *)o;
+
+    Py_BEGIN_ALLOW_THREADS zarr_store_free(self->s);
+    Py_END_ALLOW_THREADS Py_XDECREF((PyObject *)self->context);
+    zx_free(o);
+}
+
+/* ---- keys ------------------------------------------------------------------- */
+
+static zarr_status read_into(zarr_store *s, const char *key, uint64_t offset, char *data,
+                             uint64_t *n, zarr_error *err)
+{
+    uint64_t total;
+
+    return zarr_store_get(s, key, offset, data, n, &total, err);
+}
+
+/* How many bytes `length` bytes from `offset` on are. */
+static zarr_status measure(zarr_store *s, const char *key, uint64_t offset,
+                           uint64_t *length, zarr_error *err)
+{
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
+    const zarr_status status = zarr_store_stat(s, key, &value, err);
+
+    if (status == ZARR_OK) {
+        const uint64_t rest = offset < value.bytes ? value.bytes - offset : 0;
+
+        *length = *length < rest ? *length : rest;
+    }
+    return status;
+}
+
+/* get(key, offset=0, length=None) -> bytes; None: there is no such key */
+static PyObject *store_get(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    unsigned long long offset = 0, limit = UINT64_MAX;
+    uint64_t n;
+    const char *key;
+    PyObject *out;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "s|KK", &key, &offset, &limit))
+        return NULL;
+    n = limit;
+    Py_BEGIN_ALLOW_THREADS status = measure(self->s, key, offset, &n, &err);
+    Py_END_ALLOW_THREADS if (status == ZARR_ERR_NOT_FOUND) Py_RETURN_NONE;
+    if (zx_check(self->st, status, &err, NULL))
+        return NULL;
+    out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
+    if (out) {
+        char *data = PyBytes_AsString(out);
+        const uint64_t wanted = n;
+
+        Py_BEGIN_ALLOW_THREADS status = read_into(self->s, key, offset, data, &n, &err);
+        Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, NULL))
+        {
+            Py_CLEAR(out);
+        }
+        else if (n < wanted)
+        { /* it was replaced by a shorter value meanwhile */
+            PyObject *part = PyBytes_FromStringAndSize(data, (Py_ssize_t)n);
+
+            Py_DECREF(out);
+            out = part;
+        }
+    }
+    return out;
+}
+
+/* put(key, data, is_new=False) */
+static PyObject *store_put(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    const char *key;
+    Py_buffer view;
+    int is_new = 0;
+    zarr_error err;
+    zarr_status status;
+
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "sy*|p", &key, &view, &is_new))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        is_new ? zarr_store_put_new(self->s, key, view.buf, (uint64_t)view.len, &err)
+               : zarr_store_put(self->s, key, view.buf, (uint64_t)view.len, &err);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    return zx_done(self->st, status, &err);
+}
+
+/* stat(key) -> length; None: there is no such key */
+static PyObject *store_stat(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
+    const char *key;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "s", &key))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = zarr_store_stat(self->s, key, &value, &err);
+    Py_END_ALLOW_THREADS if (status == ZARR_ERR_NOT_FOUND) Py_RETURN_NONE;
+    if (zx_check(self->st, status, &err, NULL))
+        return NULL;
+    return PyLong_FromUnsignedLongLong(value.bytes);
+}
+
+/* ---- calls that take long --------------------------------------------------- */
+
+struct errand {
+    zarr_store *s, *other;
+    const char *path, *other_path, *key;
+    uint32_t how, flags;
+    uint64_t n;
+    struct zx_rows rows;
+};
+
+static PyObject *errand_done(zx_store *self, zx_work work, struct errand *e)
+{
+    if (zx_call(self->st, work, e, NULL))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static zarr_status erase_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct errand *e = arg;
+
+    (void)cancel;
+    return e->how ? zarr_store_erase_prefix(e->s, e->path, err)
+                  : zarr_store_erase(e->s, e->path, err);
+}
+
+/* erase(key, is_prefix=False) */
+static PyObject *store_erase(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+    int is_prefix = 0;
+
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "s|p", &e.path, &is_prefix))
+        return NULL;
+    e.how = (uint32_t)is_prefix;
+    return errand_done(self, erase_work, &e);
+}
+
+struct cancelled_rows {
+    struct zx_rows *rows;
+    zarr_cancel *cancel;
+};
+
+static int key_row(void *user, const zarr_store_item *item)
+{
+    struct cancelled_rows *r = user;
+    const uint64_t numbers[] = {item->bytes, item->is_prefix};
+
+    return zarr_cancel_is_set(r->cancel) ||
+           zx_rows_add(r->rows, 2, numbers, 1, &item->key);
+}
+
+static zarr_status list_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct errand *e = arg;
+    struct cancelled_rows r = {&e->rows, cancel};
+
+    return zarr_store_list(e->s, e->path, e->how, key_row, &r, err);
+}
+
+/* list(prefix, how) -> [(key, bytes, is_prefix)] */
+static PyObject *store_list(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+
+    if (!PyArg_ParseTuple(args, "s|I", &e.path, &e.how))
+        return NULL;
+    if (zx_call(self->st, list_work, &e, NULL)) {
+        zx_rows_free(&e.rows);
+        return NULL;
+    }
+    return zx_rows_list(&e.rows);
+}
+
+static zarr_status flush_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    (void)cancel;
+    return zarr_store_flush(((struct errand *)arg)->s, err);
+}
+
+static PyObject *store_flush(PyObject *o, PyObject *unused)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+
+    (void)unused;
+    return errand_done(self, flush_work, &e);
+}
+
+/* ---- nodes ------------------------------------------------------------------ */
+
+/* probe(path) -> (kind, format) */
+static PyObject *store_probe(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    const char *path;
+    uint32_t kind = 0;
+    int32_t format = 0;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = zarr_node_probe(self->s, path, &kind, &format, &err);
+    Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, NULL)) return NULL;
+    return Py_BuildValue("(Ii)", (unsigned)kind, (int)format);
+}
+
+static zarr_status delete_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_delete_options o = ZARR_DELETE_OPTIONS_INIT;
+    struct errand *e = arg;
+
+    o.cancel = cancel;
+    return zarr_node_delete_watched(e->s, e->path, &o, err);
+}
+
+/* node_delete(path) */
+static PyObject *store_node_delete(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "s", &e.path))
+        return NULL;
+    return errand_done(self, delete_work, &e);
+}
+
+static zarr_status copy_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_copy_options o = ZARR_COPY_OPTIONS_INIT;
+    struct errand *e = arg;
+
+    o.flags = e->flags;
+    o.cancel = cancel;
+    return e->how ? zarr_node_move(e->s, e->path, e->other, e->other_path, &o, err)
+                  : zarr_node_copy(e->s, e->path, e->other, e->other_path, &o, err);
+}
+
+/* node_copy(path, other, other_path, is_move, flags) */
+static PyObject *store_node_copy(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+    PyObject *other;
+    int is_move;
+
+    if (!PyArg_ParseTuple(args, "sO!spI", &e.path, self->st->store_type, &other,
+                          &e.other_path, &is_move, &e.flags) ||
+        zx_writable((zx_store *)other) || (is_move && zx_writable(self)))
+        return NULL;
+    e.other = ((zx_store *)other)->s;
+    e.how = (uint32_t)is_move;
+    return errand_done(self, copy_work, &e);
+}
+
+static zarr_status consolidate_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_group_open_options how = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_consolidate_options o = ZARR_CONSOLIDATE_OPTIONS_INIT;
+    struct errand *e = arg;
+    zarr_group *g;
+    zarr_status status;
+
+    how.consolidated = ZARR_CONSOLIDATED_NEVER;
+    o.key = e->key;
+    o.cancel = cancel;
+    status = zarr_group_open(&g, e->s, e->path, &how, err);
+    if (status == ZARR_OK)
+        status = zarr_group_consolidate(g, &o, err);
+    zarr_group_free(g);
+    return status;
+}
+
+/* consolidate(path, key=None) */
+static PyObject *store_consolidate(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "s|z", &e.path, &e.key))
+        return NULL;
+    return errand_done(self, consolidate_work, &e);
+}
+
+/* ---- the type --------------------------------------------------------------- */
+
+static PyObject *store_url(PyObject *o, void *unused)
+{
+    const char *url = zarr_store_url(((zx_store *)o)->s);
+
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(url);
+}
+
+static PyObject *store_caps(PyObject *o, void *unused)
+{
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+
+    (void)unused;
+    zarr_store_capabilities(((zx_store *)o)->s, &caps);
+    return Py_BuildValue("(zI)", caps.kind, (unsigned)caps.flags);
+}
+
+static PyObject *store_context(PyObject *o, void *unused)
+{
+    (void)unused;
+    return Py_NewRef((PyObject *)((zx_store *)o)->context);
+}
+
+static PyObject *store_is_read_only(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((zx_store *)o)->is_read_only);
+}
+
+/* The same number for all views of a store. */
+static PyObject *store_identity(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(((zx_store *)o)->s);
+}
+
+static PyMethodDef store_methods[] = {
+    {"_view", store_view, METH_O, NULL},
+    {"_get", store_get, METH_VARARGS, NULL},
+    {"_put", store_put, METH_VARARGS, NULL},
+    {"_stat", store_stat, METH_VARARGS, NULL},
+    {"_erase", store_erase, METH_VARARGS, NULL},
+    {"_list", store_list, METH_VARARGS, NULL},
+    {"_flush", store_flush, METH_NOARGS, NULL},
+    {"_probe", store_probe, METH_VARARGS, NULL},
+    {"_node_delete", store_node_delete, METH_VARARGS, NULL},
+    {"_node_copy", store_node_copy, METH_VARARGS, NULL},
+    {"_consolidate", store_consolidate, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+static PyGetSetDef store_getset[] = {{"url", store_url, NULL, NULL, NULL},
+                                     {"_read_only", store_is_read_only, NULL, NULL, NULL},
+                                     {"_identity", store_identity, NULL, NULL, NULL},
+                                     {"_caps", store_caps, NULL, NULL, NULL},
+                                     {"_context", store_context, NULL, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot store_slots[] = {{Py_tp_dealloc, store_dealloc},
+                                    {Py_tp_methods, store_methods},
+                                    {Py_tp_getset, store_getset},
+                                    {0, NULL}};
+PyType_Spec zx_store_spec = {"zarrc._core.Store", sizeof(zx_store), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             store_slots};

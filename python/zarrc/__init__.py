@@ -1,0 +1,50 @@
+"""Zarr arrays, fast: the C library zarrc for NumPy.
+
+The names are those of zarr-python::
+
+    import zarrc
+
+    z = zarrc.create_array("x.zarr", shape=(10_000, 10_000), dtype="float32", chunks=(1000, 1000))
+    z[:1000] = 42
+    zarrc.open_array("x.zarr", mode="r")[::100, ::100]
+
+docs/python.md of the source tells what differs.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from ._api import (
+    array, consolidate_metadata, copy, copy_all, copy_store, create, create_array, create_group, create_hierarchy, empty,
+    empty_like, from_array, full, full_like, group, load, ones, ones_like, open, open_array, open_consolidated, open_group,
+    open_like, print_debug_info, save, save_array, save_group, tree, zeros, zeros_like,
+)
+from ._array import Array, ArrayConfig, Tensor
+from ._codecs import Codec
+from ._config import config
+from ._core import version as _version
+from ._group import Group
+from ._store import Store, open_store
+from .errors import ZarrcError, ZarrcWarning
+
+if TYPE_CHECKING:
+    from ._aio import AsyncArray, AsyncGroup
+
+__version__: str = _version()
+
+__all__ = [
+    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcError", "ZarrcWarning",
+    "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all", "copy_store", "create", "create_array",
+    "create_group", "create_hierarchy", "empty", "empty_like", "errors", "from_array", "full", "full_like", "group", "load",
+    "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
+    "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """asyncio is imported only by programs that use it."""
+    if name in ("AsyncArray", "AsyncGroup"):
+        from . import _aio
+        return getattr(_aio, name)
+    raise AttributeError(f"module 'zarrc' has no attribute {name!r}")

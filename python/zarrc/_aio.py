@@ -1,0 +1,263 @@
+"""Arrays and groups for asyncio. A read, write or append is a request of the library, which runs on
+its threads; one descriptor for each event loop tells when requests are done. What has no request
+(opening, attributes, listings) runs on a thread of the loop's executor."""
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _core, _dtypes, _indexing
+from ._array import Array
+from ._group import Group
+
+READ, WRITE, APPEND = 0, 1, 2
+
+
+class _Queue:
+    """The ends of requests of one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.native = _core.new_queue()
+        self._futures: dict[_core.Request, asyncio.Future[None]] = {}
+        loop.add_reader(self.native.fileno(), self._take)
+
+    def _take(self) -> None:
+        for request in self.native.take():
+            future = self._futures.pop(request, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    async def run(self, request: _core.Request) -> int:
+        """Waits for a request. A task that is cancelled cancels it, and ends at once: the request
+        keeps its memory until it has stopped."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._futures[request] = future
+        try:
+            await future
+        except asyncio.CancelledError:
+            request.cancel()
+            raise
+        return request.wait()
+
+
+_queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = weakref.WeakKeyDictionary()
+
+
+def _queue() -> _Queue:
+    loop = asyncio.get_running_loop()
+    found = _queues.get(loop)
+    if found is None:
+        found = _queues[loop] = _Queue(loop)
+    return found
+
+
+async def _read(array: Array, selection: _core.Selection | None, out: Any = None) -> Any:
+    shape = array.shape if selection is None else selection.shape
+    queue = _queue()
+    if array._how == _dtypes.VLEN:
+        box = array._vlen(shape)
+        await queue.run(array._submit(queue.native, READ, selection, box, 0, None))
+        found = _indexing.from_vlen(array, box)
+        if out is not None:
+            _indexing._memory_of(out)[...] = found
+            return out
+        return found[()] if found.ndim == 0 else found
+    if array._how == _dtypes.OTHER:
+        return _indexing.read(array, selection)  # raises
+    if out is not None and _indexing.is_tensor(out):
+        await queue.run(array._submit(queue.native, READ, selection, _indexing.capsule_of(out), 0, None))
+        return out
+    target = np.empty(shape, array.dtype) if out is None else _indexing._memory_of(out)
+    order = _indexing._check_out(target, shape, array.dtype)
+    await queue.run(array._submit(queue.native, READ, selection, target, order, None))
+    if out is not None:
+        return out
+    return target[()] if target.ndim == 0 else target
+
+
+async def _write(array: Array, selection: _core.Selection | None, value: Any) -> None:
+    queue = _queue()
+    if array._how == _dtypes.VLEN:
+        memory: Any = _indexing.to_vlen(array, value)
+        order = 0
+    elif array._how == _dtypes.OTHER:
+        _indexing.write(array, selection, value)  # raises
+        return
+    else:
+        memory, order = _indexing.coerce(array.dtype, value)
+    await queue.run(array._submit(queue.native, WRITE, selection, memory, order, None))
+
+
+class AsyncArray:
+    """An array whose reads and writes are awaited: ``await a.getitem((slice(0, 10), 3))``. What needs
+    no I/O, such as ``shape``, is as in `Array`, which is ``array``."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PLAIN:
+            return getattr(self.array, name)
+        raise AttributeError(f"AsyncArray has no {name}: see AsyncArray.array")
+
+    @classmethod
+    async def open(cls, store: Any, **given: Any) -> AsyncArray:
+        from ._api import open_array
+        return cls(await asyncio.to_thread(open_array, store, **{"mode": "r+", **given}))
+
+    async def getitem(self, selection: Any, *, out: Any = None) -> Any:
+        return await self._get(_indexing.any_key, selection, out)
+
+    async def setitem(self, selection: Any, value: Any) -> None:
+        await self._set(_indexing.any_key, selection, value)
+
+    async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any) -> Any:
+        fields, key = _indexing.pop_fields(key)
+        selection = select(self.array, key)
+        if fields:
+            return await asyncio.to_thread(_indexing.read, self.array, selection, out=out, fields=fields)
+        return await _read(self.array, selection, out)
+
+    async def _set(self, select: Callable[..., _core.Selection], key: Any, value: Any) -> None:
+        fields, key = _indexing.pop_fields(key)
+        selection = select(self.array, key)
+        if fields:
+            await asyncio.to_thread(_indexing.write, self.array, selection, value, fields=fields)
+        else:
+            await _write(self.array, selection, value)
+
+    async def get_basic_selection(self, selection: Any = ..., *, out: Any = None) -> Any:
+        return await self._get(_indexing.basic, selection, out)
+
+    async def get_orthogonal_selection(self, selection: Any, *, out: Any = None) -> Any:
+        return await self._get(_indexing.orthogonal, selection, out)
+
+    async def get_coordinate_selection(self, selection: Any, *, out: Any = None) -> Any:
+        return await self._get(_indexing.points, selection, out)
+
+    async def get_mask_selection(self, mask: Any, *, out: Any = None) -> Any:
+        return await self._get(_indexing.mask, mask, out)
+
+    async def get_block_selection(self, selection: Any, *, out: Any = None) -> Any:
+        return await self._get(_indexing.blocks, selection, out)
+
+    async def set_orthogonal_selection(self, selection: Any, value: Any) -> None:
+        await self._set(_indexing.orthogonal, selection, value)
+
+    async def set_coordinate_selection(self, selection: Any, value: Any) -> None:
+        await self._set(_indexing.points, selection, value)
+
+    async def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
+        """Writes elements after those that are there, and returns the new shape."""
+        queue = _queue()
+        memory, order = self.array._to_append(data)
+        await queue.run(self.array._submit(queue.native, APPEND, None, memory, order, None, axis % self.array.ndim))
+        return self.array.shape
+
+    async def resize(self, new_shape: Any) -> None:
+        await asyncio.to_thread(self.array.resize, new_shape)
+
+    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
+        await asyncio.to_thread(self.array.update_attributes, new_attributes)
+        return self
+
+    async def info_complete(self) -> Any:
+        return await asyncio.to_thread(self.array.info_complete)
+
+    async def nchunks_initialized(self) -> int:
+        return await asyncio.to_thread(lambda: self.array.nchunks_initialized)
+
+    async def nbytes_stored(self) -> int:
+        return await asyncio.to_thread(self.array.nbytes_stored)
+
+    def __eq__(self, other: object) -> bool:
+        return self.array == other.array if isinstance(other, AsyncArray) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return AsyncArray, (self.array,)
+
+    def __repr__(self) -> str:
+        return f"<AsyncArray {self.array.store_path} shape={self.array.shape} dtype={self.array.dtype}>"
+
+
+_PLAIN = frozenset("""attrs basename cdata_shape chunks compressor compressors config dimension_names dtype fill_value filters
+    info metadata name nbytes nchunks ndim order path read_chunk_sizes read_only serializer shape shards size store
+    store_path write_chunk_sizes zarr_format""".split())
+_PLAIN_GROUP = frozenset("attrs basename info metadata name path read_only store store_path zarr_format".split())
+
+
+def _wrapped(node: Any) -> Any:
+    return AsyncArray(node) if isinstance(node, Array) else AsyncGroup(node) if isinstance(node, Group) else node
+
+
+class AsyncGroup:
+    """A group whose members are opened without blocking the event loop."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PLAIN_GROUP:
+            return getattr(self.group, name)
+        raise AttributeError(f"AsyncGroup has no {name}: see AsyncGroup.group")
+
+    @classmethod
+    async def open(cls, store: Any, **given: Any) -> AsyncGroup:
+        from ._api import open_group
+        return cls(await asyncio.to_thread(open_group, store, **{"mode": "r+", **given}))
+
+    async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
+        return _wrapped(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
+
+    async def get(self, path: str, default: Any = None) -> Any:
+        return _wrapped(await asyncio.to_thread(self.group.get, path, default))
+
+    async def delitem(self, path: str) -> None:
+        await asyncio.to_thread(self.group.__delitem__, path)
+
+    async def contains(self, path: str) -> bool:
+        return await asyncio.to_thread(self.group.__contains__, path)
+
+    async def create_array(self, name: str, **given: Any) -> AsyncArray:
+        return AsyncArray(await asyncio.to_thread(self.group.create_array, name, **given))
+
+    async def create_group(self, name: str, **given: Any) -> AsyncGroup:
+        return AsyncGroup(await asyncio.to_thread(self.group.create_group, name, **given))
+
+    async def require_group(self, name: str, **given: Any) -> AsyncGroup:
+        return AsyncGroup(await asyncio.to_thread(self.group.require_group, name, **given))
+
+    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncGroup:
+        await asyncio.to_thread(self.group.update_attributes, new_attributes)
+        return self
+
+    async def nmembers(self, max_depth: int | None = 0) -> int:
+        return await asyncio.to_thread(self.group.nmembers, max_depth)
+
+    async def members(self, max_depth: int | None = 0) -> Any:
+        """Yields (path, node), as zarr-python's does: ``async for``."""
+        for path, node in await asyncio.to_thread(self.group.members, max_depth):
+            yield path, _wrapped(node)
+
+    async def keys(self) -> Any:
+        for name in await asyncio.to_thread(lambda: list(self.group.keys())):
+            yield name
+
+    def __eq__(self, other: object) -> bool:
+        return self.group == other.group if isinstance(other, AsyncGroup) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return AsyncGroup, (self.group,)
+
+    def __repr__(self) -> str:
+        return f"<AsyncGroup {self.group.store_path}>"
+
+

@@ -1,0 +1,404 @@
+"""The functions of the package, with the names and arguments that zarr-python's users know."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _array, _core, _create, _group
+from ._array import Array
+from ._create import DEFAULT_FILL_VALUE
+from ._group import Group
+from ._info import Tree
+from ._store import Place, open_place
+from .errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, NotFoundError, raised
+
+_CREATING = ("a", "w", "w-", "x")
+_UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
+
+
+def _no_longer(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of old versions of zarr-python are errors rather than ignored."""
+    for name in _UNUSED:
+        if given.pop(name, None) is not None:
+            raise TypeError(f"{name}= has no meaning in zarrc")
+    return given
+
+
+def _join(*parts: str | None) -> str | None:
+    return "/".join(part.strip("/") for part in parts if part) or None
+
+
+# ---- open ----
+
+
+def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
+         storage_options: dict[str, Any] | None = None, **given: Any) -> Array | Group:
+    """Opens an array or a group. With a mode that creates, and ``shape=`` (or ``data=``), a missing
+    node becomes an array, else a group.
+
+    Modes: "r" reads; "r+" reads and writes what exists; "a" (the default) also creates; "w" replaces;
+    "w-" creates and fails if there is something.
+    """
+    mode = _default_mode(store, mode)
+    wants_array = "shape" in given or "data" in given
+    if mode not in ("w", "w-", "x"):
+        try:
+            place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
+            kind, _ = place.store._probe(place.path)
+        except NodeNotFoundError:
+            kind = 0
+        if kind == _create.ARRAY:
+            return open_array(place.store, mode=mode, path=place.path, zarr_format=zarr_format, **given)
+        if kind == _create.GROUP:
+            return open_group(place.store, mode=mode, path=place.path, zarr_format=zarr_format,
+                              **{k: v for k, v in given.items() if k == "use_consolidated"})
+        if mode in ("r", "r+"):
+            raise raised(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}", errno=2)
+    opener = open_array if wants_array else open_group
+    return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
+
+
+def _default_mode(store: Any, mode: str | None) -> str:
+    if mode is not None:
+        if mode not in (*_CREATING, "r", "r+"):
+            raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
+        return mode
+    return "r" if getattr(store, "read_only", False) else "a"
+
+
+def open_array(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
+               storage_options: dict[str, Any] | None = None, config: Any = None, **given: Any) -> Array:
+    """Opens an array; with a mode that creates, and ``shape=``, a missing one is created."""
+    mode = _default_mode(store, mode)
+    given = _no_longer(given)
+    if mode not in ("w", "w-", "x"):
+        try:
+            place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
+            return _array.opened(place.store, place.path, zarr_format=zarr_format, config=config)
+        except NotFoundError as problem:
+            if mode in ("r", "r+") or "shape" not in given and "data" not in given:
+                raise raised(ArrayNotFoundError, problem.reason, node=problem.node, errno=2) from None
+    return create(store=store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, config=config,
+                  overwrite=mode == "w", **given)
+
+
+def open_group(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
+               storage_options: dict[str, Any] | None = None, attributes: Mapping[str, Any] | None = None,
+               use_consolidated: bool | str | None = None, **given: Any) -> Group:
+    """Opens a group; with a mode that creates a missing one is created."""
+    _no_longer(given)
+    if given:
+        raise TypeError(f"open_group() has no argument {', '.join(given)}")
+    mode = _default_mode(store, mode)
+    if mode not in ("w", "w-", "x"):
+        try:
+            place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
+            return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
+        except NotFoundError as problem:
+            if mode in ("r", "r+"):
+                raise raised(GroupNotFoundError, problem.reason, node=problem.node, errno=2) from None
+    return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
+                        storage_options=storage_options)
+
+
+def open_consolidated(*args: Any, use_consolidated: bool | str = True, **given: Any) -> Group:
+    """Opens a group that must have consolidated metadata."""
+    if use_consolidated is False:
+        raise TypeError("use_consolidated=False contradicts open_consolidated()")
+    return open_group(*args, use_consolidated=use_consolidated, **given)
+
+
+def group(store: Any = None, *, overwrite: bool = False, path: str | None = None, zarr_format: int | None = None,
+          attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Group:
+    """Opens or creates a group."""
+    _no_longer(given)
+    if overwrite:
+        return create_group(store, path=path, overwrite=True, zarr_format=zarr_format, attributes=attributes,
+                            storage_options=storage_options)
+    return open_group(store, mode="a", path=path, zarr_format=zarr_format, attributes=attributes,
+                      storage_options=storage_options)
+
+
+# ---- create ----
+
+
+def create_group(store: Any = None, *, path: str | None = None, zarr_format: int | None = None, overwrite: bool = False,
+                 attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None) -> Group:
+    """Creates a group."""
+    place = open_place(store, mode="a", path=path, storage_options=storage_options)
+    return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format)
+
+
+def create_array(store: Any = None, *, name: str | None = None, shape: Any = None, dtype: Any = None, data: Any = None,
+                 chunks: Any = "auto", shards: Any = None, filters: Any = "auto", compressors: Any = "auto",
+                 serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
+                 attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None, dimension_names: Any = None,
+                 storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None,
+                 write_data: bool = True, if_missing: bool = False) -> Array:
+    """Creates an array.
+
+    ``shape`` and ``dtype``, or ``data``, are needed. ``chunks`` and ``shards`` are shapes, or "auto".
+    Codecs are names, dicts of metadata, `zarrc.Codec`, or objects of zarr-python or numcodecs.
+    ``if_missing`` opens an array with equal metadata that exists.
+    """
+    place = open_place(store, mode="a", path=name, storage_options=storage_options)
+    if data is None and (shape is None or dtype is None):
+        raise ValueError("`shape` and `dtype`, or `data`, are needed")
+    return _create.create(place, shape=shape, dtype=dtype, data=data, chunks=chunks, shards=shards, filters=filters,
+                          compressors=compressors, serializer=serializer, fill_value=fill_value, order=order,
+                          zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
+                          dimension_names=dimension_names, overwrite=overwrite, config=config, write_data=write_data,
+                          if_missing=if_missing)
+
+
+def create(shape: Any = None, *, chunks: Any = "auto", dtype: Any = "float64", compressor: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE,
+           order: str | None = None, store: Any = None, overwrite: bool = False, path: str | None = None, filters: Any = None,
+           dimension_separator: str | None = None, zarr_format: int | None = None, chunk_shape: Any = None,
+           chunk_key_encoding: Any = None, codecs: Any = None, dimension_names: Any = None,
+           attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, mode: str = "a",
+           write_empty_chunks: bool | None = None, config: Any = None, **given: Any) -> Array:
+    """Creates an array, with the arguments that zarr-python had before `create_array`."""
+    given = _no_longer(given)
+    data = given.pop("data", None)
+    place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
+    if write_empty_chunks is not None:
+        config = {**(config or {}), "write_empty_chunks": write_empty_chunks}
+    if dimension_separator and chunk_key_encoding is None:
+        chunk_key_encoding = {"name": "v2" if zarr_format == 2 else "default", "separator": dimension_separator}
+    if codecs is not None:
+        given = {**given, "filters": None, "serializer": None, "compressors": None, **_parts_of(codecs)}
+    elif compressor != "auto":
+        given.setdefault("compressors", compressor)
+    if filters is not None:
+        given["filters"] = filters
+    if data is None:
+        given |= {"shape": shape, "dtype": dtype or "float64"}
+    return _create.create(place, chunks=chunk_shape if chunk_shape is not None else chunks, fill_value=fill_value, order=order,
+                          zarr_format=zarr_format, chunk_key_encoding=chunk_key_encoding, dimension_names=dimension_names,
+                          attributes=attributes, overwrite=overwrite, config=config, data=data, **given)
+
+
+def _parts_of(codecs: Any) -> dict[str, Any]:
+    """The chain of `codecs=`, whose order says which one is the serializer."""
+    listed = list(codecs)
+    return {"filters": [], "serializer": listed[0], "compressors": listed[1:]} if listed else {}
+
+
+def array(data: Any, **given: Any) -> Array:
+    """Creates an array of the elements of `data`."""
+    if not hasattr(data, "shape") or not hasattr(data, "dtype"):
+        data = np.asarray(data, dtype=given.pop("dtype", None))
+    elif given.get("dtype") is not None:
+        data = np.asarray(data).astype(given.pop("dtype"))
+    return create(data=data, **given)
+
+
+def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: str | None = None, chunks: Any = "keep",
+               shards: Any = "keep", filters: Any = "keep", compressors: Any = "keep", serializer: Any = "keep",
+               fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
+               attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None, dimension_names: Any = None,
+               storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None) -> Array:
+    """Creates an array with the elements of another, and with its properties where "keep" says so."""
+    place = name
+    kept = like_arguments(data)
+    wanted = {"chunks": chunks, "shards": shards, "filters": filters, "compressors": compressors, "serializer": serializer}
+    given: dict[str, Any] = {name: kept.get(name, None if name == "shards" else "auto") if isinstance(value, str) and value == "keep" else value
+             for name, value in wanted.items()}
+    same = zarr_format is None or zarr_format == getattr(data, "zarr_format", zarr_format)
+    if not same:  # the codecs of the other format have other names
+        given |= {name: "auto" for name in ("filters", "compressors", "serializer") if wanted[name] == "keep"}
+    given["fill_value"] = kept.get("fill_value", DEFAULT_FILL_VALUE) if fill_value is DEFAULT_FILL_VALUE else fill_value
+    for name, value in (("order", order), ("attributes", attributes),
+                        ("dimension_names", dimension_names), ("zarr_format", zarr_format)):
+        given[name] = kept.get(name) if value is None else value
+    return create_array(store, name=place, data=data, write_data=write_data, chunk_key_encoding=chunk_key_encoding,
+                        storage_options=storage_options, overwrite=overwrite, config=config, **given)
+
+
+def like_arguments(like: Any) -> dict[str, Any]:
+    """The arguments of `create_array` for an array like this one."""
+    if not hasattr(like, "shape") or not hasattr(like, "dtype"):
+        like = np.asarray(like)
+    out: dict[str, Any] = {"shape": like.shape, "dtype": like.dtype}
+    if hasattr(like, "zarr_format") and hasattr(like, "attrs"):  # ours, or zarr-python's
+        out |= {"zarr_format": like.zarr_format, "chunks": like.chunks, "shards": like.shards, "filters": like.filters,
+                "compressors": like.compressors, "fill_value": like.fill_value, "attributes": dict(like.attrs),
+                "order": like.order}
+        names = getattr(like, "dimension_names", None) or getattr(like.metadata, "dimension_names", None)
+        out["dimension_names"] = names if names and any(name is not None for name in names) else None
+        if like.zarr_format == 3:
+            out["serializer"] = like.serializer
+    elif hasattr(like, "chunks") and isinstance(like.chunks, tuple) and all(isinstance(n, int) for n in like.chunks):
+        out["chunks"] = like.chunks  # h5py
+    elif hasattr(like, "chunksize"):
+        out["chunks"] = like.chunksize  # dask
+    return out
+
+
+def empty(shape: Any, **given: Any) -> Array:
+    """Creates an array whose elements have no value of note: they read as zero."""
+    return create(shape, **given)
+
+
+def zeros(shape: Any, **given: Any) -> Array:
+    """Creates an array of zeros."""
+    return create(shape, **{**given, "fill_value": 0})
+
+
+def ones(shape: Any, **given: Any) -> Array:
+    """Creates an array of ones."""
+    return create(shape, **{**given, "fill_value": 1})
+
+
+def full(shape: Any, fill_value: Any, **given: Any) -> Array:
+    """Creates an array of one value."""
+    return create(shape, **{**given, "fill_value": fill_value})
+
+
+def _like(a: Any, given: dict[str, Any], **more: Any) -> Array:
+    kept = {k: v for k, v in like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format")}
+    store, path = given.pop("store", None), given.pop("path", None)
+    return create_array(store, name=path, **{**kept, **given, **more})
+
+
+def empty_like(a: Any, **given: Any) -> Array:
+    """Creates an array with the shape, type and chunks of another."""
+    return _like(a, given)
+
+
+def zeros_like(a: Any, **given: Any) -> Array:
+    return _like(a, given, fill_value=0)
+
+
+def ones_like(a: Any, **given: Any) -> Array:
+    return _like(a, given, fill_value=1)
+
+
+def full_like(a: Any, fill_value: Any = None, **given: Any) -> Array:
+    return _like(a, given, fill_value=getattr(a, "fill_value", DEFAULT_FILL_VALUE) if fill_value is None else fill_value)
+
+
+def open_like(a: Any, path: str, **given: Any) -> Array:
+    """Opens an array, which is created like `a` if it is missing."""
+    kept = {k: v for k, v in like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format", "fill_value")}
+    return open_array(path=path, **{**kept, **given})
+
+
+def create_hierarchy(*, store: Any, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
+    """Creates several nodes from their metadata: dicts, or metadata of zarr-python. Parents come
+    before their children."""
+    place = open_place(store, mode="a")
+    for path in sorted(nodes, key=lambda one: (one.count("/"), one)):
+        document = nodes[path]
+        document = json.loads(json.dumps(document.to_dict() if hasattr(document, "to_dict") else dict(document)))
+        inner = Place(place.store, _join(place.path, path) or "")
+        if document.get("node_type", "array" if "shape" in document else "group") == "array":
+            yield path, _create.create(inner, document=json.dumps(document), overwrite=overwrite)
+        else:
+            yield path, _group.create(inner, overwrite=overwrite, attributes=document.get("attributes"),
+                                      zarr_format=document.get("zarr_format"), if_missing=not overwrite)
+
+
+# ---- whole arrays and hierarchies ----
+
+
+def save_array(store: Any, arr: Any, *, zarr_format: int | None = None, path: str | None = None,
+               storage_options: dict[str, Any] | None = None, **given: Any) -> None:
+    """Stores an array, in place of what is there."""
+    given.pop("mode", None)
+    create_array(store, name=path, data=np.asarray(arr), zarr_format=zarr_format, storage_options=storage_options,
+                 **{"overwrite": True, **given})
+
+
+def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None,
+               storage_options: dict[str, Any] | None = None, **named: Any) -> None:
+    """Stores arrays in a group: by their names, or as arr_0 and so on."""
+    if not args and not named:
+        raise ValueError("at least one array is needed")
+    target = open_group(store, mode="w", path=path, zarr_format=zarr_format, storage_options=storage_options)
+    for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
+        target.create_array(name, data=np.asarray(arr))
+
+
+def save(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **named: Any) -> None:
+    """Stores one array, or several as a group."""
+    if not args and not named:
+        raise ValueError("at least one array is needed")
+    if len(args) == 1 and not named:
+        save_array(store, args[0], zarr_format=zarr_format, path=path)
+    else:
+        save_group(store, *args, zarr_format=zarr_format, path=path, **named)
+
+
+def load(store: Any, path: str | None = None, zarr_format: int | None = None) -> Any:
+    """Reads an array, or the arrays of a group as a dict."""
+    node = open(store, mode="r", path=path, zarr_format=zarr_format)
+    if isinstance(node, Array):
+        return node[()]
+    return {name: member[()] for name, member in node.arrays()}
+
+
+def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int | None = None) -> Group:
+    """Writes the metadata of all nodes below a group into one document, and opens the group from it."""
+    place = open_place(store, mode="r+", path=path)
+    try:
+        place.store._consolidate(place.path)
+    except NotFoundError as problem:
+        raise raised(GroupNotFoundError, problem.reason, node=problem.node, errno=2) from None
+    return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
+
+
+def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> Tree:
+    """The hierarchy below a group."""
+    return grp.tree(expand=expand, level=level)
+
+
+def _if_exists(word: str) -> int:
+    flags = {"raise": 0, "replace": 1, "skip": 2}
+    if word not in flags:
+        raise ValueError(f"if_exists: {word!r} is not one of {', '.join(flags)}")
+    return flags[word]
+
+
+def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exists: str = "raise") -> Array | Group:
+    """Copies a node, with all below it, into a group. Stored chunks are copied as they are; "skip"
+    keeps equal objects, so that an interrupted copy goes on."""
+    name = name or source.basename
+    if not name:
+        raise ValueError("a name is needed for the copy of a root")
+    source.store._node_copy(source.path, dest.store, _join(dest.path, name) or "", False, _if_exists(if_exists))
+    found = dest.get(name)
+    assert found is not None
+    return found
+
+
+def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:
+    """Copies the members of a group into another."""
+    for _, member in source.members():
+        copy(member, dest, if_exists=if_exists)
+
+
+def copy_store(source: Any, dest: Any, *, if_exists: str = "raise") -> None:
+    """Copies the root of a store, and all below it, to another store."""
+    here, there = open_place(source, mode="r"), open_place(dest, mode="a")
+    here.store._node_copy(here.path, there.store, there.path, False, _if_exists(if_exists))
+
+
+def print_debug_info() -> None:
+    """Prints versions, for reports of bugs."""
+    from . import __version__
+
+    rows = [("zarrc", __version__), ("libzarrc", _core.version()), ("numpy", np.__version__),
+            ("python", platform.python_version()), ("platform", platform.platform())]
+    rows += [(name, getattr(sys.modules[name], "__version__", "?")) for name in ("zarr", "xarray", "dask") if name in sys.modules]
+    rows += [(name, os.environ[name]) for name in sorted(os.environ) if name.startswith("ZARRC_")]
+    for name, value in rows:
+        print(f"{name}: {value}")
+
+

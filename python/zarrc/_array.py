@@ -1,0 +1,569 @@
+"""Arrays: NumPy's indexing over a zarr_array of the library."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _codecs, _core, _dtypes, _indexing
+from ._attrs import Attributes, to_json
+from ._info import Info, bytes_text
+from ._progress import reporter
+
+if TYPE_CHECKING:
+    from ._aio import AsyncArray
+    from ._store import Store
+
+EMPTY_SKIP, EMPTY_WRITE = 1, 2
+MISSING_FILL, MISSING_ERROR = 1, 2
+
+
+@dataclass(frozen=True)
+class ArrayConfig:
+    """How a handle reads and writes; not part of the metadata."""
+
+    order: str = "C"
+    write_empty_chunks: bool = False
+    read_missing_chunks: bool = True
+
+    @classmethod
+    def of(cls, given: ArrayConfig | Mapping[str, Any] | None) -> ArrayConfig:
+        """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
+        from ._config import config
+
+        defaults = {name: config[f"array.{name}"] for name in cls.__dataclass_fields__}
+        if given is None:
+            return cls(**defaults)
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            given = {name: getattr(given, name) for name in defaults if hasattr(given, name)}
+        unknown = set(given) - set(defaults)
+        if unknown:
+            raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(defaults)}")
+        return cls(**{**defaults, **given})
+
+    def options(self) -> dict[str, Any]:
+        """As the library takes it."""
+        return {"empty_chunks": EMPTY_WRITE if self.write_empty_chunks else EMPTY_SKIP,
+                "missing_chunks": MISSING_FILL if self.read_missing_chunks else MISSING_ERROR}
+
+
+class Metadata(Mapping[str, Any]):
+    """The metadata document of a node, as a mapping that is read-only."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    def __getitem__(self, name: str) -> Any:
+        return self._document[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document)
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_document"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(self._document))
+        return found
+
+    def __repr__(self) -> str:
+        return f"Metadata({self._document!r})"
+
+
+class _Indexer:
+    """`oindex`, `vindex` or `blocks` of an array."""
+
+    __slots__ = ("_array", "_select")
+
+    def __init__(self, array: Array, select: Callable[[Array, Any], _core.Selection]) -> None:
+        self._array, self._select = array, select
+
+    def __getitem__(self, key: Any) -> Any:
+        fields, key = _indexing.pop_fields(key)
+        return _indexing.read(self._array, self._select(self._array, key), fields=fields)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        fields, key = _indexing.pop_fields(key)
+        _indexing.write(self._array, self._select(self._array, key), value, fields=fields)
+
+
+class Array(_core.Array):
+    """A Zarr array.
+
+    ``z[...]`` reads into new arrays of NumPy and writes from them, as arrays of zarr-python do:
+    slices with any step, integers, lists and masks. ``oindex``, ``vindex`` and ``blocks`` select
+    otherwise. Threads may share the object; the GIL is released while the library works, and Ctrl-C
+    cancels. `zarrc.open_array` and `zarrc.create_array` make one.
+    """
+
+    _config: ArrayConfig
+
+    # ---- what it is ----
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements in memory. Of text only the references count, as in NumPy."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def config(self) -> ArrayConfig:
+        return self._config
+
+    @property
+    def order(self) -> str:
+        """The order of elements in chunks (v2), or of arrays that are read (v3)."""
+        return str(self.metadata["order"]) if self.zarr_format == 2 else self._config.order
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of elements that are not stored; None: v2's null."""
+        return _dtypes.fill_value(self)
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The shape of a chunk; in a sharded array of an inner chunk."""
+        shape = self._chunk_shape
+        if shape is None:
+            raise NotImplementedError("the chunks of this array differ in shape: see read_chunk_sizes")
+        return shape
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """The shape of a shard; None: there are none."""
+        return self._write_shape if self._is_sharded else None
+
+    @property
+    def _is_sharded(self) -> bool:
+        return any(codec == "sharding_indexed" or isinstance(codec, dict) and codec["name"] == "sharding_indexed"
+                   for codec in json.loads(self._codecs_text))
+
+    @property
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The lengths of all chunks along each dimension, cut at the end of the array."""
+        shape = self._chunk_shape
+        return self.write_chunk_sizes if shape is None else _cut(self.shape, shape)
+
+    @property
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The same for units of writing: chunks or shards."""
+        shape = self._write_shape
+        if shape is not None:
+            return _cut(self.shape, shape)
+        edges = json.loads(self._grid_text)["configuration"]["chunk_shapes"]
+        return tuple(_cut_edges(n, one) for n, one in zip(self.shape, edges))
+
+    @property
+    def cdata_shape(self) -> tuple[int, ...]:
+        """How many chunks there are along each dimension."""
+        shape = self._chunk_shape
+        if shape is not None:
+            return tuple(-(-n // c) for n, c in zip(self.shape, shape))
+        return tuple(len(sizes) for sizes in self.read_chunk_sizes)
+
+    @property
+    def nchunks(self) -> int:
+        """The number of chunks, stored or not."""
+        return math.prod(self.cdata_shape)
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """The number of stored chunks. Shards count with all their chunks, as in zarr-python."""
+        objects = self._stored(False)[0]
+        if not self._is_sharded:
+            return objects
+        return objects * math.prod(s // c for s, c in zip(self.shards or (), self.chunks))
+
+    def nbytes_stored(self) -> int:
+        """Bytes of everything that the store has for the array, metadata included."""
+        names = ("zarr.json",) if self.zarr_format == 3 else (".zarray", ".zattrs")
+        documents = (self.store._stat("/".join(part for part in (self.path, name) if part)) for name in names)
+        return self._stored(True)[1] + sum(size for size in documents if size is not None)
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(json.loads(self._metadata_text))
+
+    @property
+    def _parts(self) -> tuple[tuple[_codecs.Codec, ...], _codecs.Codec | None, tuple[_codecs.Codec, ...]]:
+        document = self.metadata
+        if self.zarr_format == 2:
+            filters = tuple(_codecs.of_v2(one) for one in document["filters"] or ())
+            return filters, None, (_codecs.of_v2(document["compressor"]),) if document["compressor"] else ()
+        codecs = document["codecs"]
+        if self._is_sharded and len(codecs) == 1:
+            codecs = codecs[0]["configuration"]["codecs"]
+        return _codecs.split(self.store._context, codecs)
+
+    @property
+    def filters(self) -> tuple[_codecs.Codec, ...]:
+        return self._parts[0]
+
+    @property
+    def serializer(self) -> _codecs.Codec | None:
+        """The codec that turns elements into bytes (v3)."""
+        return self._parts[1]
+
+    @property
+    def compressors(self) -> tuple[_codecs.Codec, ...]:
+        return self._parts[2]
+
+    @property
+    def compressor(self) -> _codecs.Codec | None:
+        """The compressor of a v2 array."""
+        if self.zarr_format == 3:
+            raise TypeError("`compressor` is of Zarr format 2: use `compressors`")
+        return self.compressors[0] if self.compressors else None
+
+    @property
+    def attrs(self) -> Attributes:
+        return Attributes(self)
+
+    @property
+    def name(self) -> str:
+        """The path with a slash before it."""
+        return f"/{self.path}"
+
+    @property
+    def basename(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def store_path(self) -> str:
+        """The store and the path in it, as text."""
+        return f"{self.store}/{self.path}".rstrip("/")
+
+    @property
+    def read_only(self) -> bool:
+        return self.store.read_only
+
+    @property
+    def async_array(self) -> AsyncArray:
+        """The same array for asyncio."""
+        from ._aio import AsyncArray
+        return AsyncArray(self)
+
+    @property
+    def _item_dtype(self) -> np.dtype[Any]:
+        facts = self._item_facts
+        assert facts is not None
+        return _dtypes.from_facts(facts)
+
+    # ---- elements ----
+
+    @property
+    def oindex(self) -> _Indexer:
+        """Each dimension on its own: ``z.oindex[[1, 5], :, mask]``."""
+        return _Indexer(self, _indexing.orthogonal)
+
+    @property
+    def vindex(self) -> _Indexer:
+        """Single elements: coordinates, ``z.vindex[[1, 5], [2, 3]]``, or a mask."""
+        return _Indexer(self, _indexing.vectorised)
+
+    @property
+    def blocks(self) -> _Indexer:
+        """Whole units of writing by their place in the grid: ``z.blocks[0, 1:3]``."""
+        return _Indexer(self, _indexing.blocks)
+
+    def _get(self, key: Any) -> Any:
+        """What ``[]`` of the extension leaves to Python."""
+        fields, key = _indexing.pop_fields(key)
+        return _indexing.read(self, _indexing.any_key(self, key), fields=fields)
+
+    def _set(self, key: Any, value: Any) -> None:
+        fields, key = _indexing.pop_fields(key)
+        _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
+
+    def read(self, key: Any = ..., *, out: Any = None, fields: Any = None, packed: bool = False,
+             progress: Any = None, threads: int | None = None) -> Any:
+        """Reads what ``z[key]`` reads, with options.
+
+        ``out`` is filled and returned: an array of NumPy with any strides and byte order, an NDBuffer
+        of zarr-python, or a tensor of another library in host memory. ``packed=True`` gives elements
+        of 2 or 4 bits as uint8 with several of them a byte. ``progress`` is called with (chunks done,
+        chunks in all); True shows a bar, if tqdm is installed.
+        """
+        more, key = _indexing.pop_fields(key)
+        selection = _indexing.any_key(self, key)
+        if packed:
+            out = np.empty(_packed_shape(self, selection.shape), np.uint8) if out is None else out
+        with reporter(progress) as options:
+            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, threads))
+
+    def write(self, key: Any, value: Any, *, fields: Any = None, packed: bool = False, progress: Any = None,
+              threads: int | None = None) -> None:
+        """Writes what ``z[key] = value`` writes, with the options of `read`."""
+        more, key = _indexing.pop_fields(key)
+        with reporter(progress) as options:
+            if packed:
+                options["packed"] = 1
+            _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
+                            options=_with(options, threads))
+
+    def get_basic_selection(self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None) -> Any:
+        """Integers and slices, of any step."""
+        return _indexing.read(self, _indexing.basic(self, selection), out=out, fields=fields)
+
+    def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        _indexing.write(self, _indexing.basic(self, selection), value, fields=fields)
+
+    def get_orthogonal_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+        """As `oindex`."""
+        return _indexing.read(self, _indexing.orthogonal(self, selection), out=out, fields=fields)
+
+    def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
+
+    def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+        """The elements whose place in a mask is True, in C order."""
+        return _indexing.read(self, _indexing.mask(self, mask), out=out, fields=fields)
+
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
+
+    def get_coordinate_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+        """As `vindex` with coordinates."""
+        return _indexing.read(self, _indexing.points(self, selection), out=out, fields=fields)
+
+    def set_coordinate_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        _indexing.write(self, _indexing.points(self, selection), value, fields=fields)
+
+    def get_block_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+        """As `blocks`."""
+        return _indexing.read(self, _indexing.blocks(self, selection), out=out, fields=fields)
+
+    def set_block_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        _indexing.write(self, _indexing.blocks(self, selection), value, fields=fields)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("the elements of a Zarr array cannot become an array of NumPy without a copy")
+        found = np.asarray(self[...])
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Reads one unit of writing after the other along the first dimension, each once."""
+        if not self.ndim:
+            raise TypeError("iteration over an array without dimensions")
+        start = 0
+        for n in self.write_chunk_sizes[0]:
+            yield from self[start:start + n]
+            start += n
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    # ---- changes ----
+
+    def resize(self, new_shape: int | Iterable[int]) -> None:
+        """Changes the shape. What lies outside of a smaller shape is deleted."""
+        shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+        if any(operator.index(n) < 0 for n in shape):
+            raise ValueError(f"a shape has no negative lengths: {shape}")
+        self._resize(tuple(operator.index(n) for n in shape))
+
+    def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
+        """Writes elements after those that are there, and returns the new shape. Readers see all of
+        them or none; appends of several processes wait for each other."""
+        if not -self.ndim <= axis < self.ndim:
+            raise IndexError(f"axis {axis} of an array with {self.ndim} dimensions")
+        memory, order = self._to_append(data)
+        self._append(memory, axis % self.ndim, order)
+        return self.shape
+
+    def _to_append(self, data: Any) -> tuple[Any, int]:
+        if self._how == _dtypes.VLEN:
+            return _indexing.to_vlen(self, data), 0
+        given, order = _indexing.coerce(self.dtype, data)
+        if given.ndim != self.ndim:
+            raise ValueError(f"data to append has {given.ndim} dimensions, and the array {self.ndim}")
+        return given, order
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
+        """Sets attributes in one step; others stay."""
+        self._attribute(None, to_json(dict(new_attributes)), False)
+        return self
+
+    def with_config(self, config: ArrayConfig | Mapping[str, Any]) -> Array:
+        """The same array, read and written in another way."""
+        if isinstance(config, Mapping):
+            config = {**{name: getattr(self._config, name) for name in ArrayConfig.__dataclass_fields__}, **config}
+        found = ArrayConfig.of(config)
+        other = self._with(found.options())
+        other._config = found
+        return other
+
+    # ---- what people see ----
+
+    def _info_rows(self) -> list[tuple[str, Any]]:
+        filters, serializer, compressors = self._parts
+        rows: list[tuple[str, Any]] = [("Type", "Array"), ("Zarr format", self.zarr_format), ("Data type", self.dtype),
+                                       ("Fill value", self.fill_value), ("Shape", self.shape)]
+        if self.shards is not None:
+            rows.append(("Shard shape", self.shards))
+        rows += [("Chunk shape", self._chunk_shape or "<variable>"), ("Order", self.order),
+                 ("Read-only", self.read_only), ("Store type", self.store.kind), ("Filters", filters)]
+        if serializer is not None:
+            rows.append(("Serializer", serializer))
+        return [*rows, ("Compressors", compressors), ("No. bytes", bytes_text(self.nbytes))]
+
+    @property
+    def info(self) -> Info:
+        """What the metadata says."""
+        return Info(tuple(self._info_rows()))
+
+    def info_complete(self) -> Info:
+        """The same with what is stored, for which the store is listed."""
+        stored, objects = self.nbytes_stored(), self._stored(False)[0]
+        rows = [*self._info_rows(), ("No. bytes stored", bytes_text(stored))]
+        if stored:
+            rows.append(("Storage ratio", f"{self.nbytes / stored:.1f}"))
+        return Info((*rows, ("Shards Initialized" if self._is_sharded else "Chunks Initialized", objects)))
+
+    def __repr__(self) -> str:
+        return f"<Array {self.store_path} shape={self.shape} dtype={self.dtype}>"
+
+    def _repr_html_(self) -> str:
+        return f"<div><b>zarrc.Array</b> <code>{self.name}</code>{self.info._repr_html_()}</div>"
+
+    # ---- other libraries ----
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self.store, self.path, self.zarr_format, self._config)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Array):
+            return NotImplemented
+        return (self.store == other.store and self.path == other.path and self._config == other._config
+                and self._metadata_text == other._metadata_text)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """The same for equal arrays. It follows the metadata and the store, and not the elements."""
+        digest = hashlib.sha256(self._metadata_text.encode()).hexdigest()
+        return "zarrc.Array", str(self.store), self.path, digest, self._config
+
+    def __enter__(self) -> Array:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.store.close()
+
+    def tensor(self, key: Any = ...) -> Tensor:
+        """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The
+        library gets the elements without a further copy, also types that NumPy lacks, as bfloat16."""
+        return Tensor(self, np.asarray(self[key]))
+
+    def column(self, key: Any = ...) -> Column:
+        """Text, bytes or lists of any length for a library that speaks Arrow: ``pyarrow.array(z.column())``,
+        ``polars.Series(z.column(slice(10)))``. It is read when the library asks."""
+        return Column(self, _indexing.any_key(self, key))
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.tensor().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
+
+
+HOST = (1, 0)  # DLPack's number of host memory
+
+
+class Tensor:
+    """Elements in host memory for libraries that speak DLPack. ``array`` is NumPy's view of them."""
+
+    def __init__(self, of: Array, array: np.ndarray[Any, Any]) -> None:
+        self._of, self.array = of, array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if stream is not None or dl_device is not None and tuple(dl_device) != HOST:
+            raise BufferError("the elements are in host memory")
+        memory = self.array.copy() if copy else self.array
+        return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.array, dtype=dtype) if copy else np.asarray(self.array, dtype=dtype)
+
+
+class Column:
+    """Elements of variable length, one after the other in C order, for Arrow's PyCapsule interface."""
+
+    def __init__(self, of: Array, selection: _core.Selection) -> None:
+        self._of, self._selection = of, selection
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._of._arrow(self._selection)
+
+
+def _with(options: dict[str, Any], threads: int | None) -> dict[str, Any]:
+    return {**options, "threads": threads} if threads else options
+
+
+def _packed_shape(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
+    bits = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}.get(array.dtype.name)
+    if not bits or not shape:
+        raise TypeError(f"elements of type {array.dtype} are not packed")
+    return (*shape[:-1], (shape[-1] * bits + 7) // 8)
+
+
+def _cut(shape: tuple[int, ...], chunk: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(min(c, n - start) for start in range(0, n, c)) if c else () for n, c in zip(shape, chunk))
+
+
+def _cut_edges(length: int, edges: Any) -> tuple[int, ...]:
+    """Edges of a rectilinear grid, in which [3, 2] means two edges of 3."""
+    out, left = [], length
+    if isinstance(edges, int):
+        return _cut((length,), (edges,))[0]
+    for edge in edges:
+        n, times = (edge, 1) if isinstance(edge, int) else edge
+        for _ in range(times):
+            if left > 0:
+                out.append(min(n, left))
+                left -= n
+    return tuple(out)
+
+
+def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:
+    """Opens an array of a store, or of a group that may know it from consolidated metadata."""
+    found = ArrayConfig.of(config)
+    array = _core.open_array(Array, within or store, path, {**found.options(), "zarr_format": zarr_format or 0})
+    array._config = found
+    return array
+
+
+def _reopened(store: Store, path: str, zarr_format: int, config: ArrayConfig) -> Array:
+    return opened(store, path, zarr_format=zarr_format, config=config)

@@ -1,0 +1,180 @@
+"""`zarrc.config`: what stores and arrays that are opened from now on use.
+
+Settings come from `config.set`, else from the environment (``ZARRC_THREADS`` and so on), else from
+the machine. The library's own variables, which docs/python.md lists, are read by the library.
+"""
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import _core, _log, _threads
+
+DURABILITY = {"default": 0, "none": 1, "commit": 2, "ordered": 3, "each": 4}
+LOCKS = {"default": 0, "os": 1, "none": 2}
+SYMLINKS = {"default": 0, "within": 1, "deny": 2, "follow": 3}
+_LOG_LEVELS = {"error": 1, "warn": 2, "info": 3, "debug": 4, "trace": 5}
+
+_DEFAULTS: dict[str, Any] = {
+    "threads": None,  # how many threads work at once
+    "memory": None,  # bytes that buffers may take together
+    "durability": None,  # "none", "commit", "ordered" or "each"
+    "locks": None,  # "os" or "none"
+    "lock_wait": None,  # seconds that a write waits for the lock of its key; None: without limit
+    "symlinks": None,  # "within", "deny" or "follow"
+    "pipeline": None,
+    "codec_preference": None,
+    "plugins": (),  # files of plug-ins
+    "plugin_options": None,  # a dict of dicts
+    "allocators": None,
+    "untrusted": False,  # narrow limits for data of unknown origin
+    "log_level": None,  # None: what the logger "zarrc" takes
+    "default_zarr_format": 3,
+    "array.order": "C",
+    "array.write_empty_chunks": False,
+    "array.read_missing_chunks": True,
+}
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
+_OF_CONTEXT = ("threads", "memory", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
+               "untrusted", "log_level")
+
+
+def size_of(value: int | str) -> int:
+    """Bytes of a number, or of a text such as "4G"."""
+    if isinstance(value, int):
+        return value
+    match = _SIZE.match(value.strip())
+    if not match:
+        raise ValueError(f"{value!r} is not a number of bytes, such as 512M or 4G")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def choice(name: str, words: Mapping[str, int], value: str | None) -> int:
+    if value is None:
+        return 0
+    if value not in words:
+        raise ValueError(f"{name}: {value!r} is not one of {', '.join(words)}")
+    return words[value]
+
+
+def _check(name: str, value: Any) -> Any:
+    """A setting in its final form."""
+    if name not in _DEFAULTS:
+        raise KeyError(f"{name} is no setting of zarrc; there are {', '.join(_DEFAULTS)}")
+    if value is None:
+        return _DEFAULTS[name]
+    words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS}.get(name)
+    if words is not None:
+        choice(name, words, value)
+    elif name == "threads":
+        if not isinstance(value, int) or not 1 <= value <= 65535:
+            raise ValueError(f"threads: {value!r} is not a number from 1 to 65535")
+    elif name == "memory":
+        value = size_of(value)
+    elif name == "plugins":
+        value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
+    elif name == "default_zarr_format" and value not in (2, 3):
+        raise ValueError(f"default_zarr_format: {value!r} is not 2 or 3")
+    elif name == "array.order" and value not in ("C", "F"):
+        raise ValueError(f"array.order: {value!r} is not C or F")
+    return value
+
+
+def _environment() -> dict[str, Any]:
+    """Settings of stores, which the library does not read from the environment itself."""
+    found = {}
+    for name, variable in (("durability", "ZARRC_DURABILITY"), ("locks", "ZARRC_LOCKS"),
+                           ("symlinks", "ZARRC_SYMLINKS")):
+        if text := os.environ.get(variable):
+            try:
+                found[name] = _check(name, text)
+            except ValueError as problem:
+                raise ValueError(f"environment variable {variable}: {problem}") from None
+    if text := os.environ.get("ZARRC_LOCK_WAIT"):
+        try:
+            found["lock_wait"] = float(text)
+        except ValueError:
+            raise ValueError(f"environment variable ZARRC_LOCK_WAIT: {text!r} is not a number of seconds") from None
+    return found
+
+
+class _Change:
+    """What `config.set` returns; as a context manager it takes the change back."""
+
+    def __init__(self, config: Config, before: dict[str, Any]) -> None:
+        self._config, self._before = config, before
+
+    def __enter__(self) -> Config:
+        return self._config
+
+    def __exit__(self, *unused: object) -> None:
+        self._config._replace(self._before)
+
+
+class Config:
+    """Settings, by name. Arrays and stores keep what was set when they were opened."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, Any] = {**_DEFAULTS, **_environment()}
+        self._contexts: dict[tuple[Any, ...], _core.Context] = {}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._values.get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def set(self, values: Mapping[str, Any] | None = None, **more: Any) -> _Change:
+        """Changes settings: ``config.set({"threads": 4})``, or in a ``with`` statement for a time."""
+        checked = {name: _check(name, value) for name, value in {**(values or {}), **more}.items()}
+        with self._lock:
+            before = self._values
+            self._values = {**before, **checked}
+        return _Change(self, before)
+
+    def reset(self) -> None:
+        """Goes back to the environment's settings."""
+        self._replace({**_DEFAULTS, **_environment()})
+
+    def _replace(self, values: dict[str, Any]) -> None:
+        with self._lock:
+            self._values = values
+
+    def _context(self) -> _core.Context:
+        """The context for the settings of now. Equal settings share one."""
+        import json
+
+        values = self._values
+        wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
+        wanted["threads"] = _threads.count(values["threads"])
+        wanted["untrusted"] = int(bool(values["untrusted"]))
+        level = values["log_level"]
+        wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (
+            _log.library_level())
+        if values["plugin_options"] is not None:
+            wanted["plugin_options"] = json.dumps(values["plugin_options"])
+        key = tuple(wanted.values())
+        with self._lock:
+            if key not in self._contexts:
+                self._contexts[key] = _core.new_context(wanted)
+            return self._contexts[key]
+
+    def _store_options(self) -> dict[str, Any]:
+        values = self._values
+        wait = values["lock_wait"]
+        return {"durability": DURABILITY[values["durability"] or "default"], "locking": LOCKS[values["locks"] or "default"],
+                "symlinks": SYMLINKS[values["symlinks"] or "default"],
+                "lock_wait_ms": 0 if wait is None else max(1, round(1000 * wait))}
+
+    def __repr__(self) -> str:
+        return f"zarrc.config({', '.join(f'{k}={v!r}' for k, v in self._values.items() if v != _DEFAULTS[k])})"
+
+
+config = Config()

@@ -1,0 +1,216 @@
+"""New arrays: what users of zarr-python write, as a zarr_array_spec of the library."""
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _codecs, _core, _dtypes
+from ._array import Array, ArrayConfig
+from ._attrs import to_json
+from ._config import config as settings
+from ._store import Place
+from .errors import ContainsArrayError, ContainsGroupError, ExistsError, raised
+
+OVERWRITE, IF_MISSING = 1, 8
+ARRAY, GROUP = 1, 2
+
+
+class _Default:
+    """The fill value that an array has if the user names none. None means v2's null."""
+
+    def __repr__(self) -> str:
+        return "<the data type's default>"
+
+
+DEFAULT_FILL_VALUE = _Default()
+
+
+def exists_error(problem: ExistsError, place: Place) -> ExistsError:
+    """The exception that names what is there, as zarr-python's do."""
+    kind = place.store._probe(place.path)[0]
+    cls = {ARRAY: ContainsArrayError, GROUP: ContainsGroupError}.get(kind)
+    if cls is None:
+        return problem
+    facts = {name: getattr(problem, name) for name in ("node", "key", "errno")}
+    return raised(cls, problem.reason, **facts)  # type: ignore[return-value]
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    return tuple(int(n) for n in shape)
+
+
+def _chunks_of(chunks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Chunks as zarr-python takes them; None: the library chooses."""
+    if chunks is None or chunks is True or isinstance(chunks, str) and chunks == "auto":
+        return None
+    if chunks is False:
+        return tuple(max(n, 1) for n in shape)
+    if isinstance(chunks, (int, np.integer)):
+        chunks = (int(chunks),) * len(shape)
+    if isinstance(chunks, (str, bytes)):
+        raise TypeError(f"chunks: {chunks!r} is not a tuple of integers or 'auto'")
+    chunks = tuple(chunks)
+    if len(chunks) > len(shape):
+        raise ValueError(f"chunks: {len(chunks)} lengths for {len(shape)} dimensions")
+    if any(isinstance(n, (list, tuple)) for n in chunks):
+        return None  # a rectilinear grid: _grid_of
+    given = (*chunks, *shape[len(chunks):])
+    return tuple(max(size, 1) if n is None or n == -1 else int(n) for n, size in zip(given, shape))
+
+
+def _grid_of(chunks: Any, shape: tuple[int, ...]) -> str | None:
+    """A grid of chunks that differ: a list of lengths for a dimension, or metadata of a grid."""
+    if isinstance(chunks, Mapping):
+        return json.dumps(dict(chunks))
+    if isinstance(chunks, tuple) and any(isinstance(n, (list, tuple)) for n in chunks):
+        edges = [[int(e) for e in n] if isinstance(n, (list, tuple)) else int(n) for n in chunks]
+        return json.dumps({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": edges}})
+    return None
+
+
+def _auto_shards(shape: tuple[int, ...], chunks: tuple[int, ...]) -> tuple[int, ...]:
+    """zarr-python's rule: two chunks along each dimension that has more than eight of them."""
+    return tuple(c * 2 if math.ceil(n / c) > 8 else c for n, c in zip(shape, chunks))
+
+
+def _key_encoding(given: Any) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return {"key_encoding": given}
+    if hasattr(given, "to_dict"):
+        given = given.to_dict()
+    entry = dict(given)
+    name = entry.get("name", "default")
+    separator = entry.get("separator") or (entry.get("configuration") or {}).get("separator")
+    out: dict[str, Any] = {"key_encoding": name}
+    if separator:
+        out["separator"] = separator
+    return out
+
+
+def _codecs_v3(filters: Any, compressors: Any, serializer: Any) -> str | None:
+    chain = [_codecs.several(filters, 3), None if serializer == "auto" else [_codecs.given(serializer, 3)],
+             _codecs.several(compressors, 3)]
+    if all(part is None for part in chain):
+        return None
+    if chain[2] is None:
+        chain[2] = [{"name": "zstd", "configuration": {"level": 0, "checksum": False}}]
+    return json.dumps([codec for part in chain for codec in part or []])
+
+
+def _codecs_v2(filters: Any, compressors: Any, serializer: Any) -> str | None:
+    if serializer != "auto":
+        raise ValueError("Zarr format 2 has no serializer")
+    wanted, chain = _codecs.several(compressors, 2), _codecs.several(filters, 2)
+    if wanted is None and chain is None:
+        return None
+    if wanted and len(wanted) > 1:
+        raise ValueError("Zarr format 2 has one compressor: give the others as filters")
+    compressor = {"id": "zstd", "level": 0} if wanted is None else wanted[0] if wanted else None
+    return json.dumps({"filters": chain or None, "compressor": compressor})
+
+
+def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "auto", shards: Any = None, filters: Any = "auto",
+            compressors: Any = "auto", serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None,
+            zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None,
+            dimension_names: Any = None) -> dict[str, Any]:
+    """The members of a zarr_array_spec."""
+    zarr_format = zarr_format or settings["default_zarr_format"]
+    lengths = shape_of(shape)
+    name = _dtypes.library_name(dtype)
+    spec: dict[str, Any] = {"shape": lengths, "zarr_format": zarr_format, "data_type": name,
+                            **_key_encoding(chunk_key_encoding)}
+    if zarr_format == 2:
+        spec.pop("key_encoding", None)
+    spec["chunk_grid"] = _grid_of(chunks, lengths)
+    if spec["chunk_grid"] is None:
+        spec["chunk_shape"] = _chunks_of(chunks, lengths)
+    _add_shards(spec, shards, lengths, name, context)
+    if fill_value is None and zarr_format == 2:
+        spec["fill_value"] = "null"
+    elif fill_value is not None and fill_value is not DEFAULT_FILL_VALUE:
+        spec["fill_value"] = _dtypes.fill_json(context, name, fill_value)
+    elif fill_value is DEFAULT_FILL_VALUE or fill_value is None:
+        spec["fill_value"] = _dtypes.default_fill_json(context, name)
+    spec["codecs"] = (_codecs_v2(filters, compressors, serializer) if zarr_format == 2 else
+                      _codecs_v3(filters, compressors, serializer))
+    if attributes:
+        spec["attributes"] = to_json(dict(attributes))
+    if dimension_names is not None:
+        spec["dimension_names"] = tuple(dimension_names)
+    if order is not None and zarr_format == 2:
+        spec["order"] = order
+    return spec
+
+
+def _add_shards(spec: dict[str, Any], shards: Any, shape: tuple[int, ...], dtype: str, context: _core.Context) -> None:
+    if shards is None:
+        return
+    if isinstance(shards, Mapping):
+        spec["index_codecs"] = json.dumps(_codecs.several(shards["index_codecs"], 3)) if shards.get("index_codecs") else None
+        if getattr(shards.get("index_location"), "value", shards.get("index_location")) == "start":
+            spec["flags"] = 4
+        shards = shards["shape"]
+    if spec["chunk_grid"] is not None:
+        raise ValueError("shards: the chunks of a shard are all equal")
+    if isinstance(shards, str) and shards == "auto":
+        spec["chunk_shape"] = spec["chunk_shape"] or _library_chunks(context, shape, dtype)
+        spec["shard_shape"] = _auto_shards(shape, spec["chunk_shape"])
+        return
+    if spec["chunk_shape"] is None:
+        spec["chunk_shape"] = _divisors(_library_chunks(context, shape, dtype), shape_of(shards))
+    spec["shard_shape"] = _chunks_of(shards, shape)
+
+
+def _library_chunks(context: _core.Context, shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
+    """The chunks that the library chooses, from an array in memory that is thrown away."""
+    from ._store import Store
+
+    store = _core.open_store(Store, context, "memory:", {})
+    array = _core.create_array(Array, store, "", {"shape": shape, "data_type": dtype}, {})
+    found = array._chunk_shape
+    assert found is not None
+    return found
+
+
+def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ...]:
+    """The largest chunks, up to those wanted, that fill the shards."""
+    return tuple(next(n for n in range(min(w, s), 0, -1) if s % n == 0) for w, s in zip(wanted, shards))
+
+
+def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
+           write_data: bool = True, document: str | None = None, **given: Any) -> Array:
+    """Creates an array at a place, and writes `data` to it."""
+    found = ArrayConfig.of(config)
+    if data is not None and document is None:
+        given = _from_data(data, given)
+    order = given.get("order")
+    if order is not None and order not in ("C", "F"):
+        raise ValueError(f"order: {order!r} is not 'C' or 'F'")
+    if order is not None:
+        found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
+    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
+    spec["flags"] = spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
+    try:
+        array = _core.create_array(Array, place.store, place.path, spec, found.options())
+    except ExistsError as problem:
+        raise exists_error(problem, place) from None
+    array._config = found
+    if data is not None and write_data:
+        array[...] = data
+    return array
+
+
+def _from_data(data: Any, given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("shape") is not None or given.get("dtype") is not None:
+        raise ValueError("`shape` and `dtype` are those of `data`: do not give both")
+    if not hasattr(data, "shape") or not hasattr(data, "dtype"):
+        data = np.asarray(data)
+    return {**given, "shape": data.shape, "dtype": data.dtype}

@@ -1,0 +1,225 @@
+"""NumPy's data types for those of arrays, and back. Nothing here knows how elements are stored."""
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import UnsupportedError, raised
+
+if TYPE_CHECKING:
+    from . import _core
+
+KIND_STRING, KIND_VBYTES, KIND_OPTIONAL, KIND_VARRAY, KIND_STRUCT = 12, 13, 14, 15, 11
+NATIVE, LITTLE, BIG = 0, 1, 2
+PLAIN, VLEN, OTHER = 0, 1, 2  # how elements travel: ZX_PLAIN, ZX_VLEN, and not at all
+SWAPPED = BIG if sys.byteorder == "little" else LITTLE
+
+StringDType: Any = getattr(np.dtypes, "StringDType", None)  # NumPy 2
+_cache: dict[tuple[Any, ...], np.dtype[Any]] = {}
+
+
+def text_dtype() -> np.dtype[Any]:
+    """What text of any length is in NumPy."""
+    return StringDType() if StringDType else np.dtype(object)
+
+
+def _fields(listed: list[Any]) -> np.dtype[Any]:
+    """A struct, from the list of fields of v2 metadata."""
+    members = []
+    for name, code, *shape in listed:
+        inner = _fields(code) if isinstance(code, list) else named(code)
+        members.append((name, inner, tuple(shape[0])) if shape else (name, inner))
+    return np.dtype(members)
+
+
+def named(name: str) -> np.dtype[Any]:
+    """The data type of a name of NumPy or of ml_dtypes, which is imported only if it is needed."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        try:
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            raise raised(UnsupportedError, f"elements of type {name} need the package ml_dtypes") from None
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
+
+
+def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> np.dtype[Any]:
+    """NumPy's type for a type of the library, in the machine's byte order. Types that NumPy has no
+    name for are opaque bytes."""
+    numpy, v2, v3, kind, size = facts
+    key = (numpy, v2 if kind == KIND_STRUCT else None, v3 if kind == KIND_OPTIONAL else None, size)
+    if key in _cache:
+        return _cache[key]
+    if numpy == "T":
+        found = text_dtype()
+    elif kind == KIND_STRUCT and v2:
+        found = _fields(json.loads(v2)).newbyteorder("=")
+    elif kind == KIND_OPTIONAL and context is not None:
+        found = np.dtype([("value", from_facts(context.facts(_underlying(v3)), context)), ("valid", np.bool_)])
+    else:
+        try:
+            found = named(numpy).newbyteorder("=") if numpy else np.dtype(f"V{size}")
+        except AttributeError:  # newer than the ml_dtypes that is here
+            found = np.dtype(f"V{size}")
+    _cache[key] = found
+    return found
+
+
+def _underlying(v3: str) -> str:
+    inner = json.loads(v3)["configuration"]
+    return json.dumps(inner) if inner.get("configuration") else inner["name"]
+
+
+def describe(array: _core.Array) -> tuple[np.dtype[Any], int, int]:
+    """(NumPy's type, byte order of its elements, how they travel); the extension calls it."""
+    facts = array._facts
+    dtype = from_facts(facts, array.store._context)
+    kind = facts[3]
+    if kind in (KIND_STRING, KIND_VBYTES, KIND_VARRAY):
+        return dtype, NATIVE, VLEN
+    if dtype.hasobject or dtype.kind == "T" or dtype.itemsize != facts[4]:
+        return dtype, NATIVE, OTHER
+    if array.zarr_format == 2 and dtype.kind != "V" or dtype.names:
+        stored = _stored_dtype(array) if array.zarr_format == 2 else None
+        if stored is not None and stored != dtype and stored == dtype.newbyteorder("S"):
+            return stored, SWAPPED, PLAIN
+    return dtype, NATIVE, PLAIN
+
+
+def _stored_dtype(array: _core.Array) -> np.dtype[Any] | None:
+    """What the document of a v2 array says, byte order included."""
+    told = json.loads(array._metadata_text)["dtype"]
+    try:
+        return _fields(told) if isinstance(told, list) else np.dtype(told)
+    except TypeError:
+        return None
+
+
+def order_of(wanted: np.dtype[Any], given: np.dtype[Any]) -> int | None:
+    """The byte order of memory whose elements are of the wanted type, except for their order; None:
+    they are of another type."""
+    if given == wanted and given.isnative == wanted.isnative:
+        return NATIVE if given.isnative else SWAPPED
+    if given.newbyteorder("=") != wanted.newbyteorder("="):
+        return None
+    if given.names and not given.isnative and given != given.newbyteorder("=").newbyteorder("S"):
+        return None  # fields of different byte orders
+    return NATIVE if given.isnative else SWAPPED
+
+
+# ---- types for new arrays ----
+
+
+def library_name(dtype: Any) -> str:
+    """How the library calls a data type that a user gave: NumPy's, a v3 name or object, "str"."""
+    if isinstance(dtype, dict):
+        return json.dumps(dtype)
+    if hasattr(dtype, "to_json") and hasattr(dtype, "to_native_dtype"):  # a ZDType of zarr-python
+        told = dtype.to_json(zarr_format=3)
+        return str(told) if isinstance(told, str) else json.dumps(told)
+    if dtype is str or dtype in ("str", "string"):
+        return "string"
+    if isinstance(dtype, str):
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            return str(dtype)  # a v3 name, such as "bfloat16" or "r24"
+    dtype = np.dtype(dtype)
+    if dtype.kind in "TO":
+        return "string"
+    if dtype.names:
+        return json.dumps(_listed(dtype))
+    if dtype.kind == "V" and dtype.type.__module__ == "ml_dtypes" or dtype.type.__module__.startswith("ml_dtypes"):
+        return str(dtype.name)
+    if dtype.kind == "U" and dtype.itemsize == 0 or dtype.kind == "S" and dtype.itemsize == 0:
+        return "string" if dtype.kind == "U" else "variable_length_bytes"
+    return str(dtype.str)
+
+
+def _listed(dtype: np.dtype[Any]) -> list[Any]:
+    """The fields of a struct as v2 metadata list them."""
+    assert dtype.names is not None and dtype.fields is not None
+    out = []
+    for name in dtype.names:
+        member = dtype.fields[name][0]
+        base, shape = member.subdtype or (member, ())
+        code = _listed(base) if base.names else library_name(base)
+        out.append([name, code, list(shape)] if shape else [name, code])
+    return out
+
+
+def packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A struct without the gaps of an aligned one, as arrays have it."""
+    return np.dtype(_packed_fields(dtype)) if dtype.names else dtype
+
+
+def _packed_fields(dtype: np.dtype[Any]) -> list[Any]:
+    assert dtype.names is not None and dtype.fields is not None
+    out: list[Any] = []
+    for name in dtype.names:
+        member = dtype.fields[name][0]
+        base, shape = member.subdtype or (member, ())
+        out.append((name, packed(base), shape) if shape else (name, packed(base)))
+    return out
+
+
+# ---- fill values ----
+
+
+def fill_value(array: _core.Array) -> Any:
+    """The fill value as a scalar of NumPy, text or bytes; None: v2's null."""
+    stored = array._fill_bytes
+    if stored is None:
+        return None
+    kind = array._facts[3]
+    if kind == KIND_STRING:
+        return stored.decode()
+    if kind in (KIND_VBYTES, KIND_VARRAY):
+        return stored
+    dtype = array.dtype.newbyteorder("=")
+    return np.frombuffer(stored, dtype=dtype)[0] if dtype.itemsize else np.zeros((), dtype)[()]
+
+
+def default_fill_json(context: _core.Context, name: str) -> str | None:
+    """zarr-python's default where the library has another one: times are NaT."""
+    numpy = context.facts(name)[0]
+    if not numpy or np.dtype(numpy if numpy[1:2] in ("M", "m") else "V1").kind not in "Mm":
+        return None
+    return context.element_json(name, np.array(np.iinfo("int64").min).tobytes())
+
+
+def fill_json(context: _core.Context, name: str, value: Any) -> str:
+    """How metadata spell a fill value that a user gave."""
+    facts = context.facts(name)
+    kind = facts[3]
+    if kind == KIND_STRING:
+        return json.dumps("" if isinstance(value, (int, float)) and value == 0 else str(value))
+    if kind == KIND_VBYTES:
+        data = value.encode() if isinstance(value, str) else bytes(value) if value else b""
+        return json.dumps(base64.b64encode(data).decode())
+    if kind == KIND_VARRAY:
+        return "[]"
+    dtype = from_facts(facts, context)
+    if dtype.kind == "V" and dtype.names and isinstance(value, (int, float)) and value == 0:
+        element: Any = np.zeros((), dtype)
+    elif dtype.kind in "Mm" and isinstance(value, (int, np.integer)):
+        element = np.asarray(value, "int64").view(dtype)
+    elif dtype.kind == "V" and not dtype.names and isinstance(value, (bytes, np.void)):
+        element = np.frombuffer(bytes(value).ljust(dtype.itemsize, b"\0"), dtype)[0]
+    else:
+        element = np.asarray(value).astype(dtype) if np.ndim(value) == 0 and not dtype.names else np.array(value, dtype)
+        _exact(value, element, dtype)
+    return context.element_json(name, np.asarray(element, dtype).tobytes())
+
+
+def _exact(value: Any, element: Any, dtype: np.dtype[Any]) -> None:
+    """A fill value that the type does not have is an error, not another value."""
+    if dtype.kind in "iu" and isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        if int(element) != value:
+            raise ValueError(f"fill value {value!r} is not a value of {dtype}")

@@ -1,0 +1,355 @@
+"""Groups: the members of a hierarchy."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _array, _core, _create
+from ._array import Array, Metadata
+from ._attrs import Attributes, to_json
+from ._info import Info, Tree
+from ._store import Place
+from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, raised
+
+if TYPE_CHECKING:
+    from ._aio import AsyncGroup
+    from ._store import Store
+
+ARRAY, GROUP = _create.ARRAY, _create.GROUP
+AUTO, MUST, NEVER = 1, 2, 3
+
+
+class Group(_core.Group):
+    """A Zarr group: arrays and groups by their names, and attributes.
+
+    ``g["a/b"]`` opens a member. A group with consolidated metadata answers from it.
+    `zarrc.open_group` and `zarrc.create_group` make one.
+    """
+
+    _use_consolidated: bool | str | None
+
+    # ---- what it is ----
+
+    @property
+    def name(self) -> str:
+        """The path with a slash before it."""
+        return f"/{self.path}"
+
+    @property
+    def basename(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def store_path(self) -> str:
+        return f"{self.store}/{self.path}".rstrip("/")
+
+    @property
+    def read_only(self) -> bool:
+        return self.store.read_only
+
+    @property
+    def attrs(self) -> Attributes:
+        return Attributes(self)
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(json.loads(self._metadata_text))
+
+    @property
+    def synchronizer(self) -> None:
+        """None: writers of one key wait for each other by themselves."""
+        return None
+
+    @property
+    def async_group(self) -> AsyncGroup:
+        """The same group for asyncio."""
+        from ._aio import AsyncGroup
+        return AsyncGroup(self)
+
+    # ---- members ----
+
+    def _child(self, path: str) -> str:
+        return "/".join(part for part in (self.path, path.strip("/")) if part)
+
+    def _place(self, path: str) -> Place:
+        return Place(self.store, self._child(path))
+
+    def _node(self, path: str) -> Array | Group:
+        relative = path.strip("/")
+        if not relative:
+            return self
+        try:
+            return self.get_array(relative)
+        except NotFoundError:
+            return self.get_group(relative)
+
+    def __getitem__(self, path: str) -> Array | Group:
+        try:
+            return self._node(path)
+        except NotFoundError as problem:
+            raise KeyError(path) from problem
+
+    def get(self, path: str, default: Any = None) -> Array | Group | Any:
+        """A member, or `default`."""
+        try:
+            return self._node(path)
+        except NotFoundError:
+            return default
+
+    def get_array(self, path: str) -> Array:
+        """Opens an array below the group."""
+        try:
+            return _array.opened(self.store, path.strip("/"), within=self)
+        except NotFoundError as problem:
+            raise raised(ArrayNotFoundError, problem.reason, node=problem.node, errno=problem.errno) from None
+
+    def get_group(self, path: str) -> Group:
+        """Opens a group below the group."""
+        return opened(self.store, path.strip("/"), within=self)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Creates an array of the value, or replaces one."""
+        self.create_array(name, data=np.asarray(value), overwrite=True)
+
+    def __delitem__(self, name: str) -> None:
+        try:
+            self.store._node_delete(self._child(name))
+        except NotFoundError as problem:
+            raise KeyError(name) from problem
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return self.keys()
+
+    def __len__(self) -> int:
+        return self.nmembers()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _rows(self, max_depth: int | None = 0, kind: int = 0) -> list[tuple[str, int]]:
+        """(path below the group, kind) of the members, damaged ones left out."""
+        skip = len(self.path) + 1 if self.path else 0
+        rows = self._members(0 if max_depth is None else max_depth + 1)
+        return [(path[skip:], found) for path, _, _, found, _, _ in rows
+                if found in ((kind,) if kind else (ARRAY, GROUP))]
+
+    def keys(self) -> Iterator[str]:
+        """The names of the direct members."""
+        return (name for name, _ in self._rows())
+
+    def _open_rows(self, rows: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
+        for path, kind in rows:
+            yield path, self.get_array(path) if kind == ARRAY else self.get_group(path)
+
+    def members(self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True) -> tuple[tuple[str, Array | Group], ...]:
+        """(path, node) of the members; `max_depth` None: all below the group."""
+        return tuple(self._open_rows(self._rows(max_depth)))
+
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        return len(self._rows(max_depth))
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        return self._open_rows(self._rows(0, ARRAY))
+
+    def array_keys(self) -> Iterator[str]:
+        return (name for name, _ in self._rows(0, ARRAY))
+
+    def array_values(self) -> Iterator[Array]:
+        return (array for _, array in self.arrays())
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        return self._open_rows(self._rows(0, GROUP))
+
+    def group_keys(self) -> Iterator[str]:
+        return (name for name, _ in self._rows(0, GROUP))
+
+    def group_values(self) -> Iterator[Group]:
+        return (group for _, group in self.groups())
+
+    # ---- new members ----
+
+    def create_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
+        """Creates a group below the group."""
+        return create(self._place(name), overwrite=overwrite, attributes=attributes, zarr_format=self.zarr_format)
+
+    def require_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
+        """Opens a group, which is created if it is missing."""
+        if overwrite:
+            return self.create_group(name, overwrite=True, attributes=attributes)
+        found = self.get(name)
+        if isinstance(found, Array):
+            raise TypeError(f"{found.name} is an array, not a group")
+        return found if found is not None else self.create_group(name, attributes=attributes)
+
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        return tuple(self.require_group(name) for name in names)
+
+    def create_array(self, name: str, **given: Any) -> Array:
+        """Creates an array below the group; the arguments are those of `zarrc.create_array`."""
+        given.setdefault("zarr_format", self.zarr_format)
+        return _create.create(self._place(name), **given)
+
+    create = create_array
+
+    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **given: Any) -> Array:
+        """Opens an array of this shape and type, which is created if it is missing."""
+        found = self.get(name)
+        if found is None:
+            return self.create_array(name, shape=shape, dtype=dtype or "float64", **given)
+        if isinstance(found, Group):
+            raise TypeError(f"{found.name} is a group, not an array")
+        if found.shape != _create.shape_of(shape):
+            raise TypeError(f"{found.name} has the shape {found.shape}, not {_create.shape_of(shape)}")
+        wanted = np.dtype(dtype) if dtype is not None else found.dtype
+        if exact and wanted != found.dtype or not np.can_cast(wanted, found.dtype):
+            raise TypeError(f"{found.name} has the data type {found.dtype}, not {wanted}")
+        return found
+
+    def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
+        """Creates several nodes from their metadata."""
+        from ._api import create_hierarchy
+        return create_hierarchy(store=self, nodes=nodes, overwrite=overwrite)
+
+    def empty(self, *, name: str, shape: Any, **given: Any) -> Array:
+        return self.create_array(name, **_legacy(shape, given, _create.DEFAULT_FILL_VALUE))
+
+    def zeros(self, *, name: str, shape: Any, **given: Any) -> Array:
+        return self.create_array(name, **_legacy(shape, given, 0))
+
+    def ones(self, *, name: str, shape: Any, **given: Any) -> Array:
+        return self.create_array(name, **_legacy(shape, given, 1))
+
+    def full(self, *, name: str, shape: Any, fill_value: Any, **given: Any) -> Array:
+        return self.create_array(name, **_legacy(shape, given, fill_value))
+
+    def _like(self, name: str, data: Any, given: dict[str, Any], **more: Any) -> Array:
+        from ._api import like_arguments
+        return self.create_array(name, **{**like_arguments(data), **given, **more})
+
+    def empty_like(self, *, name: str, data: Any, **given: Any) -> Array:
+        return self._like(name, data, given)
+
+    def zeros_like(self, *, name: str, data: Any, **given: Any) -> Array:
+        return self._like(name, data, given, fill_value=0)
+
+    def ones_like(self, *, name: str, data: Any, **given: Any) -> Array:
+        return self._like(name, data, given, fill_value=1)
+
+    def full_like(self, *, name: str, data: Any, fill_value: Any, **given: Any) -> Array:
+        return self._like(name, data, given, fill_value=fill_value)
+
+    def move(self, source: str, dest: str) -> None:
+        """Moves a member; in one step where the store can."""
+        self.store._node_copy(self._child(source), self.store, self._child(dest), True, 0)
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Group:
+        """Sets attributes in one step; others stay."""
+        self._attribute(None, to_json(dict(new_attributes)), False)
+        return self
+
+    def refresh(self) -> Group:
+        """Another handle of the group, which has read its metadata again."""
+        return opened(self.store, self.path, use_consolidated=self._use_consolidated)
+
+    # ---- what people see ----
+
+    def tree(self, expand: bool | None = None, level: int | None = None, *, max_nodes: int | None = None) -> Tree:
+        """The hierarchy below the group, `level` levels of it."""
+        skip = len(self.path) + 1 if self.path else 0
+        nodes = []
+        for path, name, document, kind, _, _ in self._members(level or 0):
+            depth = path[skip:].count("/") + 1
+            nodes.append((depth, name, _tree_text(kind, document)))
+        return Tree(self.name, tuple(nodes[:max_nodes]))
+
+    @property
+    def info(self) -> Info:
+        return Info((("Name", self.path), ("Type", "Group"), ("Zarr format", self.zarr_format),
+                     ("Read-only", self.read_only), ("Store type", self.store.kind),
+                     ("Consolidated", self._is_consolidated)))
+
+    def info_complete(self) -> Info:
+        """The same with the numbers of members."""
+        kinds = [kind for _, kind in self._rows(None)]
+        return Info((*self.info.rows, ("No. members", len(kinds)), ("No. arrays", kinds.count(ARRAY)),
+                     ("No. groups", kinds.count(GROUP))))
+
+    def __repr__(self) -> str:
+        return f"<Group {self.store_path}>"
+
+    def _repr_html_(self) -> str:
+        return f"<div><b>zarrc.Group</b> <code>{self.name}</code>{self.tree(level=2)._repr_html_()}</div>"
+
+    def __reduce__(self) -> Any:
+        return opened, (self.store, self.path), {"_use_consolidated": self._use_consolidated}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Group):
+            return NotImplemented
+        return self.store == other.store and self.path == other.path and self._metadata_text == other._metadata_text
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.store.close()
+
+
+def _tree_text(kind: int, document: str | None) -> str:
+    if kind == GROUP:
+        return ""
+    if kind != ARRAY or document is None:
+        return " (damaged)"
+    found = json.loads(document)
+    dtype = found.get("data_type", found.get("dtype"))
+    return f" {tuple(found['shape'])} {dtype['name'] if isinstance(dtype, dict) else dtype}"
+
+
+def _legacy(shape: Any, given: dict[str, Any], fill_value: Any) -> dict[str, Any]:
+    given.setdefault("dtype", "float64")
+    return {**given, "shape": shape, "fill_value": given.get("fill_value", fill_value)}
+
+
+def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
+           within: Any = None) -> Group:
+    """Opens a group of a store, or below a group."""
+    options: dict[str, Any] = {"zarr_format": zarr_format or 0,
+                               "consolidated": AUTO if use_consolidated is None else MUST if use_consolidated else NEVER}
+    if isinstance(use_consolidated, str):
+        options["consolidated_key"] = use_consolidated
+    try:
+        group = _core.open_group(Group, within or store, path, options)
+    except NotFoundError as problem:
+        if use_consolidated and store._probe(path)[0] == GROUP:
+            raise ValueError(f"Consolidated metadata requested with 'use_consolidated={use_consolidated!r}' but not found "
+                             f"in '{path}'.") from problem
+        raise raised(GroupNotFoundError, problem.reason, node=problem.node, errno=problem.errno) from None
+    group._use_consolidated = use_consolidated
+    return group
+
+
+def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None,
+           zarr_format: int | None = None, if_missing: bool = False) -> Group:
+    """Creates a group at a place."""
+    flags = (_create.OVERWRITE if overwrite else 0) | (_create.IF_MISSING if if_missing else 0)
+    text = to_json(dict(attributes)) if attributes else None
+    from ._config import config
+    try:
+        group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text, flags)
+    except ExistsError as problem:
+        raise _create.exists_error(problem, place) from None
+    group._use_consolidated = None
+    return group
+
+

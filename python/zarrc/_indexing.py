@@ -1,0 +1,368 @@
+"""Keys as selections of the library, and elements between NumPy and the library. It has no logic of
+chunks: a selection says which elements are meant, and the library finds their chunks."""
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core, _dtypes
+from .errors import BoundsCheckError, UnsupportedError, raised
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+Selection = _core.Selection
+
+
+def pop_fields(key: Any) -> tuple[list[str], Any]:
+    """The names of fields in a key, and the rest of it."""
+    if isinstance(key, str):
+        return [key], ...
+    if isinstance(key, list) and key and all(isinstance(item, str) for item in key):
+        return list(key), ...
+    if isinstance(key, tuple) and any(isinstance(item, str) for item in key):
+        rest = tuple(item for item in key if not isinstance(item, str))
+        return [item for item in key if isinstance(item, str)], rest
+    return [], key
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _is_index_array(item: Any) -> bool:
+    return isinstance(item, (list, np.ndarray)) or hasattr(item, "__array__") and not isinstance(item, np.generic)
+
+
+def _expand(key: tuple[Any, ...], ndim: int) -> list[Any]:
+    """One item for each dimension."""
+    at = [i for i, item in enumerate(key) if item is Ellipsis]
+    if len(at) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    items = list(key)
+    missing = ndim - (len(items) - len(at))
+    if missing < 0:
+        raise IndexError(f"too many indices for array; expected {ndim}, got {len(items) - len(at)}")
+    if at:
+        items[at[0]:at[0] + 1] = [slice(None)] * missing
+    else:
+        items += [slice(None)] * missing
+    return items
+
+
+def _indexes(item: Any, dimension: int) -> np.ndarray[Any, Any] | int:
+    """A list of indexes as the library takes it: int64, or a mask of bytes."""
+    array = np.asarray(item)
+    if array.size == 0 and array.dtype.kind == "f":
+        array = array.astype(np.int64)
+    if array.dtype.kind == "b":
+        return np.ascontiguousarray(array)
+    if array.dtype.kind not in "iu":
+        raise IndexError(f"dimension {dimension}: indexes are integers or bool, not {array.dtype}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise raised(BoundsCheckError, f"dimension {dimension}: an index is out of bounds")
+    if array.ndim == 0:
+        return int(array)
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _orthogonal_item(item: Any, dimension: int) -> Any:
+    if isinstance(item, slice):
+        return item
+    if isinstance(item, (bool, np.bool_)) or item is None:
+        raise IndexError(f"unsupported selection item {item!r}")
+    if _is_index_array(item):
+        indexes = _indexes(item, dimension)
+        if isinstance(indexes, np.ndarray) and indexes.ndim != 1:
+            raise IndexError(f"dimension {dimension}: a list of indexes has one dimension, not {indexes.ndim}")
+        return indexes
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise IndexError(f"unsupported selection item for orthogonal indexing; expected integer, slice, list or "
+                         f"array of integers or bool, got {type(item)!r}") from None
+
+
+def orthogonal(array: Array, key: Any) -> Selection:
+    """Each dimension on its own."""
+    items = _expand(_as_tuple(key), array.ndim)
+    return array._select(tuple(_orthogonal_item(item, d) for d, item in enumerate(items)), False)
+
+
+def basic(array: Array, key: Any) -> Selection:
+    """Integers and slices only."""
+    items = _expand(_as_tuple(key), array.ndim)
+    for item in items:
+        if isinstance(item, (bool, np.bool_)) or not isinstance(item, slice) and not hasattr(item, "__index__"):
+            raise IndexError(f"unsupported selection item for basic indexing; expected integer or slice, got {type(item)!r}")
+    return array._select(tuple(item if isinstance(item, slice) else operator.index(item) for item in items), False)
+
+
+def blocks(array: Array, key: Any) -> Selection:
+    """Whole units of writing: chunks or shards."""
+    return array._select(tuple(_expand(_as_tuple(key), array.ndim)), True)
+
+
+def is_mask(key: Any, ndim: int) -> bool:
+    """Whether a key is one mask for all dimensions."""
+    if isinstance(key, tuple) and len(key) == 1:
+        key = key[0]
+    return _is_index_array(key) and (array := np.asarray(key)).dtype.kind == "b" and array.ndim == ndim
+
+
+def mask(array: Array, key: Any) -> Selection:
+    if isinstance(key, tuple) and len(key) == 1:
+        key = key[0]
+    found = np.asarray(key)
+    if found.dtype.kind != "b" or found.shape != array.shape:
+        raise IndexError(f"a mask has the array's shape {array.shape} and the type bool, not {found.shape}, {found.dtype}")
+    return array._select_mask(np.ascontiguousarray(found))
+
+
+def points(array: Array, key: Any) -> Selection:
+    """Single elements by their coordinates, as NumPy broadcasts them."""
+    items = _as_tuple(key)
+    if len(items) != array.ndim or any(isinstance(item, slice) or item is Ellipsis for item in items):
+        raise IndexError(f"coordinates of all {array.ndim} dimensions are needed, as integers or lists")
+    found = [np.asarray(_indexes(item, d)) for d, item in enumerate(items)]
+    if any(one.dtype.kind == "b" for one in found):
+        raise IndexError("coordinates are integers; a mask has all dimensions of the array")
+    try:
+        placed = np.broadcast_arrays(*found)
+    except ValueError as problem:
+        raise IndexError(f"shape mismatch: {problem}") from None
+    shape = placed[0].shape
+    coordinates = np.stack([one.ravel() for one in placed], axis=-1) if placed else np.empty((0, 0), np.int64)
+    return array._select_points(np.ascontiguousarray(coordinates, dtype=np.int64), shape)
+
+
+def vectorised(array: Array, key: Any) -> Selection:
+    """What `vindex` takes: coordinates or a mask."""
+    return mask(array, key) if is_mask(key, array.ndim) else points(array, key)
+
+
+def _is_pure_fancy(key: Any, ndim: int) -> bool:
+    """Whether zarr-python takes `[]` for `vindex`: integers and lists of them for all dimensions."""
+    items = _as_tuple(key)
+    if len(items) != ndim or any(isinstance(item, slice) or item is Ellipsis or item is None for item in items):
+        return False
+    arrays = [np.asarray(item) for item in items if _is_index_array(item)]
+    return bool(arrays) and all(one.dtype.kind in "iu" or one.size == 0 for one in arrays)
+
+
+def any_key(array: Array, key: Any) -> Selection:
+    """What `[]` takes, as zarr-python tells its meanings apart: a mask or coordinates if all items
+    are integers or lists of them, else each dimension on its own."""
+    if is_mask(key, array.ndim):
+        return mask(array, key)
+    if _is_pure_fancy(key, array.ndim):
+        return points(array, key)
+    return orthogonal(array, key)
+
+
+# ---- elements out ----
+
+
+def _memory_of(out: Any) -> np.ndarray[Any, Any]:
+    """The array behind `out=`: NumPy's, an NDBuffer of zarr-python, or anything with the buffer protocol."""
+    if isinstance(out, np.ndarray):
+        return out
+    if hasattr(out, "as_numpy_array"):
+        return np.asarray(out.as_numpy_array())
+    return np.asarray(memoryview(out))
+
+
+def capsule_of(tensor: Any) -> Any:
+    """The capsule of a tensor of another library. It frees itself."""
+    try:
+        return tensor.__dlpack__(max_version=(1, 1))
+    except TypeError:  # older than DLPack 1.0
+        return tensor.__dlpack__()
+
+
+def is_tensor(out: Any) -> bool:
+    return hasattr(out, "__dlpack__") and not isinstance(out, np.ndarray) and not hasattr(out, "as_numpy_array")
+
+
+def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """The byte order of an array to fill."""
+    if out.shape != shape:
+        raise ValueError(f"out has the shape {out.shape}, and the selection {shape}")
+    order = _dtypes.order_of(dtype, out.dtype)
+    if order is None:
+        raise TypeError(f"out has the data type {out.dtype}, and the array {dtype}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
+    return order
+
+
+def _is_packed(array: Array, out: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
+    bits = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}.get(array.dtype.name)
+    if not bits or out.dtype != np.uint8 or not shape:
+        return False
+    return tuple(out.shape) == (*shape[:-1], (shape[-1] * bits + 7) // 8)
+
+
+def _field(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
+    """The type of a field, "a" or "a.b", subarrays included."""
+    if dtype.names and name in dtype.names:
+        return dtype[name]
+    head, _, rest = name.partition(".")
+    if dtype.names and head in dtype.names and rest:
+        base, shape = dtype[head].subdtype or (dtype[head], ())
+        inner = _field(base, rest)
+        return np.dtype((inner, shape)) if shape else inner
+    raise IndexError(f"no field {name!r}; the type has {', '.join(dtype.names or ()) or 'no fields'}")
+
+
+def _read_fields(array: Array, selection: Selection | None, names: list[str], out: Any, options: dict[str, Any]) -> Any:
+    types = [_field(array.dtype, name) for name in names]
+    shape = array.shape if selection is None else selection.shape
+    if len(names) == 1:
+        base, inner = types[0].subdtype or (types[0], ())
+        found = np.empty((*shape, *inner), base) if out is None else _memory_of(out)
+        order = _check_out(found, (*shape, *inner), base)
+        array._read(selection, found, order, {**options, "field": names[0]})
+        return found[()] if out is None and found.ndim == 0 else found if out is None else out
+    found = np.empty(shape, np.dtype(list(zip(names, types)))) if out is None else _memory_of(out)
+    for name in names:
+        _read_fields(array, selection, [name], found[name], options)
+    return found[()] if out is None and found.ndim == 0 else found if out is None else out
+
+
+def from_vlen(array: Array, found: _core.Vlen) -> np.ndarray[Any, Any]:
+    """Elements of variable length as an array of StringDType, or of objects."""
+    kind = array._facts[3]
+    listed = found.list(kind == _dtypes.KIND_STRING)
+    if array.dtype.kind == "T":
+        return np.array(listed, dtype=array.dtype).reshape(found.shape)
+    out = np.empty(len(listed), object)
+    if kind == _dtypes.KIND_VARRAY:
+        item = array._item_dtype
+        listed = [np.frombuffer(one, item).copy() for one in listed]
+    for i, one in enumerate(listed):
+        out[i] = one
+    return out.reshape(found.shape)
+
+
+def read(array: Array, selection: Selection | None, *, out: Any = None, fields: Any = None,
+         options: dict[str, Any] | None = None) -> Any:
+    """Reads a selection into a new array, or into `out`."""
+    options = options or {}
+    if fields:
+        return _read_fields(array, selection, [fields] if isinstance(fields, str) else list(fields), out, options)
+    shape = array.shape if selection is None else selection.shape
+    if array._how == _dtypes.OTHER:
+        raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+    if array._how == _dtypes.VLEN:
+        box = array._vlen(shape)
+        array._read(selection, box, 0, options)
+        found = from_vlen(array, box)
+        if out is None:
+            return found[()] if found.ndim == 0 else found
+        _memory_of(out)[...] = found
+        return out
+    if out is not None and is_tensor(out):
+        array._read(selection, capsule_of(out), 0, options)
+        return out
+    target = np.empty(shape, array.dtype) if out is None else _memory_of(out)
+    if out is not None and _is_packed(array, target, shape):
+        array._read(selection, target, 0, {**options, "packed": 1})
+        return out
+    array._read(selection, target, _check_out(target, shape, array.dtype), options)
+    if out is not None:
+        return out
+    return target[()] if target.ndim == 0 else target
+
+
+# ---- elements in ----
+
+
+def coerce(dtype: np.dtype[Any], value: Any) -> tuple[np.ndarray[Any, Any], int]:
+    """A value as an array of the type, and its byte order. It is converted as NumPy's assignment
+    converts; another byte order is not."""
+    if isinstance(value, np.ndarray):
+        array = value
+    elif hasattr(value, "as_numpy_array"):
+        array = value.as_numpy_array()
+    elif hasattr(value, "__array__") or hasattr(value, "dtype"):
+        array = np.asarray(value)
+    else:
+        array = np.asarray(value, dtype=dtype)
+    order = _dtypes.order_of(dtype, array.dtype)
+    if order is None:
+        array = array.astype(dtype)
+        order = _dtypes.NATIVE if dtype.isnative else _dtypes.SWAPPED
+    return array, order
+
+
+def to_vlen(array: Array, value: Any) -> _core.Vlen:
+    """Text or bytes as the library takes them."""
+    kind = array._facts[3]
+    if kind == _dtypes.KIND_VARRAY:
+        return _ragged(array, value)
+    # Not NumPy's own text, which loses NULs at the end.
+    given = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
+    if kind == _dtypes.KIND_STRING and given.dtype.kind not in ("O", "T", "U"):
+        given = given.astype(str)
+    listed = given.ravel().tolist()
+    if kind == _dtypes.KIND_STRING and any(not isinstance(one, str) for one in listed):
+        wrong = next(one for one in listed if not isinstance(one, str))
+        raise TypeError(f"elements are text, not {wrong!r}")
+    if kind == _dtypes.KIND_VBYTES:
+        listed = [bytes(one) if isinstance(one, (bytearray, memoryview, np.void)) else one for one in listed]
+        if any(not isinstance(one, bytes) for one in listed):
+            raise TypeError("elements are bytes")
+    return array._vlen(given.shape, listed)
+
+
+def _ragged(array: Array, value: Any) -> _core.Vlen:
+    """Lists of any length: an array of objects, each of them a list."""
+    if not isinstance(value, np.ndarray) or value.dtype != object:
+        one = np.empty((), object)
+        one[()] = value
+        value = one
+    item = array._item_dtype
+    listed = [np.ascontiguousarray(one, dtype=item).tobytes() for one in value.ravel().tolist()]
+    return array._vlen(value.shape, listed)
+
+
+def write(array: Array, selection: Selection | None, value: Any, *, fields: Any = None,
+          options: dict[str, Any] | None = None) -> None:
+    """Writes a value to a selection; it is repeated to fill it, as in NumPy."""
+    options = options or {}
+    if fields:
+        _write_fields(array, selection, [fields] if isinstance(fields, str) else list(fields), value, options)
+    elif array._how == _dtypes.VLEN:
+        array._write(selection, to_vlen(array, value), 0, options)
+    elif array._how == _dtypes.OTHER:
+        raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+    elif is_tensor(value) and not _has_numpy(value):
+        array._write(selection, capsule_of(value), 0, options)
+    elif options.get("packed"):
+        array._write(selection, np.asarray(value, np.uint8), 0, options)
+    else:
+        given, order = coerce(array.dtype, value)
+        array._write(selection, given, order, options)
+
+
+def _has_numpy(value: Any) -> bool:
+    """Whether a tensor becomes an array of NumPy; one of bfloat16 does not."""
+    try:
+        np.asarray(value)
+    except (TypeError, RuntimeError, BufferError):
+        return False
+    return bool(np.asarray(value).dtype != object)
+
+
+def _write_fields(array: Array, selection: Selection | None, names: list[str], value: Any, options: dict[str, Any]) -> None:
+    shape = array.shape if selection is None else selection.shape
+    for name in names:
+        given = value
+        if len(names) > 1 or (isinstance(value, np.ndarray) and value.dtype.names and name in value.dtype.names):
+            given = np.asarray(value)[name]
+        base, inner = (lambda t: t.subdtype or (t, ()))(_field(array.dtype, name))
+        found, order = coerce(base, given)
+        array._write(selection, np.broadcast_to(found, (*shape, *inner)), order, {**options, "field": name})

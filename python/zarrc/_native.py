@@ -1,0 +1,37 @@
+"""Binds the extension to the package, and follows the life of the process: forks, and the end of
+the interpreter."""
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+import numpy as np
+
+from . import _core, _dtypes, _log, errors
+
+_core.bind(errors.from_library, _log.on_log, np.empty, _dtypes.describe)
+_core.set_main_thread(threading.main_thread().ident or 0)
+
+
+def _in_child() -> None:
+    """The requests in flight are the parent's."""
+    _core.set_main_thread(threading.get_ident())
+    _core.flights().clear()
+
+
+def _at_exit() -> None:
+    """No request writes to memory of Python after the interpreter has gone."""
+    flights = list(_core.flights())
+    for request in flights:
+        request.cancel()
+    for request in flights:
+        try:
+            request.wait()
+        except Exception:  # cancelled, or failed: there is no caller any more
+            pass
+    _core.flights().clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
+atexit.register(_at_exit)

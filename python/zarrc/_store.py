@@ -1,0 +1,248 @@
+"""Stores: what `store=` of every call may be, and the type Store."""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from . import _core, _native
+from ._config import config
+from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
+
+READ_ONLY, CREATE = 1, 2
+_RECURSIVE, _DIRECTORY = 0, 1
+
+_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
+_memory_lock = threading.Lock()
+
+
+class Store(_core.Store):
+    """Keys and their bytes: a directory, or memory. `zarrc.open_store` makes one.
+
+    It can be given to every call that takes a path. Values are replaced in one step; writers of one
+    key wait for each other, across processes too, unless ``locks="none"`` is set.
+    """
+
+    _options: dict[str, Any]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._read_only
+
+    def with_read_only(self, read_only: bool = True) -> Store:
+        """The same store, which refuses writes (or not)."""
+        if not read_only and self._options.get("flags", 0) & READ_ONLY:
+            return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~READ_ONLY})
+        view = self._view(read_only)
+        view._options = self._options
+        return view
+
+    @property
+    def kind(self) -> str:
+        """Such as "local" or "memory"."""
+        return self._caps[0]
+
+    def __contains__(self, key: str) -> bool:
+        return self._stat(key) is not None
+
+    def get(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
+        """The value of a key, or a part of it; None: there is no such key."""
+        return self._get(key, offset) if length is None else self._get(key, offset, length)
+
+    def set(self, key: str, value: bytes | bytearray | memoryview) -> None:
+        """Writes a whole value."""
+        self._put(key, value)
+
+    def set_if_not_exists(self, key: str, value: bytes | bytearray | memoryview) -> None:
+        """Writes a value under a new key; a key that is there stays as it is."""
+        from .errors import ExistsError
+        try:
+            self._put(key, value, True)
+        except ExistsError:
+            pass
+
+    def delete(self, key: str) -> None:
+        """Removes a key, if it is there."""
+        try:
+            self._erase(key)
+        except NotFoundError:
+            pass
+
+    def delete_dir(self, prefix: str) -> None:
+        """Removes all keys below a prefix."""
+        self._erase(prefix, True)
+
+    def getsize(self, key: str) -> int:
+        """The length of a value."""
+        size = self._stat(key)
+        if size is None:
+            raise raised(NotFoundError, f"{key}: there is no such key", key=key)
+        return size
+
+    def list(self) -> Iterator[str]:
+        """All keys."""
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """All keys below a prefix."""
+        return (key for key, _, _ in self._list(prefix.strip("/"), _RECURSIVE))
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        """The names of keys and prefixes one level below a prefix."""
+        return (key.rpartition("/")[2] for key, _, _ in self._list(prefix.strip("/"), _DIRECTORY))
+
+    def flush(self) -> None:
+        """Makes what was written survive a loss of power (see ``config["durability"]``)."""
+        self._flush()
+
+    def close(self) -> None:
+        """Flushes. Arrays and groups of the store go on working."""
+        if not self.read_only:
+            self._flush()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        if self.kind == "memory":
+            raise TypeError("a store in memory cannot be pickled: another process has no access to it")
+        return _reopened, (self.url, self._options, self.read_only)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Store):
+            return NotImplemented
+        if self.kind != other.kind or self.kind == "memory":
+            return self._identity == other._identity
+        return self.url == other.url and self.read_only == other.read_only
+
+    def __hash__(self) -> int:
+        return hash(self.url if self.kind != "memory" else self._identity)
+
+    def __str__(self) -> str:
+        return f"memory://{self._identity}" if self.kind == "memory" else (
+            f"file://{self.url}" if "://" not in self.url else self.url)
+
+    def __repr__(self) -> str:
+        return f"<zarrc.Store {self}{' read-only' if self.read_only else ''}>"
+
+
+def _reopened(url: str, options: dict[str, Any], read_only: bool) -> Store:
+    store = _open_url(url, options)
+    return store if store.read_only == read_only else store.with_read_only(read_only)
+
+
+def _open_url(url: str, options: dict[str, Any]) -> Store:
+    try:
+        store = _core.open_store(Store, config._context(), url, options)
+    except NotFoundError as problem:
+        raise raised(NodeNotFoundError, problem.reason, errno=problem.errno) from None
+    store._options = options
+    return store
+
+
+class Place(NamedTuple):
+    """Where a node is."""
+
+    store: Store
+    path: str
+
+
+def _named_memory(url: str) -> Store:
+    """Stores in memory by name: those of one process share a name."""
+    with _memory_lock:
+        store = _memory.get(url)
+        if store is None:
+            _memory[url] = store = _open_url("memory:", {})
+        return store
+
+
+def _flags(mode: str) -> int:
+    if mode not in ("r", "r+", "a", "w", "w-", "x"):
+        raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
+    return READ_ONLY if mode == "r" else 0 if mode == "r+" else CREATE
+
+
+def _local_path(text: str) -> str | None:
+    """The directory of a path or of a file URL."""
+    if text.startswith("file:"):
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost"):
+            raise ValueError(f"{text!r}: a file URL has no host; three slashes begin a path")
+        return unquote(parts.path)
+    return None if "://" in text else text
+
+
+def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
+    if text == "memory:" or text.startswith("memory://"):
+        name, _, path = text.removeprefix("memory:").lstrip("/").partition("/")
+        store = _named_memory(f"memory://{name}") if name else _open_url("memory:", {})
+        return Place(store.with_read_only(True) if mode == "r" else store, path)
+    url = _local_path(text)
+    settings = {**config._store_options(), "flags": _flags(mode)}
+    if options:
+        import json
+        settings["config"] = json.dumps(options)
+    if url is None:
+        return Place(_open_url(text, settings), "")
+    return Place(_open_url(os.path.abspath(url), settings), "")
+
+
+def open_place(store: Any, *, mode: str = "r", path: str | None = None,
+               storage_options: dict[str, Any] | None = None) -> Place:
+    """Opens what a user calls a store: None (new memory), a path, a URL, a Store, a Group of zarrc, or
+    a store of zarr-python that is a local directory."""
+    from ._group import Group
+
+    _flags(mode)
+    inner = "" if path is None else path.strip("/")
+    if isinstance(store, Group):
+        place = Place(store.store, store.path)
+    elif isinstance(store, Store):
+        place = Place(store, "")
+    elif store is None:
+        place = Place(_open_url("memory:", {}), "")
+    elif isinstance(store, (str, os.PathLike)):
+        place = _of_text(os.fspath(store), mode, storage_options)
+    else:
+        place = _of_foreign(store, mode)
+    if storage_options and not isinstance(store, str):
+        raise TypeError("storage_options are for URLs")
+    opened = place.store
+    if mode == "r" and not opened.read_only:
+        opened = opened.with_read_only(True)
+    elif mode != "r" and opened.read_only:
+        raise raised(ReadOnlyError, f"{opened}: the store is read-only, but mode is {mode!r}")
+    return Place(opened, "/".join(part for part in (place.path, inner) if part))
+
+
+def _of_foreign(store: Any, mode: str) -> Place:
+    """zarr-python's LocalStore and StorePath, known by their names: zarr is not imported."""
+    kind = type(store)
+    if kind.__module__.startswith("zarr."):
+        if kind.__name__ == "StorePath":
+            place = _of_foreign(store.store, mode)
+            return Place(place.store, "/".join(part for part in (place.path, store.path) if part))
+        if kind.__name__ == "LocalStore":
+            return _of_text(os.fspath(store.root), "r" if store.read_only else mode, None)
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a store that zarrc opens: "
+                    "give a path, a URL, a zarrc.Store or a local store of zarr-python")
+
+
+def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None) -> Store:
+    """Opens a store: a path, a ``file:`` URL, ``memory:`` (new) or ``memory://name`` (shared in this
+    process). With mode "r" it refuses writes; with "a" a missing directory is made."""
+    place = open_place(store, mode=mode, storage_options=storage_options)
+    if place.path:
+        raise ValueError(f"{store!r} names a node, not a store")
+    return place.store
+
+
+__all__ = ["Place", "Store", "StoreError", "open_place", "open_store"]
+_ = _native  # binds the extension

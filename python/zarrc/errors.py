@@ -1,0 +1,222 @@
+"""The exceptions of zarrc: one class for each error code of the library.
+
+Each derives from :class:`ZarrcError`, which carries the facts, and from the builtin that
+zarr-python's exception for the same failure derives from, so that ``except ValueError`` or
+``except FileNotFoundError`` works with both.
+"""
+from __future__ import annotations
+
+import errno as _errno
+import os as _os
+from typing import Any
+
+__all__ = [
+    "AbiError", "ArrayNotFoundError", "BoundsCheckError", "CancelledError", "ChunkNotFoundError", "ConflictError",
+    "ContainsArrayError", "ContainsGroupError", "CorruptError", "DeviceError", "ExistsError", "GroupNotFoundError",
+    "InternalError", "InvalidError", "LimitError", "MemoryKindError", "NoMemoryError", "NodeNotFoundError",
+    "NotFoundError", "ReadOnlyError", "StoreError", "UnsupportedError", "ZarrcError", "ZarrcWarning",
+]
+
+_OPERATIONS = (None, "open", "read", "write", "erase", "list", "lock", "rename", "flush", "decode", "encode")
+
+
+class ZarrcWarning(UserWarning):
+    """A warning of the library, such as a node that has metadata of both formats."""
+
+
+class ZarrcError(Exception):
+    """What failed, and where. A fact that is not known is None.
+
+    ``str()`` is one line with all of it; ``reason`` is the same line.
+    """
+
+    code: int = 0
+    node: str | None = None
+    """Path of the node, such as ``/a/b``."""
+    key: str | None = None
+    """Key of the object in the store."""
+    chunk: tuple[int, ...] | None = None
+    """Place of the chunk, or of the whole shard, in the array's grid."""
+    inner_chunk: tuple[int, ...] | None = None
+    """Place of the inner chunk in its shard."""
+    field: str | None = None
+    """Field of a struct type."""
+    reason: str = ""
+    operation: str | None = None
+    """What was done: "read", "decode", "lock" and so on."""
+    os_code: int = 0
+    """An errno, a status of HTTP, or a code of a driver or a store; see ``os_domain``."""
+    os_domain: int = 0
+
+    def __reduce__(self) -> Any:
+        facts = dict(self.__dict__)
+        if isinstance(self, OSError):
+            facts["errno"] = self.errno
+        return _remade, (type(self), self.args, facts)
+
+    def __str__(self) -> str:
+        return self.reason or super().__str__()
+
+
+def _remade(cls: type[ZarrcError], args: tuple[Any, ...], facts: dict[str, Any]) -> ZarrcError:
+    self = cls.__new__(cls, *args)
+    self.args = args
+    _tell(self, facts)
+    return self
+
+
+def _tell(error: ZarrcError, facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
+        setattr(error, name, value)
+
+
+class NotFoundError(ZarrcError, ValueError, FileNotFoundError):
+    """There is no such node, key, attribute or file."""
+
+    code = -1
+
+
+class NodeNotFoundError(NotFoundError):
+    """There is no node at a path."""
+
+
+class ArrayNotFoundError(NodeNotFoundError):
+    """There is no array at a path."""
+
+
+class GroupNotFoundError(NodeNotFoundError):
+    """There is no group at a path."""
+
+
+class ChunkNotFoundError(NotFoundError):
+    """A chunk is missing, and the array was opened with ``read_missing_chunks=False``."""
+
+
+class ExistsError(ZarrcError, ValueError, FileExistsError):
+    """Something exists already."""
+
+    code = -2
+
+
+class ContainsArrayError(ExistsError):
+    """An array exists at the path."""
+
+
+class ContainsGroupError(ExistsError):
+    """A group exists at the path."""
+
+
+class InvalidError(ZarrcError, ValueError):
+    """An argument, an option or the wanted metadata is wrong."""
+
+    code = -3
+
+
+class ReadOnlyError(InvalidError):
+    """The store is open for reading only."""
+
+
+class BoundsCheckError(InvalidError, IndexError):
+    """An index is outside of the array, or a selection does not fit it."""
+
+
+class UnsupportedError(ZarrcError, ValueError, NotImplementedError):
+    """This build cannot do it; the message names what is missing."""
+
+    code = -4
+
+
+class CorruptError(ZarrcError, ValueError):
+    """Stored bytes are not what the format or the metadata promises."""
+
+    code = -5
+
+
+class StoreError(ZarrcError, OSError):
+    """The store failed. ``errno`` is set if the system told one."""
+
+    code = -6
+
+
+class NoMemoryError(ZarrcError, MemoryError):
+    """There is no memory."""
+
+    code = -7
+
+
+class LimitError(ZarrcError, ValueError):
+    """The input exceeds a limit, which the message names."""
+
+    code = -8
+
+
+class DeviceError(ZarrcError, RuntimeError):
+    """A device or its driver failed."""
+
+    code = -9
+
+
+class CancelledError(ZarrcError, RuntimeError):
+    """The call was cancelled, or the parent process of a fork had started it."""
+
+    code = -10
+
+
+class AbiError(ZarrcError, RuntimeError):
+    """A plug-in does not fit the library."""
+
+    code = -11
+
+
+class InternalError(ZarrcError, RuntimeError):
+    """The library has a bug."""
+
+    code = -12
+
+
+class ConflictError(ZarrcError, RuntimeError):
+    """Another writer changed the object, or replaced the array."""
+
+    code = -13
+
+
+class MemoryKindError(ZarrcError, ValueError):
+    """This memory cannot be used here."""
+
+    code = -14
+
+
+_BY_CODE: dict[int, type[ZarrcError]] = {
+    cls.code: cls for cls in (
+        NotFoundError, ExistsError, InvalidError, UnsupportedError, CorruptError, StoreError, NoMemoryError, LimitError,
+        DeviceError, CancelledError, AbiError, InternalError, ConflictError, MemoryKindError)
+}
+_OS_ERRNO = 1
+
+
+def raised(cls: type[ZarrcError], reason: str, **facts: Any) -> ZarrcError:
+    """An exception of ours that the package raises itself."""
+    error = cls(reason)
+    _tell(error, {"reason": reason, **facts})
+    return error
+
+
+def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
+    """The exception for a zarr_error; the extension calls it."""
+    cls = _BY_CODE.get(code, InternalError)
+    if facts.pop("is_index"):
+        cls = BoundsCheckError
+    elif cls is NotFoundError and facts["chunk"] is not None:
+        cls = ChunkNotFoundError
+    elif cls is InvalidError and "read-only" in message:
+        cls = ReadOnlyError
+    number = facts["os_code"]
+    if cls is StoreError and facts["os_domain"] == _OS_ERRNO and number:
+        error: ZarrcError = StoreError(number, _os.strerror(number))
+    else:
+        error = cls(message)
+    facts["operation"] = _OPERATIONS[min(facts["operation"], len(_OPERATIONS) - 1)]
+    _tell(error, {**facts, "reason": message})
+    if isinstance(error, (NotFoundError, ExistsError)):
+        error.errno = _errno.ENOENT if isinstance(error, NotFoundError) else _errno.EEXIST
+    return error

@@ -1,0 +1,32 @@
+"""For tests of the Python package: stores to work in, and both packages side by side.
+
+scripts/run-tests python builds the package into build/dev/python and sets PYTHONPATH."""
+import numpy as np
+import pytest
+
+import zarrc
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A place for a store."""
+    return str(tmp_path / "x.zarr")
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request, path):
+    return zarrc.open_store(path if request.param == "local" else "memory:")
+
+
+@pytest.fixture(autouse=True)
+def settings():
+    """Each test begins and ends with the default settings."""
+    zarrc.config.reset()
+    yield
+    zarrc.config.reset()
+
+
+@pytest.fixture
+def numbers():
+    """Some elements that differ."""
+    return np.arange(60 * 40, dtype="int32").reshape(60, 40)

@@ -1,0 +1,193 @@
+"""What an array can do besides indexing: changes, attributes, what it says of itself, and what other
+libraries ask of it."""
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+import zarrc
+
+
+def test_resize_and_append(store, numbers):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(16, 16))
+    array.resize((50, 40))
+    array.resize((60, 40))
+    assert (array[:50] == numbers[:50]).all() and not array[50:].any()
+    assert array.append(numbers[:5]) == (65, 40) == array.shape
+    assert (array[60:] == numbers[:5]).all()
+    assert array.append(numbers[:, :3].astype(">i8")[:1].repeat(65, 0), axis=-1) == (65, 43)
+    array.append(np.zeros((0, 43)))
+    for wrong in (np.zeros(40), np.zeros((2, 9))):
+        with pytest.raises(ValueError):
+            array.append(wrong)
+    for wrong in ((3,), (-1, 40), (1, 2, 3)):
+        with pytest.raises(ValueError):
+            array.resize(wrong)
+    text = zarrc.create_array(store, name="t", shape=0, dtype=str, chunks=4)
+    assert text.append(["a", "b"]) == (2,) and text.append(np.array(["c"])) == (3,)
+    assert text[:].tolist() == ["a", "b", "c"]
+    text.resize(2)
+    assert text.shape == (2,)
+
+
+def test_two_handles(path, numbers):
+    one = zarrc.create_array(path, data=numbers)
+    two = zarrc.open_array(path)
+    one.resize((10, 40))
+    one.attrs["x"] = 1
+    assert two.shape == (60, 40) and two.refresh() and two.shape == (10, 40) and two.attrs["x"] == 1
+    assert not two.refresh()
+
+
+def test_attributes(store):
+    for node in (zarrc.create_array(store, name="a", shape=1, dtype="i1"), zarrc.open_group(store, path="g", mode="w")):
+        attrs = node.attrs
+        attrs["a"] = [1, {"b": None}]
+        attrs["n"] = np.float32(2.5)
+        attrs["v"] = np.arange(3)
+        attrs.update(c="ü", d=False)
+        assert dict(attrs) == attrs.asdict() == {"a": [1, {"b": None}], "n": 2.5, "v": [0, 1, 2], "c": "ü", "d": False}
+        del attrs["a"]
+        assert "a" not in attrs and len(attrs) == 4
+        with pytest.raises(KeyError):
+            del attrs["a"]
+        with pytest.raises(KeyError):
+            attrs["a"]
+        with pytest.raises(TypeError, match="JSON"):
+            attrs["x"] = object()
+        assert node.update_attributes({"e": 1}) is node and attrs["e"] == 1
+        attrs.put({"only": 1})
+        assert dict(attrs) == {"only": 1}
+        attrs.setdefault("s", []).append(1)
+        assert attrs["s"] == []  # values are copies
+
+
+def test_info(store, numbers):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(10, 10), shards=(20, 20), attributes={"u": "m"})
+    info = array.info.items()
+    assert info["Shape"] == (60, 40) and info["Chunk shape"] == (10, 10) and info["Shard shape"] == (20, 20)
+    assert info["Data type"] == np.dtype("int32") and "zstd" in repr(array.info)
+    whole = array.info_complete()
+    assert whole.items()["Shards Initialized"] == 6
+    assert array.nchunks_initialized == array.nchunks == 24
+    for shown in (whole, array):
+        html = shown._repr_html_()
+        assert "<table" in html and "(60, 40)" in html and "<script" not in html
+    assert "shape=(60, 40) dtype=int32" in repr(array)
+    assert array.metadata["shape"] == [60, 40] and array.metadata.node_type == "array"
+    assert array.metadata.to_dict()["attributes"] == {"u": "m"}
+
+
+def test_codecs(store):
+    array = zarrc.create_array(store, name="a", shape=(4, 4), dtype="f4", filters=[{"name": "transpose", "configuration": {"order": [1, 0]}}],
+                               compressors=[zarrc.Codec("gzip", {"level": 2}), "crc32c"])
+    assert [codec.name for codec in array.filters] == ["transpose"] and array.serializer.name == "bytes"
+    assert [codec.name for codec in array.compressors] == ["gzip", "crc32c"] and array.compressors[0].configuration == {"level": 2}
+    again = zarrc.create_array(store, name="b", shape=(4, 4), dtype="f4", filters=array.filters, serializer=array.serializer,
+                               compressors=array.compressors)
+    assert again.metadata["codecs"] == array.metadata["codecs"]
+    with pytest.raises(TypeError, match="format 2"):
+        array.compressor
+    old = zarrc.create_array(store, name="c", shape=4, dtype="f4", zarr_format=2, compressors={"id": "gzip", "level": 1})
+    assert old.compressor == zarrc.Codec("gzip", {"level": 1}) and old.filters == ()
+
+
+def test_chunks_that_differ(store):
+    array = zarrc.create_array(store, name="a", shape=(6, 9), dtype="i4", chunks=([2, 4], [3, 3, 3]))
+    array[...] = np.arange(54).reshape(6, 9)
+    assert array.read_chunk_sizes == ((2, 4), (3, 3, 3)) and array.nchunks == 6
+    assert array[3, 4] == 31
+    with pytest.raises(NotImplementedError):
+        array.chunks
+
+
+@pytest.mark.parametrize("given,expected", [(5, (5, 5)), ((5,), (5, 20)), ((None, 4), (10, 4)), ((-1, 4), (10, 4)), (False, (10, 20))])
+def test_chunks_as_given(given, expected):
+    assert zarrc.create_array(None, shape=(10, 20), dtype="i1", chunks=given).chunks == expected
+
+
+def test_config(path, numbers):
+    array = zarrc.create_array(path, shape=(4,), dtype="i4", chunks=2, config={"write_empty_chunks": True})
+    array[:] = 0
+    assert array.nchunks_initialized == 2
+    other = array.with_config({"write_empty_chunks": False})
+    other[:2] = 0
+    assert array.nchunks_initialized == 1 and other.config.order == "C"
+    strict = zarrc.open_array(path, config={"read_missing_chunks": False})
+    assert strict[2:].tolist() == [0, 0]
+    with pytest.raises(zarrc.errors.ChunkNotFoundError) as caught:
+        strict[:]
+    assert caught.value.chunk == (0,) and caught.value.key.endswith("c/0")
+    with pytest.raises(TypeError, match="unknown"):
+        zarrc.open_array(path, config={"nonsense": 1})
+
+
+def test_other_libraries(path, numbers):
+    array = zarrc.create_array(path, data=numbers, chunks=(16, 16))
+    assert (np.asarray(array) == numbers).all() and np.asarray(array, "f4").dtype == np.float32
+    assert (np.from_dlpack(array) == numbers).all() and array.__dlpack_device__() == (1, 0)
+    assert len(array) == 60 and operator.length_hint(array) == 60
+    assert [row.tolist() for row in array] == numbers.tolist()
+    token = array.__dask_tokenize__()
+    assert token == zarrc.open_array(path).__dask_tokenize__() != zarrc.open_array(path, config={"order": "F"}).__dask_tokenize__()
+    with pytest.raises(ValueError, match="copy"):
+        np.array(array, copy=False)
+    with pytest.raises(TypeError, match="hash"):
+        hash(array)
+    with zarrc.open_array(path) as same:
+        assert same == array
+
+
+def test_pickle(path, numbers):
+    group = zarrc.open_group(path)
+    array = group.create_array("a", data=numbers, config={"write_empty_chunks": True})
+    for node in (array, group, array.store, array.async_array, group.async_group):
+        assert pickle.loads(pickle.dumps(node)) == node
+    assert pickle.loads(pickle.dumps(array)).config.write_empty_chunks
+    frozen = zarrc.open_array(path, path="a", mode="r")
+    assert pickle.loads(pickle.dumps(frozen)).read_only
+    with pytest.raises(TypeError, match="memory"):
+        pickle.dumps(zarrc.create_array(None, shape=1, dtype="i1"))
+
+
+def test_progress(store, numbers):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(2, 2))
+    seen = []
+    assert (array.read(progress=lambda done, total: seen.append((done, total))) == numbers).all()
+    array.write(..., numbers, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (600, 600) and all(done <= total for done, total in seen)
+
+    class Bar:  # as tqdm's
+        n, total = 0, None
+
+        def update(self, n):
+            self.n += n
+
+    bar = Bar()
+    array.read(slice(10), progress=bar)
+    assert bar.n == bar.total == 100
+    with pytest.raises(ZeroDivisionError):
+        array.read(progress=lambda done, total: 1 / 0)
+    with pytest.raises(TypeError, match="progress"):
+        array.read(progress=3)
+
+
+def test_read_only(path, numbers):
+    zarrc.create_array(path, data=numbers)
+    memory = zarrc.open_store("memory:")
+    zarrc.create_array(memory, data=numbers)
+    for array in (zarrc.open_array(path, mode="r"), zarrc.open_array(memory, mode="r"), zarrc.open_array(memory.with_read_only())):
+        assert array.read_only and (array[...] == numbers).all()
+        for change in (lambda: array.__setitem__(0, 1), lambda: array.resize((1, 1)), lambda: array.append(numbers),
+                       lambda: array.attrs.update(a=1), lambda: array.vindex.__setitem__(([0], [1]), 2), lambda: array.store.set("k", b"")):
+            with pytest.raises(ValueError, match="read-only"):
+                change()
+    with pytest.raises(ValueError, match="read-only"):
+        zarrc.open_array(memory.with_read_only(), mode="r+")
+    assert not zarrc.open_array(memory).read_only
+
+
+def test_elements_cannot_be_deleted(store):
+    with pytest.raises(TypeError):
+        del zarrc.create_array(store, name="a", shape=3, dtype="i1")[0]

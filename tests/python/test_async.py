@@ -1,0 +1,104 @@
+"""asyncio: many requests at once, without threads of their own, and what cancels them."""
+import asyncio
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import zarrc
+
+
+def test_many_requests(store, numbers):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(7, 7)).async_array
+
+    async def work():
+        before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+        found = await asyncio.gather(*[array.getitem((i % 60, slice(None, None, -1))) for i in range(500)])
+        after = threading.active_count(), len(os.listdir("/proc/self/fd"))
+        assert after[0] == before[0] and after[1] <= before[1] + 3  # a pipe, not a descriptor a request
+        return found
+
+    for i, row in enumerate(asyncio.run(work())):
+        assert (row == numbers[i % 60, ::-1]).all()
+
+
+def test_writes(store):
+    async def work():
+        array = zarrc.create_array(store, name="a", shape=(20, 4), dtype="i4", chunks=(3, 3)).async_array
+        await asyncio.gather(*[array.setitem(i, i) for i in range(20)])
+        await array.set_orthogonal_selection(([1, 2], [0, 3]), [[7, 8], [9, 10]])
+        await array.set_coordinate_selection(([5], [1]), -1)
+        assert await array.append(np.ones((2, 4))) == (22, 4)
+        assert (await array.get_block_selection((0, 0))).shape == (3, 3)
+        assert (await array.get_mask_selection(np.ones((22, 4), bool))).shape == (88,)
+        out = np.zeros((22, 4), ">i4")
+        assert await array.get_basic_selection(out=out) is out
+        await array.resize((6, 4))
+        await array.update_attributes({"a": 1})
+        assert array.attrs["a"] == 1 and array.shape == (6, 4)
+        assert await array.nchunks_initialized() == 4
+        assert array.chunks == (3, 3) and isinstance(await array.nbytes_stored(), int)
+        with pytest.raises(IndexError):
+            await array.getitem(99)
+        with pytest.raises(AttributeError):
+            array.nonsense
+        return out
+
+    out = asyncio.run(work())
+    assert out[1].tolist() == [7, 1, 1, 8] and out[5, 1] == -1 and out[21, 0] == 1
+
+
+def test_text(store):
+    async def work():
+        array = zarrc.create_array(store, name="a", shape=3, dtype=str).async_array
+        await array.setitem(slice(None), ["a", "b", "c"])
+        return (await array.getitem(slice(None, None, -1))).tolist(), await array.getitem(1)
+
+    assert asyncio.run(work()) == (["c", "b", "a"], "b")
+
+
+def test_errors(path, numbers):
+    array = zarrc.create_array(path, data=numbers, chunks=(10, 10), config={"read_missing_chunks": False})
+    array.store.delete("c/0/0")
+
+    async def work():
+        results = await asyncio.gather(*[array.async_array.getitem((slice(i, i + 10), 0)) for i in (0, 10)],
+                                       return_exceptions=True)
+        assert isinstance(results[0], zarrc.errors.ChunkNotFoundError) and results[0].chunk == (0, 0)
+        assert (results[1] == numbers[10:20, 0]).all()
+
+    asyncio.run(work())
+
+
+def test_cancel(path):
+    array = zarrc.create_array(path, shape=(400, 400), dtype="f8", chunks=(4, 4))
+    data = np.random.default_rng(0).random((400, 400))
+
+    async def work():
+        task = asyncio.create_task(array.async_array.setitem(..., data))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        await array.async_array.setitem(0, 1.0)  # the loop goes on
+
+    asyncio.run(work())
+    assert (array[0] == 1).all()
+
+
+def test_groups(path):
+    async def work():
+        group = await zarrc.AsyncGroup.open(path, mode="w")
+        array = await group.create_array("a/b", shape=3, dtype="i4")
+        await array.setitem(1, 5)
+        assert await group.contains("a") and await group.nmembers(None) == 2
+        assert (await (await group.getitem("a/b")).getitem(1)) == 5
+        assert [path async for path, _ in group.members(None)] == ["a", "a/b"]
+        assert [name async for name in group.keys()] == ["a"]
+        assert (await zarrc.AsyncArray.open(path + "/a/b")).metadata == array.metadata
+        await group.delitem("a")
+        assert await group.get("a") is None and group.name == "/"
+
+    asyncio.run(work())

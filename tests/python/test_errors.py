@@ -1,0 +1,142 @@
+"""Exceptions and their facts, the log, and the settings."""
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import zarrc
+from zarrc import _threads, errors
+
+
+def damaged(path):
+    array = zarrc.create_array(path, name="g/a", shape=(4, 6), dtype="i4", chunks=(2, 3), fill_value=1)
+    array[...] = np.arange(24).reshape(4, 6)
+    (path_of_chunk := os.path.join(path, "g/a/c/1/0"))
+    with open(path_of_chunk, "wb") as file:
+        file.write(b"no zstd")
+    return array
+
+
+def test_facts(path):
+    array = damaged(path)
+    with pytest.raises(errors.CorruptError) as caught:
+        array[...]
+    error = caught.value
+    assert (error.node, error.key, error.chunk, error.inner_chunk) == ("/g/a", "g/a/c/1/0", (1, 0), None)
+    assert error.operation == "decode" and "zstd" in error.reason and str(error) == error.reason
+    assert isinstance(error, ValueError) and error.code == -5
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and again.chunk == (1, 0) and str(again) == str(error)
+    assert array[:2].shape == (2, 6)
+
+
+def test_classes(path):
+    codes = [cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.ZarrcError)]
+    assert set(codes) == set(range(-14, 1))
+    for cls, bases in [(errors.NodeNotFoundError, (ValueError, FileNotFoundError)), (errors.StoreError, (OSError,)),
+                       (errors.NoMemoryError, (MemoryError,)), (errors.BoundsCheckError, (IndexError,)),
+                       (errors.UnsupportedError, (NotImplementedError, ValueError)), (errors.ExistsError, (ValueError,))]:
+        assert issubclass(cls, bases) and issubclass(cls, errors.ZarrcError)
+    with pytest.raises(FileNotFoundError) as caught:
+        zarrc.open_array(path, mode="r")
+    assert caught.value.errno == 2
+    with pytest.raises(errors.UnsupportedError, match="nonsense"):
+        zarrc.create_array(None, shape=1, dtype="i4", compressors="nonsense")
+    if os.geteuid():
+        zarrc.create_array(path, shape=1, dtype="i4")
+        os.chmod(path, 0o500)
+        with pytest.raises(OSError) as caught:
+            zarrc.open_group(path, path="new", mode="w")
+        assert caught.value.errno == 13
+
+
+def test_log(path, caplog):
+    zarrc.create_array(path, shape=4, dtype="i4", zarr_format=2)
+    zarrc.create_array(path + "/x", shape=4, dtype="i4")
+    os.rename(path + "/x/zarr.json", path + "/zarr.json")
+    with pytest.warns(zarrc.ZarrcWarning, match="both formats|v2 and v3|both"):
+        zarrc.open_array(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(zarrc.ZarrcWarning):
+            zarrc.open_array(path)
+    with caplog.at_level(5, logger="zarrc"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarrc.open_array(path)[:]
+    assert any(record.name == "zarrc" for record in caplog.records)
+    assert logging.getLogger("zarrc").level == logging.NOTSET
+
+
+def test_settings(path):
+    with zarrc.config.set({"threads": 3, "memory": "64M"}, durability="each", locks="none"):
+        assert zarrc.config["memory"] == 64 << 20 and zarrc.config.get("threads") == 3
+        array = zarrc.create_array(path, data=np.arange(9), chunks=2)
+        assert array[...].sum() == 36
+    assert zarrc.config["threads"] is None and "threads" not in repr(zarrc.config)
+    zarrc.config.set({"default_zarr_format": 2, "array.write_empty_chunks": True})
+    assert zarrc.create_array(None, shape=1, dtype="i1").zarr_format == 2
+    assert zarrc.create_array(None, shape=1, dtype="i1").config.write_empty_chunks
+    for name, value in [("threads", 0), ("memory", "much"), ("durability", "maybe"), ("locks", 1), ("array.order", "X")]:
+        with pytest.raises((ValueError, TypeError)):
+            zarrc.config.set({name: value})
+    with pytest.raises(KeyError, match="no setting"):
+        zarrc.config.set({"nonsense": 1})
+    zarrc.config.set(untrusted=True)
+    with pytest.raises(errors.LimitError):
+        zarrc.create_array(None, shape=1 << 30, dtype="i1", chunks=1 << 30)[:1]
+
+
+def test_lock_wait(path):
+    """A write that waits for a lock of another process fails after the set time."""
+    zarrc.config.set({"lock_wait": 0.2})
+    array = zarrc.create_array(path, shape=4, dtype="i4", chunks=4)
+    array[:] = 1
+    holder = subprocess.Popen([sys.executable, "-c", (
+        "import fcntl, os, struct, sys, time\n"
+        f"fd = os.open({path + '/c/0.__lock'!r}, os.O_RDWR | os.O_CREAT)\n"
+        "fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))\n"  # F_OFD_SETLK
+        "print(flush=True)\ntime.sleep(60)")], stdout=subprocess.PIPE)
+    try:
+        holder.stdout.readline()
+        with pytest.raises(OSError, match="lock") as caught:
+            array[1] = 2
+        assert caught.value.operation == "lock" and caught.value.chunk == (0,)
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
+def test_environment(path):
+    def run(code, **environment):
+        return subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True)
+
+    code = "import zarrc; print(zarrc.create_array(None, shape=1, dtype='i1')[0], zarrc.config['durability'])"
+    done = run(code, ZARRC_THREADS="2", ZARRC_DURABILITY="each", ZARRC_MEMORY_BYTES="64M")
+    assert done.stdout == "0 each\n", done.stderr
+    assert "ZARRC_THREADS" in run(code, ZARRC_THREADS="many").stderr
+    assert "ZARRC_DURABILITY" in run(code, ZARRC_DURABILITY="maybe").stderr
+    done = run("import zarrc, sys; print(sorted({'asyncio', 'zarr', 'ml_dtypes', 'dask', 'xarray'} & set(sys.modules)))")
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_threads(tmp_path):
+    (tmp_path / "a/b").mkdir(parents=True)
+    own = tmp_path / "cgroup"
+    own.write_text("0::/a/b\n")
+    assert _threads.cgroup_cpus(str(tmp_path), str(own)) is None
+    (tmp_path / "a/cpu.max").write_text("150000 100000\n")
+    (tmp_path / "a/b/cpu.max").write_text("max 100000\n")
+    assert _threads.cgroup_cpus(str(tmp_path), str(own)) == 1.5
+    assert _threads.cgroup_cpus(str(tmp_path), str(tmp_path / "none")) is None
+    assert _threads.count(7) == 7 and 1 <= _threads.count() <= os.cpu_count()
+
+
+def test_debug_info(capsys):
+    zarrc.print_debug_info()
+    assert f"zarrc: {zarrc.__version__}" in capsys.readouterr().out

@@ -1,0 +1,186 @@
+"""Groups, the functions of the package, modes, and stores."""
+import numpy as np
+import pytest
+
+import zarrc
+from zarrc import errors
+
+
+def test_members(store):
+    group = zarrc.open_group(store)
+    a = group.create_array("a", shape=3, dtype="i4")
+    c = group.create_group("b").create_array("c", shape=2, dtype="f4")
+    assert sorted(group) == ["a", "b"] and len(group) == 2 and group.nmembers(None) == 3
+    assert list(group.array_keys()) == ["a"] and list(group.group_keys()) == ["b"]
+    assert [name for name, _ in group.members(None)] == ["a", "b", "b/c"]
+    assert group["b/c"] == c == group["b"]["c"] == group.get_group("b").get_array("c") and group.get("x", 5) == 5
+    assert "b/c" in group and "x" not in group and 3 not in group
+    assert next(group.array_values()) == a and next(group.groups())[1].name == "/b"
+    for name in ("x", "a/x"):
+        with pytest.raises(KeyError):
+            group[name]
+    with pytest.raises(errors.ArrayNotFoundError):
+        group.get_array("b")
+    with pytest.raises(FileNotFoundError):
+        group.get_group("a")
+    del group["b"]
+    assert list(group) == ["a"]
+    with pytest.raises(KeyError):
+        del group["b"]
+    group["n"] = np.arange(4)
+    group["n"] = [[1, 2]]
+    assert group["n"].shape == (1, 2)
+    group.move("n", "m/n")
+    assert sorted(group) == ["a", "m"] and group["m/n"][0, 1] == 2
+    assert group.info_complete().items()["No. arrays"] == 2 and group.refresh() == group
+
+
+def test_require(store):
+    group = zarrc.open_group(store)
+    one, two = group.require_groups("x", "x/y")
+    assert group.require_group("x") == one and two.name == "/x/y"
+    array = group.require_array("a", shape=3, dtype="i4")
+    assert group.require_array("a", shape=(3,), dtype="i2") == array
+    for wrong in (dict(shape=4, dtype="i4"), dict(shape=3, dtype="f8"), dict(shape=3, dtype="i2", exact=True)):
+        with pytest.raises(TypeError):
+            group.require_array("a", **wrong)
+    with pytest.raises(TypeError):
+        group.require_group("a")
+    with pytest.raises(TypeError):
+        group.require_array("x", shape=1)
+    with pytest.raises(ValueError):
+        group.create_array("a", shape=1, dtype="i1")
+    with pytest.raises(errors.ContainsArrayError):
+        group.create_group("a")
+    with pytest.raises(errors.ContainsGroupError):
+        group.create_array("x", shape=1, dtype="i1")
+    assert group.create_group("a", overwrite=True).nmembers() == 0
+    for make, value in ((group.zeros, 0), (group.ones, 1), (group.empty, 0)):
+        found = make(name=make.__name__, shape=(2, 2), dtype="i2")
+        assert (found[...] == value).all()
+    assert group.full(name="f", shape=2, fill_value=7)[1] == 7 and group.full_like(name="g", data=np.zeros(3), fill_value=2)[0] == 2
+
+
+def test_tree(store):
+    group = zarrc.open_group(store)
+    group.create_array("a/b/c", shape=(3, 4), dtype="i4")
+    group.create_group("a/d")
+    group.create_array("e", shape=(), dtype="f4")
+    assert repr(group.tree()) == "/\n├── a\n│   ├── b\n│   │   └── c (3, 4) int32\n│   └── d\n└── e () float32"
+    assert repr(zarrc.tree(group, level=1)) == "/\n├── a\n└── e () float32"
+    assert "<pre" in group._repr_html_() and "<Group " in repr(group)
+
+
+def test_modes(path):
+    for mode in ("r", "r+"):
+        for opener in (zarrc.open, zarrc.open_array, zarrc.open_group):
+            with pytest.raises(FileNotFoundError):
+                opener(path, mode=mode)
+    array = zarrc.open(path, mode="w", shape=4, dtype="i4")
+    array[:] = 1
+    for mode in ("a", "r+", None):
+        assert zarrc.open(path, mode=mode) == array
+    assert zarrc.open(path, mode="a", shape=9)[:].tolist() == [1] * 4
+    for opener in (zarrc.open, zarrc.open_array):
+        with pytest.raises(errors.ContainsArrayError):
+            opener(path, mode="w-", shape=4)
+    assert zarrc.open(path, mode="r").read_only
+    assert not zarrc.open_array(path, mode="w", shape=4)[:].any()
+    assert isinstance(zarrc.open(path, mode="w"), zarrc.Group)
+    assert isinstance(zarrc.open(path), zarrc.Group)
+    with pytest.raises(ValueError, match="mode"):
+        zarrc.open(path, mode="rw")
+    with pytest.raises(errors.ArrayNotFoundError):
+        zarrc.open_array(path)
+    with pytest.raises(errors.GroupNotFoundError):
+        zarrc.open_group(path, path="x", mode="r+")
+
+
+def test_nothing_is_made_by_a_failed_open(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        zarrc.open_array(tmp_path / "typo.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+def test_creators(store):
+    for i, (make, value) in enumerate([(zarrc.zeros, 0), (zarrc.ones, 1), (zarrc.empty, 0)]):
+        array = make((2, 3), store=store, path=f"n{i}", chunks=(1, 3), dtype="i2")
+        assert array.shape == (2, 3) and array.chunks == (1, 3) and (array[...] == value).all()
+    assert zarrc.full(3, 7.5).fill_value == 7.5 and zarrc.array([1, 2, 3], chunks=2)[:].tolist() == [1, 2, 3]
+    like = zarrc.ones_like(zarrc.zeros((4, 4), chunks=2, dtype="f4"))
+    assert like.chunks == (2, 2) and like.dtype == np.float32 and like[0, 0] == 1
+    assert zarrc.open_like(like, "copy", store=store).shape == (4, 4)
+    assert zarrc.create((4,), dtype="i4", zarr_format=2, compressor=None, dimension_separator="/").compressors == ()
+    assert zarrc.create((4,), codecs=["bytes", {"name": "gzip", "configuration": {"level": 1}}]).compressors[0].name == "gzip"
+    for wrong in (dict(synchronizer=1), dict(shape=3), dict(shape=3, dtype="i4", order="X"), dict(data=[1], dtype="i4")):
+        with pytest.raises((TypeError, ValueError)):
+            (zarrc.open_array if "synchronizer" in wrong else zarrc.create_array)(None, **wrong)
+    missing = zarrc.create_array(store, name="m", shape=3, dtype="i4", if_missing=True)
+    missing[:] = 5
+    assert zarrc.create_array(store, name="m", shape=3, dtype="i4", if_missing=True)[0] == 5
+
+
+def test_save_and_load(path):
+    zarrc.save(path, np.arange(3))
+    assert zarrc.load(path).tolist() == [0, 1, 2]
+    zarrc.save(path, np.arange(3), np.arange(4), x=np.ones(2))
+    found = zarrc.load(path)
+    assert sorted(found) == ["arr_0", "arr_1", "x"] and found["x"].tolist() == [1, 1]
+    with pytest.raises(ValueError):
+        zarrc.save(path)
+
+
+def test_copies(tmp_path, store):
+    path = tmp_path / "source.zarr"
+    source = zarrc.open_group(path)
+    source.create_array("a/b", data=np.arange(5), attributes={"u": 1})
+    dest = zarrc.open_group(store, path="d")
+    copy = zarrc.copy(source["a"], dest)
+    assert copy["b"][:].tolist() == [0, 1, 2, 3, 4] and copy["b"].attrs["u"] == 1
+    with pytest.raises(errors.ExistsError):
+        zarrc.copy_all(source, dest)
+    zarrc.copy_all(source, dest, if_exists="replace")
+    other = zarrc.open_store("memory:")
+    zarrc.copy_store(path, other)
+    assert zarrc.open_group(other)["a/b"].shape == (5,)
+
+
+def test_hierarchy(store):
+    nodes = {"g/a": {"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "int8", "fill_value": 3,
+                     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+                     "chunk_key_encoding": {"name": "default"}, "codecs": ["bytes"], "attributes": {"x": 1}},
+             "g": {"zarr_format": 3, "node_type": "group", "attributes": {"y": 2}}}
+    made = dict(zarrc.create_hierarchy(store=store, nodes=nodes))
+    assert list(made) == ["g", "g/a"] and made["g"].attrs["y"] == 2 and made["g/a"][:].tolist() == [3, 3]
+
+
+def test_stores(tmp_path, path):
+    with zarrc.open_store(path) as store:
+        store.set("k/a", b"12345")
+        store.set_if_not_exists("k/a", b"no")
+        store.set_if_not_exists("k/b", memoryview(b"67"))
+        assert store.get("k/a") == b"12345" and store.get("k/a", 1, 2) == b"23" and store.get("k/a", 3) == b"45"
+        assert store.get("k/a", 9) == b"" and store.get("none") is None and store.getsize("k/b") == 2
+        assert sorted(store.list()) == ["k/a", "k/b"] and list(store.list_dir("")) == ["k"] and "k/a" in store
+        store.delete("k/a")
+        store.delete("k/a")
+        store.delete_dir("k")
+        assert not list(store.list()) and store.kind == "local" and not store.read_only
+        with pytest.raises(FileNotFoundError):
+            store.getsize("k/a")
+        with pytest.raises(ValueError):
+            store.get("../x")
+    assert zarrc.open_store(f"file://{path}") == zarrc.open_store(path) != zarrc.open_store(tmp_path)
+    one = zarrc.open_store("memory://shared")
+    one.set("a", b"1")
+    assert zarrc.open_store("memory://shared").get("a") == b"1" and zarrc.open_store("memory:").get("a") is None
+    array = zarrc.create_array("memory://shared/x/y", shape=1, dtype="i1")
+    assert array.path == "x/y" and array.store == one
+    for wrong in ("s3://bucket/x", "nonsense://x", "file://host/x"):
+        with pytest.raises(ValueError):
+            zarrc.open_store(wrong)
+    with pytest.raises(TypeError):
+        zarrc.open_store(3)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError):
+        zarrc.open_store(tmp_path / "file")

@@ -1,0 +1,202 @@
+"""Every selection means what NumPy means by it, for reads, writes and `out=`, in chunks, shards and
+chunks that differ."""
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import zarrc
+
+SHAPE = (7, 5, 6)
+LAYOUTS = {
+    "chunks": dict(chunks=(3, 2, 4)),
+    "shards": dict(chunks=(2, 1, 3), shards=(4, 3, 6)),
+    "whole": dict(chunks=(7, 5, 6)),
+    "rectilinear": dict(chunks=([3, 4], [1, 2, 2], [6])),
+}
+
+
+def values():
+    return np.arange(np.prod(SHAPE), dtype="int16").reshape(SHAPE)
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def layout(request):
+    array = zarrc.create_array("memory:", shape=SHAPE, dtype="int16", fill_value=-1, **LAYOUTS[request.param])
+    array[...] = values()
+    return request.param, array
+
+
+def slices(n):
+    bound = st.none() | st.integers(-n - 2, n + 2)
+    return st.builds(slice, bound, bound, st.none() | st.integers(-3, 3).filter(bool))
+
+
+def integers(n):
+    return st.integers(-n, n - 1)
+
+
+@st.composite
+def basic_keys(draw):
+    items = [draw(slices(n) | integers(n)) for n in SHAPE[:draw(st.integers(0, 3))]]
+    if draw(st.booleans()) and len(items) < 3:
+        items.insert(draw(st.integers(0, len(items))), ...)
+        if items.index(...) < len(items) - 1:  # what follows it selects the last dimensions
+            after = len(items) - 1 - items.index(...)
+            items[-after:] = [draw(slices(n) | integers(n)) for n in SHAPE[-after:]]
+    return tuple(items)
+
+
+@st.composite
+def orthogonal_keys(draw):
+    def one(n):
+        return draw(slices(n) | integers(n) | st.lists(integers(n), min_size=1, max_size=2 * n).map(np.array)
+                    | st.lists(st.booleans(), min_size=n, max_size=n).map(np.array))
+    return tuple(one(n) for n in SHAPE)
+
+
+def orthogonal(array, key):
+    """What oindex means, one dimension after the other."""
+    dropped = 0
+    for d, item in enumerate(key):
+        array = array[(slice(None),) * (d - dropped) + (item,)]
+        dropped += isinstance(item, int)
+    return array
+
+
+@st.composite
+def points(draw):
+    n = draw(st.integers(1, 20))
+    return tuple(np.array(draw(st.lists(integers(length), min_size=n, max_size=n))) for length in SHAPE)
+
+
+@given(key=basic_keys())
+def test_read_basic(layout, key):
+    expected = values()[key]
+    for found in (layout[1][key], layout[1].get_basic_selection(key), layout[1].oindex[key]):
+        assert np.shape(found) == expected.shape and np.array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+@given(key=orthogonal_keys())
+def test_read_orthogonal(layout, key):
+    assert np.array_equal(layout[1].oindex[key], orthogonal(values(), key))
+
+
+@given(key=points())
+def test_read_points(layout, key):
+    expected = values()[key]
+    assert np.array_equal(layout[1].vindex[key], expected)
+    assert np.array_equal(layout[1][key], expected)
+    assert np.array_equal(layout[1].get_coordinate_selection(key), expected)
+
+
+@given(mask=st.lists(st.booleans(), min_size=210, max_size=210))
+def test_read_mask(layout, mask):
+    mask = np.array(mask).reshape(SHAPE)
+    assert np.array_equal(layout[1].vindex[mask], values()[mask])
+    assert np.array_equal(layout[1][mask], values()[mask])
+
+
+@given(key=basic_keys(), order=st.sampled_from("CF"), swap=st.booleans(), flip=st.booleans())
+def test_read_into(layout, key, order, swap, flip):
+    """`out` may have any strides and byte order."""
+    expected = values()[key]
+    out = np.zeros(np.shape(expected), ">i2" if swap else "i2", order=order)
+    out = out[::-1] if flip and out.ndim else out
+    assert layout[1].read(key, out=out) is out
+    assert np.array_equal(out, expected)
+
+
+@given(key=basic_keys(), data=st.data())
+def test_write_basic(key, data):
+    layout = data.draw(st.sampled_from(sorted(LAYOUTS)))
+    array = zarrc.create_array("memory:", shape=SHAPE, dtype="int16", fill_value=3, **LAYOUTS[layout])
+    expected = np.full(SHAPE, 3, "int16")
+    shape = expected[key].shape
+    broadcast = tuple(1 if data.draw(st.booleans()) else n for n in shape)[data.draw(st.integers(0, len(shape))):]
+    value = np.arange(np.prod(broadcast, dtype=int), dtype="int16").reshape(broadcast)
+    array[key] = value
+    expected[key] = value
+    assert np.array_equal(array[...], expected)
+
+
+@given(key=orthogonal_keys())
+def test_write_orthogonal(key):
+    array = zarrc.create_array("memory:", shape=SHAPE, dtype="int16", chunks=(3, 2, 4))
+    expected = np.zeros(SHAPE, "int16")
+    places = orthogonal(np.arange(expected.size).reshape(SHAPE), key)
+    value = np.arange(places.size, dtype="int16").reshape(np.shape(places)) + 1
+    array.oindex[key] = value
+    expected.ravel()[places] = value  # the last one wins, as in zarrc
+    assert np.array_equal(array[...], expected)
+
+
+@given(key=points())
+def test_write_points(key):
+    array = zarrc.create_array("memory:", shape=SHAPE, dtype="int16", chunks=(3, 2, 4))
+    expected = np.zeros(SHAPE, "int16")
+    value = np.arange(len(key[0]), dtype="int16") + 1
+    array.vindex[key] = value
+    expected[key] = value
+    assert np.array_equal(array[...], expected)
+
+
+@pytest.mark.parametrize("key", [(9,), (slice(None), -6), (0, 0, 0, 0), (..., ...), (0.5,), "a", (None,), ([0.5],),
+                                 ([0, 99],), (True,), np.zeros((2, 2), bool)])
+def test_wrong_keys(layout, key):
+    with pytest.raises((IndexError, TypeError)):
+        layout[1][key]
+    with pytest.raises((IndexError, TypeError)):
+        layout[1][key] = 0
+
+
+def test_wrong_values(layout):
+    for shape in [(2,), (7, 5, 7), (1, 1, 1, 2)]:
+        with pytest.raises(ValueError, match="broadcast"):
+            layout[1][...] = np.zeros(shape, "int16")
+    with pytest.raises(ValueError, match="shape"):
+        layout[1].read(out=np.zeros((7, 5), "int16"))
+    with pytest.raises(TypeError, match="data type"):
+        layout[1].read(out=np.zeros(SHAPE, "float32"))
+    frozen = np.zeros(SHAPE, "int16")
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        layout[1].read(out=frozen)
+
+
+def test_mixed_lists_are_orthogonal(layout):
+    """zarr-python's rule for []: not all items are lists, so each dimension is on its own."""
+    assert np.array_equal(layout[1][[0, 2], :, [1, 3, 5]], values()[np.ix_([0, 2], range(5), [1, 3, 5])])
+    assert layout[1][np.array([[0, 1]]), 2, [[3], [4]]].shape == (2, 2)
+
+
+def test_blocks(layout):
+    name, array = layout
+    edges = [np.cumsum([0, *sizes]) for sizes in array.write_chunk_sizes]
+    for key in [(0, 0, 0), (-1, slice(None), 0), (slice(0, 2),), (...,)]:
+        items = [*key, *[slice(None)] * (3 - len(key))] if key != (...,) else [slice(None)] * 3
+        expected = values()
+        for d, item in enumerate(items):
+            chunks = range(len(edges[d]) - 1)[item]
+            chunks = [chunks] if isinstance(chunks, int) else chunks
+            places = [i for c in chunks for i in range(edges[d][c], edges[d][c + 1])]
+            expected = expected.take(places, axis=d)
+        assert np.array_equal(array.blocks[key], expected), (name, key)
+
+
+def test_no_dimensions():
+    array = zarrc.create_array("memory:", shape=(), dtype="float64", fill_value=2.5)
+    assert array[()] == array[...] == 2.5 and isinstance(array[()], np.float64)
+    array[...] = 7
+    assert array[()] == 7
+    with pytest.raises(IndexError):
+        array[0]
+    with pytest.raises(TypeError):
+        len(array)
+
+
+def test_empty():
+    array = zarrc.create_array("memory:", shape=(0, 3), dtype="int8")
+    assert array[...].shape == (0, 3)
+    array[...] = np.zeros((0, 3))
+    assert array[:, [1, 2]].shape == (0, 2)

@@ -1,0 +1,119 @@
+"""Data types beyond zarr-python's: small floats, packed integers, subarrays, bytes, and what cannot
+be a value."""
+import numpy as np
+import pytest
+
+import zarrc
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3", "float8_e5m2", "int4", "uint4", "int2"])
+def test_small_numbers(store, name):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    data = np.array([[1, 0, -1 if not name.startswith("u") else 3, 1]] * 5).astype(dtype)
+    array = zarrc.create_array(store, name="a", shape=data.shape, dtype=name, chunks=(2, 4), fill_value=1)
+    assert array.dtype == dtype and array.fill_value == dtype.type(1) and (array[...] == data.dtype.type(1)).all()
+    array[...] = data
+    assert (array[...].astype(float) == data.astype(float)).all()
+    assert zarrc.create_array(store, name="b", data=data).dtype == dtype
+    array[0] = [0, 1, 0, 1]
+    assert array[0].astype(int).tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("name,bits", [("int4", 4), ("uint4", 4), ("int2", 2)])
+def test_packed(name, bits):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    data = np.arange(3 * 8).reshape(3, 8).astype(dtype)
+    array = zarrc.create_array(None, shape=data.shape, dtype=name, chunks=(2, 8))
+    array[...] = data
+    packed = array.read(packed=True)
+    assert packed.dtype == np.uint8 and packed.shape == (3, bits)
+    per = 8 // bits
+    unpacked = np.stack([packed >> bits * i & (1 << bits) - 1 for i in range(per)], axis=-1).reshape(3, 8)
+    assert (unpacked == data.view(np.uint8) & (1 << bits) - 1).all()
+    out = np.zeros_like(packed)
+    assert array.read(out=out) is out and (out == packed).all()
+    other = zarrc.create_array(None, shape=data.shape, dtype=name, chunks=(2, 8))
+    other.write(..., packed, packed=True)
+    assert (other[...] == data).all()
+    with pytest.raises(ValueError, match="packed"):
+        other.write(..., packed[:, :1], packed=True)
+    with pytest.raises(TypeError, match="not packed"):
+        zarrc.create_array(None, shape=4, dtype="int8").read(packed=True)
+
+
+def test_struct_fields(store):
+    dtype = np.dtype([("a", "int32"), ("p", [("x", "float32"), ("y", "float32", (2,))]), ("t", "datetime64[s]")])
+    data = np.zeros((4, 3), dtype)
+    data["a"] = np.arange(12).reshape(4, 3)
+    data["p"]["y"] = np.arange(24).reshape(4, 3, 2)
+    array = zarrc.create_array(store, name="a", data=data, chunks=(3, 2), zarr_format=2)
+    assert array.dtype == dtype and (array[...] == data).all()
+    assert (array["a"] == data["a"]).all() and (array["a", 1:3, ::-1] == data["a"][1:3, ::-1]).all()
+    assert (array["p.y", 0] == data["p"]["y"][0]).all() and array["p.y"].shape == (4, 3, 2)
+    both = array["a", "t", :2]
+    assert both.dtype.names == ("a", "t") and (both["a"] == data["a"][:2]).all()
+    array["a", 0] = -1
+    data["a"][0] = -1
+    array["p.y", 1] = [7, 8]
+    data["p"]["y"][1] = [7, 8]
+    assert (array[...] == data).all()
+    assert isinstance(array[0, 0], np.void) and array[0, 0]["a"] == -1
+    assert array.vindex["a", [0, 3], [1, 1]].tolist() == [-1, 10]
+    array[1, 1] = (5, (1, [2, 3]), 9)
+    assert array[1, 1]["p"]["y"].tolist() == [2, 3]
+    with pytest.raises(IndexError, match="no field 'z'"):
+        array["z"]
+
+
+def test_text(store):
+    data = np.array([["", "a", "ß€𝄞"], ["x" * 1000, "a\0b", "c\0"]], object)
+    array = zarrc.create_array(store, name="a", shape=(2, 3), dtype=str, chunks=(1, 2))
+    array[...] = data
+    assert array[...].tolist() == data.tolist() and array[1, 2] == "c\0"
+    assert array[::-1, [0, 2]].tolist() == [[data[1, 0], data[1, 2]], [data[0, 0], data[0, 2]]]
+    array[0] = "one"
+    assert array[0].tolist() == ["one"] * 3
+    array[:, 0] = ["p", "q"]
+    assert array[:, 0].tolist() == ["p", "q"]
+    out = np.empty((2, 3), object)
+    assert array.read(out=out) is out and out[1, 0] == "q"
+    with pytest.raises(TypeError, match="text"):
+        array[0] = [None, "a", "b"]
+    with pytest.raises(UnicodeEncodeError):
+        array[0] = "\ud800"
+
+
+def test_bytes():
+    array = zarrc.create_array(None, shape=3, dtype="variable_length_bytes", chunks=2)
+    array[:] = np.array([b"", b"a\0", b"\xff" * 99], object)
+    assert array[:].tolist() == [b"", b"a\0", b"\xff" * 99] and array[1] == b"a\0"
+    with pytest.raises(TypeError, match="bytes"):
+        array[0] = "text"
+
+
+@pytest.mark.parametrize("dtype,value,expected", [
+    ("float32", "nan", np.nan), ("float64", np.inf, np.inf), ("int8", -5, -5), ("bool", True, True), ("complex64", 1 + 2j, 1 + 2j),
+    ("datetime64[s]", np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "s")), ("S3", b"ab", b"ab"), ("U3", "äb", "äb"),
+    ("str", "none", "none"), ("datetime64[s]", np.datetime64("NaT", "s"), np.datetime64("NaT", "s"))])
+def test_fill_values(store, dtype, value, expected):
+    for zarr_format in (2, 3):
+        array = zarrc.create_array(store, name=f"a{zarr_format}", shape=3, dtype=dtype, fill_value=value, zarr_format=zarr_format)
+        again = zarrc.open_array(store, path=f"a{zarr_format}")
+        for found in (array.fill_value, again.fill_value, again[0]):
+            assert found == expected or found != found and expected != expected
+
+
+def test_wrong_fill_values():
+    for dtype, value in [("uint8", 300), ("uint8", -1), ("int32", 1.5)]:
+        with pytest.raises((ValueError, OverflowError)):
+            zarrc.create_array(None, shape=3, dtype=dtype, fill_value=value)
+
+
+def test_conversion_as_numpy_assigns():
+    array = zarrc.create_array(None, shape=4, dtype="int16")
+    array[:] = [1.9, 2, True, -3]
+    assert array[:].tolist() == [1, 2, 1, -3]
+    array[:2] = np.array([7, 8], ">i8")
+    assert array[:].tolist() == [7, 8, 1, -3]

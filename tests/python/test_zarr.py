@@ -1,0 +1,158 @@
+"""What one package writes the other reads: every data type of zarr-python, both formats, codecs,
+shards, and attributes."""
+import itertools
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+
+import zarrc
+
+SIMPLE = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+          "complex64", "complex128", "datetime64[ns]", "datetime64[10us]", "timedelta64[s]", "S5", "U4", "V3",
+          [("a", "int32"), ("b", "float64")], "str"]
+pytestmark = pytest.mark.filterwarnings("ignore")  # zarr-python's, about types without a specification
+
+
+def elements(dtype, shape=(6, 5)):
+    n = int(np.prod(shape))
+    if dtype == "str":
+        return np.array([f"ä{i}" * (i % 4) for i in range(n)], dtype=zarrc._dtypes.text_dtype()).reshape(shape)
+    dtype = np.dtype(dtype)
+    if dtype.kind in "SU":
+        return np.array([str(i) for i in range(n)]).astype(dtype).reshape(shape)
+    if dtype.kind == "V":
+        return np.frombuffer(np.random.default_rng(1).bytes(n * dtype.itemsize), dtype).reshape(shape)
+    if dtype.kind in "mM":
+        return np.arange(n).astype("int64").view(dtype.newbyteorder("=")).astype(dtype).reshape(shape)
+    return (np.arange(n) % 2 if dtype.kind == "b" else np.arange(n)).astype(dtype).reshape(shape)
+
+
+def same(a, b):
+    a, b = (one.astype(one.dtype.newbyteorder("=")) if one.dtype.kind in "mMV" else one for one in map(np.asarray, (a, b)))
+    return a.shape == b.shape and (a.tobytes() == b.tobytes() if a.dtype.kind in "VmM" else np.array_equal(a, b))
+
+
+@pytest.mark.parametrize("dtype,zarr_format", list(itertools.product(SIMPLE, [2, 3])), ids=str)
+def test_types(path, dtype, zarr_format):
+    data = elements(dtype)
+    given = dict(shape=data.shape, chunks=(4, 2), dtype=dtype if dtype == "str" else data.dtype, zarr_format=zarr_format)
+    theirs = zarr.create_array(path + "/theirs", **given)
+    theirs[...] = data
+    ours = zarrc.open_array(path + "/theirs", mode="r")
+    assert ours.dtype == theirs.dtype and same(ours[...], data) and same(ours[1:3, ::2], data[1:3, ::2])
+    assert same(ours.fill_value, theirs.fill_value) or ours.fill_value == theirs.fill_value
+    mine = zarrc.create_array(path + "/mine", **given)
+    mine[...] = data
+    if zarr_format == 3 and (dtype == "V3" or isinstance(dtype, list) and zarr.__version__ < "3.2"):
+        return  # zarr-python reads its own names of these types, and not r24 and, in 3.1, struct
+    read = zarr.open_array(path + "/mine", mode="r")
+    assert read.dtype == mine.dtype and same(read[...], data)
+    documents = [read.metadata.to_dict(), theirs.metadata.to_dict()]
+    if dtype == "S5":  # zarr-python drops the NULs, which mean the same
+        documents = [{**one, "fill_value": None} for one in documents]
+    assert documents[0] == documents[1]
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", ">U3", ">M8[s]"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_big_endian(path, dtype, zarr_format):
+    data = elements(dtype)
+    zarr.create_array(path, shape=data.shape, chunks=(4, 2), dtype=dtype, zarr_format=zarr_format)[...] = data
+    array, other = zarrc.open_array(path), zarr.open_array(path)
+    assert array.dtype == other.dtype and same(array[...], data)
+    array[2:4] = data[:2]
+    assert same(other[2:4], data[:2])
+    out = np.empty(data.shape, array.dtype.newbyteorder("S"))
+    assert same(array.read(out=out), other[...])
+
+
+@pytest.mark.parametrize("given", [
+    dict(compressors=None), dict(compressors=zarr.codecs.GzipCodec(level=3)), dict(compressors={"name": "gzip", "configuration": {"level": 1}}),
+    dict(compressors=zarr.codecs.BloscCodec(cname="lz4")), dict(filters=zarr.codecs.TransposeCodec(order=(1, 0))),
+    dict(shards=(6, 6)), dict(shards={"shape": (6, 6), "index_location": "start"}), dict(serializer=zarr.codecs.BytesCodec(endian="big")),
+    dict(fill_value=7), dict(chunk_key_encoding={"name": "v2", "separator": "."}), dict(dimension_names=("x", None)),
+    dict(attributes={"a": [1, {"b": None}], "c": "ü"}), dict(shards="auto"),
+], ids=lambda given: "-".join(given))
+def test_metadata_v3(path, given):
+    """The same arguments make the same document."""
+    data = elements("int32", (12, 12))
+    ours = zarrc.create_array(path + "/a", shape=(12, 12), chunks=(3, 2), dtype="int32", **given)
+    theirs = zarr.create_array(path + "/b", shape=(12, 12), chunks=(3, 2), dtype="int32", **given)
+    ours[:7] = theirs[:7] = data[:7]
+    assert zarr.open_array(path + "/a").metadata.to_dict() == theirs.metadata.to_dict()
+    assert same(zarrc.open_array(path + "/b")[...], ours[...]) and same(zarr.open_array(path + "/a")[...], theirs[...])
+    assert dict(zarrc.open_array(path + "/b").attrs) == dict(theirs.attrs)
+
+
+@pytest.mark.parametrize("given", [
+    dict(compressors=None), dict(compressors=numcodecs.GZip(3)), dict(filters=[numcodecs.Delta("<i4")]),
+    dict(order="F"), dict(fill_value=None), dict(fill_value=3), dict(), dict(chunk_key_encoding={"name": "v2", "separator": "/"}),
+], ids=lambda given: "-".join(given) or "none")
+def test_metadata_v2(path, given):
+    data = elements("int32", (12, 12))
+    ours = zarrc.create_array(path + "/a", shape=(12, 12), chunks=(3, 2), dtype="int32", zarr_format=2, **given)
+    theirs = zarr.create_array(path + "/b", shape=(12, 12), chunks=(3, 2), dtype="int32", zarr_format=2, **given)
+    ours[:7] = theirs[:7] = data[:7]
+    assert zarr.open_array(path + "/a").metadata.to_dict() == theirs.metadata.to_dict()
+    assert same(zarrc.open_array(path + "/b")[...], ours[...]) and same(zarr.open_array(path + "/a")[...], theirs[...])
+
+
+def test_numbers_of_chunks(path):
+    array = zarrc.create_array(path, shape=(10, 11), chunks=(2, 3), shards=(4, 6), dtype="int16")
+    array[:5, :5] = 1
+    other = zarr.open_array(path)
+    for name in ("shape", "chunks", "shards", "cdata_shape", "nchunks", "nchunks_initialized", "size", "nbytes", "ndim",
+                 "order", "fill_value", "dtype", "name", "path", "basename", "read_only", "dimension_names"):
+        if hasattr(other, name):
+            assert getattr(array, name) in (getattr(other, name), (None, None)), name
+    for name in ("read_chunk_sizes", "write_chunk_sizes"):
+        if hasattr(other, name):
+            assert getattr(array, name) == getattr(other, name)
+    assert array.nbytes_stored() == other.nbytes_stored()
+
+
+def test_groups(path):
+    group = zarrc.open_group(path, attributes={"title": "x"})
+    group.create_array("a/b", data=np.arange(4))
+    group.create_group("c", attributes={"n": 1})
+    other = zarr.open_group(path)
+    assert dict(other.attrs) == {"title": "x"} and sorted(other.keys()) == sorted(group.keys()) == ["a", "c"]
+    assert sorted(name for name, _ in other.members(max_depth=None)) == [name for name, _ in group.members(max_depth=None)]
+    other["a"].create_array("d", data=np.ones(3))
+    assert same(group["a/d"][...], np.ones(3)) and group["c"].attrs["n"] == 1
+    zarr.consolidate_metadata(path)
+    found = zarrc.open_consolidated(path, mode="r")
+    assert found.info.items()["Consolidated"] and sorted(found["a"].keys()) == ["b", "d"]
+    zarrc.consolidate_metadata(path)
+    assert sorted(zarr.open_consolidated(path)["a"].keys()) == ["b", "d"]
+
+
+def test_names():
+    """Every public name of zarr-python is here."""
+    missing = [name for name in zarr.__all__ if not hasattr(zarrc, name)]
+    assert not missing
+    assert set(zarr.__all__) <= set(zarrc.__all__)
+
+
+def test_members_of_types():
+    """Every public method and property of zarr-python's Array and Group is here, except those that
+    the package's documentation names."""
+    absent = {"from_dict", "update_attributes_async", "from_store", "open", "create"}
+    for theirs, ours in ((zarr.Array, zarrc.Array), (zarr.Group, zarrc.Group)):
+        public = {name for name in dir(theirs) if not name.startswith("_")}
+        assert public - set(dir(ours)) <= absent | {"array", "create_dataset", "require_dataset"}
+
+
+def test_from_their_objects(path):
+    store = zarr.storage.LocalStore(path)
+    theirs = zarr.create_array(store, name="a", data=np.arange(10), chunks=3)
+    assert same(zarrc.open_array(store, path="a")[...], np.arange(10))
+    assert same(zarrc.open_array(theirs.store_path, mode="r")[...], np.arange(10))
+    copy = zarrc.from_array(path + "/copy", data=theirs)
+    assert copy.chunks == (3,) and same(copy[...], np.arange(10)) and copy.compressors[0].name == "zstd"
+    like = zarrc.zeros_like(theirs)
+    assert like.shape == (10,) and like.chunks == (3,) and not like[...].any()
+    with pytest.raises(TypeError, match="not a store"):
+        zarrc.open_array(zarr.storage.MemoryStore())
