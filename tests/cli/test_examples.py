@@ -169,6 +169,7 @@ RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as ex
           ("README.md", "cmake"): "tests/embed",
           ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
           ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
+          ("python.md", "python"): "tests/python/test_documents.py",
           ("leftovers.md", ""): None}  # no program: what the record looks like
 
 
