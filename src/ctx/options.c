@@ -76,42 +76,11 @@ static zarr_status env_log_level(uint32_t *level, zarr_error *err)
         text);
 }
 
-/* Reads "cuda:0": a kind of memory, and the number of the device, or 0 without it. */
-static bool env_parse_device(const char *text, int32_t *type, int32_t *id)
-{
-    static const struct {
-        const char *name;
-        int32_t type;
-    } kinds[] = {{"host", ZARR_DEVICE_CPU},
-                 {"cpu", ZARR_DEVICE_CPU},
-                 {"cuda", ZARR_DEVICE_CUDA},
-                 {"cuda_host", ZARR_DEVICE_CUDA_HOST},
-                 {"opencl", ZARR_DEVICE_OPENCL},
-                 {"ext", ZARR_DEVICE_EXT},
-                 {"cuda_managed", ZARR_DEVICE_CUDA_MANAGED}};
-    const char *colon = strchr(text, ':');
-    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
-    uint64_t kind = 0, number = 0;
-
-    if (colon && !zr_parse_u64(colon + 1, strlen(colon + 1), &number))
-        return false;
-    for (size_t i = 0; i < ZR_COUNT(kinds); i++)
-        if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, text, n) == 0)
-            kind = (uint64_t)kinds[i].type;
-    if (kind == 0 && !zr_parse_u64(text, n, &kind))
-        return false;
-    if (kind == 0 || kind > INT32_MAX || number > INT32_MAX)
-        return false;
-    *type = (int32_t)kind;
-    *id = (int32_t)number;
-    return true;
-}
-
 static zarr_status env_device(zarr_context_options *o, zarr_error *err)
 {
     const char *text = o->device_type == 0 ? env_text("ZARRC_DEVICE") : NULL;
 
-    if (!text || env_parse_device(text, &o->device_type, &o->device_id))
+    if (!text || zr_device_parse(text, &o->device_type, &o->device_id))
         return ZARR_OK;
     return zr_fail(
         err, ZARR_ERR_INVALID,

@@ -56,6 +56,10 @@ bool zr_device_is_host(const struct zr_memory_registry *r,
  * memory, INTERNAL if [offset, offset+bytes) is not inside. */
 zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
                             uint64_t bytes, void **out, zarr_error *err);
+/* Prints a kind of memory: "host", "cuda", ..., or "device20". */
+void zr_device_print(struct zr_str *out, int32_t device_type);
+/* Reads "cuda:0": such a name or a number, and the number of the device, 0 without it. */
+bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id);
 /* Asks the backends which memory a pointer is; host memory if none knows it. */
 void zr_mem_classify(const struct zr_memory_registry *r, const void *pointer,
                      int32_t *device_type, int32_t *device_id);

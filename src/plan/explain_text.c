@@ -7,22 +7,6 @@
 
 /* ---- lines ------------------------------------------------------------------------- */
 
-static void print_device(struct zr_str *out, int32_t device)
-{
-    const char *name = device == ZARR_DEVICE_CPU            ? "host"
-                       : device == ZARR_DEVICE_CUDA         ? "cuda"
-                       : device == ZARR_DEVICE_CUDA_HOST    ? "pinned"
-                       : device == ZARR_DEVICE_OPENCL       ? "opencl"
-                       : device == ZARR_DEVICE_EXT          ? "ext"
-                       : device == ZARR_DEVICE_CUDA_MANAGED ? "managed"
-                                                            : NULL;
-
-    if (name)
-        zr_str_puts(out, name);
-    else
-        zr_str_printf(out, "device%" PRId32, device);
-}
-
 /* Counts that no number holds are UINT64_MAX. */
 static void print_count(struct zr_str *out, const char *before, uint64_t n)
 {
@@ -48,10 +32,10 @@ static void print_step(const zarr_explanation *e, const zarr_explain_step *s,
     switch (s->kind) {
     case ZARR_STEP_STORE:
         if (write)
-            print_device(out, s->from_device);
+            zr_device_print(out, s->from_device);
         zr_str_printf(out, "%s%s%s", write ? " -> " : "", e->store, write ? "" : " -> ");
         if (!write)
-            print_device(out, s->to_device);
+            zr_device_print(out, s->to_device);
         break;
     case ZARR_STEP_CODEC:
         zr_str_printf(out, "%s@", s->codec);
@@ -60,9 +44,9 @@ static void print_step(const zarr_explanation *e, const zarr_explain_step *s,
         break;
     case ZARR_STEP_COPY:
         zr_str_puts(out, "copy ");
-        print_device(out, s->from_device);
+        zr_device_print(out, s->from_device);
         zr_str_puts(out, "->");
-        print_device(out, s->to_device);
+        zr_device_print(out, s->to_device);
         break;
     case ZARR_STEP_SWAP:
         zr_str_printf(out, "swap %" PRIu32, s->swap_bytes);
@@ -74,7 +58,7 @@ static void print_step(const zarr_explanation *e, const zarr_explain_step *s,
         zr_str_putc(out, ')');
         break;
     default:
-        print_device(out, e->device_type);
+        zr_device_print(out, e->device_type);
     }
 }
 
@@ -187,7 +171,7 @@ void zr_explanation_print(const zarr_explanation *e, struct zr_str *out)
 
     zr_str_printf(out, "%s \"%s\" %s store %s, tensor in ", write ? "write" : "read",
                   e->path, write ? "to" : "from", e->store);
-    print_device(out, e->device_type);
+    zr_device_print(out, e->device_type);
     zr_str_puts(out, " memory\npath:         ");
     print_way(e, out);
     zr_str_puts(out, "\ncopies:       ");

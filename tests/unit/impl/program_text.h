@@ -8,30 +8,14 @@
 
 #include "impl/impl_int.h"
 
-static inline void program_print_device(struct zr_str *out, int32_t device)
-{
-    const char *name = device == ZARR_DEVICE_CPU            ? "host"
-                       : device == ZARR_DEVICE_CUDA         ? "cuda"
-                       : device == ZARR_DEVICE_CUDA_HOST    ? "pinned"
-                       : device == ZARR_DEVICE_OPENCL       ? "opencl"
-                       : device == ZARR_DEVICE_EXT          ? "ext"
-                       : device == ZARR_DEVICE_CUDA_MANAGED ? "managed"
-                                                            : NULL;
-
-    if (name)
-        zr_str_puts(out, name);
-    else
-        zr_str_printf(out, "device%" PRId32, device);
-}
-
 static inline void program_print_stage(struct zr_str *out, const struct zr_stage *s,
                                        bool encode)
 {
     if (s->kind == ZR_STAGE_COPY) {
         zr_str_puts(out, "copy ");
-        program_print_device(out, encode ? s->out_device : s->in_device);
+        zr_device_print(out, encode ? s->out_device : s->in_device);
         zr_str_puts(out, "->");
-        program_print_device(out, encode ? s->in_device : s->out_device);
+        zr_device_print(out, encode ? s->in_device : s->out_device);
         return;
     }
     zr_str_printf(out, "%s@%s", zarr_codec_spec_name(&s->spec), s->impl->vt.impl);

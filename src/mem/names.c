@@ -1,0 +1,48 @@
+/*
+ * mem/names.c - the names of kinds of memory, in texts for people and in settings.
+ * Thread class: plain functions.
+ */
+#include "mem/mem.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int32_t type;
+} kinds[] = {{"host", ZARR_DEVICE_CPU},
+             {"cpu", ZARR_DEVICE_CPU}, /* only read */
+             {"cuda", ZARR_DEVICE_CUDA},
+             {"cuda_host", ZARR_DEVICE_CUDA_HOST},
+             {"opencl", ZARR_DEVICE_OPENCL},
+             {"ext", ZARR_DEVICE_EXT},
+             {"cuda_managed", ZARR_DEVICE_CUDA_MANAGED}};
+
+void zr_device_print(struct zr_str *out, int32_t device_type)
+{
+    for (size_t i = 0; i < ZR_COUNT(kinds); i++)
+        if (kinds[i].type == device_type) {
+            zr_str_puts(out, kinds[i].name);
+            return;
+        }
+    zr_str_printf(out, "device%" PRId32, device_type);
+}
+
+bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id)
+{
+    const char *colon = strchr(text, ':');
+    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    uint64_t kind = 0, number = 0;
+
+    if (colon && !zr_parse_u64(colon + 1, strlen(colon + 1), &number))
+        return false;
+    for (size_t i = 0; i < ZR_COUNT(kinds); i++)
+        if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, text, n) == 0)
+            kind = (uint64_t)kinds[i].type;
+    if (kind == 0 && !zr_parse_u64(text, n, &kind))
+        return false;
+    if (kind == 0 || kind > INT32_MAX || number > INT32_MAX)
+        return false;
+    *device_type = (int32_t)kind;
+    *device_id = (int32_t)number;
+    return true;
+}
