@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-bool zr_wants_lockstep(const struct zr_program *p)
+/* Whether an implementation of the program takes batches. */
+static bool wants_lockstep(const struct zr_program *p)
 {
     if (!p || p->unsized) /* only decoding tells the size of each chunk */
         return false;
@@ -23,19 +24,14 @@ bool zr_wants_lockstep(const struct zr_program *p)
     return false;
 }
 
-bool zr_reads_lockstep(const struct zr_io *io, const struct zr_program *p)
+bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
 {
     if (io->parts) /* a failure must be that of single chunks */
         return false;
-    if (zr_wants_lockstep(p))
+    if (wants_lockstep(p))
         return true;
     return p && !p->unsized && !p->variable && !p->padded && !p->raw &&
            !zr_io_is_host(io, io->view.base.device_type);
-}
-
-bool zr_writes_lockstep(const struct zr_io *io, const struct zr_program *p)
-{
-    return zr_reads_lockstep(io, p);
 }
 
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,

@@ -121,7 +121,7 @@ static const struct zr_level *own_level(const struct zr_io *io,
 
     if (!proj->full || zr_layout_outer(io->layout, proj->shape, &lv, NULL) != ZARR_OK)
         return NULL;
-    if (!lv->is_shard && zr_writes_lockstep(io, lv->encode))
+    if (!lv->is_shard && zr_goes_lockstep(io, lv->encode))
         return lv;
     zr_level_give(lv);
     return NULL;
@@ -137,7 +137,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
     const struct zr_level **lv = NULL;
     zarr_status st = ZARR_OK;
 
-    if (outer->is_shard || !zr_writes_lockstep(io, outer->encode))
+    if (outer->is_shard || !zr_goes_lockstep(io, outer->encode))
         return ZARR_OK;
     lw = zr_calloc(alloc, n, sizeof *lw);
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));

@@ -426,9 +426,7 @@ void zr_box_list_close(struct zr_box_list *l);
 /* Carries out a whole wave in lock step: for programs with an implementation that takes
  * batches, and for elements that go to a device. fetched: by segment; handle NULL if a
  * segment was not fetched in advance. */
-bool zr_wants_lockstep(const struct zr_program *p); /* NULL: no */
-bool zr_reads_lockstep(const struct zr_io *io, const struct zr_program *p);
-bool zr_writes_lockstep(const struct zr_io *io, const struct zr_program *p);
+bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p);
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err);

@@ -266,7 +266,7 @@ void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
 
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
 {
-    return zr_reads_lockstep(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+    return zr_goes_lockstep(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 }
 
 uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,

@@ -320,7 +320,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     /* `serial`, which tests compare others with, encodes one chunk after another. So do
      * chunks with elements of several parts. */
     if (!s->w->io->no_direct && !s->w->io->parts && !s->in->is_shard &&
-        zr_writes_lockstep(s->w->io, s->in->encode)) {
+        zr_goes_lockstep(s->w->io, s->in->encode)) {
         s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
         if (!s->leaf)
             ZR_TRY(zr_fail_memory(err, s->batch * sizeof *s->leaf));

@@ -15,7 +15,7 @@ struct coding_step {
     zarr_mem src, dst;
     uint64_t used; /* out: number of bytes at dst */
     bool elements; /* the copy moves the chunk's elements, not encoded bytes */
-    /* the rest is for codecs; by: the stage, or a fallback of it */
+    /* the rest is for codecs */
     const struct zr_stage *by; /* stage, or a fallback of it */
     zarr_codec_job job;        /* the job for `by`; for a fallback, in host memory */
     struct zr_stage_call call;

@@ -134,7 +134,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     struct zr_prefetch p = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
-    bool lockstep = zr_reads_lockstep(w.io, wave->level->decode), done = false;
+    bool lockstep = zr_goes_lockstep(w.io, wave->level->decode), done = false;
     uint64_t need = 0;
 
     ZR_TRY(one_in_slabs(&w, wave, &done, &err));

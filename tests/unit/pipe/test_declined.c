@@ -258,7 +258,9 @@ static void one_way(const struct pw *w, int kind, bool on_device)
     check_stats(&stats, n);
     if (mode >= IN_CALL)
         assert_in_range(n, CHUNKS / 3, 2 * CHUNKS);
-    assert_in_range(stats.copies_decoded_host, 0, on_device ? n : 0);
+    /* the first codec's input, the elements, comes down once */
+    assert_in_range(stats.copies_decoded_host, on_device && kinds[kind].hard == 1 ? n : 0,
+                    on_device ? n : 0);
     if (on_device)
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, got, sizeof got), 0);
     else

@@ -360,15 +360,6 @@ static void test_calls(void **state)
     assert_int_equal(atomic_load(&n_ended), stats.waves);
     assert_int_equal(atomic_load(&n_at_once), 0);
     assert_in_range(stats.waves, 1, 3);
-    fprintf(stderr,
-            "lists %llu items %llu up %llu dev %llu boxes %llu waves %llu syncs %llu\n",
-            (unsigned long long)(after.lists - before.lists),
-            (unsigned long long)(after.list_items - before.list_items),
-            (unsigned long long)(moved_after.copies_up - moved.copies_up),
-            (unsigned long long)(moved_after.copies_device - moved.copies_device),
-            (unsigned long long)(moved_after.boxes - moved.boxes),
-            (unsigned long long)stats.waves,
-            (unsigned long long)(after.syncs - before.syncs));
     /* the codec of this test has a list for each chunk */
     assert_int_equal(after.lists - before.lists - 1000, 2 * stats.waves);
     assert_int_equal(after.syncs - before.syncs, stats.waves);
