@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _codecs, _core, _dtypes, _indexing
-from ._attrs import Attributes, to_json
 from ._info import Info, bytes_text
+from ._node import Node
 from ._progress import reporter
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Indexer:
         _indexing.write(self._array, self._select(self._array, key), value, fields=fields)
 
 
-class Array(_core.Array):
+class Array(Node, _core.Array):
     """A Zarr array.
 
     ``z[...]`` reads into new arrays of NumPy and writes from them, as arrays of zarr-python do:
@@ -236,28 +236,6 @@ class Array(_core.Array):
         if self.zarr_format == 3:
             raise TypeError("`compressor` is of Zarr format 2: use `compressors`")
         return self.compressors[0] if self.compressors else None
-
-    @property
-    def attrs(self) -> Attributes:
-        return Attributes(self)
-
-    @property
-    def name(self) -> str:
-        """The path with a slash before it."""
-        return f"/{self.path}"
-
-    @property
-    def basename(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    @property
-    def store_path(self) -> str:
-        """The store and the path in it, as text."""
-        return f"{self.store}/{self.path}".rstrip("/")
-
-    @property
-    def read_only(self) -> bool:
-        return self.store.read_only
 
     @property
     def async_array(self) -> AsyncArray:
@@ -407,11 +385,6 @@ class Array(_core.Array):
             raise ValueError(f"data to append has {given.ndim} dimensions, and the array {self.ndim}")
         return given, order
 
-    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
-        """Sets attributes in one step; others stay."""
-        self._attribute(None, to_json(dict(new_attributes)), False)
-        return self
-
     def with_config(self, config: ArrayConfig | Mapping[str, Any]) -> Array:
         """The same array, read and written in another way."""
         if isinstance(config, Mapping):
@@ -471,12 +444,6 @@ class Array(_core.Array):
         """The same for equal arrays. It follows the metadata and the store, and not the elements."""
         digest = hashlib.sha256(self._metadata_text.encode()).hexdigest()
         return "zarrc.Array", str(self.store), self.path, digest, self._config
-
-    def __enter__(self) -> Array:
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        self.store.close()
 
     def tensor(self, key: Any = ...) -> Tensor:
         """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ._array import Array
-    from ._group import Group
+    from ._node import Node
 
 
 def _plain(value: Any) -> Any:
@@ -33,7 +32,7 @@ class Attributes(MutableMapping[str, Any]):
 
     __slots__ = ("_node",)
 
-    def __init__(self, node: Array | Group) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
 
     def asdict(self) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from . import _array, _core, _create
 from ._array import Array, Metadata
-from ._attrs import Attributes, to_json
+from ._attrs import to_json
 from ._info import Info, Tree
+from ._node import Node
 from ._store import Place
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, raised
 
@@ -22,7 +23,7 @@ ARRAY, GROUP = _create.ARRAY, _create.GROUP
 AUTO, MUST, NEVER = 1, 2, 3
 
 
-class Group(_core.Group):
+class Group(Node, _core.Group):
     """A Zarr group: arrays and groups by their names, and attributes.
 
     ``g["a/b"]`` opens a member. A group with consolidated metadata answers from it.
@@ -32,27 +33,6 @@ class Group(_core.Group):
     _use_consolidated: bool | str | None
 
     # ---- what it is ----
-
-    @property
-    def name(self) -> str:
-        """The path with a slash before it."""
-        return f"/{self.path}"
-
-    @property
-    def basename(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    @property
-    def store_path(self) -> str:
-        return f"{self.store}/{self.path}".rstrip("/")
-
-    @property
-    def read_only(self) -> bool:
-        return self.store.read_only
-
-    @property
-    def attrs(self) -> Attributes:
-        return Attributes(self)
 
     @property
     def metadata(self) -> Metadata:
@@ -248,11 +228,6 @@ class Group(_core.Group):
         """Moves a member; in one step where the store can."""
         self.store._node_copy(self._child(source), self.store, self._child(dest), True, 0)
 
-    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Group:
-        """Sets attributes in one step; others stay."""
-        self._attribute(None, to_json(dict(new_attributes)), False)
-        return self
-
     def refresh(self) -> Group:
         """Another handle of the group, which has read its metadata again."""
         return opened(self.store, self.path, use_consolidated=self._use_consolidated)
@@ -298,12 +273,6 @@ class Group(_core.Group):
         return self.store == other.store and self.path == other.path and self._metadata_text == other._metadata_text
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __enter__(self) -> Group:
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        self.store.close()
 
 
 def _tree_text(kind: int, document: str | None) -> str:
