@@ -50,12 +50,12 @@ typedef struct zarr_context_options {
     uint32_t log_level;        /**< one of ZARR_LOG_*; 0: ZARR_LOG_WARN */
     /**
      * how many threads work for this context at once, the caller's included; 0: one for
-     * each core
+     * each core, zarr_core_count()
      */
     uint32_t n_threads;
     /**
      * bytes that buffers of all running requests may take together; 0: an eighth of the
-     * machine's memory, at least 256 MiB
+     * memory of the machine, or of the control group if that has less, at least 256 MiB
      */
     uint64_t memory_bytes;
     uint64_t wave_bytes; /**< decoded bytes that a request handles at once; 0: 64 MiB */
@@ -134,6 +134,15 @@ typedef struct zarr_context_options {
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
                                                          const zarr_context_options *opts,
                                                          zarr_error *err);
+
+/**
+ * Counts the cores that this process may use: those of its affinity mask, and at most
+ * the quota of its control group (Linux: cpu.max, rounded up), which is what a container
+ * gets. It is the default of `zarr_context_options.n_threads`.
+ *
+ * @return at least 1
+ */
+ZARR_API uint32_t zarr_core_count(void);
 
 /**
  * @name Owners of a context

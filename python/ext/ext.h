@@ -4,7 +4,8 @@
  * and no chunk logic. It is plain C against the limited API of CPython 3.11 and the
  * buffer protocol; a free-threaded interpreter gets its own build of the same source.
  *
- * No thread of the library ever calls Python. What such a thread has to tell (a log line,
+ * No thread of the library ever calls Python (only the deleter of a DLPack tensor, which
+ * another library calls, takes the GIL). What such a thread has to tell (a log line,
  * the end of a request) goes into a list without locks, from which a thread of Python
  * takes it. So nothing can deadlock on the GIL, and the interpreter may end at any time.
  */

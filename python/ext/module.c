@@ -50,6 +50,13 @@ static PyObject *version(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(zarr_version());
 }
 
+static PyObject *core_count(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLong(zarr_core_count());
+}
+
 static PyMethodDef functions[] = {
     {"bind", bind, METH_VARARGS, NULL},
     {"set_main_thread", set_main_thread, METH_O, NULL},
@@ -63,6 +70,7 @@ static PyMethodDef functions[] = {
     {"open_group", zx_open_group, METH_VARARGS, NULL},
     {"create_group", zx_create_group, METH_VARARGS, NULL},
     {"new_queue", zx_new_queue, METH_NOARGS, NULL},
+    {"core_count", core_count, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 static int exec(PyObject *module)

@@ -444,6 +444,14 @@ void zr_thread_join(zr_thread *t);
 zr_thread zr_thread_self(void);
 bool zr_thread_is_self(const zr_thread *t); /* t: of a thread that still runs */
 uint32_t zr_cpu_count(void); /* CPUs that this process may use (affinity), at least 1 */
+/* Where the kernel tells of control groups; tests have their own files. */
+struct zr_cgroup_files {
+    const char *root, *groups;
+};
+/* Cores (rounded up) and bytes of memory that the control groups of this process allow;
+ * UINT64_MAX: there is no limit. files NULL: the kernel's. Each reads a few small files. */
+uint64_t zr_cgroup_cores(const struct zr_cgroup_files *files);
+uint64_t zr_cgroup_bytes(const struct zr_cgroup_files *files);
 typedef pthread_once_t zr_once;
 #define ZR_ONCE_INIT PTHREAD_ONCE_INIT
 void zr_call_once(zr_once *once, void (*fn)(void));

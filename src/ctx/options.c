@@ -89,6 +89,7 @@ static zarr_status env_device(zarr_context_options *o, zarr_error *err)
         text);
 }
 
+/* What this process may have at most: the machine's memory, less in a control group. */
 static uint64_t machine_memory_bytes(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -96,7 +97,14 @@ static uint64_t machine_memory_bytes(void)
 
     if (pages <= 0 || page <= 0 || !zr_mul_u64((uint64_t)pages, (uint64_t)page, &bytes))
         return 0;
-    return bytes;
+    return ZR_MIN(bytes, zr_cgroup_bytes(NULL));
+}
+
+uint32_t zarr_core_count(void)
+{
+    const uint64_t quota = zr_cgroup_cores(NULL);
+
+    return (uint32_t)ZR_MIN((uint64_t)zr_cpu_count(), quota);
 }
 
 static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
@@ -156,7 +164,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
         out->plugin_options = NULL;
 
     if (threads == 0)
-        threads = zr_cpu_count();
+        threads = zarr_core_count();
     out->n_threads = (uint32_t)ZR_MIN(threads, (uint64_t)ZR_MAX_THREADS);
     if (out->log_level == 0)
         out->log_level = ZARR_LOG_WARN;

@@ -4,13 +4,14 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 
 import numpy as np
 import pytest
 
 import zarrc
-from zarrc import _threads, errors
+from zarrc import _core, _threads, errors
 
 
 def damaged(path):
@@ -125,16 +126,30 @@ def test_environment(path):
     assert done.stdout == "[]\n", done.stdout + done.stderr
 
 
-def test_threads(tmp_path):
-    (tmp_path / "a/b").mkdir(parents=True)
-    own = tmp_path / "cgroup"
-    own.write_text("0::/a/b\n")
-    assert _threads.cgroup_cpus(str(tmp_path), str(own)) is None
-    (tmp_path / "a/cpu.max").write_text("150000 100000\n")
-    (tmp_path / "a/b/cpu.max").write_text("max 100000\n")
-    assert _threads.cgroup_cpus(str(tmp_path), str(own)) == 1.5
-    assert _threads.cgroup_cpus(str(tmp_path), str(tmp_path / "none")) is None
-    assert _threads.count(7) == 7 and 1 <= _threads.count() <= os.cpu_count()
+def test_threads(monkeypatch):
+    cores = _threads.count()
+    assert _threads.count(7) == 7 and 1 <= cores <= len(os.sched_getaffinity(0))
+    monkeypatch.setattr(_core, "core_count", lambda: 12)
+    assert _threads.count() == 12
+    with monkeypatch.context() as m:
+        info = types.SimpleNamespace(num_workers=5)
+        m.setitem(sys.modules, "torch.utils.data", types.SimpleNamespace(get_worker_info=lambda: info))
+        assert _threads.count() == 2
+        info.num_workers = 50
+        assert _threads.count() == 1
+        m.setitem(sys.modules, "torch.utils.data", types.SimpleNamespace(get_worker_info=lambda: None))
+        assert _threads.count() == 12
+    with monkeypatch.context() as m:
+        worker = types.SimpleNamespace(state=types.SimpleNamespace(nthreads=3))
+        m.setitem(sys.modules, "distributed", types.SimpleNamespace(get_worker=lambda: worker))
+        assert _threads.count() == 3
+        m.setitem(sys.modules, "distributed", types.SimpleNamespace())  # a stranger of that name
+        assert _threads.count() == 12
+    with monkeypatch.context() as m:
+        m.setitem(sys.modules, "zarr", types.SimpleNamespace(config={"threading.max_workers": 4}))
+        assert _threads.count() == 4
+    monkeypatch.setenv("ZARRC_THREADS", "2")
+    assert _threads.count() == 0
 
 
 def test_debug_info(capsys):

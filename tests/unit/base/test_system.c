@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include <signal.h>
+#include <sys/stat.h>
 
 static void byte_loads(void **state)
 {
@@ -26,6 +27,64 @@ static void byte_loads(void **state)
     assert_memory_equal(out + 1, b, 8);
     zr_store_le32(out, 0xFFEEDDCC);
     assert_int_equal(zr_load_le32(out), 0xFFEEDDCC);
+}
+
+/* A file of a pretended tree of control groups. */
+static void put_file(const char *root, const char *path, const char *text)
+{
+    char name[512], *slash;
+    FILE *f;
+
+    (void)snprintf(name, sizeof name, "%s/%s", root, path);
+    for (slash = name + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        (void)mkdir(name, 0700);
+        *slash = '/';
+    }
+    f = fopen(name, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void control_groups(void **state)
+{
+    char root[] = "/tmp/zarrc-cgroup-XXXXXX", groups[64], command[80];
+    const struct zr_cgroup_files files = {root, groups};
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    (void)snprintf(groups, sizeof groups, "%s/own", root);
+    assert_true(zr_cgroup_cores(&files) == UINT64_MAX); /* no such file */
+    put_file(root, "own", "0::/a/b\n");
+    assert_true(zr_cgroup_cores(&files) == UINT64_MAX);
+    assert_true(zr_cgroup_bytes(&files) == UINT64_MAX);
+    put_file(root, "a/b/cpu.max", "max 100000\n");
+    put_file(root, "a/b/memory.max", "4000000000\n");
+    assert_true(zr_cgroup_cores(&files) == UINT64_MAX);
+    put_file(root, "a/cpu.max", "150000 100000\n");
+    put_file(root, "a/memory.max", "max\n");
+    assert_int_equal(zr_cgroup_cores(&files), 2);
+    assert_true(zr_cgroup_bytes(&files) == 4000000000);
+    put_file(root, "cpu.max", "100000 100000\n"); /* the root that a container sees */
+    assert_int_equal(zr_cgroup_cores(&files), 1);
+    put_file(root, "own", "0::/../other\n"); /* a group that it does not see */
+    assert_int_equal(zr_cgroup_cores(&files), 1);
+    put_file(root, "cpu.max", "0 0\n");
+    assert_true(zr_cgroup_cores(&files) == UINT64_MAX);
+    put_file(root, "cpu.max", "99999999999999999999 100000");
+    assert_true(zr_cgroup_cores(&files) == UINT64_MAX);
+    /* version 1, as on older systems */
+    put_file(root, "own", "7:memory:/x\n4:cpuacct,cpu:/x\n\n:\n1:name=systemd:/");
+    put_file(root, "cpu/x/cpu.cfs_quota_us", "-1\n");
+    put_file(root, "cpu/x/cpu.cfs_period_us", "100000\n");
+    put_file(root, "memory/x/memory.limit_in_bytes", "1073741824\n");
+    assert_true(zr_cgroup_cores(&files) == UINT64_MAX);
+    assert_true(zr_cgroup_bytes(&files) == 1073741824);
+    put_file(root, "cpu/x/cpu.cfs_quota_us", "250000\n");
+    assert_int_equal(zr_cgroup_cores(&files), 3);
+    (void)snprintf(command, sizeof command, "rm -rf %s", root);
+    assert_int_equal(system(command), 0);
 }
 
 static void swap_plainly(uint8_t *dst, const uint8_t *src, size_t n, size_t unit)
@@ -157,7 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(byte_loads),
-        cmocka_unit_test(byteswaps),
+        cmocka_unit_test(control_groups), cmocka_unit_test(byteswaps),
         cmocka_unit_test(cpu),
         cmocka_unit_test(clocks_and_chance),
         cmocka_unit_test(wait_for_a_condition),

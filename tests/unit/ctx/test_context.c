@@ -56,7 +56,8 @@ static void test_defaults(void **state)
     assert_memory_equal(&limits, &usual, sizeof limits);
     assert_true(ctx->budget.total >= UINT64_C(256) << 20);
     assert_int_equal(ctx->engine.wave_bytes, 64 << 20);
-    assert_true(ctx->engine.n_threads >= 1);
+    assert_int_equal(ctx->engine.n_threads, zarr_core_count());
+    assert_in_range(zarr_core_count(), 1, zr_cpu_count());
     assert_string_equal(ctx->pipeline->name, "waves");
     assert_string_equal(zarr_dtype_name(ctx->uint64), "uint64");
     zarr_context_trim(ctx);
