@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* in memory if possible: the test makes thousands of small stores */
-static char base[64], folder[80];
+static char base[64], folder[80], kept[80];
 const char *const mortal_folder = folder;
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -27,6 +27,38 @@ void mortal_empty(void)
     assert_int_equal(mkdir(folder, 0700), 0);
 }
 
+/* Makes a tree of links to the files of another tree. Objects are replaced and never
+ * changed, so a link is a copy. */
+static const char *link_from, *link_to;
+
+static int link_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    char name[512];
+
+    (void)st;
+    (void)at;
+    snprintf(name, sizeof name, "%s%s", link_to, path + strlen(link_from));
+    return kind == FTW_D ? mkdir(name, 0700) : link(path, name);
+}
+
+static void link_tree(const char *from, const char *to)
+{
+    link_from = from;
+    link_to = to;
+    nftw(to, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(nftw(from, link_one, 16, FTW_PHYS), 0);
+}
+
+void mortal_keep(void)
+{
+    link_tree(folder, kept);
+}
+
+void mortal_restore(void)
+{
+    link_tree(kept, folder);
+}
+
 void mortal_begin(const char *name)
 {
     snprintf(base, sizeof base, "/dev/shm/zarrc-%s-XXXXXX", name);
@@ -36,6 +68,7 @@ void mortal_begin(const char *name)
             abort();
     }
     snprintf(folder, sizeof folder, "%s/store", base);
+    snprintf(kept, sizeof kept, "%s/kept", base);
 }
 
 void mortal_end(void)

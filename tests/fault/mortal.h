@@ -1,6 +1,7 @@
 /*
  * fault/mortal.h - a store that kills its process with SIGKILL before or after one of its
- * operations, on a folder that lives until mortal_end().
+ * operations, on a folder that lives until mortal_end(). Its worlds have one thread, so
+ * operations follow each other: the store after one is the store before the next.
  */
 #ifndef ZR_TESTS_MORTAL_H
 #define ZR_TESTS_MORTAL_H
@@ -21,6 +22,9 @@ extern const char *const mortal_folder; /* of all these stores */
 void mortal_begin(const char *name); /* makes the place of the folder */
 void mortal_end(void);
 void mortal_empty(void); /* empties the folder */
+/* Keeps what is in the folder, and brings it back: much faster than to write it again. */
+void mortal_keep(void);
+void mortal_restore(void);
 /* Opens the world with this store. */
 void mortal_open(struct world *w, struct mortal *m);
 /* Runs a function in a process with a copy of this store. Returns true if it was killed,

@@ -1,6 +1,6 @@
 /*
  * fault/test_rest.c - a delete, an overwrite, a copy or a move is killed with SIGKILL
- * before or after each operation of the store. Afterwards a new array, or a copy, is made
+ * before each operation of the store. Afterwards a new array, or a copy, is made
  * at the place: it succeeds with its own elements only, or is refused. Elements of the
  * deleted array never appear, and a delete makes the place free again.
  */
@@ -263,16 +263,18 @@ static void test_call(void **state)
         int64_t k = 1;
 
         kind_now = kinds[i];
+        fill_store(kind_now);
+        mortal_keep();
         for (; killed; k++)
-            for (int how = 0; how < 2 * N_AFTER && killed; how++) {
-                struct mortal m = {.lists = true, .left = k, .late = how % 2};
+            for (int after = 0; after < N_AFTER && killed; after++) {
+                struct mortal m = {.lists = true, .left = k};
                 char what[128];
 
-                fill_store(kind_now);
+                mortal_restore();
                 killed = mortal_killed(c->run, NULL, &m);
-                snprintf(what, sizeof what, "%s, kind %d, k %d %s, then %d", c->name,
-                         kind_now, (int)k, m.late ? "late" : "", how / 2);
-                check_after(c, (enum after)(how / 2), what);
+                snprintf(what, sizeof what, "%s, kind %d, k %d, then %d", c->name,
+                         kind_now, (int)k, after);
+                check_after(c, (enum after)after, what);
             }
         assert_true(k > 4);
     }
