@@ -1,5 +1,5 @@
 # zr_unit_test(<room>_<name> SOURCES test_x.c [ROOMS room...] [LIBS name...] [TIMEOUT s]
-#              [THREADS])
+#              [THREADS | ONE_THREAD])
 # A cmocka program, linked with the objects of ROOMS (default: the <room> in its
 # name) and of all rooms below these, so that a broken upper room blocks no lower
 # test. Sources not named test_* are shared by the tests of a folder and compiled
@@ -7,7 +7,7 @@
 # runs them. A test that asks for more time than others starts before them. Exit
 # code 77: skipped, with a reason on standard output. The label `threads`, for the
 # thread sanitizer, is on all tests that have the thread pool below them; THREADS is for
-# others that start threads.
+# others that start threads, and ONE_THREAD for tests that use no pool.
 set(ZR_TEST_ENV
     "ZR_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
     "ZR_BINARY_DIR=${PROJECT_BINARY_DIR}"
@@ -54,7 +54,7 @@ function(zr_shared_sources out rooms)
 endfunction()
 
 function(zr_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS" "TIMEOUT" "SOURCES;ROOMS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS;ONE_THREAD" "TIMEOUT" "SOURCES;ROOMS;LIBS")
     string(REGEX MATCH "^[a-z]+" room "${name}")
     if(NOT room IN_LIST ZR_ROOMS)
         message(FATAL_ERROR "zr_unit_test(${name}): \"${room}\" is no room")
@@ -88,7 +88,7 @@ function(zr_unit_test name)
             set(T_THREADS ON)
         endif()
     endforeach()
-    if(T_THREADS)
+    if(T_THREADS AND NOT T_ONE_THREAD)
         list(APPEND labels threads)
     endif()
     add_test(NAME ${name} COMMAND test_${name})

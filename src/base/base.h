@@ -449,7 +449,8 @@ struct zr_cgroup_files {
     const char *root, *groups;
 };
 /* Cores (rounded up) and bytes of memory that the control groups of this process allow;
- * UINT64_MAX: there is no limit. files NULL: the kernel's. Each reads a few small files. */
+ * UINT64_MAX: there is no limit. files NULL: the kernel's. Each reads a few small files.
+ */
 uint64_t zr_cgroup_cores(const struct zr_cgroup_files *files);
 uint64_t zr_cgroup_bytes(const struct zr_cgroup_files *files);
 typedef pthread_once_t zr_once;

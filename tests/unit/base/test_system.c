@@ -215,11 +215,9 @@ static void threads_take_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(byte_loads),
-        cmocka_unit_test(control_groups), cmocka_unit_test(byteswaps),
-        cmocka_unit_test(cpu),
-        cmocka_unit_test(clocks_and_chance),
-        cmocka_unit_test(wait_for_a_condition),
+        cmocka_unit_test(byte_loads),         cmocka_unit_test(control_groups),
+        cmocka_unit_test(byteswaps),          cmocka_unit_test(cpu),
+        cmocka_unit_test(clocks_and_chance),  cmocka_unit_test(wait_for_a_condition),
         cmocka_unit_test(threads_take_turns),
     };
 

@@ -1,0 +1,236 @@
+/*
+ * unit/tree/test_cancel_waits.c - a cancel object ends waits, also from a signal handler:
+ * for the lock of a chunk or of the shape, and for operations that the store only ends if
+ * it is asked to.
+ */
+#include "cancel_test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* ---- waits ------------------------------------------------------------------- */
+
+static zarr_cancel *signalled;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    zarr_cancel_set(signalled);
+}
+
+static void alarm_in_ms(int ms)
+{
+    const struct itimerval t = {.it_value.tv_usec = ms * 1000};
+
+    assert_int_equal(setitimer(ITIMER_REAL, &t, NULL), 0);
+}
+
+/* Another program holds the lock file of a chunk and never gives it back. */
+static void lock_waits_end(void **state)
+{
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    char name[128];
+    struct world w;
+    struct stat at;
+    int fd;
+
+    (void)state;
+    signalled = fresh_cancel();
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    world_open(&w, WORLD_LOCAL);
+    make_trees(&w);
+    snprintf(name, sizeof name, "%s/src/a/c/3/1.__lock", w.dir);
+    fd = open(name, O_RDWR | O_CREAT, 0666);
+    assert_true(fd >= 0);
+    {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+        assert_int_equal(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    }
+    alarm_in_ms(100);
+    assert_status(rows_io(w.store, "src/a", signalled, 1), ZARR_ERR_CANCELLED);
+    assert_says("cancelled while waiting");
+    zarr_cancel_reset(signalled);
+    alarm_in_ms(100);
+    assert_status(rows_io(w.store, "src/a", signalled, 2), ZARR_ERR_CANCELLED);
+    assert_int_equal(stat(name, &at), 0); /* it is not ours */
+    close(fd);
+    assert_int_equal(unlink(name), 0);
+    check_elements(&w);
+    zarr_cancel_reset(signalled);
+    assert_ok(rows_io(w.store, "src/a", signalled, 1));
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    world_close(&w);
+}
+
+struct late_writer {
+    zarr_store *s;
+    zarr_cancel *cancel;
+    zarr_status st;
+};
+
+/* In the middle of an append of this process, so that it holds the shape's lock. */
+static struct late_writer *late;
+
+static void *write_late(void *arg)
+{
+    struct late_writer *x = arg;
+    zarr_shape_options o = ZARR_SHAPE_OPTIONS_INIT;
+    const uint64_t shape[2] = {3, 3};
+    zarr_array *a = NULL;
+
+    o.cancel = x->cancel;
+    x->st = zarr_array_open(&a, x->s, "src/a", NULL, NULL);
+    if (x->st == ZARR_OK)
+        x->st = zarr_array_resize(a, shape, &o, NULL);
+    zarr_array_free(a);
+    return NULL;
+}
+
+static void during_append(void *user, const zarr_stats *so_far)
+{
+    pthread_t thread;
+
+    (void)so_far;
+    if (!late)
+        return;
+    assert_int_equal(pthread_create(&thread, NULL, write_late, late), 0);
+    usleep(50000);
+    zarr_cancel_set(user);
+    pthread_join(thread, NULL);
+    late = NULL;
+}
+
+static void shape_waits_end(void **state)
+{
+    static int32_t data[ROWS * COLS];
+    const int64_t shape[2] = {ROWS, COLS};
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        struct late_writer x = {.cancel = fresh_cancel()};
+        struct world w;
+        zarr_array *a;
+        zarr_tensor t;
+
+        world_open(&w, sort);
+        make_trees(&w);
+        a = open_array(w.store, "src/a");
+        x.s = w.store;
+        late = &x;
+        o.progress = during_append;
+        o.progress_user = x.cancel;
+        zarr_tensor_host(&t, data, sizeof data, 2, shape);
+        assert_ok(zarr_array_append(a, 0, &t, NULL, &o, &terr));
+        assert_null(late);
+        assert_int_equal(x.st, ZARR_ERR_CANCELLED);
+        assert_int_equal(zarr_array_shape(a)[0], 2 * ROWS);
+        zarr_array_free(a);
+        world_close(&w);
+    }
+}
+
+/* ---- a store whose operations end only if it is asked to -------------------------- */
+
+static struct {
+    pthread_mutex_t mutex;
+    zarr_store_op *op[64];
+    int n;
+    void (*done)(void *arg, zarr_store_op *op, const zarr_error *err);
+    void *arg;
+    int n_cancelled;
+} hung = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
+                        void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                        void *arg)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const bool chunk = strstr(ops[i]->key, "/c/") != NULL;
+        zarr_error err = ZARR_ERROR_INIT;
+
+        if (chunk) {
+            pthread_mutex_lock(&hung.mutex);
+            assert_true(hung.n < 64);
+            hung.op[hung.n++] = ops[i];
+            hung.done = done;
+            hung.arg = arg;
+            pthread_mutex_unlock(&hung.mutex);
+            continue;
+        }
+        trap_run(self, ops[i], &err);
+        done(arg, ops[i], &err);
+    }
+}
+
+static void hung_cancel(void *self, void *arg)
+{
+    zarr_error err = ZARR_ERROR_INIT;
+    zarr_store_op *op[64];
+    int n;
+
+    (void)self;
+    pthread_mutex_lock(&hung.mutex);
+    assert_ptr_equal(hung.arg, arg);
+    n = hung.n;
+    memcpy(op, hung.op, sizeof op);
+    hung.n = 0;
+    hung.n_cancelled += n;
+    pthread_mutex_unlock(&hung.mutex);
+    err.code = ZARR_ERR_CANCELLED;
+    for (int i = 0; i < n; i++) {
+        op[i]->status = ZARR_ERR_CANCELLED;
+        snprintf(err.message, sizeof err.message, "%s: cancelled", op[i]->key);
+        hung.done(arg, op[i], &err);
+    }
+}
+
+static const zarr_store_vtable hung_vtable = {
+    .struct_size = sizeof hung_vtable,
+    .name = "hung",
+    .caps = trap_caps,
+    .submit = hung_submit,
+    .cancel = hung_cancel,
+    .list = trap_list,
+};
+
+static void operations_in_flight_end(void **state)
+{
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    zarr_store *s = NULL;
+    struct world w;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    open_trap(&w, &s, NULL, -1);
+    zarr_store_free(s);
+    assert_ok(zarr_store_open_custom(&s, w.ctx, &hung_vtable, NULL, NULL, &terr));
+    for (int what = 0; what < 3; what++) {
+        signalled = fresh_cancel();
+        hung.n_cancelled = 0;
+        alarm_in_ms(100);
+        assert_status(rows_io(s, "src/a", signalled, what), ZARR_ERR_CANCELLED);
+        assert_true(hung.n_cancelled > 0);
+    }
+    check_elements(&w);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lock_waits_end),
+        cmocka_unit_test(shape_waits_end),
+        cmocka_unit_test(operations_in_flight_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
