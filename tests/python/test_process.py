@@ -173,18 +173,18 @@ def test_interrupt(path, call):
         import os, signal, sys, threading, time
         signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
         import numpy as np, zarrc
-        array = zarrc.create_array(sys.argv[1], shape=(3000, 1000), dtype="f8", chunks=(5, 5), compressors=None)
-        data = np.random.random((3000, 1000))
+        array = zarrc.create_array(sys.argv[1], shape=(600, 500), dtype="f8", chunks=(5, 5), compressors=None)
+        data = np.random.random((600, 500))
         call = sys.argv[2]
         if "= data" not in call:
-            array[:1500] = data[:1500]
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            array[:100] = data[:100]
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         try:
-            for _ in range(100):
+            for _ in range(10000):
                 exec(call)
                 if "resize" in call:
-                    array.resize((3000, 1000)); array[:200] = 1
+                    array.resize((600, 500)); array[:50] = 1
         except KeyboardInterrupt:
             took = time.monotonic() - began
             array.refresh()
