@@ -136,9 +136,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
                                                          zarr_error *err);
 
 /**
- * Counts the cores that this process may use: those of its affinity mask, and at most
- * the quota of its control group (Linux: cpu.max, rounded up), which is what a container
- * gets. It is the default of `zarr_context_options.n_threads`.
+ * Counts the cores that this process may use. These are the cores of its affinity mask,
+ * and at most the quota of its control group (Linux: cpu.max, rounded up), which is what
+ * a container gets. It is the default of `zarr_context_options.n_threads`.
  *
  * @return at least 1
  */

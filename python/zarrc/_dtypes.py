@@ -211,7 +211,8 @@ def fill_json(context: _core.Context, name: str, value: Any) -> str:
     elif dtype.kind in "Mm" and isinstance(value, (int, np.integer)):
         element = np.asarray(value, "int64").view(dtype)
     elif dtype.kind == "V" and not dtype.names and isinstance(value, (bytes, np.void)):
-        element = np.frombuffer(bytes(value).ljust(dtype.itemsize, b"\0"), dtype)[0]
+        plain = value.tobytes() if isinstance(value, np.void) else value
+        element = np.frombuffer(plain.ljust(dtype.itemsize, b"\0"), dtype)[0]
     else:
         element = np.asarray(value).astype(dtype) if np.ndim(value) == 0 and not dtype.names else np.array(value, dtype)
         _exact(value, element, dtype)

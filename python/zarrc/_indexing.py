@@ -312,7 +312,8 @@ def to_vlen(array: Array, value: Any) -> _core.Vlen:
         wrong = next(one for one in listed if not isinstance(one, str))
         raise TypeError(f"elements are text, not {wrong!r}")
     if kind == _dtypes.KIND_VBYTES:
-        listed = [bytes(one) if isinstance(one, (bytearray, memoryview, np.void)) else one for one in listed]
+        listed = [one.tobytes() if isinstance(one, (memoryview, np.void)) else bytes(one) if isinstance(one, bytearray)
+                  else one for one in listed]
         if any(not isinstance(one, bytes) for one in listed):
             raise TypeError("elements are bytes")
     return array._vlen(given.shape, listed)

@@ -1,0 +1,49 @@
+"""The package and the examples are typed: mypy --strict finds nothing in them. The examples run."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
+
+
+def strict(tmp_path, *files):
+    pytest.importorskip("mypy", reason="scripts/venv installs mypy")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, *files], cwd=ROOT / "python",
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_package_and_examples(tmp_path):
+    strict(tmp_path, "zarrc", *EXAMPLES)
+
+
+def test_stub_has_every_name():
+    """_core.pyi lists what the extension has, and nothing else."""
+    import ast
+
+    from zarrc import _core
+
+    tree = ast.parse((ROOT / "python/zarrc/_core.pyi").read_text())
+    told = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            told[node.name] = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+        elif isinstance(node, ast.FunctionDef):
+            told[node.name] = None
+    there = {name for name in dir(_core) if not name.startswith("__")}
+    assert set(told) == there
+    for name, members in told.items():
+        if members is not None:
+            inside = {one for one in vars(getattr(_core, name)) if not one.startswith("__")}
+            assert {one for one in members if not one.startswith("__")} == inside, name
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_example(tmp_path, file):
+    done = subprocess.run([sys.executable, file, "example.zarr"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    want = file.with_suffix(".out")
+    assert done.stdout == want.read_text()
