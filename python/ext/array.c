@@ -669,7 +669,25 @@ static PyMethodDef array_methods[] = {
     {"_select_points", array_select_points, METH_VARARGS, NULL},
     {"_select_mask", array_select_mask, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
+static PyObject *array_is_fortran(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((zx_array *)o)->is_fortran);
+}
+
+static int array_set_fortran(PyObject *o, PyObject *value, void *unused)
+{
+    const int wanted = value ? PyObject_IsTrue(value) : 0;
+
+    (void)unused;
+    if (wanted < 0)
+        return -1;
+    ((zx_array *)o)->is_fortran = wanted != 0;
+    return 0;
+}
+
 static PyGetSetDef array_getset[] = {
+    {"_is_fortran", array_is_fortran, array_set_fortran, NULL, NULL},
     {"shape", array_shape, NULL, "The lengths of the dimensions.", (void *)SHAPE},
     {"_chunk_shape", array_shape, NULL, NULL, (void *)SHAPE_CHUNK},
     {"_write_shape", array_shape, NULL, NULL, (void *)SHAPE_WRITE},

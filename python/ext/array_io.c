@@ -164,7 +164,9 @@ static PyObject *fresh(const zx_array *a, const zarr_selection *sel)
     result_of(a, sel, &ndim, &shape);
     tuple = zx_shape(ndim, shape);
     if (tuple)
-        out = PyObject_CallFunctionObjArgs(a->st->np_empty, tuple, a->dtype, NULL);
+        out = a->is_fortran
+                  ? PyObject_CallFunction(a->st->np_empty, "OOs", tuple, a->dtype, "F")
+                  : PyObject_CallFunctionObjArgs(a->st->np_empty, tuple, a->dtype, NULL);
     Py_XDECREF(tuple);
     return out;
 }

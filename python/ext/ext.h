@@ -63,6 +63,7 @@ typedef struct {
     uint32_t order;  /* ZARR_ORDER_* of `dtype` */
     uint32_t how;    /* ZX_PLAIN or ZX_VLEN */
     int32_t ndim;
+    bool is_fortran; /* reads give new arrays in column-major order */
 } zx_array;
 
 typedef struct {

@@ -71,7 +71,7 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
     if out is not None and _indexing.is_tensor(out):
         await queue.run(array._submit(queue.native, READ, selection, _indexing.capsule_of(out), 0, None))
         return out
-    target = np.empty(shape, array.dtype) if out is None else _indexing._memory_of(out)
+    target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._memory_of(out)
     order = _indexing._check_out(target, shape, array.dtype)
     await queue.run(array._submit(queue.native, READ, selection, target, order, None))
     if out is not None:

@@ -134,7 +134,7 @@ class Array(Node, _core.Array):
 
     @property
     def order(self) -> str:
-        """The order of elements in chunks (v2), or of arrays that are read (v3)."""
+        """The order of elements in new arrays that reads give; in v2 of chunks, too."""
         return str(self.metadata["order"]) if self.zarr_format == 2 else self._config.order
 
     @property
@@ -390,9 +390,12 @@ class Array(Node, _core.Array):
         if isinstance(config, Mapping):
             config = {**{name: getattr(self._config, name) for name in ArrayConfig.__dataclass_fields__}, **config}
         found = ArrayConfig.of(config)
-        other = self._with(found.options())
-        other._config = found
-        return other
+        return self._with(found.options())._configured(found)
+
+    def _configured(self, config: ArrayConfig) -> Array:
+        self._config = config
+        self._is_fortran = self.order == "F"
+        return self
 
     # ---- what people see ----
 
@@ -528,8 +531,7 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any
     """Opens an array of a store, or of a group that may know it from consolidated metadata."""
     found = ArrayConfig.of(config)
     array = _core.open_array(Array, within or store, path, {**found.options(), "zarr_format": zarr_format or 0})
-    array._config = found
-    return array
+    return array._configured(found)
 
 
 def _reopened(store: Store, path: str, zarr_format: int, config: ArrayConfig) -> Array:

@@ -202,7 +202,7 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         array = _core.create_array(Array, place.store, place.path, spec, found.options())
     except ExistsError as problem:
         raise exists_error(problem, place) from None
-    array._config = found
+    array._configured(found)
     if data is not None and write_data:
         array[...] = data
     return array

@@ -217,16 +217,21 @@ def _field(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     raise IndexError(f"no field {name!r}; the type has {', '.join(dtype.names or ()) or 'no fields'}")
 
 
+def fresh(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A new array to read into, in the order that the array is configured for."""
+    return np.empty(shape, dtype, "F" if array._is_fortran else "C")
+
+
 def _read_fields(array: Array, selection: Selection | None, names: list[str], out: Any, options: dict[str, Any]) -> Any:
     types = [_field(array.dtype, name) for name in names]
     shape = array.shape if selection is None else selection.shape
     if len(names) == 1:
         base, inner = types[0].subdtype or (types[0], ())
-        found = np.empty((*shape, *inner), base) if out is None else _memory_of(out)
+        found = fresh(array, (*shape, *inner), base) if out is None else _memory_of(out)
         order = _check_out(found, (*shape, *inner), base)
         array._read(selection, found, order, {**options, "field": names[0]})
         return found[()] if out is None and found.ndim == 0 else found if out is None else out
-    found = np.empty(shape, np.dtype(list(zip(names, types)))) if out is None else _memory_of(out)
+    found = fresh(array, shape, np.dtype(list(zip(names, types)))) if out is None else _memory_of(out)
     for name in names:
         _read_fields(array, selection, [name], found[name], options)
     return found[()] if out is None and found.ndim == 0 else found if out is None else out
@@ -267,7 +272,7 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     if out is not None and is_tensor(out):
         array._read(selection, capsule_of(out), 0, options)
         return out
-    target = np.empty(shape, array.dtype) if out is None else _memory_of(out)
+    target = fresh(array, shape, array.dtype) if out is None else _memory_of(out)
     if out is not None and _is_packed(array, target, shape):
         array._read(selection, target, 0, {**options, "packed": 1})
         return out

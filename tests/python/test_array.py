@@ -1,5 +1,6 @@
 """What an array can do besides indexing: changes, attributes, what it says of itself, and what other
 libraries ask of it."""
+import asyncio
 import operator
 import pickle
 
@@ -191,3 +192,18 @@ def test_read_only(path, numbers):
 def test_elements_cannot_be_deleted(store):
     with pytest.raises(TypeError):
         del zarrc.create_array(store, name="a", shape=3, dtype="i1")[0]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_order_of_new_arrays(path, numbers, zarr_format):
+    """With order "F" reads give what zarr-python gives: arrays in column-major order."""
+    how = {"order": "F"} if zarr_format == 2 else {"config": {"order": "F"}}
+    array = zarrc.create_array(path, data=numbers, chunks=(8, 8), zarr_format=zarr_format, **how)
+    found = [array[...], array[3:9, 5:11], array[[1, 2]], array.oindex[[1, 2], 3:9], array.read(slice(2, 9)),
+             asyncio.run(array.async_array.getitem(slice(1, 5)))]
+    want = [numbers, numbers[3:9, 5:11], numbers[[1, 2]], numbers[[1, 2], 3:9], numbers[2:9], numbers[1:5]]
+    for one, same in zip(found, want):
+        assert one.flags.f_contiguous and not one.flags.c_contiguous and (one == same).all()
+    again = zarrc.open_array(path) if zarr_format == 2 else array.with_config({"order": "C"})
+    assert again[...].flags.f_contiguous == (zarr_format == 2)
+    assert pickle.loads(pickle.dumps(array))[...].flags.f_contiguous

@@ -30,7 +30,8 @@ def test_stub_has_every_name():
     told = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            told[node.name] = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            told[node.name] = {one.name if isinstance(one, ast.FunctionDef) else one.target.id for one in node.body
+                               if isinstance(one, (ast.FunctionDef, ast.AnnAssign))}
         elif isinstance(node, ast.FunctionDef):
             told[node.name] = None
     there = {name for name in dir(_core) if not name.startswith("__")}
