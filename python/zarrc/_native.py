@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 
 import numpy as np
@@ -18,6 +19,8 @@ def _in_child() -> None:
     """The requests in flight are the parent's."""
     _core.set_main_thread(threading.get_ident())
     _core.flights().clear()
+    if foreign := sys.modules.get("zarrc._foreign"):
+        foreign.in_child()
 
 
 def _at_exit() -> None:
@@ -31,6 +34,8 @@ def _at_exit() -> None:
         except Exception:  # cancelled, or failed: there is no caller any more
             pass
     _core.flights().clear()
+    if foreign := sys.modules.get("zarrc._foreign"):
+        foreign.at_exit()
 
 
 os.register_at_fork(after_in_child=_in_child)
