@@ -18,6 +18,11 @@
 #include <stdbool.h>
 #include <zarrc/zarrc.h>
 
+/* Headers from 3.12 on take None for immortal, also in the limited API of 3.11, where it is
+ * not: each return would give away a reference that the interpreter has. */
+#undef Py_RETURN_NONE
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+
 /* What the package binds with bind(), and the types. One for each module object. */
 typedef struct zx_state {
     PyObject *make_error; /* (code, message, facts) -> exception */
