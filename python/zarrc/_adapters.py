@@ -260,7 +260,6 @@ class DrivenAdapter(ZarrAdapter):
     runs each of them to its end."""
 
     lane = "pool"
-    parallel = 1
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
@@ -270,6 +269,9 @@ class DrivenAdapter(ZarrAdapter):
 
     def loop(self) -> asyncio.AbstractEventLoop:
         raise AssertionError("no loop is needed")
+
+    async def _keys_of(self, start: str, names: list[str]) -> set[str]:
+        return {name for name in names if await self.source.exists(start + name)}
 
 
 def _driven(function: Any) -> Any:
@@ -504,9 +506,11 @@ def of_url(url: str, options: dict[str, Any]) -> Adapter:
     except (ImportError, ValueError) as problem:
         problems.append(f"fsspec: {problem}")
     try:
+        from obstore import parse_scheme
         from obstore.store import from_url
-    except ImportError as problem:
-        problems.append(f"obstore: {problem}")
+        parse_scheme(url)
+    except Exception as problem:  # it is missing, or has no such scheme
+        problems.append(f"obstore: {str(problem).partition(chr(10))[0]}")
     else:
         return ObstoreAdapter(from_url(url, **options))
     raise ImportError(f"{url!r}: no package here opens such a URL. Install fsspec with the package of the scheme (s3fs, "

@@ -14,12 +14,13 @@ itself needs.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
+import functools
 import itertools
+import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -167,6 +168,32 @@ async def _await_call(adapter: Adapter, batch: _core.Batch) -> None:
 # ---- the service ----
 
 
+class _Threads:
+    """Threads for stores that block. They do not delay the end of the interpreter, as those of
+    concurrent.futures do."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = self._n = 0
+
+    def submit(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._idle > 0 or self._n >= _THREADS:
+                self._idle -= self._idle > 0
+                self._work.put(work)
+                return
+            self._n += 1
+        self._work.put(work)
+        threading.Thread(target=self._run, name="zarrc-store", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._work.get()()
+            with self._lock:
+                self._idle += 1
+
+
 class _Service:
     """The thread that takes operations, and the threads and loops that it hands them to."""
 
@@ -176,10 +203,10 @@ class _Service:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
+        self._pool: _Threads | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: dict[int, set[asyncio.Task[None]]] = {}  # by call
-        self._open: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._flights: dict[int, tuple[_core.Batch, asyncio.AbstractEventLoop | None]] = {}  # by id
         self.is_closed = False
 
     def add(self, adapter: Adapter) -> int:
@@ -196,12 +223,14 @@ class _Service:
 
     def _run(self) -> None:
         while not self.is_closed:
-            for batch in self.native.wait():
+            batches = self.native.wait()
+            while batches:
+                batch = batches.pop(0)
                 try:
                     self._take(batch)
                 except BaseException as problem:  # such as a loop that has ended
                     batch.fail(*_three(_failure("store", problem)))
-            batch = None
+                del batch  # it ends what is open in it
 
     def _take(self, batch: _core.Batch) -> None:
         if batch.what == CANCEL:
@@ -225,34 +254,36 @@ class _Service:
             _answer_call(adapter, batch)
             return
         i, n = 0, len(batch)
-        while (i := batch.fill(adapter.whole, i)) < n:
+        while not self.is_closed and (i := batch.fill(adapter.whole, i)) < n:
             _answer_op(adapter, batch, i)
             i += 1
 
     # -- threads --
 
-    def _threads(self) -> concurrent.futures.ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS, "zarrc-store")
-        return self._pool
-
     def _block(self, adapter: Adapter, batch: _core.Batch) -> None:
-        if batch.what != OPS:
-            self._threads().submit(_answer_call, adapter, batch)
-            return
         indexes = iter(range(len(batch)))
-        lock = threading.Lock()
+        n = min(len(batch), adapter.parallel, _THREADS)
+        left = itertools.count(n - 1, -1)
+        turn = threading.Lock()
 
         def work() -> None:
-            while True:
-                with lock:
+            while not self.is_closed:
+                with turn:
                     i = next(indexes, -1)
                 if i < 0:
-                    return
-                _answer_op(adapter, batch, i)
+                    break
+                if batch.what == OPS:
+                    _answer_op(adapter, batch, i)
+                else:
+                    _answer_call(adapter, batch)
+            if next(left) == 0:
+                self._flights.pop(id(batch), None)
 
-        for _ in range(min(len(batch), adapter.parallel, _THREADS)):
-            self._threads().submit(work)
+        if self._pool is None:
+            self._pool = _Threads()
+        self._flights[id(batch)] = batch, None
+        for _ in range(n):
+            self._pool.submit(work)
 
     # -- event loops --
 
@@ -268,41 +299,48 @@ class _Service:
         loop = adapter.loop() or self.own_loop()
         if not loop.is_running() and loop is not self._loop:
             raise RuntimeError("the event loop of the store has ended")
-        loop.call_soon_threadsafe(self._begin, adapter, batch, loop)
+        self._flights[id(batch)] = batch, loop
+        try:
+            loop.call_soon_threadsafe(self._begin, adapter, batch, loop)
+        except RuntimeError:  # it has ended meanwhile
+            self._flights.pop(id(batch), None)
+            raise
 
     def _begin(self, adapter: Adapter, batch: _core.Batch, loop: asyncio.AbstractEventLoop) -> None:
         """On the loop: as many tasks as operations should be in flight."""
-        if batch.what != OPS:
-            self._task(loop, _await_call(adapter, batch), 0)
-            return
         indexes = iter(range(len(batch)))
 
         async def work() -> None:
             for i in indexes:
-                await _await_op(adapter, batch, i)
+                await (_await_op(adapter, batch, i) if batch.what == OPS else _await_call(adapter, batch))
 
-        for _ in range(min(len(batch), adapter.parallel)):
-            self._task(loop, work(), batch.call)
+        tasks = {loop.create_task(work()) for _ in range(min(len(batch), adapter.parallel))}
+        self._tasks[batch.call] = tasks
+        for task in tuple(tasks):
+            task.add_done_callback(functools.partial(self._done, batch, tasks))
 
-    def _task(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None], call: int) -> None:
-        task = loop.create_task(work)
-        tasks = self._tasks.setdefault(call, set())
-        tasks.add(task)
-        task.add_done_callback(lambda task: self._done(tasks, task, call))
-
-    def _done(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None], call: int) -> None:
+    def _done(self, batch: _core.Batch, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         tasks.discard(task)
-        if not tasks and self._tasks.get(call) is tasks:
-            del self._tasks[call]
         if not task.cancelled():
             task.exception()  # operations have their answer already
+        if tasks:
+            return
+        if self._tasks.get(batch.call) is tasks:
+            del self._tasks[batch.call]
+        self._flights.pop(id(batch), None)
+        batch.fail("cancelled", CANCELLED)  # what no task came to
 
     def _cancel(self, call: int) -> None:
+        for batch, loop in tuple(self._flights.values()):
+            if loop is not None and batch.call == call:
+                try:
+                    loop.call_soon_threadsafe(self._cancel_tasks, call)
+                except RuntimeError:  # the loop has ended
+                    batch.fail("the event loop of the store has ended")
+
+    def _cancel_tasks(self, call: int) -> None:
         for task in tuple(self._tasks.get(call, ())):
-            try:
-                task.get_loop().call_soon_threadsafe(task.cancel)
-            except RuntimeError:  # the loop has ended
-                pass
+            task.cancel()
 
     # -- the process --
 
@@ -311,16 +349,15 @@ class _Service:
         self.native.reset()
         self._lock = threading.Lock()
         self._thread = self._pool = self._loop = None
-        self._tasks = {}
+        self._tasks, self._flights = {}, {}
         if self.adapters:
             self._start()
 
     def close(self) -> None:
         """At the end of the interpreter: what waits fails, and so does what comes."""
         self.is_closed = True
-        for batch in self.native.close():
-            if batch.what == OPS or batch.what in (LIST, ERASE_PREFIX, FLUSH):
-                batch.fail("the interpreter is ending")
+        for batch in (*self.native.close(), *[batch for batch, _ in tuple(self._flights.values())]):
+            batch.fail("the interpreter is ending")
 
 
 def _three(failure: tuple[int, str, int]) -> tuple[str, int, int]:

@@ -28,14 +28,14 @@ def _at_exit() -> None:
     flights = list(_core.flights())
     for request in flights:
         request.cancel()
+    if foreign := sys.modules.get("zarrc._foreign"):
+        foreign.at_exit()
     for request in flights:
         try:
             request.wait()
         except Exception:  # cancelled, or failed: there is no caller any more
             pass
     _core.flights().clear()
-    if foreign := sys.modules.get("zarrc._foreign"):
-        foreign.at_exit()
 
 
 os.register_at_fork(after_in_child=_in_child)
