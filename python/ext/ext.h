@@ -19,6 +19,11 @@
 #include <stdbool.h>
 #include <zarrc/zarrc.h>
 
+/* Headers from 3.12 on take None for immortal, also in the limited API of 3.11, where it is
+ * not: each return would give away a reference that the interpreter has. */
+#undef Py_RETURN_NONE
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+
 /* What the package binds with bind(), and the types. One for each module object. */
 typedef struct zx_state {
     PyObject *make_error; /* (code, message, facts) -> exception */
@@ -28,6 +33,7 @@ typedef struct zx_state {
     PyObject *flights;    /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type;
+    PyTypeObject *service_type, *batch_type;
     unsigned long main_thread; /* the only one that signals interrupt */
 } zx_state;
 
@@ -174,6 +180,19 @@ PyObject *zx_array_append(PyObject *self, PyObject *args);
 
 PyObject *zx_array_submit(PyObject *self, PyObject *args);
 
+/* ---- service.c -------------------------------------------------------------- */
+
+PyObject *zx_new_service(PyObject *module, PyObject *unused);
+PyObject *zx_open_foreign(PyObject *module, PyObject *args);
+
+/* ---- store.c ---------------------------------------------------------------- */
+
+/* Makes a Store object of a class that derives from ours. `s` is moved. */
+PyObject *zx_store_wrap(zx_state *st, PyTypeObject *type, zx_context *context,
+                        zarr_store *s);
+/* -1 with a TypeError if it is not such a class. */
+int zx_store_class(zx_state *st, PyObject *type);
+
 /* ---- options.c: members of a dict of options; -1: an exception -------------- */
 
 int zx_opt_u32(PyObject *dict, const char *name, uint32_t *out);
@@ -215,6 +234,9 @@ struct zx_rows {
 /* Adds a row; without the GIL. Not 0: there is no memory, end the listing. */
 int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *numbers,
                 uint32_t n_texts, const char *const *texts);
+const struct zx_row *zx_row_next(const struct zx_row *row);
+uint64_t zx_row_number(const struct zx_row *row, uint32_t i);
+const char *zx_row_text(const struct zx_row *row); /* the first one */
 PyObject *zx_rows_list(struct zx_rows *rows); /* a list of tuples; frees the rows */
 void zx_rows_free(struct zx_rows *rows);
 
@@ -230,6 +252,7 @@ int32_t zx_lengths(PyObject *tuple, uint64_t *out);
 PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
-    zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec;
+    zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec,
+    zx_service_spec, zx_batch_spec;
 
 #endif

@@ -42,6 +42,21 @@ int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *number
     return 0;
 }
 
+const struct zx_row *zx_row_next(const struct zx_row *row)
+{
+    return row->next;
+}
+
+uint64_t zx_row_number(const struct zx_row *row, uint32_t i)
+{
+    return row->number[i];
+}
+
+const char *zx_row_text(const struct zx_row *row)
+{
+    return (const char *)(row->number + row->n_numbers);
+}
+
 /* (texts..., numbers...) */
 static PyObject *row_tuple(const struct zx_row *row)
 {

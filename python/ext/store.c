@@ -12,8 +12,8 @@ zx_store *zx_store_arg(zx_state *st, PyObject *object)
     return NULL;
 }
 
-static PyObject *store_wrap(zx_state *st, PyTypeObject *type, zx_context *context,
-                            zarr_store *s)
+PyObject *zx_store_wrap(zx_state *st, PyTypeObject *type, zx_context *context,
+                        zarr_store *s)
 {
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zx_store *self = zx_alloc(type);
@@ -40,7 +40,7 @@ static PyObject *store_view(PyObject *o, PyObject *is_read_only)
 
     if (wanted < 0)
         return NULL;
-    view = store_wrap(self->st, Py_TYPE(o), self->context, zarr_store_ref(self->s));
+    view = zx_store_wrap(self->st, Py_TYPE(o), self->context, zarr_store_ref(self->s));
     if (view && wanted)
         ((zx_store *)view)->is_read_only = true;
     return view;
@@ -58,7 +58,7 @@ int zx_writable(const zx_store *store)
     return -1;
 }
 
-static int store_class(zx_state *st, PyObject *type)
+int zx_store_class(zx_state *st, PyObject *type)
 {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, st->store_type))
         return 0;
@@ -93,7 +93,7 @@ PyObject *zx_open_store(PyObject *module, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OO!sO", &type, st->context_type, &context, &url,
                           &options) ||
-        store_class(st, type) || store_options(options, &o))
+        zx_store_class(st, type) || store_options(options, &o))
         return NULL;
     ctx = ((zx_context *)context)->ctx;
     Py_BEGIN_ALLOW_THREADS status = zarr_store_open(&s, ctx, url, &o, &err);
@@ -102,7 +102,7 @@ PyObject *zx_open_store(PyObject *module, PyObject *args)
         zarr_store_free(s);
         return NULL;
     }
-    return store_wrap(st, (PyTypeObject *)type, (zx_context *)context, s);
+    return zx_store_wrap(st, (PyTypeObject *)type, (zx_context *)context, s);
 }
 
 /* open_composite(class, metadata, chunks, flags) */
@@ -116,12 +116,12 @@ PyObject *zx_open_composite(PyObject *module, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OO!O!I", &type, st->store_type, &metadata,
                           st->store_type, &chunks, &o.flags) ||
-        store_class(st, type))
+        zx_store_class(st, type))
         return NULL;
     if (zarr_store_open_composite(&s, ((zx_store *)metadata)->s, ((zx_store *)chunks)->s,
                                   &o, &err))
         return zx_fail(st, &err, NULL);
-    return store_wrap(st, (PyTypeObject *)type, ((zx_store *)metadata)->context, s);
+    return zx_store_wrap(st, (PyTypeObject *)type, ((zx_store *)metadata)->context, s);
 }
 
 static void store_dealloc(PyObject *o)

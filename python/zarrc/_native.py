@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 
 import numpy as np
@@ -18,6 +19,8 @@ def _in_child() -> None:
     """The requests in flight are the parent's."""
     _core.set_main_thread(threading.get_ident())
     _core.flights().clear()
+    if foreign := sys.modules.get("zarrc._foreign"):
+        foreign.in_child()
 
 
 def _at_exit() -> None:
@@ -25,6 +28,8 @@ def _at_exit() -> None:
     flights = list(_core.flights())
     for request in flights:
         request.cancel()
+    if foreign := sys.modules.get("zarrc._foreign"):
+        foreign.at_exit()
     for request in flights:
         try:
             request.wait()

@@ -14,6 +14,7 @@ from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError,
 
 READ_ONLY, CREATE = 1, 2
 _RECURSIVE, _DIRECTORY = 0, 1
+_STORES = 6  # the registry of stores
 
 _memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 _memory_lock = threading.Lock()
@@ -27,6 +28,7 @@ class Store(_core.Store):
     """
 
     _options: dict[str, Any]
+    _adapter: Any = None  # of a store of another kind
 
     @property
     def read_only(self) -> bool:
@@ -36,9 +38,11 @@ class Store(_core.Store):
     def with_read_only(self, read_only: bool = True) -> Store:
         """The same store, which refuses writes (or not)."""
         if not read_only and self._options.get("flags", 0) & READ_ONLY:
+            if self._adapter is not None:
+                raise raised(ReadOnlyError, f"{self}: the store itself is read-only")
             return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~READ_ONLY})
         view = self._view(read_only)
-        view._options = self._options
+        view._options, view._adapter = self._options, self._adapter
         return view
 
     @property
@@ -111,6 +115,8 @@ class Store(_core.Store):
         self.close()
 
     def __reduce__(self) -> Any:
+        if self._adapter is not None:
+            return _reopened_foreign, (self._adapter.pickled(), self.read_only)
         if self.kind == "memory":
             raise TypeError("a store in memory cannot be pickled: another process has no access to it")
         return _reopened, (self.url, self._options, self.read_only)
@@ -118,14 +124,21 @@ class Store(_core.Store):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Store):
             return NotImplemented
+        if self._adapter is not None and other._adapter is not None:
+            same = self._adapter.source is other._adapter.source or bool(self._adapter.source == other._adapter.source)
+            return same and self.read_only == other.read_only
         if self.kind != other.kind or self.kind == "memory":
             return self._identity == other._identity
         return self.url == other.url and self.read_only == other.read_only
 
     def __hash__(self) -> int:
+        if self._adapter is not None:
+            return hash(type(self._adapter.source))
         return hash(self.url if self.kind != "memory" else self._identity)
 
     def __str__(self) -> str:
+        if self._adapter is not None:
+            return str(self._adapter.describe())
         return f"memory://{self._identity}" if self.kind == "memory" else (
             f"file://{self.url}" if "://" not in self.url else self.url)
 
@@ -135,6 +148,13 @@ class Store(_core.Store):
 
 def _reopened(url: str, options: dict[str, Any], read_only: bool) -> Store:
     store = _open_url(url, options)
+    return store if store.read_only == read_only else store.with_read_only(read_only)
+
+
+def _reopened_foreign(source: Any, read_only: bool) -> Store:
+    from ._foreign import open_foreign
+    store = open_foreign(source)
+    assert store is not None
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
@@ -186,12 +206,22 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
         return Place(store.with_read_only(True) if mode == "r" else store, path)
     url = _local_path(text)
     settings = {**config._store_options(), "flags": _flags(mode)}
+    if url is not None:
+        if options:
+            raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
+        return Place(_open_url(os.path.abspath(url), settings), "")
+    if not _is_registered(text.partition("://")[0]):
+        from . import _adapters, _foreign
+        return Place(_foreign.open_adapter(_adapters.of_url(text, options or {})), "")
     if options:
         import json
         settings["config"] = json.dumps(options)
-    if url is None:
-        return Place(_open_url(text, settings), "")
-    return Place(_open_url(os.path.abspath(url), settings), "")
+    return Place(_open_url(text, settings), "")
+
+
+def _is_registered(scheme: str) -> bool:
+    """Whether the library, or a plug-in of it, has stores of this name."""
+    return any(row["name"] == scheme for row in config._context().registry(_STORES))
 
 
 def open_place(store: Any, *, mode: str = "r", path: str | None = None,
@@ -223,16 +253,20 @@ def open_place(store: Any, *, mode: str = "r", path: str | None = None,
 
 
 def _of_foreign(store: Any, mode: str) -> Place:
-    """zarr-python's LocalStore and StorePath, known by their names: zarr is not imported."""
+    """Stores of other packages. zarr-python's LocalStore and StorePath are known by their names."""
     kind = type(store)
     if kind.__module__.startswith("zarr."):
         if kind.__name__ == "StorePath":
-            place = _of_foreign(store.store, mode)
+            place = open_place(store.store, mode="r" if store.store.read_only else mode)
             return Place(place.store, "/".join(part for part in (place.path, store.path) if part))
         if kind.__name__ == "LocalStore":
             return _of_text(os.fspath(store.root), "r" if store.read_only else mode, None)
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a store that zarrc opens: "
-                    "give a path, a URL, a zarrc.Store or a local store of zarr-python")
+    from ._foreign import open_foreign
+    found = open_foreign(store)
+    if found is None:
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a store that zarrc opens: give a path, a URL, a "
+                        "zarrc.Store, a store of zarr-python or obstore, a map or file system of fsspec, or a mapping")
+    return Place(found, "")
 
 
 def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None) -> Store:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno as _errno
 import os as _os
+import sys as _sys
 from typing import Any
 
 __all__ = [
@@ -219,4 +220,6 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     _tell(error, {**facts, "reason": message})
     if isinstance(error, (NotFoundError, ExistsError)):
         error.errno = _errno.ENOENT if isinstance(error, NotFoundError) else _errno.EEXIST
+    if foreign := _sys.modules.get("zarrc._foreign"):
+        error.__cause__ = foreign.cause_of(message)
     return error

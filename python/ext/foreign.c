@@ -1,0 +1,374 @@
+/* foreign.c - a store of the library whose operations a thread of Python carries out. The
+ * library's threads push letters on a list without locks and wake that thread through an
+ * eventfd. No Python is called here, and no GIL is needed. */
+#include "foreign.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* ---- the box ---------------------------------------------------------------- */
+
+struct zx_box *zx_box_new(void)
+{
+    struct zx_box *box = calloc(1, sizeof *box);
+
+    if (!box)
+        return NULL;
+    box->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (box->fd < 0) {
+        free(box);
+        return NULL;
+    }
+    atomic_init(&box->n_owners, 1);
+    atomic_init(&box->letters, NULL);
+    atomic_init(&box->generation, 0);
+    return box;
+}
+
+struct zx_box *zx_box_ref(struct zx_box *box)
+{
+    atomic_fetch_add(&box->n_owners, 1);
+    return box;
+}
+
+void zx_box_unref(struct zx_box *box)
+{
+    if (!box || atomic_fetch_sub(&box->n_owners, 1) > 1)
+        return;
+    close(box->fd);
+    free(box);
+}
+
+/* False: the box is closed, and the letter stays the caller's. */
+static bool box_put(struct zx_box *box, struct zx_letter *l)
+{
+    struct zx_letter *head = atomic_load(&box->letters);
+    const uint64_t one = 1;
+    ssize_t n;
+
+    l->generation = atomic_load(&box->generation);
+    do {
+        if (head == &box->closed)
+            return false;
+        l->next = head;
+    } while (!atomic_compare_exchange_weak(&box->letters, &head, l));
+    if (head) /* the one who found the list empty wakes the reader, who takes all */
+        return true;
+    do
+        n = write(box->fd, &one, sizeof one);
+    while (n < 0 && errno == EINTR);
+    return true;
+}
+
+static struct zx_letter *oldest_first(struct zx_letter *l)
+{
+    struct zx_letter *out = NULL;
+
+    while (l) {
+        struct zx_letter *next = l->next;
+
+        l->next = out;
+        out = l;
+        l = next;
+    }
+    return out;
+}
+
+struct zx_letter *zx_box_take(struct zx_box *box)
+{
+    struct zx_letter *l = atomic_load(&box->letters);
+
+    do
+        if (l == &box->closed)
+            return NULL;
+    while (!atomic_compare_exchange_weak(&box->letters, &l, NULL));
+    return oldest_first(l);
+}
+
+struct zx_letter *zx_box_close(struct zx_box *box)
+{
+    struct zx_letter *l = atomic_exchange(&box->letters, &box->closed);
+
+    return l == &box->closed ? NULL : oldest_first(l);
+}
+
+int zx_box_reset(struct zx_box *box)
+{
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (fd < 0)
+        return -1;
+    close(box->fd); /* the parent's is still open in the parent */
+    box->fd = fd;
+    atomic_fetch_add(&box->generation, 1);
+    atomic_store(&box->letters, NULL);
+    return 0;
+}
+
+/* ---- letters ---------------------------------------------------------------- */
+
+/* A letter with room for `n` operations, or for one answer and a prefix. */
+static struct zx_letter *letter_new(uint32_t what, uint64_t n, const char *prefix)
+{
+    const size_t text = prefix ? strlen(prefix) + 1 : 0;
+    const size_t each = sizeof(zarr_store_op *) + sizeof(atomic_bool);
+    struct zx_letter *l;
+
+    if (n > (SIZE_MAX - sizeof *l - text) / each)
+        return NULL;
+    l = calloc(1, sizeof *l + (size_t)n * each + text);
+    if (!l)
+        return NULL;
+    l->what = what;
+    l->n = n;
+    l->op = (zarr_store_op **)(void *)(l + 1);
+    l->claimed = (atomic_bool *)(void *)(l->op + n);
+    if (prefix) {
+        l->prefix = (char *)(void *)(l->claimed + n);
+        memcpy(l->prefix, prefix, text);
+    }
+    return l;
+}
+
+bool zx_claim(struct zx_box *box, struct zx_letter *l, uint64_t i)
+{
+    return l->generation == atomic_load(&box->generation) &&
+           !atomic_exchange(&l->claimed[i], true);
+}
+
+static void say(zarr_error *err, zarr_status status, int os_code, const char *text)
+{
+    static const zarr_error none = ZARR_ERROR_INIT;
+    size_t n = text ? strlen(text) : 0;
+
+    *err = none;
+    if (status == ZARR_OK)
+        return;
+    if (n >= sizeof err->message)
+        n = sizeof err->message - 1;
+    while (n > 0 && text[n] != 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
+        n--; /* a character is whole or left out */
+    if (n > 0)
+        memcpy(err->message, text, n);
+    err->message[n] = 0;
+    err->code = status;
+    err->os_code = os_code;
+    err->os_domain = os_code ? ZARR_OS_ERRNO : ZARR_OS_NONE;
+}
+
+void zx_answer_op(struct zx_letter *l, uint64_t i, zarr_status status, int os_code,
+                  const char *text)
+{
+    zarr_store_op *op = l->op[i];
+    zarr_error err;
+
+    op->status = status;
+    op->os_code = os_code;
+    say(&err, status, os_code, text);
+    l->done(l->arg, op, status ? &err : NULL);
+}
+
+void zx_answer_call(struct zx_letter *l, zarr_status status, int os_code,
+                    const char *text, struct zx_rows *rows)
+{
+    static const struct zx_rows none;
+    struct zx_answer *a = l->answer;
+
+    pthread_mutex_lock(&a->mutex);
+    a->status = status;
+    say(&a->err, status, os_code, text);
+    if (rows) {
+        a->rows = *rows;
+        *rows = none;
+    }
+    a->is_done = true;
+    pthread_cond_signal(&a->end);
+    pthread_mutex_unlock(&a->mutex);
+}
+
+void zx_letter_end(struct zx_box *box, struct zx_letter *l, const char *why)
+{
+    for (uint64_t i = 0; i < l->n; i++) {
+        if (!zx_claim(box, l, i))
+            continue;
+        if (l->what == ZX_OPS)
+            zx_answer_op(l, i, ZARR_ERR_IO, 0, why);
+        else
+            zx_answer_call(l, ZARR_ERR_IO, 0, why, NULL);
+    }
+    free(l);
+}
+
+/* ---- the store -------------------------------------------------------------- */
+
+static const char GONE[] = "the interpreter is ending, and its stores have gone";
+
+struct foreign {
+    struct zx_box *box;
+    struct zx_letter *last; /* ZX_CLOSE, made at the beginning so that it cannot fail */
+    uint64_t number;
+    uint32_t caps, parallel;
+};
+
+static void foreign_caps(void *self, zarr_store_caps *out)
+{
+    const struct foreign *f = self;
+
+    out->flags = f->caps;
+    out->parallel = f->parallel;
+}
+
+static void foreign_submit(void *self, zarr_store_op **ops, uint64_t n, zx_done_fn done,
+                           void *arg)
+{
+    struct foreign *f = self;
+    struct zx_box *box = zx_box_ref(f->box); /* done() may free the store */
+    struct zx_letter *l = letter_new(ZX_OPS, n, NULL);
+
+    if (l) {
+        l->store = f->number;
+        l->done = done;
+        l->arg = arg;
+        memcpy(l->op, ops, (size_t)n * sizeof *ops);
+        if (!box_put(box, l))
+            zx_letter_end(box, l, GONE);
+    } else {
+        struct zx_letter one = {.op = ops, .done = done, .arg = arg};
+
+        for (uint64_t i = 0; i < n; i++)
+            zx_answer_op(&one, i, ZARR_ERR_NO_MEMORY, 0, "no memory for the operations");
+    }
+    zx_box_unref(box);
+}
+
+static void foreign_cancel(void *self, void *arg)
+{
+    struct foreign *f = self;
+    struct zx_letter *l = letter_new(ZX_CANCEL, 0, NULL);
+
+    if (!l) /* they run to their end */
+        return;
+    l->store = f->number;
+    l->arg = arg;
+    if (!box_put(f->box, l))
+        free(l);
+}
+
+/* Sends a letter and waits for its answer; `rows` may be NULL. */
+static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const char *prefix,
+                       struct zx_rows *rows, zarr_error *err)
+{
+    struct zx_answer a = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                          .end = PTHREAD_COND_INITIALIZER};
+    struct zx_letter *l = letter_new(what, 1, prefix);
+
+    if (!l) {
+        say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a call of a store");
+        return ZARR_ERR_NO_MEMORY;
+    }
+    l->store = f->number;
+    l->how = how;
+    l->answer = &a;
+    if (!box_put(f->box, l))
+        zx_letter_end(f->box, l, GONE);
+    pthread_mutex_lock(&a.mutex);
+    while (!a.is_done)
+        pthread_cond_wait(&a.end, &a.mutex);
+    pthread_mutex_unlock(&a.mutex);
+    pthread_cond_destroy(&a.end);
+    pthread_mutex_destroy(&a.mutex);
+    if (a.status)
+        *err = a.err;
+    if (rows)
+        *rows = a.rows;
+    else
+        zx_rows_free(&a.rows);
+    return a.status;
+}
+
+static zarr_status foreign_list(void *self, const char *prefix, uint32_t how,
+                                zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    struct zx_rows rows = {0};
+    zarr_status status;
+
+    if (how == ZARR_LIST_DEBRIS)
+        return ZARR_OK; /* there are no files */
+    if (how == ZARR_LIST_UNLINKED)
+        how = ZARR_LIST_RECURSIVE;
+    if (how == ZARR_LIST_DIRECTORY_UNLINKED)
+        how = ZARR_LIST_DIRECTORY;
+    status = ask(self, ZX_LIST, how, prefix, &rows, err);
+    if (status == ZARR_OK && rows.is_short) {
+        say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for the rows of a listing");
+        status = ZARR_ERR_NO_MEMORY;
+    }
+    for (const struct zx_row *r = rows.first; status == ZARR_OK && r;
+         r = zx_row_next(r)) {
+        zarr_store_item item = {.key = zx_row_text(r),
+                                .bytes = zx_row_number(r, 0),
+                                .is_prefix = (uint32_t)zx_row_number(r, 1)};
+
+        if (fn(user, &item))
+            break;
+    }
+    zx_rows_free(&rows);
+    return status;
+}
+
+static zarr_status foreign_flush(void *self, zarr_error *err)
+{
+    return ask(self, ZX_FLUSH, 0, NULL, NULL, err);
+}
+
+static zarr_status foreign_erase_prefix(void *self, const char *prefix, zarr_error *err)
+{
+    return ask(self, ZX_ERASE_PREFIX, 0, prefix, NULL, err);
+}
+
+static void foreign_close(void *self)
+{
+    struct foreign *f = self;
+
+    if (!box_put(f->box, f->last))
+        free(f->last);
+    zx_box_unref(f->box);
+    free(f);
+}
+
+zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
+                            const struct zx_foreign_spec *spec, zarr_error *err)
+{
+    zarr_store_vtable vt = {.struct_size = sizeof vt,
+                            .name = "python",
+                            .caps = foreign_caps,
+                            .submit = foreign_submit,
+                            .cancel = foreign_cancel,
+                            .list = foreign_list,
+                            .close = foreign_close};
+    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    struct foreign *f = malloc(sizeof *f);
+    struct zx_letter *last = letter_new(ZX_CLOSE, 0, NULL);
+
+    if (!f || !last) {
+        free(f);
+        free(last);
+        say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a store");
+        return ZARR_ERR_NO_MEMORY;
+    }
+    last->store = spec->number;
+    *f = (struct foreign){.box = zx_box_ref(spec->box),
+                          .last = last,
+                          .number = spec->number,
+                          .caps = spec->caps,
+                          .parallel = spec->parallel};
+    if (spec->can_flush)
+        vt.flush = foreign_flush;
+    if (spec->can_erase_prefix)
+        vt.erase_prefix = foreign_erase_prefix;
+    o.flags = spec->flags;
+    return zarr_store_open_custom(out, ctx, &vt, f, &o, err);
+}

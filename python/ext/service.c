@@ -1,0 +1,520 @@
+/* service.c - the half of stores of Python that a thread of Python calls. A Service is the
+ * box of letters; a Batch is one letter. zarrc/_foreign.py decides on which thread or loop
+ * a batch is answered. A batch that is dropped ends what is still open in it, so that a
+ * coroutine that dies cannot leave a caller waiting. */
+#include "foreign.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    LARGE_BYTES = 1 << 17 /* a copy that is worth giving up the GIL */
+};
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    struct zx_box *box;
+} zx_service;
+
+typedef struct {
+    PyObject_HEAD struct zx_box *box;
+    struct zx_letter *l;
+} zx_batch;
+
+/* ---- Service ---------------------------------------------------------------- */
+
+PyObject *zx_new_service(PyObject *module, PyObject *unused)
+{
+    zx_state *st = PyModule_GetState(module);
+    struct zx_box *box = zx_box_new();
+    zx_service *self;
+
+    (void)unused;
+    if (!box)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    self = zx_alloc(st->service_type);
+    if (!self) {
+        zx_box_unref(box);
+        return NULL;
+    }
+    self->st = st;
+    self->box = box;
+    return (PyObject *)self;
+}
+
+static void service_dealloc(PyObject *o)
+{
+    zx_box_unref(((zx_service *)o)->box);
+    zx_free(o);
+}
+
+/* Letters as Batch objects. Those that find no object end at once. */
+static PyObject *batches(zx_service *self, struct zx_letter *l)
+{
+    PyObject *list = PyList_New(0);
+
+    while (l) {
+        struct zx_letter *next = l->next;
+        zx_batch *b = list ? zx_alloc(self->st->batch_type) : NULL;
+
+        if (b) {
+            b->box = zx_box_ref(self->box);
+            b->l = l;
+            if (PyList_Append(list, (PyObject *)b))
+                PyErr_Clear();
+            Py_DECREF((PyObject *)b);
+        } else {
+            PyErr_Clear();
+            zx_letter_end(self->box, l, "no memory for a batch of operations");
+        }
+        l = next;
+    }
+    return list;
+}
+
+/* wait() -> list of batches; waits until there is one, without the GIL. It may be empty. */
+static PyObject *service_wait(PyObject *o, PyObject *unused)
+{
+    zx_service *self = (zx_service *)o;
+    struct pollfd p = {.fd = self->box->fd, .events = POLLIN};
+    uint64_t count;
+    ssize_t n;
+
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS poll(&p, 1, -1);
+    do
+        n = read(p.fd, &count, sizeof count);
+    while (n < 0 && errno == EINTR);
+    Py_END_ALLOW_THREADS return batches(self, zx_box_take(self->box));
+}
+
+/* close() -> list of batches that wait; from now on operations fail */
+static PyObject *service_close(PyObject *o, PyObject *unused)
+{
+    zx_service *self = (zx_service *)o;
+
+    (void)unused;
+    return batches(self, zx_box_close(self->box));
+}
+
+/* reset(): in the child of a fork, forgets the parent's letters */
+static PyObject *service_reset(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    if (zx_box_reset(((zx_service *)o)->box))
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef service_methods[] = {{"wait", service_wait, METH_NOARGS, NULL},
+                                        {"close", service_close, METH_NOARGS, NULL},
+                                        {"reset", service_reset, METH_NOARGS, NULL},
+                                        {NULL, NULL, 0, NULL}};
+static PyType_Slot service_slots[] = {
+    {Py_tp_dealloc, service_dealloc}, {Py_tp_methods, service_methods}, {0, NULL}};
+PyType_Spec zx_service_spec = {"zarrc._core.Service", sizeof(zx_service), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               service_slots};
+
+/* open_foreign(class, context, service, number, caps, parallel, flags, can_flush,
+ * can_erase_prefix) */
+PyObject *zx_open_foreign(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    struct zx_foreign_spec spec = {0};
+    PyObject *type, *context, *service;
+    unsigned long long number;
+    zarr_store *s = NULL;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "OO!O!KIIIpp", &type, st->context_type, &context,
+                          st->service_type, &service, &number, &spec.caps, &spec.parallel,
+                          &spec.flags, &spec.can_flush, &spec.can_erase_prefix) ||
+        zx_store_class(st, type))
+        return NULL;
+    spec.number = number;
+    spec.box = ((zx_service *)service)->box;
+    Py_BEGIN_ALLOW_THREADS status =
+        zx_foreign_open(&s, ((zx_context *)context)->ctx, &spec, &err);
+    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
+    {
+        zarr_store_free(s);
+        return NULL;
+    }
+    return zx_store_wrap(st, (PyTypeObject *)type, (zx_context *)context, s);
+}
+
+/* ---- Batch: what is asked --------------------------------------------------- */
+
+static void batch_dealloc(PyObject *o)
+{
+    zx_batch *self = (zx_batch *)o;
+
+    zx_letter_end(self->box, self->l, "the store ended without an answer");
+    zx_box_unref(self->box);
+    zx_free(o);
+}
+
+static Py_ssize_t batch_length(PyObject *o)
+{
+    return (Py_ssize_t)((zx_batch *)o)->l->n;
+}
+
+/* The operation of an index, or NULL with an exception. */
+static zarr_store_op *op_at(zx_batch *self, Py_ssize_t i)
+{
+    if (self->l->what == ZX_OPS && i >= 0 && (uint64_t)i < self->l->n)
+        return self->l->op[i];
+    PyErr_SetString(PyExc_IndexError, "there is no such operation");
+    return NULL;
+}
+
+static bool is_open(const zx_batch *self, Py_ssize_t i)
+{
+    return self->l->generation == atomic_load(&self->box->generation) &&
+           !atomic_load(&self->l->claimed[i]);
+}
+
+static PyObject *number_or_none(bool is_none, uint64_t n)
+{
+    if (is_none)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(n);
+}
+
+/* How many bytes a GET wants; UINT64_MAX: all. */
+static uint64_t wanted(const zarr_store_op *op)
+{
+    if (op->length == ZARR_STORE_TO_END || op->offset == ZARR_STORE_SUFFIX)
+        return op->length;
+    return op->length < op->mem.bytes ? op->length : op->mem.bytes;
+}
+
+static PyObject *key_of(const zarr_store_op *op)
+{
+    return PyUnicode_DecodeUTF8(op->key, (Py_ssize_t)strlen(op->key), "surrogateescape");
+}
+
+/* op(i) -> (verb, key, offset, length); offset None: a suffix; length None: to the end.
+ * None: it has been answered, or its caller has cancelled it */
+static PyObject *batch_op(PyObject *o, PyObject *index)
+{
+    zx_batch *self = (zx_batch *)o;
+    const Py_ssize_t i = PyLong_AsSsize_t(index);
+    const zarr_store_op *op = op_at(self, i);
+
+    if (!op)
+        return NULL;
+    if (!is_open(self, i))
+        Py_RETURN_NONE;
+    if (op->cancel && zarr_cancel_is_set(op->cancel)) {
+        if (zx_claim(self->box, self->l, (uint64_t)i))
+            zx_answer_op(self->l, (uint64_t)i, ZARR_ERR_CANCELLED, 0, "cancelled");
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue(
+        "(INNN)", (unsigned)op->verb, key_of(op),
+        number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
+        number_or_none(op->length == ZARR_STORE_TO_END, wanted(op)));
+}
+
+/* data(i) -> bytes that a PUT writes; a copy, because stores keep what they get */
+static PyObject *batch_data(PyObject *o, PyObject *index)
+{
+    zx_batch *self = (zx_batch *)o;
+    const Py_ssize_t i = PyLong_AsSsize_t(index);
+    const zarr_store_op *op = op_at(self, i);
+
+    if (!op)
+        return NULL;
+    if (!is_open(self, i) || op->verb != ZARR_STORE_PUT) {
+        PyErr_SetString(PyExc_ValueError, "there is nothing to write");
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize(
+        op->mem.bytes ? (const char *)op->mem.handle + op->mem.offset : "",
+        (Py_ssize_t)op->mem.bytes);
+}
+
+/* ---- Batch: answers --------------------------------------------------------- */
+
+static void copy_bytes(void *to, const void *from, size_t n)
+{
+    if (n == 0)
+        return;
+    if (n < LARGE_BYTES) {
+        memcpy(to, from, n);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS memcpy(to, from, n);
+    Py_END_ALLOW_THREADS
+}
+
+/* Whether bytes answer a GET without the length of the whole value, which becomes
+ * *total if they tell it. */
+static bool tells_enough(const zarr_store_op *op, uint64_t n, uint64_t *total)
+{
+    const bool is_suffix = op->offset == ZARR_STORE_SUFFIX;
+
+    if (*total != UINT64_MAX)
+        return true;
+    if (op->length == ZARR_STORE_TO_END || (is_suffix && n < op->length)) {
+        if (!is_suffix && op->offset > 0 && n == 0)
+            return false; /* it may begin after the end */
+        *total = n + (is_suffix ? 0 : op->offset);
+        return true;
+    }
+    if (is_suffix)
+        return n <= op->mem.bytes;
+    if (n >= op->length) /* all that was asked for, or more: the memory bounds it */
+        return true;
+    if (n < wanted(op) && (n > 0 || op->offset == 0)) {
+        *total = op->offset + n; /* the value ends there */
+        return true;
+    }
+    return false;
+}
+
+/* 1: answered; 0: the length of the whole value is needed first; -1: an exception */
+static int answer_get(zx_batch *self, Py_ssize_t i, PyObject *value, uint64_t total)
+{
+    zarr_store_op *op = self->l->op[i];
+    Py_buffer view;
+    uint64_t n;
+    int rc = 1;
+
+    if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE))
+        return -1;
+    n = (uint64_t)view.len;
+    if (n > wanted(op)) /* the store gave more than the range */
+        n = wanted(op);
+    if (!tells_enough(op, n, &total))
+        rc = 0;
+    else if (zx_claim(self->box, self->l, (uint64_t)i)) {
+        n = n < op->mem.bytes ? n : op->mem.bytes;
+        if (n > 0)
+            copy_bytes((char *)op->mem.handle + op->mem.offset, view.buf, (size_t)n);
+        op->done_bytes = n;
+        op->object_bytes = total;
+        zx_answer_op(self->l, (uint64_t)i, ZARR_OK, 0, NULL);
+    }
+    PyBuffer_Release(&view);
+    return rc;
+}
+
+/* give(i, bytes, total=-1) -> whether this answers the GET; if not, the length of the
+ * whole value is missing */
+static PyObject *batch_give(PyObject *o, PyObject *args)
+{
+    zx_batch *self = (zx_batch *)o;
+    long long total = -1;
+    PyObject *value;
+    Py_ssize_t i;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "nO|L", &i, &value, &total) || !op_at(self, i))
+        return NULL;
+    rc = answer_get(self, i, value, total < 0 ? UINT64_MAX : (uint64_t)total);
+    return rc < 0 ? NULL : PyBool_FromLong(rc);
+}
+
+/* end(i, status=0, text=None, os_code=0, size=-1): how an operation or a call ended; the
+ * size answers a STAT */
+static PyObject *batch_end(PyObject *o, PyObject *args)
+{
+    zx_batch *self = (zx_batch *)o;
+    int status = 0, os_code = 0;
+    const char *text = NULL;
+    long long size = -1;
+    Py_ssize_t i;
+
+    if (!PyArg_ParseTuple(args, "n|iziL", &i, &status, &text, &os_code, &size))
+        return NULL;
+    if (i < 0 || (uint64_t)i >= self->l->n) {
+        PyErr_SetString(PyExc_IndexError, "there is no such operation");
+        return NULL;
+    }
+    if (!zx_claim(self->box, self->l, (uint64_t)i))
+        Py_RETURN_NONE;
+    if (self->l->what == ZX_OPS) {
+        if (size >= 0)
+            self->l->op[i]->object_bytes = (uint64_t)size;
+        zx_answer_op(self->l, (uint64_t)i, status, os_code, text);
+    } else {
+        zx_answer_call(self->l, status, os_code, text, NULL);
+    }
+    Py_RETURN_NONE;
+}
+
+/* One (key, bytes or None, is_prefix). -1: an exception. */
+static int add_row(struct zx_rows *rows, PyObject *row)
+{
+    unsigned long long numbers[2] = {UINT64_MAX, 0};
+    PyObject *key, *bytes, *encoded;
+    int is_prefix;
+
+    if (!PyArg_ParseTuple(row, "UOp", &key, &bytes, &is_prefix))
+        return -1;
+    if (bytes != Py_None) {
+        numbers[0] = PyLong_AsUnsignedLongLong(bytes);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    encoded = PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
+    if (!encoded)
+        return -1;
+    {
+        const uint64_t n[2] = {numbers[0], (uint64_t)is_prefix};
+        const char *text = PyBytes_AsString(encoded);
+
+        if (zx_rows_add(rows, 2, n, 1, &text))
+            PyErr_NoMemory();
+    }
+    Py_DECREF(encoded);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* rows(list of (key, bytes or None, is_prefix)): answers a listing */
+static PyObject *batch_rows(PyObject *o, PyObject *list)
+{
+    zx_batch *self = (zx_batch *)o;
+    struct zx_rows rows = {0};
+    const Py_ssize_t n = PyList_Size(list);
+
+    if (n < 0 || self->l->what != ZX_LIST) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "this is no listing");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (add_row(&rows, PyList_GetItem(list, i))) {
+            zx_rows_free(&rows);
+            return NULL;
+        }
+    if (zx_claim(self->box, self->l, 0))
+        zx_answer_call(self->l, ZARR_OK, 0, NULL, &rows);
+    zx_rows_free(&rows);
+    Py_RETURN_NONE;
+}
+
+/* fill(get, first=0) -> the first index that is not a GET of a whole value which
+ * get(key) -> bytes or None answered: the caller goes on there. The loop of quick stores */
+static PyObject *batch_fill(PyObject *o, PyObject *args)
+{
+    zx_batch *self = (zx_batch *)o;
+    Py_ssize_t i = 0;
+    PyObject *get;
+
+    if (!PyArg_ParseTuple(args, "O|n", &get, &i) || i < 0)
+        return NULL;
+    for (; (uint64_t)i < self->l->n; i++) {
+        const zarr_store_op *op = self->l->op[i];
+        PyObject *key, *value;
+        int rc;
+
+        if (!is_open(self, i))
+            continue;
+        if (op->verb != ZARR_STORE_GET || op->offset != 0 ||
+            op->length != ZARR_STORE_TO_END ||
+            (op->cancel && zarr_cancel_is_set(op->cancel)))
+            break;
+        key = key_of(op);
+        value = key ? PyObject_CallFunctionObjArgs(get, key, NULL) : NULL;
+        Py_XDECREF(key);
+        if (!value)
+            break;
+        rc = value == Py_None ? 1 : answer_get(self, i, value, UINT64_MAX);
+        if (value == Py_None && zx_claim(self->box, self->l, (uint64_t)i))
+            zx_answer_op(self->l, (uint64_t)i, ZARR_ERR_NOT_FOUND, 0,
+                         "there is no such key");
+        Py_DECREF(value);
+        if (rc <= 0)
+            break;
+    }
+    PyErr_Clear(); /* the caller tries that one again, and tells what is wrong */
+    return PyLong_FromSsize_t(i);
+}
+
+/* fail(text): ends what is open, with an IO error */
+static PyObject *batch_fail(PyObject *o, PyObject *args)
+{
+    zx_batch *self = (zx_batch *)o;
+    int status = ZARR_ERR_IO, os_code = 0;
+    const char *text;
+
+    if (!PyArg_ParseTuple(args, "s|ii", &text, &status, &os_code))
+        return NULL;
+    for (uint64_t i = 0; i < self->l->n; i++) {
+        if (!zx_claim(self->box, self->l, i))
+            continue;
+        if (self->l->what == ZX_OPS)
+            zx_answer_op(self->l, i, status, os_code, text);
+        else
+            zx_answer_call(self->l, status, os_code, text, NULL);
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---- Batch: its type -------------------------------------------------------- */
+
+static PyObject *batch_store(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(((zx_batch *)o)->l->store);
+}
+
+static PyObject *batch_what(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(((zx_batch *)o)->l->what);
+}
+
+static PyObject *batch_how(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(((zx_batch *)o)->l->how);
+}
+
+/* The same number for the operations of one call and for the letter that cancels them. */
+static PyObject *batch_call(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(((zx_batch *)o)->l->arg);
+}
+
+static PyObject *batch_prefix(PyObject *o, void *unused)
+{
+    const char *prefix = ((zx_batch *)o)->l->prefix;
+
+    (void)unused;
+    return PyUnicode_DecodeUTF8(prefix ? prefix : "",
+                                prefix ? (Py_ssize_t)strlen(prefix) : 0,
+                                "surrogateescape");
+}
+
+static PyMethodDef batch_methods[] = {{"op", batch_op, METH_O, NULL},
+                                      {"data", batch_data, METH_O, NULL},
+                                      {"give", batch_give, METH_VARARGS, NULL},
+                                      {"end", batch_end, METH_VARARGS, NULL},
+                                      {"rows", batch_rows, METH_O, NULL},
+                                      {"fill", batch_fill, METH_VARARGS, NULL},
+                                      {"fail", batch_fail, METH_VARARGS, NULL},
+                                      {NULL, NULL, 0, NULL}};
+static PyGetSetDef batch_getset[] = {{"store", batch_store, NULL, NULL, NULL},
+                                     {"what", batch_what, NULL, NULL, NULL},
+                                     {"how", batch_how, NULL, NULL, NULL},
+                                     {"call", batch_call, NULL, NULL, NULL},
+                                     {"prefix", batch_prefix, NULL, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot batch_slots[] = {{Py_tp_dealloc, batch_dealloc},
+                                    {Py_tp_methods, batch_methods},
+                                    {Py_tp_getset, batch_getset},
+                                    {Py_sq_length, batch_length},
+                                    {0, NULL}};
+PyType_Spec zx_batch_spec = {"zarrc._core.Batch", sizeof(zx_batch), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             batch_slots};

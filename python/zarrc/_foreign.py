@@ -1,0 +1,439 @@
+"""Stores of Python below the library.
+
+The library's threads put operations into a box and wake one thread of Python, the *service*, which
+takes all that wait at once. It answers quick stores (dicts, MemoryStore) itself, calls stores that
+block on threads of a pool, and hands the others to an event loop: zarr-python's own for stores of
+zarr-python, because the sessions of fsspec and others belong to the loop that made them; fsspec's
+for its file systems; else one of this module. A coroutine answers many operations, one after the
+other, so that there is none for each of them.
+
+For the rest of the package: `store_of` (the Store of zarrc for a store of zarr-python), `open_foreign`
+and `open_url`. Do not call them, or wait for what they return, on the event loop that the store
+itself needs.
+"""
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import queue
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._adapters import Adapter
+    from ._store import Store
+
+OPS, LIST, ERASE_PREFIX, FLUSH, CANCEL, CLOSE = range(6)
+GET, PUT, ERASE, STAT = 1, 2, 3, 4
+RANGES, SUFFIX, LISTS, WRITES, ATOMIC = 1, 2, 4, 8, 16
+NOT_FOUND, UNSUPPORTED, IO, NO_MEMORY, CANCELLED = -1, -4, -6, -7, -10
+READ_ONLY = 1
+_THREADS = 16  # of the pool for stores that block
+
+_causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
+
+
+def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
+    """(status, text, errno) of an exception of a store, which becomes the cause of ours."""
+    text = f"{key}: {type(problem).__name__}: {problem}".replace("\n", " ").replace("\0", "")[:300]
+    _causes.append((text, problem))
+    if isinstance(problem, FileNotFoundError):
+        return NOT_FOUND, text, 0
+    if isinstance(problem, MemoryError):
+        return NO_MEMORY, text, 0
+    if isinstance(problem, NotImplementedError):
+        return UNSUPPORTED, text, 0
+    number = getattr(problem, "errno", None)
+    return IO, text, number if isinstance(number, int) and 0 < number < 4096 else 0
+
+
+def cause_of(message: str) -> BaseException | None:
+    """The exception of a store that a message of the library is about; it is given once."""
+    for entry in reversed(tuple(_causes)):
+        if entry[0] in message:
+            try:
+                _causes.remove(entry)
+            except ValueError:  # another thread was quicker
+                pass
+            return entry[1]
+    return None
+
+
+# ---- the answers ----
+
+
+def _answer_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
+    """One operation of a store that answers at once, or blocks."""
+    op = batch.op(i)
+    if op is None:
+        return
+    verb, key, offset, length = op
+    try:
+        if verb == GET:
+            value = adapter.get(key, offset, length) if length != 0 else b""
+            if value is None:
+                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+            elif length == 0 or not batch.give(i, value):
+                size = adapter.size(key)
+                if size is None:
+                    batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+                else:
+                    batch.give(i, value, size)
+        elif verb == PUT:
+            adapter.put(key, batch.data(i))
+            batch.end(i)
+        elif verb == ERASE:
+            found = adapter.erase(key)
+            batch.end(i, 0 if found else NOT_FOUND, None if found else f"{key}: there is no such key")
+        else:
+            size = adapter.size(key)
+            if size is None:
+                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+            else:
+                batch.end(i, 0, None, 0, size)
+    except BaseException as problem:
+        batch.end(i, *_failure(key, problem))
+
+
+async def _await_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
+    """The same for a store of coroutines."""
+    op = batch.op(i)
+    if op is None:
+        return
+    verb, key, offset, length = op
+    try:
+        if verb == GET:
+            value = await adapter.get(key, offset, length) if length != 0 else b""
+            if value is None:
+                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+            elif length == 0 or not batch.give(i, value):
+                size = await adapter.size(key)
+                if size is None:
+                    batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+                else:
+                    batch.give(i, value, size)
+        elif verb == PUT:
+            await adapter.put(key, batch.data(i))
+            batch.end(i)
+        elif verb == ERASE:
+            found = await adapter.erase(key)
+            batch.end(i, 0 if found else NOT_FOUND, None if found else f"{key}: there is no such key")
+        else:
+            size = await adapter.size(key)
+            if size is None:
+                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+            else:
+                batch.end(i, 0, None, 0, size)
+    except asyncio.CancelledError:
+        batch.end(i, CANCELLED, f"{key}: cancelled")
+        raise
+    except BaseException as problem:
+        batch.end(i, *_failure(key, problem))
+
+
+def _answer_call(adapter: Adapter, batch: _core.Batch) -> None:
+    """A listing, or another call that waits."""
+    prefix = batch.prefix
+    try:
+        if batch.what == LIST:
+            batch.rows(adapter.rows(prefix, bool(batch.how)))
+        else:
+            adapter.erase_prefix(prefix) if batch.what == ERASE_PREFIX else adapter.flush()
+            batch.end(0)
+    except BaseException as problem:
+        batch.end(0, *_failure(prefix or "/", problem))
+
+
+async def _await_call(adapter: Adapter, batch: _core.Batch) -> None:
+    prefix = batch.prefix
+    try:
+        if batch.what == LIST:
+            batch.rows(await adapter.rows(prefix, bool(batch.how)))
+        else:
+            await (adapter.erase_prefix(prefix) if batch.what == ERASE_PREFIX else adapter.flush())
+            batch.end(0)
+    except asyncio.CancelledError:
+        batch.end(0, CANCELLED, f"{prefix}: cancelled")
+        raise
+    except BaseException as problem:
+        batch.end(0, *_failure(prefix or "/", problem))
+
+
+# ---- the service ----
+
+
+class _Threads:
+    """Threads for stores that block. They do not delay the end of the interpreter, as those of
+    concurrent.futures do."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = self._n = 0
+
+    def submit(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._idle > 0 or self._n >= _THREADS:
+                self._idle -= self._idle > 0
+                self._work.put(work)
+                return
+            self._n += 1
+        self._work.put(work)
+        threading.Thread(target=self._run, name="zarrc-store", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._work.get()()
+            with self._lock:
+                self._idle += 1
+
+
+class _Service:
+    """The thread that takes operations, and the threads and loops that it hands them to."""
+
+    def __init__(self) -> None:
+        self.native = _core.new_service()
+        self.adapters: dict[int, Adapter] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._pool: _Threads | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: dict[int, set[asyncio.Task[None]]] = {}  # by call
+        self._flights: dict[int, tuple[_core.Batch, asyncio.AbstractEventLoop | None]] = {}  # by id
+        self.is_closed = False
+
+    def add(self, adapter: Adapter) -> int:
+        with self._lock:
+            if self._thread is None:
+                self._start()
+            number = next(self._numbers)
+            self.adapters[number] = adapter
+            return number
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="zarrc-stores", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self.is_closed:
+            batches = self.native.wait()
+            while batches:
+                batch = batches.pop(0)
+                try:
+                    self._take(batch)
+                except BaseException as problem:  # such as a loop that has ended
+                    batch.fail(*_three(_failure("store", problem)))
+                del batch  # it ends what is open in it
+
+    def _take(self, batch: _core.Batch) -> None:
+        if batch.what == CANCEL:
+            self._cancel(batch.call)
+            return
+        if batch.what == CLOSE:
+            self.adapters.pop(batch.store, None)
+            return
+        adapter = self.adapters.get(batch.store)
+        if adapter is None:
+            batch.fail("the store has gone")
+        elif adapter.lane == "inline":
+            self._inline(adapter, batch)
+        elif adapter.lane == "pool":
+            self._block(adapter, batch)
+        else:
+            self._await(adapter, batch)
+
+    def _inline(self, adapter: Adapter, batch: _core.Batch) -> None:
+        if batch.what != OPS:
+            _answer_call(adapter, batch)
+            return
+        i, n = 0, len(batch)
+        while not self.is_closed and (i := batch.fill(adapter.whole, i)) < n:
+            _answer_op(adapter, batch, i)
+            i += 1
+
+    # -- threads --
+
+    def _block(self, adapter: Adapter, batch: _core.Batch) -> None:
+        indexes = iter(range(len(batch)))
+        n = min(len(batch), adapter.parallel, _THREADS)
+        left = itertools.count(n - 1, -1)
+        turn = threading.Lock()
+
+        def work() -> None:
+            while not self.is_closed:
+                with turn:
+                    i = next(indexes, -1)
+                if i < 0:
+                    break
+                if batch.what == OPS:
+                    _answer_op(adapter, batch, i)
+                else:
+                    _answer_call(adapter, batch)
+            if next(left) == 0:
+                self._flights.pop(id(batch), None)
+
+        if self._pool is None:
+            self._pool = _Threads()
+        self._flights[id(batch)] = batch, None
+        for _ in range(n):
+            self._pool.submit(work)
+
+    # -- event loops --
+
+    def own_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop for stores that have none of their own."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="zarrc-loop", daemon=True).start()
+            return self._loop
+
+    def _await(self, adapter: Adapter, batch: _core.Batch) -> None:
+        loop = adapter.loop() or self.own_loop()
+        if not loop.is_running() and loop is not self._loop:
+            raise RuntimeError("the event loop of the store has ended")
+        self._flights[id(batch)] = batch, loop
+        try:
+            loop.call_soon_threadsafe(self._begin, adapter, batch, loop)
+        except RuntimeError:  # it has ended meanwhile
+            self._flights.pop(id(batch), None)
+            raise
+
+    def _begin(self, adapter: Adapter, batch: _core.Batch, loop: asyncio.AbstractEventLoop) -> None:
+        """On the loop: as many tasks as operations should be in flight."""
+        indexes = iter(range(len(batch)))
+
+        async def work() -> None:
+            for i in indexes:
+                await (_await_op(adapter, batch, i) if batch.what == OPS else _await_call(adapter, batch))
+
+        tasks = {loop.create_task(work()) for _ in range(min(len(batch), adapter.parallel))}
+        self._tasks[batch.call] = tasks
+        for task in tuple(tasks):
+            task.add_done_callback(functools.partial(self._done, batch, tasks))
+
+    def _done(self, batch: _core.Batch, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # operations have their answer already
+        if tasks:
+            return
+        if self._tasks.get(batch.call) is tasks:
+            del self._tasks[batch.call]
+        self._flights.pop(id(batch), None)
+        batch.fail("cancelled", CANCELLED)  # what no task came to
+
+    def _cancel(self, call: int) -> None:
+        for batch, loop in tuple(self._flights.values()):
+            if loop is not None and batch.call == call:
+                try:
+                    loop.call_soon_threadsafe(self._cancel_tasks, call)
+                except RuntimeError:  # the loop has ended
+                    batch.fail("the event loop of the store has ended")
+
+    def _cancel_tasks(self, call: int) -> None:
+        for task in tuple(self._tasks.get(call, ())):
+            task.cancel()
+
+    # -- the process --
+
+    def in_child(self) -> None:
+        """After a fork: the operations in flight are the parent's, and its threads are gone."""
+        self.native.reset()
+        self._lock = threading.Lock()
+        self._thread = self._pool = self._loop = None
+        self._tasks, self._flights = {}, {}
+        if self.adapters:
+            self._start()
+
+    def close(self) -> None:
+        """At the end of the interpreter: what waits fails, and so does what comes."""
+        self.is_closed = True
+        for batch in (*self.native.close(), *[batch for batch, _ in tuple(self._flights.values())]):
+            batch.fail("the interpreter is ending")
+
+
+def _three(failure: tuple[int, str, int]) -> tuple[str, int, int]:
+    return failure[1], failure[0], failure[2]
+
+
+_service: _Service | None = None
+_making = threading.Lock()
+
+
+def service() -> _Service:
+    global _service
+    with _making:
+        if _service is None:
+            _service = _Service()
+        return _service
+
+
+def in_child() -> None:
+    global _making
+    _making = threading.Lock()
+    _causes.clear()
+    if _service is not None:
+        _service.in_child()
+
+
+def at_exit() -> None:
+    if _service is not None:
+        _service.close()
+
+
+# ---- opening ----
+
+_stores: weakref.WeakValueDictionary[tuple[int, int, bool], Store] = weakref.WeakValueDictionary()
+_stores_lock = threading.Lock()
+
+
+def open_adapter(adapter: Adapter) -> Store:
+    """A Store of zarrc whose operations an adapter answers."""
+    from ._config import config
+    from ._store import Store
+
+    caps = RANGES | SUFFIX | (LISTS if adapter.can_list else 0) | (WRITES if adapter.can_write else 0) | (
+        ATOMIC if adapter.is_atomic else 0)
+    number = service().add(adapter)
+    flags = 0 if adapter.can_write else READ_ONLY
+    store = _core.open_foreign(Store, config._context(), service().native, number, caps, adapter.parallel, flags,
+                               adapter.can_flush, adapter.can_erase_prefix)
+    store._options = {"flags": flags}
+    store._adapter = adapter
+    return store
+
+
+def open_foreign(source: Any) -> Store | None:
+    """The Store of zarrc for a store of another kind; None: it is none. The same source gives the
+    same Store while that is in use."""
+    from ._adapters import adapter_of
+    from ._config import config
+
+    key = (id(source), id(config._context()), bool(getattr(source, "read_only", False)))
+    with _stores_lock:
+        store = _stores.get(key)
+        if store is not None and store._adapter is not None and store._adapter.source is source:
+            return store
+        adapter = adapter_of(source)
+        if adapter is None:
+            return None
+        _stores[key] = store = open_adapter(adapter)
+        return store
+
+
+def store_of(zarr_store: Any) -> Store:
+    """The Store of zarrc for a store of zarr-python, whose operations go through its own methods."""
+    store = open_foreign(zarr_store)
+    if store is None:
+        raise TypeError(f"{type(zarr_store)!r} is not a store")
+    return store
+
+

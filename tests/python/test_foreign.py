@@ -1,0 +1,420 @@
+"""Stores of other packages below the library: dicts, zarr-python's, fsspec's, obstore's, and those of a
+user; what they raise, forks, threads, and the end of the interpreter."""
+import asyncio
+import collections
+import errno
+import gc
+import os
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+import zarr
+from test_process import run
+from zarr.abc.store import Store as ZarrStore
+from zarr.storage import MemoryStore, WrapperStore, ZipStore
+
+import zarrc
+from zarrc import _core, _foreign
+
+try:
+    import fsspec
+except ImportError:
+    fsspec = None
+try:
+    import obstore.store
+except ImportError:
+    obstore = None
+
+
+class Mapping(collections.UserDict):
+    """A mapping that is not a dict."""
+
+
+class Slow(WrapperStore):
+    """A store whose coroutines wait for the event loop."""
+
+    async def get(self, key, prototype, byte_range=None):
+        await asyncio.sleep(0)
+        return await self._store.get(key, prototype, byte_range)
+
+
+KINDS = {
+    "dict": lambda path: {},
+    "mapping": lambda path: Mapping(),
+    "MemoryStore": lambda path: MemoryStore(),
+    "WrapperStore": lambda path: WrapperStore(MemoryStore()),
+    "Slow": lambda path: Slow(MemoryStore()),
+    "ZipStore": lambda path: ZipStore(path + ".zip", mode="w"),
+    "wrapped LocalStore": lambda path: WrapperStore(zarr.storage.LocalStore(path)),
+}
+if fsspec:
+    KINDS["FSMap"] = lambda path: fsspec.get_mapper("memory://" + path)
+    KINDS["fsspec local"] = lambda path: fsspec.get_mapper(path, auto_mkdir=True)
+if obstore:
+    KINDS["obstore"] = lambda path: obstore.store.MemoryStore()
+    KINDS["ObjectStore"] = lambda path: zarr.storage.ObjectStore(obstore.store.MemoryStore())
+
+
+@pytest.fixture(params=KINDS)
+def source(request, path):
+    made = KINDS[request.param](path)
+    yield made
+    if isinstance(made, ZipStore):
+        made.close()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("given", [{}, {"shards": (20, 20)}, {"zarr_format": 2}], ids=["plain", "shards", "v2"])
+def test_arrays(source, numbers, given):
+    array = zarrc.create_array(source, name="g/a", shape=(60, 40), chunks=(10, 10), dtype="int32", attributes={"n": 1}, **given)
+    if isinstance(source, ZipStore) and given:
+        array[...] = numbers  # a zip file cannot replace parts
+    else:
+        array[:33] = numbers[:33]
+        array[33:] = numbers[33:]
+        array[5:7, 3] = -1
+        numbers[5:7, 3] = -1
+    again = zarrc.open_array(source, path="g/a", mode="r")
+    assert (again[...] == numbers).all() and (again[3:12, ::7] == numbers[3:12, ::7]).all() and again.attrs["n"] == 1
+    assert again.nchunks_initialized > 0 and again.read_only
+    if isinstance(source, ZarrStore):
+        assert (zarr.open_array(source, path="g/a", mode="r+")[...] == numbers).all()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_groups(source):
+    group = zarrc.open_group(source)
+    group.create_array("b/a", data=np.arange(4))
+    group.create_group("c", attributes={"x": 1})
+    assert sorted(name for name, _ in group.members(max_depth=None)) == ["b", "b/a", "c"]
+    assert sorted(group.store.list()) == ["b/a/c/0", "b/a/zarr.json", "b/zarr.json", "c/zarr.json", "zarr.json"]
+    assert sorted(group.store.list_dir("b")) == ["a", "zarr.json"] and sorted(group.store.list_dir("")) == ["b", "c", "zarr.json"]
+    if not isinstance(source, ZipStore):
+        del group["b"]
+        assert sorted(group.store.list()) == ["c/zarr.json", "zarr.json"]
+        zarrc.save(source, np.arange(3), path="d")
+        assert zarrc.load(source, path="d").tolist() == [0, 1, 2]
+    zarrc.copy_store(group.store, into := zarrc.open_store("memory:"))
+    assert "c/zarr.json" in into
+
+
+def test_keys(source):
+    """Bytes of keys: ranges, suffixes, and what is beyond the end."""
+    store = zarrc.open_store(source)
+    assert store.get("a/b") is None and "a/b" not in store
+    store.set("a/b", b"0123456789")
+    assert store.get("a/b") == b"0123456789" and store.get("a/b", 3) == b"3456789" and store.get("a/b", 3, 4) == b"3456"
+    assert store.get("a/b", 8, 100) == b"89" and store.get("a/b", 10) == b"" and store.get("a/b", 50, 3) == b""
+    assert store.getsize("a/b") == 10 and "a/b" in store and "a" not in store
+    store.set("empty", b"")
+    assert store.get("empty") == b"" and store.getsize("empty") == 0
+    if not isinstance(source, ZipStore):
+        store.set("a/b", b"new")
+        assert store.get("a/b") == b"new"
+        store.delete("a/b")
+        store.delete("a/b")
+        assert store.get("a/b") is None and list(store.list_prefix("a")) == []
+        with pytest.raises(zarrc.errors.NotFoundError):
+            store.getsize("a/b")
+
+
+def test_one_store_for_one_source():
+    source = MemoryStore()
+    store = _foreign.store_of(source)
+    assert _foreign.store_of(source) is store and zarrc.open_store(source) == store
+    assert _foreign.store_of(MemoryStore()) is not store
+    adapters = _foreign.service().adapters
+    before = len(adapters)
+    del store
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while len(adapters) >= before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(adapters) < before  # the store has gone, and its adapter with it
+
+
+def test_what_is_no_store():
+    with pytest.raises(TypeError, match="is not a store"):
+        zarrc.open(5)
+    with pytest.raises(TypeError, match="is not a store"):
+        _foreign.store_of(object())
+
+
+def test_read_only():
+    source = MemoryStore()
+    zarrc.create_array(source, name="a", data=np.arange(4))
+    sealed = source.with_read_only(True)
+    assert zarrc.open_array(sealed, path="a", mode="r")[2] == 2
+    for write in (lambda: zarrc.open_array(sealed, path="a", mode="r+"), lambda: zarrc.create_array(sealed, name="b", shape=3, dtype="i4"),
+                  lambda: zarrc.open_store(sealed, mode="r").set("x", b""),
+                  lambda: zarrc.open_store(sealed, mode="r").with_read_only(False)):
+        with pytest.raises(zarrc.errors.ReadOnlyError):
+            write()
+
+
+def test_store_path():
+    source = MemoryStore()
+    zarrc.create_array(source, name="g/a", data=np.arange(4))
+    assert zarrc.open_array(zarr.storage.StorePath(source, "g"), path="a", mode="r")[1] == 1
+
+
+@pytest.mark.skipif(fsspec is None, reason="fsspec is not installed")
+def test_urls(path):
+    url = f"simplecache::file://{path}"
+    zarrc.create_array(path, data=np.arange(6), chunks=2)
+    assert zarrc.open_array(url, mode="r")[...].tolist() == list(range(6))
+
+
+def test_urls_that_nothing_opens(path):
+    with pytest.raises(ImportError, match="nothing-like-it://x.*Install fsspec"):
+        zarrc.open("nothing-like-it://x")
+    with pytest.raises(TypeError, match="storage_options"):
+        zarrc.open(path, storage_options={"a": 1})
+
+
+# ---- what stores raise ----
+
+
+class Broken(MemoryStore):
+    problem: BaseException = OSError(errno.EACCES, "no entry")
+
+    async def get(self, key, prototype=None, byte_range=None):
+        if "/c/" in key:
+            raise self.problem
+        return await super().get(key, prototype, byte_range)
+
+    async def set(self, key, value):
+        if "/c/" in key and getattr(self, "is_full", False):
+            raise self.problem
+        return await super().set(key, value)
+
+
+@pytest.mark.parametrize("problem", [OSError(errno.EACCES, "no entry"), RuntimeError("what\nis\0this" * 100), ValueError(),
+                                     SystemExit(3), asyncio.CancelledError(), KeyboardInterrupt()], ids=lambda e: type(e).__name__)
+def test_exceptions(problem):
+    source = Broken()
+    array = zarrc.create_array(source, name="a", shape=100, chunks=10, dtype="i4", fill_value=1)
+    source.problem = problem
+    with pytest.raises(zarrc.ZarrcError) as caught:
+        array[...]
+    if not isinstance(problem, asyncio.CancelledError):
+        assert caught.value.__cause__ is problem
+    if isinstance(problem, OSError):
+        assert caught.value.errno == errno.EACCES and isinstance(caught.value, OSError)
+    assert caught.value.key == "a/c/0"
+    source.is_full = True
+    with pytest.raises(zarrc.ZarrcError):
+        array[...] = 5
+    source.is_full = False
+    source.problem = FileNotFoundError(errno.ENOENT, "gone")
+    assert (array[...] == 1).all()  # as missing as any other
+
+
+def test_a_listing_that_fails():
+    class Unlisted(MemoryStore):
+        async def list_dir(self, prefix):
+            raise OSError(errno.EIO, "no list")
+            yield
+
+    group = zarrc.open_group(Unlisted())
+    with pytest.raises(OSError, match="cannot list") as caught:
+        list(group.keys())
+    assert "no list" in str(caught.value.__cause__)
+
+
+def test_a_dict_that_gives_no_bytes():
+    array = zarrc.create_array(source := {}, name="a", data=np.arange(4))
+    source["a/c/0"] = 7
+    with pytest.raises(zarrc.ZarrcError) as caught:
+        array[...]
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+class Stuck(MemoryStore):
+    """A store whose reads of chunks never end."""
+
+    async def get(self, key, prototype=None, byte_range=None):
+        if "/c/" in key:
+            await asyncio.Event().wait()
+        return await super().get(key, prototype, byte_range)
+
+
+def test_a_cancelled_request_ends():
+    array = zarrc.create_array(Stuck(), name="a", shape=100, chunks=10, dtype="i4")
+    array[...] = 1
+
+    async def work():
+        with pytest.raises((asyncio.TimeoutError, TimeoutError)):
+            await asyncio.wait_for(array.async_array.getitem(...), 0.2)
+
+    asyncio.run(work())
+    assert array.shape == (100,)
+
+
+def test_a_dropped_batch_answers():
+    """Operations whose batch object goes away end, with an error."""
+    service = _core.new_service()
+    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, 1, 15, 4, 0, False, False)
+    ended = []
+
+    def ask():
+        try:
+            store._get("a")
+        except OSError as problem:
+            ended.append(problem)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not (batches := service.wait()) and time.monotonic() < deadline:
+        pass
+    assert batches[0].op(0)[:2] == (4, "a")
+    del batches
+    thread.join(10)
+    assert len(ended) == 1 and "without an answer" in str(ended[0].reason)
+
+
+# ---- threads and processes ----
+
+
+def test_threads(numbers):
+    array = zarrc.create_array(WrapperStore(MemoryStore()), name="a", shape=(60, 40), dtype="int32", chunks=(7, 9))
+    array[...] = 0
+    failures = []
+
+    def work(k):
+        try:
+            for i in range(k, 60, 8):
+                array[i] = numbers[i]
+                assert (array[i] == numbers[i]).all()
+        except BaseException as problem:
+            failures.append(problem)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and (array[...] == numbers).all()
+
+
+def test_asyncio():
+    array = zarrc.create_array(MemoryStore(), name="a", shape=(60,), dtype="int32", chunks=7)
+
+    async def work():
+        await asyncio.gather(*[array.async_array.setitem(i, i) for i in range(60)])
+        return await asyncio.gather(*[array.async_array.getitem(i) for i in range(60)])
+
+    assert [int(x) for x in asyncio.run(work())] == list(range(60))
+
+
+def test_pickles(path):
+    source = WrapperStore(zarr.storage.LocalStore(path))
+    array = zarrc.create_array(source, name="a", data=np.arange(5))
+    again = pickle.loads(pickle.dumps(array))
+    assert again[...].tolist() == list(range(5)) and again.store == array.store
+
+
+@pytest.mark.parametrize("kind", ["zarr.storage.MemoryStore()", "zarr.storage.WrapperStore(zarr.storage.MemoryStore())", "UserDict()"])
+def test_fork(kind):
+    """The child of a fork goes on with the stores that the parent had."""
+    done = run("""
+        import os, sys, warnings
+        warnings.simplefilter("ignore")
+        from collections import UserDict
+        import numpy as np, zarr, zarrc
+        array = zarrc.create_array(eval(sys.argv[1]), name="a", shape=1000, chunks=10, dtype="i4")
+        array[...] = np.arange(1000)
+        array[...]
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                ok = (array[...] == np.arange(1000)).all()
+                array[5] = 1
+                os._exit(0 if ok and array[5] == 1 else 3)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            assert array[5] == 5
+        print("ok")
+    """, kind)
+    assert done.stdout == "ok\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("order", ["import zarrc, zarr", "import zarr, zarrc"])
+@pytest.mark.parametrize("kind", ["Stuck()", "zarr.storage.WrapperStore(Stuck())", "Blocked()", "zarr.storage.MemoryStore()"])
+def test_exit_with_operations_in_flight(order, kind):
+    done = run("""
+        import asyncio, sys, threading, time
+        exec(sys.argv[1])
+        from collections import UserDict
+        import numpy as np
+        class Stuck(zarr.storage.MemoryStore):
+            async def get(self, key, prototype=None, byte_range=None):
+                if "/c/" in key:
+                    await asyncio.sleep(1000)
+                return await super().get(key, prototype, byte_range)
+        class Blocked(UserDict):
+            def __getitem__(self, key):
+                if "/c/" in key:
+                    time.sleep(1)
+                return super().__getitem__(key)
+        array = zarrc.create_array(eval(sys.argv[2]), name="a", shape=(300, 300), chunks=(10, 10), dtype="i4")
+        array[...] = 7
+        from zarrc import _core
+        queue = _core.new_queue()
+        requests = [array._submit(queue, 0, None, np.empty((300, 300), "i4"), 0, None) for _ in range(3)]
+        def work():
+            try:
+                while True:
+                    array[...]
+            except OSError as problem:
+                assert "ending" in str(problem)
+        threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.2)
+    """, order, kind)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_interrupt():
+    """Ctrl-C ends a read of a store that never answers."""
+    done = run("""
+        import asyncio, os, signal, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        import numpy as np, zarr, zarrc
+        class Stuck(zarr.storage.MemoryStore):
+            async def get(self, key, prototype=None, byte_range=None):
+                if "/c/" in key:
+                    await asyncio.sleep(1000)
+                return await super().get(key, prototype, byte_range)
+        array = zarrc.create_array(Stuck(), name="a", shape=(300, 300), chunks=(10, 10), dtype="i4")
+        array[...] = 7
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        try:
+            array[...]
+        except KeyboardInterrupt:
+            print("stopped", time.monotonic() - began < 5)
+    """)
+    assert done.stdout == "stopped True\n", done.stdout + done.stderr
+
+
+def test_references_are_not_lost():
+    import sys
+    if not hasattr(sys, "getallocatedblocks"):
+        pytest.skip("this Python does not count its blocks")
+    array = zarrc.create_array(MemoryStore(), name="a", shape=(60, 40), dtype="int32", chunks=(7, 9))
+    slow = zarrc.create_array(Slow(MemoryStore()), name="a", shape=(60, 40), dtype="int32", chunks=(7, 9))
+
+    def blocks(rounds):
+        for _ in range(rounds):
+            for one in (array, slow):
+                one[3:9] = 1
+                one[...], list(one.store.list()), one.store.get("none"), one.store.getsize("a/zarr.json")
+        gc.collect()
+        time.sleep(0.05)
+        return sys.getallocatedblocks()
+
+    counts = [blocks(50) for _ in range(5)]
+    assert min(b - a for a, b in zip(counts, counts[1:])) < 50
