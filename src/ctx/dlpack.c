@@ -49,11 +49,12 @@ static zarr_status dlpack_bad(const char *what, int32_t d, int64_t value, zarr_e
                    value);
 }
 
-/* Checks rank, shape and data. *n: number of elements. */
+/* Checks rank, shape and data. *n: the product of the lengths other than 0. A length of 0
+ * does not excuse the others, so that products of some of them never overflow. */
 static zarr_status dlpack_check(const void *data, int32_t ndim, const int64_t *shape,
                                 uint64_t byte_offset, uint64_t *n, zarr_error *err)
 {
-    uint64_t product = 1; /* of the lengths other than 0 */
+    bool empty = false;
 
     *n = 1;
     if (ndim < 0 || ndim > ZARR_MAX_RANK || (ndim > 0 && !shape))
@@ -61,14 +62,13 @@ static zarr_status dlpack_check(const void *data, int32_t ndim, const int64_t *s
                        "DLPack: a tensor of %" PRId32 " dimensions%s; at most %d are "
                        "supported",
                        ndim, shape ? "" : " without a shape", ZARR_MAX_RANK);
-    for (int32_t d = 0; d < ndim; d++)
-        if (shape[d] < 0 ||
-            !zr_mul_u64(product, (uint64_t)ZR_MAX(shape[d], 1), &product) ||
-            product > INT64_MAX)
+    for (int32_t d = 0; d < ndim; d++) {
+        empty = empty || shape[d] == 0;
+        if (shape[d] < 0 || !zr_mul_u64(*n, (uint64_t)ZR_MAX(shape[d], 1), n) ||
+            *n > INT64_MAX)
             return dlpack_bad("shape", d, shape[d], err);
-    for (int32_t d = 0; d<ndim && * n> 0; d++)
-        *n = shape[d] ? product : 0;
-    if (!data && *n > 0)
+    }
+    if (!data && !empty)
         return zr_fail(err, ZARR_ERR_INVALID, "DLPack: %" PRIu64 " elements, but no data",
                        *n);
     if (byte_offset > INT64_MAX)
