@@ -28,6 +28,7 @@ static const struct cli_example examples[] = {
 struct migrating {
     struct cli *cli;
     uint64_t n[ZARR_MIGRATED_WARNED + 1];
+    bool resumed; /* an earlier migrate was interrupted */
 };
 
 static const char *const words[ZARR_MIGRATED_WARNED + 1] = {
@@ -69,6 +70,27 @@ static void tell(void *user, const zarr_migrate_item *item)
         cli_warn(cli, "%s: %s", item->key, item->text);
 }
 
+static bool has_job(const struct cli_node *node)
+{
+    struct cli_job job;
+    const bool has = cli_job_read(node->store, node->path, &job);
+
+    cli_job_free(&job);
+    return has;
+}
+
+/* Whether a call with this result leaves nothing to continue. Everything is checked
+ * before the first document is written, so a fault of the data alone changes nothing. */
+static bool is_over(const struct migrating *m, zarr_status st)
+{
+    if (st == ZARR_OK || st == ZARR_ERR_UNSUPPORTED)
+        return true;
+    return !m->resumed && !m->n[ZARR_MIGRATED_WRITTEN] && !m->n[ZARR_MIGRATED_REPLACED] &&
+           !m->n[ZARR_MIGRATED_REMOVED] && !m->n[ZARR_MIGRATED_CONSOLIDATED] &&
+           (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_INVALID ||
+            st == ZARR_ERR_NOT_FOUND);
+}
+
 static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
 {
     zarr_migrate_options opts = ZARR_MIGRATE_OPTIONS_INIT;
@@ -97,13 +119,14 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     given = cli_format("--zarr-format=%" PRIu64 "%s%s", format,
                        cli_flag(cli, "force") ? " --force" : "",
                        cli_flag(cli, "remove-old") ? " --remove-old" : "");
+    m->resumed = has_job(node);
     if (!cli_flag(cli, "dry-run"))
         rc = cli_job_begin(cli, node->store, node->path, given);
     free(given);
     if (rc)
         return rc;
     st = zarr_node_migrate(node->store, node->path, &opts, &err);
-    if (!cli_flag(cli, "dry-run") && (!st || st == ZARR_ERR_UNSUPPORTED))
+    if (!cli_flag(cli, "dry-run") && is_over(m, st))
         cli_job_end(cli, node->store, node->path);
     if (cli->json)
         cli_json_end(cli_json(cli));

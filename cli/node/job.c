@@ -22,6 +22,18 @@ static char *member_text(const char *object, const char *name)
     return value ? cli_json_unquote(value, bytes) : NULL;
 }
 
+/* Messages name the commands of zarrc only, not any text that a store has. */
+static bool is_known(const char *command)
+{
+    static const char *const known[] = {"cp",     "mv",      "rm",
+                                        "import", "migrate", "reencode"};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(command, known[i]) == 0)
+            return true;
+    return false;
+}
+
 bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
 {
     char *key = cli_path_join(path, JOB_NAME), *text = cli_alloc(MOST_BYTES + 1);
@@ -35,6 +47,10 @@ bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
         out->source = member_text(text, "source");
         if (!out->command) /* the library's job of a reencode */
             out->command = cli_strdup("reencode");
+        if (!is_known(out->command)) {
+            free(out->command);
+            out->command = cli_strdup("command");
+        }
     }
     free(text);
     free(key);
@@ -102,10 +118,34 @@ char *cli_shell_word(const char *text)
     return s.text;
 }
 
+/* The options of an interrupted migrate that zarrc itself writes. A job is an object of a
+ * store, and a user may paste the hint into a shell, so nothing else is repeated. */
+static char *migrate_options(const char *source)
+{
+    static const char *const known[] = {"--zarr-format=2", "--zarr-format=3", "--force",
+                                        "--remove-old"};
+    struct cli_string s = {0};
+
+    cli_string_add(&s, "", 0);
+    while (source && *source) {
+        const size_t n = strcspn(source, " ");
+
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (strlen(known[i]) == n && strncmp(known[i], source, n) == 0) {
+                cli_string_add(&s, " ", 1);
+                cli_string_add(&s, source, n);
+            }
+        source += n;
+        source += strspn(source, " ");
+    }
+    return s.text;
+}
+
 char *cli_job_hint(const struct cli_job *job, const char *shown)
 {
     char *at = cli_shell_word(shown),
-         *from = cli_shell_word(job->source ? job->source : "SOURCE");
+         *from = cli_shell_word(job->source ? job->source : "SOURCE"),
+         *options = migrate_options(job->source);
     char *hint;
 
     if (strcmp(job->command, "cp") == 0 || strcmp(job->command, "mv") == 0)
@@ -122,11 +162,14 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
                        "rm -r %s removes it.",
                        at);
     else if (strcmp(job->command, "migrate") == 0)
-        hint = cli_format("zarrc migrate%s%s %s continues it.",
-                          job->source && *job->source ? " " : "",
-                          job->source ? job->source : "", at);
-    else
+        hint = cli_format("zarrc migrate%s %s continues it.", options, at);
+    else if (strcmp(job->command, "rm") == 0)
         hint = cli_format("zarrc rm -r %s completes it.", at);
+    else
+        hint = cli_format("This zarrc does not know how to continue it. zarrc rm -r %s "
+                          "removes it.",
+                          at);
+    free(options);
     free(at);
     free(from);
     return hint;

@@ -52,7 +52,8 @@ typedef struct zarr_dlpack_view {
  * @param from borrowed; its deleter is not called
  * @retval ZARR_ERR_UNSUPPORTED the major version is not 1, there is no such data type, or
  * packed elements have rows that do not begin at a byte
- * @retval ZARR_ERR_INVALID an argument is NULL, or the shape, strides or offset cannot be
+ * @retval ZARR_ERR_INVALID an argument is NULL, or the device, shape, strides or offset
+ * cannot be
  * @see zarr_tensor, zarr_dtype_from_dlpack()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status

@@ -296,7 +296,7 @@ struct arrow_in {
     bool large;
     uint64_t first; /* its `offset` */
     const uint8_t *valid, *offsets, *bytes;
-    uint64_t n_items, item_bytes; /* lists: number of items behind `bytes` */
+    uint64_t n_items, item_bytes; /* number of items behind `bytes`, at most */
 };
 
 /* Whether the column's format is one of this type. Text is bytes, too. */
@@ -317,14 +317,17 @@ static zarr_status check_schema(struct arrow_in *in, const struct arrow_type *ty
                                 const struct ArrowSchema *s, zarr_error *err)
 {
     const char *format = s && s->release && s->format ? s->format : NULL;
+    const struct ArrowSchema *item = NULL;
 
     if (!format)
         return zr_fail(err, ZARR_ERR_INVALID, "Arrow: no schema, or it was released");
-    if (s->dictionary)
+    if (type->item && s->n_children == 1 && s->children)
+        item = s->children[0];
+    if (s->dictionary || (item && item->dictionary))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Arrow: a column with a dictionary");
     if (!format_fits(type, format, &in->large) ||
-        (type->item && (s->n_children != 1 || !s->children || !s->children[0] ||
-                        !zr_streq(s->children[0]->format, type->item))))
+        (type->item && (!item || !item->release || !item->format ||
+                        !zr_streq(item->format, type->item))))
         return zr_fail(
             err, ZARR_ERR_INVALID,
             "Arrow: the column has format \"%.16s\", must be \"%s\" or \"%s\"%s%s",
@@ -333,10 +336,47 @@ static zarr_status check_schema(struct arrow_in *in, const struct arrow_type *ty
     return ZARR_OK;
 }
 
-static bool has_buffers(const struct ArrowArray *a, int64_t n)
+/* What is left of the addresses behind a pointer. Arrow does not tell how long a buffer
+ * is, but none goes round the end of memory. */
+static uint64_t space_behind(const void *p)
 {
-    return a->n_buffers == n && a->buffers && a->length >= 0 && a->offset >= 0 &&
-           a->length <= INT64_MAX - 1 - a->offset;
+    return ZR_MIN((uint64_t)(UINTPTR_MAX - (uintptr_t)p), (uint64_t)PTRDIFF_MAX);
+}
+
+static bool fits_behind(const void *p, uint64_t n, uint64_t item_bytes)
+{
+    uint64_t bytes = 0;
+
+    return zr_mul_u64(n, item_bytes, &bytes) && bytes <= space_behind(p);
+}
+
+/* Checks what a column and the items of lists have in common. item_bytes: of buffer 1,
+ * which has `more` items more than the column. */
+static bool is_column(const struct ArrowArray *a, int64_t n_buffers, uint64_t item_bytes,
+                      uint64_t more)
+{
+    return a->release && a->n_buffers == n_buffers && a->buffers && a->length >= 0 &&
+           a->offset >= 0 && a->length <= INT64_MAX - 1 - a->offset &&
+           a->null_count >= -1 && a->null_count <= a->length &&
+           (a->null_count <= 0 || a->buffers[0]) && (a->length == 0 || a->buffers[1]) &&
+           fits_behind(a->buffers[1], (uint64_t)(a->offset + a->length) + more,
+                       item_bytes) &&
+           fits_behind(a->buffers[0], (uint64_t)(a->offset + a->length) / 8 + 1, 1);
+}
+
+static bool is_present(const uint8_t *valid, uint64_t i)
+{
+    return valid[i / 8] >> (i % 8) & 1;
+}
+
+static bool any_null(const struct ArrowArray *a)
+{
+    const uint8_t *valid = a->null_count == 0 ? NULL : a->buffers[0];
+    bool any = a->null_count > 0;
+
+    for (int64_t i = 0; valid && i < a->length && !any; i++)
+        any = !is_present(valid, (uint64_t)(a->offset + i));
+    return any;
 }
 
 /* The items of a list: none is null. */
@@ -346,9 +386,11 @@ static zarr_status check_items(struct arrow_in *in, const struct ArrowArray *a,
     const struct ArrowArray *item =
         a->n_children == 1 && a->children ? a->children[0] : NULL;
 
-    if (!item || !has_buffers(item, 2) || (item->length > 0 && !item->buffers[1]))
+    if (!item || !is_column(item, 2, in->item_bytes, 0))
         return zr_fail(err, ZARR_ERR_INVALID, "Arrow: a list without its items");
-    if (item->buffers[0] && item->null_count != 0)
+    if (item->dictionary)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Arrow: a column with a dictionary");
+    if (any_null(item))
         return zr_fail(err, ZARR_ERR_INVALID, "Arrow: the items of lists cannot be null");
     in->n_items = (uint64_t)item->length;
     in->bytes = item->buffers[1];
@@ -362,11 +404,13 @@ static zarr_status check_column(struct arrow_in *in, const struct arrow_type *ty
 {
     if (!a || !a->release)
         return zr_fail(err, ZARR_ERR_INVALID, "Arrow: no column, or it was released");
-    if (!has_buffers(a, type->item ? 2 : 3) || (a->length > 0 && !a->buffers[1]))
+    if (a->dictionary)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Arrow: a column with a dictionary");
+    if (!is_column(a, type->item ? 2 : 3, in->large ? 8 : 4, 1))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "Arrow: %" PRId64 " buffers, length %" PRId64 ", offset %" PRId64
-                       ": no column of this format",
-                       a->n_buffers, a->length, a->offset);
+                       ", null_count %" PRId64 ": no column of this format",
+                       a->n_buffers, a->length, a->offset, a->null_count);
     if ((uint64_t)a->length != n)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "the column has %" PRId64 " elements, the selection %" PRIu64,
@@ -375,10 +419,10 @@ static zarr_status check_column(struct arrow_in *in, const struct arrow_type *ty
     in->valid = a->null_count == 0 ? NULL : a->buffers[0];
     in->offsets = a->buffers[1];
     in->item_bytes = type->item_bytes;
-    in->n_items = UINT64_MAX;
     if (type->item)
         return check_items(in, a, err);
     in->bytes = a->buffers[2];
+    in->n_items = space_behind(in->bytes);
     return ZARR_OK;
 }
 
@@ -400,7 +444,7 @@ static zarr_status set_element(struct zr_vlen_call *c, const struct arrow_in *in
                                uint64_t i, zarr_error *err)
 {
     const uint64_t at = in->first + i;
-    const bool present = !in->valid || (in->valid[at / 8] >> (at % 8) & 1);
+    const bool present = !in->valid || is_present(in->valid, at);
     uint8_t *p = c->elements + (size_t)i * c->item_bytes;
     const int64_t begin = offset_at(in, at), end = offset_at(in, at + 1);
     zarr_vlen item = {0};

@@ -49,20 +49,26 @@ static zarr_status dlpack_bad(const char *what, int32_t d, int64_t value, zarr_e
                    value);
 }
 
-/* Checks rank, shape and data. *n: number of elements. */
+/* Checks rank, shape and data. *n: the product of the lengths other than 0. A length of 0
+ * does not excuse the others, so that products of some of them never overflow. */
 static zarr_status dlpack_check(const void *data, int32_t ndim, const int64_t *shape,
                                 uint64_t byte_offset, uint64_t *n, zarr_error *err)
 {
+    bool empty = false;
+
     *n = 1;
     if (ndim < 0 || ndim > ZARR_MAX_RANK || (ndim > 0 && !shape))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "DLPack: a tensor of %" PRId32 " dimensions%s; at most %d are "
                        "supported",
                        ndim, shape ? "" : " without a shape", ZARR_MAX_RANK);
-    for (int32_t d = 0; d < ndim; d++)
-        if (shape[d] < 0 || !zr_mul_u64(*n, (uint64_t)shape[d], n) || *n > INT64_MAX)
+    for (int32_t d = 0; d < ndim; d++) {
+        empty = empty || shape[d] == 0;
+        if (shape[d] < 0 || !zr_mul_u64(*n, (uint64_t)ZR_MAX(shape[d], 1), n) ||
+            *n > INT64_MAX)
             return dlpack_bad("shape", d, shape[d], err);
-    if (!data && *n > 0)
+    }
+    if (!data && !empty)
         return zr_fail(err, ZARR_ERR_INVALID, "DLPack: %" PRIu64 " elements, but no data",
                        *n);
     if (byte_offset > INT64_MAX)
@@ -95,7 +101,7 @@ static zarr_status strides_in(zarr_dlpack_view *v, const struct dlpack_tensor *f
                               uint64_t item_bits, zarr_error *err)
 {
     const bool packed = (v->tensor.flags & ZARR_TENSOR_PACKED) != 0;
-    const int32_t last = from->ndim - 1;
+    const int32_t last = v->tensor.ndim - 1; /* lanes that became a dimension, if any */
 
     if (from->ndim == 0 || !from->strides ||
         dlpack_is_compact(from->ndim, from->shape, from->strides))
@@ -160,6 +166,9 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
     uint64_t n = 0, bits = (uint64_t)from->bits * from->lanes;
     zarr_status st = ZARR_OK;
 
+    if (from->device_type <= 0) /* 0 would be the context's default memory */
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "DLPack: no device has type %" PRId32,
+                       from->device_type));
     ZR_TRY(dlpack_check(from->data, from->ndim, from->shape, from->byte_offset, &n, err));
     v.flags = (uint32_t)(flags & (ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED));
     v.tensor = (zarr_tensor){.struct_size = sizeof v.tensor,
@@ -185,12 +194,14 @@ out:
     return st;
 }
 
-static zarr_status check_view(const zarr_dlpack_view *out, const void *from,
-                              zarr_error *err)
+static zarr_status check_view(const zarr_dlpack_view *out, const zarr_context *ctx,
+                              const void *from, zarr_error *err)
 {
-    if (!out || !from)
+    if (!out || !ctx || !from)
         return zr_fail(err, ZARR_ERR_INVALID, "DLPack: no %s is given",
-                       out ? "tensor" : "view");
+                       !out   ? "view"
+                       : !ctx ? "context"
+                              : "tensor");
     if (out->struct_size < sizeof *out)
         return zr_fail(err, ZARR_ERR_ABI,
                        "zarr_dlpack_view: initialise it with ZARR_DLPACK_VIEW_INIT");
@@ -201,7 +212,7 @@ zarr_status zarr_tensor_from_dlpack(zarr_dlpack_view *out, zarr_context *ctx,
                                     const struct DLManagedTensorVersioned *from,
                                     zarr_error *err)
 {
-    zarr_status st = check_view(out, from, err);
+    zarr_status st = check_view(out, ctx, from, err);
 
     if (st == ZARR_OK && from->major != DLPACK_MAJOR)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -215,7 +226,7 @@ zarr_status zarr_tensor_from_dlpack_unversioned(zarr_dlpack_view *out, zarr_cont
                                                 const struct DLManagedTensor *from,
                                                 zarr_error *err)
 {
-    zarr_status st = check_view(out, from, err);
+    zarr_status st = check_view(out, ctx, from, err);
 
     return st ? st : tensor_in(out, ctx, &from->tensor, 0, err);
 }
@@ -310,6 +321,12 @@ static zarr_status check_out(const zarr_tensor *t, const struct dlpack_tensor *o
     return dlpack_check(t->data, t->ndim, t->shape, t->byte_offset, &n, err);
 }
 
+static zarr_status no_argument(const void *out, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_INVALID, "DLPack: no %s is given",
+                   out ? "context" : "place for the result");
+}
+
 static zarr_status tensor_out(struct dlpack_block **out, struct dlpack_tensor *tensor,
                               zarr_context *ctx, const zarr_tensor *given, bool *padded,
                               zarr_error *err)
@@ -370,7 +387,10 @@ zarr_status zarr_tensor_to_dlpack(struct DLManagedTensorVersioned **out,
     zarr_status st = ZARR_OK;
     bool padded = false;
 
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    if (!out || !ctx)
+        return no_argument(out, err);
     if (flags & ~(uint32_t)(ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "DLPack: unknown flags 0x%" PRIx32,
                        flags);
@@ -399,7 +419,10 @@ zarr_status zarr_tensor_to_dlpack_unversioned(struct DLManagedTensor **out,
     zarr_status st = ZARR_OK;
     bool padded = false;
 
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    if (!out || !ctx)
+        return no_argument(out, err);
     ZR_TRY(tensor_out(&b, &t, ctx, tensor, &padded, err));
     if (padded) {
         zr_free(ctx->alloc, b);

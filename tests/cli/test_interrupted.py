@@ -237,6 +237,42 @@ def test_killed_migrate(zarrc, tmp_path):
     assert not list(tmp_path.rglob(JOB)) and not list(tmp_path.rglob(".zarray"))
 
 
+def test_migrate_that_fails_before_it_writes_leaves_nothing(zarrc, tmp_path):
+    zarrc("create", "--zarr-format=2", "--group", tmp_path / "x.zarr")
+    zarrc("create", "--zarr-format=2", "-t", "i1", "--shape=2", tmp_path / "x.zarr/a")
+    zarrc("create", "--zarr-format=2", "-t", "i1", "--shape=2", tmp_path / "x.zarr/b")
+    (tmp_path / "x.zarr/b/.zarray").write_text("{")
+    before = files(tmp_path)
+    zarrc("migrate", tmp_path / "x.zarr", code=4)
+    assert files(tmp_path) == before
+    # but what an earlier migrate left is still known
+    (tmp_path / f"x.zarr/{JOB}").write_text('{"zarrc_job": 1, "command": "migrate", "source": "--zarr-format=3"}')
+    zarrc("migrate", tmp_path / "x.zarr", code=4)
+    assert (tmp_path / f"x.zarr/{JOB}").exists()
+
+
+@pytest.mark.parametrize("command", ["cp", "mv", "rm", "import", "migrate", "reencode", "$(touch p)", "", "a\n\x1b[31mb", None])
+@pytest.mark.parametrize("source", ["; touch p #", "$(touch p)", "`touch p`", "--zarr-format=3; touch p", "'; touch p '",
+                                    "-n\ntouch p\n", "\x1b]0;x\x07", "", 7, None])
+def test_hostile_job(zarrc, tmp_path, command, source):
+    """Whoever pastes a hint into a shell runs zarrc and nothing else."""
+    zarrc("create", "-t", "i1", "--shape=2", tmp_path / "x.zarr/a")
+    job = {"zarrc_job": 1, "command": command, "source": source}
+    for place in ("x.zarr/a", "x.zarr/gone"):
+        (tmp_path / place).mkdir(exist_ok=True)
+        (tmp_path / place / JOB).write_text(json.dumps(job))
+        for arguments in (["info", place], ["verify", "x.zarr"]):
+            found = zarrc(*arguments, code=None, cwd=tmp_path)
+            text = found.err + found.text
+            assert "\x1b" not in text and "\x07" not in text
+            for line in text.splitlines():
+                for part in line.split("zarrc ")[1:] if "x.zarr" in line else []:
+                    hint = part.split(" continues it")[0].split(" removes it")[0].split(" completes it")[0]
+                    if hint != part:
+                        subprocess.run(["sh", "-c", f"zarrc() {{ :; }}; zarrc {hint}"], cwd=tmp_path, check=True)
+    assert not (tmp_path / "p").exists()
+
+
 def test_killed_reencode(zarrc, store, tmp_path):
     zarrc("cp", store / "a", tmp_path / "y.zarr/a")
     (tmp_path / "y.zarr/a/zarr.json").unlink()

@@ -305,6 +305,105 @@ static void refused_columns(void **state)
     zarr_array_free(a);
 }
 
+static void say_in_column(struct column *c, int i, int32_t *offsets)
+{
+    struct ArrowArray *a = &c->array;
+
+    a->null_count = i == 0 ? -2 : i == 1 ? 6 : i == 2 ? 3 : i == 3 ? INT64_MIN : 0;
+    a->offset = i == 4   ? INT64_MAX - 5
+                : i == 5 ? INT64_MAX / 4
+                : i == 6 ? INT64_MAX / 2
+                : i == 7 ? INT64_MIN
+                         : 0;
+    a->n_buffers = i == 8 ? -1 : i == 9 ? INT64_MAX : 3;
+    a->length = i == 10 ? INT64_MAX : i == 11 ? INT64_MIN : 5;
+    if (i == 12)
+        a->buffers = NULL;
+    c->schema.format = i == 13 ? NULL : i == 14 ? "" : c->schema.format;
+    if (i == 15)
+        c->schema.release = NULL;
+    if (i == 16)
+        a->dictionary = a;
+    offsets[5] = i == 17 ? INT32_MIN : 6;
+}
+
+/* Each number of a column at its ends: an error, and no byte is read. */
+static void hostile_columns(void **state)
+{
+    zarr_array *a = make("string", 3, NULL);
+    int32_t offsets[6] = {0, 1, 1, 4, 6, 6};
+
+    (void)state;
+    for (int i = 0; i < 18; i++) {
+        struct column c;
+
+        memset(&terr, 0, sizeof terr);
+        column_open(&c, "u", 5, NULL, offsets, bytes);
+        say_in_column(&c, i, offsets);
+        assert_status(zarr_array_write_arrow(a, NULL, &c.schema, &c.array, NULL, &terr),
+                      i == 16 ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_INVALID);
+        assert_says("");
+    }
+    zarr_array_free(a);
+}
+
+static void say_in_list(struct column *c, int i)
+{
+    static const uint8_t some_null[1] = {0x1B};
+
+    if (i == 0)
+        c->item_schema.release = NULL; /* moved out, as the specification permits */
+    if (i == 1)
+        c->item.release = NULL;
+    if (i == 2)
+        c->item_schema.dictionary = &c->item_schema;
+    if (i == 3)
+        c->item.dictionary = &c->item;
+    c->item_schema.format = i == 4 ? NULL : "s";
+    c->schemas[0] = i == 5 ? NULL : &c->item_schema;
+    c->schema.n_children = i == 6 ? INT64_MAX : i == 7 ? -1 : 1;
+    c->array.n_children = i == 8 ? INT64_MIN : i == 9 ? 2 : 1;
+    c->items[0] = i == 10 ? NULL : &c->item;
+    c->item.offset = i == 11 ? INT64_MAX / 2 : i == 12 ? -1 : i == 13 ? INT64_MAX - 5 : 0;
+    c->item.length = i == 14 ? -1 : i == 15 ? INT64_MAX - 1 : 5;
+    c->item_buffers[0] = i == 16 ? some_null : NULL;
+    c->item.null_count = i == 16 ? -1 : i == 17 ? 1 : 0;
+    c->item.n_buffers = i == 18 ? 1 : 2;
+    if (i == 19)
+        c->item.buffers = NULL;
+    if (i == 20)
+        c->schema.children = NULL;
+    if (i == 21)
+        c->array.children = NULL;
+}
+
+static void hostile_lists(void **state)
+{
+    static const int16_t items[] = {-1, 2, 3, 4, 5};
+    static const int32_t ends[] = {0, 2, 2, 3, 5, 5};
+    static const uint8_t all[1] = {0x1F};
+    zarr_array *a = make("vlen-array[int16]", 2, NULL);
+    struct column c;
+
+    (void)state;
+    for (int i = 0; i < 22; i++) {
+        memset(&terr, 0, sizeof terr);
+        column_open(&c, "+l", 5, NULL, ends, items);
+        column_list(&c, "s", 5);
+        say_in_list(&c, i);
+        assert_status(zarr_array_write_arrow(a, NULL, &c.schema, &c.array, NULL, &terr),
+                      i == 2 || i == 3 ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_INVALID);
+        assert_says("Arrow");
+    }
+    /* a bitmap without a null, whose count the producer does not know */
+    column_open(&c, "+l", 5, NULL, ends, items);
+    column_list(&c, "s", 5);
+    c.item_buffers[0] = all;
+    c.item.null_count = -1;
+    assert_ok(zarr_array_write_arrow(a, NULL, &c.schema, &c.array, NULL, &terr));
+    zarr_array_free(a);
+}
+
 static void refused_arrays(void **state)
 {
     static const struct {
@@ -343,6 +442,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(nulls_and_offsets, open_world, close_world),
         cmocka_unit_test_setup_teardown(lists, open_world, close_world),
         cmocka_unit_test_setup_teardown(refused_columns, open_world, close_world),
+        cmocka_unit_test_setup_teardown(hostile_columns, open_world, close_world),
+        cmocka_unit_test_setup_teardown(hostile_lists, open_world, close_world),
         cmocka_unit_test_setup_teardown(refused_arrays, open_world, close_world),
     };
 

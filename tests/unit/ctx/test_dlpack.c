@@ -132,6 +132,22 @@ static void lanes_and_packed(void **state)
     strides[1] = 2;
     assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
                      ZARR_ERR_UNSUPPORTED);
+    /* three lanes of four bits: an element after the other is at no byte, if not all
+     * are packed without gaps */
+    v.dl_tensor.dtype.lanes = 3;
+    strides[1] = 1;
+    assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
+                     ZARR_ERR_UNSUPPORTED);
+    strides[1] = 2;
+    strides[0] = 16;
+    assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr), ZARR_OK);
+    assert_true(view.strides[0] == 24 && view.strides[1] == 3 && view.strides[2] == 1);
+    strides[0] = 6;
+    strides[1] = 1;
+    assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr), ZARR_OK);
+    assert_null(view.tensor.strides);
+    v.dl_tensor.dtype.lanes = 1;
+    strides[1] = 2;
     v.flags = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
     strides[0] = 7;
     assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr), ZARR_OK);
@@ -146,7 +162,7 @@ static void hostile(void **state)
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
 
     (void)state;
-    for (int i = 0; i < 13; i++) {
+    for (int i = 0; i < 16; i++) {
         DLManagedTensorVersioned v = good;
         const bool unsupported = i == 0 || i == 1;
 
@@ -166,14 +182,44 @@ static void hostile(void **state)
         v.dl_tensor.byte_offset = i == 10 ? UINT64_MAX : 0;
         v.dl_tensor.strides = i == 11 || i == 12 ? strides : NULL;
         strides[0] = i == 11 ? INT64_MAX / 2 : INT64_MAX / 8;
+        if (i >= 13)
+            v.dl_tensor.device.device_type = (DLDeviceType)(13 - i); /* 0, -1, -2 */
         assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
                          unsupported ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_INVALID);
         assert_non_null(strstr(terr.message, "DLPack"));
     }
     assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, NULL, &terr), ZARR_ERR_INVALID);
+    assert_int_equal(zarr_tensor_from_dlpack(&view, NULL, &good, &terr),
+                     ZARR_ERR_INVALID);
     assert_int_equal(zarr_tensor_from_dlpack(NULL, ctx, &good, &terr), ZARR_ERR_INVALID);
     view.struct_size = 8;
     assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &good, &terr), ZARR_ERR_ABI);
+}
+
+/* A length of 0 does not excuse others whose product is in no memory. */
+static void empty_and_huge(void **state)
+{
+    int64_t shape[3] = {0, INT64_MAX, INT64_MAX}, strides[3] = {1, INT64_MAX, 1};
+    DLManagedTensorVersioned v = versioned(ZARR_DLPACK_INT, 32, 3, shape, strides), *out;
+    zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
+    zarr_tensor t = ZARR_TENSOR_INIT;
+
+    (void)state;
+    for (int zero = 0; zero < 3; zero++) {
+        for (int d = 0; d < 3; d++)
+            shape[d] = d == zero ? 0 : INT64_MAX;
+        assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
+                         ZARR_ERR_INVALID);
+        zarr_tensor_host(&t, memory, sizeof memory, 3, shape);
+        assert_int_equal(zarr_dtype_find(ctx, "int32", &t.dtype, &terr), ZARR_OK);
+        assert_int_equal(zarr_tensor_to_dlpack(&out, ctx, &t, 0, NULL, NULL, &terr),
+                         ZARR_ERR_INVALID);
+        assert_null(out);
+    }
+    shape[0] = shape[1] = 3;
+    v.dl_tensor.data = NULL;
+    assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr), ZARR_OK);
+    assert_int_equal(view.shape[2], 0);
 }
 
 static void count_release(void *user)
@@ -299,14 +345,28 @@ static void out_refused(void **state)
         v->deleter(v);
     }
     assert_int_equal(released, 1);
+    assert_int_equal(zarr_tensor_to_dlpack(NULL, ctx, &good, 0, NULL, NULL, &terr),
+                     ZARR_ERR_INVALID);
+    assert_int_equal(
+        zarr_tensor_to_dlpack_unversioned(NULL, ctx, &good, NULL, NULL, &terr),
+        ZARR_ERR_INVALID);
+    {
+        DLManagedTensorVersioned *v = NULL;
+
+        assert_int_equal(zarr_tensor_to_dlpack(&v, NULL, &good, 0, NULL, NULL, &terr),
+                         ZARR_ERR_INVALID);
+        assert_int_equal(zarr_tensor_to_dlpack(&v, ctx, NULL, 0, NULL, NULL, &terr),
+                         ZARR_ERR_INVALID);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_both),   cmocka_unit_test(lanes_and_packed),
-        cmocka_unit_test(hostile),   cmocka_unit_test(out_both),
-        cmocka_unit_test(out_small), cmocka_unit_test(out_refused),
+        cmocka_unit_test(in_both),     cmocka_unit_test(lanes_and_packed),
+        cmocka_unit_test(hostile),     cmocka_unit_test(empty_and_huge),
+        cmocka_unit_test(out_both),    cmocka_unit_test(out_small),
+        cmocka_unit_test(out_refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
