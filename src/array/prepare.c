@@ -72,10 +72,6 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
     if (o->flags & ~known)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
                        o->flags & ~known));
-    if (o->stream)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "io options: a stream is given, but no memory orders its work by "
-                       "one: all is done on return"));
     if (o->missing_chunks > ZARR_MISSING_ERROR ||
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
@@ -219,6 +215,7 @@ void zr_io_call_deinit(struct zr_io_call *c)
     zr_free(c->array->h.ctx->alloc, c->field_fill);
     zr_packed_free(c->packed);
     zr_io_parts_free(c);
+    zr_stream_close(&c->after);
 }
 
 zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
@@ -248,6 +245,22 @@ out:
     return st;
 }
 
+/* Orders the call after the application's stream, if one is given. */
+static zarr_status prepare_order(struct zr_io_call *c, const zarr_tensor *tensor,
+                                 zarr_error *err)
+{
+    zarr_tensor t;
+    zarr_status st = ZARR_OK;
+
+    if (!c->opts.stream)
+        return ZARR_OK;
+    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
+    ZR_TRY(zr_io_order(&c->after, c->array->h.ctx, t.device_type, t.device_id,
+                       c->opts.stream, err));
+out:
+    return st;
+}
+
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err)
@@ -259,6 +272,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
 
     ZR_TRY(zr_io_options_read(&c->opts, opts, err));
     if (zr_tensor_is_packed(tensor)) {
+        ZR_TRY(prepare_order(c, tensor, err));
+        ZR_TRY(zr_stream_sync(&c->after, err)); /* it unpacks elements at once */
         ZR_TRY(zr_packed_begin(c, sel, tensor, write, err));
         tensor = &c->packed->tensor;
         s = c->packed->bytes ? c->packed->bytes : s;
@@ -266,6 +281,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     }
     ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(s, sel, err));
+    if (!c->packed)
+        ZR_TRY(prepare_order(c, &t, err));
     if (c->given)
         ZR_TRY(given_io(c, s, t.device_type, err));
     else
@@ -277,6 +294,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     c->io.write = write;
     ZR_TRY(zr_io_view(c, s, &t, dtype, &c->io.view, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
+    c->io.after = c->after.queued ? &c->after : NULL;
     if (c->packed)
         c->io.elements_each = c->packed->per_item;
     if (c->packed && c->packed->elements && !write) {

@@ -67,8 +67,7 @@ static struct kind *const kinds[] = {&pinned, &managed, &other};
 static void add_kind(const struct pw *w, struct kind *k)
 {
     const zarr_memory_vtable v = {.struct_size = sizeof v,
-                                  .flags =
-                                      ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE,
+                                  .flags = ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE,
                                   .name = k->name,
                                   .device_type = k->type,
                                   .alloc = near_alloc,
@@ -140,8 +139,8 @@ static void add_codecs(const struct pw *w, bool device)
     v.impl = "cuda.not";
     v.priority = 100;
     v.encode = v.decode = device_turn;
-    v.in_kinds = v.out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA) |
-                               ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_MANAGED);
+    v.in_kinds = v.out_kinds =
+        ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA) | ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_MANAGED);
     assert_ok(zarr_context_register_codec_impl(w->ctx, &v, "test", &terr));
 }
 
@@ -270,8 +269,8 @@ static void read_managed(struct world *w)
 
     zarr_tensor_host(&t, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_mem_alloc(w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data, &mem,
-                             &terr));
+    assert_ok(
+        zarr_mem_alloc(w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data, &mem, &terr));
     t.data = mem.handle;
     t.device_type = ZARR_DEVICE_CUDA_MANAGED;
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
