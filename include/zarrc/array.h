@@ -440,8 +440,15 @@ typedef struct zarr_io_options {
     uint32_t max_threads; /**< threads at most, the caller's included; 0: the context's */
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */
     uint64_t wave_bytes; /**< decoded bytes that are handled at once; 0: the context's */
-    /** reserved for work ordered on a stream of a device; must be NULL, else the call
-     * fails with ZARR_ERR_UNSUPPORTED. All work is done when the call returns */
+    /**
+     * a stream of the device that the tensor is on, in the form of the device's own
+     * interface (such as a CUstream), or NULL. The call touches the tensor only after the
+     * work that is on the stream at entry. It is used during the call only, also by calls
+     * that submit. All work of the call is done when it returns, or when the request is
+     * done: the application need not wait for a stream. UNSUPPORTED: the tensor is in
+     * host memory (ZARR_DEVICE_CPU), or the tensors of parts are on several devices, or
+     * the call has no tensor
+     */
     void *stream;
     /** borrowed; filled at the end, also if a chunk fails; may be NULL */
     zarr_stats *stats;

@@ -7,7 +7,7 @@
  * place, and only the append that reserved it writes there.
  * Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/io_int.h"
 
 enum {
     APPEND_TRIES = 64
@@ -24,7 +24,8 @@ struct appending {
     struct zr_array_state *base, *larger; /* counted */
     struct zr_leftover left;              /* the record that covers the new shape */
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], shape[ZARR_MAX_RANK];
-    uint64_t n; /* what is added to the length */
+    uint64_t n;             /* what is added to the length */
+    struct zr_stream after; /* ordered after the application's stream */
 };
 
 static zarr_status append_boxes(struct appending *ap, zarr_error *err)
@@ -147,12 +148,32 @@ static zarr_status append_locked(struct appending *ap, zarr_error *err)
     return st;
 }
 
+/* Orders the append after the application's stream, which its write then needs not. */
+static zarr_status append_order(struct appending *ap, zarr_error *err)
+{
+    void *const foreign = ap->opts.stream;
+    zarr_tensor t;
+    zarr_status st = ZARR_OK;
+
+    ap->opts.stream = NULL;
+    if (!foreign)
+        return ZARR_OK;
+    ZR_TRY(zr_io_tensor(&t, ap->src, ap->array, err));
+    ZR_TRY(zr_io_order(&ap->after, ap->array->h.ctx, t.device_type, t.device_id, foreign,
+                       err));
+out:
+    return st;
+}
+
 static zarr_status append_run(struct appending *ap, zarr_error *err)
 {
     zarr_array *array = ap->array;
     void *lock = NULL;
-    zarr_status st = zr_shape_lock(array, ap->opts.cancel, &lock, err);
+    zarr_status st = zr_stream_sync(&ap->after, err);
 
+    zr_stream_close(&ap->after);
+    if (st == ZARR_OK)
+        st = zr_shape_lock(array, ap->opts.cancel, &lock, err);
     if (st == ZARR_OK)
         st = append_locked(ap, err);
     zr_store_unlock(array->h.store, lock);
@@ -166,11 +187,14 @@ zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor
                               zarr_error *err)
 {
     struct appending ap = {.array = array, .axis = axis, .src = src, .first = first};
-    const zarr_status st = zr_io_options_read(&ap.opts, opts, err);
+    zarr_status st = zr_io_options_read(&ap.opts, opts, err);
 
-    if (st != ZARR_OK)
-        return zr_path_prefix(err, st, array->h.path);
-    return append_run(&ap, err);
+    if (st == ZARR_OK)
+        st = append_order(&ap, err);
+    if (st == ZARR_OK)
+        return append_run(&ap, err);
+    zr_stream_close(&ap.after);
+    return zr_path_prefix(err, st, array->h.path);
 }
 
 /* ---- submitted ---------------------------------------------------------- */
@@ -189,6 +213,7 @@ static void release_append(void *owner)
     struct appending *ap = owner;
     zarr_array *array = ap->array;
 
+    zr_stream_close(&ap->after);
     zarr_cancel_free(ap->owned_cancel);
     zr_free(array->h.ctx->alloc, ap);
     zarr_array_free(array);
@@ -211,6 +236,7 @@ zarr_status zarr_array_append_submit(zarr_request **out, zarr_array *array, int3
     ap->src = src;
     ap->first = first;
     ZR_TRY(zr_io_options_read(&ap->opts, opts, err));
+    ZR_TRY(append_order(ap, err));
     if (ap->opts.cancel)
         ap->owned_cancel = zarr_cancel_ref(ap->opts.cancel);
     ZR_TRY(zr_request_create(out, alloc, ap->owned_cancel, &work, err));

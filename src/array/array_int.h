@@ -143,6 +143,8 @@ zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_s
 
 zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err);
+/* Refuses a stream, for calls that use no memory of a device. */
+zarr_status zr_io_no_stream(const zarr_io_options *o, zarr_error *err);
 zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
                                 const zarr_io_options *o, zarr_error *err);
 /* ---- field.c ---- */

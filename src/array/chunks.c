@@ -333,6 +333,8 @@ zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_l
     zarr_io_options o;
     zarr_status st = zr_io_options_read(&o, opts, err);
 
+    if (st == ZARR_OK)
+        st = zr_io_no_stream(&o, err);
     if (st != ZARR_OK)
         return st;
     l.cancel = o.cancel;
@@ -400,6 +402,7 @@ zarr_status zarr_array_stored(zarr_array *array, uint64_t *n_objects, uint64_t *
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_io_options_read(&o, opts, err));
+    ZR_TRY(zr_io_no_stream(&o, err));
     st = zr_stored_list(&stored, array, s, NULL, o.cancel, err);
     if (st == ZARR_OK)
         st = zr_array_recheck(array, s, err);

@@ -29,6 +29,7 @@ struct zr_io_call {
     struct zr_packed *packed;    /* owned; NULL: the tensor is not packed */
     struct zr_call_parts *parts; /* owned; NULL: one selection */
     zarr_cancel *owned_cancel;   /* counted, for a submitted request; else NULL */
+    struct zr_stream after;      /* ordered after the application's stream */
 };
 /* Frees what zr_io_prepare() allocated, not c->state. */
 void zr_io_call_deinit(struct zr_io_call *c);
@@ -60,6 +61,13 @@ void zr_io_call_free(struct zr_io_call *c);
 zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
                            const zarr_tensor *tensor, const zarr_io_options *opts,
                            bool write, zarr_error *err);
+
+/* ---- order.c ---- */
+/* Makes *out a stream whose end comes after what is on `foreign` now; foreign NULL: does
+ * nothing. zr_stream_sync() waits for it, zr_stream_close() frees it, also after a
+ * failure. */
+zarr_status zr_io_order(struct zr_stream *out, zarr_context *ctx, int32_t device_type,
+                        int32_t device_id, void *foreign, zarr_error *err);
 
 /* ---- parts.c ---- */
 void zr_io_parts_free(struct zr_io_call *c);

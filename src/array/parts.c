@@ -133,6 +133,19 @@ out:
     return st;
 }
 
+/* A stream is that of one device, on which all tensors must be. */
+static zarr_status parts_order(struct zr_io_call *c, zarr_error *err)
+{
+    const zarr_tensor *t = &c->parts->tensor[0];
+
+    if (c->opts.stream && !one_memory(c->parts))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "io options: a stream is given, but the tensors of the parts are "
+                       "not all on one device");
+    return zr_io_order(&c->after, c->array->h.ctx, t->device_type, t->device_id,
+                       c->opts.stream, err);
+}
+
 /* What a call gets besides the array. */
 struct many {
     zarr_io_part *parts;
@@ -156,11 +169,14 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
         ZR_TRY(part_failed(i, part_read(c, i, err), err));
     if (one_memory(c->parts))
         device = c->parts->tensor[0].device_type;
+    if (c->parts->n > 0)
+        ZR_TRY(parts_order(c, err));
     ZR_TRY(
         zr_array_io(&c->io, c->array, c->state, device, c->opts.codec_preference, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     c->io.write = m->write;
     ZR_TRY(parts_views(c, err));
+    c->io.after = c->after.queued ? &c->after : NULL;
     c->io.check = zr_io_call_check;
     c->io.check_arg = c;
     c->io.parts = c->parts->part;

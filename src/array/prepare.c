@@ -20,11 +20,24 @@ static void io_init(struct zr_io *io, const zarr_array *a)
     };
 }
 
+/* The kind as which memory is used: memory that the CPU reads and writes, such as pinned
+ * pages, is host memory, so stores read into it and codecs of the CPU decode into it.
+ * Memory that a device's codec takes as well stays what it is. */
+static int32_t io_memory(const zarr_context *ctx, int32_t device_type)
+{
+    if (device_type == 0 || device_type == ZARR_DEVICE_CPU)
+        return ZARR_DEVICE_CPU;
+    return zr_device_is_host(&ctx->memory, device_type) &&
+                   !zr_impl_of_device(&ctx->impls, device_type)
+               ? ZARR_DEVICE_CPU
+               : device_type;
+}
+
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
                         int32_t device_type, const char *preference, zarr_error *err)
 {
-    const struct zr_layout_key key = {
-        .tensor = device_type ? device_type : ZARR_DEVICE_CPU, .preference = preference};
+    const struct zr_layout_key key = {.tensor = io_memory(a->h.ctx, device_type),
+                                      .preference = preference};
 
     io_init(io, a);
     return zr_array_layout(&io->layout, a, s, &key, err);
@@ -35,8 +48,8 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
                             int32_t device_type, zarr_error *err)
 {
     const struct zr_io_given *given = c->given;
-    const struct zr_layout_key key = {device_type, given->device_type,
-                                      c->opts.codec_preference};
+    const struct zr_layout_key key = {io_memory(c->array->h.ctx, device_type),
+                                      given->device_type, c->opts.codec_preference};
 
     io_init(&c->io, c->array);
     c->io.store = given->store;
@@ -59,10 +72,6 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
     if (o->flags & ~known)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
                        o->flags & ~known));
-    if (o->stream)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "io options: a stream is given, but no memory orders its work by "
-                       "one: all is done on return"));
     if (o->missing_chunks > ZARR_MISSING_ERROR ||
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
@@ -206,6 +215,7 @@ void zr_io_call_deinit(struct zr_io_call *c)
     zr_free(c->array->h.ctx->alloc, c->field_fill);
     zr_packed_free(c->packed);
     zr_io_parts_free(c);
+    zr_stream_close(&c->after);
 }
 
 zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
@@ -225,7 +235,28 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
     want.swap_unit = zarr_dtype_swap_bytes(dtype);
     ZR_TRY(want_shape(&want, &c->io.field, room, err));
     ZR_TRY(zr_view_from_tensor(out, &c->array->h.ctx->memory, t, &want, err));
-    ZR_TRY(check_variable(c, t->device_type, c->io.write, err));
+    if (io_memory(c->array->h.ctx, t->device_type) != t->device_type) {
+        out->base.device_type = ZARR_DEVICE_CPU;
+        out->base.device_id = 0;
+        c->io.no_huge_pages = true; /* its backend chose the pages */
+    }
+    ZR_TRY(check_variable(c, out->base.device_type, c->io.write, err));
+out:
+    return st;
+}
+
+/* Orders the call after the application's stream, if one is given. */
+static zarr_status prepare_order(struct zr_io_call *c, const zarr_tensor *tensor,
+                                 zarr_error *err)
+{
+    zarr_tensor t;
+    zarr_status st = ZARR_OK;
+
+    if (!c->opts.stream)
+        return ZARR_OK;
+    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
+    ZR_TRY(zr_io_order(&c->after, c->array->h.ctx, t.device_type, t.device_id,
+                       c->opts.stream, err));
 out:
     return st;
 }
@@ -241,6 +272,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
 
     ZR_TRY(zr_io_options_read(&c->opts, opts, err));
     if (zr_tensor_is_packed(tensor)) {
+        ZR_TRY(prepare_order(c, tensor, err));
+        ZR_TRY(zr_stream_sync(&c->after, err)); /* it unpacks elements at once */
         ZR_TRY(zr_packed_begin(c, sel, tensor, write, err));
         tensor = &c->packed->tensor;
         s = c->packed->bytes ? c->packed->bytes : s;
@@ -248,6 +281,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     }
     ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(s, sel, err));
+    if (!c->packed)
+        ZR_TRY(prepare_order(c, &t, err));
     if (c->given)
         ZR_TRY(given_io(c, s, t.device_type, err));
     else
@@ -259,6 +294,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     c->io.write = write;
     ZR_TRY(zr_io_view(c, s, &t, dtype, &c->io.view, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
+    c->io.after = c->after.queued ? &c->after : NULL;
     if (c->packed)
         c->io.elements_each = c->packed->per_item;
     if (c->packed && c->packed->elements && !write) {

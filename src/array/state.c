@@ -178,6 +178,10 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
     if (key->lent != 0) {
         args.store_devices = &key->lent;
         args.n_store_devices = 1;
+    } else if (!args.store_devices && key->tensor != ZARR_DEVICE_CPU &&
+               zr_store_device_direct(a->chunk_store, key->tensor)) {
+        args.store_devices = &key->tensor;
+        args.n_store_devices = 1;
     }
     return zr_layout_make(out, &args, ctx->alloc, err);
 }

@@ -283,6 +283,8 @@ zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call
     v.state = zr_array_state_get(array);
     st = zr_io_options_read(&v.opts, opts, err);
     if (st == ZARR_OK)
+        st = zr_io_no_stream(&v.opts, err);
+    if (st == ZARR_OK)
         st = verify_all(&v, err);
     zr_stored_deinit(&v.stored);
     zr_array_state_free(v.state);

@@ -114,6 +114,7 @@ zarr_status zr_vlen_call_read(struct zr_vlen_call *c, const zarr_io_options *opt
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_io_options_read(&o, opts, err));
+    ZR_TRY(zr_io_no_stream(&o, err));
     if (o.heap)
         c->heap->heap.most = o.heap->heap.most;
     o.heap = c->heap;

@@ -36,6 +36,8 @@ static inline size_t zr_impl_count(const struct zr_impl_registry *r)
 {
     return r->impls.n;
 }
+/* Whether an implementation that cannot work in host memory takes this kind. */
+bool zr_impl_of_device(const struct zr_impl_registry *r, int32_t device_type);
 static inline const struct zr_impl *zr_impl_at(const struct zr_impl_registry *r, size_t i)
 {
     return (const void *)r->impls.entry[i];

@@ -125,6 +125,20 @@ out:
     return st;
 }
 
+bool zr_impl_of_device(const struct zr_impl_registry *r, int32_t device_type)
+{
+    const uint32_t host = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
+
+    for (size_t i = 0; device_type > 0 && device_type < 32 && i < zr_impl_count(r); i++) {
+        const uint32_t in = zr_impl_at(r, i)->vt.in_kinds;
+        const uint32_t out = zr_impl_at(r, i)->vt.out_kinds;
+
+        if (!(in & out & host) && ((in | out) & ZARR_MEMORY_BIT(device_type)))
+            return true;
+    }
+    return false;
+}
+
 const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec)
 {
     for (const struct zr_impl_absence *a = r->absent; a && a->codec; a++)

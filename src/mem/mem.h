@@ -250,6 +250,8 @@ zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_
 zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
                                  int32_t device_id, uint64_t bytes, zarr_mem *out,
                                  zarr_error *err);
+/* Number of pinned blocks in use. */
+uint64_t zr_pool_pinned(const struct zr_pool *p);
 void zr_pool_give(struct zr_pool *p, zarr_mem *mem);
 void zr_pool_trim(struct zr_pool *p);
 

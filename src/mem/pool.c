@@ -545,6 +545,11 @@ out:
     return st;
 }
 
+uint64_t zr_pool_pinned(const struct zr_pool *p)
+{
+    return atomic_load_explicit(&p->pinned_in_use, memory_order_relaxed);
+}
+
 void zr_pool_give(struct zr_pool *p, zarr_mem *mem)
 {
     const struct zr_backend *be = NULL;

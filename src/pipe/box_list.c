@@ -22,6 +22,9 @@ zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err)
     const uint32_t n = l->n;
 
     l->n = 0;
+    if (l->pattern)
+        return zr_box_fill_list(f->w.io->engine->memory, l->box, n, l->pattern,
+                                &f->stream, &f->w.worker->copies, err);
     return zr_box_copy_list(f->w.io->engine->memory, l->box, n, &f->stream,
                             &f->w.worker->copies, err);
 }
@@ -31,8 +34,8 @@ static zarr_status box_list_add(void *arg, const zarr_box *box, zarr_error *err)
     struct zr_box_list *l = arg;
 
     l->flow->w.worker->stats.copies_decoded_host +=
-        zr_io_is_host(l->flow->w.io, box->dst.mem.device_type) !=
-        zr_io_is_host(l->flow->w.io, box->src.mem.device_type);
+        !l->pattern && zr_io_is_host(l->flow->w.io, box->dst.mem.device_type) !=
+                           zr_io_is_host(l->flow->w.io, box->src.mem.device_type);
     l->box[l->n++] = *box;
     return l->n == LIST_BOXES ? zr_box_list_send(l, err) : ZARR_OK;
 }
@@ -52,6 +55,24 @@ zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p
                          .to_chunk = l->to_chunk};
 
     return zr_target_boxes(&b, t, box_list_add, l, err);
+}
+
+zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
+                             const struct zr_target *t, zarr_error *err)
+{
+    const struct zr_io *io = l->flow->w.io;
+    const struct zr_boxes b = {.item_bytes = io->layout->item_bytes,
+                               .swap_unit = io->layout->swap_unit,
+                               .view = &io->view};
+    const void *pattern = io->view.swap_bytes > 1 ? lv->fill_swapped : lv->fill;
+    zarr_status st = ZARR_OK;
+
+    if (l->pattern != pattern)
+        ZR_TRY(zr_box_list_send(l, err));
+    l->pattern = pattern;
+    ZR_TRY(zr_target_boxes(&b, t, box_list_add, l, err));
+out:
+    return st;
 }
 
 void zr_box_list_close(struct zr_box_list *l)

@@ -30,13 +30,17 @@ bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
         return false;
     if (wants_lockstep(p))
         return true;
-    return p && !p->unsized && !p->variable && !p->padded && !p->raw &&
-           !zr_io_is_host(io, io->view.base.device_type);
+    if (!p || p->unsized || p->variable || p->padded ||
+        zr_io_is_host(io, io->view.base.device_type))
+        return false;
+    /* a store that reaches the device reads raw chunks into the tensor */
+    return !p->raw || (!p->encode && zr_io_is_host(io, p->fetch_device));
 }
 
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                            uint64_t n, zarr_mem *slab, zarr_error *err)
 {
+    const zarr_mem *tensor = &io->view.base;
     uint64_t all = 0;
 
     if (!zr_add_u64(*step, ZR_CHUNK_ALIGNMENT - 1, step))
@@ -46,8 +50,12 @@ zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *ste
         return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
     zr_pool_give(io->engine->pool, slab);
     *slab = (zarr_mem){0};
-    return zr_pool_take(io->engine->pool, device, zr_io_device_id(io, device),
-                        ZR_MAX(all, (uint64_t)ZR_CHUNK_ALIGNMENT), slab, err);
+    all = ZR_MAX(all, (uint64_t)ZR_CHUNK_ALIGNMENT);
+    if (zr_io_is_host(io, device) && !zr_io_is_host(io, tensor->device_type))
+        return zr_pool_take_staging(io->engine->pool, tensor->device_type,
+                                    tensor->device_id, all, slab, err);
+    return zr_pool_take(io->engine->pool, device, zr_io_device_id(io, device), all, slab,
+                        err);
 }
 
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
@@ -91,7 +99,8 @@ static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_
 {
     struct zr_lockstep *l = arg;
 
-    if (l->fetched[i].handle)
+    if (l->fetched[i].handle ||
+        (l->fills && l->wave->segment[i].bytes == ZR_ITEM_MISSING))
         return ZARR_OK;
     return zr_segment_read(w, &l->wave->segment[i], NULL, err);
 }
@@ -371,6 +380,7 @@ static zarr_status finish_on_device(struct zr_lockstep *l, zarr_error *err)
     if (l->n > 0 && l->end.decoded_device != l->p->decoded_device)
         ZR_TRY(zr_lock_copy(l, l->p->n, &l->slab[l->p->n % 2], false, err));
     ZR_TRY(zr_lock_scatter(l, err));
+    ZR_TRY(zr_lock_fill(l, err));
     ZR_TRY(zr_flow_wait(&l->flow, err));
     for (uint32_t k = 0; k < l->n; k++) {
         const struct zr_lock_item *it = &l->item[k];
@@ -446,11 +456,16 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     ZR_TRY(zr_flow_begin(&l.flow, &w, io->view.base.device_type, &wave->arena, err));
     l.flow.declined = lock_declined;
     l.flow.declined_arg = &l;
+    /* else one by one, so that the first missing chunk is reported */
+    l.fills = l.flow.device != 0 && !io->missing_error && !io->field.on &&
+              !io->layout->variable;
     ZR_TRY(parallel(&l, wave->n_segments, read_ordinary_segment, &l, err));
     ZR_TRY(collect_room(&l, err));
     collect_levels(&l);
     for (uint32_t k = 0; k < l.n_levels; k++)
         ZR_TRY(run_level(&l, l.level[k], err));
+    ZR_TRY(zr_lock_fill(&l, err)); /* no chunk was there */
+    ZR_TRY(zr_flow_wait(&l.flow, err));
 out:
     zr_flow_end(&l.flow);
     zr_pool_give(io->engine->pool, &l.slab[0]);

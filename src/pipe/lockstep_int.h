@@ -35,6 +35,7 @@ struct zr_lockstep {
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
+    bool fills;            /* missing items are still to be filled, in a list */
 };
 
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
@@ -64,6 +65,9 @@ static inline void zr_lock_skip(struct zr_lock_item *it, uint32_t k)
  * Chunks that the next codec refuses stay where they are. */
 zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool aligned,
                          zarr_error *err);
+/* Fills the elements of missing items on the device, if l->fills, which it sets to
+ * false. */
+zarr_status zr_lock_fill(struct zr_lockstep *l, zarr_error *err);
 /* Puts the elements of all items into the caller's memory. */
 zarr_status zr_lock_scatter(struct zr_lockstep *l, zarr_error *err);
 

@@ -174,3 +174,44 @@ out:
     zr_box_list_close(&list);
     return st;
 }
+
+static zarr_status fill_segment(struct zr_lockstep *l, const struct zr_segment *segment,
+                                struct zr_box_list *list, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < segment->n_items; k++) {
+        const struct zr_item *item = segment->item[k];
+
+        ZR_TRY(zr_item_missing(&l->flow.w, item, err));
+        ZR_TRY(zr_box_list_fill(list, &l->io->layout->level[item->fill_level],
+                                &item->target, err));
+    }
+out:
+    return st;
+}
+
+zarr_status zr_lock_fill(struct zr_lockstep *l, zarr_error *err)
+{
+    struct zr_box_list list = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!l->fills)
+        return ZARR_OK;
+    l->fills = false;
+    ZR_TRY(zr_flow_worker(&l->flow, err));
+    for (uint32_t i = 0; i < l->wave->n_segments; i++) {
+        if (l->wave->segment[i].bytes != ZR_ITEM_MISSING)
+            continue;
+        if (!list.flow)
+            ZR_TRY(zr_box_list_open(&list, &l->flow, false, err));
+        ZR_TRY(fill_segment(l, &l->wave->segment[i], &list, err));
+    }
+    if (list.flow)
+        ZR_TRY(zr_box_list_send(&list, err));
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    zr_box_list_close(&list);
+    return st;
+}

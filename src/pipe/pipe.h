@@ -134,6 +134,9 @@ struct zr_io {
      * at its end, a read after it met a missing object. NULL: no check. */
     zarr_status (*check)(void *arg, zarr_error *err);
     void *check_arg;
+    /* Work that comes before anything that touches a tensor: the request waits for it.
+     * NULL: none. Borrowed; the request alone uses it. */
+    struct zr_stream *after;
     /* Writes: receives the encoded units instead of the store. bytes NULL: the unit is
      * not stored. NULL: the store gets them. */
     zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_mem *bytes,

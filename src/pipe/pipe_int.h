@@ -351,8 +351,11 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
  * NOT_FOUND: missing. */
 zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
                              zarr_mem *out, zarr_error *err);
-/* Handles a missing item: writes the fill value, or fails with NOT_FOUND if the caller
- * asked for that. */
+/* Counts a missing item, whose elements become the fill value; or fails with NOT_FOUND if
+ * the caller asked for that. */
+zarr_status zr_item_missing(const struct zr_work *w, const struct zr_item *item,
+                            zarr_error *err);
+/* The same, and writes the fill value. */
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err);
 /* ---- work on a device (flow.c) ------------------------------------------------ */
@@ -411,7 +414,8 @@ struct zr_box_list {
     struct zr_flow *flow;
     zarr_box *box;
     uint32_t n;
-    bool to_chunk; /* from the view to chunks */
+    bool to_chunk;       /* from the view to chunks */
+    const void *pattern; /* what the boxes are filled with; NULL: copies */
 };
 zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool to_chunk,
                              zarr_error *err);
@@ -419,6 +423,9 @@ zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool t
 zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p,
                                const struct zr_target *t, const zarr_mem *block,
                                zarr_error *err);
+/* Adds the boxes of a target to be filled with the fill value of a level. */
+zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
+                             const struct zr_target *t, zarr_error *err);
 /* Queues what was added. Before the end the list does so itself where it must. */
 zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err);
 void zr_box_list_close(struct zr_box_list *l);
@@ -435,7 +442,9 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
 struct zr_prefetch {
     zarr_store_op *op;
     zarr_mem *mem;   /* by segment: the bytes fetched */
-    zarr_mem *block; /* by operation: the pool block that they are in */
+    zarr_mem *block; /* by operation: the pool block that they are in, or that begins with
+                      * them */
+    bool shared;     /* a block has the bytes of several operations */
     /* by operation: the first segment, and how many neighbours of one object it covers */
     uint32_t *first, *count;
     uint32_t n; /* operations */
@@ -489,6 +498,9 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
 /* Returns the offset of the range at[], then advances at[] to the next. Begin with
  * zeros. */
 uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
+/* Whether ranges of an uncompressed chunk cost less than the chunk; *out: which. */
+bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
+                      struct zr_ranges *out);
 /* Decodes only what an item needs, into its places in a scratch block, *out. Does so, and
  * sets *done, if the program is a single codec that can decode in part and the saving is
  * large enough. */
@@ -610,7 +622,8 @@ zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
 zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
                             const zarr_mem *elements, zarr_error *err);
 /* Takes n slices of one pool block, which the caller gives back as *slab. *step: bytes of
- * each; on return the aligned distance between them. */
+ * each; on return the aligned distance between them. Host memory for a tensor on a device
+ * is pinned if the budget has room. */
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                            uint64_t n, zarr_mem *slab, zarr_error *err);
 /* Encodes n leaves of one level together, stage by stage, for programs with an

@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+enum {
+    SLAB_BYTES = 8 << 20 /* of a block for many chunks that go to a device */
+};
+
 struct ops {
     const zarr_store_op *op; /* the first */
     atomic_uint left;
@@ -96,8 +100,12 @@ static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
 {
     const uint64_t slack = io->engine->wave_bytes;
     uint64_t most = zr_program_most(io, r->level->decode);
+    struct zr_ranges ranges;
 
     if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0)
+        return false;
+    if (r->level->decode->raw && !zr_io_is_host(io, io->view.base.device_type) &&
+        zr_raw_in_ranges(io, r, &ranges))
         return false;
     if (r->bytes == UINT64_MAX)
         return true;
@@ -160,25 +168,100 @@ static void make_ops(const struct zr_io *io, const struct zr_wave *w,
     }
 }
 
+/* The most bytes that an operation reads. */
+static uint64_t op_room(const struct zr_wave *w, const struct zr_prefetch *p, uint32_t k)
+{
+    return p->op[k].length == ZARR_STORE_TO_END
+               ? w->segment[p->first[k]].level->decode->encoded_bound
+               : p->op[k].length;
+}
+
+/* The same in a block of several operations. A whole object has a tail, so that the next
+ * one is aligned. Ranges of shards have none: their neighbours are copied as one. */
+static uint64_t op_bytes(const struct zr_wave *w, const struct zr_prefetch *p, uint32_t k)
+{
+    const uint64_t align = ZR_CHUNK_ALIGNMENT;
+    const uint64_t bytes = op_room(w, p, k);
+
+    if (p->op[k].length != ZARR_STORE_TO_END)
+        return bytes;
+    return bytes <= UINT64_MAX - align ? (bytes + align - 1) / align * align : bytes;
+}
+
+/* Whether encoded bytes are copied to the tensor's device as they are. */
+static bool goes_up(const struct zr_io *io, const struct zr_program *prog)
+{
+    return !zr_io_is_host(io, io->view.base.device_type) &&
+           zr_io_is_host(io, prog->fetch_device) &&
+           (prog->n == 0 || prog->stage[0].kind == ZR_STAGE_COPY);
+}
+
+/* Whether operation k still needs memory. */
+static bool op_waits(const struct zr_prefetch *p, uint32_t k)
+{
+    return p->op[k].status != ZARR_OK && !p->op[k].mem.handle;
+}
+
+/* Takes one block for operation k and those after it, for a device: pinned if the budget
+ * has room. One block for many chunks saves allocations, and copies of neighbours become
+ * one. */
+static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
+                             struct zr_prefetch *p, uint32_t k, zarr_error *err)
+{
+    const zarr_mem *tensor = &io->view.base;
+    uint64_t all = op_bytes(w, p, k), at = 0, next = 0;
+    zarr_status st = ZARR_OK;
+    uint32_t end = k + 1;
+
+    for (; end < p->n; end++) {
+        if (!op_waits(p, end))
+            continue;
+        if (!goes_up(io, w->segment[p->first[end]].level->decode) ||
+            !zr_add_u64(all, op_bytes(w, p, end), &next) || next > SLAB_BYTES)
+            break;
+        all = next;
+    }
+    ZR_TRY(zr_pool_take_staging(io->engine->pool, tensor->device_type, tensor->device_id,
+                                ZR_MAX(all, UINT64_C(64)), &p->block[k], err));
+    p->shared = true;
+    for (uint32_t i = k; i < end; i++) {
+        zarr_store_op *op = &p->op[i];
+
+        if (!op_waits(p, i))
+            continue;
+        if (!zr_mem_slice(&p->block[k], at, op_bytes(w, p, i), &op->mem))
+            return zr_internal(err);
+        at += op->mem.bytes;
+        op->mem.bytes = op_room(w, p, i);
+    }
+out:
+    return st;
+}
+
 static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
                                struct zr_prefetch *p, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < p->n; k++) {
+        p->op[k].mem.device_type = w->segment[p->first[k]].level->decode->fetch_device;
+        (void)zr_store_lend(io->store, &p->op[k]);
+    }
+    for (uint32_t k = 0; k < p->n; k++) {
         const struct zr_program *prog = w->segment[p->first[k]].level->decode;
         zarr_store_op *op = &p->op[k];
-        const uint64_t bytes =
-            op->length == ZARR_STORE_TO_END ? prog->encoded_bound : op->length;
 
-        op->mem.device_type = prog->fetch_device;
-        if (zr_store_lend(io->store, op))
+        if (!op_waits(p, k))
             continue;
+        if (goes_up(io, prog)) {
+            ZR_TRY(take_slab(io, w, p, k, err));
+            continue;
+        }
         ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
                             zr_io_device_id(io, prog->fetch_device),
-                            ZR_MAX(bytes, UINT64_C(64)), &p->block[k], err));
+                            ZR_MAX(op_room(w, p, k), UINT64_C(64)), &p->block[k], err));
         op->mem = p->block[k];
-        op->mem.bytes = bytes;
+        op->mem.bytes = op_room(w, p, k);
     }
 out:
     return st;
@@ -218,7 +301,7 @@ static void keep_results(const struct zr_io *io, struct zarr_request *rq,
             w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
             atomic_store_explicit(&rq->object_missing, true, memory_order_relaxed);
         }
-        if (!good)
+        if (!good && !p->shared)
             zr_pool_give(io->engine->pool, &p->block[k]);
     }
 }
@@ -250,6 +333,11 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
     ZR_TRY(prefetch_room(w, p, err));
     make_ops(io, w, p);
     ZR_TRY(take_memory(io, w, p, err));
+    if (zr_request_wave_begin(rq) != 0 && !zr_io_is_host(io, io->view.base.device_type))
+        zr_log(io->engine->log, ZARR_LOG_TRACE,
+               "%s: %" PRIu32 " ranges for a device; %" PRIu64
+               " blocks of pinned memory are in use",
+               *io->prefix ? io->prefix : "/", p->n, zr_pool_pinned(io->engine->pool));
     ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
     keep_results(io, rq, w, p);
 out:

@@ -85,21 +85,31 @@ out:
     return st;
 }
 
+bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
+                      struct zr_ranges *out)
+{
+    const struct zr_program *p = segment->level->decode;
+    const struct zr_target *t = &segment->item[0]->target;
+
+    *out = (struct zr_ranges){0};
+    return raw_fits(segment) && !io->no_direct && t->kind == ZR_PROJ_DIMS &&
+           t->arithmetic && zr_store_can(io->store, ZARR_STORE_CAP_RANGES) &&
+           t->n_items * 2 <= p->decoded_bytes / p->item_bytes &&
+           zr_ranges_choose(p, t, RANGE_COST, out) < p->decoded_bytes;
+}
+
 zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
                           bool *done, zarr_error *err)
 {
     const struct zr_program *p = segment->level->decode;
     const struct zr_target *t = &segment->item[0]->target;
-    struct zr_ranges s = {0};
+    struct zr_ranges s;
     struct zr_store_pin pin = {0};
     const bool pins = segment->shard == NULL;
     zarr_mem block = {0};
     zarr_status st = ZARR_OK;
 
-    if (!raw_fits(segment) || w->io->no_direct || t->kind != ZR_PROJ_DIMS ||
-        !t->arithmetic || !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
-        t->n_items * 2 > p->decoded_bytes / p->item_bytes ||
-        zr_ranges_choose(p, t, RANGE_COST, &s) >= p->decoded_bytes)
+    if (!zr_raw_in_ranges(w->io, segment, &s))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, p->decoded_bytes, &block,
                              err));

@@ -350,10 +350,28 @@ out:
     return st;
 }
 
+/* Waits for what the application's stream had at entry. Reads and writes touch tensors in
+ * many ways (lists, single copies, the CPU), so there is one wait before all of them. */
+static zarr_status request_order(const struct zr_io *io, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!io->after)
+        return ZARR_OK;
+    zr_block_begin();
+    st = zr_stream_sync(io->after, err);
+    zr_block_end();
+    return st;
+}
+
 /* *n_units: bytes of io->present that are used. */
 static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
                                  zarr_error *err)
 {
+    zarr_status st = request_order(io, err);
+
+    if (st != ZARR_OK)
+        return st;
     if (io->present && !io->write)
         return present_room(io, n_units, err);
     return io->write && io->check ? io->check(io->check_arg, err) : ZARR_OK;

@@ -33,8 +33,8 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
     return zr_prefix_parts(err, st, part, "%s", name);
 }
 
-zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
-                         zarr_error *err)
+zarr_status zr_item_missing(const struct zr_work *w, const struct zr_item *item,
+                            zarr_error *err)
 {
     if (w->io->present && item->fill_level == 0 && item->unit < w->io->n_present)
         w->io->present[item->unit] = 0;
@@ -43,7 +43,16 @@ zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
     w->worker->stats.elements += zr_target_items(&item->target);
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
-    return zr_fill_target(w, &w->io->layout->level[item->fill_level], &item->target, err);
+    return ZARR_OK;
+}
+
+zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
+                         zarr_error *err)
+{
+    const struct zr_level *lv = &w->io->layout->level[item->fill_level];
+    const zarr_status st = zr_item_missing(w, item, err);
+
+    return st == ZARR_OK ? zr_fill_target(w, lv, &item->target, err) : st;
 }
 
 void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool direct)

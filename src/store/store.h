@@ -107,11 +107,11 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
 const zarr_store_caps *zr_store_caps(const zarr_store *s);
 /* True if the store itself has all of ZARR_STORE_CAP_* in `caps`, without emulation. */
 bool zr_store_can(const zarr_store *s, uint32_t caps);
-/* True if the store moves bytes to and from this kind of memory without an intermediate
- * copy. */
 /* The default memory of arrays with chunks in this store. False: it has none. */
 bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
                              int32_t *device_id);
+/* True if the store moves bytes to and from this kind of memory without an intermediate
+ * copy. */
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);

@@ -5,7 +5,9 @@
  *
  * The library touches memory itself only if its backend has the flags
  * ZARR_MEMORY_HOST_READ and ZARR_MEMORY_HOST_WRITE. Otherwise it calls the functions
- * below. Metadata, shard indexes and plans are always in host memory.
+ * below. Tensors in memory with both flags are used like host memory: stores read into
+ * them, and codecs of the CPU decode into them. Metadata, shard indexes and plans are
+ * always in host memory.
  */
 #ifndef ZARRC_PLUGIN_MEMORY_H
 #define ZARRC_PLUGIN_MEMORY_H

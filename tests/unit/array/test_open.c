@@ -587,7 +587,7 @@ static void test_other_tensors(void **state)
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_ABI);
     stats.struct_size = sizeof stats;
     opts.missing_chunks = 0;
-    opts.stream = &w; /* unknown to everybody */
+    opts.stream = &w; /* host memory has no streams */
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
     assert_says("a stream is given");
     assert_status(zarr_array_write(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);

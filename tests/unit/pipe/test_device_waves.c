@@ -372,12 +372,69 @@ static void test_calls(void **state)
     close_world(&w);
 }
 
+/* Raw chunks go up in one list, missing chunks are filled in one, from pinned memory;
+ * with a small budget for it, from ordinary memory. */
+static void test_raw_and_missing(void **state)
+{
+    static const uint64_t budgets[] = {0, 64};
+    static const char *const chains[] = {"[" BYTES "]", "[" BYTES "," GZIP "]"};
+    const uint64_t chunk[2] = {1, 20}; /* 200 of them */
+    const int64_t sizes[2] = {ROWS, COLS};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ZR_COUNT(budgets); i++) {
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        zarr_fakedev_late_counters before, after;
+        zarr_fakedev_counters moved, moved_after;
+        struct pw w;
+        zarr_array *a;
+        zarr_tensor t;
+        zarr_mem mem;
+
+        open_world(&w, 2, 1 << 20);
+        zarr_fakedev_budget(device, 0, budgets[i / 2]);
+        a = pw_array(w.store, "a", chains[i % 2], shape, chunk);
+        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+        for (uint64_t r = 0; r < ROWS; r += 3)
+            assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){r, 1}, &terr));
+        mem = tensor_new(&w, &t, sizes);
+        zarr_fakedev_late_count(device, &before);
+        zarr_fakedev_count(device, &moved);
+        opts.stats = &stats;
+        assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+        zarr_fakedev_late_count(device, &after);
+        zarr_fakedev_count(device, &moved_after);
+        assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+        for (int k = 0; k < N; k++)
+            assert_int_equal(got[k], k % COLS >= 20 && k / COLS % 3 == 0 ? -1 : data[k]);
+        assert_int_equal(stats.chunks_missing, 34);
+        assert_in_range(stats.waves, 1, 3);
+        /* one list of copies, one of fills, one wait; no single copies */
+        assert_in_range(after.lists - before.lists, 2, 2 * stats.waves);
+        assert_int_equal(after.list_items - before.list_items, 200);
+        assert_in_range(after.syncs - before.syncs, 1, stats.waves);
+        assert_int_equal(moved_after.bytes_up - moved.bytes_up,
+                         (200 - 34) * 20 * sizeof data[0]);
+        assert_int_equal(moved_after.bytes_down, moved.bytes_down);
+        if (budgets[i / 2])
+            assert_int_equal(after.pinned_allocs, before.pinned_allocs);
+        else
+            assert_in_range(after.pinned_allocs - before.pinned_allocs, 1,
+                            2 * stats.waves);
+        zarr_mem_free(w.ctx, &mem);
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
 /* ---- failures ------------------------------------------------------------------ */
 
 /* The k-th call of the device fails, for each k. */
 static void test_failing_calls(void **state)
 {
-    static const int tried[] = {2, 5, 8, 9, 10};
+    static const int tried[] = {0, 2, 5, 8, 9, 10};
     const int64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
@@ -455,7 +512,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),   cmocka_unit_test(test_write),
         cmocka_unit_test(test_calls),  cmocka_unit_test(test_failing_calls),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage), cmocka_unit_test(test_raw_and_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
