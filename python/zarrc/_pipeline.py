@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import threading
 import warnings
@@ -29,6 +30,7 @@ from ._config import SYMLINKS, config
 from ._stats import STATS
 from .errors import LimitError, ZarrcError
 
+_log = logging.getLogger("zarrc")
 _GRID_SHAPE = 1
 _OUTSIDE_RESET = 2
 _SKIP, _WRITE = 1, 2  # empty chunks
@@ -94,11 +96,25 @@ def _is_builtin(codec: Any) -> bool:
     return True
 
 
+def _document(metadata: Any) -> dict[str, Any]:
+    """The metadata as a document, from the object: what is stored may be older, or spelled otherwise."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zarr-python has told the user when it opened the array
+            found = metadata.to_buffer_dict(default_buffer_prototype())
+        document: dict[str, Any] = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
+    except Exception as problem:
+        raise Refused(f"metadata without text: {type(problem).__name__}") from None
+    for name in ("attributes", "consolidated_metadata"):
+        document.pop(name, None)
+    return document
+
+
 class Engine:
     """What the library needs for one array, made at its first read or write. Refuses arrays that are
     not for the library."""
 
-    def __init__(self, metadata: Any, codecs: tuple[Any, ...]) -> None:
+    def __init__(self, metadata: Any, codecs: tuple[Any, ...], document: dict[str, Any] | None) -> None:
         self._handles: dict[tuple[Any, ...], _core.Array] = {}
         self._lock = threading.Lock()
         if not all(map(_is_builtin, codecs)):
@@ -107,7 +123,7 @@ class Engine:
         self.is_sharded = bool(shards) and len(codecs) == 1  # else the shard is one opaque chunk
         self.order = _ORDERS.get(getattr(shards[0], "subchunk_write_order", "morton"), 0) if shards else 0
         self._keys(metadata)
-        self._document(metadata)
+        self._json = _document(metadata) if document is None else document
 
     def _keys(self, metadata: Any) -> None:
         self.ndim = len(metadata.shape)
@@ -127,18 +143,6 @@ class Engine:
             raise Refused("chunk grid of an unknown kind")
         self.grid = _batch.Grid(tuple(edges))
 
-    def _document(self, metadata: Any) -> None:
-        """The metadata as text, from the object: what is stored may be older, or spelled otherwise."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # zarr-python has told the user when it opened the array
-                found = metadata.to_buffer_dict(default_buffer_prototype())
-            self._json = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
-        except Exception as problem:  # such as a grid that zarr's settings forbid by now
-            raise Refused(f"metadata without text: {type(problem).__name__}") from None
-        for name in ("attributes", "consolidated_metadata"):
-            self._json.pop(name, None)
-
     def path_of(self, key: str) -> str:
         """The path of the array, from the key of one of its chunks."""
         parts = key.rsplit("/", self._parts if self.separator == "/" else 1)
@@ -156,7 +160,8 @@ class Engine:
             found = _core.open_document(_core.Array, store, path, json.dumps(document), None,
                                         {"flags": _GRID_SHAPE if shape is None else 0})
         except ZarrcError as problem:
-            raise Refused(f"metadata: {problem.reason}") from None
+            _log.debug("%s", problem)
+            raise Refused(f"metadata that zarrc refuses: {type(problem).__name__}") from None
         if found._how == _dtypes.OTHER:
             raise Refused("elements without a counterpart in NumPy")
         with self._lock:
@@ -175,7 +180,7 @@ def _engine(pipeline: Any) -> Engine:
     if found is None:
         with _engines_lock:
             try:
-                found = Engine(state["_metadata"], tuple(pipeline))
+                found = Engine(state["_metadata"], tuple(pipeline), state.get("_document"))
             except Refused as why:
                 found = str(why)
             state["_engine"] = found
@@ -198,6 +203,11 @@ def made(cls: Any, metadata: Any) -> Any:
                      config=ArrayConfig.from_dict(options), prototype=default_buffer_prototype())
     pipeline = cls.from_codecs(codecs).evolve_from_array_spec(spec)
     pipeline.__dict__["_metadata"] = metadata
+    if hasattr(metadata, "chunk_grid") and hasattr(metadata.chunk_grid, "chunk_shapes"):
+        try:  # now, because a setting of zarr-python that may change forbids its text
+            pipeline.__dict__["_document"] = _document(metadata)
+        except Refused:
+            pass
     return pipeline
 
 
@@ -373,7 +383,9 @@ def _fell_back(problem: Exception, n: int) -> None:
     """Counts a batch that zarr-python's own pipeline does. A limit that the user set is none of them."""
     if isinstance(problem, LimitError):
         raise problem
-    STATS.fallback(n, str(problem) if isinstance(problem, Refused) else f"failed: {type(problem).__name__}")
+    if not isinstance(problem, Refused):
+        _log.debug("zarr-python's own pipeline tries again: %s", problem)
+    STATS.fallback(n, str(problem) if isinstance(problem, Refused) else f"failure: {type(problem).__name__}")
 
 
 async def _prepared(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> Job:

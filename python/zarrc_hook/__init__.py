@@ -54,6 +54,18 @@ class ZarrcCodecPipeline(Base):
         from zarrc import _pipeline
         await _pipeline.write(self, list(batch_info), value, drop_axes, super().write)
 
+    def read_sync(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = (),
+                  max_workers: int = 1) -> Any:
+        """The same for a thread without an event loop, as zarr-python's fused pipeline has it."""
+        from zarr.core.sync import sync
+        return sync(self.read(batch_info, out, drop_axes))
+
+    def write_sync(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = (),
+                   max_workers: int = 1) -> None:
+        """The same for a thread without an event loop."""
+        from zarr.core.sync import sync
+        sync(self.write(batch_info, value, drop_axes))
+
 
 # zarr-python finds a pipeline by this name, and pickle by `zarrc.__getattr__`.
 ZarrcCodecPipeline.__module__ = "zarrc"
