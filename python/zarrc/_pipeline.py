@@ -56,7 +56,7 @@ def _local(root: str) -> _store.Store:
     options = {**config._store_options(), "flags": 0}
     if config["symlinks"] is None:  # as LocalStore does
         options["symlinks"] = SYMLINKS["follow"]
-    key = (os.path.abspath(root), found.st_dev, found.st_ino, *options.values())
+    key = (os.path.abspath(root), found.st_dev, found.st_ino, config._context(), *options.values())
     with _stores_lock:
         store = _stores.get(key)
         if store is None:
@@ -151,7 +151,7 @@ class Engine:
     def array(self, store: _store.Store, path: str, shape: tuple[int, ...] | None = None) -> _core.Array:
         """A handle. zarr-python keeps a pipeline after a resize, so its metadata may be out of date: the
         shape of the handle ends where the grid ends, unless another one is given."""
-        key = (store, path, shape)
+        key = (id(store), path, shape)  # of the same directory, which a path does not tell; the handle keeps it
         found = self._handles.get(key)
         if found is not None:
             return found
@@ -159,6 +159,8 @@ class Engine:
         try:
             found = _core.open_document(_core.Array, store, path, json.dumps(document), None,
                                         {"flags": _GRID_SHAPE if shape is None else 0})
+        except LimitError:
+            raise
         except ZarrcError as problem:
             _log.debug("%s", problem)
             raise Refused(f"metadata that zarrc refuses: {type(problem).__name__}") from None
@@ -203,7 +205,7 @@ def made(cls: Any, metadata: Any) -> Any:
                      config=ArrayConfig.from_dict(options), prototype=default_buffer_prototype())
     pipeline = cls.from_codecs(codecs).evolve_from_array_spec(spec)
     pipeline.__dict__["_metadata"] = metadata
-    if hasattr(metadata, "chunk_grid") and hasattr(metadata.chunk_grid, "chunk_shapes"):
+    if metadata.zarr_format == 3 and hasattr(metadata.chunk_grid, "chunk_shapes"):
         try:  # now, because a setting of zarr-python that may change forbids its text
             pipeline.__dict__["_document"] = _document(metadata)
         except Refused:
