@@ -6,7 +6,7 @@
 
 /* ---- open and create -------------------------------------------------------- */
 
-static int array_class(zx_state *st, PyObject *type)
+int zx_array_class(zx_state *st, PyObject *type)
 {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, st->array_type))
         return 0;
@@ -64,6 +64,7 @@ int zx_array_options(PyObject *dict, zarr_array_open_options *out)
     uint32_t format = 0;
 
     if (zx_opt_u32(dict, "zarr_format", &format) ||
+        zx_opt_u32(dict, "flags", &out->flags) ||
         zx_opt_u32(dict, "consolidated", &out->consolidated) ||
         zx_opt_u32(dict, "empty_chunks", &out->empty_chunks) ||
         zx_opt_u32(dict, "missing_chunks", &out->missing_chunks) ||
@@ -88,7 +89,7 @@ PyObject *zx_open_array(PyObject *module, PyObject *args)
     zarr_status status;
 
     if (!PyArg_ParseTuple(args, "OOsO", &type, &from, &path, &options) ||
-        array_class(st, type) || zx_array_options(options, &o))
+        zx_array_class(st, type) || zx_array_options(options, &o))
         return NULL;
     if (PyObject_TypeCheck(from, st->group_type))
         group = (zx_group *)from;
@@ -224,7 +225,7 @@ PyObject *zx_create_array(PyObject *module, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OO!sO!O", &type, st->store_type, &store, &path,
                           &PyDict_Type, &spec, &options) ||
-        zx_writable((zx_store *)store) || array_class(st, type) ||
+        zx_writable((zx_store *)store) || zx_array_class(st, type) ||
         wish_of(st, spec, &w) || zx_array_options(options, &w.options))
         return NULL;
     w.store = ((zx_store *)store)->s;
@@ -657,6 +658,9 @@ static PyMethodDef array_methods[] = {
     {"_submit", zx_array_submit, METH_VARARGS, NULL},
     {"_vlen", zx_array_vlen, METH_VARARGS, NULL},
     {"_tensor", zx_array_tensor, METH_O, NULL},
+    {"_places", zx_array_places, METH_O, NULL},
+    {"_decode", zx_array_decode, METH_VARARGS, NULL},
+    {"_encode", zx_array_encode, METH_VARARGS, NULL},
     {"_arrow", zx_array_arrow, METH_VARARGS, NULL},
     {"_with", array_with, METH_O, NULL},
     {"_attribute", array_attribute, METH_VARARGS, NULL},

@@ -10,6 +10,18 @@ enum {
 
 /* ---- options ---------------------------------------------------------------- */
 
+/* A buffer that receives a byte for each chunk: whether the store has it. */
+static int present_of(struct zx_io *io, PyObject *object)
+{
+    if (!object || object == Py_None)
+        return 0;
+    if (PyObject_GetBuffer(object, &io->present, PyBUF_WRITABLE))
+        return -1;
+    io->o.present = io->present.buf;
+    io->o.n_present = (uint64_t)io->present.len;
+    return 0;
+}
+
 int zx_io_init(struct zx_io *io, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
@@ -22,6 +34,8 @@ int zx_io_init(struct zx_io *io, PyObject *options)
     if (zx_opt_u32(options, "threads", &io->o.max_threads) ||
         zx_opt_u32(options, "missing_chunks", &io->o.missing_chunks) ||
         zx_opt_u32(options, "empty_chunks", &io->o.empty_chunks) ||
+        zx_opt_u32(options, "outside", &io->o.outside) ||
+        zx_opt_u32(options, "inner_order", &io->o.inner_order) ||
         zx_opt_u64(options, "memory", &io->o.memory_bytes) ||
         zx_opt_text(options, "codec_preference", &io->o.codec_preference) ||
         zx_opt_text(options, "pipeline", &io->o.pipeline) ||
@@ -31,6 +45,8 @@ int zx_io_init(struct zx_io *io, PyObject *options)
     io->progress = PyDict_GetItemString(options, "progress");
     if (io->progress == Py_None)
         io->progress = NULL;
+    if (present_of(io, PyDict_GetItemString(options, "present")))
+        return -1;
     io->field = Py_XNewRef(PyDict_GetItemString(options, "field"));
     return 0;
 }
@@ -38,6 +54,9 @@ int zx_io_init(struct zx_io *io, PyObject *options)
 void zx_io_deinit(struct zx_io *io)
 {
     Py_CLEAR(io->field);
+    if (io->o.present)
+        PyBuffer_Release(&io->present);
+    io->o.present = NULL;
 }
 
 /* The shape of what a call moves. */
@@ -250,7 +269,7 @@ int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
 
 /* ---- what zarrc/_indexing.py prepared --------------------------------------- */
 
-static int selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)
+int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)
 {
     *out = NULL;
     if (object == Py_None)
@@ -273,7 +292,7 @@ static PyObject *moved(PyObject *o, PyObject *args, bool is_read)
     int rc;
 
     if (!PyArg_ParseTuple(args, "OOI|O", &selection, &object, &order, &options) ||
-        selection_arg(self->st, selection, &sel) || zx_io_init(&io, options))
+        zx_selection_arg(self->st, selection, &sel) || zx_io_init(&io, options))
         return NULL;
     rc = move(self, sel, object, order, &io, is_read);
     zx_io_deinit(&io);

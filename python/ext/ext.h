@@ -32,7 +32,7 @@ typedef struct zx_state {
     PyObject *describe;   /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *flights;    /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
-    PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type;
+    PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
     PyTypeObject *service_type, *batch_type;
     unsigned long main_thread; /* the only one that signals interrupt */
 } zx_state;
@@ -103,6 +103,7 @@ struct zx_io {
     zarr_io_options o;
     PyObject *progress; /* borrowed; called with (chunks done, chunks in all) */
     PyObject *field;    /* owned text, for `o.field` */
+    Py_buffer present;  /* held if `o.present` is set */
     uint32_t is_packed; /* memory of uint8 with several elements a byte */
 };
 
@@ -175,6 +176,15 @@ int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);
 PyObject *zx_array_append(PyObject *self, PyObject *args);
+/* The selection of an argument; None is NULL. -1: an exception. */
+int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out);
+
+/* ---- chunks.c --------------------------------------------------------------- */
+
+PyObject *zx_open_document(PyObject *module, PyObject *args);
+PyObject *zx_array_places(PyObject *self, PyObject *keys);
+PyObject *zx_array_decode(PyObject *self, PyObject *args);
+PyObject *zx_array_encode(PyObject *self, PyObject *args);
 
 /* ---- request.c -------------------------------------------------------------- */
 
@@ -223,6 +233,8 @@ int zx_writable(const zx_store *store);
 /* Makes an Array object of a class that derives from ours. `a` is moved. */
 PyObject *zx_array_wrap(zx_state *st, PyTypeObject *type, zx_store *store, zarr_array *a);
 int zx_array_options(PyObject *dict, zarr_array_open_options *out);
+/* -1 with an exception if it is no class of arrays. */
+int zx_array_class(zx_state *st, PyObject *type);
 
 /* ---- rows.c ----------------------------------------------------------------- */
 
@@ -253,6 +265,6 @@ PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
     zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec,
-    zx_service_spec, zx_batch_spec;
+    zx_block_spec, zx_service_spec, zx_batch_spec;
 
 #endif

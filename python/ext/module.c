@@ -69,6 +69,7 @@ static PyMethodDef functions[] = {
     {"create_array", zx_create_array, METH_VARARGS, NULL},
     {"open_group", zx_open_group, METH_VARARGS, NULL},
     {"create_group", zx_create_group, METH_VARARGS, NULL},
+    {"open_document", zx_open_document, METH_VARARGS, NULL},
     {"new_queue", zx_new_queue, METH_NOARGS, NULL},
     {"core_count", core_count, METH_NOARGS, NULL},
     {"new_service", zx_new_service, METH_NOARGS, NULL},
@@ -86,8 +87,8 @@ static int exec(PyObject *module)
         {&st->array_type, &zx_array_spec},     {&st->group_type, &zx_group_spec},
         {&st->vlen_type, &zx_vlen_spec},       {&st->queue_type, &zx_queue_spec},
         {&st->request_type, &zx_request_spec}, {&st->selection_type, &zx_selection_spec},
-        {&st->tensor_type, &zx_tensor_spec},   {&st->service_type, &zx_service_spec},
-        {&st->batch_type, &zx_batch_spec}};
+        {&st->tensor_type, &zx_tensor_spec},   {&st->block_type, &zx_block_spec},
+        {&st->service_type, &zx_service_spec}, {&st->batch_type, &zx_batch_spec}};
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (!(*types[i].type = zx_type(module, types[i].spec)))
@@ -113,6 +114,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->queue_type);
     Py_VISIT(st->request_type);
     Py_VISIT(st->tensor_type);
+    Py_VISIT(st->block_type);
     Py_VISIT(st->selection_type);
     Py_VISIT(st->service_type);
     Py_VISIT(st->batch_type);
@@ -136,6 +138,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->queue_type);
     Py_CLEAR(st->request_type);
     Py_CLEAR(st->tensor_type);
+    Py_CLEAR(st->block_type);
     Py_CLEAR(st->selection_type);
     Py_CLEAR(st->service_type);
     Py_CLEAR(st->batch_type);

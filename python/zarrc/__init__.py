@@ -24,26 +24,32 @@ from ._array import Array, ArrayConfig, Tensor
 from ._codecs import Codec
 from ._config import config
 from ._core import version as _version
+from ._enable import disable, enable, pipeline_stats
 from ._group import Group
 from ._store import Store, open_store
 from .errors import ZarrcError, ZarrcWarning
 
 if TYPE_CHECKING:
+    from zarrc_hook import ZarrcCodecPipeline
+
     from ._aio import AsyncArray, AsyncGroup
 
 __version__: str = _version()
 
 __all__ = [
-    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcError", "ZarrcWarning",
-    "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all", "copy_store", "create", "create_array",
-    "create_group", "create_hierarchy", "empty", "empty_like", "errors", "from_array", "full", "full_like", "group", "load",
+    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
+    "ZarrcError", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all", "copy_store", "create", "create_array",
+    "create_group", "create_hierarchy", "disable", "empty", "empty_like", "enable", "errors", "from_array", "full", "full_like", "group", "load",
     "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
-    "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",
+    "pipeline_stats", "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """asyncio is imported only by programs that use it."""
+    """asyncio and zarr-python are imported only by programs that use them."""
+    if name == "ZarrcCodecPipeline":
+        import zarrc_hook
+        return zarrc_hook.ZarrcCodecPipeline
     if name in ("AsyncArray", "AsyncGroup"):
         from . import _aio
         return getattr(_aio, name)

@@ -14,19 +14,20 @@ enum {
 /* ---- shapes ------------------------------------------------------------- */
 
 /* Replaces the state by one whose shape is as long as its grid: without end if the grid
- * is regular, else up to the end of the last chunk. */
+ * is regular, else up to the end of the last chunk. A list of equal edges has an end. */
 static zarr_status use_grid_shape(const zarr_array *a, struct zr_array_state **s,
                                   zarr_error *err)
 {
     const struct zr_grid *grid = &(*s)->meta.grid;
+    const bool has_no_end = grid->regular && !(grid->vt && grid->vt->resize);
     struct zr_array_state *longer = NULL;
     uint64_t shape[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
-    for (int32_t d = 0; d < grid->ndim && grid->regular; d++)
+    for (int32_t d = 0; d < grid->ndim && has_no_end; d++)
         shape[d] =
             (UINT64_C(1) << LONGEST_BITS) / grid->chunk_shape[d] * grid->chunk_shape[d];
-    ZR_TRY(zr_outside_state(&longer, a, *s, grid->regular ? shape : NULL, err));
+    ZR_TRY(zr_outside_state(&longer, a, *s, has_no_end ? shape : NULL, err));
     zr_array_state_free(*s);
     *s = longer;
 out:

@@ -765,6 +765,27 @@ static void test_grid_shape(void **state)
     world_close(&w);
 }
 
+/* A list of equal edges ends, although its chunks are those of a regular grid. */
+static void test_grid_shape_of_equal_edges(void **state)
+{
+    const zarr_array_open_options o = {.struct_size = sizeof o,
+                                       .flags = ZARR_OPEN_GRID_SHAPE};
+    const uint64_t ends[] = {9, 7};
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(zarr_array_open_document(
+        &a, w.ctx,
+        V3("{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+           "\"chunk_shapes\":[[3,3,3],[7]]}}",
+           "1", LITTLE),
+        NULL, NULL, NULL, &o, &terr));
+    assert_memory_equal(zarr_array_shape(a), ends, sizeof ends);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 /* ---- second handles ------------------------------------------------------ */
 
 static void test_with(void **state)
@@ -871,7 +892,9 @@ int main(void)
         cmocka_unit_test(test_batch_faults),  cmocka_unit_test(test_encode_faults),
         cmocka_unit_test(test_empty_chunks),  cmocka_unit_test(test_device),
         cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_grid_shape),    cmocka_unit_test(test_with),
+        cmocka_unit_test(test_grid_shape),
+        cmocka_unit_test(test_grid_shape_of_equal_edges),
+        cmocka_unit_test(test_with),
         cmocka_unit_test(test_chain),
     };
 

@@ -1,0 +1,381 @@
+/* chunks.c - arrays from the text of their metadata, and chunks whose encoded bytes the
+ * caller has: the pipeline for zarr-python fetches and stores chunks through stores of
+ * Python, and the library decodes and encodes them. The bytes are borrowed from buffers
+ * of Python. Encoded chunks leave as objects with the buffer protocol, without a copy. */
+#include "ext.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* open_document(class, store, path, text, attributes, options) */
+PyObject *zx_open_document(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    zarr_array_open_options o = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    const char *path, *text, *attributes;
+    PyObject *type, *from, *options;
+    zarr_array *a = NULL;
+    zx_store *store;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "OOsszO", &type, &from, &path, &text, &attributes,
+                          &options) ||
+        zx_array_class(st, type) || zx_array_options(options, &o))
+        return NULL;
+    store = zx_store_arg(st, from);
+    if (!store)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = zarr_array_open_document(
+        &a, store->context->ctx, text, attributes, path, store->s, &o, &err);
+    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
+    {
+        zarr_array_free(a);
+        return NULL;
+    }
+    return zx_array_wrap(st, (PyTypeObject *)type, store, a);
+}
+
+/* ---- keys ------------------------------------------------------------------- */
+
+/* Fills the grid coordinates of a list of keys. -1: an exception. */
+static int places_of(zx_array *a, PyObject *keys, Py_ssize_t n, uint64_t *out)
+{
+    zarr_error err;
+
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const char *key = PyUnicode_AsUTF8AndSize(PyList_GetItem(keys, i), NULL);
+
+        if (!key)
+            return -1;
+        if (zarr_array_chunk_of_key(a->a, key, out + i * a->ndim, &err)) {
+            zx_fail(a->st, &err, NULL);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The length of a list; -1: it is none, or too long, with an exception. */
+static Py_ssize_t list_length(PyObject *list)
+{
+    const Py_ssize_t n = PyList_Check(list) ? PyList_Size(list) : -1;
+
+    if (n < 0 || n > PY_SSIZE_T_MAX / (Py_ssize_t)(8 * ZARR_MAX_RANK)) {
+        PyErr_SetString(PyExc_TypeError, "a list is needed");
+        return -1;
+    }
+    return n;
+}
+
+/* _places(keys) -> bytes: grid coordinates as uint64, key after key */
+PyObject *zx_array_places(PyObject *o, PyObject *keys)
+{
+    zx_array *self = (zx_array *)o;
+    const Py_ssize_t n = list_length(keys);
+    PyObject *out;
+    char *data;
+
+    if (n < 0)
+        return NULL;
+    out = PyBytes_FromStringAndSize(NULL, n * self->ndim * 8);
+    data = out ? PyBytes_AsString(out) : NULL;
+    if (data && places_of(self, keys, n, (uint64_t *)(void *)data))
+        Py_CLEAR(out);
+    return out;
+}
+
+/* ---- chunks that Python has ------------------------------------------------- */
+
+/* Encoded chunks in buffers of Python, which it holds. */
+struct given {
+    zarr_chunk_batch batch;
+    uint64_t *places;
+    zarr_mem *bytes;
+    Py_buffer *views;
+    Py_ssize_t n_views;
+};
+
+static void given_deinit(struct given *g)
+{
+    for (Py_ssize_t i = 0; i < g->n_views; i++)
+        PyBuffer_Release(&g->views[i]);
+    PyMem_Free(g->views);
+    PyMem_Free(g->bytes);
+    PyMem_Free(g->places);
+}
+
+/* Borrows one chunk; None is a missing one. */
+static int borrow_chunk(struct given *g, PyObject *value, zarr_mem *out)
+{
+    static const char nothing; /* of a chunk without bytes, which is not missing */
+    Py_buffer *view = &g->views[g->n_views];
+
+    out->device_type = ZARR_DEVICE_CPU;
+    if (value == Py_None)
+        return 0;
+    if (PyObject_GetBuffer(value, view, PyBUF_SIMPLE))
+        return -1;
+    g->n_views++;
+    out->handle = view->len ? view->buf : (void *)(uintptr_t)&nothing;
+    out->bytes = (uint64_t)view->len;
+    return 0;
+}
+
+/* Takes (keys, values), two lists of the same length. */
+static int given_init(struct given *g, zx_array *a, PyObject *keys, PyObject *values)
+{
+    static const zarr_chunk_batch none = ZARR_CHUNK_BATCH_INIT;
+    const Py_ssize_t n = list_length(keys);
+    const size_t room = n > 0 ? (size_t)n : 1;
+
+    memset(g, 0, sizeof *g);
+    g->batch = none;
+    if (n < 0 || !PyList_Check(values) || PyList_Size(values) != n) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "one value for each key is needed");
+        return -1;
+    }
+    g->places = PyMem_Calloc(room * (size_t)(a->ndim ? a->ndim : 1), sizeof *g->places);
+    g->bytes = PyMem_Calloc(room, sizeof *g->bytes);
+    g->views = PyMem_Calloc(room, sizeof *g->views);
+    if (!g->places || !g->bytes || !g->views) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    if (places_of(a, keys, n, g->places))
+        goto fail;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (borrow_chunk(g, PyList_GetItem(values, i), &g->bytes[i]))
+            goto fail;
+    g->batch.n_chunks = (uint64_t)n;
+    g->batch.chunks = g->places;
+    g->batch.bytes = g->bytes;
+    return 0;
+fail:
+    given_deinit(g);
+    return -1;
+}
+
+/* ---- chunks that the library made ------------------------------------------- */
+
+/* One encoded chunk. Threads of the library put them on a list without locks. */
+struct piece {
+    struct piece *next;
+    bool is_erased;
+    uint64_t bytes;
+    uint64_t place[]; /* then the bytes */
+};
+
+struct harvest {
+    _Atomic(struct piece *) first;
+    zarr_array *a;
+};
+
+typedef struct {
+    PyObject_HEAD struct piece *piece; /* owned */
+    char *data;                        /* in it */
+} zx_block;
+
+static char *piece_data(struct piece *p, int32_t ndim)
+{
+    return (char *)(p->place + ndim);
+}
+
+/* zarr_chunk_sink_fn: any thread calls it. */
+static zarr_status collect(void *user, const uint64_t *chunk, const zarr_mem *bytes,
+                           zarr_error *err)
+{
+    struct harvest *h = user;
+    const int32_t ndim = zarr_array_ndim(h->a);
+    const size_t head = sizeof(struct piece) + (size_t)ndim * sizeof *chunk;
+    struct piece *p;
+
+    if (bytes && bytes->bytes > SIZE_MAX - head)
+        return ZARR_ERR_NO_MEMORY;
+    p = malloc(head + (bytes ? (size_t)bytes->bytes : 0));
+    if (!p) {
+        if (err)
+            err->code = ZARR_ERR_NO_MEMORY;
+        return ZARR_ERR_NO_MEMORY;
+    }
+    p->is_erased = !bytes;
+    p->bytes = bytes ? bytes->bytes : 0;
+    if (ndim)
+        memcpy(p->place, chunk, (size_t)ndim * sizeof *chunk);
+    if (p->bytes)
+        memcpy(piece_data(p, ndim), (const char *)bytes->handle + bytes->offset,
+               (size_t)p->bytes);
+    p->next = atomic_load(&h->first);
+    while (!atomic_compare_exchange_weak(&h->first, &p->next, p))
+        ;
+    return ZARR_OK;
+}
+
+static void harvest_free(struct harvest *h)
+{
+    struct piece *p = atomic_exchange(&h->first, NULL);
+
+    while (p) {
+        struct piece *next = p->next;
+
+        free(p);
+        p = next;
+    }
+}
+
+static void block_dealloc(PyObject *o)
+{
+    free(((zx_block *)o)->piece);
+    zx_free(o);
+}
+
+static int block_buffer(PyObject *o, Py_buffer *view, int flags)
+{
+    zx_block *self = (zx_block *)o;
+
+    return PyBuffer_FillInfo(view, o, self->data, (Py_ssize_t)self->piece->bytes, 0,
+                             flags);
+}
+
+static Py_ssize_t block_length(PyObject *o)
+{
+    return (Py_ssize_t)((zx_block *)o)->piece->bytes;
+}
+
+static PyType_Slot block_slots[] = {{Py_tp_dealloc, block_dealloc},
+                                    {Py_bf_getbuffer, block_buffer},
+                                    {Py_sq_length, block_length},
+                                    {0, NULL}};
+PyType_Spec zx_block_spec = {"zarrc._core.Block", sizeof(zx_block), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             block_slots};
+
+static PyObject *key_of(zx_array *a, const uint64_t *place)
+{
+    char text[4096];
+    size_t n = 0;
+    zarr_error err;
+
+    if (zarr_array_chunk_key(a->a, place, text, sizeof text, &n, &err))
+        return zx_fail(a->st, &err, a->a);
+    if (n >= sizeof text)
+        return PyErr_Format(PyExc_ValueError, "a key of %zu bytes", n);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, NULL);
+}
+
+/* (key, Block or None); the piece is moved. */
+static PyObject *row_of(zx_array *a, struct piece *p)
+{
+    PyObject *key = key_of(a, p->place);
+    zx_block *block;
+
+    if (!key || p->is_erased) {
+        free(p);
+        return key ? Py_BuildValue("(NO)", key, Py_None) : NULL;
+    }
+    block = zx_alloc(a->st->block_type);
+    if (!block) {
+        free(p);
+        Py_DECREF(key);
+        return NULL;
+    }
+    block->piece = p;
+    block->data = piece_data(p, a->ndim);
+    return Py_BuildValue("(NN)", key, block);
+}
+
+static PyObject *harvest_list(struct harvest *h, zx_array *a)
+{
+    struct piece *p = atomic_exchange(&h->first, NULL);
+    PyObject *list = PyList_New(0);
+
+    while (p) {
+        struct piece *next = p->next;
+        PyObject *row = NULL;
+
+        if (list)
+            row = row_of(a, p);
+        else
+            free(p);
+        if (list && (!row || PyList_Append(list, row)))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+        p = next;
+    }
+    return list;
+}
+
+/* ---- decode and encode ------------------------------------------------------ */
+
+struct passage {
+    zx_array *a;
+    const zarr_selection *sel;
+    struct zx_memory memory;
+    struct zx_io io;
+    struct given given;
+    struct harvest harvest;
+};
+
+static zarr_status decode_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct passage *p = arg;
+
+    p->io.o.cancel = cancel;
+    return zarr_array_decode(p->a->a, p->sel, &p->memory.t, &p->given.batch, &p->io.o,
+                             err);
+}
+
+static zarr_status encode_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct passage *p = arg;
+    zarr_chunk_sink sink = ZARR_CHUNK_SINK_INIT;
+
+    sink.fn = collect;
+    sink.user = &p->harvest;
+    p->io.o.cancel = cancel;
+    return zarr_array_encode(p->a->a, p->sel, &p->memory.t, &p->given.batch, &sink,
+                             &p->io.o, err);
+}
+
+static PyObject *passage(PyObject *o, PyObject *args, bool is_read)
+{
+    zx_array *self = (zx_array *)o;
+    PyObject *selection, *object, *keys, *values, *options, *out = NULL;
+    struct passage p = {.a = self};
+    unsigned order;
+
+    if (!PyArg_ParseTuple(args, "OOIOOO", &selection, &object, &order, &keys, &values,
+                          &options) ||
+        zx_selection_arg(self->st, selection, &p.sel) || zx_io_init(&p.io, options))
+        return NULL;
+    p.harvest.a = self->a;
+    if (zx_io_memory(&p.io, &p.memory, self, object, is_read, p.sel))
+        goto io;
+    p.memory.t.byte_order = order;
+    if (given_init(&p.given, self, keys, values))
+        goto memory;
+    if (zx_call(self->st, is_read ? decode_work : encode_work, &p, self->a) == 0)
+        out = is_read ? Py_NewRef(Py_None) : harvest_list(&p.harvest, self);
+    harvest_free(&p.harvest);
+    given_deinit(&p.given);
+memory:
+    zx_memory_deinit(&p.memory);
+io:
+    zx_io_deinit(&p.io);
+    return out;
+}
+
+/* _decode(selection, memory, order, keys, values, options): `values` has the encoded
+ * chunk for each key, or None */
+PyObject *zx_array_decode(PyObject *o, PyObject *args)
+{
+    return passage(o, args, true);
+}
+
+/* _encode(selection, memory, order, keys, values, options) -> [(key, Block or None)]:
+ * `keys` and `values` are the old chunks; None: erase the chunk */
+PyObject *zx_array_encode(PyObject *o, PyObject *args)
+{
+    return passage(o, args, false);
+}

@@ -1,0 +1,197 @@
+"""What a batch of zarr-python's pipeline selects, as one selection of the whole array.
+
+A batch is what one indexer of zarr-python yields: the product of what each dimension selects in each
+of its chunks, in C order, or points. So the first and the last item tell what slices select; lists
+are gathered from the items along their dimension. No chunk is looked at alone.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Item = tuple[Any, Any, Any, Any, bool]  # byte getter, ArraySpec, selection in the chunk, in the result, is whole
+Ints = np.ndarray[Any, Any]
+
+
+class Refused(Exception):
+    """This batch is not for the library; the text is the reason in `zarrc.pipeline_stats`."""
+
+
+class Grid:
+    """Where the chunks of an array begin, along each dimension."""
+
+    def __init__(self, edges: tuple[Any, ...]) -> None:
+        self.ndim = len(edges)
+        self.is_regular = all(isinstance(edge, int) for edge in edges)
+        self._edges = [edge if isinstance(edge, int) else np.asarray(edge, np.int64) for edge in edges]
+        self._ends = [None if isinstance(edge, int) else np.cumsum(edge) for edge in self._edges]
+
+    def begin(self, d: int, place: int) -> int:
+        ends = self._ends[d]
+        if ends is None:
+            return place * int(self._edges[d])
+        return int(ends[place - 1]) if place else 0
+
+    def begins(self, d: int, places: Ints) -> Ints:
+        ends = self._ends[d]
+        if ends is None:
+            return places * int(self._edges[d])
+        return np.concatenate(([0], ends))[places]
+
+    def edge(self, d: int, place: int) -> int:
+        if self._ends[d] is None:
+            return int(self._edges[d])
+        edges = self._edges[d]
+        return int(edges[place]) if place < len(edges) else -1  # -1: the array grew
+
+    def touched(self, d: int, start: int, step: int, count: int) -> int:
+        """How many chunks a slice meets."""
+        if count == 0:
+            return 0
+        ends = self._ends[d]
+        if ends is not None:
+            return len(np.unique(np.searchsorted(ends, start + step * np.arange(count), side="right")))
+        edge = int(self._edges[d])
+        return count if step >= edge else (start + (count - 1) * step) // edge - start // edge + 1
+
+
+class Chosen(NamedTuple):
+    """A selection of the array, and the part of the result that it fills."""
+
+    key: tuple[Any, ...] | None  # for Array._select; None: points
+    points: Ints | None
+    shape: tuple[int, ...]
+    part: tuple[slice, ...] | None  # None: the whole result
+
+
+def _flat(chosen: Any) -> Ints:
+    """The indexes that a dimension of a chunk selects, from what an indexer made of them."""
+    if isinstance(chosen, slice):
+        return np.arange(chosen.start or 0, chosen.stop, chosen.step or 1)
+    flat = np.asarray(chosen).ravel()
+    return flat.nonzero()[0] if flat.dtype == bool else flat.astype(np.int64, copy=False)
+
+
+def _as_key(indexes: Ints) -> Any:
+    """A slice if the indexes are one, because it is faster."""
+    if indexes.size > 1:
+        step = int(indexes[1] - indexes[0])
+        if step > 0 and (np.diff(indexes) == step).all():
+            return slice(int(indexes[0]), int(indexes[-1]) + 1, step)
+    return np.ascontiguousarray(indexes, np.int64)
+
+
+class Reader:
+    """Turns one batch into a selection. `places`: the grid coordinates of all items, or of the first and
+    the last one."""
+
+    def __init__(self, grid: Grid, batch: list[Item], places: Ints, drop_axes: tuple[int, ...]) -> None:
+        self._grid, self._batch, self._places, self._drop = grid, batch, places, drop_axes
+
+    def chosen(self) -> Chosen:
+        first = self._batch[0]
+        if not isinstance(first[2], tuple) or len(first[2]) != self._grid.ndim:
+            raise Refused("selection of an unknown kind")
+        if not isinstance(first[3], tuple):
+            return self._points()
+        return self._product()
+
+    def _product(self) -> Chosen:
+        first = self._batch[0]
+        key: list[Any] = []
+        shape: list[int] = []
+        part: list[slice] = []
+        n_chunks = 1
+        for d, inside in enumerate(first[2]):
+            if isinstance(inside, (int, np.integer)) or d in self._drop:
+                key.append(int(_flat([inside] if isinstance(inside, (int, np.integer)) else inside)[0])
+                           + self._grid.begin(d, int(self._places[0][d])))
+                continue
+            if len(shape) >= len(first[3]):
+                raise Refused("selection of an unknown kind")
+            if isinstance(inside, slice) and isinstance(first[3][len(shape)], slice):
+                one, count, n, where = self._slice(d, len(shape))
+            else:
+                one, count, n, where = self._list(d, len(shape))
+            key.append(one)
+            shape.append(count)
+            part.append(where)
+            n_chunks *= n
+        if n_chunks != len(self._batch) or len(shape) != len(first[3]):
+            raise Refused("batch of several selections")
+        whole = all(where.start == 0 for where in part)
+        return Chosen(tuple(key), None, tuple(shape), None if whole else tuple(part))
+
+    def _slice(self, d: int, axis: int) -> tuple[Any, int, int, slice]:
+        first, last = self._batch[0], self._batch[-1]
+        inside, begin, end = first[2][d], first[3][axis].start or 0, last[3][axis].stop
+        if end is None or inside.start is None or (step := inside.step or 1) < 1:
+            raise Refused("selection of an unknown kind")
+        count = end - begin
+        start = inside.start + self._grid.begin(d, int(self._places[0][d]))
+        key = slice(start, start + (count - 1) * step + 1, step)
+        return key, count, self._grid.touched(d, start, step, count), slice(begin, end)
+
+    def _list(self, d: int, axis: int) -> tuple[Any, int, int, slice]:
+        """From the items whose place differs from the first one's in this dimension only."""
+        if len(self._places) != len(self._batch):
+            raise Refused("selection of an unknown kind")
+        others = [i for i in range(self._grid.ndim) if i != d]
+        rows = np.nonzero((self._places[:, others] == self._places[0, others]).all(axis=1))[0]
+        parts = [_flat(self._batch[i][2][d]) for i in rows]
+        begins = self._grid.begins(d, self._places[rows, d])
+        count = sum(one.size for one in parts)
+        indexes = np.full(count, -1, np.int64)
+        for i, one, begin in zip(rows, parts, begins):
+            where = self._batch[i][3][axis]
+            indexes[where if isinstance(where, slice) else _flat(where)] = one + begin
+        if count == 0 or (indexes < 0).any():
+            raise Refused("selection of an unknown kind")
+        return _as_key(indexes), count, len(rows), slice(0, count)
+
+    def _points(self) -> Chosen:
+        if self._grid.ndim == 0 or len(self._places) != len(self._batch):
+            raise Refused("selection of an unknown kind")
+        try:
+            count = sum(item[2][0].size for item in self._batch)
+            points = np.full((count, self._grid.ndim), -1, np.int64)
+            for item, place in zip(self._batch, self._places):
+                for d in range(self._grid.ndim):
+                    points[item[3], d] = item[2][d] + self._grid.begin(d, int(place[d]))
+        except (AttributeError, IndexError, TypeError, ValueError):
+            raise Refused("selection of an unknown kind") from None
+        if (points < 0).any():
+            raise Refused("selection of an unknown kind")
+        return Chosen(None, points, (count,), None)
+
+
+def needs_places(batch: list[Item]) -> bool:
+    """Whether the places of all items are needed, not only of the first and the last one."""
+    first = batch[0]
+    if not isinstance(first[2], tuple) or not isinstance(first[3], tuple):
+        return True
+    return not all(isinstance(one, (int, np.integer, slice)) for one in (*first[2], *first[3]))
+
+
+def ends_of(grid: Grid, batch: list[Item], last: Ints) -> tuple[int, ...] | None:
+    """The shape that zarr-python has in mind if a chunk at the end of the array is written whole: its
+    elements beyond that shape become the fill value. None: there is no such chunk."""
+    found: dict[int, int] = {}
+    for d, inside in enumerate(batch[-1][2]):
+        if isinstance(inside, (int, np.integer)):
+            stop = int(inside) + 1
+        elif isinstance(inside, slice) and inside.stop is not None and (inside.step or 1) == 1:
+            stop = inside.stop
+        else:
+            return None  # chunks that a list meets are never whole
+        edge = grid.edge(d, int(last[d]))
+        if 0 <= stop < edge and any(item[4] and _stops(item[2][d]) < edge for item in batch):
+            found[d] = grid.begin(d, int(last[d])) + stop
+    if not found:
+        return None
+    return tuple(found.get(d, grid.begin(d, int(last[d])) + grid.edge(d, int(last[d]))) for d in range(grid.ndim))
+
+
+def _stops(inside: Any) -> int:
+    return int(inside.stop if isinstance(inside, slice) else inside + 1)

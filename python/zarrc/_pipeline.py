@@ -1,0 +1,494 @@
+"""The pipeline for zarr-python: a batch of chunks becomes one call of the library.
+
+Files of a LocalStore are read and written by the library. Chunks of other stores go through the
+store's own calls, as zarr-python makes them, and are decoded and encoded here. What is not for the
+library goes to zarr-python's own pipeline, which also says in its own words why a call fails.
+`zarrc_hook` has the class; this module is imported when the first pipeline is made.
+"""
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+from zarr.core.array_spec import ArrayConfig, ArraySpec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.common import concurrent_map
+from zarr.core.config import config as zarr_config
+from zarr.storage import LocalStore, MemoryStore, StorePath
+
+from . import _aio, _batch, _core, _dtypes, _indexing, _store
+from ._batch import Item, Refused
+from ._config import SYMLINKS, config
+from ._stats import STATS
+from .errors import LimitError, ZarrcError
+
+_log = logging.getLogger("zarrc")
+_GRID_SHAPE = 1
+_OUTSIDE_RESET = 2
+_SKIP, _WRITE = 1, 2  # empty chunks
+_ORDERS = {"lexicographic": 1, "unordered": 1, "morton": 2, "colexicographic": 3}
+_HANDLES = 16  # of one array: for shapes that its chunks at the end had
+_PRESENT, _MISSING = {"status": "present"}, {"status": "missing"}
+_memory_get = MemoryStore.get
+
+
+# ---- stores ----
+
+_stores: weakref.WeakValueDictionary[tuple[Any, ...], _store.Store] = weakref.WeakValueDictionary()
+_stores_lock = threading.Lock()
+
+
+def _local(root: str) -> _store.Store:
+    """The library's store for a directory. An open store holds its directory, so a directory that was
+    deleted, made again, or moved since is another store."""
+    try:
+        found = os.stat(root)
+    except OSError:
+        raise Refused("the directory of the store is missing") from None
+    options = {**config._store_options(), "flags": 0}
+    if config["symlinks"] is None:  # as LocalStore does
+        options["symlinks"] = SYMLINKS["follow"]
+    key = (os.path.abspath(root), found.st_dev, found.st_ino, config._context(), *options.values())
+    with _stores_lock:
+        store = _stores.get(key)
+        if store is None:
+            store = _stores[key] = _store._open_url(key[0], options)
+    return store
+
+
+_nowhere: dict[_core.Context, _store.Store] = {}
+
+
+def _no_store() -> _store.Store:
+    """An empty store, for arrays whose chunks Python has."""
+    context = config._context()
+    if context not in _nowhere:
+        _nowhere[context] = _store._open_url("memory:", {})
+    return _nowhere[context]
+
+
+def _is_memory(store: Any) -> bool:
+    """Whether the values of a store can be taken from its dict: it is exactly the class that we know."""
+    return type(store) is MemoryStore and MemoryStore.get is _memory_get
+
+
+# ---- one array ----
+
+
+def _is_builtin(codec: Any) -> bool:
+    """Whether zarr-python itself has the codec. Another class of the same name may do something else."""
+    kind = type(codec)
+    if kind.__name__ == "V2Codec" and kind.__module__ == "zarr.codecs._v2":
+        given = (*(codec.filters or ()), codec.compressor)
+        return all(type(one).__module__.partition(".")[0] == "numcodecs" for one in given if one is not None)
+    if not kind.__module__.startswith("zarr.codecs."):
+        return False
+    if kind.__name__ == "ShardingCodec":
+        return all(map(_is_builtin, (*codec.codecs, *codec.index_codecs)))
+    return True
+
+
+def _document(metadata: Any) -> dict[str, Any]:
+    """The metadata as a document, from the object: what is stored may be older, or spelled otherwise."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zarr-python has told the user when it opened the array
+            found = metadata.to_buffer_dict(default_buffer_prototype())
+        document: dict[str, Any] = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
+    except Exception as problem:
+        raise Refused(f"metadata without text: {type(problem).__name__}") from None
+    for name in ("attributes", "consolidated_metadata"):
+        document.pop(name, None)
+    return document
+
+
+class Engine:
+    """What the library needs for one array, made at its first read or write. Refuses arrays that are
+    not for the library."""
+
+    def __init__(self, metadata: Any, codecs: tuple[Any, ...], document: dict[str, Any] | None) -> None:
+        self._handles: dict[tuple[Any, ...], _core.Array] = {}
+        self._lock = threading.Lock()
+        if not all(map(_is_builtin, codecs)):
+            raise Refused("codec of another package")
+        shards = [codec for codec in codecs if type(codec).__name__ == "ShardingCodec"]
+        self.is_sharded = bool(shards) and len(codecs) == 1  # else the shard is one opaque chunk
+        self.order = _ORDERS.get(getattr(shards[0], "subchunk_write_order", "morton"), 0) if shards else 0
+        self._keys(metadata)
+        self._json = _document(metadata) if document is None else document
+
+    def _keys(self, metadata: Any) -> None:
+        self.ndim = len(metadata.shape)
+        if metadata.zarr_format == 2:
+            self.separator, self._parts, edges = metadata.dimension_separator, max(self.ndim, 1), metadata.chunks
+        else:
+            encoding = metadata.chunk_key_encoding
+            named = type(encoding).__name__
+            if named not in ("DefaultChunkKeyEncoding", "V2ChunkKeyEncoding") or not (
+                    type(encoding).__module__.startswith("zarr.core.chunk_key_encodings")):
+                raise Refused("chunk key encoding of another package")
+            self.separator = encoding.separator
+            self._parts = self.ndim + 1 if named[0] == "D" else max(self.ndim, 1)
+            grid = metadata.chunk_grid
+            edges = getattr(grid, "chunk_shape", None) or getattr(grid, "chunk_shapes", ())
+        if len(edges) != self.ndim:
+            raise Refused("chunk grid of an unknown kind")
+        self.grid = _batch.Grid(tuple(edges))
+
+    def path_of(self, key: str) -> str:
+        """The path of the array, from the key of one of its chunks."""
+        parts = key.rsplit("/", self._parts if self.separator == "/" else 1)
+        return parts[0] if len(parts) > (self._parts if self.separator == "/" else 1) else ""
+
+    def array(self, store: _store.Store, path: str, shape: tuple[int, ...] | None = None) -> _core.Array:
+        """A handle. zarr-python keeps a pipeline after a resize, so its metadata may be out of date: the
+        shape of the handle ends where the grid ends, unless another one is given."""
+        key = (id(store), path, shape)  # of the same directory, which a path does not tell; the handle keeps it
+        found = self._handles.get(key)
+        if found is not None:
+            return found
+        document = self._json if shape is None else {**self._json, "shape": list(shape)}
+        try:
+            found = _core.open_document(_core.Array, store, path, json.dumps(document), None,
+                                        {"flags": _GRID_SHAPE if shape is None else 0})
+        except LimitError:
+            raise
+        except ZarrcError as problem:
+            _log.debug("%s", problem)
+            raise Refused(f"metadata that zarrc refuses: {type(problem).__name__}") from None
+        if found._how == _dtypes.OTHER:
+            raise Refused("elements without a counterpart in NumPy")
+        with self._lock:
+            if len(self._handles) >= _HANDLES:
+                self._handles.clear()
+            self._handles[key] = found
+        return found
+
+
+_engines_lock = threading.Lock()
+
+
+def _engine(pipeline: Any) -> Engine:
+    state = pipeline.__dict__
+    found = state.get("_engine")
+    if found is None:
+        with _engines_lock:
+            try:
+                found = Engine(state["_metadata"], tuple(pipeline), state.get("_document"))
+            except Refused as why:
+                found = str(why)
+            state["_engine"] = found
+    if isinstance(found, str):
+        raise Refused(found)
+    assert isinstance(found, Engine)
+    return found
+
+
+def made(cls: Any, metadata: Any) -> Any:
+    """A pipeline for the metadata of an array, as zarr-python makes its own."""
+    if metadata.zarr_format == 2:
+        from zarr.codecs._v2 import V2Codec
+        codecs: Any = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
+        shape, options = metadata.chunks, {"order": metadata.order}
+    else:
+        codecs, options = metadata.codecs, {}
+        shape = getattr(metadata.chunk_grid, "chunk_shape", None) or (1,) * len(metadata.shape)
+    spec = ArraySpec(shape=shape, dtype=metadata.dtype, fill_value=metadata.fill_value,
+                     config=ArrayConfig.from_dict(options), prototype=default_buffer_prototype())
+    pipeline = cls.from_codecs(codecs).evolve_from_array_spec(spec)
+    pipeline.__dict__["_metadata"] = metadata
+    if metadata.zarr_format == 3 and hasattr(metadata.chunk_grid, "chunk_shapes"):
+        try:  # now, because a setting of zarr-python that may change forbids its text
+            pipeline.__dict__["_document"] = _document(metadata)
+        except Refused:
+            pass
+    return pipeline
+
+
+# ---- one batch ----
+
+
+class Job:
+    """One batch, ready for the library."""
+
+    def __init__(self, engine: Engine, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> None:
+        self.engine, self.batch = engine, batch
+        self.store = batch[0][0].store
+        self.keys = [item[0].path for item in batch]
+        self.path = engine.path_of(self.keys[0])
+        self.spec = batch[0][1]
+        self.is_local = type(self.store) is LocalStore
+        self.array = engine.array(self._library_store(), self.path)
+        self.places = self._places(_batch.needs_places(batch))
+        self._check_specs()
+        self.chosen = _batch.Reader(engine.grid, batch, self.places, drop_axes).chosen()
+        self.memory, self.byte_order = self._memory(memory)
+        self.options: dict[str, Any] = {}
+
+    def _library_store(self) -> _store.Store:
+        return _local(os.fspath(self.store.root)) if self.is_local else _no_store()
+
+    def _places(self, all_of_them: bool) -> np.ndarray[Any, Any]:
+        keys = self.keys if all_of_them else [self.keys[0], self.keys[-1]]
+        found = np.frombuffer(self.array._places(keys), np.int64)
+        return found.reshape(len(keys), self.engine.ndim)
+
+    def _check_specs(self) -> None:
+        """That the chunks are of the grid that the pipeline knows: an array may have grown."""
+        for item, place in ((self.batch[0], self.places[0]), (self.batch[-1], self.places[-1])):
+            if tuple(item[1].shape) != tuple(self.engine.grid.edge(d, int(p)) for d, p in enumerate(place)):
+                raise Refused("chunks of another grid")
+
+    def _memory(self, buffer: Any) -> tuple[np.ndarray[Any, Any], int]:
+        memory = buffer.as_ndarray_like()
+        if not isinstance(memory, np.ndarray):
+            raise Refused("memory that is not the host's")
+        if self.array._how == _dtypes.VLEN:
+            if memory.dtype.kind not in "OTU":
+                raise Refused("data type of the memory")
+            return memory, 0
+        order = _dtypes.order_of(self.array.dtype, memory.dtype)
+        if order is None:
+            raise Refused("data type of the memory")
+        return memory, order
+
+    def selection(self, array: _core.Array) -> _core.Selection | None:
+        if self.chosen.points is not None:
+            return array._select_points(self.chosen.points, self.chosen.shape)
+        return array._select(self.chosen.key, False) if self.chosen.key else None
+
+    def part(self) -> np.ndarray[Any, Any]:
+        """The elements of the memory that the batch is about."""
+        return self.memory if self.chosen.part is None else self.memory[self.chosen.part]
+
+    # -- reads --
+
+    def read_into(self) -> np.ndarray[Any, Any]:
+        target = self.part()
+        if target.shape != self.chosen.shape:
+            raise Refused("shape of the result")
+        self.present = bytearray(len(self.batch))
+        self.options["present"] = self.present
+        return target
+
+    def is_whole(self, item: Item) -> bool:
+        """Whether zarr-python reads all of a shard for this item."""
+        inner = self.array._chunk_shape or item[1].shape
+        return item[4] and all(
+            isinstance(one, slice) and one.stop is not None and one.stop > edge - length
+            for one, edge, length in zip(item[2], item[1].shape, inner))
+
+    def decode(self, values: list[Any]) -> None:
+        """Decodes chunks that were fetched."""
+        target = self.read_into()
+        chunks = [None if value is None else value.as_numpy_array() for value in values]
+        selection = self.selection(self.array)
+        if self.array._how == _dtypes.VLEN:
+            box = self.array._vlen(self.chosen.shape)
+            self.array._decode(selection, box, 0, self.keys, chunks, self.options)
+            target[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
+        else:
+            self.array._decode(selection, target, self.byte_order, self.keys, chunks, self.options)
+
+    def read_files(self) -> None:
+        """Reads text, which becomes objects of Python, on a thread."""
+        target = self.read_into()
+        box = self.array._vlen(self.chosen.shape)
+        self.array._read(self.selection(self.array), box, 0, self.options)
+        target[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
+
+    def results(self) -> tuple[Any, ...]:
+        if all(self.present):
+            return (_PRESENT,) * len(self.present)
+        return tuple(_PRESENT if one else _MISSING for one in self.present)
+
+    # -- writes --
+
+    def write_from(self) -> tuple[_core.Array, Any]:
+        """The handle and the memory of a write. A whole chunk at the end of the array is written as in
+        zarr-python: what is beyond the shape becomes the fill value, unless it is in a shard."""
+        source = self.part() if self.memory.ndim else self.memory
+        if source.shape not in ((), self.chosen.shape):
+            raise Refused("shape of the value")
+        self.options["empty_chunks"] = _WRITE if self.spec.config.write_empty_chunks else _SKIP
+        array = self.array
+        if self.engine.order:
+            self.options["inner_order"] = self.engine.order
+        if not self.engine.is_sharded and self.chosen.points is None:
+            shape = _batch.ends_of(self.engine.grid, self.batch, self.places[-1])
+            if shape is not None:
+                array = self.engine.array(array.store, self.path, shape)
+                self.options["outside"] = _OUTSIDE_RESET
+        if array._how != _dtypes.VLEN:
+            return array, source
+        given = np.broadcast_to(source, self.chosen.shape)
+        try:
+            return array, _indexing.to_vlen(array, given)  # type: ignore[arg-type]
+        except (TypeError, ValueError, UnicodeError):
+            raise Refused("value that is neither text nor bytes") from None
+
+    def needs_old(self, item: Item) -> bool:
+        """Whether zarr-python reads the old value of a chunk before it writes this item."""
+        if not item[4]:
+            return True
+        return self.engine.is_sharded and any(
+            _batch._stops(one) < edge for one, edge in zip(item[2], item[1].shape))
+
+    def write_files(self) -> None:
+        array, source = self.write_from()
+        array._write(self.selection(array), source, self.byte_order, self.options)
+
+    def encode(self, old: list[str], values: list[Any]) -> list[tuple[str, Any]]:
+        """Encodes the batch: (key, bytes or None) for each chunk."""
+        array, source = self.write_from()
+        chunks = [None if value is None else value.as_numpy_array() for value in values]
+        return array._encode(self.selection(array), source, self.byte_order, old, chunks, self.options)
+
+
+def _job(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> Job:
+    if type(batch[0][0]) is not StorePath:
+        raise Refused("chunks of an unknown place")
+    return Job(_engine(pipeline), batch, memory, drop_axes)
+
+
+async def _open(store: Any) -> None:
+    if not store._is_open:
+        await (store._ensure_open() if hasattr(store, "_ensure_open") else store._open())
+
+
+# ---- reads ----
+
+
+async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int, ...],
+               own: Callable[..., Awaitable[Any]]) -> Any:
+    if not batch or "_metadata" not in pipeline.__dict__:
+        return await own(batch, out, drop_axes)
+    try:
+        job = await _prepared(pipeline, batch, out, drop_axes)
+        await _read(job)
+    except (Refused, ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
+        _fell_back(problem, len(batch))
+        return await own(batch, out, drop_axes)
+    STATS.native(len(batch))
+    return job.results()
+
+
+def _fell_back(problem: Exception, n: int) -> None:
+    """Counts a batch that zarr-python's own pipeline does. A limit that the user set is none of them."""
+    if isinstance(problem, LimitError):
+        raise problem
+    if not isinstance(problem, Refused):
+        _log.debug("zarr-python's own pipeline tries again: %s", problem)
+    STATS.fallback(n, str(problem) if isinstance(problem, Refused) else f"failure: {type(problem).__name__}")
+
+
+async def _prepared(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> Job:
+    store = getattr(batch[0][0], "store", None)
+    if type(store) is LocalStore:
+        await _open(store)
+    return _job(pipeline, batch, memory, drop_axes)
+
+
+async def _read(job: Job) -> None:
+    if job.is_local:
+        await _read_files(job)
+    elif _is_memory(job.store):
+        await asyncio.to_thread(_read_memory, job)
+    elif job.engine.is_sharded and not all(map(job.is_whole, job.batch)):
+        raise Refused("part of a shard in a store of another package")
+    else:
+        values = await concurrent_map([(item[0], item[1].prototype) for item in job.batch],
+                                      lambda getter, prototype: getter.get(prototype),
+                                      zarr_config.get("async.concurrency"))
+        await asyncio.to_thread(job.decode, values)
+
+
+async def _read_files(job: Job) -> None:
+    if job.array._how == _dtypes.VLEN:
+        await asyncio.to_thread(job.read_files)
+        return
+    queue = _aio._queue()
+    target = job.read_into()
+    await queue.run(job.array._submit(queue.native, _aio.READ, job.selection(job.array), target, job.byte_order,
+                                      job.options))
+
+
+def _read_memory(job: Job) -> None:
+    get = job.store._store_dict.get
+    job.decode([get(key) for key in job.keys])
+
+
+# ---- writes ----
+
+
+async def write(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[int, ...],
+                own: Callable[..., Awaitable[Any]]) -> None:
+    if not batch or "_metadata" not in pipeline.__dict__:
+        await own(batch, value, drop_axes)
+        return
+    try:
+        job = await _prepared(pipeline, batch, value, drop_axes)
+        if job.store.read_only:
+            raise Refused("store that is read-only")
+        await _write(job)
+    except (Refused, ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
+        _fell_back(problem, len(batch))
+        await own(batch, value, drop_axes)
+        return
+    STATS.native(len(batch))
+
+
+async def _write(job: Job) -> None:
+    if job.is_local:
+        await _write_files(job)
+    elif _is_memory(job.store):
+        await asyncio.to_thread(_write_memory, job)
+    else:
+        await _write_foreign(job)
+
+
+async def _write_files(job: Job) -> None:
+    if job.array._how == _dtypes.VLEN:
+        await asyncio.to_thread(job.write_files)
+        return
+    array, source = job.write_from()
+    queue = _aio._queue()
+    await queue.run(array._submit(queue.native, _aio.WRITE, job.selection(array), source, job.byte_order, job.options))
+
+
+def _write_memory(job: Job) -> None:
+    values = job.store._store_dict
+    old = [item[0].path for item in job.batch if job.needs_old(item)]
+    make = job.spec.prototype.buffer.from_array_like
+    for key, block in job.encode(old, [values.get(key) for key in old]):
+        if block is None:
+            values.pop(key, None)
+        else:
+            values[key] = make(np.frombuffer(block, "B"))
+
+
+async def _write_foreign(job: Job) -> None:
+    """Through the calls of the store that zarr-python makes."""
+    getters = {item[0].path: item[0] for item in job.batch}
+    prototype = job.spec.prototype
+    old = [item[0].path for item in job.batch if job.needs_old(item)]
+    limit = zarr_config.get("async.concurrency")
+    values = await concurrent_map([(getters[key],) for key in old],
+                                  lambda getter: getter.get(prototype=prototype), limit)
+    made = await asyncio.to_thread(job.encode, old, values)
+
+    async def store(key: str, block: Any) -> None:
+        if block is None:
+            await getters[key].delete()
+        else:
+            await getters[key].set(prototype.buffer.from_array_like(np.frombuffer(block, "B")))
+
+    await concurrent_map(made, store, limit)

@@ -1,0 +1,37 @@
+"""How much of zarr-python's work the library did: `zarrc.pipeline_stats`."""
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+
+class Stats:
+    """Counts batches and their chunks. A chunk is the unit of writing, a shard in sharded arrays."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batches = self._native = 0
+        self._reasons: Counter[str] = Counter()
+
+    def native(self, chunks: int) -> None:
+        with self._lock:
+            self._batches += 1
+            self._native += chunks
+
+    def fallback(self, chunks: int, reason: str) -> None:
+        with self._lock:
+            self._batches += 1
+            self._reasons[reason] += chunks
+
+    def tell(self, reset: bool) -> dict[str, Any]:
+        with self._lock:
+            found = {"batches": self._batches, "native_chunks": self._native,
+                     "fallback_chunks": self._reasons.total(), "reasons": dict(self._reasons)}
+            if reset:
+                self._batches = self._native = 0
+                self._reasons.clear()
+        return found
+
+
+STATS = Stats()

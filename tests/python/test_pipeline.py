@@ -1,0 +1,572 @@
+"""zarr-python with our pipeline inside, against its own pipeline: the same elements, the same files, the
+same errors. scripts/zarr-suite runs zarr-python's own tests."""
+import asyncio
+import concurrent.futures
+import multiprocessing
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+import zarrc
+
+zarr = pytest.importorskip("zarr")
+from zarr.core.indexing import oindex, oindex_set  # noqa: E402
+from zarr.storage import LocalStore, MemoryStore, WrapperStore, ZipStore  # noqa: E402
+
+NAME = "zarrc.ZarrcCodecPipeline"
+OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+IS_NEW = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 2)
+
+
+@pytest.fixture(autouse=True)
+def enabled():
+    """Every test begins with our pipeline, and with counters at 0."""
+    with zarrc.enable():
+        zarrc.pipeline_stats(reset=True)
+        yield
+
+
+def own():
+    """zarr-python's own pipeline."""
+    return zarr.config.set({"codec_pipeline.path": OWN})
+
+
+def native_only():
+    stats = zarrc.pipeline_stats(reset=True)
+    assert stats["fallback_chunks"] == 0, stats["reasons"]
+    assert stats["native_chunks"] > 0
+
+
+def fell_back(reason):
+    stats = zarrc.pipeline_stats(reset=True)
+    assert any(reason in one for one in stats["reasons"]), stats
+
+
+class Plain(WrapperStore):
+    """A store of a class that zarrc does not know; it has the asynchronous calls only."""
+
+    _supports_sync_io = False
+
+
+def stores(tmp_path):
+    return {"local": lambda: LocalStore(tmp_path / "x"), "memory": MemoryStore, "other": lambda: Plain(MemoryStore()),
+            "zip": lambda: ZipStore(tmp_path / "x.zip", mode="w")}
+
+
+FIXED = ["bool", "i1", "<i4", ">i4", "u8", "f2", "<f8", ">f8", "c16", "M8[s]", "m8[ms]", "S5", "U3", "V3",
+         [("a", "<i4"), ("b", "f8")]]
+FORMATS = {"v2": {"zarr_format": 2}, "v2-f": {"zarr_format": 2, "order": "F", "filters": None}, "v3": {"zarr_format": 3},
+           "v3-shards": {"zarr_format": 3, "shards": (10, 8)}}
+
+
+def made(store, dtype, form, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # types without a specification
+        return zarr.create_array(store, name="a", shape=(23, 17), chunks=(5, 4), dtype=dtype, **{**FORMATS[form], **more})
+
+
+def opened(z):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(z.store, path=z.path, mode="r+", zarr_format=z.metadata.zarr_format)
+
+
+def values(dtype, shape, seed=0):
+    numbers = np.random.default_rng(seed).integers(0, 90, shape)
+    if dtype.kind == "T" or dtype == object:
+        return np.asarray(np.array(numbers.astype(str)), dtype)
+    if dtype.fields:
+        out = np.zeros(shape, dtype)
+        out["a"] = numbers
+        return out
+    if dtype.kind == "V":
+        return np.frombuffer(numbers.astype("u1").repeat(dtype.itemsize).tobytes(), dtype).reshape(shape)
+    return numbers.astype(dtype)
+
+
+BASIC = [np.s_[...], np.s_[3:9, 2], np.s_[::3, 1:], np.s_[1::7, ::6], np.s_[20:, 10:], np.s_[22, 16], np.s_[5:10, 4:8], np.s_[-3:]]
+LISTS = [([1, 20, 3], slice(2, 9)), ([0, 5, 7, 22], [1, 16, 3]), (3, [1, 2, 9]), (slice(None, None, 4), [5, 5, 0]),
+         ([2, 2, 21], 8)]
+
+
+def same(a, b):
+    assert np.asarray(a).dtype.kind == np.asarray(b).dtype.kind
+    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+# Two data types with everything; each other one with a store and a form of its own.
+CASES = [(kind, dtype, form) for dtype in ("<i4", ">f8") for kind in ("local", "memory", "other") for form in FORMATS]
+CASES += [(("local", "memory")[i % 2], dtype, list(FORMATS)[i // 2 % 4]) for i, dtype in enumerate(FIXED)]
+
+
+@pytest.mark.parametrize("kind, dtype, form", CASES, ids=str)
+def test_every_selection(tmp_path, kind, dtype, form):
+    """Read and written through ours; the end is what zarr-python's own pipeline reads."""
+    z = made(stores(tmp_path)[kind](), dtype, form)
+    ref = np.array(z[...])
+    for key in BASIC:
+        value = values(ref.dtype, np.shape(ref[key]))
+        z[key] = value
+        ref[key] = value
+        same(z[key], ref[key])
+        same(z[...], ref)
+    for key in LISTS:
+        if len(set(np.ravel(key[0]).tolist() if isinstance(key[0], list) else [])) in (0, np.size(key[0])) and key[1] != [5, 5, 0]:
+            value = values(ref.dtype, oindex(ref, key).shape, 2)
+            z.oindex[key] = value
+            oindex_set(ref, key, value)
+        same(z.oindex[key], oindex(ref, key))
+    rows, columns = np.arange(22, -1, -3), np.arange(0, 16, 2)
+    z.vindex[rows, columns] = values(ref.dtype, 8, 3)
+    ref[rows, columns] = values(ref.dtype, 8, 3)
+    same(z.vindex[rows, columns], ref[rows, columns])
+    mask = np.random.default_rng(4).random(ref.shape) < .1
+    z.vindex[mask] = values(ref.dtype, mask.sum(), 5)
+    ref[mask] = values(ref.dtype, mask.sum(), 5)
+    same(z.vindex[mask], ref[mask])
+    height, width = z.shards or z.chunks
+    same(z.blocks[1, 1], ref[height:2 * height, width:2 * width])
+    if kind != "other" or z.shards is None:
+        native_only()
+    with own():
+        same(opened(z)[...], ref)
+
+
+@pytest.mark.parametrize("form", ["v2", "v3", "v3-shards"])
+@pytest.mark.parametrize("kind", ["local", "memory", "other"])
+@pytest.mark.parametrize("dtype", ["text", "bytes"])
+def test_elements_of_any_length(tmp_path, kind, form, dtype):
+    if dtype == "bytes" and form == "v2":
+        pytest.skip("zarr-python has no bytes of any length in format 2 without a filter that the test would name")
+    z = made(stores(tmp_path)[kind](), str if dtype == "text" else "variable_length_bytes", form)
+    ref = np.array(z[...])
+    for key in BASIC:
+        given = [f"\u00e9{i}" * (i % 5) for i in range(int(np.prod(np.shape(ref[key]))))]
+        flat = np.empty(len(given), object)
+        flat[:] = given if dtype == "text" else [one.encode() for one in given]
+        value = flat.reshape(np.shape(ref[key])).astype(ref.dtype)
+        z[key] = value
+        ref[key] = value
+        same(z[...], ref)
+    same(z.oindex[[1, 20, 3], :], ref[[1, 20, 3]])
+    if kind != "other" or z.shards is None:
+        native_only()
+    with own():
+        same(opened(z)[...], ref)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_stored_bytes(form):
+    """Chunks that are rewritten, and shards that are changed in part, are those of zarr-python."""
+    written = []
+    for context in (zarrc.enable, own):
+        with context():
+            store = MemoryStore()
+            z = made(store, "i4", form, compressors=None)
+            z[...] = np.arange(23 * 17).reshape(23, 17)
+            z[7:13, 3:9] = 5
+            z[20:, 15:] = np.arange(6).reshape(3, 2)
+            z[:5, :4] = 0  # is erased
+            written.append({key: value.to_bytes() for key, value in store._store_dict.items()})
+    assert written[0] == written[1]
+
+
+@pytest.mark.skipif(not IS_NEW, reason="zarr-python 3.1 has one order only")
+@pytest.mark.parametrize("order", ["morton", "lexicographic", "colexicographic"])
+def test_order_in_shards(order):
+    written = []
+    for context in (zarrc.enable, own):
+        with context():
+            store = MemoryStore()
+            codec = zarr.codecs.ShardingCodec(chunk_shape=(2, 2), subchunk_write_order=order, codecs=[zarr.codecs.BytesCodec()])
+            z = zarr.create_array(store, shape=(8, 8), chunks=(8, 8), dtype="i4", serializer=codec, compressors=None)
+            z[...] = np.arange(1, 65).reshape(8, 8)
+            z[1:5, 2:7] = 7
+            written.append({key: value.to_bytes() for key, value in store._store_dict.items()})
+    native_only()
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+@pytest.mark.parametrize("form", ["v2", "v3", "v3-shards"])
+def test_after_resize_and_append(tmp_path, kind, form):
+    """zarr-python keeps the pipeline, whose metadata is then out of date."""
+    z = made(stores(tmp_path)[kind](), "i4", form)
+    ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
+    z[...] = ref
+    z.resize((40, 30))
+    big = np.zeros((40, 30), "i4")
+    big[:23, :17] = ref
+    same(z[...], big)
+    z[30:, 20:] = 9
+    big[30:, 20:] = 9
+    same(z[...], big)
+    z.append(np.full((7, 30), 3, "i4"))
+    same(z[...], np.concatenate([big, np.full((7, 30), 3, "i4")]))
+    z.resize((11, 9))
+    same(z[...], big[:11, :9])
+    native_only()
+
+
+@pytest.mark.parametrize("form", ["v3", "v3-shards"])
+def test_cells_beyond_the_shape(form):
+    """As zarr-python leaves them: an edge chunk that is written whole forgets them, a shard does not."""
+    found = []
+    for context in (zarrc.enable, own):
+        with context():
+            store = MemoryStore()
+            z = made(store, "i4", form, shards=(10, 8) if "shards" in form else None)
+            z[...] = 1
+            z.resize((21, 13))
+            z[...] = 2
+            z[20, 2:5] = 3
+            z.resize((23, 17))
+            found.append(z[...])
+    same(found[0], found[1])
+
+
+@pytest.mark.parametrize("kind", ["local", "memory", "other"])
+def test_no_dimensions(tmp_path, kind):
+    z = zarr.create_array(stores(tmp_path)[kind](), name="a", shape=(), dtype="f8", fill_value=2.5)
+    assert z[()] == 2.5
+    z[...] = 7
+    assert z[()] == 7 and np.asarray(z[...]) == 7
+    native_only()
+
+
+def test_memory_of_any_layout(tmp_path):
+    z = made(LocalStore(tmp_path / "x"), ">i4", "v2")
+    value = np.asfortranarray(np.arange(23 * 17, dtype="<i4").reshape(23, 17))
+    before = value.copy()
+    z[...] = value
+    same(value, before)
+    from zarr.core.buffer import default_buffer_prototype
+    room = np.zeros((46, 34), "<i4")
+    out = default_buffer_prototype().nd_buffer.from_ndarray_like(room[::2, ::-2])
+    z.get_basic_selection(out=out)
+    np.testing.assert_array_equal(room[::2, ::-2], value)
+    assert not room[1::2].any()
+    native_only()
+
+
+def test_values_stay_the_caller_s():
+    """A store that keeps what it gets must not see later changes of the value."""
+    z = zarr.create_array(MemoryStore(), shape=(8,), chunks=(8,), dtype="i4", compressors=None, filters=None)
+    value = np.arange(8, dtype="i4")
+    z[...] = value
+    value[:] = 0
+    same(z[...], np.arange(8, dtype="i4"))
+
+
+@pytest.mark.parametrize("kind", ["local", "memory", "other"])
+def test_write_empty_chunks(tmp_path, kind):
+    for wanted in (False, True):
+        store = stores(tmp_path / str(wanted))[kind]()
+        z = zarr.create_array(store, shape=(4,), chunks=(2,), dtype="f8", fill_value=0, config={"write_empty_chunks": wanted})
+        z[...] = 0
+        z[0:1] = 0
+        assert z.nchunks_initialized == (2 if wanted else 0)
+        z[...] = -0.0  # not the fill value, bit for bit
+        assert z.nchunks_initialized == 2
+    native_only()
+
+
+@pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
+@pytest.mark.parametrize("kind", ["local", "memory", "other"])
+def test_missing_chunks_are_errors(tmp_path, kind):
+    from zarr.errors import ChunkNotFoundError
+    z = zarr.create_array(stores(tmp_path)[kind](), shape=(6,), chunks=(2,), dtype="i4", config={"read_missing_chunks": False})
+    z[2:4] = 1
+    same(z[2:4], np.array([1, 1], "i4"))
+    with pytest.raises(ChunkNotFoundError) as problem:
+        z[...]
+    assert "2 chunk(s)" in str(problem.value) and "c/1'" not in str(problem.value)
+    native_only()
+
+
+@pytest.mark.parametrize("dtype", ["i4", "M8[s]", "U2"])
+def test_null_as_fill_value(dtype):
+    z = zarr.create(store=MemoryStore(), shape=(4,), chunks=(2,), dtype=dtype, fill_value=None, zarr_format=2)
+    with own():
+        same(z[...], opened(z)[...])
+    native_only()
+
+
+@pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
+def test_rectilinear_grids():
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        for chunks in ([[2, 5, 3], [4, 6]], [[5, 5], [10]], [[10], [3, 3, 4]]):
+            z = zarr.create_array(MemoryStore(), shape=(10, 10), chunks=chunks, dtype="i4")
+            ref = np.arange(100, dtype="i4").reshape(10, 10)
+            z[...] = ref
+            z[1:8:3, 2] = 7
+            ref[1:8:3, 2] = 7
+            same(z[...], ref)
+            same(z.oindex[[9, 0], 3:], ref[[9, 0], 3:])
+            native_only()
+    z[0, 0] = 5  # the setting was of that time
+    native_only()
+
+
+# ---- what is not for the library ----
+
+
+def test_codecs_of_others():
+    from zarr.codecs import BytesCodec
+
+    class Mine(BytesCodec):
+        pass
+
+    z = zarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="i4", serializer=Mine(), compressors=None)
+    z[...] = 3
+    same(z[...], np.full(4, 3, "i4"))
+    fell_back("codec of another package")
+
+
+def test_parts_of_shards_in_other_stores():
+    z = made(Plain(MemoryStore()), "i4", "v3-shards")
+    ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
+    z[...] = ref
+    same(z[3:5, 2:4], ref[3:5, 2:4])
+
+
+def test_codecs_alone():
+    """What zarr-python's ShardingCodec makes of us for its inner chunks."""
+    from zarr.core.buffer import default_buffer_prototype
+    cls = zarr.registry.get_pipeline_class()
+    z = zarr.create_array(MemoryStore(), shape=(4,), chunks=(4,), dtype="i4")
+    pipeline = cls.from_codecs(z.metadata.codecs)
+    assert list(pipeline) == list(z.metadata.codecs)
+    spec = zarr.core.array_spec.ArraySpec(
+        shape=(4,), dtype=z.metadata.dtype, fill_value=0, config=z.config, prototype=default_buffer_prototype())
+    pipeline = pipeline.evolve_from_array_spec(spec)
+    array = default_buffer_prototype().nd_buffer.from_numpy_array(np.arange(4, dtype="i4"))
+    encoded = list(asyncio.run(pipeline.encode([(array, spec)])))
+    decoded = list(asyncio.run(pipeline.decode([(encoded[0], spec), (None, spec)])))
+    same(decoded[0].as_numpy_array(), np.arange(4, dtype="i4"))
+    assert decoded[1] is None
+    assert zarrc.pipeline_stats()["batches"] == 0
+
+
+def test_damaged_chunks_fail_in_zarr_python_s_words(tmp_path):
+    found = []
+    z = made(LocalStore(tmp_path / "x"), "i4", "v3")
+    z[...] = 1
+    pathlib.Path(tmp_path, "x", "a", "c", "0", "0").write_bytes(b"nothing")
+    for context in (zarrc.enable, own):
+        with context(), pytest.raises(Exception) as problem:
+            opened(z)[...]
+        found.append((type(problem.value), str(problem.value)))
+    assert found[0] == found[1]
+    fell_back("failure: CorruptError")
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_read_only_stores(tmp_path, kind):
+    z = made(stores(tmp_path)[kind](), "i4", "v3")
+    z[...] = 4
+    found = []
+    for context in (zarrc.enable, own):
+        with context():
+            mine = zarr.open_array(z.store.with_read_only(True), path="a", mode="r")
+            same(mine[...], np.full((23, 17), 4, "i4"))
+            with pytest.raises(ValueError) as problem:
+                mine[...] = 1
+            found.append(str(problem.value))
+    assert found[0] == found[1]
+    same(z[...], np.full((23, 17), 4, "i4"))
+
+
+def test_limits_never_fall_back(tmp_path):
+    z = zarr.create_array(LocalStore(tmp_path / "x"), shape=(2**29,), chunks=(2**29,), dtype="f8")
+    with pytest.raises(zarrc.errors.LimitError):
+        z[:1]
+    assert zarrc.pipeline_stats()["fallback_chunks"] == 0
+
+
+# ---- directories that move ----
+
+
+def test_directories_that_are_made_again(tmp_path):
+    root = tmp_path / "x"
+    z = made(LocalStore(root), "i4", "v3")
+    z[...] = 1
+    root.rename(tmp_path / "old")
+    same(z[...], np.zeros((23, 17), "i4"))
+    z[...] = 2
+    assert (root / "a/c/0/0").exists()
+    assert (zarr.open_array(tmp_path / "old", path="a")[...] == 1).all()
+    assert (z[...] == 2).all()
+
+
+def test_store_that_is_moved(tmp_path):
+    store = LocalStore(tmp_path / "x")
+    z = made(store, "i4", "v3")
+    z[...] = 1
+    asyncio.run(store.move(tmp_path / "y")) if asyncio.iscoroutinefunction(store.move) else store.move(tmp_path / "y")
+    assert (z[...] == 1).all()
+    z[...] = 2
+    assert not (tmp_path / "x").exists()
+    assert (zarr.open_array(tmp_path / "y", path="a")[...] == 2).all()
+
+
+def test_symbolic_links(tmp_path):
+    z = made(LocalStore(tmp_path / "x"), "i4", "v3")
+    z[...] = 1
+    (tmp_path / "x/a/c/1").rename(tmp_path / "elsewhere")
+    (tmp_path / "x/a/c/1").symlink_to(tmp_path / "elsewhere")
+    assert (z[...] == 1).all()
+    native_only()
+
+
+# ---- objects and processes ----
+
+
+def test_pickles_and_equality(tmp_path):
+    z = made(LocalStore(tmp_path / "x"), "i4", "v3-shards")
+    z[...] = 1
+    copy = pickle.loads(pickle.dumps(z))
+    assert copy == z and (copy[...] == 1).all()
+    one, two = z._async_array.codec_pipeline, opened(z)._async_array.codec_pipeline
+    assert type(one).__module__ + "." + type(one).__qualname__ == NAME
+    assert one == two == pickle.loads(pickle.dumps(one)) and hash(one) == hash(two)
+    assert one != made(MemoryStore(), "i4", "v3")._async_array.codec_pipeline
+    with own():
+        assert one != opened(z)._async_array.codec_pipeline
+
+
+def _sum(z):
+    return int(z[...].sum()), zarrc.pipeline_stats()["native_chunks"] > 0
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_processes(tmp_path, how):
+    z = made(LocalStore(tmp_path / "x"), "i4", "v3")
+    z[...] = 1
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context(how)) as pool:
+        assert list(pool.map(_sum, [z, z], timeout=120)) == [(23 * 17, True)] * 2
+
+
+def test_threads(tmp_path):
+    z = zarr.create_array(LocalStore(tmp_path / "x"), shape=(64, 64), chunks=(8, 8), shards=(32, 32), dtype="i4")
+
+    def work(i):
+        z[i] = i  # rows of one shard: none may be lost
+        return int(z[i].sum())
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(64))) == [64 * i for i in range(64)]
+    same(z[...], np.repeat(np.arange(64, dtype="i4"), 64).reshape(64, 64))
+    native_only()
+
+
+def test_loop_goes_on(tmp_path):
+    """Other tasks of the loop run while the library reads."""
+    z = zarr.create_array(MemoryStore(), shape=(2000, 2000), chunks=(100, 100), dtype="f8")
+    z[...] = np.random.default_rng(0).random((2000, 2000))
+
+    async def main():
+        ticks = 0
+        task = asyncio.create_task(z._async_array.getitem(...))
+        while not task.done():
+            await asyncio.sleep(0)
+            ticks += 1
+        return ticks
+
+    assert asyncio.run(main()) > 10
+
+
+# ---- switching ----
+
+
+def test_enable_and_disable():
+    def now():
+        return zarr.config.get("codec_pipeline.path")
+    assert now() == NAME
+    zarrc.disable()
+    assert now() == OWN
+    with zarrc.enable():
+        assert now() == NAME
+    assert now() == OWN
+    zarrc.enable()
+    assert now() == NAME
+
+
+def test_counters():
+    z = made(MemoryStore(), "i4", "v3")
+    z[...] = 1
+    z[:5, :4]
+    assert zarrc.pipeline_stats() == {"batches": 2, "native_chunks": 26, "fallback_chunks": 0, "reasons": {}}
+    assert zarrc.pipeline_stats(reset=True)["batches"] == 2
+    assert zarrc.pipeline_stats()["batches"] == 0
+
+
+def program(tmp_path, text, **env):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, **env}, timeout=120)
+
+
+def installed(tmp_path, package=None):
+    """A folder with what a wheel installs: the hook, its entry point, and the package or what is in its place."""
+    source = pathlib.Path(zarrc.__file__).parents[1]
+    folder = tmp_path / "site"
+    info = folder / "zarrc-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: zarrc\nVersion: 0\n")
+    (info / "entry_points.txt").write_text("[zarr.codec_pipeline]\nzarrc = zarrc_hook:ZarrcCodecPipeline\n")
+    (folder / "zarrc_hook").symlink_to(source / "zarrc_hook")
+    if package is None:
+        (folder / "zarrc").symlink_to(source / "zarrc")
+    else:
+        (folder / "zarrc").mkdir()
+        (folder / "zarrc/__init__.py").write_text(package)
+    return str(folder)
+
+
+def test_entry_point(tmp_path):
+    done = program(tmp_path, """
+        import zarr
+        zarr.config.set({"codec_pipeline.path": "zarrc.ZarrcCodecPipeline"})
+        z = zarr.create_array("x.zarr", shape=(4,), dtype="i4")
+        z[...] = 1
+        assert z[...].sum() == 4
+        import zarrc
+        assert zarrc.pipeline_stats()["native_chunks"] == 2
+    """, PYTHONPATH=installed(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+def test_entry_point_is_cheap_and_never_fails(tmp_path):
+    """Users who did not choose zarrc do not notice a broken one; who chose it is told."""
+    done = program(tmp_path, """
+        import sys, time
+        import numpy, zarr, zarr.registry
+        from importlib.metadata import entry_points
+        (point,) = entry_points(group="zarr.codec_pipeline", name="zarrc")
+        times = []
+        for _ in range(3):  # the quickest: other programs use the machine, too
+            sys.modules.pop("zarrc_hook", None)
+            start = time.perf_counter()
+            point.load()
+            times.append(time.perf_counter() - start)
+        assert "zarrc" not in sys.modules and min(times) < .02, times
+        z = zarr.create_array({}, shape=(4,), dtype="i4")
+        z[...] = 1
+        assert z[...].sum() == 4 and "zarrc" not in sys.modules
+        zarr.config.set({"codec_pipeline.path": "zarrc.ZarrcCodecPipeline"})
+        try:
+            zarr.create_array({}, shape=(4,), dtype="i4")
+        except ImportError as problem:
+            assert "libmissing" in str(problem)
+        else:
+            raise AssertionError
+    """, PYTHONPATH=installed(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,67 @@
+"""A plugin of pytest for scripts/zarr-suite: writes how each test ended, one JSON a line, and how much
+of the chunks the library did. Workers of xdist load it, too."""
+import json
+import os
+
+import pytest
+
+LOG = os.environ["ZARR_SUITE_LOG"]
+_stats = {"native_chunks": 0, "fallback_chunks": 0, "reasons": {}}
+
+
+def _is_worker(config):
+    return hasattr(config, "workerinput")
+
+
+def _add(found):
+    for name in ("native_chunks", "fallback_chunks"):
+        _stats[name] += found[name]
+    for reason, n in found["reasons"].items():
+        _stats["reasons"][reason] = _stats["reasons"].get(reason, 0) + n
+
+
+def _own_stats():
+    import zarrc
+    return zarrc.pipeline_stats() if os.environ["ZARR_SUITE_STATS"] else {**_stats, "reasons": {}}
+
+
+class Watch:
+    def __init__(self):
+        self.file = open(LOG, "a")
+
+    def put(self, **row):
+        self.file.write(json.dumps(row) + "\n")
+        self.file.flush()
+
+    def pytest_runtest_logreport(self, report):
+        why = "" if report.outcome != "failed" else str(
+            getattr(getattr(report.longrepr, "reprcrash", None), "message", "") or report.longrepr)[-2000:]
+        self.put(id=report.nodeid, when=report.when, outcome="xfailed" if hasattr(report, "wasxfail") else report.outcome,
+                 why=why)
+
+    def pytest_collectreport(self, report):
+        if report.outcome == "failed":
+            self.put(id=report.nodeid, when="collect", outcome="failed", why=str(report.longrepr)[-2000:])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    _add((getattr(node, "workeroutput", None) or {}).get("zarr_suite", {**_stats, "native_chunks": 0, "fallback_chunks": 0,
+                                                                       "reasons": {}}))
+
+
+def pytest_configure(config):
+    if not _is_worker(config):
+        config.pluginmanager.register(Watch(), "zarr-suite")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if _is_worker(session.config):
+        session.config.workeroutput["zarr_suite"] = _own_stats()
+
+
+def pytest_unconfigure(config):
+    if not _is_worker(config):
+        with open(LOG, "a") as file:
+            file.write(json.dumps({"stats": _stats}) + "\n")
