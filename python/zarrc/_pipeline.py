@@ -252,7 +252,7 @@ class Job:
         if not isinstance(memory, np.ndarray):
             raise Refused("memory that is not the host's")
         if self.array._how == _dtypes.VLEN:
-            if memory.dtype.kind not in "OTU":
+            if memory.dtype.kind not in ("O", "T", "U"):
                 raise Refused("data type of the memory")
             return memory, 0
         order = _dtypes.order_of(self.array.dtype, memory.dtype)

@@ -33,7 +33,7 @@ class ZarrcCodecPipeline(Base):
         if Base is object:
             raise ImportError("zarrc does not know this version of zarr-python: it has no BatchedCodecPipeline")
         from zarrc import _pipeline  # noqa: F401 - fails here, where zarrc was chosen
-        return super().from_codecs(codecs, **given)
+        return super().from_codecs(list(codecs), **given)  # zarr-python 3.1.6 walks through them twice
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Any:
