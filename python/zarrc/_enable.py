@@ -30,7 +30,8 @@ def enable() -> Enabled:
     from zarr.registry import register_pipeline
 
     from . import ZarrcCodecPipeline
-    register_pipeline(ZarrcCodecPipeline)
+    pipeline: Any = ZarrcCodecPipeline
+    register_pipeline(pipeline)
     before = zarr.config.get(_SETTING)
     zarr.config.set({_SETTING: _NAME})
     return Enabled(before)

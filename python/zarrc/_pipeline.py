@@ -197,7 +197,8 @@ def made(cls: Any, metadata: Any) -> Any:
     if metadata.zarr_format == 2:
         from zarr.codecs._v2 import V2Codec
         codecs: Any = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
-        shape, options = metadata.chunks, {"order": metadata.order}
+        shape = metadata.chunks
+        options: Any = {"order": metadata.order}
     else:
         codecs, options = metadata.codecs, {}
         shape = getattr(metadata.chunk_grid, "chunk_shape", None) or (1,) * len(metadata.shape)
@@ -252,7 +253,7 @@ class Job:
         if not isinstance(memory, np.ndarray):
             raise Refused("memory that is not the host's")
         if self.array._how == _dtypes.VLEN:
-            if memory.dtype.kind not in "OTU":
+            if memory.dtype.kind not in ("O", "T", "U"):
                 raise Refused("data type of the memory")
             return memory, 0
         order = _dtypes.order_of(self.array.dtype, memory.dtype)

@@ -11,7 +11,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    Base: Any = object
+    class Base:
+        def __getattr__(self, name: str) -> Any: ...
+        @classmethod
+        def from_codecs(cls, codecs: Iterable[Any], **given: Any) -> Any: ...
+        async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any: ...
+        async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None: ...
 else:
     try:
         from zarr.core.codec_pipeline import BatchedCodecPipeline as Base
@@ -33,7 +38,7 @@ class ZarrcCodecPipeline(Base):
         if Base is object:
             raise ImportError("zarrc does not know this version of zarr-python: it has no BatchedCodecPipeline")
         from zarrc import _pipeline  # noqa: F401 - fails here, where zarrc was chosen
-        return super().from_codecs(codecs, **given)
+        return super().from_codecs(list(codecs), **given)  # zarr-python 3.1.6 walks through them twice
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Any:

@@ -31,8 +31,16 @@ def test_readme(tmp_path, monkeypatch, capsys):
     assert "b" in capsys.readouterr().out
 
 
+def test_pipeline(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    block, _ = blocks("docs/python.md")
+    zarrc.pipeline_stats(reset=True)
+    run(block)
+    assert "'fallback_chunks': 0" in capsys.readouterr().out
+
+
 def test_python_md(path, numbers):
-    block, = blocks("docs/python.md")
+    _, block = blocks("docs/python.md")
     z = zarrc.create_array(path, data=numbers.repeat(2, 0)[:120], chunks=(10, 10))
     rows = run(block, z=z)["rows"]
     assert len(rows) == 100 and (rows[7] == z[7]).all()

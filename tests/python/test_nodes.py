@@ -177,7 +177,7 @@ def test_stores(tmp_path, path):
     array = zarrc.create_array("memory://shared/x/y", shape=1, dtype="i1")
     assert array.path == "x/y" and array.store == one
     for wrong in ("s3://bucket/x", "nonsense://x", "file://host/x"):
-        with pytest.raises(ValueError):
+        with pytest.raises((ValueError, ImportError)):  # what opens URLs may be missing
             zarrc.open_store(wrong)
     with pytest.raises(TypeError):
         zarrc.open_store(3)

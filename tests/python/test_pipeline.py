@@ -135,6 +135,8 @@ def test_every_selection(tmp_path, kind, dtype, form):
     same(z.blocks[1, 1], ref[height:2 * height, width:2 * width])
     if kind != "other" or z.shards is None:
         native_only()
+    if z.shards and ref.dtype.fields and not IS_NEW:
+        return  # zarr-python 3.1 cannot read them: it hashes the fill value
     with own():
         same(opened(z)[...], ref)
 
