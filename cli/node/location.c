@@ -44,10 +44,26 @@ static int add_name(void *user, const zarr_node_item *item)
     return names->n < 255 ? 0 : 1;
 }
 
+/* Consolidated metadata may name a node that another program deleted. */
+static char *stale_hint(const struct cli_node *node, const char *parent)
+{
+    const char *root = cli_local_root(node);
+    char *group = *parent ? cli_format("%s:/%s", root, parent) : cli_strdup(root);
+    char *word = cli_shell_word(group);
+    char *hint = cli_format("Consolidated metadata still names it. zarrc consolidate %s "
+                            "writes it anew.",
+                            word);
+
+    free(word);
+    free(group);
+    return hint;
+}
+
 static int no_node(struct cli *cli, const struct cli_node *node)
 {
     struct names names = {{NULL}, 0};
     const char *slash = strrchr(node->path, '/');
+    const char *asked = slash ? slash + 1 : node->path;
     char *parent = slash ? cli_format("%.*s", (int)(slash - node->path), node->path)
                          : cli_strdup("");
     zarr_group *group = NULL;
@@ -56,9 +72,11 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     if (*node->path &&
         zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
         zarr_group_list(group, add_name, &names, NULL, NULL) == ZARR_OK) {
-        const char *near = cli_nearest(slash ? slash + 1 : node->path, names.list);
+        const char *near = cli_nearest(asked, names.list);
 
-        if (near)
+        if (near && strcmp(near, asked) == 0)
+            hint = stale_hint(node, parent);
+        else if (near)
             hint =
                 cli_format("Did you mean \"%s%s%s\"?", parent, *parent ? "/" : "", near);
     }

@@ -61,6 +61,16 @@ def test_did_you_mean(zarrc, tree):
     assert 'Did you mean "g/temp"?' in err
 
 
+def test_node_that_only_consolidated_metadata_names(zarrc, tmp_path):
+    for group in ("", "/g", "/g/h"):
+        zarrc("create", "--group", f"{tmp_path}/a b.zarr{group}")
+    zarrc("consolidate", tmp_path / "a b.zarr")
+    (tmp_path / "a b.zarr/g/h/zarr.json").unlink()
+    (tmp_path / "a b.zarr/g/zarr.json").unlink()
+    err = zarrc("info", tmp_path / "a b.zarr/g", code=3).err
+    assert "Did you mean" not in err and f"zarrc consolidate '{tmp_path}/a b.zarr' writes it anew" in err
+
+
 def test_kinds(zarrc, tree):
     assert "is a group, cat needs an array" in zarrc("cat", "x.zarr/g", code=2, cwd=tree).err
     assert "takes no region" in zarrc("info", "x.zarr/g/temp[0]", code=2, cwd=tree).err
