@@ -50,27 +50,35 @@ zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p
                          .swap_unit = field ? field->swap_unit : io->layout->swap_unit,
                          .field = field,
                          .program = p,
-                         .view = &io->view,
                          .chunk_mem = *block,
                          .to_chunk = l->to_chunk};
+    zarr_status st = ZARR_OK;
 
-    return zr_target_boxes(&b, t, box_list_add, l, err);
+    for (; t && st == ZARR_OK; t = t->next) {
+        b.view = zr_target_view(io, t);
+        st = zr_target_boxes(&b, t, box_list_add, l, err);
+    }
+    return st;
 }
 
 zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
                              const struct zr_target *t, zarr_error *err)
 {
     const struct zr_io *io = l->flow->w.io;
-    const struct zr_boxes b = {.item_bytes = io->layout->item_bytes,
-                               .swap_unit = io->layout->swap_unit,
-                               .view = &io->view};
-    const void *pattern = io->view.swap_bytes > 1 ? lv->fill_swapped : lv->fill;
+    struct zr_boxes b = {.item_bytes = io->layout->item_bytes,
+                         .swap_unit = io->layout->swap_unit};
     zarr_status st = ZARR_OK;
 
-    if (l->pattern != pattern)
-        ZR_TRY(zr_box_list_send(l, err));
-    l->pattern = pattern;
-    ZR_TRY(zr_target_boxes(&b, t, box_list_add, l, err));
+    for (; t; t = t->next) {
+        const struct zr_view *view = zr_target_view(io, t);
+        const void *pattern = view->swap_bytes > 1 ? lv->fill_swapped : lv->fill;
+
+        if (l->pattern != pattern)
+            ZR_TRY(zr_box_list_send(l, err));
+        l->pattern = pattern;
+        b.view = view;
+        ZR_TRY(zr_target_boxes(&b, t, box_list_add, l, err));
+    }
 out:
     return st;
 }

@@ -26,7 +26,8 @@ static bool wants_lockstep(const struct zr_program *p)
 
 bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
 {
-    if (io->parts) /* a failure must be that of single chunks */
+    /* a failure must be that of single chunks; on a device, see read_parts() */
+    if (io->parts && (io->write || zr_io_is_host(io, io->view.base.device_type)))
         return false;
     if (wants_lockstep(p))
         return true;
@@ -102,7 +103,7 @@ static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_
     if (l->fetched[i].handle ||
         (l->fills && l->wave->segment[i].bytes == ZR_ITEM_MISSING))
         return ZARR_OK;
-    return zr_segment_read(w, &l->wave->segment[i], NULL, err);
+    return zr_parts_read(w, &l->wave->segment[i], NULL, err);
 }
 
 static zarr_status collect_segment(struct zr_lockstep *l,
@@ -445,6 +446,51 @@ out:
     return st;
 }
 
+static zarr_status run_levels(struct zr_lockstep *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < l->n_levels; k++)
+        ZR_TRY(run_level(l, l->level[k], err));
+    ZR_TRY(zr_lock_fill(l, err)); /* no chunk was there */
+    ZR_TRY(zr_flow_wait(&l->flow, err));
+out:
+    return st;
+}
+
+static zarr_status part_segment(void *arg, uint64_t i, const struct zr_work *w,
+                                zarr_error *err)
+{
+    struct zr_lockstep *l = arg;
+    const struct zr_segment *segment = &l->wave->segment[i];
+
+    if (l->fetched[i].handle)
+        return zr_parts_read(w, segment, &l->fetched[i], err);
+    return l->filling && segment->bytes == ZR_ITEM_MISSING
+               ? zr_parts_read(w, segment, NULL, err)
+               : ZARR_OK;
+}
+
+/* The wave of a request with parts. If a chunk fails, all are read again one by one, to
+ * find the parts that fail with it. */
+static zarr_status read_parts(struct zr_lockstep *l, zarr_error *err)
+{
+    zarr_stats before;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_flow_worker(&l->flow, err));
+    before = l->flow.w.worker->stats;
+    st = run_levels(l, &e);
+    if (st == ZARR_OK || !zr_parts_take(l->rq, st))
+        return zr_pass(err, st, &e);
+    (void)zr_flow_wait(&l->flow, NULL);
+    zr_forget_chunks(&l->flow.w.worker->stats, &before);
+    st = parallel(l, l->wave->n_segments, part_segment, l, err);
+out:
+    return st;
+}
+
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err)
@@ -459,13 +505,11 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     /* else one by one, so that the first missing chunk is reported */
     l.fills = l.flow.device != 0 && !io->missing_error && !io->field.on &&
               !io->layout->variable;
+    l.filling = l.fills;
     ZR_TRY(parallel(&l, wave->n_segments, read_ordinary_segment, &l, err));
     ZR_TRY(collect_room(&l, err));
     collect_levels(&l);
-    for (uint32_t k = 0; k < l.n_levels; k++)
-        ZR_TRY(run_level(&l, l.level[k], err));
-    ZR_TRY(zr_lock_fill(&l, err)); /* no chunk was there */
-    ZR_TRY(zr_flow_wait(&l.flow, err));
+    ZR_TRY(io->parts ? read_parts(&l, err) : run_levels(&l, err));
 out:
     zr_flow_end(&l.flow);
     zr_pool_give(io->engine->pool, &l.slab[0]);

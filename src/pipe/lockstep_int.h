@@ -35,7 +35,8 @@ struct zr_lockstep {
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
-    bool fills;            /* missing items are still to be filled, in a list */
+    bool filling;          /* missing items are filled in a list, */
+    bool fills;            /* which is still to be done */
 };
 
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
