@@ -888,10 +888,14 @@ static void test_chain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_store), cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_batch_faults),  cmocka_unit_test(test_encode_faults),
-        cmocka_unit_test(test_empty_chunks),  cmocka_unit_test(test_device),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_same_as_store),
+        cmocka_unit_test(test_no_copies),
+        cmocka_unit_test(test_batch_faults),
+        cmocka_unit_test(test_encode_faults),
+        cmocka_unit_test(test_empty_chunks),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_documents),
         cmocka_unit_test(test_grid_shape),
         cmocka_unit_test(test_grid_shape_of_equal_edges),
         cmocka_unit_test(test_with),
