@@ -20,23 +20,10 @@ static void io_init(struct zr_io *io, const zarr_array *a)
     };
 }
 
-/* The kind as which memory is used: memory that the CPU reads and writes, such as pinned
- * pages, is host memory, so stores read into it and codecs of the CPU decode into it.
- * Memory that a device's codec takes as well stays what it is. */
-static int32_t io_memory(const zarr_context *ctx, int32_t device_type)
-{
-    if (device_type == 0 || device_type == ZARR_DEVICE_CPU)
-        return ZARR_DEVICE_CPU;
-    return zr_device_is_host(&ctx->memory, device_type) &&
-                   !zr_impl_of_device(&ctx->impls, device_type)
-               ? ZARR_DEVICE_CPU
-               : device_type;
-}
-
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
                         int32_t device_type, const char *preference, zarr_error *err)
 {
-    const struct zr_layout_key key = {.tensor = io_memory(a->h.ctx, device_type),
+    const struct zr_layout_key key = {.tensor = zr_ctx_memory(a->h.ctx, device_type),
                                       .preference = preference};
 
     io_init(io, a);
@@ -48,7 +35,7 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
                             int32_t device_type, zarr_error *err)
 {
     const struct zr_io_given *given = c->given;
-    const struct zr_layout_key key = {io_memory(c->array->h.ctx, device_type),
+    const struct zr_layout_key key = {zr_ctx_memory(c->array->h.ctx, device_type),
                                       given->device_type, c->opts.codec_preference};
 
     io_init(&c->io, c->array);
@@ -235,7 +222,7 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
     want.swap_unit = zarr_dtype_swap_bytes(dtype);
     ZR_TRY(want_shape(&want, &c->io.field, room, err));
     ZR_TRY(zr_view_from_tensor(out, &c->array->h.ctx->memory, t, &want, err));
-    if (io_memory(c->array->h.ctx, t->device_type) != t->device_type) {
+    if (zr_ctx_memory(c->array->h.ctx, t->device_type) != t->device_type) {
         out->base.device_type = ZARR_DEVICE_CPU;
         out->base.device_id = 0;
         c->io.no_huge_pages = true; /* its backend chose the pages */

@@ -91,6 +91,10 @@ struct zarr_heap {
 /* Finds a pipeline by name; NULL or "": the context's. UNSUPPORTED names it. */
 zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
                             const struct zr_pipeline **out, zarr_error *err);
+/* Returns the kind as which memory is used. Memory that the CPU reads and writes, such as
+ * pinned pages, is host memory, so stores read into it and codecs of the CPU decode into
+ * it. Memory that a device's codec takes as well stays what it is. */
+int32_t zr_ctx_memory(const zarr_context *ctx, int32_t device_type);
 /* Makes a store of lent values (zr_store_open_lent()), and seals the registries. */
 zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
                              const struct zr_lent *lent, zarr_error *err);
