@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    SLAB_BYTES = 8 << 20 /* of a block for many chunks that go to a device */
+    PREFETCH_SLAB = 8 << 20 /* of a block for many chunks that go to a device */
 };
 
 struct ops {
@@ -217,7 +217,7 @@ static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
         if (!op_waits(p, end))
             continue;
         if (!goes_up(io, w->segment[p->first[end]].level->decode) ||
-            !zr_add_u64(all, op_bytes(w, p, end), &next) || next > SLAB_BYTES)
+            !zr_add_u64(all, op_bytes(w, p, end), &next) || next > PREFETCH_SLAB)
             break;
         all = next;
     }
