@@ -255,7 +255,7 @@ def test_migrate_that_fails_before_it_writes_leaves_nothing(zarrc, tmp_path):
 @pytest.mark.parametrize("source", ["; touch p #", "$(touch p)", "`touch p`", "--zarr-format=3; touch p", "'; touch p '",
                                     "-n\ntouch p\n", "\x1b]0;x\x07", "", 7, None])
 def test_hostile_job(zarrc, tmp_path, command, source):
-    """Whoever pastes a hint into a shell runs zarrc and nothing else."""
+    """A hint that is pasted into a shell runs zarrc and nothing else."""
     zarrc("create", "-t", "i1", "--shape=2", tmp_path / "x.zarr/a")
     job = {"zarrc_job": 1, "command": command, "source": source}
     for place in ("x.zarr/a", "x.zarr/gone"):
