@@ -69,31 +69,32 @@ static int64_t fuzz_stride(struct fuzz_input *in)
 
 /* ---- DLPack ------------------------------------------------------------------------ */
 
-/* The place of the last element's first lane in bits, counted from the first element. */
-static __int128 fuzz_place(const DLTensor *t, uint64_t bits)
+/* The place of the last element's first lane in bits, counted from the first element,
+ * modulo 2^64: strides may be negative. */
+static uint64_t fuzz_place(const DLTensor *t, uint64_t bits)
 {
-    __int128 at = 0, next = 1;
+    uint64_t at = 0, next = 1;
 
     for (int32_t d = t->ndim; d-- > 0;) {
-        at += (t->strides ? t->strides[d] : next) * (t->shape[d] - 1);
-        next *= t->shape[d];
+        at += (t->strides ? (uint64_t)t->strides[d] : next) * (uint64_t)(t->shape[d] - 1);
+        next *= (uint64_t)t->shape[d];
     }
-    return at * (__int128)bits;
+    return at * bits;
 }
 
-static __int128 fuzz_place_in(const zarr_tensor *t, int32_t ndim, uint64_t lane_bits)
+static uint64_t fuzz_place_in(const zarr_tensor *t, int32_t ndim, uint64_t lane_bits)
 {
     const bool packed = (t->flags & ZARR_TENSOR_PACKED) != 0;
-    __int128 at = 0, next = (__int128)lane_bits;
+    uint64_t at = 0, next = lane_bits;
 
     for (int32_t d = t->ndim; d-- > 0;) {
-        __int128 step = next;
+        uint64_t step = next;
 
         if (t->strides && !(packed && d == t->ndim - 1))
-            step = (__int128)t->strides[d] * 8;
+            step = (uint64_t)t->strides[d] * 8;
         if (d < ndim && t->shape[d] > 1)
-            at += step * (t->shape[d] - 1);
-        next *= t->shape[d];
+            at += step * (uint64_t)(t->shape[d] - 1);
+        next *= (uint64_t)t->shape[d];
     }
     return at;
 }
