@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <zarrc/zarrc.h>
 
-/* Headers from 3.12 on take None for immortal, also in the limited API of 3.11, where it is
- * not: each return would give away a reference that the interpreter has. */
+/* Headers from 3.12 on take None for immortal, also in the limited API of 3.11, where it
+ * is not: each return would give away a reference that the interpreter has. */
 #undef Py_RETURN_NONE
 #define Py_RETURN_NONE return Py_NewRef(Py_None)
 
@@ -235,7 +235,7 @@ int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *number
 const struct zx_row *zx_row_next(const struct zx_row *row);
 uint64_t zx_row_number(const struct zx_row *row, uint32_t i);
 const char *zx_row_text(const struct zx_row *row); /* the first one */
-PyObject *zx_rows_list(struct zx_rows *rows); /* a list of tuples; frees the rows */
+PyObject *zx_rows_list(struct zx_rows *rows);      /* a list of tuples; frees the rows */
 void zx_rows_free(struct zx_rows *rows);
 
 /* ---- objects ---------------------------------------------------------------- */

@@ -54,7 +54,7 @@ struct zx_letter {
 
 struct zx_box {
     atomic_uint n_owners;
-    int fd; /* an eventfd, readable while letters wait */
+    int fd;                              /* an eventfd, readable while letters wait */
     _Atomic(struct zx_letter *) letters; /* newest first; `closed` once no more come */
     struct zx_letter closed;
     atomic_uint_fast64_t generation; /* one more in the child of a fork */

@@ -1,7 +1,7 @@
-/* service.c - the half of stores of Python that a thread of Python calls. A Service is the
- * box of letters; a Batch is one letter. zarrc/_foreign.py decides on which thread or loop
- * a batch is answered. A batch that is dropped ends what is still open in it, so that a
- * coroutine that dies cannot leave a caller waiting. */
+/* service.c - the half of stores of Python that a thread of Python calls. A Service is
+ * the box of letters; a Batch is one letter. zarrc/_foreign.py decides on which thread or
+ * loop a batch is answered. A batch that is dropped ends what is still open in it, so
+ * that a coroutine that dies cannot leave a caller waiting. */
 #include "foreign.h"
 
 #include <errno.h>
@@ -75,7 +75,8 @@ static PyObject *batches(zx_service *self, struct zx_letter *l)
     return list;
 }
 
-/* wait() -> list of batches; waits until there is one, without the GIL. It may be empty. */
+/* wait() -> list of batches; waits until there is one, without the GIL. It may be empty.
+ */
 static PyObject *service_wait(PyObject *o, PyObject *unused)
 {
     zx_service *self = (zx_service *)o;
@@ -216,10 +217,9 @@ static PyObject *batch_op(PyObject *o, PyObject *index)
             zx_answer_op(self->l, (uint64_t)i, ZARR_ERR_CANCELLED, 0, "cancelled");
         Py_RETURN_NONE;
     }
-    return Py_BuildValue(
-        "(INNN)", (unsigned)op->verb, key_of(op),
-        number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
-        number_or_none(op->length == ZARR_STORE_TO_END, wanted(op)));
+    return Py_BuildValue("(INNN)", (unsigned)op->verb, key_of(op),
+                         number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
+                         number_or_none(op->length == ZARR_STORE_TO_END, wanted(op)));
 }
 
 /* data(i) -> bytes that a PUT writes; a copy, because stores keep what they get */
@@ -402,7 +402,8 @@ static PyObject *batch_rows(PyObject *o, PyObject *list)
 }
 
 /* fill(get, first=0) -> the first index that is not a GET of a whole value which
- * get(key) -> bytes or None answered: the caller goes on there. The loop of quick stores */
+ * get(key) -> bytes or None answered: the caller goes on there. The loop of quick stores
+ */
 static PyObject *batch_fill(PyObject *o, PyObject *args)
 {
     zx_batch *self = (zx_batch *)o;
@@ -491,25 +492,19 @@ static PyObject *batch_prefix(PyObject *o, void *unused)
     const char *prefix = ((zx_batch *)o)->l->prefix;
 
     (void)unused;
-    return PyUnicode_DecodeUTF8(prefix ? prefix : "",
-                                prefix ? (Py_ssize_t)strlen(prefix) : 0,
-                                "surrogateescape");
+    return PyUnicode_DecodeUTF8(
+        prefix ? prefix : "", prefix ? (Py_ssize_t)strlen(prefix) : 0, "surrogateescape");
 }
 
-static PyMethodDef batch_methods[] = {{"op", batch_op, METH_O, NULL},
-                                      {"data", batch_data, METH_O, NULL},
-                                      {"give", batch_give, METH_VARARGS, NULL},
-                                      {"end", batch_end, METH_VARARGS, NULL},
-                                      {"rows", batch_rows, METH_O, NULL},
-                                      {"fill", batch_fill, METH_VARARGS, NULL},
-                                      {"fail", batch_fail, METH_VARARGS, NULL},
-                                      {NULL, NULL, 0, NULL}};
-static PyGetSetDef batch_getset[] = {{"store", batch_store, NULL, NULL, NULL},
-                                     {"what", batch_what, NULL, NULL, NULL},
-                                     {"how", batch_how, NULL, NULL, NULL},
-                                     {"call", batch_call, NULL, NULL, NULL},
-                                     {"prefix", batch_prefix, NULL, NULL, NULL},
-                                     {NULL, NULL, NULL, NULL, NULL}};
+static PyMethodDef batch_methods[] = {
+    {"op", batch_op, METH_O, NULL},           {"data", batch_data, METH_O, NULL},
+    {"give", batch_give, METH_VARARGS, NULL}, {"end", batch_end, METH_VARARGS, NULL},
+    {"rows", batch_rows, METH_O, NULL},       {"fill", batch_fill, METH_VARARGS, NULL},
+    {"fail", batch_fail, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyGetSetDef batch_getset[] = {
+    {"store", batch_store, NULL, NULL, NULL},   {"what", batch_what, NULL, NULL, NULL},
+    {"how", batch_how, NULL, NULL, NULL},       {"call", batch_call, NULL, NULL, NULL},
+    {"prefix", batch_prefix, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyType_Slot batch_slots[] = {{Py_tp_dealloc, batch_dealloc},
                                     {Py_tp_methods, batch_methods},
                                     {Py_tp_getset, batch_getset},

@@ -30,11 +30,13 @@ from .errors import ZarrcError, ZarrcWarning
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray, AsyncGroup
+    from ._zarr_store import ZarrcStore
 
 __version__: str = _version()
 
 __all__ = [
-    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcError", "ZarrcWarning",
+    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcError",
+    "ZarrcWarning",
     "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all", "copy_store", "create", "create_array",
     "create_group", "create_hierarchy", "empty", "empty_like", "errors", "from_array", "full", "full_like", "group", "load",
     "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
@@ -43,8 +45,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """asyncio is imported only by programs that use it."""
+    """asyncio and zarr are imported only by programs that use them."""
     if name in ("AsyncArray", "AsyncGroup"):
         from . import _aio
         return getattr(_aio, name)
+    if name == "ZarrcStore":
+        from ._zarr_store import ZarrcStore
+        return ZarrcStore
     raise AttributeError(f"module 'zarrc' has no attribute {name!r}")
