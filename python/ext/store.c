@@ -138,27 +138,32 @@ static void store_dealloc(PyObject *o)
 static zarr_status read_into(zarr_store *s, const char *key, uint64_t offset, char *data,
                              uint64_t *n, zarr_error *err)
 {
-    uint64_t total;
+    const zarr_mem mem = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = *n};
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
+    const zarr_status status = zarr_store_read(s, key, offset, *n, &mem, &value, err);
 
-    return zarr_store_get(s, key, offset, data, n, &total, err);
+    *n = value.done_bytes;
+    return status;
 }
 
-/* How many bytes `length` bytes from `offset` on are. */
+/* How many bytes `length` bytes from `offset` on are; a suffix begins nowhere. */
 static zarr_status measure(zarr_store *s, const char *key, uint64_t offset,
                            uint64_t *length, zarr_error *err)
 {
+    const uint64_t begin = offset == ZARR_STORE_SUFFIX ? 0 : offset;
     zarr_store_value value = ZARR_STORE_VALUE_INIT;
     const zarr_status status = zarr_store_stat(s, key, &value, err);
 
     if (status == ZARR_OK) {
-        const uint64_t rest = offset < value.bytes ? value.bytes - offset : 0;
+        const uint64_t rest = begin < value.bytes ? value.bytes - begin : 0;
 
         *length = *length < rest ? *length : rest;
     }
     return status;
 }
 
-/* get(key, offset=0, length=None) -> bytes; None: there is no such key */
+/* get(key, offset=0, length=None) -> bytes; None: there is no such key. The largest
+ * offset means the last `length` bytes */
 static PyObject *store_get(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from zarrc_hook import ZarrcCodecPipeline
 
     from ._aio import AsyncArray, AsyncGroup
+    from ._zarr_store import ZarrcStore
 
 __version__: str = _version()
 
 __all__ = [
     "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
-    "ZarrcError", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all", "copy_store", "create", "create_array",
-    "create_group", "create_hierarchy", "disable", "empty", "empty_like", "enable", "errors", "from_array", "full", "full_like", "group", "load",
+    "ZarrcError", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
+    "copy_store", "create", "create_array", "create_group", "create_hierarchy", "disable", "empty", "empty_like", "enable",
+    "errors", "from_array", "full", "full_like", "group", "load",
     "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
     "pipeline_stats", "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",
 ]
@@ -53,4 +55,7 @@ def __getattr__(name: str) -> Any:
     if name in ("AsyncArray", "AsyncGroup"):
         from . import _aio
         return getattr(_aio, name)
+    if name == "ZarrcStore":
+        from ._zarr_store import ZarrcStore
+        return ZarrcStore
     raise AttributeError(f"module 'zarrc' has no attribute {name!r}")

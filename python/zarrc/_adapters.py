@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from .errors import UnsupportedError, raised
+
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"))
 _FEW = 256  # names of a directory that are looked up one by one
 
@@ -173,7 +175,7 @@ class MemoryAdapter(Adapter):
 class ZarrAdapter(Adapter):
     """Any store of zarr-python, through its coroutines on the loop of zarr-python."""
 
-    can_erase_prefix = True
+    is_on_loop_of_zarr = True
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
@@ -260,6 +262,7 @@ class DrivenAdapter(ZarrAdapter):
     runs each of them to its end."""
 
     lane = "pool"
+    is_on_loop_of_zarr = False
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
@@ -513,5 +516,5 @@ def of_url(url: str, options: dict[str, Any]) -> Adapter:
         problems.append(f"obstore: {str(problem).partition(chr(10))[0]}")
     else:
         return ObstoreAdapter(from_url(url, **options))
-    raise ImportError(f"{url!r}: no package here opens such a URL. Install fsspec with the package of the scheme (s3fs, "
-                      f"gcsfs, adlfs, aiohttp), or obstore ({'; '.join(problems)})")
+    raise raised(UnsupportedError, f"{url!r}: no store is registered for this scheme, and no package here opens it. Install "
+                 f"fsspec with the package of the scheme (s3fs, gcsfs, adlfs, aiohttp), or obstore ({'; '.join(problems)})")

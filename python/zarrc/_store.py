@@ -255,6 +255,8 @@ def open_place(store: Any, *, mode: str = "r", path: str | None = None,
 def _of_foreign(store: Any, mode: str) -> Place:
     """Stores of other packages. zarr-python's LocalStore and StorePath are known by their names."""
     kind = type(store)
+    if kind.__module__ == "zarrc._zarr_store":
+        return Place(store.native, "")
     if kind.__module__.startswith("zarr."):
         if kind.__name__ == "StorePath":
             place = open_place(store.store, mode="r" if store.store.read_only else mode)

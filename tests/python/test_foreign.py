@@ -169,7 +169,7 @@ def test_urls(path):
 
 
 def test_urls_that_nothing_opens(path):
-    with pytest.raises(ImportError, match="nothing-like-it://x.*Install fsspec"):
+    with pytest.raises(zarrc.errors.UnsupportedError, match="nothing-like-it://x.*Install fsspec"):
         zarrc.open("nothing-like-it://x")
     with pytest.raises(TypeError, match="storage_options"):
         zarrc.open(path, storage_options={"a": 1})

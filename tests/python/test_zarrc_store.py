@@ -1,0 +1,120 @@
+"""zarrc.ZarrcStore by zarr-python's own tests of stores, and by its state machines."""
+import collections
+import pickle
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from zarr.core.buffer import cpu
+from zarr.testing.store import StoreTests
+
+import zarrc
+from zarrc import ZarrcStore
+
+QUICK = settings(max_examples=8, stateful_step_count=12, deadline=None, derandomize=True, database=None,
+                 suppress_health_check=list(HealthCheck))
+
+
+class Suite(StoreTests[ZarrcStore, cpu.Buffer]):
+    store_cls = ZarrcStore
+    buffer_cls = cpu.Buffer
+
+    async def set(self, store, key, value):
+        store.native.set(key, value.to_bytes())
+
+    async def get(self, store, key):
+        return self.buffer_cls.from_bytes(store.native.get(key))
+
+    @pytest.fixture
+    def store(self, open_kwargs):
+        return zarr.core.sync.sync(self.store_cls.open(**open_kwargs))
+
+    @pytest.fixture
+    def store_not_open(self, store_kwargs):
+        return self.store_cls(**store_kwargs)
+
+    def test_store_supports_writes(self, store):
+        assert store.supports_writes and store.supports_deletes
+
+    def test_store_supports_listing(self, store):
+        assert store.supports_listing
+
+    def test_store_repr(self, store):
+        assert repr(store) == f"ZarrcStore('zarrc+{store.native}')"
+
+
+class TestLocal(Suite):
+    @pytest.fixture
+    def store_kwargs(self, tmp_path):
+        return {"store": str(tmp_path)}
+
+    def test_bytes_are_files(self, store, tmp_path):
+        zarr.create_array(store, name="a", data=np.arange(4))
+        assert (zarr.open_array(str(tmp_path / "a"), mode="r")[...] == np.arange(4)).all()
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            zarr.open_group(ZarrcStore(str(tmp_path / "none"), read_only=True), mode="r")
+
+
+class TestMemory(Suite):
+    @pytest.fixture
+    def store_kwargs(self):
+        return {"store": zarrc.open_store("memory:")}
+
+    def test_serializable_store(self, store):
+        with pytest.raises(TypeError, match="in memory cannot be pickled"):
+            pickle.dumps(store)
+
+
+class TestMapping(Suite):
+    """A store whose operations block, on threads."""
+
+    @pytest.fixture
+    def store_kwargs(self):
+        return {"store": zarrc.open_store(collections.UserDict())}
+
+    def test_serializable_store(self, store):
+        assert pickle.loads(pickle.dumps(store)).supports_writes  # the copy has bytes of its own
+
+
+def test_stores_of_zarr_python_are_refused():
+    with pytest.raises(TypeError, match="give zarr-python that store itself"):
+        ZarrcStore(zarrc.open_store(zarr.storage.WrapperStore(zarr.storage.MemoryStore())))
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays(store, numbers, zarr_format, shards):
+    if zarr_format == 2 and shards:
+        pytest.skip("format 2 has no shards")
+    mine = ZarrcStore(store)
+    array = zarr.create_array(mine, name="g/a", shape=(60, 40), chunks=(10, 10), shards=shards, dtype="int32", zarr_format=zarr_format)
+    array[:31] = numbers[:31]
+    array[31:] = numbers[31:]
+    array[4:6, 3] = -1
+    numbers[4:6, 3] = -1
+    assert (array[...] == numbers).all()
+    assert (zarrc.open_array(store, path="g/a")[...] == numbers).all()
+    assert (zarrc.open_array(mine, path="g/a")[5:50, 3] == numbers[5:50, 3]).all()
+    assert (zarr.open_array(mine.with_read_only(True), path="g/a", mode="r")[3] == numbers[3]).all()
+
+
+def machine(name):
+    stateful = pytest.importorskip("zarr.testing.stateful", reason="this zarr-python has no state machines")
+    return getattr(stateful, name)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["local", "memory"])
+@pytest.mark.parametrize("name", ["ZarrStoreStateMachine", "ZarrHierarchyStateMachine"])
+def test_state_machines(tmp_path_factory, kind, name):
+    cls = machine(name)
+
+    def start():
+        place = str(tmp_path_factory.mktemp("m")) if kind == "local" else zarrc.open_store("memory:")
+        return cls(zarr.core.sync.sync(ZarrcStore.open(place)))
+
+    run_state_machine_as_test(start, settings=QUICK)
