@@ -1,6 +1,6 @@
 /*
  * unit/pipe/test_stream_order.c - a call is ordered after the application's stream
- * (zarr_io_options.stream). The device does queued work only when somebody waits, so a
+ * (zarr_io_options.stream). The device does queued work only at a wait, so a
  * call that does not order itself reads a tensor before its elements are there, or
  * overwrites elements that queued work still has to copy.
  */
@@ -247,7 +247,7 @@ static void test_entry(void **state)
     put(&w.other, old);
     queue_copy(&w, &w.mem, &w.other);
     zarr_request_free(rq);
-    peek(&w.mem); /* which nobody waited for */
+    peek(&w.mem); /* no call waited for that */
     assert_memory_equal(got, data, sizeof data);
     stored_is(&w, data);
     world_close(&w);
