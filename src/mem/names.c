@@ -1,5 +1,5 @@
 /*
- * mem/names.c - the names of kinds of memory, in texts for people and in settings.
+ * mem/names.c - the names of device_names of memory, in texts for people and in settings.
  * Thread class: plain functions.
  */
 #include "mem/mem.h"
@@ -9,19 +9,19 @@
 static const struct {
     const char *name;
     int32_t type;
-} kinds[] = {{"host", ZARR_DEVICE_CPU},
-             {"cpu", ZARR_DEVICE_CPU}, /* only read */
-             {"cuda", ZARR_DEVICE_CUDA},
-             {"cuda_host", ZARR_DEVICE_CUDA_HOST},
-             {"opencl", ZARR_DEVICE_OPENCL},
-             {"ext", ZARR_DEVICE_EXT},
-             {"cuda_managed", ZARR_DEVICE_CUDA_MANAGED}};
+} device_names[] = {{"host", ZARR_DEVICE_CPU},
+                    {"cpu", ZARR_DEVICE_CPU}, /* only read */
+                    {"cuda", ZARR_DEVICE_CUDA},
+                    {"cuda_host", ZARR_DEVICE_CUDA_HOST},
+                    {"opencl", ZARR_DEVICE_OPENCL},
+                    {"ext", ZARR_DEVICE_EXT},
+                    {"cuda_managed", ZARR_DEVICE_CUDA_MANAGED}};
 
 void zr_device_print(struct zr_str *out, int32_t device_type)
 {
-    for (size_t i = 0; i < ZR_COUNT(kinds); i++)
-        if (kinds[i].type == device_type) {
-            zr_str_puts(out, kinds[i].name);
+    for (size_t i = 0; i < ZR_COUNT(device_names); i++)
+        if (device_names[i].type == device_type) {
+            zr_str_puts(out, device_names[i].name);
             return;
         }
     zr_str_printf(out, "device%" PRId32, device_type);
@@ -35,9 +35,10 @@ bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id)
 
     if (colon && !zr_parse_u64(colon + 1, strlen(colon + 1), &number))
         return false;
-    for (size_t i = 0; i < ZR_COUNT(kinds); i++)
-        if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, text, n) == 0)
-            kind = (uint64_t)kinds[i].type;
+    for (size_t i = 0; i < ZR_COUNT(device_names); i++)
+        if (strlen(device_names[i].name) == n &&
+            memcmp(device_names[i].name, text, n) == 0)
+            kind = (uint64_t)device_names[i].type;
     if (kind == 0 && !zr_parse_u64(text, n, &kind))
         return false;
     if (kind == 0 || kind > INT32_MAX || number > INT32_MAX)
