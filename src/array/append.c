@@ -148,7 +148,7 @@ static zarr_status append_locked(struct appending *ap, zarr_error *err)
     return st;
 }
 
-/* Orders the append after the application's stream, which its write then needs not. */
+/* Orders the append after the application's stream; its write need not wait again. */
 static zarr_status append_order(struct appending *ap, zarr_error *err)
 {
     void *const foreign = ap->opts.stream;

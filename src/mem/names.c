@@ -1,5 +1,5 @@
 /*
- * mem/names.c - the names of device_names of memory, in texts for people and in settings.
+ * mem/names.c - the names of kinds of memory, in texts for people and in settings.
  * Thread class: plain functions.
  */
 #include "mem/mem.h"
