@@ -68,6 +68,10 @@ def cause_of(message: str) -> BaseException | None:
 # ---- the answers ----
 
 
+def _missing(batch: _core.Batch, i: int, key: str) -> None:
+    batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+
+
 def _answer_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
     """One operation of a store that answers at once, or blocks."""
     op = batch.op(i)
@@ -78,25 +82,19 @@ def _answer_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
         if verb == GET:
             value = adapter.get(key, offset, length) if length != 0 else b""
             if value is None:
-                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+                _missing(batch, i, key)
             elif length == 0 or not batch.give(i, value):
                 size = adapter.size(key)
-                if size is None:
-                    batch.end(i, NOT_FOUND, f"{key}: there is no such key")
-                else:
-                    batch.give(i, value, size)
+                _missing(batch, i, key) if size is None else batch.give(i, value, size)
         elif verb == PUT:
             adapter.put(key, batch.data(i))
             batch.end(i)
         elif verb == ERASE:
             found = adapter.erase(key)
-            batch.end(i, 0 if found else NOT_FOUND, None if found else f"{key}: there is no such key")
+            batch.end(i) if found else _missing(batch, i, key)
         else:
             size = adapter.size(key)
-            if size is None:
-                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
-            else:
-                batch.end(i, 0, None, 0, size)
+            _missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
     except BaseException as problem:
         batch.end(i, *_failure(key, problem))
 
@@ -111,25 +109,19 @@ async def _await_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
         if verb == GET:
             value = await adapter.get(key, offset, length) if length != 0 else b""
             if value is None:
-                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+                _missing(batch, i, key)
             elif length == 0 or not batch.give(i, value):
                 size = await adapter.size(key)
-                if size is None:
-                    batch.end(i, NOT_FOUND, f"{key}: there is no such key")
-                else:
-                    batch.give(i, value, size)
+                _missing(batch, i, key) if size is None else batch.give(i, value, size)
         elif verb == PUT:
             await adapter.put(key, batch.data(i))
             batch.end(i)
         elif verb == ERASE:
             found = await adapter.erase(key)
-            batch.end(i, 0 if found else NOT_FOUND, None if found else f"{key}: there is no such key")
+            batch.end(i) if found else _missing(batch, i, key)
         else:
             size = await adapter.size(key)
-            if size is None:
-                batch.end(i, NOT_FOUND, f"{key}: there is no such key")
-            else:
-                batch.end(i, 0, None, 0, size)
+            _missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
     except asyncio.CancelledError:
         batch.end(i, CANCELLED, f"{key}: cancelled")
         raise

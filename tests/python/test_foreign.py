@@ -50,16 +50,21 @@ KINDS = {
     "ZipStore": lambda path: ZipStore(path + ".zip", mode="w"),
     "wrapped LocalStore": lambda path: WrapperStore(zarr.storage.LocalStore(path)),
 }
-if fsspec:
-    KINDS["FSMap"] = lambda path: fsspec.get_mapper("memory://" + path)
-    KINDS["fsspec local"] = lambda path: fsspec.get_mapper(path, auto_mkdir=True)
-if obstore:
-    KINDS["obstore"] = lambda path: obstore.store.MemoryStore()
-    KINDS["ObjectStore"] = lambda path: zarr.storage.ObjectStore(obstore.store.MemoryStore())
+OF_FSSPEC = {
+    "FSMap": lambda path: fsspec.get_mapper("memory://" + path),
+    "fsspec local": lambda path: fsspec.get_mapper(path, auto_mkdir=True),
+}
+OF_OBSTORE = {
+    "obstore": lambda path: obstore.store.MemoryStore(),
+    "ObjectStore": lambda path: zarr.storage.ObjectStore(obstore.store.MemoryStore()),
+}
+KINDS |= OF_FSSPEC | OF_OBSTORE
 
 
 @pytest.fixture(params=KINDS)
 def source(request, path):
+    if request.param in OF_FSSPEC and not fsspec or request.param in OF_OBSTORE and not obstore:
+        pytest.skip("the package of this store is not among those of the tests")
     made = KINDS[request.param](path)
     yield made
     if isinstance(made, ZipStore):
