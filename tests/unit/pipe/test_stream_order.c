@@ -228,8 +228,7 @@ static void test_append(void **state)
     }
 }
 
-/* Work that the stream gets after the call does not count, and the stream may be gone
- * before the request begins. */
+/* Work that the stream gets after the call does not count. */
 static void test_entry(void **state)
 {
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
