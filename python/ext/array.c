@@ -655,6 +655,7 @@ static PyMethodDef array_methods[] = {
     {"_read", zx_array_read, METH_VARARGS, NULL},
     {"_write", zx_array_write, METH_VARARGS, NULL},
     {"_append", zx_array_append, METH_VARARGS, NULL},
+    {"_read_many", zx_array_read_many, METH_VARARGS, NULL},
     {"_submit", zx_array_submit, METH_VARARGS, NULL},
     {"_vlen", zx_array_vlen, METH_VARARGS, NULL},
     {"_tensor", zx_array_tensor, METH_O, NULL},

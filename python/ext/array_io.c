@@ -22,13 +22,34 @@ static int present_of(struct zx_io *io, PyObject *object)
     return 0;
 }
 
-int zx_io_init(struct zx_io *io, PyObject *options)
+/* Threads of a call that names no number; 0: those of the context. Each process asks
+ * once, at its first call: before that, a spawned worker does not know what it works for.
+ */
+static uint32_t threads_of(zx_state *st)
+{
+    PyObject *found;
+    unsigned long n;
+
+    if (atomic_exchange(&st->asks, false)) {
+        found = PyObject_CallNoArgs(st->ask_threads);
+        n = found ? PyLong_AsUnsignedLong(found) : 0;
+        if (PyErr_Occurred())
+            PyErr_Clear(); /* the context's threads do, too */
+        else
+            atomic_store(&st->n_threads, n <= UINT16_MAX ? (uint32_t)n : 0);
+        Py_XDECREF(found);
+    }
+    return atomic_load(&st->n_threads);
+}
+
+int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
 
     io->o = none;
     io->progress = io->field = NULL;
     io->is_packed = 0;
+    io->o.max_threads = threads_of(st);
     if (!options || options == Py_None)
         return 0;
     if (zx_opt_u32(options, "threads", &io->o.max_threads) ||
@@ -217,7 +238,7 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
         return PyObject_CallMethod(o, "_get", "(O)", key);
     ndim = sel ? zarr_selection_ndim(sel) : self->ndim;
     out = fresh(self, sel);
-    zx_io_init(&io, NULL);
+    zx_io_init(&io, self->st, NULL);
     if (out && move(self, sel, out, self->order, &io, true))
         Py_CLEAR(out);
     zarr_selection_free(sel);
@@ -261,7 +282,7 @@ int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
         Py_XDECREF(done);
         return done ? 0 : -1;
     }
-    zx_io_init(&io, NULL);
+    zx_io_init(&io, self->st, NULL);
     rc = move(self, sel, value, self->order, &io, false);
     zarr_selection_free(sel);
     return rc;
@@ -292,7 +313,7 @@ static PyObject *moved(PyObject *o, PyObject *args, bool is_read)
     int rc;
 
     if (!PyArg_ParseTuple(args, "OOI|O", &selection, &object, &order, &options) ||
-        zx_selection_arg(self->st, selection, &sel) || zx_io_init(&io, options))
+        zx_selection_arg(self->st, selection, &sel) || zx_io_init(&io, self->st, options))
         return NULL;
     rc = move(self, sel, object, order, &io, is_read);
     zx_io_deinit(&io);
@@ -329,7 +350,7 @@ PyObject *zx_array_append(PyObject *o, PyObject *args)
 
     if (zx_writable(self->store) ||
         !PyArg_ParseTuple(args, "OiI|O", &object, &axis, &order, &options) ||
-        zx_io_init(&io, options))
+        zx_io_init(&io, self->st, options))
         return NULL;
     if (zx_memory_init(&m, self->st, object, false)) {
         zx_io_deinit(&io);

@@ -347,7 +347,8 @@ static PyObject *passage(PyObject *o, PyObject *args, bool is_read)
 
     if (!PyArg_ParseTuple(args, "OOIOOO", &selection, &object, &order, &keys, &values,
                           &options) ||
-        zx_selection_arg(self->st, selection, &p.sel) || zx_io_init(&p.io, options))
+        zx_selection_arg(self->st, selection, &p.sel) ||
+        zx_io_init(&p.io, self->st, options))
         return NULL;
     p.harvest.a = self->a;
     if (zx_io_memory(&p.io, &p.memory, self, object, is_read, p.sel))

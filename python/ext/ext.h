@@ -26,11 +26,14 @@
 
 /* What the package binds with bind(), and the types. One for each module object. */
 typedef struct zx_state {
-    PyObject *make_error; /* (code, message, facts) -> exception */
-    PyObject *on_log;     /* (level, text) */
-    PyObject *np_empty;   /* numpy.empty */
-    PyObject *describe;   /* (core array) -> (NumPy's data type, byte order, how) */
-    PyObject *flights;    /* set of requests in flight, which own their memory */
+    PyObject *make_error;  /* (code, message, facts) -> exception */
+    PyObject *on_log;      /* (level, text) */
+    PyObject *np_empty;    /* numpy.empty */
+    PyObject *describe;    /* (core array) -> (NumPy's data type, byte order, how) */
+    PyObject *ask_threads; /* () -> threads of a call, once while `asks`; may be NULL */
+    atomic_bool asks;
+    atomic_uint n_threads; /* what it said; 0: the context's */
+    PyObject *flights;     /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
     PyTypeObject *service_type, *batch_type;
@@ -166,7 +169,7 @@ PyObject *zx_array_vlen(PyObject *self, PyObject *args);
 
 /* ---- array_io.c ------------------------------------------------------------- */
 
-int zx_io_init(struct zx_io *io, PyObject *options); /* a dict, or NULL */
+int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options); /* a dict, or NULL */
 void zx_io_deinit(struct zx_io *io);
 /* The tensor of one read or write. `order`: ZARR_ORDER_* of plain memory. */
 int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
@@ -176,6 +179,8 @@ int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);
 PyObject *zx_array_append(PyObject *self, PyObject *args);
+/* parts.c */
+PyObject *zx_array_read_many(PyObject *self, PyObject *args);
 /* The selection of an argument; None is NULL. -1: an exception. */
 int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out);
 

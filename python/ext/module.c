@@ -36,6 +36,17 @@ static PyObject *set_main_thread(PyObject *module, PyObject *ident)
     Py_RETURN_NONE;
 }
 
+/* ask_threads(callable): the next read or write asks it for the threads of all calls */
+static PyObject *ask_threads(PyObject *module, PyObject *callable)
+{
+    zx_state *st = PyModule_GetState(module);
+
+    put(&st->ask_threads, callable);
+    atomic_store(&st->n_threads, 0);
+    atomic_store(&st->asks, true);
+    Py_RETURN_NONE;
+}
+
 /* flights() -> the set of requests in flight itself */
 static PyObject *flights(PyObject *module, PyObject *unused)
 {
@@ -60,6 +71,7 @@ static PyObject *core_count(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"bind", bind, METH_VARARGS, NULL},
     {"set_main_thread", set_main_thread, METH_O, NULL},
+    {"ask_threads", ask_threads, METH_O, NULL},
     {"flights", flights, METH_NOARGS, NULL},
     {"version", version, METH_NOARGS, NULL},
     {"new_context", zx_new_context, METH_O, NULL},
@@ -105,6 +117,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->on_log);
     Py_VISIT(st->np_empty);
     Py_VISIT(st->describe);
+    Py_VISIT(st->ask_threads);
     Py_VISIT(st->flights);
     Py_VISIT(st->context_type);
     Py_VISIT(st->store_type);
@@ -129,6 +142,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->on_log);
     Py_CLEAR(st->np_empty);
     Py_CLEAR(st->describe);
+    Py_CLEAR(st->ask_threads);
     Py_CLEAR(st->flights);
     Py_CLEAR(st->context_type);
     Py_CLEAR(st->store_type);

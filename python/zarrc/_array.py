@@ -291,6 +291,18 @@ class Array(Node, _core.Array):
         with reporter(progress) as options:
             return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, threads))
 
+    def read_many(self, keys: Iterable[Any], *, out: Any = None, progress: Any = None,
+                  threads: int | None = None) -> list[Any]:
+        """Reads what ``[z[key] for key in keys]`` reads, in one request: chunks are fetched together, and
+        a chunk that several keys need is fetched and decoded once. So are random crops read.
+
+        ``out`` has memory for each key: a list of arrays or tensors, or one array whose rows they are.
+        The other options are those of `read`. Text and bytes of any length are read key by key.
+        """
+        from . import _parts
+        with reporter(progress) as options:
+            return _parts.read(self, keys, out, _with(options, threads))
+
     def write(self, key: Any, value: Any, *, fields: Any = None, packed: bool = False, progress: Any = None,
               threads: int | None = None) -> None:
         """Writes what ``z[key] = value`` writes, with the options of `read`."""

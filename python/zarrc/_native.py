@@ -9,16 +9,18 @@ import threading
 
 import numpy as np
 
-from . import _core, _dtypes, _log, errors
+from . import _core, _dtypes, _log, _threads, errors
 
 _core.bind(errors.from_library, _log.on_log, np.empty, _dtypes.describe)
 _core.set_main_thread(threading.main_thread().ident or 0)
+_core.ask_threads(_threads.of_worker)  # at the first read or write: a spawned worker knows only then what it is
 
 
 def _in_child() -> None:
     """The requests in flight are the parent's."""
     _core.set_main_thread(threading.get_ident())
     _core.flights().clear()
+    _core.ask_threads(_threads.of_worker)
     if foreign := sys.modules.get("zarrc._foreign"):
         foreign.in_child()
 

@@ -40,6 +40,15 @@ def _torch_share(cores: int) -> int | None:
         return None
 
 
+def of_worker() -> int:
+    """The share of this process if it is a worker of a DataLoader; 0: it is none, or the user has
+    chosen a number. Arrays that were opened before the worker began have the threads of its parent."""
+    from ._config import config
+    if config["threads"] or os.environ.get("ZARRC_THREADS"):
+        return 0
+    return _torch_share(_core.core_count()) or 0
+
+
 def count(wanted: int | None = None) -> int:
     """Threads for a context; 0: as ZARRC_THREADS says. At most the cores that this process may use
     and its control group pays for, and what the program around it leaves to one process."""

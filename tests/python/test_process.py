@@ -292,3 +292,50 @@ def test_internal_objects_cannot_be_made():
     for cls in (zarrc.Array, zarrc.Group, zarrc.Store):
         with pytest.raises(TypeError):
             cls()
+
+
+# ---- workers of torch ----
+
+WORKER = """
+    import multiprocessing, os, sys, types
+    import numpy as np
+    import zarrc
+
+    def tasks():
+        return len(os.listdir("/proc/self/task"))
+
+    def work(array, queue, workers):
+        info = types.SimpleNamespace(num_workers=workers) if workers else None
+        sys.modules["torch.utils.data"] = types.SimpleNamespace(get_worker_info=lambda: info)
+        before = tasks()
+        assert (array[...] == 1).all()
+        queue.put(tasks() - before)
+
+    if __name__ == "__main__":
+        method, workers = sys.argv[1], int(sys.argv[2])
+        array = zarrc.create_array("x.zarr", shape=(800, 800), dtype="f8", chunks=(50, 50), overwrite=True)
+        array[...] = np.random.default_rng(0).random((800, 800)) * 0 + 1
+        array[...]
+        context = multiprocessing.get_context(method)
+        queue = context.SimpleQueue()
+        process = context.Process(target=work, args=(array, queue, workers))
+        process.start()
+        print(queue.get())
+        process.join()
+        assert process.exitcode == 0
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: there is nothing to lower")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_of_torch_takes_its_share(tmp_path, method):
+    """Its arrays were opened before it began, with the threads of its parent. Of as many workers as there are
+    cores, each gets one thread: the one that works while the main thread looks for Ctrl-C. (A module of ours is in
+    the place of torch.)"""
+    (tmp_path / "worker.py").write_text(textwrap.dedent(WORKER))
+    started = {}
+    for workers in (0, len(os.sched_getaffinity(0))):
+        done = subprocess.run([sys.executable, "worker.py", method, str(workers)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        started[workers != 0] = int(done.stdout)
+    assert started[True] <= 1 < started[False], started

@@ -1,0 +1,53 @@
+"""Several selections of one array in one request."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _dtypes, _indexing
+
+if TYPE_CHECKING:
+    from . import _core
+    from ._array import Array
+
+
+def _given(out: Any, n: int) -> list[Any]:
+    """The memory for each of `n` selections: a list of it, or the rows of one array or tensor."""
+    found = [out[i, ...] for i in range(len(out))] if isinstance(out, np.ndarray) else list(out)
+    if len(found) != n:
+        raise ValueError(f"out has memory for {len(found)} selections, not for {n}")
+    return found
+
+
+def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any]) -> tuple[list[Any], int]:
+    """What the extension fills, and the byte order of it all."""
+    memory, orders = [], set()
+    for selection, one in zip(selections, out):
+        if _indexing.is_tensor(one):
+            memory.append(_indexing.capsule_of(one))
+            orders.add(_dtypes.NATIVE)
+        else:
+            memory.append(_indexing._memory_of(one))
+            orders.add(_indexing._check_out(memory[-1], selection.shape, array.dtype))
+    if len(orders) > 1:
+        raise ValueError("out has memory of both byte orders")
+    return memory, orders.pop() if orders else _dtypes.NATIVE
+
+
+def read(array: Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -> list[Any]:
+    """What `Array.read_many` gives."""
+    selections = [_indexing.any_key(array, key) for key in keys]
+    given = None if out is None else _given(out, len(selections))
+    if array._how != _dtypes.PLAIN:  # text and bytes of any length have no memory that the library fills
+        return [_indexing.read(array, selection, out=None if given is None else given[i], options=options)
+                for i, selection in enumerate(selections)]
+    if given is None:
+        given = [_indexing.fresh(array, selection.shape, array.dtype) for selection in selections]
+        order = _indexing._check_out(given[0], selections[0].shape, array.dtype) if given else _dtypes.NATIVE
+        array._read_many(tuple(selections), tuple(given), order, options)
+        return [one[()] if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in given]
+    memory, order = _memory(array, selections, given)
+    array._read_many(tuple(selections), tuple(memory), order, options)
+    return given
