@@ -30,7 +30,7 @@ from ._store import Store, open_store
 from .errors import ZarrcError, ZarrcWarning
 
 if TYPE_CHECKING:
-    from zarrc_hook import ZarrcCodecPipeline
+    from zarrc_hook.pipeline import ZarrcCodecPipeline
 
     from ._aio import AsyncArray, AsyncGroup
     from ._zarr_store import ZarrcStore
@@ -50,8 +50,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """asyncio and zarr-python are imported only by programs that use them."""
     if name == "ZarrcCodecPipeline":
-        import zarrc_hook
-        return zarrc_hook.ZarrcCodecPipeline
+        from zarrc_hook.pipeline import ZarrcCodecPipeline
+        return ZarrcCodecPipeline
     if name in ("AsyncArray", "AsyncGroup"):
         from . import _aio
         return getattr(_aio, name)

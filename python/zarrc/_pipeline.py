@@ -3,7 +3,7 @@
 Files of a LocalStore are read and written by the library. Chunks of other stores go through the
 store's own calls, as zarr-python makes them, and are decoded and encoded here. What is not for the
 library goes to zarr-python's own pipeline, which also says in its own words why a call fails.
-`zarrc_hook` has the class; this module is imported when the first pipeline is made.
+`zarrc_hook.pipeline` has the class; this module is imported when the first pipeline is made.
 """
 from __future__ import annotations
 

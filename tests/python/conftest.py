@@ -3,11 +3,15 @@
 scripts/run-tests python builds the package into build/dev/python and sets PYTHONPATH."""
 import asyncio
 import inspect
+import pathlib
+import tomllib
 
 import numpy as np
 import pytest
 
 import zarrc
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -43,3 +47,23 @@ def pytest_pyfunc_call(pyfuncitem):
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     asyncio.run(pyfuncitem.obj(**given))
     return True
+
+
+def installed(tmp_path, package=None):
+    """A folder with what a wheel installs: the hooks, their entry points, and the package or what is in its place."""
+    source = pathlib.Path(zarrc.__file__).parents[1]
+    folder = tmp_path / "site"
+    info = folder / "zarrc-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: zarrc\nVersion: 0\n")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (info / "entry_points.txt").write_text("".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()))
+    (folder / "zarrc_hook").symlink_to(source / "zarrc_hook")
+    if package is None:
+        (folder / "zarrc").symlink_to(source / "zarrc")
+    else:
+        (folder / "zarrc").mkdir()
+        (folder / "zarrc/__init__.py").write_text(package)
+    return str(folder)
