@@ -1,0 +1,122 @@
+"""Arrays of dask over arrays of zarrc. Each task reads or writes whole units of writing (shards, or
+chunks if there are no shards), so tasks of several processes never write one object at the same time.
+
+    import zarrc.dask
+
+    x = zarrc.dask.from_zarrc("x.zarr")
+    zarrc.dask.to_zarrc(x + 1, "y.zarr", shards=(1000, 1000), chunks=(100, 100))
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from . import _api
+from ._array import Array
+
+__all__ = ["from_zarrc", "to_zarrc"]
+
+
+def _opened(source: Any, name: str | None, storage_options: dict[str, Any] | None) -> Array:
+    if not isinstance(source, Array):
+        return _api.open_array(source, mode="r", path=name, storage_options=storage_options)
+    if name or storage_options:
+        raise TypeError("name= and storage_options= are for paths, URLs and stores, not for an open array")
+    return source
+
+
+def _aligned(length: int, edges: Sequence[int]) -> tuple[int, ...]:
+    """Neighbouring edges of a grid joined to blocks of at most `length`, or of one edge that is longer."""
+    blocks: list[int] = []
+    for edge in edges:
+        if blocks and blocks[-1] + edge <= length:
+            blocks[-1] += edge
+        else:
+            blocks.append(edge)
+    return tuple(blocks) or (0,)
+
+
+def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
+    """The blocks of a dask array over an array: by default a unit of writing each, else about `chunks`, which
+    is what dask takes, moved to the borders of units."""
+    units = tuple(one or (0,) for one in array.write_chunk_sizes)
+    if chunks is None:
+        return units
+    wanted = da.core.normalize_chunks(chunks, shape=array.shape, dtype=array.dtype, previous_chunks=units)
+    return tuple(_aligned(max(one, default=0), unit) for one, unit in zip(wanted, units))
+
+
+def from_zarrc(source: Any, *, name: str | None = None, chunks: Any = None,
+               storage_options: dict[str, Any] | None = None) -> da.Array:
+    """A dask array over an array of zarrc, which is read when dask computes.
+
+    ``source`` is an array, or what `zarrc.open_array` takes, with ``name`` the path in it. Its blocks are units
+    of writing, or about as large as ``chunks`` says (what dask takes, also "auto"), of whole units then.
+    """
+    array = _opened(source, name, storage_options)
+    meta = np.empty((0,) * array.ndim, array.dtype)
+    return da.from_array(array, chunks=_blocks(array, chunks), asarray=True, fancy=True, lock=False, meta=meta)
+
+
+def _edges_between(edges: Sequence[int], start: int, stop: int) -> list[int]:
+    """The edges of a grid between two places, cut there."""
+    borders = list(itertools.accumulate(edges, initial=0))
+    inside = [start, *(one for one in borders if start < one < stop), stop]
+    return [b - a for a, b in zip(inside, inside[1:])]
+
+
+def _region(array: Array, region: Any) -> tuple[slice, ...]:
+    if region is None:
+        return tuple(slice(0, n) for n in array.shape)
+    given = region if isinstance(region, tuple) else (region,)
+    if len(given) > array.ndim or not all(isinstance(one, slice) and one.step in (None, 1) for one in given):
+        raise ValueError(f"region {region!r}: a slice without a step for each dimension is needed")
+    given += (slice(None),) * (array.ndim - len(given))
+    return tuple(slice(*one.indices(n)) for one, n in zip(given, array.shape))
+
+
+def _to_units(x: da.Array, array: Array, region: tuple[slice, ...]) -> da.Array:
+    """The same dask array with blocks of whole units of writing, so that no unit has two tasks."""
+    wanted = []
+    for blocks, edges, part in zip(x.chunks, array.write_chunk_sizes, region):
+        units = _edges_between(edges, part.start, part.stop)
+        borders = set(itertools.accumulate(units))
+        fits = all(one in borders for one in itertools.accumulate(blocks) if one)
+        wanted.append(tuple(blocks) if fits else _aligned(max(blocks, default=0), units))
+    return x.rechunk(tuple(wanted))
+
+
+def _new_chunks(x: da.Array, given: dict[str, Any]) -> Any:
+    return "auto" if given.get("shards") is not None else tuple(max(1, n) for n in x.chunksize)
+
+
+def to_zarrc(x: da.Array, store: Any, *, name: str | None = None, region: Any = None, compute: bool = True,
+             chunks: Any = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Any:
+    """Writes a dask array: each task whole units of writing, without locks between them.
+
+    ``store`` is an array of zarrc that is there, of which ``region`` (slices) is written; or what
+    `zarrc.create_array` takes, with its arguments, such as ``name``, ``shards`` and ``overwrite``. The new array's
+    ``chunks`` are dask's blocks by default, unless there are ``shards``. Returns the array; with ``compute=False`` a delayed object that
+    writes when it is computed. Blocks of dask that cut units are joined or cut before.
+    """
+    if any(np.isnan(one) for blocks in x.chunks for one in blocks):
+        raise ValueError("the lengths of the dask array's blocks are not known: x.compute_chunk_sizes() finds them")
+    if isinstance(store, Array):
+        if name or chunks is not None or storage_options or given:
+            raise TypeError("an array that is there keeps its properties: only region= and compute= apply")
+        array = store
+    else:
+        if region is not None:
+            raise TypeError("region= is for an array that is there")
+        array = _api.create_array(store, name=name, shape=x.shape, dtype=x.dtype, storage_options=storage_options,
+                                  chunks=_new_chunks(x, given) if chunks is None else chunks, **given)
+    place = _region(array, region)
+    if x.shape != tuple(one.stop - one.start for one in place):
+        raise ValueError(f"the dask array has the shape {x.shape}, and what it is written to "
+                         f"{tuple(one.stop - one.start for one in place)}")
+    done = da.store(_to_units(x, array, place), array, lock=False, regions=place, compute=compute)
+    return array if compute else done

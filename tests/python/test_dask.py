@@ -1,0 +1,193 @@
+"""Arrays of dask, on threads and on a real cluster of several processes."""
+import multiprocessing
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+import zarrc
+
+da = pytest.importorskip("dask.array", reason="scripts/venv installs dask")
+import dask  # noqa: E402
+
+import zarrc.dask as zd  # noqa: E402
+
+
+@pytest.fixture
+def threads():
+    with dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes with two threads each."""
+    distributed = pytest.importorskip("distributed", reason="scripts/venv installs distributed")
+    with dask.config.set({"distributed.scheduler.worker-saturation": 1.1}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ports that are taken, time zones
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as running:
+            with distributed.Client(running) as client:
+                yield client
+
+
+def sharded(path, data, **given):
+    return zarrc.create_array(path, data=data, **{"chunks": (5, 5), "shards": (20, 10), **given})
+
+
+def test_blocks_are_shards(path, numbers, threads):
+    x = zd.from_zarrc(sharded(path, numbers))
+    assert x.chunks == ((20, 20, 20), (10, 10, 10, 10)) and x.dtype == "int32"
+    assert (x.compute() == numbers).all() and (x[3:50:7, [1, 30]].sum().compute() == numbers[3:50:7][:, [1, 30]].sum())
+    assert zd.from_zarrc(zarrc.open_array(path)).name == x.name
+    assert zd.from_zarrc(sharded(path.replace("x.zarr", "y.zarr"), numbers)).name != x.name
+
+
+@pytest.mark.parametrize("wanted, chunks", [
+    ((30, 25), ((20, 20, 20), (20, 20))), ((45, -1), ((40, 20), (40,))), ((1, 1), ((20, 20, 20), (10, 10, 10, 10))),
+    ("auto", ((60,), (40,)))], ids=str)
+def test_blocks_as_wished(path, numbers, wanted, chunks):
+    assert zd.from_zarrc(sharded(path, numbers), chunks=wanted).chunks == chunks
+
+
+def test_no_shards(path, numbers, threads):
+    zarrc.create_group(path).create_array("a", data=numbers, chunks=(25, 40))
+    x = zd.from_zarrc(path, name="a")
+    assert x.chunks == ((25, 25, 10), (40,)) and (x.compute() == numbers).all()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3)], ids=str)
+def test_no_elements(path, shape, threads):
+    array = zarrc.create_array(path, data=np.zeros(shape))
+    x = zd.from_zarrc(array)
+    assert x.shape == shape and x.compute().shape == shape
+    copy = zd.to_zarrc(x, path.replace("x.zarr", "y.zarr"))
+    assert copy.shape == shape
+
+
+def test_text(path, threads):
+    array = zarrc.create_array(path, shape=4, dtype=str, chunks=2)
+    array[:] = ["a", "bc", "", "d"]
+    assert zd.from_zarrc(array).compute().tolist() == ["a", "bc", "", "d"]
+
+
+@pytest.mark.parametrize("blocks", [(20, 10), (7, 9), (60, 40), (33, 40), (40, 5)], ids=str)
+def test_one_task_a_shard(path, numbers, blocks, threads, monkeypatch):
+    """Whatever the blocks of dask: no two tasks write into one shard."""
+    writes = []
+    real = zarrc.Array.__setitem__
+
+    def note(self, key, value):
+        writes.append(key)
+        real(self, key, value)
+
+    monkeypatch.setattr(zarrc.Array, "__setitem__", note)
+    done = zd.to_zarrc(da.from_array(numbers, chunks=blocks), path, chunks=(5, 5), shards=(20, 10))
+    assert isinstance(done, zarrc.Array) and (done[...] == numbers).all() and done.shards == (20, 10)
+    owners = {}
+    for number, (rows, columns) in enumerate(writes):
+        for a in range(rows.start // 20, -(-rows.stop // 20)):
+            for b in range(columns.start // 10, -(-columns.stop // 10)):
+                assert owners.setdefault((a, b), number) == number, (rows, columns)
+    assert len(owners) == 12
+
+
+def test_new_array(path, numbers, threads):
+    x = da.from_array(numbers, chunks=(20, 25))
+    plain = zd.to_zarrc(x, path, name="g/a", attributes={"units": "K"}, compressors=None)
+    assert plain.chunks == (20, 25) and plain.path == "g/a" and dict(plain.attrs) == {"units": "K"} and plain.compressors == ()
+    assert (zarrc.open_array(path, path="g/a")[...] == numbers).all()
+    with pytest.raises(FileExistsError):
+        zd.to_zarrc(x, path, name="g/a")
+    zd.to_zarrc(x + 1, path, name="g/a", overwrite=True)
+    assert (zarrc.open_array(path, path="g/a")[...] == numbers + 1).all()
+
+
+def test_delayed(path, numbers):
+    done = zd.to_zarrc(da.from_array(numbers, chunks=(20, 10)), path, compute=False)
+    assert not zarrc.open_array(path)[...].any()
+    done.compute(scheduler="threads")
+    assert (zarrc.open_array(path)[...] == numbers).all()
+
+
+def test_region(path, numbers, threads):
+    array = zarrc.create_array(path, shape=(100, 40), dtype="int32", chunks=(5, 5), shards=(20, 10), fill_value=-1)
+    zd.to_zarrc(da.from_array(numbers, chunks=(17, 40)), array, region=(slice(30, 90), slice(None)))
+    assert (array[30:90] == numbers).all() and (array[:30] == -1).all() and (array[90:] == -1).all()
+
+
+def test_blocks_of_a_region_end_at_shards(path, numbers):
+    array = zarrc.create_array(path, shape=(100, 40), dtype="int32", chunks=(5, 5), shards=(20, 10))
+    found = zd._to_units(da.from_array(numbers, chunks=(17, 40)), array, zd._region(array, slice(30, 90)))
+    assert found.chunks == ((10, 20, 20, 10), (40,))  # 30-40, 40-60, 60-80, 80-90
+
+
+@pytest.mark.parametrize("given, error, text", [
+    ({"region": slice(0, 3)}, ValueError, "shape"), ({"region": (slice(0, 60, 2),)}, ValueError, "slice"), ({"region": 5}, ValueError, "slice"),
+    ({"name": "b"}, TypeError, "properties"), ({"chunks": (3, 3)}, TypeError, "properties")], ids=str)
+def test_wrong(path, numbers, given, error, text):
+    array = sharded(path, numbers)
+    with pytest.raises(error, match=text):
+        zd.to_zarrc(da.from_array(numbers), array, **given)
+    with pytest.raises(TypeError):
+        zd.from_zarrc(array, name="b")
+
+
+def test_unknown_lengths(path, numbers):
+    x = da.from_array(numbers, chunks=20)
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        zd.to_zarrc(x[x[:, 0] > 5], path)
+
+
+# ---- a cluster ----
+
+
+def test_cluster(cluster, path, numbers):
+    data = np.arange(200 * 300, dtype="i4").reshape(200, 300)
+    source = zarrc.create_array(path, data=data, chunks=(10, 10), shards=(50, 60))
+    done = zd.to_zarrc(zd.from_zarrc(source) + 1, path.replace("x.zarr", "y.zarr"), chunks=(10, 10), shards=(40, 100))
+    assert (done[...] == data + 1).all()
+    assert int((zd.from_zarrc(done).sum() - data.size).compute()) == data.sum()
+
+
+def test_cluster_writes_one_array_from_all_processes(cluster, path):
+    """Hundreds of small shards, blocks that fit them badly: nothing is lost."""
+    data = np.random.default_rng(0).integers(0, 100, (120, 130), dtype="i2")
+    done = zd.to_zarrc(da.from_array(data, chunks=(11, 13)), path, chunks=(2, 2), shards=(6, 10))
+    assert (done[...] == data).all() and done._stored(False)[0] == 20 * 13
+
+
+def threads_of_worker(path):
+    import distributed
+
+    import zarrc
+    from zarrc import _threads
+    array = zarrc.open_array(path)
+    array[...]
+    return os.getpid(), _threads.count(), distributed.get_worker().state.nthreads
+
+
+def test_threads_of_workers(cluster, path, numbers, monkeypatch):
+    """In a task, an array works with the threads of its worker, not with all cores of the machine."""
+    sharded(path, numbers)
+    futures = [cluster.submit(threads_of_worker, path, workers=[address], pure=False) for address in cluster.scheduler_info()["workers"]]
+    found = cluster.gather(futures)
+    assert len({pid for pid, _, _ in found}) == 2 and os.getpid() not in {pid for pid, _, _ in found}
+    cores = multiprocessing.cpu_count()
+    for _, count, nthreads in found:
+        assert nthreads == 2 and count == min(2, cores)
+
+
+def test_memory_cannot_leave_the_process(cluster, numbers):
+    array = zarrc.create_array("memory:", data=numbers)
+    with pytest.raises(Exception, match="serialize|pickle"):
+        zd.from_zarrc(array).sum().compute()
+
+
+def test_xarray_on_the_cluster(cluster, path):
+    xr = pytest.importorskip("xarray", reason="scripts/venv installs xarray")
+    from zarrc_hook.engine import ZarrcBackendEntrypoint
+    ds = xr.Dataset({"a": (("x", "y"), np.arange(400.0).reshape(20, 20))})
+    ds.to_zarr(path, encoding={"a": {"chunks": (5, 5), "shards": (10, 10)}}, zarr_format=3)
+    found = xr.open_dataset(path, engine=ZarrcBackendEntrypoint, chunks={})
+    assert float(found["a"].mean().compute()) == ds["a"].mean()
