@@ -135,6 +135,9 @@ typedef zarr_status (*zx_work)(void *arg, zarr_cancel *cancel, zarr_error *err);
 zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *array);
 /* Whether signals arrive on this thread. */
 bool zx_on_main(const zx_state *st);
+/* What Ctrl-C sets, for the thread of a long call of the main thread; NULL: another one.
+ */
+const zarr_cancel *zx_cancel_of_thread(void);
 /* Waits for a request: calls `progress` (NULL: none), lets Ctrl-C cancel it, and frees
  * it. ZARR_OK, or a status with an exception set. */
 zarr_status zx_wait(zx_state *st, zarr_request *r, PyObject *progress,

@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    LOOK_MS = 50 /* how often a thread that waits looks at its cancel object */
+};
 
 /* ---- the box ---------------------------------------------------------------- */
 
@@ -257,29 +262,82 @@ static void foreign_cancel(void *self, void *arg)
         free(l);
 }
 
+static void answer_init(struct zx_answer *a)
+{
+    pthread_condattr_t monotonic;
+
+    memset(a, 0, sizeof *a);
+    pthread_mutex_init(&a->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&a->end, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static void answer_deinit(struct zx_answer *a)
+{
+    pthread_cond_destroy(&a->end);
+    pthread_mutex_destroy(&a->mutex);
+}
+
+/* For the holder of the mutex: waits a moment. */
+static void answer_look(struct zx_answer *a)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_cond_timedwait(&a->end, &a->mutex, &until);
+}
+
+/* Waits until a letter is answered, or until Ctrl-C cancels the call that this thread
+ * does. The letter is freed only after its answer, which needs the mutex. */
+static void answer_wait(struct foreign *f, struct zx_letter *l, struct zx_answer *a)
+{
+    const zarr_cancel *cancel = zx_cancel_of_thread();
+    bool gives_up = false;
+
+    pthread_mutex_lock(&a->mutex);
+    while (!a->is_done) {
+        if (!cancel) {
+            pthread_cond_wait(&a->end, &a->mutex);
+            continue;
+        }
+        answer_look(a);
+        gives_up = !a->is_done && zarr_cancel_is_set(cancel) && zx_claim(f->box, l, 0);
+        if (gives_up) {
+            a->status = ZARR_ERR_CANCELLED;
+            say(&a->err, a->status, 0, "cancelled");
+            a->is_done = true;
+        }
+    }
+    pthread_mutex_unlock(&a->mutex);
+    if (gives_up)
+        foreign_cancel(f, a);
+}
+
 /* Sends a letter and waits for its answer; `rows` may be NULL. */
 static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const char *prefix,
                        struct zx_rows *rows, zarr_error *err)
 {
-    struct zx_answer a = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                          .end = PTHREAD_COND_INITIALIZER};
     struct zx_letter *l = letter_new(what, 1, prefix);
+    struct zx_answer a;
 
     if (!l) {
         say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a call of a store");
         return ZARR_ERR_NO_MEMORY;
     }
+    answer_init(&a);
     l->store = f->number;
     l->how = how;
     l->answer = &a;
+    l->arg = &a;
     if (!box_put(f->box, l))
         zx_letter_end(f->box, l, GONE);
-    pthread_mutex_lock(&a.mutex);
-    while (!a.is_done)
-        pthread_cond_wait(&a.end, &a.mutex);
-    pthread_mutex_unlock(&a.mutex);
-    pthread_cond_destroy(&a.end);
-    pthread_mutex_destroy(&a.mutex);
+    answer_wait(f, l, &a);
+    answer_deinit(&a);
     if (a.status)
         *err = a.err;
     if (rows)

@@ -20,7 +20,7 @@ enum {
     ZX_LIST = 1,         /* rows below `prefix` */
     ZX_ERASE_PREFIX = 2, /* removes all below `prefix` */
     ZX_FLUSH = 3,        /* what was written becomes durable */
-    ZX_CANCEL = 4,       /* the operations of `arg` may end; without an answer */
+    ZX_CANCEL = 4,       /* what was sent with `arg` may end; without an answer */
     ZX_CLOSE = 5         /* the store has gone; without an answer */
 };
 

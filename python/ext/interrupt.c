@@ -29,11 +29,20 @@ struct errand {
     pthread_cond_t end;
 };
 
+static _Thread_local const zarr_cancel *cancel_of_thread;
+
+const zarr_cancel *zx_cancel_of_thread(void)
+{
+    return cancel_of_thread;
+}
+
 static void *run_errand(void *arg)
 {
     struct errand *e = arg;
-    const zarr_status status = e->work(e->arg, e->cancel, &e->err);
+    zarr_status status;
 
+    cancel_of_thread = e->cancel;
+    status = e->work(e->arg, e->cancel, &e->err);
     pthread_mutex_lock(&e->mutex);
     e->status = status;
     e->is_done = true;

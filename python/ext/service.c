@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 enum {
-    LARGE_BYTES = 1 << 17 /* a copy that is worth giving up the GIL */
+    LARGE_BYTES = 1 << 17, /* a copy that is worth giving up the GIL */
+    VERB_RANGE = 5         /* besides those of the library; _foreign.py has it, too */
 };
 
 typedef struct {
@@ -19,9 +20,12 @@ typedef struct {
     struct zx_box *box;
 } zx_service;
 
+/* `mutex` keeps an operation from being answered, after which it is gone, while another
+ * thread reads it. */
 typedef struct {
     PyObject_HEAD struct zx_box *box;
     struct zx_letter *l;
+    pthread_mutex_t mutex;
 } zx_batch;
 
 /* ---- Service ---------------------------------------------------------------- */
@@ -63,6 +67,7 @@ static PyObject *batches(zx_service *self, struct zx_letter *l)
         if (b) {
             b->box = zx_box_ref(self->box);
             b->l = l;
+            pthread_mutex_init(&b->mutex, NULL);
             if (PyList_Append(list, (PyObject *)b))
                 PyErr_Clear();
             Py_DECREF((PyObject *)b);
@@ -156,6 +161,7 @@ static void batch_dealloc(PyObject *o)
     zx_batch *self = (zx_batch *)o;
 
     zx_letter_end(self->box, self->l, "the store ended without an answer");
+    pthread_mutex_destroy(&self->mutex);
     zx_box_unref(self->box);
     zx_free(o);
 }
@@ -174,10 +180,36 @@ static zarr_store_op *op_at(zx_batch *self, Py_ssize_t i)
     return NULL;
 }
 
+/* Nothing but another thread's short look is waited for, and without the GIL. */
+static void hold(zx_batch *self)
+{
+    if (pthread_mutex_trylock(&self->mutex) == 0)
+        return;
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->mutex);
+    Py_END_ALLOW_THREADS
+}
+
+static void let_go(zx_batch *self)
+{
+    pthread_mutex_unlock(&self->mutex);
+}
+
+/* For the holder: whether the operation is there. */
 static bool is_open(const zx_batch *self, Py_ssize_t i)
 {
     return self->l->generation == atomic_load(&self->box->generation) &&
            !atomic_load(&self->l->claimed[i]);
+}
+
+/* True for the one caller that must answer part i, which then is its own. */
+static bool claim(zx_batch *self, uint64_t i)
+{
+    bool is_mine;
+
+    hold(self);
+    is_mine = zx_claim(self->box, self->l, i);
+    let_go(self);
+    return is_mine;
 }
 
 static PyObject *number_or_none(bool is_none, uint64_t n)
@@ -200,6 +232,21 @@ static PyObject *key_of(const zarr_store_op *op)
     return PyUnicode_DecodeUTF8(op->key, (Py_ssize_t)strlen(op->key), "surrogateescape");
 }
 
+static bool is_cancelled(const zarr_store_op *op)
+{
+    return op->cancel && zarr_cancel_is_set(op->cancel);
+}
+
+/* The verb, or VERB_RANGE for a range of a value that is not the index of a shard. */
+static unsigned verb_of(const zarr_store_op *op)
+{
+    return op->verb == ZARR_STORE_GET && op->offset != ZARR_STORE_SUFFIX &&
+                   op->length != ZARR_STORE_TO_END &&
+                   (op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_INDEX
+               ? VERB_RANGE
+               : op->verb;
+}
+
 /* op(i) -> (verb, key, offset, length); offset None: a suffix; length None: to the end.
  * None: it has been answered, or its caller has cancelled it */
 static PyObject *batch_op(PyObject *o, PyObject *index)
@@ -207,19 +254,25 @@ static PyObject *batch_op(PyObject *o, PyObject *index)
     zx_batch *self = (zx_batch *)o;
     const Py_ssize_t i = PyLong_AsSsize_t(index);
     const zarr_store_op *op = op_at(self, i);
+    bool ends = false;
+    PyObject *out = NULL;
 
     if (!op)
         return NULL;
+    hold(self);
     if (!is_open(self, i))
-        Py_RETURN_NONE;
-    if (op->cancel && zarr_cancel_is_set(op->cancel)) {
-        if (zx_claim(self->box, self->l, (uint64_t)i))
-            zx_answer_op(self->l, (uint64_t)i, ZARR_ERR_CANCELLED, 0, "cancelled");
-        Py_RETURN_NONE;
-    }
-    return Py_BuildValue("(INNN)", (unsigned)op->verb, key_of(op),
-                         number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
-                         number_or_none(op->length == ZARR_STORE_TO_END, wanted(op)));
+        out = Py_NewRef(Py_None);
+    else if (is_cancelled(op))
+        ends = zx_claim(self->box, self->l, (uint64_t)i);
+    else
+        out = Py_BuildValue("(INNN)", verb_of(op), key_of(op),
+                            number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
+                            number_or_none(op->length == ZARR_STORE_TO_END, wanted(op)));
+    let_go(self);
+    if (!ends)
+        return out;
+    zx_answer_op(self->l, (uint64_t)i, ZARR_ERR_CANCELLED, 0, "cancelled");
+    Py_RETURN_NONE;
 }
 
 /* data(i) -> bytes that a PUT writes; a copy, because stores keep what they get */
@@ -228,16 +281,19 @@ static PyObject *batch_data(PyObject *o, PyObject *index)
     zx_batch *self = (zx_batch *)o;
     const Py_ssize_t i = PyLong_AsSsize_t(index);
     const zarr_store_op *op = op_at(self, i);
+    PyObject *out = NULL;
 
     if (!op)
         return NULL;
-    if (!is_open(self, i) || op->verb != ZARR_STORE_PUT) {
+    hold(self);
+    if (is_open(self, i) && op->verb == ZARR_STORE_PUT)
+        out = PyBytes_FromStringAndSize(
+            op->mem.bytes ? (const char *)op->mem.handle + op->mem.offset : "",
+            (Py_ssize_t)op->mem.bytes);
+    else
         PyErr_SetString(PyExc_ValueError, "there is nothing to write");
-        return NULL;
-    }
-    return PyBytes_FromStringAndSize(
-        op->mem.bytes ? (const char *)op->mem.handle + op->mem.offset : "",
-        (Py_ssize_t)op->mem.bytes);
+    let_go(self);
+    return out;
 }
 
 /* ---- Batch: answers --------------------------------------------------------- */
@@ -283,6 +339,7 @@ static bool tells_enough(const zarr_store_op *op, uint64_t n, uint64_t *total)
 static int answer_get(zx_batch *self, Py_ssize_t i, PyObject *value, uint64_t total)
 {
     zarr_store_op *op = self->l->op[i];
+    bool is_mine = false;
     Py_buffer view;
     uint64_t n;
     int rc = 1;
@@ -290,11 +347,15 @@ static int answer_get(zx_batch *self, Py_ssize_t i, PyObject *value, uint64_t to
     if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE))
         return -1;
     n = (uint64_t)view.len;
-    if (n > wanted(op)) /* the store gave more than the range */
-        n = wanted(op);
-    if (!tells_enough(op, n, &total))
-        rc = 0;
-    else if (zx_claim(self->box, self->l, (uint64_t)i)) {
+    hold(self);
+    if (is_open(self, i)) {
+        if (n > wanted(op)) /* the store gave more than the range */
+            n = wanted(op);
+        rc = tells_enough(op, n, &total);
+        is_mine = rc && zx_claim(self->box, self->l, (uint64_t)i);
+    }
+    let_go(self);
+    if (is_mine) {
         n = n < op->mem.bytes ? n : op->mem.bytes;
         if (n > 0)
             copy_bytes((char *)op->mem.handle + op->mem.offset, view.buf, (size_t)n);
@@ -338,7 +399,7 @@ static PyObject *batch_end(PyObject *o, PyObject *args)
         PyErr_SetString(PyExc_IndexError, "there is no such operation");
         return NULL;
     }
-    if (!zx_claim(self->box, self->l, (uint64_t)i))
+    if (!claim(self, (uint64_t)i))
         Py_RETURN_NONE;
     if (self->l->what == ZX_OPS) {
         if (size >= 0)
@@ -395,10 +456,25 @@ static PyObject *batch_rows(PyObject *o, PyObject *list)
             zx_rows_free(&rows);
             return NULL;
         }
-    if (zx_claim(self->box, self->l, 0))
+    if (claim(self, 0))
         zx_answer_call(self->l, ZARR_OK, 0, NULL, &rows);
     zx_rows_free(&rows);
     Py_RETURN_NONE;
+}
+
+/* The key of a GET of a whole value, or NULL; *is_over: it has been answered. */
+static PyObject *whole_key(zx_batch *self, Py_ssize_t i, bool *is_over)
+{
+    const zarr_store_op *op = self->l->op[i];
+    PyObject *key = NULL;
+
+    hold(self);
+    *is_over = !is_open(self, i);
+    if (!*is_over && op->verb == ZARR_STORE_GET && op->offset == 0 &&
+        op->length == ZARR_STORE_TO_END && !is_cancelled(op))
+        key = key_of(op);
+    let_go(self);
+    return key;
 }
 
 /* fill(get, first=0) -> the first index that is not a GET of a whole value which
@@ -407,29 +483,26 @@ static PyObject *batch_rows(PyObject *o, PyObject *list)
 static PyObject *batch_fill(PyObject *o, PyObject *args)
 {
     zx_batch *self = (zx_batch *)o;
+    const uint64_t n = self->l->what == ZX_OPS ? self->l->n : 0;
     Py_ssize_t i = 0;
     PyObject *get;
 
     if (!PyArg_ParseTuple(args, "O|n", &get, &i) || i < 0)
         return NULL;
-    for (; (uint64_t)i < self->l->n; i++) {
-        const zarr_store_op *op = self->l->op[i];
+    for (; (uint64_t)i < n; i++) {
         PyObject *key, *value;
+        bool is_over;
         int rc;
 
-        if (!is_open(self, i))
+        key = whole_key(self, i, &is_over);
+        if (is_over)
             continue;
-        if (op->verb != ZARR_STORE_GET || op->offset != 0 ||
-            op->length != ZARR_STORE_TO_END ||
-            (op->cancel && zarr_cancel_is_set(op->cancel)))
-            break;
-        key = key_of(op);
         value = key ? PyObject_CallFunctionObjArgs(get, key, NULL) : NULL;
         Py_XDECREF(key);
         if (!value)
             break;
         rc = value == Py_None ? 1 : answer_get(self, i, value, UINT64_MAX);
-        if (value == Py_None && zx_claim(self->box, self->l, (uint64_t)i))
+        if (value == Py_None && claim(self, (uint64_t)i))
             zx_answer_op(self->l, (uint64_t)i, ZARR_ERR_NOT_FOUND, 0,
                          "there is no such key");
         Py_DECREF(value);
@@ -450,7 +523,7 @@ static PyObject *batch_fail(PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple(args, "s|ii", &text, &status, &os_code))
         return NULL;
     for (uint64_t i = 0; i < self->l->n; i++) {
-        if (!zx_claim(self->box, self->l, i))
+        if (!claim(self, i))
             continue;
         if (self->l->what == ZX_OPS)
             zx_answer_op(self->l, i, status, os_code, text);

@@ -4,6 +4,7 @@ of it was given, or `of_url` needs it."""
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -48,7 +49,7 @@ class Adapter:
     lane: Literal["inline", "pool", "loop"] = "loop"
     parallel = 16  # operations in flight
     can_list = can_write = is_atomic = True
-    can_flush = can_erase_prefix = False
+    can_flush = can_erase_prefix = has_ranges = False
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -62,6 +63,10 @@ class Adapter:
         return self.get(key, 0, None)
 
     def get(self, key: str, offset: int | None, length: int | None) -> Any:
+        raise NotImplementedError
+
+    def get_ranges(self, key: str, ranges: list[tuple[int, int]]) -> Any:
+        """If the store `has_ranges`: a value, or None, for each (offset, length)."""
         raise NotImplementedError
 
     def size(self, key: str) -> Any:
@@ -173,12 +178,13 @@ class MemoryAdapter(Adapter):
 
 
 class ZarrAdapter(Adapter):
-    """Any store of zarr-python, through its coroutines on the loop of zarr-python."""
+    """Any store of zarr-python, through its coroutines on the loop of zarr-python or another one."""
 
     is_on_loop_of_zarr = True
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop | None = None) -> None:
         super().__init__(source)
+        self._loop = loop
         import zarr
         from zarr.abc import store as abc
         from zarr.core.buffer import cpu, default_buffer_prototype
@@ -186,18 +192,21 @@ class ZarrAdapter(Adapter):
         self.can_write = source.supports_writes and not source.read_only
         self.can_list = source.supports_listing
         self.can_erase_prefix = source.supports_deletes and self.can_list
+        self.has_ranges = hasattr(source, "get_ranges")  # not in zarr-python 3.1
         self.parallel = int(zarr.config.get("async.concurrency"))
         self.prototype = default_buffer_prototype
         self.buffer = cpu.Buffer
         self.ranges = abc
 
     def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is not None:
+            return self._loop
         from zarr.core.sync import _get_loop
         return _get_loop()
 
     async def opened(self) -> Any:
         store = self.source
-        if not store._is_open:
+        if not getattr(store, "_is_open", True):  # a mock of a store has no such attribute
             await store._ensure_open()
         return store
 
@@ -210,8 +219,31 @@ class ZarrAdapter(Adapter):
 
     async def get(self, key: str, offset: int | None, length: int | None) -> Any:
         store = await self.opened()
-        value = await store.get(key, self.prototype(), self.range(offset, length))
+        try:
+            value = await store.get(key, self.prototype(), self.range(offset, length))
+        except FileNotFoundError:
+            raise
+        except Exception:  # a range that begins after the end, or is cut off there, is an error for some stores
+            size = await self.size(key) if offset else None
+            if size is None or not offset or (length is not None and offset + length <= size):
+                raise
+            if offset >= size:
+                return b""
+            value = await store.get(key, self.prototype(), self.range(offset, None))
         return None if value is None else value.as_numpy_array()
+
+    async def get_ranges(self, key: str, ranges: list[tuple[int, int]]) -> Any:
+        """In one call of the store, which need not join them: the library has done that."""
+        store = await self.opened()
+        values: list[Any] = [None] * len(ranges)
+        asked = [self.range(offset, length) for offset, length in ranges]
+        try:
+            async for found in store.get_ranges(key, asked, prototype=self.prototype(), max_gap_bytes=-1):
+                for i, value in found:
+                    values[i] = None if value is None else value.as_numpy_array()
+        except Exception:  # what is missing here is asked for alone
+            pass
+        return values
 
     async def size(self, key: str) -> int | None:
         store = await self.opened()
@@ -243,6 +275,10 @@ class ZarrAdapter(Adapter):
         keys = _DOCUMENTS | await self._keys_of(start, open_names)
         return [(start + name, None, name not in keys) for name in names]
 
+    async def has(self, key: str) -> bool:
+        """Whether there is a key, and not only keys below it."""
+        return bool(await self.source.exists(key))
+
     async def _keys_of(self, start: str, names: list[str]) -> set[str]:
         """Which names of a directory are keys: list_dir does not tell."""
         found: set[str] = set()
@@ -250,11 +286,91 @@ class ZarrAdapter(Adapter):
 
         async def ask() -> None:
             for name in waiting:
-                if await self.source.exists(start + name):
+                if await self.has(start + name):
                     found.add(name)
 
         await asyncio.gather(*[ask() for _ in range(min(len(names), self.parallel))])
         return found
+
+
+class FsspecStoreAdapter(ZarrAdapter):
+    """zarr-python's FsspecStore, which takes directories for keys."""
+
+    async def size(self, key: str) -> int | None:
+        store = await self.opened()
+        try:
+            info = await store.fs._info(f"{store.path}/{key}" if store.path else key)
+        except store.allowed_exceptions:
+            return None
+        if info.get("type") == "directory":
+            return None
+        return await super().size(key) if info.get("size") is None else int(info["size"])
+
+    async def has(self, key: str) -> bool:
+        return await self.size(key) is not None
+
+
+class IcechunkAdapter(ZarrAdapter):
+    """A session of icechunk, which takes the keys of Zarr only. It is a transaction, so the library's
+    own records, which tell of unfinished work, are in memory while the session lasts."""
+
+    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        super().__init__(source, loop)
+        self.records: dict[str, bytes] = {}
+
+    @staticmethod
+    def is_foreign(key: str) -> bool:
+        """Whether icechunk would refuse a key: records, and documents of format 2."""
+        name = key.rpartition("/")[2]
+        return name.startswith(".")
+
+    async def has(self, key: str) -> bool:
+        return not await self.rows(key, False)  # `exists` refuses the names of nodes
+
+    async def get(self, key: str, offset: int | None, length: int | None) -> Any:
+        if self.is_foreign(key):
+            value = self.records.get(key)
+            return None if value is None else part(value, offset, length)
+        return await super().get(key, offset, length)
+
+    async def size(self, key: str) -> int | None:
+        if self.is_foreign(key):
+            value = self.records.get(key)
+            return None if value is None else len(value)
+        return await super().size(key)
+
+    async def put(self, key: str, data: bytes) -> None:
+        if key.rpartition("/")[2].startswith(".zarrc-"):
+            self.records[key] = data
+        else:
+            await super().put(key, data)
+
+    async def erase(self, key: str) -> bool:
+        if self.is_foreign(key):
+            return self.records.pop(key, None) is not None
+        return await super().erase(key)
+
+    async def erase_prefix(self, prefix: str) -> None:
+        await super().erase_prefix(prefix)
+        for key in [key for key in self.records if key.startswith(below(prefix))]:
+            del self.records[key]
+
+    async def rows(self, prefix: str, is_directory: bool) -> list[Row]:
+        records = rows_of([(key, len(value)) for key, value in self.records.items()], prefix, is_directory)
+        return await self._rows(prefix, is_directory) + [row for row in records if not row[2]]
+
+    async def _rows(self, prefix: str, is_directory: bool) -> list[Row]:
+        """icechunk lists nodes only; chunks may be listed below an array."""
+        store = await self.opened()
+        node = prefix
+        while node and not await store.exists(f"{node}/zarr.json"):
+            node = node.rpartition("/")[0]
+        if node == prefix:
+            return await super().rows(prefix, is_directory)
+        document = await store.get(below(node) + "zarr.json", self.prototype())
+        if document is None or json.loads(document.to_bytes()).get("node_type") != "array":
+            return []
+        return rows_of([(key, None) async for key in store.list_prefix(below(node))], prefix, is_directory)
 
 
 class DrivenAdapter(ZarrAdapter):
@@ -266,7 +382,7 @@ class DrivenAdapter(ZarrAdapter):
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
-        self.parallel = 1
+        self.parallel, self.has_ranges = 1, False
         for name in ("get", "size", "put", "erase", "erase_prefix", "rows"):
             setattr(self, name, _driven(getattr(self, name)))
 
@@ -274,7 +390,7 @@ class DrivenAdapter(ZarrAdapter):
         raise AssertionError("no loop is needed")
 
     async def _keys_of(self, start: str, names: list[str]) -> set[str]:
-        return {name for name in names if await self.source.exists(start + name)}
+        return {name for name in names if await self.has(start + name)}
 
 
 def _driven(function: Any) -> Any:
@@ -442,7 +558,7 @@ class ObstoreAdapter(Adapter):
             return b"" if offset >= size else await self._got(key, {"offset": offset})
 
     async def _got(self, key: str, span: Any) -> Any:
-        options = None if span is None else {"range": span}
+        options: Any = None if span is None else {"range": span}
         return await (await self.obstore.get_async(self.source, key, options=options)).bytes_async()
 
     async def size(self, key: str) -> int | None:
@@ -480,16 +596,21 @@ def _is_a(source: Any, module: str, name: str) -> bool:
     return cls is not None and isinstance(source, cls)
 
 
-def adapter_of(source: Any) -> Adapter | None:
-    """The adapter of an object; None: it is no store."""
+def adapter_of(source: Any, loop: asyncio.AbstractEventLoop | None = None) -> Adapter | None:
+    """The adapter of an object; None: it is no store. `loop` is for the coroutines of a store of
+    zarr-python. Only exact classes are known: a subclass or a mock may do something else."""
     kind = type(source)
     if isinstance(source, Adapter):
         return source
     if _is_a(source, "zarr.abc.store", "Store"):
         name = kind.__name__ if kind.__module__.startswith("zarr.storage.") else ""
-        if name == "MemoryStore":
+        if name == "MemoryStore" and getattr(kind.get, "__qualname__", "") == "MemoryStore.get":  # nothing has replaced it
             return MemoryAdapter(source)
-        return DrivenAdapter(source) if name == "ZipStore" else ZarrAdapter(source)
+        if kind.__name__ == "IcechunkStore" and kind.__module__.partition(".")[0] == "icechunk":
+            return IcechunkAdapter(source, loop)
+        if name == "FsspecStore":
+            return FsspecStoreAdapter(source, loop)
+        return DrivenAdapter(source) if name == "ZipStore" else ZarrAdapter(source, loop)
     if _is_a(source, "fsspec.mapping", "FSMap"):
         return FsspecAdapter(source, source.fs, source.root)
     if _is_a(source, "fsspec.spec", "AbstractFileSystem"):

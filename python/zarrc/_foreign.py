@@ -20,7 +20,7 @@ import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from ._store import Store
 
 OPS, LIST, ERASE_PREFIX, FLUSH, CANCEL, CLOSE = range(6)
-GET, PUT, ERASE, STAT = 1, 2, 3, 4
+GET, PUT, ERASE, STAT, RANGE = 1, 2, 3, 4, 5
 RANGES, SUFFIX, LISTS, WRITES, ATOMIC = 1, 2, 4, 8, 16
 NOT_FOUND, UNSUPPORTED, IO, NO_MEMORY, CANCELLED = -1, -4, -6, -7, -10
 READ_ONLY = 1
+Steps = Generator[Any, Any, None]
+Part = Sequence[int]
 _THREADS = 16  # of the pool for stores that block
 
 _causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
@@ -41,6 +43,8 @@ _causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
 
 def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
     """(status, text, errno) of an exception of a store, which becomes the cause of ours."""
+    if isinstance(problem, asyncio.CancelledError):
+        return CANCELLED, f"{key}: cancelled", 0
     text = f"{key}: {type(problem).__name__}: {problem}".replace("\n", " ").replace("\0", "")[:300]
     _causes.append((text, problem))
     if isinstance(problem, FileNotFoundError):
@@ -72,89 +76,124 @@ def _missing(batch: _core.Batch, i: int, key: str) -> None:
     batch.end(i, NOT_FOUND, f"{key}: there is no such key")
 
 
-def _answer_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
-    """One operation of a store that answers at once, or blocks."""
+def _op(adapter: Adapter, batch: _core.Batch, i: int) -> Steps:
+    """One operation. It yields what the store returns, and goes on with the result."""
     op = batch.op(i)
     if op is None:
         return
     verb, key, offset, length = op
     try:
-        if verb == GET:
-            value = adapter.get(key, offset, length) if length != 0 else b""
+        if verb in (GET, RANGE):
+            value = (yield adapter.get(key, offset, length)) if length != 0 else b""
             if value is None:
                 _missing(batch, i, key)
             elif length == 0 or not batch.give(i, value):
-                size = adapter.size(key)
+                size = yield adapter.size(key)
                 _missing(batch, i, key) if size is None else batch.give(i, value, size)
         elif verb == PUT:
-            adapter.put(key, batch.data(i))
+            yield adapter.put(key, batch.data(i))
             batch.end(i)
         elif verb == ERASE:
-            found = adapter.erase(key)
+            found = yield adapter.erase(key)
             batch.end(i) if found else _missing(batch, i, key)
         else:
-            size = adapter.size(key)
+            size = yield adapter.size(key)
             _missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
     except BaseException as problem:
         batch.end(i, *_failure(key, problem))
 
 
-async def _await_op(adapter: Adapter, batch: _core.Batch, i: int) -> None:
-    """The same for a store of coroutines."""
-    op = batch.op(i)
-    if op is None:
+def _call(adapter: Adapter, batch: _core.Batch) -> Steps:
+    """A listing, or another call whose caller waits."""
+    prefix = batch.prefix
+    try:
+        if batch.what == LIST:
+            batch.rows((yield adapter.rows(prefix, bool(batch.how))))
+        else:
+            yield adapter.erase_prefix(prefix) if batch.what == ERASE_PREFIX else adapter.flush()
+            batch.end(0)
+    except BaseException as problem:
+        batch.end(0, *_failure(prefix or "/", problem))
+
+
+def _ranges(adapter: Adapter, batch: _core.Batch, part: Part) -> Steps:
+    """Ranges of one value, for a store that takes several at once."""
+    ops = [(i, op) for i in part if (op := batch.op(i)) is not None]
+    if not ops:
         return
-    verb, key, offset, length = op
+    key = ops[0][1][1]
     try:
-        if verb == GET:
-            value = await adapter.get(key, offset, length) if length != 0 else b""
-            if value is None:
-                _missing(batch, i, key)
-            elif length == 0 or not batch.give(i, value):
-                size = await adapter.size(key)
-                _missing(batch, i, key) if size is None else batch.give(i, value, size)
-        elif verb == PUT:
-            await adapter.put(key, batch.data(i))
-            batch.end(i)
-        elif verb == ERASE:
-            found = await adapter.erase(key)
-            batch.end(i) if found else _missing(batch, i, key)
-        else:
-            size = await adapter.size(key)
-            _missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
-    except asyncio.CancelledError:
-        batch.end(i, CANCELLED, f"{key}: cancelled")
-        raise
+        values = yield adapter.get_ranges(key, [(op[2] or 0, op[3] or 0) for _, op in ops])
     except BaseException as problem:
-        batch.end(i, *_failure(key, problem))
+        failure = _failure(key, problem)
+        for i, _ in ops:
+            batch.end(i, *failure)
+        return
+    for (i, _), value in zip(ops, values):
+        if value is not None and batch.give(i, value):
+            continue
+        yield from _op(adapter, batch, i)  # it is missing, or ends before the range does
 
 
-def _answer_call(adapter: Adapter, batch: _core.Batch) -> None:
-    """A listing, or another call that waits."""
-    prefix = batch.prefix
+def _parts(adapter: Adapter, batch: _core.Batch) -> list[Part]:
+    """The indexes of a batch; those that are answered together are together."""
+    if batch.what != OPS or not adapter.has_ranges:
+        return [(i,) for i in range(len(batch))]
+    parts: list[Part] = []
+    ranges: dict[str, list[int]] = {}
+    for i in range(len(batch)):
+        op = batch.op(i)
+        if op is not None and op[0] == RANGE:
+            ranges.setdefault(op[1], []).append(i)
+        else:
+            parts.append((i,))
+    return [*parts, *ranges.values()]
+
+
+def _steps(adapter: Adapter, batch: _core.Batch, part: Part) -> Steps:
+    if batch.what != OPS:
+        return _call(adapter, batch)
+    if adapter.has_ranges and (op := batch.op(part[0])) is not None and op[0] == RANGE:
+        return _ranges(adapter, batch, part)
+    return _op(adapter, batch, part[0])
+
+
+def _answer(adapter: Adapter, batch: _core.Batch, i: int) -> None:
+    """Operation i of a batch, for a store whose methods return results."""
+    steps = _steps(adapter, batch, (i,))
+    result = None
     try:
-        if batch.what == LIST:
-            batch.rows(adapter.rows(prefix, bool(batch.how)))
-        else:
-            adapter.erase_prefix(prefix) if batch.what == ERASE_PREFIX else adapter.flush()
-            batch.end(0)
-    except BaseException as problem:
-        batch.end(0, *_failure(prefix or "/", problem))
+        while True:
+            result = steps.send(result)
+    except StopIteration:
+        pass
 
 
-async def _await_call(adapter: Adapter, batch: _core.Batch) -> None:
-    prefix = batch.prefix
+async def _await(adapter: Adapter, batch: _core.Batch, part: Part) -> None:
+    """The same for a store whose methods are coroutines, and for operations that go together."""
+    steps = _steps(adapter, batch, part)
+    result = None
     try:
-        if batch.what == LIST:
-            batch.rows(await adapter.rows(prefix, bool(batch.how)))
-        else:
-            await (adapter.erase_prefix(prefix) if batch.what == ERASE_PREFIX else adapter.flush())
-            batch.end(0)
-    except asyncio.CancelledError:
-        batch.end(0, CANCELLED, f"{prefix}: cancelled")
-        raise
-    except BaseException as problem:
-        batch.end(0, *_failure(prefix or "/", problem))
+        while True:
+            waiting = steps.send(result)
+            try:
+                result = await waiting
+            except asyncio.CancelledError as problem:
+                _end(steps, problem)
+                raise
+            except BaseException as problem:
+                _end(steps, problem)
+                return
+    except StopIteration:
+        pass
+
+
+def _end(steps: Steps, problem: BaseException) -> None:
+    """Lets the steps answer with a failure, after which there are none."""
+    try:
+        steps.throw(problem)
+    except StopIteration:
+        pass
 
 
 # ---- the service ----
@@ -242,12 +281,9 @@ class _Service:
             self._await(adapter, batch)
 
     def _inline(self, adapter: Adapter, batch: _core.Batch) -> None:
-        if batch.what != OPS:
-            _answer_call(adapter, batch)
-            return
         i, n = 0, len(batch)
         while not self.is_closed and (i := batch.fill(adapter.whole, i)) < n:
-            _answer_op(adapter, batch, i)
+            _answer(adapter, batch, i)
             i += 1
 
     # -- threads --
@@ -264,10 +300,7 @@ class _Service:
                     i = next(indexes, -1)
                 if i < 0:
                     break
-                if batch.what == OPS:
-                    _answer_op(adapter, batch, i)
-                else:
-                    _answer_call(adapter, batch)
+                _answer(adapter, batch, i)
             if next(left) == 0:
                 self._flights.pop(id(batch), None)
 
@@ -300,13 +333,14 @@ class _Service:
 
     def _begin(self, adapter: Adapter, batch: _core.Batch, loop: asyncio.AbstractEventLoop) -> None:
         """On the loop: as many tasks as operations should be in flight."""
-        indexes = iter(range(len(batch)))
+        parts = _parts(adapter, batch)
+        waiting = iter(parts)
 
         async def work() -> None:
-            for i in indexes:
-                await (_await_op(adapter, batch, i) if batch.what == OPS else _await_call(adapter, batch))
+            for part in waiting:
+                await _await(adapter, batch, part)
 
-        tasks = {loop.create_task(work()) for _ in range(min(len(batch), adapter.parallel))}
+        tasks = {loop.create_task(work()) for _ in range(min(len(parts), adapter.parallel))}
         self._tasks[batch.call] = tasks
         for task in tuple(tasks):
             task.add_done_callback(functools.partial(self._done, batch, tasks))
@@ -383,7 +417,7 @@ def at_exit() -> None:
 
 # ---- opening ----
 
-_stores: weakref.WeakValueDictionary[tuple[int, int, bool], Store] = weakref.WeakValueDictionary()
+_stores: weakref.WeakValueDictionary[tuple[int, int, int, bool], Store] = weakref.WeakValueDictionary()
 _stores_lock = threading.Lock()
 
 
@@ -403,29 +437,28 @@ def open_adapter(adapter: Adapter) -> Store:
     return store
 
 
-def open_foreign(source: Any) -> Store | None:
+def open_foreign(source: Any, loop: asyncio.AbstractEventLoop | None = None) -> Store | None:
     """The Store of zarrc for a store of another kind; None: it is none. The same source gives the
-    same Store while that is in use."""
+    same Store while that is in use. `loop`: where the coroutines of a store of zarr-python run;
+    None: on zarr-python's own."""
     from ._adapters import adapter_of
     from ._config import config
 
-    key = (id(source), id(config._context()), bool(getattr(source, "read_only", False)))
+    key = (id(source), id(config._context()), id(loop), bool(getattr(source, "read_only", False)))
     with _stores_lock:
         store = _stores.get(key)
         if store is not None and store._adapter is not None and store._adapter.source is source:
             return store
-        adapter = adapter_of(source)
+        adapter = adapter_of(source, loop)
         if adapter is None:
             return None
         _stores[key] = store = open_adapter(adapter)
         return store
 
 
-def store_of(zarr_store: Any) -> Store:
+def store_of(zarr_store: Any, loop: asyncio.AbstractEventLoop | None = None) -> Store:
     """The Store of zarrc for a store of zarr-python, whose operations go through its own methods."""
-    store = open_foreign(zarr_store)
+    store = open_foreign(zarr_store, loop)
     if store is None:
         raise TypeError(f"{type(zarr_store)!r} is not a store")
     return store
-
-

@@ -1,8 +1,9 @@
 """The pipeline for zarr-python: a batch of chunks becomes one call of the library.
 
 Files of a LocalStore are read and written by the library. Chunks of other stores go through the
-store's own calls, as zarr-python makes them, and are decoded and encoded here. What is not for the
-library goes to zarr-python's own pipeline, which also says in its own words why a call fails.
+store's own calls, as zarr-python makes them, and are decoded and encoded here; for parts of shards,
+the library itself asks the store. What is not for the library goes to zarr-python's own pipeline,
+which also says in its own words why a call fails.
 `zarrc_hook.pipeline` has the class; this module is imported when the first pipeline is made.
 """
 from __future__ import annotations
@@ -24,10 +25,11 @@ from zarr.core.common import concurrent_map
 from zarr.core.config import config as zarr_config
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
-from . import _aio, _batch, _core, _dtypes, _indexing, _store
+from . import _aio, _batch, _core, _dtypes, _foreign, _indexing, _store
 from ._batch import Item, Refused
 from ._config import SYMLINKS, config
 from ._stats import STATS
+from ._zarr_store import ZarrcStore
 from .errors import LimitError, ZarrcError
 
 _log = logging.getLogger("zarrc")
@@ -37,6 +39,7 @@ _SKIP, _WRITE = 1, 2  # empty chunks
 _ORDERS = {"lexicographic": 1, "unordered": 1, "morton": 2, "colexicographic": 3}
 _HANDLES = 16  # of one array: for shapes that its chunks at the end had
 _PRESENT, _MISSING = {"status": "present"}, {"status": "missing"}
+_OURS = (LocalStore, ZarrcStore)  # what the library reads and writes itself
 _memory_get = MemoryStore.get
 
 
@@ -226,7 +229,7 @@ class Job:
         self.keys = [item[0].path for item in batch]
         self.path = engine.path_of(self.keys[0])
         self.spec = batch[0][1]
-        self.is_local = type(self.store) is LocalStore
+        self.is_ours = type(self.store) in _OURS
         self.array = engine.array(self._library_store(), self.path)
         self.places = self._places(_batch.needs_places(batch))
         self._check_specs()
@@ -235,7 +238,9 @@ class Job:
         self.options: dict[str, Any] = {}
 
     def _library_store(self) -> _store.Store:
-        return _local(os.fspath(self.store.root)) if self.is_local else _no_store()
+        if not self.is_ours:
+            return _no_store()
+        return self.store.native if type(self.store) is ZarrcStore else _local(os.fspath(self.store.root))
 
     def _places(self, all_of_them: bool) -> np.ndarray[Any, Any]:
         keys = self.keys if all_of_them else [self.keys[0], self.keys[-1]]
@@ -299,12 +304,16 @@ class Job:
         else:
             self.array._decode(selection, target, self.byte_order, self.keys, chunks, self.options)
 
-    def read_files(self) -> None:
-        """Reads text, which becomes objects of Python, on a thread."""
-        target = self.read_into()
-        box = self.array._vlen(self.chosen.shape)
-        self.array._read(self.selection(self.array), box, 0, self.options)
-        target[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
+    def ask_store(self) -> None:
+        """Lets the library ask a store of another package for parts of shards, with zarr-python's rules
+        for ranges that are close together."""
+        if self.spec.prototype != default_buffer_prototype():
+            raise Refused("part of a shard in buffers of another kind")
+        self.array = self.engine.array(_foreign.store_of(self.store, asyncio.get_running_loop()), self.path)
+        gap = getattr(self.spec.config, "sharding_coalesce_max_gap_bytes", None)
+        most = getattr(self.spec.config, "sharding_coalesce_max_bytes", None)
+        if gap is not None and most is not None:  # not in zarr-python 3.1
+            self.options |= {"coalesce_gap": max(gap, 1), "coalesce_bytes": max(most, 1) if gap >= 0 else 1}
 
     def results(self) -> tuple[Any, ...]:
         if all(self.present):
@@ -393,18 +402,19 @@ def _fell_back(problem: Exception, n: int) -> None:
 
 async def _prepared(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> Job:
     store = getattr(batch[0][0], "store", None)
-    if type(store) is LocalStore:
+    if type(store) in _OURS:
         await _open(store)
     return _job(pipeline, batch, memory, drop_axes)
 
 
 async def _read(job: Job) -> None:
-    if job.is_local:
-        await _read_files(job)
+    if job.is_ours:
+        await _read_store(job)
     elif _is_memory(job.store):
         await asyncio.to_thread(_read_memory, job)
     elif job.engine.is_sharded and not all(map(job.is_whole, job.batch)):
-        raise Refused("part of a shard in a store of another package")
+        job.ask_store()
+        await _read_store(job)
     else:
         values = await concurrent_map([(item[0], item[1].prototype) for item in job.batch],
                                       lambda getter, prototype: getter.get(prototype),
@@ -412,14 +422,18 @@ async def _read(job: Job) -> None:
         await asyncio.to_thread(job.decode, values)
 
 
-async def _read_files(job: Job) -> None:
-    if job.array._how == _dtypes.VLEN:
-        await asyncio.to_thread(job.read_files)
-        return
+async def _read_store(job: Job) -> None:
+    """A request of the library, which no thread of Python waits for: the store of another package may
+    need the threads, and this event loop."""
     queue = _aio._queue()
     target = job.read_into()
-    await queue.run(job.array._submit(queue.native, _aio.READ, job.selection(job.array), target, job.byte_order,
-                                      job.options))
+    array = job.array
+    if array._how == _dtypes.VLEN:
+        box = array._vlen(job.chosen.shape)
+        await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), box, 0, job.options))
+        target[...] = await asyncio.to_thread(_indexing.from_vlen, array, box)  # type: ignore[arg-type]
+    else:
+        await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), target, job.byte_order, job.options))
 
 
 def _read_memory(job: Job) -> None:
@@ -448,7 +462,7 @@ async def write(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[i
 
 
 async def _write(job: Job) -> None:
-    if job.is_local:
+    if job.is_ours:
         await _write_files(job)
     elif _is_memory(job.store):
         await asyncio.to_thread(_write_memory, job)

@@ -1,8 +1,6 @@
 """For tests of the Python package: stores to work in, and both packages side by side.
 
 scripts/run-tests python builds the package into build/dev/python and sets PYTHONPATH."""
-import asyncio
-import inspect
 import pathlib
 import tomllib
 
@@ -37,16 +35,6 @@ def settings():
 def numbers():
     """Some elements that differ."""
     return np.arange(60 * 40, dtype="int32").reshape(60, 40)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """Runs coroutines, of which zarr-python's tests of stores are made."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**given))
-    return True
 
 
 def installed(tmp_path, package=None):

@@ -2,6 +2,7 @@
 user; what they raise, forks, threads, and the end of the interpreter."""
 import asyncio
 import collections
+import contextlib
 import errno
 import gc
 import os
@@ -19,14 +20,9 @@ from zarr.storage import MemoryStore, WrapperStore, ZipStore
 import zarrc
 from zarrc import _core, _foreign
 
-try:
-    import fsspec
-except ImportError:
-    fsspec = None
-try:
-    import obstore.store
-except ImportError:
-    obstore = None
+fsspec = pytest.importorskip("fsspec")
+icechunk = pytest.importorskip("icechunk")
+obstore = pytest.importorskip("obstore.store")
 
 
 class Mapping(collections.UserDict):
@@ -50,21 +46,27 @@ KINDS = {
     "ZipStore": lambda path: ZipStore(path + ".zip", mode="w"),
     "wrapped LocalStore": lambda path: WrapperStore(zarr.storage.LocalStore(path)),
 }
-OF_FSSPEC = {
+def of_fsspec(path):
+    return zarr.storage.FsspecStore.from_url("memory://" + path)
+
+
+def of_icechunk(path):
+    return icechunk.Repository.create(icechunk.in_memory_storage()).writable_session("main").store
+
+
+KINDS |= {
     "FSMap": lambda path: fsspec.get_mapper("memory://" + path),
     "fsspec local": lambda path: fsspec.get_mapper(path, auto_mkdir=True),
+    "FsspecStore": of_fsspec,
+    "obstore": lambda path: obstore.MemoryStore(),
+    "ObjectStore": lambda path: zarr.storage.ObjectStore(obstore.MemoryStore()),
+    "ObjectStore local": lambda path: zarr.storage.ObjectStore(obstore.LocalStore(path, mkdir=True)),
+    "icechunk": of_icechunk,
 }
-OF_OBSTORE = {
-    "obstore": lambda path: obstore.store.MemoryStore(),
-    "ObjectStore": lambda path: zarr.storage.ObjectStore(obstore.store.MemoryStore()),
-}
-KINDS |= OF_FSSPEC | OF_OBSTORE
 
 
 @pytest.fixture(params=KINDS)
 def source(request, path):
-    if request.param in OF_FSSPEC and not fsspec or request.param in OF_OBSTORE and not obstore:
-        pytest.skip("the package of this store is not among those of the tests")
     made = KINDS[request.param](path)
     yield made
     if isinstance(made, ZipStore):
@@ -74,6 +76,8 @@ def source(request, path):
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("given", [{}, {"shards": (20, 20)}, {"zarr_format": 2}], ids=["plain", "shards", "v2"])
 def test_arrays(source, numbers, given):
+    if isinstance(source, icechunk.IcechunkStore) and "zarr_format" in given:
+        pytest.skip("icechunk has no format 2")
     array = zarrc.create_array(source, name="g/a", shape=(60, 40), chunks=(10, 10), dtype="int32", attributes={"n": 1}, **given)
     if isinstance(source, ZipStore) and given:
         array[...] = numbers  # a zip file cannot replace parts
@@ -108,6 +112,8 @@ def test_groups(source):
 
 def test_keys(source):
     """Bytes of keys: ranges, suffixes, and what is beyond the end."""
+    if isinstance(source, icechunk.IcechunkStore):
+        pytest.skip("icechunk takes the keys of Zarr only")
     store = zarrc.open_store(source)
     assert store.get("a/b") is None and "a/b" not in store
     store.set("a/b", b"0123456789")
@@ -166,7 +172,6 @@ def test_store_path():
     assert zarrc.open_array(zarr.storage.StorePath(source, "g"), path="a", mode="r")[1] == 1
 
 
-@pytest.mark.skipif(fsspec is None, reason="fsspec is not installed")
 def test_urls(path):
     url = f"simplecache::file://{path}"
     zarrc.create_array(path, data=np.arange(6), chunks=2)
@@ -403,6 +408,79 @@ def test_interrupt():
             print("stopped", time.monotonic() - began < 5)
     """)
     assert done.stdout == "stopped True\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("call", ["list(group.keys())", "list(group.store.list())", "group.store.delete_dir('b')"])
+@pytest.mark.parametrize("base", ["zarr.storage.MemoryStore", "UserDict"])
+def test_interrupt_of_a_call_that_waits(base, call):
+    """Ctrl-C ends a listing that the store never answers, and the coroutine that answers it."""
+    done = run("""
+        import asyncio, os, signal, sys, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from collections import UserDict
+        import zarr, zarrc
+        stuck = False
+        class Stuck(eval(sys.argv[1])):
+            def __iter__(self):
+                if stuck:
+                    time.sleep(1000)
+                return super().__iter__()
+            async def wait(self):
+                if stuck:
+                    try:
+                        await asyncio.sleep(1000)
+                    finally:
+                        os.write(1, b"cancelled\\n")
+            async def list_dir(self, prefix):
+                await self.wait()
+                async for name in super().list_dir(prefix):
+                    yield name
+            async def list_prefix(self, prefix):
+                await self.wait()
+                async for name in super().list_prefix(prefix):
+                    yield name
+            async def delete_dir(self, prefix):
+                await self.wait()
+        group = zarrc.open_group(Stuck())
+        group.create_group("b")
+        stuck = True
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        try:
+            eval(sys.argv[2])
+        except KeyboardInterrupt:
+            os.write(1, b"stopped %d\\n" % (time.monotonic() - began < 5))
+        time.sleep(0.2)
+    """, base, call)
+    expected = {"stopped 1"} | ({"cancelled"} if base != "UserDict" else set())
+    assert set(done.stdout.splitlines()) == expected, done.stdout + done.stderr
+
+
+def test_operations_that_end_while_they_are_read():
+    """Threads read the operations of a batch while another one ends them all, as the end of the
+    interpreter does."""
+    service = _core.new_service()
+    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, 1, 15, 64, 0, False, False)
+
+    def ask():
+        with contextlib.suppress(OSError):
+            store._get("a" * 100)
+
+    def read(batch):
+        while (op := batch.op(0)) is not None:
+            assert op[1] == "a" * 100
+
+    for _ in range(200):
+        asker = threading.Thread(target=ask)
+        asker.start()
+        while not (batches := service.wait()):
+            pass
+        readers = [threading.Thread(target=read, args=(batches[0],)) for _ in range(3)]
+        for thread in readers:
+            thread.start()
+        batches[0].fail("over")
+        for thread in (*readers, asker):
+            thread.join()
 
 
 def test_references_are_not_lost():
