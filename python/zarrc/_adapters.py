@@ -241,8 +241,10 @@ class ZarrAdapter(Adapter):
             async for found in store.get_ranges(key, asked, prototype=self.prototype(), max_gap_bytes=-1):
                 for i, value in found:
                     values[i] = None if value is None else value.as_numpy_array()
-        except Exception:  # what is missing here is asked for alone
-            pass
+        except Exception as problem:
+            if isinstance(problem, ExceptionGroup) and problem.split(FileNotFoundError)[1] is None:
+                raise FileNotFoundError(key) from problem
+            # what is missing is asked for alone: a range may begin after the end
         return values
 
     async def size(self, key: str) -> int | None:

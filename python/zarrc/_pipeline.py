@@ -9,6 +9,7 @@ which also says in its own words why a call fails.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
+from zarr.codecs import sharding as _sharding
 from zarr.core.array_spec import ArrayConfig, ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.common import concurrent_map
@@ -86,8 +88,16 @@ def _is_memory(store: Any) -> bool:
 # ---- one array ----
 
 
+def _methods(*classes: Any) -> list[tuple[Any, str, Any]]:
+    return [(cls, name, value) for cls in classes for name, value in vars(cls).items() if inspect.isfunction(value)]
+
+
+_OF_SHARDS = _methods(_sharding.ShardingCodec, _sharding._ShardIndex)
+
+
 def _is_builtin(codec: Any) -> bool:
-    """Whether zarr-python itself has the codec. Another class of the same name may do something else."""
+    """Whether zarr-python itself has the codec. Another class of the same name may do something else, and so
+    may a class with another method in place of its own."""
     kind = type(codec)
     if kind.__name__ == "V2Codec" and kind.__module__ == "zarr.codecs._v2":
         given = (*(codec.filters or ()), codec.compressor)
@@ -95,6 +105,8 @@ def _is_builtin(codec: Any) -> bool:
     if not kind.__module__.startswith("zarr.codecs."):
         return False
     if kind.__name__ == "ShardingCodec":
+        if any(vars(cls).get(name) is not value for cls, name, value in _OF_SHARDS):
+            return False
         return all(map(_is_builtin, (*codec.codecs, *codec.index_codecs)))
     return True
 

@@ -505,6 +505,15 @@ def test_codecs_of_others():
     fell_back("codec of another package")
 
 
+def test_methods_that_are_replaced(monkeypatch):
+    """A codec of zarr-python with another method is not the codec that we know."""
+    monkeypatch.setattr(zarr.codecs.sharding._ShardIndex, "get_chunk_slice", lambda self, chunk_coords: None)
+    z = made(MemoryStore(), "i4", "v3-shards", fill_value=-9)
+    z[...] = 1
+    assert z[0, 0] == -9
+    fell_back("codec of another package")
+
+
 def test_codecs_alone():
     """What zarr-python's ShardingCodec makes of us for its inner chunks."""
     from zarr.core.buffer import default_buffer_prototype
