@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup build demo test test-long test-python-long test-unit test-asan test-tsan test-s390x lint fmt fuzz bench docs wheel install clean
+.PHONY: all setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x lint fmt fuzz bench docs wheel install clean
 
 all: build
 
@@ -25,6 +25,9 @@ test-long: setup
 
 test-python-long: setup
 	@scripts/run-tests python-long
+
+test-torch: setup
+	@scripts/run-tests torch
 
 test-unit: setup
 	@scripts/run-tests dev

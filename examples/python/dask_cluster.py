@@ -12,7 +12,7 @@ import zarrc.dask
 def main(path: str) -> None:
     group = zarrc.open_group(path, mode="w")
     source = group.create_array("source", data=np.arange(2_000_000, dtype="int32").reshape(1000, 2000), chunks=(50, 50), shards=(500, 500))
-    with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None,
+    with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0",
                       silence_logs=logging.ERROR) as cluster, Client(cluster):
         x = zarrc.dask.from_zarrc(source)
         print("blocks:", x.numblocks)

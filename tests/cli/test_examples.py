@@ -170,6 +170,7 @@ RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as ex
           ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
           ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
           ("python.md", "python"): "tests/python/test_documents.py",
+          **{(page.name, "python"): "tests/python/test_documents.py" for page in ROOT.glob("docs/python/*.md")},
           ("leftovers.md", ""): None}  # no program: what the record looks like
 
 

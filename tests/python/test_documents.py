@@ -1,12 +1,20 @@
-"""The blocks of Python in the documents run."""
+"""The blocks of Python in the documents run. Those of a page in docs/python are one program, in its order."""
 import ast
 import asyncio
+import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+from conftest import installed
 
 import zarrc
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/python").glob("*.md"))
 
 
 def blocks(name):
@@ -44,3 +52,32 @@ def test_python_md(path, numbers):
     z = zarrc.create_array(path, data=numbers.repeat(2, 0)[:120], chunks=(10, 10))
     rows = run(block, z=z)["rows"]
     assert len(rows) == 100 and (rows[7] == z[7]).all()
+
+
+def imported(code):
+    """The packages that a program imports."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[0] for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page, tmp_path):
+    code = "\n".join(blocks(page.relative_to(ROOT)))
+    assert code, "a page without a program"
+    missing = sorted({name for name in imported(code) if name not in ("zarrc", "zarrc_hook") and not importlib.util.find_spec(name)})
+    if missing:
+        pytest.skip(f"{', '.join(missing)}: make test-torch installs what the tests else leave out")
+    (tmp_path / "page.py").write_text(code)
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240,
+                          env={**os.environ, "PYTHONPATH": installed(tmp_path)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_reference_has_every_name():
+    """Each name of `zarrc.__all__` is on a page of the reference."""
+    text = "".join(page.read_text() for page in (ROOT / "docs/python/api").glob("*.md"))
+    told = set(re.findall(r"\w+", text))
+    assert set(zarrc.__all__) - told <= {"__version__", "config", "ZarrcError", "ZarrcWarning", "errors"}

@@ -22,6 +22,14 @@ def test_package_and_examples(tmp_path):
     strict(tmp_path, "zarrc", "zarrc_hook", *EXAMPLES)
 
 
+def test_pyright():
+    """Another checker finds nothing in the examples: what they use of the package is typed."""
+    pytest.importorskip("pyright", reason="make test-torch installs pyright")
+    done = subprocess.run([sys.executable, "-m", "pyright", "--project", ROOT / "pyproject.toml", "--pythonpath", sys.executable], cwd=ROOT,
+                          capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_stub_has_every_name():
     """_core.pyi lists what the extension has, and nothing else."""
     import ast

@@ -1,0 +1,148 @@
+"""Datasets of torch, with forked and spawned workers. Without torch all of this is skipped: `make test-torch` installs it."""
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+
+import zarrc
+
+torch = pytest.importorskip("torch", reason="make test-torch installs torch")
+from torch.utils.data import DataLoader  # noqa: E402
+
+import zarrc.torch as zt  # noqa: E402
+
+CONTEXTS = [None, "fork", "spawn"]  # how workers start; None: there are none
+
+
+@pytest.fixture
+def image():
+    return np.random.default_rng(0).integers(0, 255, (100, 90), dtype="u1")
+
+
+@pytest.fixture
+def array(path, image):
+    return zarrc.create_array(path, data=image, chunks=(16, 16))
+
+
+def loader(dataset, context, **given):
+    return DataLoader(dataset, num_workers=0 if context is None else 2, multiprocessing_context=context, **given)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_rows(array, image, context):
+    rows = zt.Rows(array)
+    assert len(rows) == 100 and torch.equal(rows[7], torch.from_numpy(image[7])) and torch.equal(rows[-1], torch.from_numpy(image[-1]))
+    batches = list(loader(rows, context, batch_size=32))
+    assert [len(one) for one in batches] == [32, 32, 32, 4]
+    assert torch.equal(torch.cat(batches), torch.from_numpy(image))
+    with pytest.raises(IndexError):
+        rows[100]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_crops(array, image, context):
+    """The same crops for any kind and number of workers; each lies where `place` says."""
+    crops = zt.Crops(array, (24, 17), n=50, seed=3)
+    assert len(crops) == 50 and all(torch.equal(crops[i], torch.from_numpy(image[crops.place(i)])) for i in range(50))
+    assert len({crops.place(i)[0].start for i in range(50)}) > 20
+    found = torch.cat(list(loader(crops, context, batch_size=8)))
+    assert torch.equal(found, torch.stack([crops[i] for i in range(50)]))
+
+
+def test_seeds_and_epochs(path, array):
+    crops, same, other = (zt.Crops(source, (24, 17), n=20, seed=seed) for source, seed in ((array, 1), (path, 1), (path, 2)))
+    places = [crops.place(i) for i in range(20)]
+    assert places == [same.place(i) for i in range(20)] != [other.place(i) for i in range(20)]
+    crops.set_epoch(1)
+    assert places != [crops.place(i) for i in range(20)]
+    crops.set_epoch(0)
+    assert places == [crops.place(i) for i in range(20)]
+
+
+def test_a_batch_is_one_request(array, monkeypatch):
+    calls = []
+    real = zarrc.Array.read_many
+    monkeypatch.setattr(zarrc.Array, "read_many", lambda self, keys, **given: calls.append(len(keys)) or real(self, keys, **given))
+    list(DataLoader(zt.Crops(array, (24, 17), n=50), batch_size=20))
+    assert calls == [20, 20, 10]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_stream(array, context):
+    """The batches of the stream are those of the map-style dataset, in the same order."""
+    stream, crops = zt.CropStream(array, (24, 17), n=50, batch_size=8, seed=3), zt.Crops(array, (24, 17), n=50, seed=3)
+    assert len(stream) == 7
+    batches = list(loader(stream, context, batch_size=None))
+    assert [len(one) for one in batches] == [8] * 6 + [2]
+    assert torch.equal(torch.cat(batches), torch.stack([crops[i] for i in range(50)]))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float16", "float64", "complex64", "bool", "int8", "uint8", "int64", ">f4"])
+def test_types(path, name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    data = np.arange(24).reshape(4, 6).astype(dtype)
+    array = zarrc.create_array(path, data=data, chunks=(2, 3), zarr_format=2 if name == ">f4" else 3)
+    found = torch.stack([zt.Rows(array)[i] for i in range(4)])
+    wanted = {">f4": torch.float32}.get(name) or getattr(torch, name)
+    assert found.dtype == wanted
+    assert found.to(torch.complex128 if name == "complex64" else torch.float64).tolist() == data.astype(
+        complex if name == "complex64" else float).tolist()
+
+
+def test_bfloat16_is_not_copied(path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = zarrc.create_array(path, data=np.arange(24).reshape(4, 6).astype(ml_dtypes.bfloat16))
+    memory = zt._memory(array, (4, 6))
+    tensor = zt._tensor(array, memory)
+    assert tensor.dtype == torch.bfloat16 and tensor.data_ptr() == memory.ctypes.data
+    read = torch.from_dlpack(array.tensor())
+    assert read.dtype == torch.bfloat16 and read.to(torch.float32).tolist() == np.arange(24.0).reshape(4, 6).tolist()
+
+
+def test_into_a_tensor(array, image):
+    out = torch.zeros((2, 24, 17), dtype=torch.uint8)
+    array.read_many([(slice(0, 24), slice(0, 17)), (slice(5, 29), slice(6, 23))], out=out)
+    assert torch.equal(out[1], torch.from_numpy(image[5:29, 6:23]))
+
+
+def test_transform(array, image):
+    crops = zt.Crops(array, (24, 17), n=4, transform=lambda one: one.float() / 255)
+    assert crops[0].dtype == torch.float32
+    stream = zt.CropStream(array, (24, 17), n=4, batch_size=4, transform=lambda batch: batch.sum().item())
+    assert isinstance(next(iter(stream)), int)
+
+
+@pytest.mark.parametrize("size", [(24,), (101, 5), (0, 5), (3, 3, 3)], ids=str)
+def test_wrong_size(array, size):
+    with pytest.raises(ValueError):
+        zt.Crops(array, size, n=1)
+
+
+class Threads(torch.utils.data.Dataset):
+    """How many threads the first read of a worker starts. (Later, torch and multiprocessing start some of their own.)"""
+
+    def __init__(self, array):
+        self.array, self.started = array, None
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        if self.started is None:
+            before = len(os.listdir("/proc/self/task"))
+            self.array[...]
+            self.started = len(os.listdir("/proc/self/task")) - before
+        return self.started
+
+
+@pytest.mark.skipif(multiprocessing.cpu_count() < 2, reason="one core: there is nothing to lower")
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_have_their_share_of_the_cores(path, context):
+    """An array that was opened with all cores before the workers began has one thread in each of as many workers."""
+    array = zarrc.create_array(path, shape=(800, 800), dtype="f8", chunks=(50, 50))
+    array[...] = np.random.default_rng(0).random((800, 800))
+    workers = multiprocessing.cpu_count()
+    started = list(DataLoader(Threads(array), num_workers=workers, batch_size=None, multiprocessing_context=context))
+    assert len(started) == 8 and max(started) <= 1, started  # the main thread looks for Ctrl-C while one works
