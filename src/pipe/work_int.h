@@ -1,0 +1,200 @@
+/*
+ * pipe/work_int.h - who carries a request out: worker contexts, the request, and its parts.
+ */
+#ifndef ZR_PIPE_WORK_INT_H
+#define ZR_PIPE_WORK_INT_H
+
+#include "pipe/pipe.h"
+
+/* ---- worker contexts: codec contexts, scratch and counters of one thread --------- */
+
+enum zr_scratch_slot {
+    ZR_SCRATCH_FETCH, /* encoded bytes as fetched */
+    ZR_SCRATCH_A,     /* A and B: outputs of stages, in turn */
+    ZR_SCRATCH_B,
+    ZR_SCRATCH_BLOCK,    /* the decoded chunk of a write */
+    ZR_SCRATCH_INDEX,    /* a shard's index */
+    ZR_SCRATCH_OLD,      /* the old object */
+    ZR_SCRATCH_OLD_BODY, /* the old object after its outer codecs are decoded */
+    ZR_SCRATCH_BODY,     /* an encoded object under construction */
+    ZR_SCRATCH_CODEC,    /* scratch that an implementation requests */
+    /* FALL_IN and FALL_OUT: input and output of a fallback on the host */
+    ZR_SCRATCH_FALL_IN,
+    ZR_SCRATCH_FALL_OUT,
+    ZR_SCRATCH_BRING, /* encoded bytes, copied to the memory of the first stage */
+    ZR_SCRATCH_SLOTS
+};
+struct zr_worker {
+    struct zr_engine *engine;
+    struct zr_thread_states states;
+    zarr_mem scratch[ZR_SCRATCH_SLOTS];
+    /* For unsized programs (vlen.c). Decoded elements point into decode_buffer. */
+    struct zr_buffer decode_buffer[ZR_UNSIZED_BUFFERS], encode_buffer[ZR_UNSIZED_BUFFERS];
+    /* counts large buffers, also those of runners, in the unsized budget */
+    struct zr_grant grant;
+    uint64_t granted; /* bytes taken from engine->unsized_budget */
+    /* it has the whole unsized_budget, however much this chunk takes */
+    bool alone;
+    /* encoding: nothing is counted, because sizes follow from the caller's elements */
+    bool encodes;
+    bool starved; /* a buffer found no room in the budget */
+    zarr_stats stats;
+    struct zr_copy_counters copies;
+    struct zr_str key;
+    struct zr_worker *next;
+};
+/* cancel is the request's, which slow codecs poll. It is borrowed until
+ * zr_worker_give(). */
+zarr_status zr_worker_take(struct zr_engine *e, const zarr_cancel *cancel,
+                           struct zr_worker **out, zarr_error *err);
+/* the caller has merged the counters before */
+void zr_worker_give(struct zr_worker *worker);
+void zr_workers_free(struct zr_engine *e); /* frees the idle ones */
+/* Counts a finished store operation. The second function counts only the bytes that a GET
+ * or PUT moved, those between memories included. */
+void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
+void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
+/* Frees the buffers of unsized chunks, which are no longer needed. A worker calls it
+ * before it waits for anything but the room for such buffers. */
+void zr_worker_trim(struct zr_worker *worker);
+/* To be called after a decoder failed because the budget had no room (worker->starved).
+ * Waits until this worker has all of engine->unsized_budget. */
+zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
+                            zarr_error *err);
+/* The context of a step. */
+struct zr_work {
+    const struct zr_io *io;
+    struct zarr_request *rq;
+    struct zr_worker *worker;
+    bool granted; /* the wave or batch already took from the budget what its parts need */
+    struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
+};
+/* Provides at least `bytes` in the given memory kind, on the request's device of that
+ * kind. Growing a block loses its contents. */
+zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot,
+                              int32_t device_type, uint64_t bytes, zarr_mem *out,
+                              zarr_error *err);
+/* Calls fn for i = 0 .. n-1 as zr_parallel_run() does. Each thread takes a worker context
+ * when it first needs one; the caller's thread uses w->worker if it is set. Counters are
+ * merged into the request. opts->cancel must be the request's. */
+typedef zarr_status (*zr_work_fn)(void *arg, uint64_t i, const struct zr_work *w,
+                                  zarr_error *err);
+zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
+                           const struct zr_parallel_options *opts, zr_work_fn fn,
+                           void *arg, zarr_error *err);
+
+/* ---- requests ------------------------------------------------------------------ */
+
+struct zarr_request {
+    struct zr_io io; /* a copy */
+    struct {
+        zr_mutex mutex;
+        zarr_stats stats;
+        struct zr_copy_counters copies;
+        uint64_t next_progress_ns;
+        bool in_progress_call;
+        /* only for submitted requests, see submitted.c */
+        struct zr_then *then, *last_then; /* continuations to call */
+        struct zr_fd_event fd;
+        zr_thread settler; /* calls the continuations, once `done` is set */
+        bool done, settled;
+        bool freed; /* by a continuation */
+    } locked;
+    zarr_cancel cancel; /* its `outer` is the caller's */
+    /* number of elements that the steps of a plug-in's pipeline have read or written */
+    atomic_uint_fast64_t delivered;
+    /* the store answered NOT_FOUND for a chunk or a shard */
+    atomic_bool object_missing;
+    bool last_try; /* a shard that was replaced meanwhile fails the read now */
+    uint64_t fork_generation, begun_ns;
+    struct zr_budget own; /* io.memory_bytes, while the request runs */
+    bool has_own;
+    /* only for submitted requests */
+    bool submitted;
+    const zarr_allocator *alloc;
+    struct zr_task task;
+    struct zr_event done;    /* status and error are final */
+    struct zr_event settled; /* and every continuation has returned */
+    zarr_status status;
+    zarr_error error;
+    zarr_status (*work)(void *owner, struct zarr_request *rq,
+                        zarr_error *err); /* NULL: io */
+    void (*release)(void *owner);
+    void *owner;
+};
+/* Makes a request without an io. The caller deinits locked.mutex. */
+void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
+/* Takes bytes of the request's own budget, if it has one, then of the engine's, and gives
+ * them back. Who holds bytes must not wait for more. */
+zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err);
+void zr_request_give(struct zarr_request *rq, uint64_t bytes);
+/* The most bytes that all parts of a request may hold at once. */
+uint64_t zr_io_budget(const struct zr_io *io);
+/* Carries out rq->io on this thread. */
+zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
+/* Copies the counters, up to out->struct_size. out may be NULL. */
+void zr_request_stats(struct zarr_request *rq, zarr_stats *out);
+/* Adds the worker's counters to the request's and sets them to zero. */
+void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker);
+/* Calls the caller's progress function if it is due. That function may itself read and
+ * write, even the same chunk, so this thread must hold no lock and nothing of the
+ * budget. */
+void zr_request_report(struct zarr_request *rq);
+/* Counts one wave, or one batch of units, as done, and logs it as a trace: so many
+ * segments or units, begun at begun_ns. */
+void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns);
+/* The time, if waves are logged, else 0. */
+uint64_t zr_request_wave_begin(const struct zarr_request *rq);
+/* Sets chunks_total: the leaf chunks that the request touches. */
+void zr_request_total(struct zarr_request *rq, uint64_t chunks);
+/* Prepares a repetition of the same request: counters of chunks start again, those of
+ * work (bytes, GETs, copies) go on. */
+void zr_request_again(struct zarr_request *rq);
+uint32_t zr_io_threads(const struct zr_io *io); /* at least 1 */
+uint64_t zr_io_wave_bytes(const struct zr_io *io);
+
+static inline bool zr_io_is_host(const struct zr_io *io, int32_t device_type)
+{
+    return zr_device_is_host(io->engine->memory, device_type);
+}
+/* The number of the device that a request's blocks of this memory kind are on: that of
+ * the tensor. */
+static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
+{
+    return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
+}
+
+/* The caller's tensor that a target belongs to. */
+static inline const struct zr_view *zr_target_view(const struct zr_io *io,
+                                                   const struct zr_target *t)
+{
+    return io->parts ? &io->parts[t->part].view : &io->view;
+}
+/* Number of elements that the request reads or writes; UINT64_MAX: more. */
+uint64_t zr_io_elements(const struct zr_io *io);
+/* The request's selections, for a plan or a projector. all: room for one that takes
+ * everything, which the caller frees. */
+zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
+                          zarr_selection **all, zarr_error *err);
+/* ---- parts (parts.c) ------------------------------------------------------------ */
+
+/* Forgets the failures of an earlier try. */
+void zr_parts_begin(struct zarr_request *rq);
+/* Whether a failure with this status is that of the parts which touch the chunk. If not,
+ * the request fails. */
+bool zr_parts_take(const struct zarr_request *rq, zarr_status st);
+/* The status of the first part that failed, with its error; its number is err->item. */
+zarr_status zr_parts_status(const struct zarr_request *rq, zarr_error *err);
+/* Gives all parts that have not failed the status of the request, which failed. */
+void zr_parts_fail_all(struct zarr_request *rq, zarr_status st, const zarr_error *err);
+/* Gives the caller the status of each part. */
+void zr_parts_tell(const struct zarr_request *rq);
+/* As zr_segment_read(), zr_open_exec() and zr_unit_write(), but a failure of some parts
+ * is noted there. */
+zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
+                          const zarr_mem *fetched, zarr_error *err);
+zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error *err);
+zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
+                           uint32_t threads, zarr_error *err);
+
+#endif

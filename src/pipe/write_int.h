@@ -1,0 +1,164 @@
+/*
+ * pipe/write_int.h - writing: units, leaves, shards, and the steps that pipelines of plug-ins
+ * call.
+ */
+#ifndef ZR_PIPE_WRITE_INT_H
+#define ZR_PIPE_WRITE_INT_H
+
+#include "pipe/chunk_int.h"
+
+/* The largest number of outer chunks that `waves` writes at once. */
+uint64_t zr_units_most(const struct zr_io *io);
+/* The next unit that a write touches. A write of a field never covers a whole unit, even
+ * with all its elements. If elements outside of the shape become the fill value, a whole
+ * unit is a full one. */
+static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
+                                struct zr_projection *out)
+{
+    if (!zr_project_next(p, out))
+        return false;
+    out->whole = out->whole && !io->field.on;
+    out->full = (out->full || io->reset_outside) && out->whole;
+    return true;
+}
+/* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
+ * of a missing key succeeds. */
+zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
+                        zarr_error *err);
+
+/* The PUT or ERASE of a unit, to be sent with others (later.c). */
+struct zr_later {
+    char *key; /* owned; NULL: there is no operation */
+    zarr_store_op op;
+    zarr_mem block; /* a pool block that has the bytes */
+};
+/* Whether the unit needs nothing more, after zr_later_run(). */
+static inline bool zr_later_done(const struct zr_later *l)
+{
+    return !l->key || l->op.status == ZARR_OK ||
+           (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);
+}
+zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
+                         zarr_error *err);
+zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
+                         struct zr_later *l, uint32_t n, struct zr_arena *arena,
+                         zarr_error *err);
+void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
+/* Bytes for one unit: its elements, its new value, and its old value if that is
+ * needed. */
+uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
+/* Writes all units of a request, several at once (waves_write.c). */
+zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
+                           zarr_error *err);
+/* Writes one unit (outer chunk). threads may be 1. */
+zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
+                          uint32_t threads, zarr_error *err);
+/* Takes back what an attempt that met a conflict added to the counters of chunks. */
+void zr_forget_chunks(zarr_stats *now, const zarr_stats *before);
+/* One leaf chunk to encode. */
+struct zr_leaf_write {
+    const struct zr_level *level;
+    const struct zr_projection *proj;
+    /* the level whose fill value it has if there is no old value; NULL: its own */
+    const struct zr_level *missing;
+    /* Its old encoded bytes; handle NULL: none. If proj->whole, an old value that cannot
+     * be decoded is ignored. */
+    zarr_mem old;
+    zarr_mem room; /* from zr_leaf_room(), or host memory if encoding ends there */
+    /* for its elements, and for a copy of them on the host; handle NULL: scratch */
+    zarr_mem block, host;
+    /* out: in room, or the caller's own memory if it can be stored unchanged */
+    zarr_mem out;
+    /* out: it equals the fill value of its level, and such chunks are not stored */
+    bool empty;
+    bool filled; /* out: it equals the array's fill value */
+};
+zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                           zarr_error *err);
+/* The first half of encoding: makes the elements as they are stored, copies them to *host
+ * if the CPU cannot read them, and sets lw->empty. */
+zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            zarr_mem *elements, zarr_mem *host, zarr_error *err);
+/* Sets lw->empty and lw->filled, from elements in host memory, and counts an empty leaf.
+ */
+zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_error *err);
+/* Takes n slices of one pool block, which the caller gives back as *slab. *step: bytes of
+ * each; on return the aligned distance between them. Host memory for a tensor on a device
+ * is pinned if the budget has room. */
+zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
+                           uint64_t n, zarr_mem *slab, zarr_error *err);
+/* Encodes n leaves of one level together, stage by stage, for programs with an
+ * implementation that takes batches and for elements that come from a device. All must
+ * have room. On failure err->item is the leaf that failed. */
+zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                             uint32_t n, uint32_t threads, zarr_error *err);
+/* Writes together those of n units whose program takes batches and that need no old
+ * value. Sets done[i] for each. */
+zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
+                              const struct zr_projection *proj, uint32_t n, bool *done,
+                              zarr_error *err);
+/* Takes scratch for the encoded chunk that becomes an object, in the memory that its
+ * program ends in. Takes nothing if buffers grow. */
+zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
+                         zarr_mem *out, zarr_error *err);
+/* The new value of one shard, with the codecs around it. */
+struct zr_shard_write {
+    uint32_t level;
+    const struct zr_level *lv; /* the level of this shard */
+    /* the level whose fill value it has if there is no old value */
+    const struct zr_level *missing;
+    const struct zr_projection *proj;
+    const uint64_t *clip; /* extent of valid elements; NULL: all */
+    /* Its old stored bytes; handle NULL: none. If proj->whole, they are ignored if they
+     * are damaged. */
+    zarr_mem old;
+    uint32_t threads;
+    /* out: the bytes to store, and the pool block that contains them, which the caller
+     * gives back */
+    zarr_mem out, block;
+    bool empty;  /* out: it need not be stored */
+    bool filled; /* out: all its elements equal the array's fill value */
+};
+zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
+                           zarr_error *err);
+/* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
+ * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
+ */
+zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
+                             uint64_t *pairs, zarr_mem *block, uint64_t used,
+                             zarr_error *err);
+/* Run the codecs around a shard backward (encode) into a pool block, or forward (decode).
+ * The caller gives *block back; the result is its first bytes. */
+zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
+                           const zarr_mem *value, zarr_mem *block, zarr_mem *out,
+                           zarr_error *err);
+zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
+                           const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
+                           zarr_error *err);
+/* Encodes n_inner_all pairs by the index chain. dst has level->index_bytes. */
+zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err);
+
+/* ---- steps for pipelines of plug-ins (steps.c, steps_write.c) ------------------ */
+
+struct zarr_pipeline_worker {
+    struct zr_work w;
+    struct zr_io
+        *plain; /* an owned copy without short cuts; NULL: w.io is the request's */
+};
+zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
+                               zarr_error *err);
+void zr_step_units_close(zarr_pipeline_units *units);
+zarr_status zr_step_units_next(zarr_pipeline_units *units, uint32_t most, uint32_t *n,
+                               zarr_error *err);
+void zr_step_unit_get(const zarr_pipeline_units *units, uint32_t i,
+                      zarr_pipeline_unit *out);
+zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+                          uint32_t i, uint32_t threads, zarr_error *err);
+zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+                           uint32_t i, zarr_mem *out, int *empty, zarr_error *err);
+zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+                        uint32_t i, const zarr_mem *bytes, zarr_error *err);
+
+#endif
