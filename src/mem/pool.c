@@ -11,14 +11,14 @@
  *
  * Bookkeeping nodes are reused, so a steady state allocates nothing. If there is no node
  * for a block, the block is freed instead of kept. Pinned blocks look like host memory,
- * so their nodes stay in a list while they are in use. Backends are called without the
- * lock.
- * Thread class: shared.
+ * so their nodes stay in lists by address while they are in use. Backends are called
+ * without the lock. Thread class: shared.
  */
 #include "mem/mem_int.h"
 
 #define POOL_CLASSES     256 /* 64 doublings, 4 each */
 #define POOL_LEAST_BYTES 64
+#define POOL_PINNED_LOG  6 /* of the number of lists of pinned blocks */
 
 struct pool_block;
 /* Idle blocks by age. */
@@ -28,7 +28,7 @@ struct pool_ages {
 };
 
 /* A kept block, in the stack of its class and in a list by age; or a pinned block in
- * use, in the list of those. */
+ * use, in a list of those. */
 struct pool_block {
     zarr_mem mem;
     struct pool_shelf *shelf;
@@ -55,9 +55,10 @@ struct zr_pool {
     struct {
         zr_mutex mutex;
         struct pool_shelf *shelves;
-        struct pool_ages ages;     /* of all shelves without a budget */
-        struct pool_block *spare;  /* nodes without a block, by next */
-        struct pool_block *pinned; /* in use, by next and prev */
+        struct pool_ages ages;    /* of all shelves without a budget */
+        struct pool_block *spare; /* nodes without a block, by next */
+        /* in use, by address; each list by next and prev */
+        struct pool_block *pinned[1 << POOL_PINNED_LOG];
     } locked;
     struct zr_fork_hook fork; /* keeps the shelves consistent in a forked child */
 };
@@ -464,18 +465,27 @@ out:
     return st;
 }
 
+/* The list that a pinned block is in while it is in use. */
+static struct pool_block **pinned_list(struct zr_pool *p, const zarr_mem *mem)
+{
+    const uint64_t at = (uint64_t)(uintptr_t)mem->handle * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &p->locked.pinned[at >> (64 - POOL_PINNED_LOG)];
+}
+
 /* Notes that a pinned block is in use. */
 static bool pinned_note(struct zr_pool *p, struct pool_shelf *shelf, const zarr_mem *mem)
 {
+    struct pool_block **list = pinned_list(p, mem);
     struct pool_block *b;
 
     zr_mutex_lock(&p->locked.mutex);
     b = pool_node_locked(p);
     if (b) {
-        *b = (struct pool_block){.mem = *mem, .shelf = shelf, .next = p->locked.pinned};
+        *b = (struct pool_block){.mem = *mem, .shelf = shelf, .next = *list};
         if (b->next)
             b->next->prev = b;
-        p->locked.pinned = b;
+        *list = b;
         atomic_fetch_add(&p->pinned_in_use, 1);
     }
     zr_mutex_unlock(&p->locked.mutex);
@@ -486,18 +496,18 @@ static bool pinned_note(struct zr_pool *p, struct pool_shelf *shelf, const zarr_
  * not pinned. */
 static bool pinned_give(struct zr_pool *p, const zarr_mem *mem)
 {
-    struct pool_block *b, *evicted = NULL;
+    struct pool_block **list = pinned_list(p, mem), *b = NULL, *evicted = NULL;
 
     if (atomic_load_explicit(&p->pinned_in_use, memory_order_relaxed) == 0)
         return false;
     zr_mutex_lock(&p->locked.mutex);
-    for (b = p->locked.pinned; b && b->mem.handle != mem->handle; b = b->next)
+    for (b = *list; b && b->mem.handle != mem->handle; b = b->next)
         ;
     if (b) {
         if (b->prev)
             b->prev->next = b->next;
         else
-            p->locked.pinned = b->next;
+            *list = b->next;
         if (b->next)
             b->next->prev = b->prev;
         atomic_fetch_sub(&p->pinned_in_use, 1);
