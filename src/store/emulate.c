@@ -101,6 +101,30 @@ void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err)
         zr_op_end(op, st, 0);
 }
 
+/* ---- locks ---- */
+
+static bool emulate_holds_lock(const zarr_store_op *op)
+{
+    const struct zr_handle_lock *held = op->lock;
+
+    return strcmp(held->key, op->key) == 0;
+}
+
+bool zr_emulate_only_lock(const zarr_store *s, const zarr_store_op *op)
+{
+    return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE) &&
+           !emulate_takes_lock(s, op) && emulate_holds_lock(op) &&
+           (op->verb == ZARR_STORE_ERASE || emulate_takes_memory(s, &op->mem));
+}
+
+void zr_emulate_lock_begin(zarr_store_op *op)
+{
+    op->flags &= ~(uint32_t)ZARR_STORE_OP_LOCKED;
+    op->lock = NULL;
+}
+
+/* ---- several operations ---- */
+
 /* An operation that is emulated by several ends between two of them. */
 static bool emulate_is_cancelled(const zarr_store_op *op, zarr_store_op *next,
                                  zarr_error *err)
@@ -399,17 +423,14 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
         return;
     }
     if (!emulate_takes_lock(s, op)) {
-        const struct zr_handle_lock *held = lock;
-
-        if (strcmp(held->key, op->key) != 0) {
+        if (!emulate_holds_lock(op)) {
             zr_op_end(op,
                       zr_fail(err, ZARR_ERR_INVALID, "%s: write with another key's lock",
                               op->key),
                       0);
             return;
         }
-        op->flags &= ~(uint32_t)ZARR_STORE_OP_LOCKED;
-        op->lock = NULL;
+        zr_emulate_lock_begin(op);
     }
     if ((flags & ZR_STORE_OP_PINNED) && !s->native) {
         op->flags &= ~ZR_STORE_OP_PINNED;

@@ -159,7 +159,8 @@ typedef void (*zr_store_done_fn)(void *arg, zarr_store_op *op, const zarr_error 
  * Starts n operations. It calls done(arg, op, err) once for each, from any thread and in
  * any order, possibly before this returns. err may be NULL and is valid during the call.
  * Until done is called, the operations (the structs, not the array of pointers), keys,
- * memory and pins belong to the store. Stores with an event loop run the operations
+ * memory and pins belong to the store. Flags and `lock` of a locked write are not valid
+ * afterwards. Stores with an event loop run the operations
  * themselves. The thread pool of the process runs those of other stores, and writes that
  * may wait for a lock of this handle. This function itself never fails.
  */

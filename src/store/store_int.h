@@ -200,6 +200,10 @@ bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op);
 bool zr_emulate_only_pin(const zarr_store *s, const zarr_store_op *op);
 void zr_emulate_pin_begin(const zarr_store *s, zarr_store_op *op);
 void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err);
+/* Whether op is a write by the holder of a lock of this handle, which the store itself
+ * can do without that lock. begin() makes it such a write, and it stays one. */
+bool zr_emulate_only_lock(const zarr_store *s, const zarr_store_op *op);
+void zr_emulate_lock_begin(zarr_store_op *op);
 /* Does op by other operations. UNSUPPORTED if they could not give the same guarantee. */
 void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
 zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);

@@ -222,7 +222,8 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
     return s->vt.submit && (op->tag || !zr_op_waits(s, op)) &&
-                   (!zr_emulate_needed(s, op) || zr_emulate_only_pin(s, op))
+                   (!zr_emulate_needed(s, op) || zr_emulate_only_pin(s, op) ||
+                    zr_emulate_only_lock(s, op))
                ? SUBMIT_NATIVE
                : SUBMIT_TASKED;
 }
@@ -267,6 +268,8 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
         zr_op_begin(op);
         if (way == SUBMIT_NATIVE && (op->flags & ZR_STORE_OP_PINNED) && !s->native)
             zr_emulate_pin_begin(s, op);
+        else if (way == SUBMIT_NATIVE && zr_emulate_only_lock(s, op))
+            zr_emulate_lock_begin(op);
         batch[way]->op[used[way]++] = op;
     }
 }
