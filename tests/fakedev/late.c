@@ -1,9 +1,10 @@
 /*
  * tests/fakedev/late.c - streams of the fake device, and what only its full table has:
  * lists, pinned host memory, budgets. A stream is a list of work. Nothing of it is done
- * before the stream is waited for, or before a stream that is ordered after it. When work
- * is queued, the bytes of a host source are noted; when it is done, they must be the
- * same. One lock covers all streams.
+ * before the stream is waited for, or before a stream that is ordered after it. A stream
+ * that is closed lives on until that work is done. When work is queued, the bytes of a
+ * host source are noted; when it is done, they must be the same. One lock covers all
+ * streams.
  */
 #include "fakedev_int.h"
 
@@ -45,6 +46,8 @@ struct stream {
     int32_t device_id;
     uint64_t n; /* work ever queued */
     struct work *first, **last;
+    uint32_t orders; /* in other streams, after work of this one */
+    bool closed;
 };
 
 static struct {
@@ -74,10 +77,31 @@ static void pack_box(const zarr_box *box, uint8_t *to)
 
 /* ---- queueing ------------------------------------------------------------------ */
 
+/* Frees a stream that is closed and that no work comes after; the lock is held. */
+static void stream_drop(struct stream *s)
+{
+    struct stream **at = &late.streams;
+
+    if (!s->closed || s->orders > 0)
+        return;
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (!*at || s->first) {
+        (void)fprintf(stderr, "fake device: a stream was closed twice, or with work\n");
+        abort();
+    }
+    *at = s->next;
+    free(s);
+}
+
 static void work_free(struct work *w)
 {
     if (!w)
         return;
+    if (w->foreign) {
+        w->foreign->orders--;
+        stream_drop(w->foreign);
+    }
     free(w->box);
     free(w->pattern);
     free(w->noted);
@@ -340,18 +364,16 @@ zarr_status fake_stream_open(void *self, int32_t device_id, void **stream,
 void fake_stream_close(void *self, void *stream)
 {
     struct fakedev *dev = self;
-    struct stream *s = stream, **at = &late.streams;
+    struct stream *s = stream;
 
     pthread_mutex_lock(&late.mutex);
-    while (*at && *at != s)
-        at = &(*at)->next;
-    if (!*at || s->first) {
-        (void)fprintf(stderr, "fake device: a stream was closed twice, or with work\n");
+    if (s->closed) {
+        (void)fprintf(stderr, "fake device: a stream was closed twice\n");
         abort();
     }
-    *at = s->next;
+    s->closed = true;
+    stream_drop(s);
     pthread_mutex_unlock(&late.mutex);
-    free(s);
     pthread_mutex_lock(&dev->mutex);
     dev->late.streams--;
     pthread_mutex_unlock(&dev->mutex);
@@ -365,8 +387,11 @@ zarr_status fake_order(void *self, void *stream, void *foreign, zarr_error *err)
 
     if (!w)
         return st != ZARR_OK ? st : fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    pthread_mutex_lock(&late.mutex);
     w->foreign = foreign;
+    w->foreign->orders++;
     w->until = w->foreign->n;
+    pthread_mutex_unlock(&late.mutex);
     pthread_mutex_lock(&dev->mutex);
     dev->late.orders++;
     pthread_mutex_unlock(&dev->mutex);

@@ -7,6 +7,8 @@
 #include "pipe_test.h"
 
 #include "fakedev/fakedev.h"
+#include <sched.h>
+#include <zarrc/chunks.h>
 #include <zarrc/parts.h>
 
 enum {
@@ -70,8 +72,10 @@ static void world_close(struct world *w)
 {
     zarr_fakedev_counters c;
 
-    assert_ok(table()->sync(device, w->stream, &terr));
-    table()->stream_close(device, w->stream);
+    if (w->stream) {
+        assert_ok(table()->sync(device, w->stream, &terr));
+        table()->stream_close(device, w->stream);
+    }
     zarr_mem_free(w->w.ctx, &w->mem);
     zarr_mem_free(w->w.ctx, &w->other);
     zarr_array_free(w->a);
@@ -252,6 +256,237 @@ static void test_entry(void **state)
     world_close(&w);
 }
 
+/* ---- a stream that is closed --------------------------------------------------- */
+
+static zr_mutex gate;
+static atomic_uint n_passed;
+
+static void wait_for_gate(void *arg)
+{
+    (void)arg;
+    zr_mutex_lock(&gate);
+    zr_mutex_unlock(&gate);
+    atomic_fetch_add(&n_passed, 1);
+}
+
+/* The application closes its stream as soon as the call has returned. The request has not
+ * begun, because all threads of the pool are busy. */
+static void test_closed(void **state)
+{
+    static struct zr_task busy[64];
+
+    (void)state;
+    for (int write = 0; write < 2; write++) {
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        struct zr_pool_stats pool;
+        zarr_request *rq = NULL;
+        struct world w;
+        zarr_tensor t;
+
+        world_open(&w, chains[1]);
+        if (!write) {
+            zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+            assert_ok(zarr_array_write(w.a, NULL, &t, NULL, &terr));
+        }
+        put(&w.mem, old);
+        put(&w.other, data);
+        atomic_store(&n_passed, 0);
+        zr_mutex_init(&gate);
+        zr_mutex_lock(&gate);
+        zr_pool_want(2);
+        zr_pool_stats_get(&pool);
+        assert_in_range(pool.n_wanted, 1, 64);
+        for (uint32_t i = 0; i < pool.n_wanted; i++) {
+            busy[i] = (struct zr_task){.fn = wait_for_gate};
+            assert_ok(zr_task_submit(&busy[i], &terr));
+        }
+        queue_copy(&w, write ? &w.mem : &w.other, write ? &w.other : &w.mem);
+        o.stream = w.stream;
+        assert_ok(write ? zarr_array_write_submit(&rq, w.a, NULL, &w.t, &o, &terr)
+                        : zarr_array_read_submit(&rq, w.a, NULL, &w.t, &o, &terr));
+        table()->stream_close(device, w.stream);
+        w.stream = NULL;
+        zr_mutex_unlock(&gate);
+        assert_ok(zarr_request_wait(rq, UINT64_MAX, NULL, &terr));
+        zarr_request_free(rq);
+        peek(write ? &w.mem : &w.other); /* the application's copy was done */
+        assert_memory_equal(got, write ? data : old, sizeof data);
+        if (write)
+            stored_is(&w, data);
+        peek(&w.mem);
+        assert_memory_equal(got, data, sizeof data);
+        while (atomic_load(&n_passed) < pool.n_wanted)
+            sched_yield();
+        zr_mutex_deinit(&gate);
+        world_close(&w);
+    }
+}
+
+/* ---- packed tensors ------------------------------------------------------------ */
+
+/* Elements of four bits: their bytes are the first half of `data` and `old`. */
+static void test_packed(void **state)
+{
+    static const char *const codecs[] = {"[{\"name\":\"packbits\"}]",
+                                         "[{\"name\":\"packbits\"}," GZIP "]",
+                                         "[{\"name\":\"bytes\"}]"};
+    enum {
+        PACKED = N / 2
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 4 * ZR_COUNT(codecs); i++) {
+        zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        const bool write = i % 2;
+        const enum how how = i / 2 % 2 ? SUBMIT : CALL;
+        struct world w;
+        zarr_tensor t;
+
+        world_open(&w, chains[0]);
+        zarr_array_free(w.a);
+        spec.ndim = 2;
+        spec.shape = shape;
+        spec.chunk_shape = chunk;
+        spec.data_type = "int4";
+        spec.codecs = codecs[i / 4];
+        assert_ok(zarr_array_create(&w.a, w.w.store, "p", &spec, NULL, &terr));
+        w.t.flags = ZARR_TENSOR_PACKED;
+        w.t.data_bytes = PACKED;
+        zarr_tensor_host(&t, write ? got : data, PACKED, 2, sizes);
+        t.flags = ZARR_TENSOR_PACKED;
+        if (!write)
+            assert_ok(zarr_array_write(w.a, NULL, &t, NULL, &terr));
+        put(&w.mem, old);
+        put(&w.other, data);
+        queue_copy(&w, write ? &w.mem : &w.other, write ? &w.other : &w.mem);
+        o.stream = w.stream;
+        run(&w, how, write, &o);
+        assert_int_equal(orders(), 1);
+        assert_ok(table()->sync(device, w.stream, &terr));
+        if (write) {
+            memset(got, 0, sizeof got);
+            assert_ok(zarr_array_read(w.a, NULL, &t, NULL, &terr));
+        } else {
+            peek(&w.other);
+            assert_memory_equal(got, old, sizeof data);
+            peek(&w.mem);
+        }
+        assert_memory_equal(got, data, PACKED);
+        world_close(&w);
+    }
+}
+
+/* ---- chunks that the caller has ------------------------------------------------- */
+
+enum {
+    CHUNKS = ROWS / 8,
+    MOST = 4 * N
+};
+static unsigned char kept[CHUNKS][MOST];
+static zarr_mem kept_mem[CHUNKS];
+static uint64_t kept_at[CHUNKS][2];
+
+static zarr_status keep_chunk(void *user, const uint64_t *at, const zarr_mem *bytes,
+                              zarr_error *err)
+{
+    const uint64_t i = at[0];
+
+    (void)user;
+    (void)err;
+    assert_true(i < CHUNKS && bytes && bytes->bytes <= MOST);
+    memcpy(kept[i], (char *)bytes->handle + bytes->offset, bytes->bytes);
+    kept_mem[i] = (zarr_mem){
+        .device_type = ZARR_DEVICE_CPU, .handle = kept[i], .bytes = bytes->bytes};
+    kept_at[i][0] = i;
+    kept_at[i][1] = 0;
+    return ZARR_OK;
+}
+
+static void encode(const struct world *w, const zarr_tensor *t, const zarr_io_options *o)
+{
+    zarr_chunk_sink sink = ZARR_CHUNK_SINK_INIT;
+
+    memset(kept_mem, 0, sizeof kept_mem);
+    sink.fn = keep_chunk;
+    assert_ok(zarr_array_encode(w->a, NULL, t, NULL, &sink, o, &terr));
+}
+
+static void decode(const struct world *w, const zarr_tensor *t, const zarr_mem *bytes,
+                   const zarr_io_options *o)
+{
+    zarr_chunk_batch batch = ZARR_CHUNK_BATCH_INIT;
+
+    batch.n_chunks = CHUNKS;
+    batch.chunks = &kept_at[0][0];
+    batch.bytes = bytes;
+    assert_ok(zarr_array_decode(w->a, NULL, t, &batch, o, &terr));
+}
+
+static void test_encode(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(chains); i++) {
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        struct world w;
+        zarr_tensor t;
+
+        world_open(&w, chains[i]);
+        put(&w.mem, old);
+        put(&w.other, data);
+        queue_copy(&w, &w.mem, &w.other);
+        o.stream = w.stream;
+        encode(&w, &w.t, &o);
+        assert_int_equal(orders(), 1);
+        memset(got, 0, sizeof got);
+        zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+        decode(&w, &t, kept_mem, NULL);
+        assert_memory_equal(got, data, sizeof data);
+        world_close(&w);
+    }
+}
+
+/* The tensor's old elements are still to be copied away; or chunks in memory of the
+ * device are still on their way. */
+static void test_decode(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * ZR_COUNT(chains); i++) {
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        const bool arriving = i % 2;
+        zarr_mem on_device[CHUNKS];
+        struct world w;
+        zarr_tensor t;
+
+        world_open(&w, chains[i / 2]);
+        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        encode(&w, &t, NULL);
+        put(&w.mem, old);
+        if (!arriving)
+            queue_copy(&w, &w.other, &w.mem);
+        for (int k = 0; arriving && k < CHUNKS; k++) {
+            const zarr_mem *from = &kept_mem[k];
+
+            assert_ok(zarr_mem_alloc(w.w.ctx, ZARR_DEVICE_EXT, 0, from->bytes,
+                                     &on_device[k], &terr));
+            assert_ok(
+                table()->copy(device, &on_device[k], from, from->bytes, w.stream, &terr));
+        }
+        o.stream = w.stream;
+        decode(&w, &w.t, arriving ? on_device : kept_mem, &o);
+        assert_int_equal(orders(), 1);
+        assert_ok(table()->sync(device, w.stream, &terr));
+        peek(&w.mem);
+        assert_memory_equal(got, data, sizeof data);
+        peek(&w.other);
+        if (!arriving)
+            assert_memory_equal(got, old, sizeof data);
+        for (int k = 0; arriving && k < CHUNKS; k++)
+            zarr_mem_free(w.w.ctx, &on_device[k]);
+        world_close(&w);
+    }
+}
+
 /* A failing order, and a failing wait, are the failure of the call. */
 static void test_failures(void **state)
 {
@@ -283,7 +518,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write),    cmocka_unit_test(test_read),
         cmocka_unit_test(test_append),   cmocka_unit_test(test_entry),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_failures), cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_packed),   cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_decode),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
