@@ -1,6 +1,7 @@
 /*
  * pipe/box_list.c - the boxes of many chunks, collected and copied in few calls on the
- * stream of a flow. Thread class: one thread.
+ * stream of a flow. A list is large, so its memory comes from the pool and is used again.
+ * Thread class: one thread.
  */
 #include "pipe/pipe_int.h"
 
@@ -11,9 +12,17 @@ enum {
 zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool to_chunk,
                              zarr_error *err)
 {
+    const struct zr_engine *engine = flow->w.io->engine;
+    const uint64_t bytes = LIST_BOXES * sizeof *l->box;
+    void *box = NULL;
+    zarr_status st = ZARR_OK;
+
     *l = (struct zr_box_list){.flow = flow, .to_chunk = to_chunk};
-    l->box = zr_malloc(flow->w.io->engine->alloc, LIST_BOXES * sizeof *l->box);
-    return l->box ? ZARR_OK : zr_fail_memory(err, LIST_BOXES * sizeof *l->box);
+    ZR_TRY(zr_pool_take(engine->pool, ZARR_DEVICE_CPU, 0, bytes, &l->block, err));
+    ZR_TRY(zr_mem_host_ptr(engine->memory, &l->block, bytes, &box, err));
+    l->box = box;
+out:
+    return st;
 }
 
 zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err)
@@ -61,6 +70,30 @@ zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p
     return st;
 }
 
+static zarr_status fill_with(struct zr_box_list *l, const void *pattern, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (l->pattern != pattern)
+        st = zr_box_list_send(l, err);
+    l->pattern = pattern;
+    return st;
+}
+
+zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
+                              const struct zr_program *p, const zarr_mem *block,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_box box;
+
+    ZR_TRY(fill_with(l, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill, err));
+    zr_fill_box(&box, l->flow->w.io->layout, p, block);
+    ZR_TRY(box_list_add(l, &box, err));
+out:
+    return st;
+}
+
 zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
                              const struct zr_target *t, zarr_error *err)
 {
@@ -73,9 +106,7 @@ zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
         const struct zr_view *view = zr_target_view(io, t);
         const void *pattern = view->swap_bytes > 1 ? lv->fill_swapped : lv->fill;
 
-        if (l->pattern != pattern)
-            ZR_TRY(zr_box_list_send(l, err));
-        l->pattern = pattern;
+        ZR_TRY(fill_with(l, pattern, err));
         b.view = view;
         ZR_TRY(zr_target_boxes(&b, t, box_list_add, l, err));
     }
@@ -86,5 +117,5 @@ out:
 void zr_box_list_close(struct zr_box_list *l)
 {
     if (l->flow)
-        zr_free(l->flow->w.io->engine->alloc, l->box);
+        zr_pool_give(l->flow->w.io->engine->pool, &l->block);
 }

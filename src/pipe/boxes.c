@@ -153,16 +153,22 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
     return st;
 }
 
+void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_program *p,
+                 const zarr_mem *block)
+{
+    *box = (zarr_box){.struct_size = sizeof *box, .ndim = 1, .item_bytes = l->item_bytes};
+    box->shape[0] = p->decoded_bytes / l->item_bytes;
+    zr_box_side_init(&box->dst, block, 0);
+    box->dst.stride[0] = (int64_t)l->item_bytes;
+}
+
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
                           const struct zr_program *p, const zarr_mem *block,
                           zarr_error *err)
 {
-    const struct zr_layout *l = w->io->layout;
-    zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = l->item_bytes};
+    zarr_box box;
 
-    box.shape[0] = p->decoded_bytes / l->item_bytes;
-    zr_box_side_init(&box.dst, block, 0);
-    box.dst.stride[0] = (int64_t)l->item_bytes;
+    zr_fill_box(&box, w->io->layout, p, block);
     return zr_box_fill(w->io->engine->memory, &box, pattern_for(lv, p->swap_bytes),
                        &w->worker->copies, err);
 }

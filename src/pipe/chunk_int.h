@@ -1,6 +1,6 @@
 /*
- * pipe/chunk_int.h - the steps of one chunk: fetching it, running its program, and copying
- * elements between a block and the caller's tensor.
+ * pipe/chunk_int.h - the steps of one chunk: fetching it, running its program, and
+ * copying elements between a block and the caller's tensor.
  */
 #ifndef ZR_PIPE_CHUNK_INT_H
 #define ZR_PIPE_CHUNK_INT_H
@@ -104,6 +104,9 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
                           const struct zr_program *p, const zarr_mem *block,
                           zarr_error *err);
+/* The box of a whole block. */
+void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_program *p,
+                 const zarr_mem *block);
 /* Gives padded elements of a block, just decoded or read, the form that memory has. The
  * block has any whole number of elements. */
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,

@@ -62,6 +62,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
 struct zr_box_list {
     struct zr_flow *flow;
     zarr_box *box;
+    zarr_mem block; /* a pool block that has the boxes */
     uint32_t n;
     bool to_chunk;       /* from the view to chunks */
     const void *pattern; /* what the boxes are filled with; NULL: copies */
@@ -75,6 +76,10 @@ zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p
 /* Adds the boxes of a target to be filled with the fill value of a level. */
 zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
                              const struct zr_target *t, zarr_error *err);
+/* Adds a whole block of elements, to be filled as zr_fill_block() does. */
+zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
+                              const struct zr_program *p, const zarr_mem *block,
+                              zarr_error *err);
 /* Queues what was added. Before the end the list does so itself where it must. */
 zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err);
 void zr_box_list_close(struct zr_box_list *l);

@@ -2,7 +2,7 @@
  * pipe/later.c - PUTs of a batch of units that are sent together, for stores that are not
  * written on the encoding thread. A unit that needs no old value is encoded as always,
  * but its bytes are kept. When all units of the batch are encoded, their PUTs are one
- * submit. Units that need their old value hold a lock, so they are written one by one.
+ * submit. The old values that units need come from one submit, too (before.c).
  * Thread class: a slot belongs to the thread that writes its unit; run on the request's
  * thread.
  */
@@ -51,6 +51,26 @@ void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n)
         zr_free(io->engine->alloc, l[i].key);
         l[i] = (struct zr_later){.key = NULL};
     }
+}
+
+void zr_later_count(struct zr_later *l, const zarr_stats *stats, bool encoded)
+{
+    l->chunks_done = stats->chunks_done - (encoded ? l->chunks_done : 0);
+    l->chunks_missing = stats->chunks_missing - (encoded ? l->chunks_missing : 0);
+    l->chunks_direct = stats->chunks_direct - (encoded ? l->chunks_direct : 0);
+    l->elements = stats->elements - (encoded ? l->elements : 0);
+}
+
+void zr_later_forget(struct zarr_request *rq, const struct zr_later *l)
+{
+    zarr_stats *stats = &rq->locked.stats;
+
+    zr_mutex_lock(&rq->locked.mutex);
+    stats->chunks_done -= l->chunks_done;
+    stats->chunks_missing -= l->chunks_missing;
+    stats->chunks_direct -= l->chunks_direct;
+    stats->elements -= l->elements;
+    zr_mutex_unlock(&rq->locked.mutex);
 }
 
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,

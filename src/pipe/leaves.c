@@ -7,9 +7,8 @@
  */
 #include "pipe/pipe_int.h"
 
-/* Puts the chunk's old elements, or the fill value, into the block. */
-static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_write *lw,
-                                const zarr_mem *block, zarr_error *err)
+zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *lw,
+                           const zarr_mem *block, zarr_error *err)
 {
     const struct zr_program *p = lw->level->decode;
     zarr_mem got = *block;
@@ -88,7 +87,7 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK, p->decoded_device, p->decoded_bytes,
                                  out, err));
     if (!full)
-        ZR_TRY(block_before(w, lw, out, err));
+        ZR_TRY(zr_leaf_before(w, lw, out, err));
     for (const struct zr_projection *q = lw->proj; q; q = q->next) {
         zr_target_borrow(&t, q); /* where parts overlap, the last one counts */
         ZR_TRY(zr_gather_target(w, p, &t, out, err));

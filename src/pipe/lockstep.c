@@ -1,11 +1,8 @@
 /*
  * pipe/lockstep.c - carries out a wave in lock step, for programs with an implementation
- * that takes batches (ZARR_CODEC_BATCH). A stage with such an implementation is called
- * once for all chunks that it accepts; chunks that it refuses go through its fallback one
- * by one, and those that it declines later are read alone at the end. Any other stage is
- * a parallel loop over the chunks. Segments that were not
- * fetched in advance (missing, short, or otherwise unusual) are read one by one in the
- * ordinary way.
+ * that takes batches (ZARR_CODEC_BATCH), and for elements that go to a device: one level
+ * after the other (lockstep_decode.c). Segments that were not fetched in advance
+ * (missing, short, or otherwise unusual) are read one by one in the ordinary way.
  * Thread class: one wave; helpers take worker contexts.
  */
 #include "pipe/lockstep_int.h"
@@ -34,63 +31,8 @@ bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
     if (!p || p->unsized || p->variable || p->padded ||
         zr_io_is_host(io, io->view.base.device_type))
         return false;
-    /* a store that reaches the device reads raw chunks into the tensor */
-    return !p->raw || (!p->encode && zr_io_is_host(io, p->fetch_device));
-}
-
-zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
-                           uint64_t n, zarr_mem *slab, zarr_error *err)
-{
-    const zarr_mem *tensor = &io->view.base;
-    uint64_t all = 0;
-
-    if (!zr_add_u64(*step, ZR_CHUNK_ALIGNMENT - 1, step))
-        return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
-    *step = *step / ZR_CHUNK_ALIGNMENT * ZR_CHUNK_ALIGNMENT;
-    if (!zr_mul_u64(*step, n, &all))
-        return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
-    zr_pool_give(io->engine->pool, slab);
-    *slab = (zarr_mem){0};
-    all = ZR_MAX(all, (uint64_t)ZR_CHUNK_ALIGNMENT);
-    if (zr_io_is_host(io, device) && !zr_io_is_host(io, tensor->device_type))
-        return zr_pool_take_staging(io->engine->pool, tensor->device_type,
-                                    tensor->device_id, all, slab, err);
-    return zr_pool_take(io->engine->pool, device, zr_io_device_id(io, device), all, slab,
-                        err);
-}
-
-zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
-                         uint64_t n, zarr_mem *slab, zarr_error *err)
-{
-    zarr_status st = zr_flow_hold(&l->flow, slab, err);
-
-    return st == ZARR_OK ? zr_take_slices(l->io, device, step, n, slab, err) : st;
-}
-
-zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error *err)
-{
-    const struct zr_lock_item *it;
-
-    if (st == ZARR_OK || !err || err->item >= l->n)
-        return st;
-    it = &l->item[err->item];
-    err->item = (uint64_t)(it->segment - l->wave->segment);
-    return zr_item_prefix(it->segment, it->item, st, err);
-}
-
-static zarr_status parallel(const struct zr_lockstep *l, uint64_t n, zr_work_fn fn,
-                            void *arg, zarr_error *err)
-{
-    const struct zr_work w = {.io = l->io, .rq = l->rq, .granted = true};
-    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(l->io)};
-
-    return zr_workers_run(&w, n, &opts, fn, arg, err);
-}
-
-/* Runs a loop over the items of the wave. */
-static zarr_status parallel_items(struct zr_lockstep *l, zr_work_fn fn, zarr_error *err)
-{
-    return zr_lock_name(l, parallel(l, l->n, fn, l, err), err);
+    /* raw chunks of a store that reaches the device go there without us */
+    return !p->raw || zr_io_is_host(io, p->fetch_device);
 }
 
 /* ---- who takes part ---------------------------------------------------- */
@@ -126,7 +68,7 @@ static zarr_status collect_segment(struct zr_lockstep *l,
 
 static zarr_status collect_room(struct zr_lockstep *l, zarr_error *err)
 {
-    struct zr_arena *arena = &l->wave->arena;
+    struct zr_arena *arena = l->arena;
     uint32_t most = l->wave->n_items;
 
     l->item = zr_arena_alloc(arena, (most + 1) * sizeof *l->item);
@@ -171,277 +113,13 @@ out:
     return st;
 }
 
-/* ---- stages ------------------------------------------------------------ */
-
-/* Assigns each chunk a place for its output: the destination itself after the last stage
- * if it fits, else a slice of a pool block. */
-static zarr_status stage_rooms(struct zr_lockstep *l, uint32_t i, zarr_error *err)
-{
-    const struct zr_stage *s = &l->p->stage[i];
-    zarr_mem *slab = &l->slab[i % 2];
-    uint64_t step = 0, most = s->out_bytes;
-    zarr_status st = ZARR_OK;
-
-    if (s->kind == ZR_STAGE_COPY)
-        for (uint32_t k = 0; k < l->n; k++)
-            most = ZR_MAX(most, l->item[k].cur.bytes);
-    step = most;
-    ZR_TRY(zr_lock_slab(l, s->out_device, &step, l->n, slab, err));
-    for (uint32_t k = 0; k < l->n; k++) {
-        struct zr_lock_item *it = &l->item[k];
-
-        it->direct = i + 1 == l->p->n &&
-                     zr_target_direct(l->io, l->p, &it->item->target, &it->next);
-        if (!it->direct &&
-            !zr_mem_slice(slab, k * step, s->kind == ZR_STAGE_COPY ? it->cur.bytes : most,
-                          &it->next))
-            return zr_internal(err);
-    }
-out:
-    return st;
-}
-
-/* Runs one chunk through the current stage. */
-static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
-                                zarr_error *err)
-{
-    struct zr_lockstep *l = arg;
-    struct zr_lock_item *it = &l->item[i];
-    const uint32_t k = (uint32_t)(l->stage - l->p->stage);
-    struct zr_coding c = {.p = l->p, .cur = it->cur, .done = k, .skip = it->skip};
-    zarr_status st = ZARR_OK;
-
-    if (it->again)
-        return ZARR_OK;
-    st = zr_stages_run(w, &c, k + 1, &it->next, err);
-    it->cur = c.cur;
-    it->skip = c.skip;
-    return st;
-}
-
-/* A batch, and the chunks that its implementation does not take. */
-struct lock_batch {
-    struct zr_lockstep *l;
-    zarr_codec_job *job;
-    uint32_t *owner, *refused;
-    uint32_t n, n_refused;
-};
-
-static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
-{
-    struct zr_lockstep *l = b->l;
-    struct zr_arena *arena = &l->wave->arena;
-    const uint32_t k = (uint32_t)(l->stage - l->p->stage);
-    const size_t n = (size_t)l->n + 1;
-
-    b->job = zr_arena_alloc(arena, n * sizeof *b->job);
-    b->owner = zr_arena_alloc(arena, n * sizeof *b->owner);
-    b->refused = zr_arena_alloc(arena, n * sizeof *b->refused);
-    if (!b->job || !b->owner || !b->refused)
-        return zr_fail_memory(err, n * sizeof *b->job);
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct zr_lock_item *it = &l->item[i];
-        const zarr_codec_job job = {.src = it->cur, .dst = it->next};
-
-        if (it->again)
-            continue;
-        if (zr_lock_skips(it, k) ||
-            (l->stage->fallback && !zr_stage_accepts(l->stage, &job))) {
-            b->refused[b->n_refused++] = i;
-            continue;
-        }
-        b->job[b->n] = job;
-        b->owner[b->n++] = i;
-    }
-    return ZARR_OK;
-}
-
-static zarr_status refused_one(void *arg, uint64_t i, const struct zr_work *w,
-                               zarr_error *err)
-{
-    const struct lock_batch *b = arg;
-
-    return single_stage(b->l, b->refused[i], w, err);
-}
-
-static zarr_status batch_refused(struct lock_batch *b, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (b->n_refused == 0)
-        return ZARR_OK;
-    ZR_TRY(zr_flow_wait(&b->l->flow, err)); /* their input may be on its way */
-    st = parallel(b->l, b->n_refused, refused_one, b, err);
-    if (st != ZARR_OK && err)
-        err->item = err->item < b->n_refused ? b->refused[err->item] : UINT64_MAX;
-out:
-    return st;
-}
-
-static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
-{
-    struct lock_batch b = {.l = l};
-    zarr_status st = ZARR_OK;
-
-    if (!zr_stage_is_async(l->stage)) /* jobs before it may be declined */
-        ZR_TRY(zr_flow_wait(&l->flow, err));
-    ZR_TRY(batch_sort(&b, err));
-    ZR_TRY(batch_refused(&b, err));
-    if (b.n > 0)
-        ZR_TRY(zr_flow_run(&l->flow, l->stage, b.job, b.owner, b.n, err));
-    for (uint32_t k = 0; k < b.n; k++) {
-        struct zr_lock_item *it = &l->item[b.owner[k]];
-
-        it->cur = it->next;
-        it->cur.bytes = b.job[k].dst_used;
-    }
-out:
-    return zr_lock_name(l, st, err);
-}
-
-static void lock_declined(void *arg, uint32_t owner, const struct zr_stage *s)
-{
-    struct zr_lockstep *l = arg;
-
-    l->item[owner].again = true;
-    if (s)
-        zr_lock_skip(&l->item[owner], (uint32_t)(s - l->p->stage));
-}
-
-/* Whether the codec after this stage needs each chunk at a boundary. */
-static bool next_is_aligned(const struct zr_lockstep *l, uint32_t i)
-{
-    const struct zr_stage *next = &l->p->stage[i + 1];
-
-    return i + 1 < l->p->n && next->kind == ZR_STAGE_CODEC &&
-           next->impl->vt.alignment > 1;
-}
-
-static zarr_status run_stage(struct zr_lockstep *l, uint32_t i, zarr_error *err)
-{
-    const struct zr_stage *s = &l->p->stage[i];
-    zarr_status st = ZARR_OK;
-
-    l->stage = s;
-    if (s->kind == ZR_STAGE_COPY && l->flow.device != 0)
-        return zr_lock_copy(l, i, &l->slab[i % 2], next_is_aligned(l, i), err);
-    ZR_TRY(stage_rooms(l, i, err));
-    if (s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH))
-        return batch_stage(l, err);
-    ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
-    ZR_TRY(parallel_items(l, single_stage, err));
-out:
-    return st;
-}
-
-/* ---- elements ---------------------------------------------------------- */
-
-static zarr_status check_elements(const struct zr_lockstep *l,
-                                  const struct zr_lock_item *it, zarr_error *err)
-{
-    if (it->cur.bytes == l->p->decoded_bytes)
-        return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "chunk has %" PRIu64
-                   " bytes where its shape and data type need %" PRIu64,
-                   it->cur.bytes, l->p->decoded_bytes);
-}
-
-static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
-                              zarr_error *err)
-{
-    struct zr_lockstep *l = arg;
-    struct zr_lock_item *it = &l->item[i];
-    zarr_status st = ZARR_OK;
-
-    if (it->again)
-        return ZARR_OK;
-    w->worker->stats.bytes_decoded += it->cur.bytes;
-    ZR_TRY(check_elements(l, it, err));
-    ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
-    ZR_TRY(zr_item_finish(w, it->segment, it->item, &it->cur, it->direct, err));
-out:
-    return st;
-}
-
-/* All elements go to the device in a few calls, and the wave ends with one wait. */
-static zarr_status finish_on_device(struct zr_lockstep *l, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_flow_worker(&l->flow, err));
-    for (uint32_t k = 0; k < l->n; k++) {
-        if (l->item[k].again)
-            continue;
-        st = check_elements(l, &l->item[k], err);
-        if (st != ZARR_OK && err)
-            err->item = k;
-        ZR_TRY(st);
-    }
-    if (l->n > 0 && l->end.decoded_device != l->p->decoded_device)
-        ZR_TRY(zr_lock_copy(l, l->p->n, &l->slab[l->p->n % 2], false, err));
-    ZR_TRY(zr_lock_scatter(l, err));
-    ZR_TRY(zr_lock_fill(l, err));
-    ZR_TRY(zr_flow_wait(&l->flow, err));
-    for (uint32_t k = 0; k < l->n; k++) {
-        const struct zr_lock_item *it = &l->item[k];
-
-        if (it->again)
-            continue;
-        l->flow.w.worker->stats.bytes_decoded += it->cur.bytes;
-        zr_item_count(&l->flow.w, it->item, it->direct);
-    }
-out:
-    return zr_lock_name(l, st, err);
-}
-
-/* ---- chunks that were declined ------------------------------------------ */
-
-static zarr_status again_one(void *arg, uint64_t i, const struct zr_work *w,
-                             zarr_error *err)
-{
-    const struct lock_batch *b = arg;
-    const struct zr_lock_item *it = &b->l->item[b->refused[i]];
-
-    return zr_item_decode(w, it->segment, it->item, &it->encoded, it->skip, err);
-}
-
-/* Reads the chunks alone that no implementation took in lock step. */
-static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
-{
-    struct lock_batch b = {.l = l};
-    zarr_status st = ZARR_OK;
-
-    if (!l->flow.again)
-        return ZARR_OK;
-    b.refused = zr_arena_alloc(&l->wave->arena, l->n * sizeof *b.refused);
-    if (!b.refused)
-        ZR_TRY(zr_fail_memory(err, l->n * sizeof *b.refused));
-    for (uint32_t k = 0; k < l->n; k++)
-        if (l->item[k].again)
-            b.refused[b.n_refused++] = k;
-    st = parallel(l, b.n_refused, again_one, &b, err);
-    if (st != ZARR_OK && err)
-        err->item = err->item < b.n_refused ? b.refused[err->item] : UINT64_MAX;
-out:
-    return zr_lock_name(l, st, err);
-}
-
 static zarr_status run_level(struct zr_lockstep *l, const struct zr_level *lv,
                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     ZR_TRY(collect(l, lv, err));
-    for (uint32_t i = 0; i < l->p->n; i++)
-        ZR_TRY(run_stage(l, i, err));
-    if (l->flow.device != 0 && !l->io->layout->variable && !l->p->padded) {
-        ZR_TRY(finish_on_device(l, err));
-    } else {
-        ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
-        ZR_TRY(parallel_items(l, finish_one, err));
-    }
-    ZR_TRY(read_again(l, err));
+    ZR_TRY(zr_lock_run(l, err));
 out:
     return st;
 }
@@ -486,7 +164,7 @@ static zarr_status read_parts(struct zr_lockstep *l, zarr_error *err)
         return zr_pass(err, st, &e);
     (void)zr_flow_wait(&l->flow, NULL);
     zr_forget_chunks(&l->flow.w.worker->stats, &before);
-    st = parallel(l, l->wave->n_segments, part_segment, l, err);
+    st = zr_lock_parallel(l, l->wave->n_segments, part_segment, l, err);
 out:
     return st;
 }
@@ -496,17 +174,18 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              zarr_error *err)
 {
     const struct zr_work w = {.io = io, .rq = rq};
-    struct zr_lockstep l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
+    struct zr_lockstep l = {
+        .io = io, .rq = rq, .wave = wave, .fetched = fetched, .arena = &wave->arena};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_flow_begin(&l.flow, &w, io->view.base.device_type, &wave->arena, err));
-    l.flow.declined = lock_declined;
+    l.flow.declined = zr_lock_declined;
     l.flow.declined_arg = &l;
     /* else one by one, so that the first missing chunk is reported */
     l.fills = l.flow.device != 0 && !io->missing_error && !io->field.on &&
               !io->layout->variable;
     l.filling = l.fills;
-    ZR_TRY(parallel(&l, wave->n_segments, read_ordinary_segment, &l, err));
+    ZR_TRY(zr_lock_parallel(&l, wave->n_segments, read_ordinary_segment, &l, err));
     ZR_TRY(collect_room(&l, err));
     collect_levels(&l);
     ZR_TRY(io->parts ? read_parts(&l, err) : run_levels(&l, err));

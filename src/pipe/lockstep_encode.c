@@ -3,8 +3,9 @@
  * implementation that takes batches (ZARR_CODEC_BATCH), and for elements that come from a
  * device. Gathering elements, comparing them with the fill value, and stages without such
  * an implementation are parallel loops over the leaves; lockstep_gather.c has what a
- * device does in lists. Leaves that an implementation declines are encoded alone at the
- * end. Outer chunks come from lockstep_units.c, inner ones from shard_write.c.
+ * device does in lists, for raw leaves, too. Leaves that an implementation declines are
+ * encoded alone at the end. Outer chunks come from lockstep_units.c, inner ones from
+ * shard_write.c and lockstep_shards.c.
  * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/lockstep_int.h"
@@ -36,7 +37,8 @@ static bool leaf_needs_block(const struct zr_lock_leaves *l,
  * fill value. */
 static bool leaves_need_host(const struct zr_lock_leaves *l)
 {
-    return l->w->io->skip_empty && l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
+    return l->w->io->skip_empty && l->p->n > 0 &&
+           l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
            !zr_io_is_host(l->w->io, l->p->decoded_device);
 }
 
@@ -46,7 +48,7 @@ static zarr_status element_rooms(struct zr_lock_leaves *l, zarr_error *err)
     uint64_t step = bytes, host_step = bytes, n = 0;
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < l->n; i++)
+    for (uint32_t i = 0; i < l->n && !l->p->raw; i++)
         n += leaf_needs_block(l, &l->lw[i]);
     if (n > 0)
         ZR_TRY(zr_take_slices(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
@@ -58,9 +60,12 @@ static zarr_status element_rooms(struct zr_lock_leaves *l, zarr_error *err)
         struct zr_leaf_write *lw = &l->lw[i];
 
         lw->block = lw->host = (zarr_mem){0};
-        if ((leaf_needs_block(l, lw) &&
-             !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block)) ||
-            (l->host.handle && !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host)))
+        if (l->p->raw && !zr_mem_slice(&lw->room, 0, bytes, &lw->block))
+            return zr_internal(err); /* the elements are what is stored */
+        if (l->block.handle && leaf_needs_block(l, lw) &&
+            !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block))
+            return zr_internal(err);
+        if (l->host.handle && !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host))
             return zr_internal(err);
     }
 out:
@@ -75,8 +80,6 @@ static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
     zarr_mem elements = {0}, host = {0};
     zarr_status st = ZARR_OK;
 
-    if (zr_leaf_is_gathered(l, lw))
-        return ZARR_OK;
     st = zr_leaf_prepare(w, lw, &elements, &host, err);
     zr_worker_trim(w->worker);
     ZR_TRY(st);
@@ -265,8 +268,10 @@ static zarr_status run_leaves(struct zr_lock_leaves *l, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(element_rooms(l, err));
-    ZR_TRY(zr_leaves_gather(l, err));
-    ZR_TRY(each(l, l->n, prepare_one, err));
+    if (zr_leaves_are_gathered(l))
+        ZR_TRY(zr_leaves_gather(l, err));
+    else
+        ZR_TRY(each(l, l->n, prepare_one, err));
     drop_empty(l);
     ZR_TRY(encode_left(l, err));
 out:

@@ -1,18 +1,113 @@
 /*
  * pipe/lockstep_gather.c - what a device does in lists when leaves are encoded: it
- * gathers the elements of all leaves, compares them with the fill value, and copies them
- * to the host or from there. Only the answers of the comparison come to the host, unless
- * the codecs work there anyway; then the host compares what it gets.
+ * gathers the elements of all leaves over what was there before, compares them with the
+ * fill value, and copies them to the host or from there. The elements of raw leaves come
+ * to the host at once, where they are stored. Only the answers of the comparison come to
+ * the host, unless the codecs work there anyway; then the host compares what it gets.
  * Thread class: on the worker context.
  */
 #include "pipe/lockstep_int.h"
 
-bool zr_leaf_is_gathered(const struct zr_lock_leaves *l, const struct zr_leaf_write *lw)
+bool zr_leaves_are_gathered(const struct zr_lock_leaves *l)
 {
     const struct zr_program *p = l->p;
 
-    return l->flow.device != 0 && p->decoded_device == l->flow.device && !p->padded &&
-           lw->proj->full && lw->proj->n_items == p->decoded_bytes / p->item_bytes;
+    return l->flow.device != 0 && (p->raw || p->decoded_device == l->flow.device) &&
+           !p->padded && !p->variable;
+}
+
+/* ---- what was there before ------------------------------------------------------ */
+
+/* Whether a leaf keeps elements that the caller does not write. */
+static bool keeps_some(const struct zr_lock_leaves *l, const struct zr_leaf_write *lw)
+{
+    return !lw->proj->full || lw->proj->n_items != l->p->decoded_bytes / l->p->item_bytes;
+}
+
+static zarr_status old_one(void *arg, uint64_t i, const struct zr_work *w,
+                           zarr_error *err)
+{
+    const struct zr_lock_leaves *l = arg;
+    const struct zr_leaf_write *lw = &l->lw[i];
+
+    if (!lw->old.handle || !keeps_some(l, lw))
+        return ZARR_OK;
+    return zr_leaf_before(w, lw, &lw->block, err);
+}
+
+/* Decodes the old values one by one. So those of raw leaves are copied, and damaged ones
+ * are found. */
+static zarr_status old_each(struct zr_lock_leaves *l, zarr_error *err)
+{
+    const struct zr_parallel_options opts = {
+        .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
+
+    return zr_workers_run(l->w, l->n, &opts, old_one, l, err);
+}
+
+/* Decodes n old values into the blocks. */
+static zarr_status old_together(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+{
+    const struct zr_program *p = l->lw[0].level->decode;
+    struct zr_lock_item *item = NULL;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+    uint32_t *leaf = NULL, k = 0;
+
+    if (p->n == 0 || !zr_goes_lockstep(l->w->io, p))
+        return old_each(l, err);
+    item = zr_arena_alloc(&l->arena, n * sizeof *item);
+    leaf = zr_arena_alloc(&l->arena, n * sizeof *leaf);
+    if (!item || !leaf)
+        return zr_fail_memory(err, n * sizeof *item);
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct zr_leaf_write *lw = &l->lw[i];
+
+        if (!lw->old.handle || !keeps_some(l, lw))
+            continue;
+        /* the value of a shard is on the host, even if the store could bring it here */
+        if (lw->old.device_type != p->fetch_device)
+            return old_each(l, err);
+        leaf[k] = i;
+        item[k++] =
+            (struct zr_lock_item){.into = lw->block, .encoded = lw->old, .cur = lw->old};
+    }
+    st = zr_lock_blocks(l->w, p, item, n, &l->arena, &e);
+    if (st == ZARR_ERR_CORRUPT) /* perhaps it does not matter */
+        return old_each(l, err);
+    e.item = e.item < n ? leaf[e.item] : UINT64_MAX;
+    return zr_pass(err, st, &e);
+}
+
+/* Decodes the old values into the blocks, and fills the blocks of leaves that have
+ * none. */
+static zarr_status blocks_before(struct zr_lock_leaves *l, zarr_error *err)
+{
+    struct zr_box_list list = {0};
+    uint32_t n_old = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct zr_leaf_write *lw = &l->lw[i];
+
+        if (!keeps_some(l, lw))
+            continue;
+        if (lw->old.handle) {
+            n_old++;
+            continue;
+        }
+        if (!list.flow)
+            ZR_TRY(zr_box_list_open(&list, &l->flow, false, err));
+        ZR_TRY(zr_box_list_block(&list, lw->missing ? lw->missing : lw->level, l->p,
+                                 &lw->block, err));
+    }
+    if (list.flow)
+        ZR_TRY(zr_box_list_send(&list, err));
+    if (n_old > 0)
+        ZR_TRY(old_together(l, n_old, err));
+out:
+    zr_box_list_close(&list);
+    return st;
 }
 
 /* ---- elements ------------------------------------------------------------------- */
@@ -38,19 +133,14 @@ static zarr_status gather_one(struct zr_lock_leaves *l, uint32_t i,
     return zr_box_list_target(list, l->p, &t, &lw->block, err);
 }
 
-static zarr_status gather_all(struct zr_lock_leaves *l, uint32_t *n, zarr_error *err)
+static zarr_status gather_all(struct zr_lock_leaves *l, zarr_error *err)
 {
     struct zr_box_list list = {0};
     zarr_status st = ZARR_OK;
 
-    *n = 0;
     ZR_TRY(zr_box_list_open(&list, &l->flow, true, err));
-    for (uint32_t i = 0; i < l->n; i++) {
-        if (!zr_leaf_is_gathered(l, &l->lw[i]))
-            continue;
+    for (uint32_t i = 0; i < l->n; i++)
         ZR_TRY(gather_one(l, i, &list, err));
-        ++*n;
-    }
     ZR_TRY(zr_box_list_send(&list, err));
 out:
     zr_box_list_close(&list);
@@ -111,30 +201,34 @@ static zarr_status compare_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     struct zr_lock_leaves *l = arg;
 
-    if (!zr_leaf_is_gathered(l, &l->lw[i]))
-        return ZARR_OK;
     return zr_leaf_compare(w, &l->lw[i], &l->leaf[i].cur, err);
 }
 
-/* Copies all elements to the host, where encoding goes on, and compares them there. */
+/* Copies all elements to the host, where encoding goes on. */
+static zarr_status copy_to_host(struct zr_lock_leaves *l, zarr_error *err)
+{
+    zarr_mem *dst = NULL, *src = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(runs_of(l, &dst, &src, err));
+    for (uint32_t i = 0; i < l->n; i++) {
+        dst[i] = l->lw[i].host;
+        src[i] = l->leaf[i].cur;
+        l->leaf[i].cur = l->lw[i].host;
+    }
+    l->w->worker->stats.copies_decoded_host += l->n;
+    ZR_TRY(copy_runs(l, dst, src, l->n, err));
+out:
+    return st;
+}
+
+/* The elements are on the host, or on their way. */
 static zarr_status compare_on_host(struct zr_lock_leaves *l, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = l->p->decoded_bytes / 16};
-    zarr_mem *dst = NULL, *src = NULL;
     zarr_status st = ZARR_OK;
-    uint32_t n = 0;
 
-    ZR_TRY(runs_of(l, &dst, &src, err));
-    for (uint32_t i = 0; i < l->n; i++) {
-        if (!zr_leaf_is_gathered(l, &l->lw[i]))
-            continue;
-        dst[n] = l->lw[i].host;
-        src[n++] = l->leaf[i].cur;
-        l->leaf[i].cur = l->lw[i].host;
-    }
-    l->w->worker->stats.copies_decoded_host += n;
-    ZR_TRY(copy_runs(l, dst, src, n, err));
     ZR_TRY(zr_flow_wait(&l->flow, err));
     ZR_TRY(zr_workers_run(l->w, l->n, &opts, compare_one, l, err));
 out:
@@ -162,24 +256,19 @@ static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
     uint8_t *equal = zr_arena_alloc(&l->arena, 2 * (size_t)l->n);
     uint8_t *filled = lv->own_fill && equal ? equal + l->n : equal;
     zarr_status st = ZARR_OK;
-    uint32_t n = 0;
 
     if (!runs || !equal)
         ZR_TRY(zr_fail_memory(err, l->n * sizeof *runs));
     for (uint32_t i = 0; i < l->n; i++)
-        if (zr_leaf_is_gathered(l, &l->lw[i]))
-            runs[n++] = l->leaf[i].cur;
-    ZR_TRY(ask_device(l, runs, n, l->p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+        runs[i] = l->leaf[i].cur;
+    ZR_TRY(ask_device(l, runs, l->n, l->p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
                       equal, err));
     if (filled != equal)
-        ZR_TRY(ask_device(l, runs, n, l->w->io->layout->fill, filled, err));
+        ZR_TRY(ask_device(l, runs, l->n, l->w->io->layout->fill, filled, err));
     ZR_TRY(zr_flow_wait(&l->flow, err));
-    n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        if (!zr_leaf_is_gathered(l, &l->lw[i]))
-            continue;
-        l->lw[i].empty = equal[n];
-        l->lw[i].filled = filled[n++];
+        l->lw[i].empty = equal[i];
+        l->lw[i].filled = filled[i];
         l->w->worker->stats.chunks_missing += l->lw[i].empty;
     }
 out:
@@ -189,14 +278,15 @@ out:
 zarr_status zr_leaves_gather(struct zr_lock_leaves *l, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    uint32_t n = 0;
 
-    if (l->flow.device == 0)
-        return ZARR_OK;
-    ZR_TRY(gather_all(l, &n, err));
-    if (n == 0 || !l->w->io->skip_empty)
+    ZR_TRY(blocks_before(l, err));
+    ZR_TRY(gather_all(l, err));
+    if (!l->w->io->skip_empty)
         goto out;
-    ZR_TRY(l->host.handle ? compare_on_host(l, err) : compare_on_device(l, err));
+    if (l->host.handle)
+        ZR_TRY(copy_to_host(l, err));
+    ZR_TRY(l->host.handle || l->p->raw ? compare_on_host(l, err)
+                                       : compare_on_device(l, err));
 out:
     if (st != ZARR_OK && err && err->item >= l->n)
         err->item = UINT64_MAX;

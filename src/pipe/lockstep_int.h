@@ -9,11 +9,13 @@
 #include "pipe/pipe_int.h"
 
 struct zr_lock_item {
+    /* where it comes from and goes to; NULL: its elements go to `into` */
     const struct zr_segment *segment;
     const struct zr_item *item;
+    zarr_mem into;    /* handle NULL: to the tensor */
     zarr_mem encoded; /* as it was fetched */
     zarr_mem cur, next;
-    bool direct;   /* `next` is the caller's memory */
+    bool direct;   /* `next` is the caller's memory, or `into` */
     uint64_t skip; /* as in struct zr_coding */
     /* an implementation declined it: it takes no part any more, and is read alone at the
      * end, from `encoded` */
@@ -23,7 +25,8 @@ struct zr_lock_item {
 struct zr_lockstep {
     const struct zr_io *io;
     struct zarr_request *rq;
-    struct zr_wave *wave;
+    struct zr_wave *wave; /* NULL: there are only items */
+    struct zr_arena *arena;
     const struct zr_program *p;
     const zarr_mem *fetched;
     struct zr_lock_item *item;
@@ -39,6 +42,24 @@ struct zr_lockstep {
     bool fills;            /* which is still to be done */
 };
 
+/* ---- chunks of one program (lockstep_decode.c) ------------------------------------ */
+
+/* Takes the items through all stages, and their elements to their places. */
+zarr_status zr_lock_run(struct zr_lockstep *l, zarr_error *err);
+/* Decodes n chunks into blocks of a program's elements. Of each item, `into`, `encoded`
+ * and `cur` (the same) are set. On failure err->item is the chunk that failed. */
+zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
+                           struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
+                           zarr_error *err);
+/* A parallel loop over anything of a wave. */
+zarr_status zr_lock_parallel(const struct zr_lockstep *l, uint64_t n, zr_work_fn fn,
+                             void *arg, zarr_error *err);
+/* Whether the last stage of a program can put the elements where they belong; then
+ * it->next is the place. */
+bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
+                    const struct zr_program *p);
+/* For zr_flow.declined; arg: the struct zr_lockstep. */
+void zr_lock_declined(void *arg, uint32_t owner, const struct zr_stage *s);
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
  * bytes, which is rounded up. */
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
@@ -95,8 +116,8 @@ struct zr_lock_leaves {
     zarr_mem block, host, slab[2];
 };
 
-/* Whether zr_leaves_gather() does this leaf: one on a device that needs no old value. */
-bool zr_leaf_is_gathered(const struct zr_lock_leaves *l, const struct zr_leaf_write *lw);
+/* Whether zr_leaves_gather() does these leaves, whose elements are on a device. */
+bool zr_leaves_are_gathered(const struct zr_lock_leaves *l);
 /* Makes the elements of these leaves and compares them with the fill value, in lists.
  * The elements are in `cur`. */
 zarr_status zr_leaves_gather(struct zr_lock_leaves *l, zarr_error *err);

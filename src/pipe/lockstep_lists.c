@@ -62,8 +62,7 @@ static zarr_status copy_rooms(struct zr_lockstep *l, uint32_t i, int32_t device,
             zr_lock_skip(it, i + 1);
         if (copy_leaves(it, i + 1))
             continue;
-        it->direct = i + 1 >= l->p->n &&
-                     zr_target_direct(l->io, &l->end, &it->item->target, &it->next) &&
+        it->direct = i + 1 >= l->p->n && zr_lock_direct(l, it, &l->end) &&
                      it->next.bytes == it->cur.bytes;
         if (!it->direct)
             (void)place_next(&p, it);
@@ -122,7 +121,7 @@ zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool
                          zarr_error *err)
 {
     const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow.device;
-    struct zr_arena *arena = &l->wave->arena;
+    struct zr_arena *arena = l->arena;
     zarr_mem *dst = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *dst);
     zarr_mem *src = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *src);
     struct zr_worker *worker = NULL;

@@ -1,51 +1,107 @@
 /*
- * pipe/lockstep_units.c - encodes outer chunks together (lockstep_encode.c), one object
- * of the store each, and puts them in a parallel loop. Units that need their old value
- * are written one by one (units.c), because each holds a lock and a thread that holds one
- * must not wait for other units.
+ * pipe/lockstep_units.c - writes outer chunks together, one object of the store each:
+ * those without inner chunks by programs with an implementation that takes batches
+ * (lockstep_encode.c), and all whose elements come from a device, shards included
+ * (lockstep_shards.c). Old values that units need are read together (before.c). What
+ * cannot take part is left to be written alone (units.c).
  * Thread class: one thread per request; helpers take worker contexts.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/lockstep_int.h"
 
-/* Units of one level, an object of the store each. */
+#include <string.h>
+
+/* One unit. */
+struct object {
+    const struct zr_projection *proj;
+    const struct zr_before *before; /* NULL: it needs no old value */
+    bool *done;
+    zarr_mem out; /* its encoded bytes */
+    bool empty;
+    bool conflict; /* another writer was faster */
+};
+
+/* Units of one level. */
 struct objects {
     struct zr_work w;
     const struct zr_level *lv;
-    struct zr_leaf_write *lw;
+    struct object *one;
     uint32_t n;
-    zarr_mem slab; /* their encoded bytes */
+    struct zr_befores befores;
+    struct zr_leaf_write *leaf;   /* one of these */
+    struct zr_shard_write *shard; /* has room for all units */
+    zarr_mem slab;                /* the encoded bytes of leaves */
+    uint64_t need;                /* bytes of the budget */
+    struct zr_arena *arena;
 };
 
-static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *lw,
+/* ---- keys ----------------------------------------------------------------------- */
+
+static zarr_status key_of(const struct zr_work *w, const struct zr_projection *proj,
                           const char **key, zarr_error *err)
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
 
-    zr_plan_key(&where, lw->proj->chunk, &w->worker->key);
+    zr_plan_key(&where, proj->chunk, &w->worker->key);
     *key = zr_str_text(&w->worker->key);
     return zr_str_status(&w->worker->key, err);
+}
+
+/* Fails with the error of unit i, whose key it gets. */
+static zarr_status unit_failed(const struct objects *o, uint64_t i, zarr_status st,
+                               const zarr_error *from, zarr_error *err)
+{
+    const char *key = NULL;
+
+    if (st == ZARR_OK || key_of(&o->w, o->one[i < o->n ? i : 0].proj, &key, NULL))
+        return zr_pass(err, st, from);
+    return zr_prefix_key(err, zr_pass(err, st, from), key);
+}
+
+/* ---- storing -------------------------------------------------------------------- */
+
+static void put_op(const struct object *u, const char *key, zarr_store_op *op)
+{
+    *op = (zarr_store_op){.verb = u->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT,
+                          .flags = ZARR_STORE_OP_CHUNK,
+                          .key = key,
+                          .status = ZARR_ERR_INTERNAL};
+    if (!u->empty)
+        op->mem = u->out;
+    op->length = op->mem.bytes;
+    if (u->before)
+        zr_before_op(u->before, op);
+}
+
+static bool is_conflict(const struct object *u, zarr_status st)
+{
+    return st == ZARR_ERR_CONFLICT && u->before && u->before->conditional;
 }
 
 static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
                            zarr_error *err)
 {
     struct objects *o = arg;
-    const struct zr_leaf_write *lw = &o->lw[i];
-    zarr_store_op op = {.verb = lw->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT,
-                        .flags = ZARR_STORE_OP_CHUNK};
+    struct object *u = &o->one[i];
+    zarr_error e = ZARR_ERROR_INIT;
+    const char *key = NULL;
+    zarr_store_op op;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(key_of(w, lw, &op.key, err));
-    if (!lw->empty)
-        op.mem = lw->out;
-    op.length = op.mem.bytes;
-    st = zr_put_unit(w, lw->proj->chunk, &op, err);
-    st = zr_prefix_key(err, st, op.key);
+    ZR_TRY(key_of(w, u->proj, &key, err));
+    put_op(u, key, &op);
+    st = zr_put_unit(w, u->proj->chunk, &op, &e);
+    if (o->shard)
+        zr_index_cache_drop(w->io->indexes, key);
+    u->conflict = is_conflict(u, st);
+    if (u->conflict)
+        return ZARR_OK;
+    st = zr_prefix_key(err, zr_pass(err, st, &e), key);
 out:
     return st;
 }
 
-static zarr_status put_all(struct objects *o, zarr_error *err)
+/* For stores that are written on the encoding thread, and sinks. */
+static zarr_status put_each(struct objects *o, zarr_error *err)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(o->w.io),
                                              .grain = 1,
@@ -54,77 +110,273 @@ static zarr_status put_all(struct objects *o, zarr_error *err)
     return zr_workers_run(&o->w, o->n, &opts, put_one, o, err);
 }
 
-static zarr_status encode_all(struct objects *o, zarr_error *err)
+static zarr_status put_at_once(struct objects *o, zarr_error *err)
 {
-    uint64_t step = o->lv->encoded_bound;
-    zarr_error e = {0};
+    struct zr_ops_failure failed = {.op = UINT32_MAX};
+    zarr_store_op *op = zr_arena_alloc(o->arena, ((size_t)o->n + 1) * sizeof *op);
     const char *key = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(
-        zr_take_slices(o->w.io, o->lv->encode->fetch_device, &step, o->n, &o->slab, err));
-    for (uint32_t i = 0; i < o->n; i++)
-        if (!zr_mem_slice(&o->slab, i * step, o->lv->encoded_bound, &o->lw[i].room))
-            return zr_internal(err);
-    st = zr_leaves_encode(&o->w, o->lw, o->n, zr_io_threads(o->w.io), &e);
-    if (st == ZARR_OK)
-        return ZARR_OK;
-    if (err)
-        *err = e;
-    if (key_of(&o->w, &o->lw[e.item < o->n ? e.item : 0], &key, NULL) == ZARR_OK)
-        st = zr_prefix_key(err, st, key);
+    if (!op)
+        return zr_fail_memory(err, o->n * sizeof *op);
+    for (uint32_t i = 0; i < o->n; i++) {
+        ZR_TRY(key_of(&o->w, o->one[i].proj, &key, err));
+        key = zr_arena_strndup(o->arena, key, strlen(key));
+        if (!key)
+            return zr_fail_memory(err, 1);
+        put_op(&o->one[i], key, &op[i]);
+    }
+    st = zr_ops_run(o->w.io, o->w.rq, op, o->n, &failed, o->arena, err);
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->one[i].conflict = is_conflict(&o->one[i], op[i].status);
+        if (o->shard)
+            zr_index_cache_drop(o->w.io->indexes, op[i].key);
+    }
+    ZR_TRY(st);
+    if (failed.op != UINT32_MAX)
+        st = zr_prefix_key(err, zr_pass(err, failed.error.code, &failed.error),
+                           op[failed.op].key);
 out:
     return st;
 }
 
-/* Bytes for n units: elements and encoded bytes, and both once more between two
- * stages. */
-static uint64_t objects_budget(const struct objects *o, uint32_t n)
+static zarr_status put_all(struct objects *o, zarr_error *err)
 {
-    uint64_t sum = 0;
+    return o->w.io->sink || zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET)
+               ? put_each(o, err)
+               : put_at_once(o, err);
+}
 
-    if (!zr_add_u64(o->lv->decoded_bytes, o->lv->encoded_bound, &sum) ||
-        !zr_mul_u64(sum, 2 * (uint64_t)n, &sum))
-        return UINT64_MAX;
-    return sum;
+/* ---- encoding ------------------------------------------------------------------- */
+
+static zarr_mem old_of(const struct object *u)
+{
+    return u->before ? u->before->old : (zarr_mem){0};
+}
+
+static zarr_status encode_leaves(struct objects *o, zarr_error *err)
+{
+    uint64_t step = o->lv->encoded_bound;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(
+        zr_take_slices(o->w.io, o->lv->encode->fetch_device, &step, o->n, &o->slab, err));
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct object *u = &o->one[i];
+
+        o->leaf[i] =
+            (struct zr_leaf_write){.level = o->lv, .proj = u->proj, .old = old_of(u)};
+        if (!zr_mem_slice(&o->slab, i * step, o->lv->encoded_bound, &o->leaf[i].room))
+            return zr_internal(err);
+    }
+    st = zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io), &e);
+    if (st != ZARR_OK)
+        return unit_failed(o, e.item, st, &e, err);
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->one[i].out = o->leaf[i].out;
+        o->one[i].empty = o->leaf[i].empty;
+    }
+out:
+    return st;
+}
+
+static zarr_status encode_shards(struct objects *o, zarr_error *err)
+{
+    const struct zr_grid *grid = o->w.io->layout->grid;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct zr_projection *proj = o->one[i].proj;
+        uint64_t *clip = zr_arena_alloc(o->arena, ZARR_MAX_RANK * sizeof *clip);
+
+        if (!clip)
+            return zr_fail_memory(err, ZARR_MAX_RANK * sizeof *clip);
+        for (int32_t d = 0; d < grid->ndim; d++)
+            clip[d] = ZR_MIN(o->lv->shape[d], grid->shape[d] - proj->origin[d]);
+        o->shard[i] = (struct zr_shard_write){.lv = o->lv,
+                                              .missing = o->lv,
+                                              .proj = proj,
+                                              .clip = clip,
+                                              .old = old_of(&o->one[i]),
+                                              .threads = zr_io_threads(o->w.io)};
+    }
+    st = zr_shards_write(&o->w, o->shard, o->n, &e);
+    if (st != ZARR_OK)
+        return unit_failed(o, e.item, st, &e, err);
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->one[i].out = o->shard[i].out;
+        o->one[i].empty = o->shard[i].empty;
+    }
+    return ZARR_OK;
+}
+
+/* ---- units ---------------------------------------------------------------------- */
+
+/* Reads the old values that are needed. Units that cannot have theirs now leave the
+ * group. */
+static zarr_status objects_before(struct objects *o, zarr_error *err)
+{
+    struct zr_before *before = zr_arena_alloc(o->arena, (o->n + 1) * sizeof *before);
+    struct zr_worker *worker = o->w.worker;
+    uint32_t left = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!before)
+        return zr_fail_memory(err, o->n * sizeof *before);
+    o->befores.unit = before;
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct object *u = &o->one[i];
+
+        if (u->proj->full)
+            continue;
+        u->before = &before[o->befores.n];
+        before[o->befores.n++] = (struct zr_before){.proj = u->proj, .lv = o->lv};
+    }
+    if (o->befores.n == 0)
+        return ZARR_OK;
+    ZR_TRY(zr_befores_run(o->w.io, o->w.rq, &o->befores, o->arena, err));
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct object u = o->one[i];
+
+        if (u.before && !u.before->ready)
+            continue;
+        worker->stats.read_modify_writes +=
+            u.before && (!u.proj->whole || u.before->old.handle);
+        o->one[left++] = u;
+    }
+    o->n = left;
+out:
+    return st;
+}
+
+/* Marks the units as done, except those that another writer changed meanwhile. */
+static void objects_done(struct objects *o)
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct object *u = &o->one[i];
+        const struct zr_later counted = {
+            .chunks_done = 1, .chunks_missing = u->empty, .elements = u->proj->n_items};
+
+        *u->done = !u->conflict;
+        if (u->conflict)
+            zr_later_forget(o->w.rq, &counted);
+    }
 }
 
 static zarr_status write_objects(struct objects *o, zarr_error *err)
 {
     struct zr_engine *engine = o->w.io->engine;
-    const uint64_t need = objects_budget(o, o->n);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
-    st = zr_request_take(o->w.rq, need, err);
+    st = zr_request_take(o->w.rq, o->need, err);
     if (st == ZARR_OK) {
-        st = encode_all(o, err);
-        if (st == ZARR_OK)
+        st = objects_before(o, err);
+        if (st == ZARR_OK && o->n > 0)
+            st = o->shard ? encode_shards(o, err) : encode_leaves(o, err);
+        if (st == ZARR_OK && o->n > 0)
             st = put_all(o, err);
+        for (uint32_t i = 0; o->shard && i < o->n; i++)
+            zr_pool_give(engine->pool, &o->shard[i].block);
         zr_pool_give(engine->pool, &o->slab);
-        zr_request_give(o->w.rq, need);
+        zr_befores_end(o->w.io, &o->befores);
+        zr_request_give(o->w.rq, o->need);
     }
     zr_request_merge(o->w.rq, o->w.worker);
     zr_worker_give(o->w.worker);
+    if (st == ZARR_OK)
+        objects_done(o);
     if (o->w.io->progress)
         zr_request_report(o->w.rq);
 out:
     return st;
 }
 
-/* The level of a unit that is written here; NULL: units.c writes it, and reports
- * errors. */
+/* ---- groups --------------------------------------------------------------------- */
+
+/* Whether units of this level are written here. */
+static bool level_joins(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_layout *l = io->layout;
+
+    if (!lv->is_shard)
+        return zr_goes_lockstep(io, lv->encode);
+    return !zr_io_is_host(io, io->view.base.device_type) &&
+           zr_goes_lockstep(io, l->level[l->n_levels - 1].encode);
+}
+
+/* The level of a unit that is written here; NULL: units.c writes it, and reports errors.
+ * So do shards whose PUT may meet a conflict: only there are their chunks counted
+ * apart. */
 static const struct zr_level *own_level(const struct zr_io *io,
                                         const struct zr_projection *proj)
 {
+    const bool conditional = !zr_store_can(io->store, ZARR_STORE_CAP_LOCK) &&
+                             zr_store_can(io->store, ZARR_STORE_CAP_CONDITIONAL);
     const struct zr_level *lv = NULL;
 
-    if (!proj->full || zr_layout_outer(io->layout, proj->shape, &lv, NULL) != ZARR_OK)
+    if (zr_layout_outer(io->layout, proj->shape, &lv, NULL) != ZARR_OK)
         return NULL;
-    if (!lv->is_shard && zr_goes_lockstep(io, lv->encode))
+    if (level_joins(io, lv) && (proj->full || !lv->is_shard || !conditional))
         return lv;
     zr_level_give(lv);
     return NULL;
+}
+
+/* Adds the bytes that a unit needs: elements and encoded bytes, both once more between
+ * two stages, and the old value. A shard needs its elements a batch at a time, and in
+ * another order of inner chunks its value twice. */
+static bool objects_add(const struct objects *o, const struct zr_projection *proj,
+                        uint64_t *sum)
+{
+    const struct zr_level *lv = o->lv;
+    uint64_t one = zr_unit_budget(
+        lv, proj->full && (!lv->is_shard || o->w.io->inner_order <= ZARR_INNER_ORDER_C));
+
+    return (lv->is_shard || (zr_add_u64(one, lv->decoded_bytes, &one) &&
+                             zr_add_u64(one, lv->encoded_bound, &one))) &&
+           zr_add_u64(*sum, one, sum);
+}
+
+/* Collects the units of one level, as many as the budget has room for; at least the
+ * first. tried: of all units. */
+static void objects_collect(struct objects *o, const struct zr_level *const *lv,
+                            const struct zr_projection *proj, uint32_t n, bool *tried,
+                            bool *done)
+{
+    uint32_t locks = zr_befores_most(o->w.io);
+
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t need = o->need;
+
+        if (lv[k] != o->lv || tried[k])
+            continue;
+        if (!proj[k].full && locks-- == 0)
+            return;
+        if (!objects_add(o, &proj[k], &need))
+            need = UINT64_MAX;
+        if (o->n > 0 && need > zr_io_budget(o->w.io))
+            return; /* belongs to the next round */
+        o->need = need;
+        tried[k] = true;
+        o->one[o->n++] = (struct object){.proj = &proj[k], .done = &done[k]};
+    }
+}
+
+static zarr_status objects_room(struct objects *o, uint32_t n, zarr_error *err)
+{
+    o->one = zr_arena_alloc(o->arena, n * sizeof *o->one);
+    if (o->lv->is_shard)
+        o->shard = zr_arena_alloc(o->arena, n * sizeof *o->shard);
+    else
+        o->leaf = zr_arena_alloc(o->arena, n * sizeof *o->leaf);
+    if (!o->one || (!o->shard && !o->leaf))
+        return zr_fail_memory(err, n * sizeof *o->one);
+    if (o->shard)
+        memset(o->shard, 0, n * sizeof *o->shard);
+    return ZARR_OK;
 }
 
 zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
@@ -132,38 +384,35 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
                               zarr_error *err)
 {
     const zarr_allocator *alloc = io->engine->alloc;
-    const struct zr_level *outer = &io->layout->level[0];
-    struct zr_leaf_write *lw = NULL;
     const struct zr_level **lv = NULL;
+    struct zr_arena arena;
+    bool *tried = NULL;
     zarr_status st = ZARR_OK;
 
-    if (outer->is_shard || !zr_goes_lockstep(io, outer->encode))
+    if (!level_joins(io, &io->layout->level[0]))
         return ZARR_OK;
-    lw = zr_calloc(alloc, n, sizeof *lw);
+    zr_arena_init(&arena, alloc);
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));
-    if (!lw || !lv)
-        ZR_TRY(zr_fail_memory(err, n * sizeof *lw));
+    tried = zr_calloc(alloc, n, sizeof *tried);
+    if (!lv || !tried)
+        ZR_TRY(zr_fail_memory(err, n * sizeof *tried));
     for (uint32_t i = 0; i < n; i++)
         lv[i] = own_level(io, &proj[i]);
     for (uint32_t i = 0; i < n; i++) {
-        struct objects o = {.w = {.io = io, .rq = rq}, .lv = lv[i], .lw = lw};
+        struct objects o = {.w = {.io = io, .rq = rq}, .lv = lv[i], .arena = &arena};
 
-        if (!lv[i] || done[i])
+        if (!lv[i] || tried[i])
             continue;
-        for (uint32_t k = i; k < n; k++) {
-            if (lv[k] != lv[i] || done[k])
-                continue;
-            if (o.n > 0 && objects_budget(&o, o.n + 1) > zr_io_budget(io))
-                break; /* belongs to the next round */
-            lw[o.n++] = (struct zr_leaf_write){.level = lv[k], .proj = &proj[k]};
-            done[k] = true;
-        }
+        zr_arena_reset(&arena);
+        ZR_TRY(objects_room(&o, n, err));
+        objects_collect(&o, lv, proj, n, tried, done);
         ZR_TRY(write_objects(&o, err));
     }
 out:
     for (uint32_t i = 0; lv && i < n; i++)
         zr_level_give(lv[i]);
     zr_free(alloc, lv);
-    zr_free(alloc, lw);
+    zr_free(alloc, tried);
+    zr_arena_deinit(&arena);
     return st;
 }

@@ -34,11 +34,19 @@ static void ops_note(struct ops *g, const zarr_store_op *op, const zarr_error *e
     zr_mutex_unlock(&g->mutex);
 }
 
+/* Whether the caller looks at the status: OK, missing, or a write that met another
+ * writer's value. */
+static bool ops_is_left(const zarr_store_op *op)
+{
+    return op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND ||
+           (op->status == ZARR_ERR_CONFLICT && (op->flags & ZARR_STORE_OP_IF_VERSION));
+}
+
 static void ops_done(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct ops *g = arg;
 
-    if (g->failure && err && op->status != ZARR_OK && op->status != ZARR_ERR_NOT_FOUND)
+    if (g->failure && err && !ops_is_left(op))
         ops_note(g, op, err);
     if (atomic_fetch_sub(&g->left, 1) == 1)
         zr_event_set(&g->all);

@@ -1,6 +1,6 @@
 /*
- * pipe/read_int.h - reading: segments and items, batches of GETs, shards to open, and short
- * cuts.
+ * pipe/read_int.h - reading: segments and items, batches of GETs, shards to open, and
+ * short cuts.
  */
 #ifndef ZR_PIPE_READ_INT_H
 #define ZR_PIPE_READ_INT_H
@@ -43,7 +43,7 @@ struct zr_ops_failure {
 };
 /* Runs n operations, several at once, and waits for all. Those whose status is OK already
  * are only counted. failure NULL: the caller looks at each status. NOT_FOUND is no
- * failure. */
+ * failure, nor is the CONFLICT of a write IF_VERSION. */
 zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
                        uint32_t n, struct zr_ops_failure *failure, struct zr_arena *arena,
                        zarr_error *err);

@@ -11,7 +11,7 @@
 
 enum {
     UNITS = 64,
-    UNITS_TOGETHER = 1024 /* if their PUTs are sent together */
+    UNITS_TOGETHER = 1024 /* if they are read and put, or encoded, together */
 };
 
 struct units {
@@ -19,28 +19,39 @@ struct units {
     struct zarr_request *rq;
     struct zr_projection *proj;
     struct zr_arena lists;
-    bool *done, *full, *wait, *sent; /* by unit */
+    bool *done, *together; /* by unit */
     uint32_t n, most, threads_each;
-    struct zr_later *later; /* by unit; NULL: units are put one by one */
-    bool granted;           /* the full units are being encoded, to be put together */
+    /* if units are put together; else NULL */
+    struct zr_later *later; /* by unit */
+    struct zr_before *before;
+    uint32_t *before_of; /* by unit: which of them; UINT32_MAX: it needs no old value */
+    uint32_t first;      /* of the group that is being encoded */
+    bool granted;
 };
 
-static zarr_status unit_one(void *arg, uint64_t i, const struct zr_work *w,
+static zarr_status unit_one(void *arg, uint64_t at, const struct zr_work *w,
                             zarr_error *err)
 {
     struct units *u = arg;
+    const uint64_t i = u->first + at;
     struct zr_work own = *w;
     zarr_status st = ZARR_OK;
 
-    if (u->done[i])
+    if (u->done[i] || (u->granted && !u->together[i]))
         return ZARR_OK;
     if (u->granted) {
         own.granted = true;
         own.later = &u->later[i];
+        zr_later_count(own.later, &w->worker->stats, false);
+        if (u->before_of[i] != UINT32_MAX)
+            own.before = &u->before[u->before_of[i]];
     }
     ZR_TRY((u->io->parts ? zr_parts_write : zr_unit_write)(&own, &u->proj[i],
                                                            u->threads_each, err));
-    u->done[i] = true;
+    if (own.later)
+        zr_later_count(own.later, &w->worker->stats, true);
+    else
+        u->done[i] = true;
     if (u->io->progress) {
         zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
@@ -49,52 +60,111 @@ out:
     return st;
 }
 
-/* The bytes for all full units of the batch: what each thread needs for the unit that it
- * encodes, and the encoded bytes of all. UINT64_MAX: too many, or no two full units. */
-static uint64_t together_budget(const struct units *u, uint32_t threads)
+/* ---- units that are put together ------------------------------------------------ */
+
+/* Adds units to a group, as many as half of the budget has room for: what each thread
+ * needs for the unit that it encodes, and the encoded bytes, old and new, of all. Returns
+ * the first one behind it. */
+static uint32_t group_end(const struct units *u, uint32_t first, uint32_t threads,
+                          uint64_t *need)
 {
     const struct zr_level *lv = &u->io->layout->level[0];
-    uint64_t bytes = 0, work = 0, n = 0;
+    const uint64_t most = zr_io_budget(u->io) / 2;
+    uint64_t each = zr_unit_budget(lv, true), bytes = 0;
+    uint32_t i = first, locks = zr_befores_most(u->io);
 
-    for (uint32_t i = 0; i < u->n; i++)
-        n += u->full[i];
-    if (n < 2 || !zr_mul_u64(n, lv->encoded_bound, &bytes) ||
-        !zr_mul_u64(ZR_MIN((uint64_t)threads, n), zr_unit_budget(lv, true), &work) ||
-        !zr_add_u64(bytes, work, &bytes) || bytes > zr_io_budget(u->io) / 2)
-        return UINT64_MAX;
-    return bytes;
+    *need = 0;
+    for (; i < u->n; i++) {
+        const uint64_t work = ZR_MIN(i - first + 1, threads);
+
+        if ((!u->proj[i].full && locks-- == 0) ||
+            !zr_add_u64(bytes, lv->encoded_bound, &bytes) ||
+            (!u->proj[i].full && !zr_add_u64(bytes, lv->encoded_bound, &bytes)) ||
+            each > most || bytes > most - each || work > (most - bytes) / each)
+            break;
+        *need = bytes + work * each;
+    }
+    return i;
 }
 
-/* Writes the full units, and sends their PUTs together. */
+/* Locks the units of a group that need their old value, and reads it. */
+static zarr_status group_before(struct units *u, uint32_t end, struct zr_befores *l,
+                                zarr_error *err)
+{
+    const struct zr_level *lv = &u->io->layout->level[0];
+    zarr_status st = ZARR_OK;
+
+    *l = (struct zr_befores){.unit = u->before};
+    for (uint32_t i = u->first; i < end; i++) {
+        u->before_of[i] = UINT32_MAX;
+        if (u->done[i] || u->proj[i].full)
+            continue;
+        u->before_of[i] = l->n;
+        u->before[l->n++] = (struct zr_before){.proj = &u->proj[i], .lv = lv};
+    }
+    if (l->n > 0)
+        ZR_TRY(zr_befores_run(u->io, u->rq, l, &u->lists, err));
+    for (uint32_t i = u->first; i < end; i++)
+        u->together[i] = !u->done[i] && (u->before_of[i] == UINT32_MAX ||
+                                         u->before[u->before_of[i]].ready);
+out:
+    return st;
+}
+
+/* What was not stored, because another writer was faster or because its parts failed, is
+ * left to be written alone. */
+static void group_done(struct units *u, uint32_t end)
+{
+    for (uint32_t i = u->first; i < end; i++) {
+        if (!u->together[i])
+            continue;
+        u->done[i] = zr_later_done(&u->later[i]);
+        if (!u->done[i])
+            zr_later_forget(u->rq, &u->later[i]);
+    }
+}
+
+static zarr_status put_group(struct units *u, uint32_t end, uint64_t need,
+                             const struct zr_parallel_options *opts, zarr_error *err)
+{
+    const struct zr_work w = {.io = u->io, .rq = u->rq};
+    const uint32_t n = end - u->first;
+    struct zr_befores befores = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_request_take(u->rq, need, err));
+    st = group_before(u, end, &befores, err);
+    u->granted = true;
+    if (st == ZARR_OK)
+        st = zr_workers_run(&w, n, opts, unit_one, u, err);
+    u->granted = false;
+    if (st == ZARR_OK)
+        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, &u->lists, err);
+    if (st == ZARR_OK)
+        group_done(u, end);
+    zr_later_end(u->io, &u->later[u->first], n);
+    zr_befores_end(u->io, &befores);
+    zr_request_give(u->rq, need);
+out:
+    return st;
+}
+
+/* Writes the units in groups: reads the old values of a group in one submit, and stores
+ * the new ones in one. */
 static zarr_status put_together(struct units *u, const struct zr_parallel_options *opts,
                                 zarr_error *err)
 {
-    const struct zr_work w = {.io = u->io, .rq = u->rq};
-    uint64_t need = 0;
     zarr_status st = ZARR_OK;
+    uint64_t need = 0;
+    uint32_t end = 0;
 
-    for (uint32_t i = 0; i < u->n; i++) {
-        u->full[i] = !u->done[i] && u->proj[i].full;
-        u->wait[i] = !u->done[i] && !u->full[i];
-        u->done[i] = !u->full[i];
+    for (; u->first < u->n; u->first = ZR_MAX(end, u->first + 1)) {
+        end = group_end(u, u->first, opts->max_threads, &need);
+        if (end > u->first + 1)
+            ZR_TRY(put_group(u, end, need, opts, err));
     }
-    need = together_budget(u, opts->max_threads);
-    memset(u->sent, 0, u->n * sizeof *u->sent);
-    if (need != UINT64_MAX) {
-        ZR_TRY(zr_request_take(u->rq, need, err));
-        u->granted = true;
-        st = zr_workers_run(&w, u->n, opts, unit_one, u, err);
-        u->granted = false;
-        if (st == ZARR_OK)
-            st = zr_later_run(u->io, u->rq, u->later, u->n, &u->lists, err);
-        for (uint32_t i = 0; i < u->n; i++)
-            u->sent[i] = zr_later_done(&u->later[i]);
-        zr_later_end(u->io, u->later, u->n);
-        zr_request_give(u->rq, need);
-    }
-    for (uint32_t i = 0; i < u->n; i++)
-        u->done[i] = !u->wait[i] && (!u->full[i] || u->sent[i]);
 out:
+    u->first = 0;
     return st;
 }
 
@@ -130,8 +200,8 @@ static bool keep_unit(struct units *u, const struct zr_projection *from)
     return zr_projection_keep(to, from, &u->lists);
 }
 
-/* Whether full units are put together: the store is not written on the encoding thread,
- * and units are of one size that metadata bounds. */
+/* Whether units are put together: the store is not written on the encoding thread, and
+ * units are of one size that metadata bounds. */
 static bool puts_together(const struct zr_io *io)
 {
     return !io->sink && !io->layout->variants && !io->layout->level[0].unsized &&
@@ -140,11 +210,12 @@ static bool puts_together(const struct zr_io *io)
 
 uint64_t zr_units_most(const struct zr_io *io)
 {
+    const bool many = puts_together(io) || !zr_io_is_host(io, io->view.base.device_type);
     const uint64_t n =
         zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
 
     return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)),
-                  (uint64_t)(puts_together(io) ? UNITS_TOGETHER : UNITS));
+                  (uint64_t)(many ? UNITS_TOGETHER : UNITS));
 }
 
 /* Sets chunks_total, which counts leaf chunks for writes, too. */
@@ -172,16 +243,18 @@ static zarr_status units_room(struct units *u, zarr_error *err)
     const size_t n = u->most;
 
     u->proj = zr_malloc(alloc, n * sizeof *u->proj);
-    u->done = zr_calloc(alloc, 4 * n, sizeof *u->done);
+    u->done = zr_calloc(alloc, 2 * n, sizeof *u->done);
     if (!u->proj || !u->done)
         return zr_fail_memory(err, n * sizeof *u->proj);
-    u->full = u->done + n;
-    u->wait = u->full + n;
-    u->sent = u->wait + n;
+    u->together = u->done + n;
     if (!puts_together(u->io) || n < 2)
         return ZARR_OK;
+    u->before = zr_calloc(alloc, n, sizeof *u->before);
+    u->before_of = zr_calloc(alloc, n, sizeof *u->before_of);
     u->later = zr_calloc(alloc, n, sizeof *u->later);
-    return u->later ? ZARR_OK : zr_fail_memory(err, n * sizeof *u->later);
+    if (!u->before || !u->before_of || !u->later)
+        return zr_fail_memory(err, n * sizeof *u->later);
+    return ZARR_OK;
 }
 
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
@@ -218,6 +291,8 @@ out:
     zarr_selection_free(all);
     zr_free(io->engine->alloc, u.proj);
     zr_free(io->engine->alloc, u.done);
+    zr_free(io->engine->alloc, u.before);
+    zr_free(io->engine->alloc, u.before_of);
     zr_free(io->engine->alloc, u.later);
     zr_arena_deinit(&u.lists);
     return st;

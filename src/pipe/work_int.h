@@ -1,5 +1,6 @@
 /*
- * pipe/work_int.h - who carries a request out: worker contexts, the request, and its parts.
+ * pipe/work_int.h - who carries a request out: worker contexts, the request, and its
+ * parts.
  */
 #ifndef ZR_PIPE_WORK_INT_H
 #define ZR_PIPE_WORK_INT_H
@@ -68,6 +69,8 @@ struct zr_work {
     struct zr_worker *worker;
     bool granted; /* the wave or batch already took from the budget what its parts need */
     struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
+    /* writes: the unit's lock and old value; NULL: it takes them itself */
+    const struct zr_before *before;
 };
 /* Provides at least `bytes` in the given memory kind, on the request's device of that
  * kind. Growing a block loses its contents. */

@@ -1,6 +1,6 @@
 /*
- * pipe/write_int.h - writing: units, leaves, shards, and the steps that pipelines of plug-ins
- * call.
+ * pipe/write_int.h - writing: units, leaves, shards, and the steps that pipelines of
+ * plug-ins call.
  */
 #ifndef ZR_PIPE_WRITE_INT_H
 #define ZR_PIPE_WRITE_INT_H
@@ -26,13 +26,46 @@ static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
 zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
                         zarr_error *err);
 
+/* What a unit needs before it is written in part: its lock, and its old value
+ * (before.c). */
+struct zr_before {
+    const struct zr_projection *proj; /* set by the caller, as lv */
+    const struct zr_level *lv;
+    /* out: whether it has both. If not, the unit is to be written alone */
+    bool ready;
+    bool conditional; /* the new value must replace `version` */
+    zarr_store_version version;
+    zarr_mem old; /* handle NULL: there is none */
+    /* for before.c */
+    const char *key;
+    void *lock;
+    zarr_store_op *op;
+};
+struct zr_befores {
+    struct zr_before *unit;
+    uint32_t n;
+    zarr_mem slab; /* has the old values */
+};
+/* The most units that are locked at once. */
+uint32_t zr_befores_most(const struct zr_io *io);
+/* Locks the units whose lock is free, and reads their old values in one submit. */
+zarr_status zr_befores_run(const struct zr_io *io, struct zarr_request *rq,
+                           struct zr_befores *l, struct zr_arena *arena, zarr_error *err);
+/* Gives back all locks and old values, also after a failure. */
+void zr_befores_end(const struct zr_io *io, struct zr_befores *l);
+/* Makes a PUT or ERASE that of the holder of the lock. */
+void zr_before_op(const struct zr_before *b, zarr_store_op *op);
+
 /* The PUT or ERASE of a unit, to be sent with others (later.c). */
 struct zr_later {
     char *key; /* owned; NULL: there is no operation */
     zarr_store_op op;
     zarr_mem block; /* a pool block that has the bytes */
+    /* what the unit added to these counters */
+    uint64_t chunks_done, chunks_missing, chunks_direct, elements;
 };
-/* Whether the unit needs nothing more, after zr_later_run(). */
+/* Whether the unit needs nothing more, after zr_later_run(). If not, its old value is not
+ * the one that it was made from, or it is one of several parts. */
 static inline bool zr_later_done(const struct zr_later *l)
 {
     return !l->key || l->op.status == ZARR_OK ||
@@ -44,6 +77,11 @@ zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
                          struct zr_later *l, uint32_t n, struct zr_arena *arena,
                          zarr_error *err);
 void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
+/* Called before and after the unit is encoded: notes what that adds to the counters of
+ * chunks. */
+void zr_later_count(struct zr_later *l, const zarr_stats *stats, bool encoded);
+/* Takes it back from the request: the unit will be written once more. */
+void zr_later_forget(struct zarr_request *rq, const struct zr_later *l);
 /* Bytes for one unit: its elements, its new value, and its old value if that is
  * needed. */
 uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
@@ -75,6 +113,9 @@ struct zr_leaf_write {
 };
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err);
+/* Puts the chunk's old elements, or the fill value, into a block. */
+zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *lw,
+                           const zarr_mem *block, zarr_error *err);
 /* The first half of encoding: makes the elements as they are stored, copies them to *host
  * if the CPU cannot read them, and sets lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
@@ -88,6 +129,10 @@ zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
  * is pinned if the budget has room. */
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                            uint64_t n, zarr_mem *slab, zarr_error *err);
+/* The same with slices that are near each other: for chunks that a list copies next, to
+ * places without an alignment. The bytes between slices are copied, too. */
+zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
+                                uint64_t n, zarr_mem *slab, zarr_error *err);
 /* Encodes n leaves of one level together, stage by stage, for programs with an
  * implementation that takes batches and for elements that come from a device. All must
  * have room. On failure err->item is the leaf that failed. */
@@ -122,6 +167,10 @@ struct zr_shard_write {
 };
 zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
                            zarr_error *err);
+/* The same for n shards of one level, whose leaves are encoded together
+ * (lockstep_shards.c). On failure err->item is the shard that failed. */
+zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
+                            uint32_t n, zarr_error *err);
 /* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
  * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
  */

@@ -92,18 +92,24 @@ static void pw_free(void *user, void *block)
     free(block);
 }
 
+static inline void pw_context_options(struct pw *w, zarr_context_options *opts)
+{
+    memset(w, 0, sizeof *w);
+    w->alloc = (zarr_allocator){w, pw_alloc, pw_realloc, pw_free};
+    opts->struct_size = sizeof *opts;
+    opts->allocator = &w->alloc;
+    assert_ok(zarr_context_create(&w->ctx, opts, &terr));
+}
+
 static inline void pw_context_limits(struct pw *w, uint32_t threads, uint64_t memory,
                                      uint64_t wave, const zarr_limits *limits)
 {
-    zarr_context_options opts = {.struct_size = sizeof opts, .limits = limits};
+    zarr_context_options opts = {.n_threads = threads,
+                                 .memory_bytes = memory,
+                                 .wave_bytes = wave,
+                                 .limits = limits};
 
-    memset(w, 0, sizeof *w);
-    w->alloc = (zarr_allocator){w, pw_alloc, pw_realloc, pw_free};
-    opts.allocator = &w->alloc;
-    opts.n_threads = threads;
-    opts.memory_bytes = memory;
-    opts.wave_bytes = wave;
-    assert_ok(zarr_context_create(&w->ctx, &opts, &terr));
+    pw_context_options(w, &opts);
 }
 
 static inline void pw_context(struct pw *w, uint32_t threads, uint64_t memory,

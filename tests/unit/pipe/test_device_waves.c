@@ -91,8 +91,14 @@ static zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
 #define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
 #define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 
+static uint64_t pinned_bytes; /* of the next context; 0: the default */
+
 static void open_world(struct pw *w, uint32_t threads, uint64_t wave)
 {
+    zarr_context_options opts = {.n_threads = threads,
+                                 .memory_bytes = UINT64_C(64) << 20,
+                                 .wave_bytes = wave,
+                                 .pinned_bytes = pinned_bytes};
     const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
                                          .name = "test.late",
                                          .kind = ZARR_CODEC_BYTES_BYTES,
@@ -118,7 +124,7 @@ static void open_world(struct pw *w, uint32_t threads, uint64_t wave)
                                          .settle = late_settle};
     zarr_codec_impl_vtable bad = late;
 
-    pw_context(w, threads, UINT64_C(64) << 20, wave);
+    pw_context_options(w, &opts);
     device = zarr_fakedev_create();
     assert_ok(zarr_context_register_memory(w->ctx, zarr_fakedev_vtable_late(), device,
                                            "test", &terr));
@@ -400,8 +406,9 @@ static void test_raw_and_missing(void **state)
         zarr_tensor t;
         zarr_mem mem;
 
+        pinned_bytes = budgets[i / 2];
         open_world(&w, 2, 1 << 20);
-        zarr_fakedev_budget(device, 0, budgets[i / 2]);
+        pinned_bytes = 0;
         a = pw_array(w.store, "a", chains[i % 2], shape, chunk);
         zarr_tensor_host(&t, data, sizeof data, 2, sizes);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
@@ -421,7 +428,12 @@ static void test_raw_and_missing(void **state)
         assert_in_range(stats.waves, 1, 3);
         /* one list of copies, one of fills, one wait; no single copies */
         assert_in_range(after.lists - before.lists, 2, 2 * stats.waves);
-        assert_int_equal(after.list_items - before.list_items, 200);
+        /* 34 fills; what the CPU decoded is in runs between the missing chunks */
+        if (i % 2 == 0)
+            assert_int_equal(after.list_items - before.list_items, 200);
+        else
+            assert_in_range(after.list_items - before.list_items, 34 + 34,
+                            34 + 34 + stats.waves);
         assert_in_range(after.syncs - before.syncs, 1, stats.waves);
         assert_int_equal(moved_after.bytes_up - moved.bytes_up,
                          (200 - 34) * 20 * sizeof data[0]);
@@ -554,9 +566,8 @@ static void test_crops(void **state)
         assert_in_range(after.lists - before.lists - (uint64_t)atomic_load(&n_jobs), 2,
                         6 * stats.waves);
         assert_in_range(after.syncs - before.syncs, 1, stats.waves);
-        /* each stored byte once; what the CPU decoded is in aligned slices */
-        assert_in_range(moved_after.bytes_up - moved.bytes_up, 1,
-                        k < 2 ? sizeof data : stats.chunks_done * 256);
+        /* each stored byte once, or each decoded byte if the CPU decodes */
+        assert_in_range(moved_after.bytes_up - moved.bytes_up, 1, sizeof data);
         assert_int_equal(moved_after.bytes_down, moved.bytes_down);
         if (k == 0) {
             damage = data[45 * COLS + 28];

@@ -3,6 +3,7 @@
  * answers all operations that wait for it at once, after a pause, and counts how often it
  * did: that is the number of round trips. A read of shards takes one for the indexes and
  * one for the chunks, whatever the number of threads; a missing chunk is asked for once.
+ * A write takes one for old values, if it needs any, and one for new ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,9 +49,24 @@ struct distant {
     struct waiting queue[MOST];
     uint32_t n;
     bool stop;
+    const char *other_writer; /* after a GET of this key, its value is written again */
     /* counted */
     uint32_t rounds, n_ops, n_gets, most_at_once;
 };
+
+/* The other writer: stores the value that a GET has just read. */
+static void write_again(struct distant *d, const zarr_store_op *get)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = get->key, .mem = get->mem};
+    zarr_error e = ZARR_ERROR_INIT;
+
+    if (!d->other_writer || get->verb != ZARR_STORE_GET ||
+        strcmp(get->key, d->other_writer) != 0)
+        return;
+    d->other_writer = NULL;
+    op.mem.bytes = op.length = get->done_bytes;
+    assert_ok(zarr_store_run(d->inner, &op, &e));
+}
 
 static void *answer(void *arg)
 {
@@ -81,6 +97,7 @@ static void *answer(void *arg)
             zarr_error e = ZARR_ERROR_INIT;
 
             (void)zarr_store_run(d->inner, now[i].op, &e);
+            write_again(d, now[i].op);
             now[i].done(now[i].arg, now[i].op, &e);
         }
     }
@@ -215,7 +232,7 @@ static zarr_array *make_array(enum kind kind)
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &err));
     assert_ok(zarr_array_open(&b, far, "a", NULL, &err));
     zarr_array_free(a);
-    d.rounds = d.n_ops = d.n_gets = 0;
+    d.rounds = d.n_ops = d.n_gets = d.most_at_once = 0;
     return b;
 }
 
@@ -359,6 +376,184 @@ static void test_write(void **state)
     }
 }
 
+/* ---- units that are written in part ----------------------------------------------- */
+
+static const uint32_t part_caps[] = {
+    ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE,
+    ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE |
+        ZARR_STORE_CAP_CONDITIONAL,
+};
+
+/* Every other column: all units are written in part. */
+static zarr_selection *columns(const zarr_array *a, uint64_t first)
+{
+    zarr_selection *sel = NULL;
+
+    assert_ok(zarr_selection_parse(&sel, 2, zarr_array_shape(a),
+                                   first ? ":, 1::2" : ":, ::2", &err));
+    return sel;
+}
+
+static int32_t half[N * N / 2];
+static const int64_t half_shape[] = {N, N / 2};
+
+static zarr_tensor half_tensor(void)
+{
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, half, sizeof half, 2, half_shape);
+    return t;
+}
+
+/* What the array has after a write of `half` to every other column. */
+static void check_half(uint64_t first)
+{
+    zarr_tensor t = tensor_of(got);
+    zarr_array *b = NULL;
+
+    assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+    assert_ok(zarr_array_read(b, NULL, &t, NULL, &err));
+    for (size_t i = 0; i < (size_t)N * N; i++)
+        assert_int_equal(got[i], i % 2 == first ? half[i / 2] : elements[i]);
+    zarr_array_free(b);
+}
+
+/* All old values are read at once, and all new ones stored at once, between two looks at
+ * the document. One chunk or shard is missing. */
+static void test_write_part(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * (size_t)N_KINDS; i++) {
+        const enum kind kind = (enum kind)(i / 2);
+        const uint32_t n = kind == CHUNKS ? 1024 : 16;
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2, .stats = &stats};
+        zarr_tensor t = half_tensor();
+        zarr_selection *sel = NULL;
+        zarr_array *a = NULL, *b = NULL;
+        const uint64_t gone[] = {1, 1};
+
+        open_stores(part_caps[i % 2]);
+        a = make_array(kind);
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        assert_ok(zarr_array_chunk_erase(b, gone, &err));
+        for (size_t r = 0, edge = kind == CHUNKS ? 8 : 64; r < edge; r++)
+            memset(&elements[(edge + r) * N + edge], 0, edge * sizeof *elements);
+        for (size_t k = 0; k < (size_t)N * N / 2; k++)
+            half[k] = -(int32_t)k - 1;
+        sel = columns(a, 1);
+        assert_ok(zarr_array_write(a, sel, &t, &o, &err));
+        assert_int_equal(d.rounds, 4);
+        assert_int_equal(d.n_ops, 2 * n + 2);
+        assert_int_equal(d.most_at_once, n);
+        assert_int_equal(stats.elements, N * N / 2);
+        assert_int_equal(stats.read_modify_writes, n);
+        assert_int_equal(stats.chunks_done, 1024);
+        check_half(1);
+        zarr_selection_free(sel);
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
+/* Another writer replaces a chunk between the read of its old value and the PUT: that
+ * unit is written once more, alone, from the value of the other writer. */
+static void test_conflict(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2, .stats = &stats};
+        zarr_tensor t = half_tensor();
+        zarr_selection *sel = NULL;
+        zarr_array *a = NULL;
+
+        open_stores(part_caps[1]);
+        a = make_array((enum kind)kind);
+        for (size_t k = 0; k < (size_t)N * N / 2; k++)
+            half[k] = -(int32_t)k - 1;
+        sel = columns(a, 0);
+        d.other_writer = "a/c/2/1";
+        assert_ok(zarr_array_write(a, sel, &t, &o, &err));
+        assert_null(d.other_writer);
+        /* the unit alone: a GET and a PUT more, after the PUT that met a conflict */
+        assert_int_equal(d.rounds, 6);
+        assert_int_equal(stats.elements, N * N / 2);
+        assert_int_equal(stats.chunks_done, 1024);
+        check_half(0);
+        zarr_selection_free(sel);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
+/* Two requests change the same shards at once: no write of either is lost. */
+static void test_two_writers(void **state)
+{
+    static int32_t other[N * N / 2];
+
+    (void)state;
+    for (size_t i = 2 * (size_t)SHARDS; i < 2 * (size_t)N_KINDS; i++) {
+        zarr_tensor t[2] = {half_tensor(), half_tensor()};
+        zarr_selection *sel[2];
+        zarr_request *rq[2];
+        zarr_array *a = NULL;
+
+        t[1].data = other;
+        open_stores(part_caps[i % 2]);
+        a = make_array((enum kind)(i / 2));
+        for (size_t k = 0; k < (size_t)N * N / 2; k++) {
+            half[k] = -(int32_t)k - 1;
+            elements[2 * k + 1] = other[k] = 7 * (int32_t)k;
+        }
+        for (int k = 0; k < 2; k++) {
+            sel[k] = columns(a, (uint64_t)k);
+            assert_ok(zarr_array_write_submit(&rq[k], a, sel[k], &t[k], NULL, &err));
+        }
+        for (int k = 0; k < 2; k++) {
+            assert_ok(zarr_request_wait(rq[k], UINT64_MAX, NULL, &err));
+            zarr_request_free(rq[k]);
+            zarr_selection_free(sel[k]);
+        }
+        check_half(0);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
+/* A damaged old value fails the write, and is not changed. */
+static void test_damaged_old(void **state)
+{
+    const uint64_t chunk[] = {2, 1};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * (size_t)N_KINDS; i++) {
+        zarr_tensor t = half_tensor();
+        zarr_selection *sel = NULL;
+        zarr_array *a = NULL, *b = NULL;
+        uint64_t n = 100;
+        uint8_t bytes[100];
+
+        open_stores(part_caps[i % 2]);
+        a = make_array((enum kind)(i / 2));
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        memset(bytes, 0x11, sizeof bytes);
+        assert_ok(zarr_array_chunk_write_encoded(b, chunk, bytes, n, &err));
+        sel = columns(a, 0);
+        assert_int_equal(zarr_array_write(a, sel, &t, NULL, &err), ZARR_ERR_CORRUPT);
+        assert_non_null(strstr(err.message, "a/c/2/1"));
+        memset(bytes, 0, sizeof bytes);
+        assert_ok(zarr_array_chunk_read_encoded(b, chunk, bytes, &n, &err));
+        assert_int_equal(n, 100);
+        assert_int_equal(bytes[0], 0x11);
+        zarr_selection_free(sel);
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
 /* A damaged index, and one that is cut off, give the same errors as without latency. */
 static void test_damage(void **state)
 {
@@ -389,9 +584,11 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounds),  cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_missing), cmocka_unit_test(test_write),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_rounds),      cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_missing),     cmocka_unit_test(test_write),
+        cmocka_unit_test(test_damage),      cmocka_unit_test(test_write_part),
+        cmocka_unit_test(test_conflict),    cmocka_unit_test(test_two_writers),
+        cmocka_unit_test(test_damaged_old),
     };
 
     return cmocka_run_group_tests_name("round trips", tests, NULL, NULL);

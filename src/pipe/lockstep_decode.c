@@ -1,0 +1,420 @@
+/*
+ * pipe/lockstep_decode.c - takes chunks through the stages of one program together, and
+ * their elements to the tensor or to blocks. A stage with an implementation that takes
+ * batches is called once for all chunks that it accepts; chunks that it refuses go
+ * through its fallback one by one, and those that it declines later are read alone at the
+ * end. Any other stage is a parallel loop over the chunks.
+ * Thread class: one batch; helpers take worker contexts.
+ */
+#include "pipe/lockstep_int.h"
+
+enum {
+    NEAR_ALIGNMENT = 16 /* of vectors; decoders write faster */
+};
+
+static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t align,
+                               uint64_t *step, uint64_t n, zarr_mem *slab,
+                               zarr_error *err)
+{
+    const zarr_mem *tensor = &io->view.base;
+    uint64_t all = 0;
+
+    if (!zr_add_u64(*step, align - 1, step))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
+    *step = *step / align * align;
+    if (!zr_mul_u64(*step, n, &all))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
+    zr_pool_give(io->engine->pool, slab);
+    *slab = (zarr_mem){0};
+    all = ZR_MAX(all, (uint64_t)ZR_CHUNK_ALIGNMENT);
+    if (zr_io_is_host(io, device) && !zr_io_is_host(io, tensor->device_type))
+        return zr_pool_take_staging(io->engine->pool, tensor->device_type,
+                                    tensor->device_id, all, slab, err);
+    return zr_pool_take(io->engine->pool, device, zr_io_device_id(io, device), all, slab,
+                        err);
+}
+
+zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
+                           uint64_t n, zarr_mem *slab, zarr_error *err)
+{
+    return take_slices(io, device, ZR_CHUNK_ALIGNMENT, step, n, slab, err);
+}
+
+zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
+                                uint64_t n, zarr_mem *slab, zarr_error *err)
+{
+    return take_slices(io, device, NEAR_ALIGNMENT, step, n, slab, err);
+}
+
+zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
+                         uint64_t n, zarr_mem *slab, zarr_error *err)
+{
+    zarr_status st = zr_flow_hold(&l->flow, slab, err);
+
+    return st == ZARR_OK ? zr_take_slices(l->io, device, step, n, slab, err) : st;
+}
+
+zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error *err)
+{
+    const struct zr_lock_item *it;
+
+    if (st == ZARR_OK || !err || err->item >= l->n)
+        return st;
+    it = &l->item[err->item];
+    if (!it->segment)
+        return st;
+    err->item = (uint64_t)(it->segment - l->wave->segment);
+    return zr_item_prefix(it->segment, it->item, st, err);
+}
+
+zarr_status zr_lock_parallel(const struct zr_lockstep *l, uint64_t n, zr_work_fn fn,
+                             void *arg, zarr_error *err)
+{
+    const struct zr_work w = {.io = l->io, .rq = l->rq, .granted = true};
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(l->io)};
+
+    return zr_workers_run(&w, n, &opts, fn, arg, err);
+}
+
+/* Runs a loop over the items of the wave. */
+static zarr_status parallel_items(struct zr_lockstep *l, zr_work_fn fn, zarr_error *err)
+{
+    return zr_lock_name(l, zr_lock_parallel(l, l->n, fn, l, err), err);
+}
+
+/* ---- stages ------------------------------------------------------------ */
+
+/* Whether the codec after this stage needs each chunk at a boundary. */
+static bool next_is_aligned(const struct zr_lockstep *l, uint32_t i)
+{
+    const struct zr_stage *next = &l->p->stage[i + 1];
+
+    return i + 1 < l->p->n && next->kind == ZR_STAGE_CODEC &&
+           next->impl->vt.alignment > 1;
+}
+
+/* Whether the outputs of this stage are copied to a device next, in runs of
+ * neighbours. */
+static bool list_follows(const struct zr_lockstep *l, uint32_t i)
+{
+    if (l->flow.device == 0 || !zr_io_is_host(l->io, l->p->stage[i].out_device))
+        return false;
+    return i + 1 == l->p->n
+               ? l->end.decoded_device != l->p->decoded_device
+               : l->p->stage[i + 1].kind == ZR_STAGE_COPY && !next_is_aligned(l, i + 1);
+}
+
+/* Assigns each chunk a place for its output: the destination itself after the last stage
+ * if it fits, else a slice of a pool block. */
+static zarr_status stage_rooms(struct zr_lockstep *l, uint32_t i, zarr_error *err)
+{
+    const struct zr_stage *s = &l->p->stage[i];
+    zarr_mem *slab = &l->slab[i % 2];
+    uint64_t step = 0, most = s->out_bytes;
+    zarr_status st = ZARR_OK;
+
+    if (s->kind == ZR_STAGE_COPY)
+        for (uint32_t k = 0; k < l->n; k++)
+            most = ZR_MAX(most, l->item[k].cur.bytes);
+    step = most;
+    ZR_TRY(zr_flow_hold(&l->flow, slab, err));
+    ZR_TRY((list_follows(l, i) ? zr_take_near_slices : zr_take_slices)(
+        l->io, s->out_device, &step, l->n, slab, err));
+    for (uint32_t k = 0; k < l->n; k++) {
+        struct zr_lock_item *it = &l->item[k];
+
+        it->direct = i + 1 == l->p->n && zr_lock_direct(l, it, l->p);
+        if (!it->direct &&
+            !zr_mem_slice(slab, k * step, s->kind == ZR_STAGE_COPY ? it->cur.bytes : most,
+                          &it->next))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
+                    const struct zr_program *p)
+{
+    it->next = it->into;
+    return it->into.handle || zr_target_direct(l->io, p, &it->item->target, &it->next);
+}
+
+/* Runs one chunk through the current stage. */
+static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
+                                zarr_error *err)
+{
+    struct zr_lockstep *l = arg;
+    struct zr_lock_item *it = &l->item[i];
+    const uint32_t k = (uint32_t)(l->stage - l->p->stage);
+    struct zr_coding c = {.p = l->p, .cur = it->cur, .done = k, .skip = it->skip};
+    zarr_status st = ZARR_OK;
+
+    if (it->again)
+        return ZARR_OK;
+    st = zr_stages_run(w, &c, k + 1, &it->next, err);
+    it->cur = c.cur;
+    it->skip = c.skip;
+    return st;
+}
+
+/* A batch, and the chunks that its implementation does not take. */
+struct lock_batch {
+    struct zr_lockstep *l;
+    zarr_codec_job *job;
+    uint32_t *owner, *refused;
+    uint32_t n, n_refused;
+};
+
+static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
+{
+    struct zr_lockstep *l = b->l;
+    struct zr_arena *arena = l->arena;
+    const uint32_t k = (uint32_t)(l->stage - l->p->stage);
+    const size_t n = (size_t)l->n + 1;
+
+    b->job = zr_arena_alloc(arena, n * sizeof *b->job);
+    b->owner = zr_arena_alloc(arena, n * sizeof *b->owner);
+    b->refused = zr_arena_alloc(arena, n * sizeof *b->refused);
+    if (!b->job || !b->owner || !b->refused)
+        return zr_fail_memory(err, n * sizeof *b->job);
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct zr_lock_item *it = &l->item[i];
+        const zarr_codec_job job = {.src = it->cur, .dst = it->next};
+
+        if (it->again)
+            continue;
+        if (zr_lock_skips(it, k) ||
+            (l->stage->fallback && !zr_stage_accepts(l->stage, &job))) {
+            b->refused[b->n_refused++] = i;
+            continue;
+        }
+        b->job[b->n] = job;
+        b->owner[b->n++] = i;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status refused_one(void *arg, uint64_t i, const struct zr_work *w,
+                               zarr_error *err)
+{
+    const struct lock_batch *b = arg;
+
+    return single_stage(b->l, b->refused[i], w, err);
+}
+
+static zarr_status batch_refused(struct lock_batch *b, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (b->n_refused == 0)
+        return ZARR_OK;
+    ZR_TRY(zr_flow_wait(&b->l->flow, err)); /* their input may be on its way */
+    st = zr_lock_parallel(b->l, b->n_refused, refused_one, b, err);
+    if (st != ZARR_OK && err)
+        err->item = err->item < b->n_refused ? b->refused[err->item] : UINT64_MAX;
+out:
+    return st;
+}
+
+static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
+{
+    struct lock_batch b = {.l = l};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_stage_is_async(l->stage)) /* jobs before it may be declined */
+        ZR_TRY(zr_flow_wait(&l->flow, err));
+    ZR_TRY(batch_sort(&b, err));
+    ZR_TRY(batch_refused(&b, err));
+    if (b.n > 0)
+        ZR_TRY(zr_flow_run(&l->flow, l->stage, b.job, b.owner, b.n, err));
+    for (uint32_t k = 0; k < b.n; k++) {
+        struct zr_lock_item *it = &l->item[b.owner[k]];
+
+        it->cur = it->next;
+        it->cur.bytes = b.job[k].dst_used;
+    }
+out:
+    return zr_lock_name(l, st, err);
+}
+
+void zr_lock_declined(void *arg, uint32_t owner, const struct zr_stage *s)
+{
+    struct zr_lockstep *l = arg;
+
+    l->item[owner].again = true;
+    if (s)
+        zr_lock_skip(&l->item[owner], (uint32_t)(s - l->p->stage));
+}
+
+static zarr_status run_stage(struct zr_lockstep *l, uint32_t i, zarr_error *err)
+{
+    const struct zr_stage *s = &l->p->stage[i];
+    zarr_status st = ZARR_OK;
+
+    l->stage = s;
+    if (s->kind == ZR_STAGE_COPY && l->flow.device != 0)
+        return zr_lock_copy(l, i, &l->slab[i % 2], next_is_aligned(l, i), err);
+    ZR_TRY(stage_rooms(l, i, err));
+    if (s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH))
+        return batch_stage(l, err);
+    ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
+    ZR_TRY(parallel_items(l, single_stage, err));
+out:
+    return st;
+}
+
+/* ---- elements ---------------------------------------------------------- */
+
+static zarr_status check_elements(const struct zr_lockstep *l,
+                                  const struct zr_lock_item *it, zarr_error *err)
+{
+    if (it->cur.bytes == l->p->decoded_bytes)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "chunk has %" PRIu64
+                   " bytes where its shape and data type need %" PRIu64,
+                   it->cur.bytes, l->p->decoded_bytes);
+}
+
+static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
+                              zarr_error *err)
+{
+    struct zr_lockstep *l = arg;
+    struct zr_lock_item *it = &l->item[i];
+    zarr_status st = ZARR_OK;
+
+    if (it->again)
+        return ZARR_OK;
+    w->worker->stats.bytes_decoded += it->cur.bytes;
+    ZR_TRY(check_elements(l, it, err));
+    ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
+    if (it->item)
+        ZR_TRY(zr_item_finish(w, it->segment, it->item, &it->cur, it->direct, err));
+out:
+    return st;
+}
+
+/* All elements go to the device in a few calls, and the wave ends with one wait. */
+static zarr_status finish_on_device(struct zr_lockstep *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_flow_worker(&l->flow, err));
+    for (uint32_t k = 0; k < l->n; k++) {
+        if (l->item[k].again)
+            continue;
+        st = check_elements(l, &l->item[k], err);
+        if (st != ZARR_OK && err)
+            err->item = k;
+        ZR_TRY(st);
+    }
+    if (l->n > 0 && l->end.decoded_device != l->p->decoded_device)
+        ZR_TRY(zr_lock_copy(l, l->p->n, &l->slab[l->p->n % 2], false, err));
+    ZR_TRY(zr_lock_scatter(l, err));
+    ZR_TRY(zr_lock_fill(l, err));
+    ZR_TRY(zr_flow_wait(&l->flow, err));
+    for (uint32_t k = 0; k < l->n; k++) {
+        const struct zr_lock_item *it = &l->item[k];
+
+        if (it->again)
+            continue;
+        l->flow.w.worker->stats.bytes_decoded += it->cur.bytes;
+        if (it->item)
+            zr_item_count(&l->flow.w, it->item, it->direct);
+    }
+out:
+    return zr_lock_name(l, st, err);
+}
+
+/* ---- chunks that were declined ------------------------------------------ */
+
+/* Decodes a chunk into its block. */
+static zarr_status again_into(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_lock_item *it, zarr_error *err)
+{
+    struct zr_coding c = {.p = p, .cur = it->encoded, .skip = it->skip};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_stages_run(w, &c, p->n, &it->into, err));
+    ZR_TRY(zr_decode_end(w, p, &it->encoded, &c.cur, err));
+    if (c.cur.handle != it->into.handle || c.cur.offset != it->into.offset)
+        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &it->into, &c.cur, c.cur.bytes,
+                                 &w->worker->copies, err));
+out:
+    return st;
+}
+
+static zarr_status again_one(void *arg, uint64_t i, const struct zr_work *w,
+                             zarr_error *err)
+{
+    const struct lock_batch *b = arg;
+    const struct zr_lock_item *it = &b->l->item[b->refused[i]];
+
+    if (!it->item)
+        return again_into(w, b->l->p, it, err);
+    return zr_item_decode(w, it->segment, it->item, &it->encoded, it->skip, err);
+}
+
+/* Reads the chunks alone that no implementation took in lock step. */
+static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
+{
+    struct lock_batch b = {.l = l};
+    zarr_status st = ZARR_OK;
+
+    if (!l->flow.again)
+        return ZARR_OK;
+    b.refused = zr_arena_alloc(l->arena, l->n * sizeof *b.refused);
+    if (!b.refused)
+        ZR_TRY(zr_fail_memory(err, l->n * sizeof *b.refused));
+    for (uint32_t k = 0; k < l->n; k++)
+        if (l->item[k].again)
+            b.refused[b.n_refused++] = k;
+    st = zr_lock_parallel(l, b.n_refused, again_one, &b, err);
+    if (st != ZARR_OK && err)
+        err->item = err->item < b.n_refused ? b.refused[err->item] : UINT64_MAX;
+out:
+    return zr_lock_name(l, st, err);
+}
+
+zarr_status zr_lock_run(struct zr_lockstep *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->p->n; i++)
+        ZR_TRY(run_stage(l, i, err));
+    if (l->flow.device != 0 && !l->io->layout->variable && !l->p->padded) {
+        ZR_TRY(finish_on_device(l, err));
+    } else {
+        ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
+        ZR_TRY(parallel_items(l, finish_one, err));
+    }
+    ZR_TRY(read_again(l, err));
+out:
+    return st;
+}
+
+zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
+                           struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
+                           zarr_error *err)
+{
+    struct zr_pool *pool = w->io->engine->pool;
+    struct zr_lockstep l = {.io = w->io,
+                            .rq = w->rq,
+                            .arena = arena,
+                            .p = p,
+                            .end = *p,
+                            .item = item,
+                            .n = n};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_flow_begin(&l.flow, w, w->io->view.base.device_type, arena, err));
+    l.flow.declined = zr_lock_declined;
+    l.flow.declined_arg = &l;
+    ZR_TRY(zr_lock_run(&l, err));
+out:
+    zr_flow_end(&l.flow);
+    zr_pool_give(pool, &l.slab[0]);
+    zr_pool_give(pool, &l.slab[1]);
+    return st;
+}

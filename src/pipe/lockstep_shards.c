@@ -1,0 +1,218 @@
+/*
+ * pipe/lockstep_shards.c - makes the new values of several shards together. Their leaves
+ * are encoded in one batch, or in few if there are many, whatever shard they belong to;
+ * each is then appended to its own (shard_value.c). Nested shards are one group of the
+ * same kind, one level deeper, at most limits.shard_depth deep.
+ * Thread class: on the worker context; helpers take contexts of their own.
+ */
+#include "pipe/shard_int.h"
+
+enum {
+    LEAVES_MOST = 1024
+};
+
+/* Inner chunks of several shards that are encoded at once. */
+struct shard_group {
+    const struct zr_work *w;
+    const struct zr_level *in; /* level of the inner chunks */
+    struct zr_shard_writer *writer;
+    uint32_t *owner; /* by inner chunk: the writer */
+    struct zr_projection *proj;
+    struct zr_leaf_write *leaf; /* one of these */
+    struct zr_shard_write *sub;
+    uint32_t n, most, threads;
+    zarr_mem slots;
+    uint64_t slot_bytes; /* distance between two */
+    struct zr_arena lists;
+    uint64_t failed; /* the shard */
+};
+
+static void give_subs(struct shard_group *g)
+{
+    for (uint32_t i = 0; g->sub && i < g->n; i++)
+        zr_pool_give(g->w->io->engine->pool, &g->sub[i].block);
+}
+
+/* ---- encoding ------------------------------------------------------------------- */
+
+static struct zr_inner_result result_of(const struct shard_group *g, uint32_t i)
+{
+    if (g->sub)
+        return (struct zr_inner_result){
+            .out = g->sub[i].out, .empty = g->sub[i].empty, .filled = g->sub[i].filled};
+    return (struct zr_inner_result){
+        .out = g->leaf[i].out, .empty = g->leaf[i].empty, .filled = g->leaf[i].filled};
+}
+
+static zarr_status inner_of(struct shard_group *g, uint32_t i, zarr_error *err)
+{
+    const struct zr_shard_writer *s = &g->writer[g->owner[i]];
+    zarr_mem room;
+
+    if (g->sub)
+        return zr_shard_nested(s, &g->proj[i], &g->sub[i], err);
+    if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
+        return zr_internal(err);
+    return zr_shard_leaf(s, &g->proj[i], &room, &g->leaf[i], err);
+}
+
+static zarr_status encode_group(struct shard_group *g, zarr_error *err)
+{
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->failed = g->owner[i];
+        ZR_TRY(inner_of(g, i, err));
+    }
+    if (g->n == 0)
+        return ZARR_OK;
+    st = g->sub ? zr_shards_write(g->w, g->sub, g->n, &e)
+                : zr_leaves_encode(g->w, g->leaf, g->n, g->threads, &e);
+    if (st != ZARR_OK)
+        g->failed = g->owner[e.item < g->n ? e.item : 0];
+    ZR_TRY(zr_pass(err, st, &e));
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct zr_inner_result r = result_of(g, i);
+
+        g->failed = g->owner[i];
+        ZR_TRY(zr_shard_append(&g->writer[g->owner[i]], &g->proj[i], &r, err));
+    }
+    give_subs(g);
+    g->n = 0;
+    zr_arena_reset(&g->lists);
+out:
+    return st;
+}
+
+/* Adds the inner chunks of shard k that change. */
+static zarr_status add_shard(struct shard_group *g, uint32_t k, zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    struct zr_projection proj;
+    zarr_status st = ZARR_OK;
+
+    g->failed = k;
+    ZR_TRY(zr_shard_project(&g->writer[k], &p, err));
+    while (zr_next_unit(g->w->io, p, &proj)) {
+        if (g->n == g->most)
+            ZR_TRY(encode_group(g, err));
+        g->failed = k;
+        g->owner[g->n] = k;
+        g->proj[g->n] = proj;
+        if (!zr_projection_keep(&g->proj[g->n], &proj, &g->lists))
+            ZR_TRY(zr_fail_memory(err, sizeof proj));
+        g->n++;
+    }
+out:
+    zr_project_free(p);
+    return st;
+}
+
+/* ---- the group ------------------------------------------------------------------ */
+
+static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
+                              const struct zr_level *lv, zarr_error *err)
+{
+    const zarr_allocator *alloc = g->w->io->engine->alloc;
+    uint64_t all = 0, wave = 0, step = g->in->encoded_bound;
+    zarr_status st = ZARR_OK;
+
+    g->most = zr_inner_batch(g->in, g->threads, LEAVES_MOST);
+    wave = zr_io_wave_bytes(g->w->io) / ZR_MAX(g->in->decoded_bytes, UINT64_C(1));
+    g->most = (uint32_t)ZR_MIN((uint64_t)g->most, ZR_MAX(wave, (uint64_t)g->threads));
+    if (zr_mul_u64(lv->n_inner_all, n_shards, &all))
+        g->most = (uint32_t)ZR_MIN(all, (uint64_t)g->most);
+    g->writer = zr_calloc(alloc, n_shards, sizeof *g->writer);
+    g->owner = zr_calloc(alloc, g->most, sizeof *g->owner);
+    g->proj = zr_malloc(alloc, g->most * sizeof *g->proj);
+    if (g->in->is_shard)
+        g->sub = zr_calloc(alloc, g->most, sizeof *g->sub);
+    else
+        g->leaf = zr_calloc(alloc, g->most, sizeof *g->leaf);
+    if (!g->writer || !g->owner || !g->proj || (!g->sub && !g->leaf))
+        ZR_TRY(zr_fail_memory(err, g->most * sizeof *g->proj));
+    if (g->leaf)
+        ZR_TRY(zr_take_slices(g->w->io, g->in->encode->fetch_device, &step, g->most,
+                              &g->slots, err));
+    g->slot_bytes = step;
+out:
+    return st;
+}
+
+static void group_free(struct shard_group *g, uint32_t n_shards)
+{
+    const struct zr_engine *engine = g->w->io->engine;
+
+    give_subs(g);
+    for (uint32_t k = 0; g->writer && k < n_shards; k++)
+        zr_shard_close(&g->writer[k]);
+    zr_pool_give(engine->pool, &g->slots);
+    zr_free(engine->alloc, g->writer);
+    zr_free(engine->alloc, g->owner);
+    zr_free(engine->alloc, g->proj);
+    zr_free(engine->alloc, g->leaf);
+    zr_free(engine->alloc, g->sub);
+    zr_arena_deinit(&g->lists);
+}
+
+static zarr_status write_group(const struct zr_work *w, struct zr_shard_write *sw,
+                               uint32_t n, uint64_t *failed, zarr_error *err)
+{
+    struct shard_group g = {.w = w,
+                            .in = &w->io->layout->level[sw[0].level + 1],
+                            .threads = zr_io_threads(w->io)};
+    zarr_status st = ZARR_OK;
+
+    zr_arena_init(&g.lists, w->io->engine->alloc);
+    ZR_TRY(group_room(&g, n, sw[0].lv, err));
+    for (uint32_t k = 0; k < n; k++) {
+        g.failed = k;
+        ZR_TRY(zr_shard_begin(&g.writer[k], w, &sw[k], err));
+        ZR_TRY(add_shard(&g, k, err));
+    }
+    ZR_TRY(encode_group(&g, err));
+    for (uint32_t k = 0; k < n; k++) {
+        g.failed = k;
+        ZR_TRY(zr_shard_end(&g.writer[k], err));
+    }
+out:
+    *failed = g.failed;
+    group_free(&g, n);
+    return st;
+}
+
+/* Whether a damaged old value is to be ignored. */
+static bool may_ignore_old(const struct zr_shard_write *sw, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (sw[k].proj->whole && sw[k].old.handle)
+            return true;
+    return false;
+}
+
+zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
+                            uint32_t n, zarr_error *err)
+{
+    const zarr_stats before = w->worker->stats;
+    zarr_error e = ZARR_ERROR_INIT;
+    uint64_t failed = 0;
+    zarr_status st = write_group(w, sw, n, &failed, &e);
+
+    if (st != ZARR_ERR_CORRUPT || !may_ignore_old(sw, n)) {
+        e.item = failed;
+        return zr_pass(err, st, &e);
+    }
+    /* one by one, each as if it were alone */
+    zr_forget_chunks(&w->worker->stats, &before);
+    for (uint32_t k = 0; k < n; k++)
+        zr_pool_give(w->io->engine->pool, &sw[k].block);
+    for (uint32_t k = 0; k < n; k++) {
+        st = zr_shard_write(w, &sw[k], err);
+        if (st != ZARR_OK && err)
+            err->item = k;
+        ZR_TRY(st);
+    }
+out:
+    return st;
+}
