@@ -1,9 +1,8 @@
 /*
  * pipe/prefetch.c - batches for stores with their own concurrency. If a store is not read
- * on the decoding thread, the ranges of a whole wave are fetched at once, before its
- * chunks are decoded. Ranges that could not be fetched are left to the worker, which
- * handles every case.
- * Thread class: on the runner of the wave.
+ * on the decoding thread, or if chunks go in lock step, the ranges of a whole wave are
+ * fetched at once, before its chunks are decoded. Ranges that could not be fetched are
+ * left to the worker, which handles every case. Thread class: on the runner of the wave.
  */
 #include "pipe/pipe_int.h"
 
@@ -314,6 +313,25 @@ static void keep_results(const struct zr_io *io, struct zarr_request *rq,
     }
 }
 
+/* Points to the bytes of chunks in shards that are in memory already, because codecs
+ * surround them, for chunks that go in lock step. Those of a wrong size are left to the
+ * worker. */
+static void point_to_buffers(const struct zr_io *io, const struct zr_wave *w,
+                             struct zr_prefetch *p)
+{
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
+        const struct zr_program *prog = r->level->decode;
+        bool good = !r->key && r->bytes < ZR_ITEM_MISSING && zr_goes_lockstep(io, prog) &&
+                    zr_io_is_host(io, prog->fetch_device);
+
+        for (uint32_t k = 0; good && k < r->n_items; k++)
+            good = r->item[k]->bytes <= zr_program_most(io, prog);
+        if (good && !zr_mem_slice(&r->shard->buffer, r->offset, r->bytes, &p->mem[i]))
+            p->mem[i] = (zarr_mem){0};
+    }
+}
+
 static zarr_status prefetch_room(struct zr_wave *w, struct zr_prefetch *p,
                                  zarr_error *err)
 {
@@ -348,6 +366,7 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                *io->prefix ? io->prefix : "/", p->n, zr_pool_pinned(io->engine->pool));
     ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
     keep_results(io, rq, w, p);
+    point_to_buffers(io, w, p);
 out:
     return st;
 }

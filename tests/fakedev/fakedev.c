@@ -37,11 +37,13 @@ zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *text)
 
 zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *err)
 {
+    const uint32_t asks = ZARR_FAKEDEV_ALLOC | ZARR_FAKEDEV_HOST | ZARR_FAKEDEV_LIMIT;
     zarr_status st = ZARR_OK;
 
     if (dev->declined & call)
         return fake_fail(err, ZARR_ERR_UNSUPPORTED, "declined");
     pthread_mutex_lock(&dev->mutex);
+    dev->late.calls += !(call & asks);
     if ((dev->fail_calls & call) && dev->fail_in && --dev->fail_in == 0)
         st = dev->fail_status;
     pthread_mutex_unlock(&dev->mutex);

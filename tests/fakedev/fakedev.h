@@ -50,6 +50,7 @@ ZARR_API void zarr_fakedev_count(void *self, zarr_fakedev_counters *out);
 
 /** What only the table of late streams counts. */
 typedef struct zarr_fakedev_late_counters {
+    uint64_t calls;             /**< of all entries except allocations and limit() */
     uint64_t lists, list_items; /**< calls with lists, and their runs or boxes */
     uint64_t equals;            /**< runs compared on the device */
     uint64_t queued, syncs, orders;

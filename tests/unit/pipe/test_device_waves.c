@@ -386,6 +386,48 @@ static void test_calls(void **state)
     close_world(&w);
 }
 
+/* Each wave of any chain makes at most six calls besides those of its codecs, and waits
+ * once; if a codec of the CPU is between two of the device, once more for each. */
+static void test_bounds(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_KINDS; k++)
+        for (int parts = 0; parts < 2; parts++) {
+            const int64_t sizes[2] = {ROWS, COLS};
+            const bool between = strstr(kinds[k].codecs, LATE "," GZIP "," LATE);
+            zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+            zarr_stats stats = ZARR_STATS_INIT;
+            zarr_fakedev_late_counters before, after;
+            zarr_io_part part = {0};
+            struct pw w;
+            zarr_array *a;
+            zarr_tensor t;
+            zarr_mem mem;
+
+            open_world(&w, 2, 1 << 20);
+            a = filled_array(&w, "a", k);
+            assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){1, 0}, &terr));
+            mem = tensor_new(&w, &t, sizes);
+            part.tensor = &t;
+            assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr)); /* warms the pool */
+            opts.stats = &stats;
+            atomic_store(&n_jobs, 0);
+            zarr_fakedev_late_count(device, &before);
+            assert_ok(parts ? zarr_array_read_many(a, &part, 1, &opts, &terr)
+                            : zarr_array_read(a, NULL, &t, &opts, &terr));
+            zarr_fakedev_late_count(device, &after);
+            assert_in_range(stats.waves, 1, 3);
+            /* the codec of this test has a list for each chunk */
+            assert_in_range(after.calls - before.calls - (uint64_t)atomic_load(&n_jobs),
+                            3, 6 * stats.waves);
+            if (!between)
+                assert_int_equal(after.syncs - before.syncs, stats.waves);
+            zarr_mem_free(w.ctx, &mem);
+            zarr_array_free(a);
+            close_world(&w);
+        }
+}
+
 /* Raw chunks go up in one list, missing chunks are filled in one, from pinned memory;
  * with a small budget for it, from ordinary memory. */
 static void test_raw_and_missing(void **state)
@@ -672,7 +714,7 @@ int main(void)
         cmocka_unit_test(test_read),   cmocka_unit_test(test_write),
         cmocka_unit_test(test_calls),  cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_damage), cmocka_unit_test(test_raw_and_missing),
-        cmocka_unit_test(test_crops),
+        cmocka_unit_test(test_crops),  cmocka_unit_test(test_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
