@@ -333,7 +333,12 @@ class _Service:
 
     def _begin(self, adapter: Adapter, batch: _core.Batch, loop: asyncio.AbstractEventLoop) -> None:
         """On the loop: as many tasks as operations should be in flight."""
-        parts = _parts(adapter, batch)
+        try:
+            parts = _parts(adapter, batch)
+        except BaseException as problem:
+            self._flights.pop(id(batch), None)
+            batch.fail(*_three(_failure("store", problem)))
+            return
         waiting = iter(parts)
 
         async def work() -> None:
@@ -403,8 +408,9 @@ def service() -> _Service:
 
 
 def in_child() -> None:
-    global _making
-    _making = threading.Lock()
+    """Locks that another thread of the parent held are free."""
+    global _making, _stores_lock
+    _making, _stores_lock = threading.Lock(), threading.Lock()
     _causes.clear()
     if _service is not None:
         _service.in_child()

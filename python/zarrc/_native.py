@@ -10,6 +10,7 @@ import threading
 import numpy as np
 
 from . import _core, _dtypes, _log, _threads, errors
+from ._stats import STATS
 
 _core.bind(errors.from_library, _log.on_log, np.empty, _dtypes.describe)
 _core.set_main_thread(threading.main_thread().ident or 0)
@@ -21,8 +22,10 @@ def _in_child() -> None:
     _core.set_main_thread(threading.get_ident())
     _core.flights().clear()
     _core.ask_threads(_threads.of_worker)
-    if foreign := sys.modules.get("zarrc._foreign"):
-        foreign.in_child()
+    STATS.in_child()
+    for name in ("zarrc._foreign", "zarrc._pipeline"):
+        if module := sys.modules.get(name):
+            module.in_child()
 
 
 def _at_exit() -> None:

@@ -207,6 +207,12 @@ def _engine(pipeline: Any) -> Engine:
     return found
 
 
+def in_child() -> None:
+    """After a fork: locks that another thread of the parent held are free."""
+    global _stores_lock, _engines_lock
+    _stores_lock, _engines_lock = threading.Lock(), threading.Lock()
+
+
 def made(cls: Any, metadata: Any) -> Any:
     """A pipeline for the metadata of an array, as zarr-python makes its own."""
     if metadata.zarr_format == 2:

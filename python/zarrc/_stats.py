@@ -14,6 +14,10 @@ class Stats:
         self._batches = self._native = 0
         self._reasons: Counter[str] = Counter()
 
+    def in_child(self) -> None:
+        """After a fork: a thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
+
     def native(self, chunks: int) -> None:
         with self._lock:
             self._batches += 1

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -630,6 +631,20 @@ def test_processes(tmp_path, how):
     z[...] = 1
     with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context(how)) as pool:
         assert list(pool.map(_sum, [z, z], timeout=120)) == [(23 * 17, True)] * 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_while_another_thread_holds_a_lock(tmp_path):
+    from zarrc import _foreign, _pipeline, _stats
+    files, other = made(LocalStore(tmp_path / "x"), "i4", "v3"), made(Plain(MemoryStore()), "i4", "v3-shards")
+    files[...] = other[...] = 1
+    other[3, 4]
+    with _foreign._making, _foreign._stores_lock, _pipeline._stores_lock, _pipeline._engines_lock, _stats.STATS._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # a lock that is never free ends the child
+            os._exit(0 if opened(files)[3, 4] == 1 and opened(other)[3, 4] == 1 else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_threads(tmp_path):
