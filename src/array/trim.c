@@ -1,14 +1,19 @@
 /*
  * array/trim.c - trims an array after a shrink: erases chunks wholly outside the new
  * shape, and resets to the fill value the parts of border chunks outside it, so that
- * growing again shows the fill value and not the old elements. Right before it touches a
- * chunk it looks at the stored shape again, and leaves alone what is inside once more.
- * Rows of chunk coordinates are processed in parallel.
+ * growing again shows the fill value and not the old elements. Right before it touches
+ * some chunks it looks at the stored shape again, and leaves alone what is inside once
+ * more. Rows of chunk coordinates are processed in parallel, several at a time.
  * Thread class: plain functions.
  */
 #include "array/trim_int.h"
 
 #include <string.h>
+
+enum {
+    TRIM_BATCH = 64, /* most rows for one look at the stored shape */
+    TRIM_SHARES = 4  /* batches for each thread, so that no thread waits long */
+};
 
 /* ---- the array meanwhile ------------------------------------------------ */
 
@@ -81,26 +86,46 @@ out:
 
 /* ---- one chunk ---------------------------------------------------------- */
 
-static zarr_status erase_chunk(const struct zr_trim *t, const uint64_t *chunk,
-                               zarr_error *err)
-{
-    zarr_store_op op = {
-        .verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK, .cancel = t->job->cancel};
-    zarr_error e = {0};
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
+/* Keys of chunks to erase, each followed by 0; at most TRIM_BATCH. */
+struct trim_keys {
+    struct zr_str text;
+    size_t n;
+};
 
-    zr_str_init(&key, t->a->h.ctx->alloc);
-    ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
-    op.key = zr_str_text(&key);
-    st = zr_store_run_one(t->a->chunk_store, &op, &e);
+static void add_key(struct trim_keys *keys, const struct zr_trim *t,
+                    const uint64_t *chunk)
+{
+    zr_array_key_append(t->a, t->old, chunk, &keys->text);
+    zr_str_append(&keys->text, "", 1);
+    keys->n++;
+}
+
+/* Erases these chunks with one call of the store, and forgets their keys. */
+static zarr_status erase_chunks(const struct zr_trim *t, struct trim_keys *keys,
+                                zarr_error *err)
+{
+    const char *key = zr_str_text(&keys->text);
+    const size_t n = keys->n;
+    zarr_store_op op[TRIM_BATCH];
+    zarr_error e = {0};
+    zarr_status st = zr_str_status(&keys->text, err);
+
     if (st != ZARR_OK)
-        zr_prefix(&e, st, "%s", zarr_store_url(t->a->chunk_store));
-    st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
-    zr_index_cache_drop(t->a->indexes, zr_str_text(&key));
-out:
-    zr_str_deinit(&key);
-    return st;
+        return st;
+    for (size_t i = 0; i < n; i++) {
+        op[i] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
+                                .flags = ZARR_STORE_OP_CHUNK,
+                                .key = key,
+                                .cancel = t->job->cancel};
+        key += strlen(key) + 1;
+    }
+    st = zr_store_run(t->a->chunk_store, op, n, &e);
+    for (size_t i = 0; i < n; i++)
+        zr_index_cache_drop(t->a->indexes, op[i].key);
+    zr_prefix(&e, st, "%s", zarr_store_url(t->a->chunk_store));
+    zr_str_clear(&keys->text);
+    keys->n = 0;
+    return zr_pass(err, st, &e);
 }
 
 static zarr_status chunk_is_stored(const struct zr_trim *t, const uint64_t *chunk,
@@ -216,24 +241,40 @@ static enum trim_what what_is_outside(const struct zr_trim *t, const uint64_t *c
     return what;
 }
 
-static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+/* Trims the i-th batch of rows. */
+static zarr_status trim_rows(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
     struct zr_trim *t = arg;
-    const uint64_t *chunk = zr_stored_chunk(&t->rows, i);
+    const size_t begin = (size_t)i * t->batch, end = ZR_MIN(t->rows.n, begin + t->batch);
     uint64_t shape[ZARR_MAX_RANK];
-    enum trim_what what = what_is_outside(t, chunk, t->new_shape);
+    bool known = false; /* shape */
+    struct trim_keys keys = {.n = 0};
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(worker);
-    if (what == TRIM_NOTHING)
-        goto out;
-    ZR_TRY(shape_now(t, shape, err));
-    what = what_is_outside(t, chunk, shape);
-    if (what == TRIM_ALL)
-        ZR_TRY(erase_chunk(t, chunk, err));
-    else if (what == TRIM_PART)
+    zr_str_init(&keys.text, t->a->h.ctx->alloc);
+    for (size_t row = begin; row < end; row++) {
+        const uint64_t *chunk = zr_stored_chunk(&t->rows, row);
+        enum trim_what what = what_is_outside(t, chunk, t->new_shape);
+
+        if (what == TRIM_NOTHING)
+            continue;
+        if (!known)
+            ZR_TRY(shape_now(t, shape, err));
+        known = true;
+        what = what_is_outside(t, chunk, shape);
+        if (what == TRIM_ALL)
+            add_key(&keys, t, chunk);
+        if (what != TRIM_PART)
+            continue;
+        /* a reset takes longer, and the shape may change meanwhile */
+        ZR_TRY(erase_chunks(t, &keys, err));
         ZR_TRY(reset_chunk(t, chunk, shape, err));
+        known = false;
+    }
+    ZR_TRY(erase_chunks(t, &keys, err));
 out:
+    zr_str_deinit(&keys.text);
     return st;
 }
 
@@ -262,7 +303,10 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
     if (job->keep_lossy)
         ZR_TRY(zr_array_lossy(a, job->old, &t.keep_border, err));
     ZR_TRY(zr_trim_find_rows(&t, err));
-    ZR_TRY(zr_parallel_run(t.rows.n, &opts, trim_row, &t, err));
+    t.batch = t.rows.n / (zr_parallel_workers(t.rows.n, &opts) * TRIM_SHARES);
+    t.batch = ZR_MAX(ZR_MIN(t.batch, (size_t)TRIM_BATCH), (size_t)1);
+    ZR_TRY(
+        zr_parallel_run(zr_ceil_div_u64(t.rows.n, t.batch), &opts, trim_rows, &t, err));
     tell_kept(&t);
 out:
     zr_stored_deinit(&t.rows);

@@ -449,6 +449,46 @@ static void test_lossy(void **state)
     }
 }
 
+static atomic_int n_looks, n_erased;
+
+static void count_looks(const zarr_store_op *op, int done)
+{
+    if (done || !op->key)
+        return;
+    if (op->verb == ZARR_STORE_GET && strcmp(op->key, "a/zarr.json") == 0)
+        atomic_fetch_add(&n_looks, 1);
+    if (op->verb == ZARR_STORE_ERASE && strncmp(op->key, "a/c/", 4) == 0)
+        atomic_fetch_add(&n_erased, 1);
+}
+
+/* Clearing many chunks does not read the document once for each. */
+static void test_many(void **state)
+{
+    enum {
+        MANY = 500 /* the store has room for 512 keys */
+    };
+    static int32_t data[MANY];
+    const int64_t length = MANY;
+    const uint64_t small = 10;
+    zarr_tensor t;
+
+    (void)state;
+    begin(0, 3, MANY, 1);
+    for (int i = 0; i < MANY; i++)
+        data[i] = i + 1;
+    zarr_tensor_host(&t, data, sizeof data, 1, &length);
+    assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
+    n_looks = n_erased = 0;
+    hook = count_looks;
+    assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
+    unhook();
+    assert_int_equal(n_erased, MANY - 10);
+    assert_true(n_looks < MANY / 4);
+    assert_ok(zarr_array_resize(mine, (const uint64_t[]){100}, NULL, &terr));
+    expect(mine, 10, 100);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_without_record), cmocka_unit_test(test_keep),
         cmocka_unit_test(test_append_over),    cmocka_unit_test(test_text),
         cmocka_unit_test(test_company),        cmocka_unit_test(test_lossy),
+        cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
