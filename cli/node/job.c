@@ -122,8 +122,9 @@ char *cli_shell_word(const char *text)
  * store, and a user may paste the hint into a shell, so nothing else is repeated. */
 static char *migrate_options(const char *source)
 {
-    static const char *const known[] = {"--zarr-format=2", "--zarr-format=3", "--force",
-                                        "--remove-old"};
+    static const char *const known[] = {"--zarr-format=2", "--zarr-format=3",
+                                        "--force",         "--remove-old",
+                                        "--keep-fill",     "--leave-consolidated"};
     struct cli_string s = {0};
 
     cli_string_add(&s, "", 0);

@@ -237,6 +237,21 @@ def test_killed_migrate(zarrc, tmp_path):
     assert not list(tmp_path.rglob(JOB)) and not list(tmp_path.rglob(".zarray"))
 
 
+def test_killed_migrate_goes_on_with_its_options(zarrc, tmp_path):
+    """With other options it would give half of the arrays another missing value."""
+    top = zarr.create_group(tmp_path / "x.zarr", zarr_format=2)
+    for i in range(300):
+        top.create_array(f"a{i}", shape=(2,), dtype="i4", fill_value=7, attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    options = ["--keep-fill", "--leave-consolidated"]
+    if not kill_during(["migrate", *options, tmp_path / "x.zarr"],
+                       lambda: list(tmp_path.glob("x.zarr/*/zarr.json")), tmp_path):
+        pytest.skip("the migration was complete before it was killed")
+    command, = commands_in(zarrc("info", tmp_path / "x.zarr").err)
+    assert command == ["migrate", "--zarr-format=3", *options, str(tmp_path / "x.zarr")]
+    zarrc(*command)
+    assert all("_FillValue" not in a.attrs for _, a in zarr.open_group(tmp_path / "x.zarr", zarr_format=3).arrays())
+
+
 def test_migrate_that_fails_before_it_writes_leaves_nothing(zarrc, tmp_path):
     zarrc("create", "--zarr-format=2", "--group", tmp_path / "x.zarr")
     zarrc("create", "--zarr-format=2", "-t", "i1", "--shape=2", tmp_path / "x.zarr/a")
