@@ -28,7 +28,8 @@ enum {
     ZARR_SEVERITY_WARNING = 1,
     ZARR_SEVERITY_ERROR = 2, /**< data or metadata cannot be read */
     /** nothing is wrong: elements are stored outside of the shape, where other programs
-     * or ZARR_RESIZE_KEEP_CHUNKS leave them; a larger shape would show them */
+     * or ZARR_RESIZE_KEEP_CHUNKS leave them, and a larger shape would show them; or there
+     * are objects below an array that are no part of it */
     ZARR_SEVERITY_NOTE = 3
 };
 
@@ -44,7 +45,12 @@ enum {
      * about the record of an interrupted call, a NOTE about chunks outside of the shape,
      * and one about border chunks with elements outside that are not the fill value. The
      * notes count the chunks and have the key of one */
-    ZARR_FINDING_OUTSIDE = 5
+    ZARR_FINDING_OUTSIDE = 5,
+    /** objects below an array that are neither chunks nor documents of it: a NOTE about
+     * those that look like chunks of another key encoding or rank, and one about all
+     * others. They count the objects and have the key of one. Metadata that names a wrong
+     * key encoding makes all chunks such objects */
+    ZARR_FINDING_FOREIGN = 6
 };
 
 /** A fault that zarr_node_verify() found. Everything in it is borrowed for the call. */
@@ -56,8 +62,8 @@ typedef struct zarr_finding {
     zarr_status status; /**< what is wrong, such as ZARR_ERR_CORRUPT; NOTE: ZARR_OK */
     int32_t ndim;       /**< CHUNK: number of coordinates */
     const char *path;   /**< of the node, from the store's root */
-    /** CHUNK, CONSOLIDATED, OUTSIDE: key of the object, from the store's root; NODE,
-     * STRICT: the path */
+    /** CHUNK, CONSOLIDATED, OUTSIDE, FOREIGN: key of the object, from the store's root;
+     * NODE, STRICT: the path */
     const char *key;
     const char *message; /**< one line, without path and key */
     /** CHUNK: grid coordinates of the object (chunk, or shard); else NULL */
@@ -127,7 +133,8 @@ typedef struct zarr_verify_result {
  * @return ZARR_OK if everything could be checked, with or without findings
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor a damaged one
  * @retval ZARR_ERR_CANCELLED `cancel` was set
- * @retval ZARR_ERR_IO the store failed, so the check is not complete
+ * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. An
+ * object that alone cannot be read, such as a FIFO or a file on a bad block, is a finding
  * @see zarr_array_verify()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const char *path,
@@ -161,7 +168,8 @@ typedef struct zarr_verify_item {
  * @param opts `max_threads`, `progress` and `cancel` are used; NULL: defaults
  * @return ZARR_OK if everything could be checked, with or without faults
  * @retval ZARR_ERR_CANCELLED `cancel` was set
- * @retval ZARR_ERR_IO the store failed, so the check is not complete
+ * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. An
+ * object that alone cannot be read, such as a FIFO or a file on a bad block, is a fault
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @see zarr_array_chunk_list()
  */

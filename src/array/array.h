@@ -48,6 +48,10 @@ struct zr_verify_call {
     /* Called at the end, for chunks outside and for elements outside: n of them, and the
      * key of one. May be NULL. */
     void (*outside)(void *user, bool chunks, uint64_t n, const char *key);
+    /* Called at the end for keys below the array that are neither chunks nor documents:
+     * for those that look like chunks of another key encoding or rank, and for the
+     * others. May be NULL. */
+    void (*foreign)(void *user, bool like_chunks, uint64_t n, const char *key);
     void *user;
 };
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,

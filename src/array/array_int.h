@@ -290,6 +290,11 @@ zarr_status zr_resize_publish(struct zr_array_state **out, struct zr_resizing *p
 zarr_status zr_outside_clear(const zarr_array *a, struct zr_array_state *now,
                              const zarr_cancel *cancel, zarr_error *err);
 
+/* Keys below an array that are neither chunks nor documents. */
+struct zr_foreign_keys {
+    uint64_t n;
+    char *key; /* owned: one of them; NULL: there are none */
+};
 /* Stored objects of an array, from the store's listing, sorted by chunk. */
 struct zr_stored {
     int32_t ndim;
@@ -298,10 +303,23 @@ struct zr_stored {
     size_t n, cap;
     /* number of chunks outside of the grid, without a row; coordinates of one of them */
     uint64_t n_outside, outside[ZARR_MAX_RANK];
+    /* Keys of chunks of the grid that may not be values, each followed by 0: a file would
+     * be a folder of the chunk, or a folder would be the chunk. Some stores have no
+     * folders, and a link may lead to one; reading a key shows it */
+    struct zr_str below_file, at_folder;
+    /* [1]: those that look like chunks of another key encoding or rank */
+    struct zr_foreign_keys foreign[2];
     const zarr_allocator *alloc;
 };
-/* inside NULL: the chunks of the grid. Otherwise all chunks, also outside of the grid,
- * but not those below inside[d] in every dimension. */
+/* inside NULL: the chunks of the grid, and what else is below the array. Otherwise all
+ * chunks, also outside of the grid, but not those below inside[d] in every dimension. */
+zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
+                           const struct zr_array_state *s, const uint64_t *inside,
+                           const zarr_cancel *cancel, zarr_error *err);
+/* Fails if a file hides chunks. */
+zarr_status zr_stored_check(const struct zr_stored *s, zarr_store *store,
+                            zarr_error *err);
+/* zr_stored_find() and zr_stored_check(). */
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err);

@@ -1,10 +1,9 @@
 /*
  * array/stored.c - finds the stored objects of an array in the store's listing: keys that
- * the key encoding can read back as a chunk inside the grid. Other keys (documents,
- * foreign files) are skipped. But a key that names a file where a folder of chunks would
- * be is an error, because it hides these chunks. The rows are collected first, because a
- * store need not support changes while it lists.
- * Thread class: solo.
+ * the key encoding can read back as a chunk inside the grid. Documents are skipped.
+ * Other keys are foreign: they are counted. But a key that names a file where a folder of
+ * chunks would be is an error, because it hides these chunks. The rows are collected
+ * first, because a store need not support changes while it lists. Thread class: solo.
  */
 #include "array/array_int.h"
 
@@ -31,6 +30,10 @@ zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
 void zr_stored_deinit(struct zr_stored *s)
 {
     zr_free(s->alloc, s->row);
+    for (int i = 0; i < 2; i++)
+        zr_free(s->alloc, s->foreign[i].key);
+    zr_str_deinit(&s->below_file);
+    zr_str_deinit(&s->at_folder);
     *s = (struct zr_stored){0};
 }
 
@@ -42,7 +45,6 @@ struct stored_listing {
     uint64_t limit;
     const zarr_cancel *cancel;
     struct zr_str first; /* key of the first chunk, once it is needed */
-    struct zr_str above; /* keys that may hide chunks, each followed by 0 */
     zarr_status st;
     zarr_error *err;
 };
@@ -83,14 +85,29 @@ out:
     return st;
 }
 
+/* Ends the last key of the list, which begins there. Drops it if no chunk of the grid has
+ * it. */
+static void end_key(const struct stored_listing *l, struct zr_str *list, size_t begin)
+{
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    if (list->ptr &&
+        zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
+                              list->ptr + begin + l->skip, chunk) &&
+        inside_grid(l->s, chunk))
+        zr_str_append(list, "", 1);
+    else
+        list->bytes = begin;
+}
+
 /* Notes a key that would be a folder of chunks: "c/5" hides "c/5/0". The depth of the
  * first chunk's key shows this. */
-static void note_hidden(struct stored_listing *l, const char *key)
+static void note_above(struct stored_listing *l, const char *key)
 {
     const uint64_t zeros[ZARR_MAX_RANK] = {0};
-    const size_t begin = l->above.bytes;
+    struct zr_str *list = &l->out->below_file;
+    const size_t begin = list->bytes;
     const char *below;
-    uint64_t chunk[ZARR_MAX_RANK];
 
     if (l->first.bytes == 0)
         zr_key_encoding_key(&l->s->meta.keys, l->s->meta.ndim, zeros, &l->first);
@@ -99,15 +116,41 @@ static void note_hidden(struct stored_listing *l, const char *key)
         below = strchr(below + 1, '/');
     if (!below)
         return;
-    zr_str_puts(&l->above, key);
-    zr_str_puts(&l->above, below);
-    if (l->above.ptr &&
-        zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
-                              l->above.ptr + begin + l->skip, chunk) &&
-        inside_grid(l->s, chunk))
-        zr_str_append(&l->above, "", 1);
-    else
-        l->above.bytes = begin;
+    zr_str_puts(list, key);
+    zr_str_puts(list, below);
+    end_key(l, list, begin);
+}
+
+/* Notes a key below a chunk: "c/5/x" may mean that "c/5" is a folder. Keys below one
+ * chunk come one after the other. */
+static void note_below(struct stored_listing *l, const char *key)
+{
+    struct zr_str *list = &l->out->at_folder;
+
+    for (const char *p = strchr(key + l->skip, '/'); p; p = strchr(p + 1, '/')) {
+        const size_t begin = list->bytes, n = (size_t)(p - key);
+
+        if (begin > n && list->ptr[begin - 1] == '\0' &&
+            memcmp(list->ptr + begin - 1 - n, key, n) == 0 &&
+            (begin == n + 1 || list->ptr[begin - n - 2] == '\0'))
+            return;
+        zr_str_append(list, key, n);
+        end_key(l, list, begin);
+    }
+}
+
+/* Counts a key that is neither a chunk nor a document, and keeps the first. */
+static zarr_status note_foreign(struct stored_listing *l, const char *key)
+{
+    const char *name = key + l->skip;
+    struct zr_foreign_keys *f = &l->out->foreign[zr_key_is_left_over(name)];
+    const bool is_document =
+        zr_key_kind(name) == ZARR_STORE_OP_DOCUMENT && !strchr(name, '/');
+
+    if (is_document || f->n++ > 0)
+        return ZARR_OK;
+    f->key = zr_strndup(l->out->alloc, key, strlen(key));
+    return f->key ? ZARR_OK : zr_fail_memory(l->err, strlen(key) + 1);
 }
 
 static int on_stored_key(void *user, const zarr_store_item *item)
@@ -122,9 +165,12 @@ static int on_stored_key(void *user, const zarr_store_item *item)
         return 0;
     if (!zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
                                chunk)) {
-        if (!l->inside)
-            note_hidden(l, item->key);
-        return 0;
+        if (l->inside)
+            return 0;
+        note_above(l, item->key);
+        note_below(l, item->key);
+        l->st = note_foreign(l, item->key);
+        return l->st != ZARR_OK;
     }
     if (l->inside && below_all(chunk, l->inside, l->out->ndim))
         return 0;
@@ -137,20 +183,16 @@ static int on_stored_key(void *user, const zarr_store_item *item)
     return l->st != ZARR_OK;
 }
 
-/* A link that leads out of the store may be a folder full of chunks; reading one shows
- * it. */
-static zarr_status check_hidden(const struct stored_listing *l, zarr_store *store,
-                                zarr_error *err)
+zarr_status zr_stored_check(const struct zr_stored *s, zarr_store *store, zarr_error *err)
 {
-    zarr_status st = zr_str_status(&l->first, err);
+    const struct zr_str *list = &s->below_file;
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_OK)
-        st = zr_str_status(&l->above, err);
-    for (size_t at = 0; st == ZARR_OK && at < l->above.bytes;
-         at += strlen(l->above.ptr + at) + 1) {
+    for (size_t at = 0; st == ZARR_OK && at < list->bytes;
+         at += strlen(list->ptr + at) + 1) {
         bool there;
 
-        st = zr_key_is_there(store, l->above.ptr + at, 0, &there, err);
+        st = zr_key_is_there(store, list->ptr + at, ZARR_STORE_OP_CHUNK, &there, err);
     }
     return st;
 }
@@ -216,7 +258,7 @@ static void sort_rows(struct zr_stored *s)
     }
 }
 
-zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
+zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err)
 {
@@ -232,17 +274,28 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_stored){.ndim = s->meta.ndim, .alloc = a->h.ctx->alloc};
+    zr_str_init(&out->below_file, a->h.ctx->alloc);
+    zr_str_init(&out->at_folder, a->h.ctx->alloc);
     zr_str_init(&l.first, a->h.ctx->alloc);
-    zr_str_init(&l.above, a->h.ctx->alloc);
     if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
     ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_RECURSIVE, on_stored_key,
                          &l, err));
     ZR_TRY(l.st);
-    ZR_TRY(check_hidden(&l, a->chunk_store, err));
+    ZR_TRY(zr_str_status(&l.first, err));
+    ZR_TRY(zr_str_status(&out->below_file, err));
+    ZR_TRY(zr_str_status(&out->at_folder, err));
     sort_rows(out);
 out:
     zr_str_deinit(&l.first);
-    zr_str_deinit(&l.above);
     return st;
+}
+
+zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
+                           const struct zr_array_state *s, const uint64_t *inside,
+                           const zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_status st = zr_stored_find(out, a, s, inside, cancel, err);
+
+    return st == ZARR_OK ? zr_stored_check(out, a->chunk_store, err) : st;
 }

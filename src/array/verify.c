@@ -1,8 +1,9 @@
 /*
  * array/verify.c - decodes everything that is stored in an array and reports faults:
- * shards with an invalid index, chunks that do not decode to what the metadata says.
- * Objects are checked in parallel; faults are reported by one thread at a time. A store
- * that fails ends the call, because the rest is then unknown.
+ * shards with an invalid index, chunks that do not decode to what the metadata says,
+ * objects that cannot be read. Objects are checked in parallel; faults are reported by
+ * one thread at a time. A store that fails as a whole ends the call, because the rest is
+ * then unknown.
  * Thread class: plain function.
  */
 #include "array/array_int.h"
@@ -17,9 +18,7 @@ struct verifying {
     zarr_io_options opts;
     struct zr_array_state
         *larger; /* counted: to look outside of the shape; may be NULL */
-    int (*fn)(void *user, const zarr_verify_item *item);
-    void (*outside)(void *user, bool chunks, uint64_t n, const char *key);
-    void *user;
+    struct zr_verify_call call;
     atomic_bool stopped;
     struct {
         zr_mutex mutex;
@@ -38,11 +37,11 @@ struct verified_object {
     uint64_t origin[ZARR_MAX_RANK];
 };
 
-/* Whether the stored bytes cause this status. */
-static bool is_fault(zarr_status st)
+/* Whether the stored object causes this status. */
+static bool is_fault(zarr_status st, const zarr_error *e)
 {
     return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_UNSUPPORTED ||
-           st == ZARR_ERR_INVALID;
+           st == ZARR_ERR_INVALID || zr_store_blames_object(st, e);
 }
 
 /* Waits for this thread's turn: one thread at a time calls the caller's functions,
@@ -83,7 +82,7 @@ static void tell_fault(const struct verified_object *o, zarr_status st,
                                    .ndim = v->state->meta.ndim};
 
     turn_take(v, NULL);
-    if (!atomic_load(&v->stopped) && v->fn(v->user, &item) != 0)
+    if (!atomic_load(&v->stopped) && v->call.fn(v->call.user, &item) != 0)
         atomic_store(&v->stopped, true);
     turn_give(v);
 }
@@ -95,7 +94,7 @@ static zarr_status judge(const struct verified_object *o, zarr_status st,
 {
     if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND) /* erased meanwhile */
         return ZARR_OK;
-    if (is_fault(st)) {
+    if (is_fault(st, e)) {
         tell_fault(o, st, e->message);
         return ZARR_OK;
     }
@@ -115,7 +114,7 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
     memcpy(o->origin, inner->origin, sizeof o->origin);
     st = zr_chunk_check(&o->v->io, &l->level[l->n_levels - 1], o->key, inner->shard,
                         inner->entry, &e);
-    if (is_fault(st))
+    if (is_fault(st, &e))
         zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
     else if (st != ZARR_OK)
         zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
@@ -162,7 +161,7 @@ static zarr_status outside_open(struct verifying *v, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (!v->outside)
+    if (!v->call.outside)
         goto out;
     ZR_TRY(zr_array_lossy(v->array, v->state, &lossy, err));
     if (lossy)
@@ -187,7 +186,8 @@ static zarr_status look_outside(struct verifying *v, const uint64_t *chunk,
     st = zr_outside_is_fill(v->array, v->larger, chunk, shape, v->opts.cancel, &is_fill,
                             &e);
     if (st != ZARR_OK) /* the check of the chunk itself reports faults */
-        return is_fault(st) || st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
+        return is_fault(st, &e) || st == ZARR_ERR_NOT_FOUND ? ZARR_OK
+                                                            : zr_pass(err, st, &e);
     if (is_fill)
         return ZARR_OK;
     zr_mutex_lock(&v->locked.mutex);
@@ -203,14 +203,51 @@ static zarr_status tell_outside(const struct verifying *v, bool chunks, uint64_t
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
-    if (!v->outside || n == 0 || atomic_load(&v->stopped))
+    if (!v->call.outside || n == 0 || atomic_load(&v->stopped))
         return ZARR_OK;
     zr_str_init(&key, v->array->h.ctx->alloc);
     ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
-    v->outside(v->user, chunks, n, zr_str_text(&key));
+    v->call.outside(v->call.user, chunks, n, zr_str_text(&key));
 out:
     zr_str_deinit(&key);
     return st;
+}
+
+/* Reports chunks that are in the list because they may not be values. */
+static zarr_status check_suspects(struct verifying *v, const struct zr_str *list,
+                                  zarr_error *err)
+{
+    const size_t skip = *v->array->h.path ? strlen(v->array->h.path) + 1 : 0;
+    uint64_t size;
+    zarr_status st = ZARR_OK;
+
+    for (size_t at = 0; at < list->bytes && !atomic_load(&v->stopped);
+         at += strlen(list->ptr + at) + 1) {
+        uint64_t chunk[ZARR_MAX_RANK] = {0};
+        struct verified_object o = {.v = v, .chunk = chunk, .key = list->ptr + at};
+        bool there;
+        zarr_error e = {0};
+
+        (void)zr_key_encoding_chunk(&v->state->meta.keys, v->state->meta.ndim,
+                                    o.key + skip, chunk);
+        for (int32_t d = 0; d < v->state->meta.ndim; d++)
+            zr_grid_extent(&v->state->meta.grid, d, chunk[d], &o.origin[d], &size);
+        st = zr_key_is_there(v->array->chunk_store, o.key, ZARR_STORE_OP_CHUNK, &there,
+                             &e);
+        ZR_TRY(judge(&o, st, &e, err));
+    }
+out:
+    return st;
+}
+
+static void tell_foreign(const struct verifying *v)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct zr_foreign_keys *f = &v->stored.foreign[i];
+
+        if (v->call.foreign && f->n > 0 && !atomic_load(&v->stopped))
+            v->call.foreign(v->call.user, i == 1, f->n, f->key);
+    }
 }
 
 static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
@@ -235,7 +272,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
         st = zr_shard_walk(&v->io, v->state, chunk, o.key, check_inner, &o, &e);
     else
         st = check_whole(v, chunk, o.key, &e);
-    if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
+    if (st != ZARR_OK && !is_fault(st, &e) && !v->state->sharded)
         zr_prefix_key(&e, st, o.key);
     ZR_TRY(judge(&o, st, &e, err));
     ZR_TRY(look_outside(v, chunk, err));
@@ -257,15 +294,18 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     v->io.cancel = v->opts.cancel;
     v->io.indexes = NULL; /* a cached index proves nothing */
     if (st == ZARR_OK)
-        st = zr_stored_list(&v->stored, v->array, v->state, NULL, v->opts.cancel, err);
+        st = zr_stored_find(&v->stored, v->array, v->state, NULL, v->opts.cancel, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
     v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
     v->locked.stats.chunks_total = v->stored.n;
     ZR_TRY(outside_open(v, err));
     ZR_TRY(zr_parallel_run(v->stored.n, &opts, verify_object, v, err));
+    ZR_TRY(check_suspects(v, &v->stored.below_file, err));
+    ZR_TRY(check_suspects(v, &v->stored.at_folder, err));
     ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
+    tell_foreign(v);
 out:
     return st;
 }
@@ -273,8 +313,7 @@ out:
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err)
 {
-    struct verifying v = {
-        .array = array, .fn = call->fn, .outside = call->outside, .user = call->user};
+    struct verifying v = {.array = array, .call = *call};
     zarr_status st = ZARR_OK;
 
     atomic_init(&v.stopped, false);

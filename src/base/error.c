@@ -162,6 +162,26 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes)
     return zr_fail(err, ZARR_ERR_NO_MEMORY, "cannot allocate %" PRIu64 " bytes", bytes);
 }
 
+/* A store may name the key itself: drops it from the reason if the address ends with it.
+ */
+static void drop_repeated_key(const struct error_text *address, struct error_text *reason)
+{
+    const zarr_error_part key = address->part[ZARR_ERROR_KEY];
+    const size_t n = (size_t)key.bytes + 2; /* with ": " */
+
+    if (key.bytes == 0 || address->text[key.offset + key.bytes] != '\0' ||
+        strncmp(reason->text, address->text + key.offset, key.bytes) != 0 ||
+        strncmp(reason->text + key.bytes, ": ", 2) != 0)
+        return;
+    memmove(reason->text, reason->text + n, strlen(reason->text + n) + 1);
+    for (size_t i = 0; i < ZARR_ERROR_PARTS; i++) {
+        if (reason->part[i].offset >= n)
+            reason->part[i].offset = (uint16_t)(reason->part[i].offset - n);
+        else
+            reason->part[i] = (zarr_error_part){0, 0};
+    }
+}
+
 /* Puts the address before the message of err; the facts in err stay. */
 static void error_prefix(zarr_error *err, zarr_status status, struct error_text *address)
 {
@@ -170,6 +190,7 @@ static void error_prefix(zarr_error *err, zarr_status status, struct error_text 
 
     old.message[sizeof old.message - 1] = '\0';
     memcpy(reason.part, old.part, sizeof reason.part);
+    drop_repeated_key(address, &reason);
     join(err, status, address, &reason);
     err->os_code = old.os_code;
     err->os_domain = old.os_domain;

@@ -25,21 +25,22 @@ struct node_check {
 
 /* ---- findings --------------------------------------------------------------------- */
 
-/* Whether the stored bytes cause this status. */
-static bool is_finding(zarr_status st)
+/* Whether the stored objects cause this status. */
+static bool is_finding(zarr_status st, const zarr_error *why)
 {
     return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT ||
-           st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND;
+           st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND ||
+           zr_store_blames_object(st, why);
 }
 
-/* Drops the node's path from an error message: a finding has path and key of its own. */
+/* Drops path and key from an error message: a finding has both by itself. */
 static const char *without_address(const char *message, const char *key)
 {
-    const size_t n = strlen(key);
+    const size_t n = strlen(key), slash = message[0] == '/';
 
-    return message[0] == '/' && strncmp(message + 1, key, n) == 0 &&
-                   strncmp(message + 1 + n, ": ", 2) == 0
-               ? message + n + 3
+    return strncmp(message + slash, key, n) == 0 &&
+                   strncmp(message + slash + n, ": ", 2) == 0
+               ? message + slash + n + 2
                : message;
 }
 
@@ -71,9 +72,9 @@ static zarr_status node_fault(struct node_check *c, zarr_status st, const zarr_e
 {
     zarr_finding f = {.what = ZARR_FINDING_NODE, .status = st, .message = why->message};
 
-    /* The listing read past a key of a document that is not a file, so an IO error is a
-     * fault of this node. */
-    if (is_finding(st) || (c->kind == ZARR_NODE_NONE && st == ZARR_ERR_IO)) {
+    /* The listing read past a key of a document that is not a value, so an IO error is a
+     * fault of this node, whatever the store says. */
+    if (is_finding(st, why) || (c->kind == ZARR_NODE_NONE && st == ZARR_ERR_IO)) {
         find_fault(c, &f);
         return ZARR_OK;
     }
@@ -113,6 +114,23 @@ static void outside_found(void *user, bool chunks, uint64_t n, const char *key)
             : n == 1 ? "has elements"
                      : "have elements",
             chunks ? "" : " that are not the fill value");
+    find_fault(c, &f);
+}
+
+static void foreign_found(void *user, bool like_chunks, uint64_t n, const char *key)
+{
+    struct node_check *c = user;
+    zarr_error text = {0};
+    zarr_finding f = {.what = ZARR_FINDING_FOREIGN,
+                      .severity = ZARR_SEVERITY_NOTE,
+                      .key = key,
+                      .message = text.message};
+
+    zr_fail(&text, ZARR_OK, "%" PRIu64 " object%s, this one among them, %s", n,
+            n == 1 ? "" : "s",
+            !like_chunks ? n == 1 ? "is no part of the array" : "are no part of the array"
+            : n == 1     ? "looks like a chunk, but is none: the array has other keys"
+                         : "look like chunks, but are none: the array has other keys");
     find_fault(c, &f);
 }
 
@@ -207,7 +225,7 @@ static zarr_status verify_strict(struct node_check *c, const zarr_array *array,
                       .severity = ZARR_SEVERITY_WARNING,
                       .message = why.message};
 
-    if (st == ZARR_OK || !is_finding(st))
+    if (st == ZARR_OK || !is_finding(st, &why))
         return zr_pass(err, st, &why);
     find_fault(c, &f);
     return ZARR_OK;
@@ -216,7 +234,7 @@ static zarr_status verify_strict(struct node_check *c, const zarr_array *array,
 static zarr_status verify_array(struct node_check *c, zarr_error *err)
 {
     const struct zr_verify_call call = {
-        .fn = chunk_fault, .outside = outside_found, .user = c};
+        .fn = chunk_fault, .outside = outside_found, .foreign = foreign_found, .user = c};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_array *array = NULL;
     zarr_error why = {0};
@@ -230,13 +248,15 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     io.progress_user = c;
     io.cancel = c->opts.cancel;
     st = verify_record(c, array, &why);
+    if (st != ZARR_OK && zr_store_blames_object(st, &why))
+        st = node_fault(c, st, &why, err);
     if (st == ZARR_OK && c->opts.flags & ZARR_VERIFY_STRICT)
         st = verify_strict(c, array, &why);
     if (st == ZARR_OK && !(c->opts.flags & ZARR_VERIFY_NO_DATA))
         st = zr_array_verify(array, &call, &io, &why);
     zarr_array_free(array);
     /* counts nothing for this array; the others still count */
-    if (st == ZARR_ERR_UNSUPPORTED)
+    if (st == ZARR_ERR_UNSUPPORTED || zr_store_blames_object(st, &why))
         return node_fault(c, st, &why, err);
     return zr_pass(err, st, &why);
 }
@@ -258,7 +278,7 @@ static zarr_status verify_consolidated(struct node_check *c, zarr_group *group,
     ZR_TRY(zr_str_status(&key, err));
     cc.key = zr_str_text(&key);
     st = zarr_group_consolidated_check(group, consolidated_fault, &cc, &o, &why);
-    if (st != ZARR_OK && is_finding(st) && c->any_broken)
+    if (st != ZARR_OK && is_finding(st, &why) && c->any_broken)
         st = ZARR_OK; /* the broken node is reported as a finding */
     else if (st != ZARR_OK)
         st = node_fault(c, st, &why, err);

@@ -7,8 +7,6 @@
  */
 #include "node/node_int.h"
 
-#include <errno.h>
-
 enum {
     CHILDREN_BLOCK = 32,
     CHILDREN_FAST_NS = 10000 /* duration of a local GET */
@@ -74,17 +72,9 @@ void zr_children_close(struct zr_children *k)
     *k = (struct zr_children){0};
 }
 
-/* The key of a document names something that is not a file: a folder, a FIFO, a device.
- * This is a fault of the node, not of the store. */
-static bool child_is_no_file(const struct zr_child *child)
-{
-    return child->st == ZARR_ERR_IO && child->err.os_domain == ZARR_OS_ERRNO &&
-           (child->err.os_code == EISDIR || child->err.os_code == EINVAL);
-}
-
 static bool child_is_broken(const struct zr_child *child)
 {
-    return child->st == ZARR_ERR_LIMIT || child_is_no_file(child) ||
+    return child->st == ZARR_ERR_LIMIT ||
            (child->found.format != 0 && child->st != ZARR_OK &&
             child->st != ZARR_ERR_NO_MEMORY);
 }

@@ -94,10 +94,13 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                       .path = where->path,
                                       .name = name,
                                       .large = v3 && !where->array};
-    zarr_status st = ZARR_OK;
+    zarr_error e = {0};
+    zarr_status st = zr_doc_get(&f->doc, &src, &e);
 
-    ZR_TRY(zr_doc_get(&f->doc, &src, err));
-    f->format = v3 ? 3 : 2;
+    /* a FIFO with this name is a broken node: it can be deleted and replaced */
+    if (st == ZARR_OK || zr_store_has_no_value(st, &e))
+        f->format = v3 ? 3 : 2;
+    ZR_TRY(st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e));
     st = zr_parsed_read(&f->parsed, &f->doc, zr_store_context(where->store), err);
     if (st != ZARR_OK) {
         zr_prefix(err, st, "%s", name);

@@ -8,10 +8,10 @@
  * never end, so this is an error. Symlinks to neighbours multiply the work, so the
  * directories behind symlinks have a limit.
  *
- * FIFOs, and symlinks whose target is missing or outside of the root, are reported as
- * files: reading them gives an error. If they were left out, they would look like chunks
- * that were never written. Names that are not UTF-8 are not keys and are skipped. Both
- * are logged.
+ * FIFOs, sockets, devices, and symlinks whose target is missing or outside of the root,
+ * are reported as files: reading them gives an error. If they were left out, they would
+ * look like chunks that were never written, and survive a deletion. Names that are not
+ * UTF-8 are not keys and are skipped. Both are logged.
  *
  * Thread class: one thread per walk.
  */
@@ -183,7 +183,7 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     zarr_status st = ZARR_OK;
     enum walk_type type = WALK_GONE;
     size_t n = strlen(name);
-    bool told = false, is_link = false;
+    bool is_link = false;
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ZARR_OK;
@@ -191,12 +191,10 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     ZR_TRY(walk_type(w, dir, name, d_type, &type, &is_link, err));
     if (type == WALK_GONE)
         goto out;
-    if (type == WALK_UNREADABLE)
+    /* what erases reads nothing */
+    if (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS))
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be read", w->path.ptr);
-    /* Cleaning and erasing skip everything except files, directories and symlinks. */
-    told = type == WALK_FILE || type == WALK_DIR ||
-           (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS));
-    if (!told || !zr_utf8_valid(name, n)) {
+    if (!zr_utf8_valid(name, n)) {
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
         goto out;
     }

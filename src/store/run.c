@@ -171,6 +171,24 @@ zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err)
     return op->status;
 }
 
+bool zr_store_blames_object(zarr_status st, const zarr_error *err)
+{
+    static const int codes[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EXDEV,
+                                EINVAL, ENXIO,   EACCES, EPERM, EIO};
+
+    for (size_t i = 0; i < ZR_COUNT(codes); i++)
+        if (st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
+            err->os_code == codes[i])
+            return true;
+    return false;
+}
+
+bool zr_store_has_no_value(zarr_status st, const zarr_error *err)
+{
+    return st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
+           (err->os_code == EISDIR || err->os_code == EINVAL);
+}
+
 struct run_wait {
     struct zr_event event;
     zarr_error *err;

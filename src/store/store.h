@@ -50,6 +50,13 @@ bool zr_key_is_below(const char *key, const char *prefix);
 /* ZARR_STORE_OP_DOCUMENT if the last component of the key is one of these names, else 0:
  * for operations whose caller does not know what is under the key. */
 uint32_t zr_key_kind(const char *key);
+/* Whether an operation failed because of its object alone, so that other keys may still
+ * be read: there is a folder or a FIFO under the key, a symlink leads nowhere, the file's
+ * permissions or its blocks on the disk prevent a read. */
+bool zr_store_blames_object(zarr_status st, const zarr_error *err);
+/* Whether it failed because what is under the key is no value: a folder, a FIFO, a socket
+ * or a device. */
+bool zr_store_has_no_value(zarr_status st, const zarr_error *err);
 
 /* ---- opening -------------------------------------------------------------- */
 

@@ -1,6 +1,8 @@
 """zarrc verify finds every kind of damage, names its key and reason, and exits with 1."""
 import json
+import os
 import shutil
+import socket
 import subprocess
 
 import numcodecs
@@ -170,3 +172,99 @@ def test_strict(zarrc, tmp_path):
     assert [fault["code"] for fault in found["faults"]] == ["invalid"] and not found["valid"]
     zarrc("reencode", path, tmp_path / "b.zarr")
     zarrc("verify", "--strict", tmp_path / "b.zarr")
+
+
+def unreadable(path, what):
+    path.unlink()
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as s:
+            here = os.open(path.parent, os.O_PATH)
+            s.bind(f"/proc/self/fd/{here}/{path.name}")  # a path may be too long for a socket
+            os.close(here)
+    elif what == "folder":
+        path.mkdir()
+        (path / "x").write_bytes(b"1")
+    elif what == "loop":
+        path.symlink_to(path.name)
+    elif what == "nowhere":
+        path.symlink_to("nowhere")
+    else:
+        path.symlink_to("/dev/null")
+
+
+@pytest.mark.parametrize("what", ["fifo", "socket", "folder", "loop", "nowhere", "outside"])
+def test_objects_that_cannot_be_read(zarrc, store, what):
+    """One object that is no file is a fault of that chunk. The others are checked, too."""
+    keys = {"plain/c/1/2", "sharded/c/1/0", "sums/c/0/1"}
+    for key in keys:
+        unreadable(store / key, what)
+    damage(store / "plain/c/3/3", 0)
+    found = {f["key"]: f for f in faults(zarrc, store) if f["severity"] == "error"}
+    assert set(found) == keys | {"plain/c/3/3"} and found["plain/c/3/3"]["code"] == "corrupt"
+    for key in keys:
+        assert found[key]["code"] == "io" and key not in found[key]["reason"]
+
+
+def test_files_that_hide_chunks(zarrc, store):
+    """A file in the place of a folder hides the chunks in it. The others are checked."""
+    shutil.rmtree(store / "plain/c/2")
+    (store / "plain/c/2").write_text("x")
+    damage(store / "plain/c/3/3", 0)
+    found = faults(zarrc, store)
+    assert {(f["key"], f["code"]) for f in found if f["severity"] == "error"} == {
+        ("plain/c/2/0", "io"), ("plain/c/3/3", "corrupt")}
+
+
+@pytest.mark.parametrize("name", ["zarr.json", ".zarrc-leftovers"])
+def test_documents_that_cannot_be_read(zarrc, store, name):
+    path = store / "plain" / name
+    path.touch()
+    unreadable(path, "fifo")
+    damage(store / "plain/c/3/3", 0)
+    damage(store / "sums/c/0/1", 17)
+    found = faults(zarrc, store)
+    assert {f["key"] for f in found} == {"plain", "sums/c/0/1"} | ({"plain/c/3/3"} if name != "zarr.json" else set())
+    assert next(f for f in found if f["key"] == "plain")["code"] == "io"
+
+
+def test_foreign_objects_are_notes(zarrc, store):
+    (store / "plain/README").write_text("x")
+    (store / "plain/c/1/notes.txt").write_text("x")
+    (store / "plain/sub").mkdir()
+    (store / "plain/sub/zarr.json").write_text("{}")
+    done = zarrc("verify", "--json", store).json
+    assert done["valid"] and done["n_faults"] == 0 and done["n_notes"] == 1
+    note, = done["faults"]
+    assert note["severity"] == "note" and note["key"] in ("plain/README", "plain/c/1/notes.txt", "plain/sub/zarr.json")
+    assert note["reason"] == "3 objects, this one among them, are no part of the array"
+    assert "[note]" in zarrc("verify", store / "plain").text
+
+
+def test_chunks_under_other_keys_are_noted(zarrc, tmp_path):
+    """Metadata with the wrong key encoding makes all elements the fill value."""
+    path = tmp_path / "x.zarr"
+    zarr.create_array(str(path), shape=(4, 4), chunks=(2, 2), dtype="i4")[:] = 1
+    text = (path / "zarr.json").read_text()
+    (path / "zarr.json").write_text(text.replace('"separator": "/"', '"separator": "."'))
+    note, = zarrc("verify", "--json", path).json["faults"]
+    assert note["reason"] == "4 objects, this one among them, look like chunks, but are none: the array has other keys"
+    assert note["key"].startswith("c/")
+
+
+@pytest.mark.parametrize("name", ["zarr.json", ".zarrc-leftovers", ".zarrc-job", ".zattrs", "c/1/2"])
+def test_rm_deletes_what_is_no_file(zarrc, store, name):
+    """A FIFO in the place of any object does not keep a node from being deleted, nor another from its place."""
+    path = store / "plain" / name
+    path.touch()
+    unreadable(path, "fifo")
+    zarrc("verify", store / "plain", code=None)
+    zarrc("rm", "-r", store / "plain")
+    assert not (store / "plain").exists()
+    zarrc("create", "-t", "i4", "--shape=4", store / "plain")
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    zarrc("create", "--force", "-t", "i4", "--shape=4", store / "plain")
+    assert not path.is_fifo() and zarrc("cat", store / "plain").text.split() == ["0"] * 4

@@ -118,6 +118,27 @@ static void system_errors_and_prefixes(void **state)
     assert_int_equal(zr_prefix(NULL, ZARR_ERR_IO, "x"), ZARR_ERR_IO);
 }
 
+/* The store may name the key, and the room above does. */
+static void key_is_named_once(void **state)
+{
+    char text[16];
+    zarr_error err;
+
+    (void)state;
+    zr_fail_os(&err, ZARR_ERR_IO, EISDIR, "%s: expected a value", "a/c/0");
+    zr_error_mark(&err, ZARR_ERROR_KEY, 0, "a/c/0");
+    zr_prefix_key(&err, ZARR_ERR_IO, "a/c/0");
+    assert_true(zr_starts_with(err.message, "a/c/0: expected a value: "));
+    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_KEY, text, sizeof text), 5);
+    assert_string_equal(text, "a/c/0");
+    assert_int_equal(err.os_code, EISDIR);
+    zr_prefix_key(&err, ZARR_ERR_IO, "a/c/00");
+    assert_true(zr_starts_with(err.message, "a/c/00: a/c/0: expected"));
+    zr_fail(&err, ZARR_ERR_IO, "a/c/0");
+    zr_prefix_key(&err, ZARR_ERR_IO, "a/c/0");
+    assert_string_equal(err.message, "a/c/0: a/c/0");
+}
+
 static void prefix_of_a_full_message(void **state)
 {
     zarr_error err;
@@ -301,6 +322,7 @@ int main(void)
         cmocka_unit_test(messages_are_one_safe_line),
         cmocka_unit_test(long_text_is_cut_between_characters),
         cmocka_unit_test(system_errors_and_prefixes),
+        cmocka_unit_test(key_is_named_once),
         cmocka_unit_test(prefix_of_a_full_message),
         cmocka_unit_test(prefix_too_long),
         cmocka_unit_test(structs_grow),
