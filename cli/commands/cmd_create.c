@@ -224,6 +224,7 @@ static const struct cli_option create_options[] = {
     {"document", 0, CLI_VALUE_FILE, "FILE", NULL,
      "take all metadata from this zarr.json or .zarray; - is standard input"},
     CLI_SPEC_OPTIONS,
+    CLI_KEEP_FILL_OPTION,
     {"group", 'g', 0, NULL, NULL, "create a group"},
     {"force", 'f', 0, NULL, NULL,
      "replace an existing array, and chunks that a former array left; with --group: "
@@ -264,7 +265,9 @@ const struct cli_command cli_cmd_create = {
         "transpose:1,0), NAME:KEY=VALUE,... "
         "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) or JSON. Several codecs are a "
         "chain in this order. bytes can be omitted. In format 2 the last codec is the "
-        "compressor and those before it are filters. The default is zstd.",
+        "compressor and those before it are filters. The default is zstd.\n\n"
+        "With --like and --zarr-format an array whose dimensions have names keeps its "
+        "missing value, as with zarrc-migrate(1); --keep-fill prevents that.",
     .json = "node; kind: array or group; metadata: the document of the new array.",
     .options = create_options,
     .examples = create_examples,

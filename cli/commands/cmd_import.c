@@ -231,6 +231,7 @@ static const struct cli_option import_options[] = {
     {"like", 'l', 0, "ARRAY", NULL,
      "take everything that neither the file nor an option gives from this array"},
     CLI_SPEC_OPTIONS,
+    CLI_KEEP_FILL_OPTION,
     {"force", 'f', 0, NULL, NULL,
      "replace an existing array when the new one is complete"},
     CLI_CONSOLIDATED_OPTION,

@@ -50,8 +50,8 @@ _zarrc()
         tree) words+=' --ascii' ;;
         cat) words+=' -F --format --field' ;;
         attrs) words+=' -t --text --replace --leave-consolidated' ;;
-        create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order -g --group -f --force --if-missing --leave-consolidated' ;;
-        import) words+=' -F --format -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order -f --force --leave-consolidated' ;;
+        create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -g --group -f --force --if-missing --leave-consolidated' ;;
+        import) words+=' -F --format -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --leave-consolidated' ;;
         export) words+=' -F --format --field -f --force' ;;
         explain) words+=' -w --write' ;;
         cp) words+=' -f --force --skip-equal --verify --leave-consolidated' ;;

@@ -58,6 +58,7 @@ static int make_array(struct reencode *r, zarr_array *source, zarr_store *target
 
     cli_spec_like(&spec, source);
     rc = read_options(r, &spec);
+    spec.spec.flags |= ZARR_SPEC_KEEP_FILL; /* the library keeps the missing value */
     if (!rc)
         st = zarr_array_create(&made, target, path, &spec.spec, NULL, &err);
     if (st)

@@ -196,6 +196,8 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
         s->spec.order = *text;
     if (cli_flag(cli, "index-at-start"))
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
+    if (cli_flag(cli, "keep-fill"))
+        s->spec.flags |= ZARR_SPEC_KEEP_FILL;
 }
 
 void cli_spec_like(struct cli_spec *spec, zarr_array *model)

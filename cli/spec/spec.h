@@ -50,6 +50,14 @@
         "order", 0, 0, "ORDER", "C|F", "order of the elements inside chunks"             \
     }
 
+/* For commands with --like. */
+#define CLI_KEEP_FILL_OPTION                                                             \
+    {                                                                                    \
+        "keep-fill", 0, 0, NULL, NULL,                                                   \
+            "with --like and --zarr-format: take fill value and attribute _FillValue "   \
+            "as they are, even if the missing value changes"                             \
+    }
+
 /* A zarr_array_spec with the data that it points to. Zero it before use. */
 struct cli_spec {
     zarr_array_spec spec;

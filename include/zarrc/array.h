@@ -228,10 +228,14 @@ typedef struct zarr_array_spec {
      *
      * Shapes and names need `ndim`, which must be the model's. `chunk_grid` replaces
      * chunks and shards. Another data type gets its own default fill value, another
-     * `zarr_format` its default chunk keys. `codecs` replaces the whole chain; in a
-     * sharded array, the chain of the inner chunks. `order` replaces the transposes
-     * before it. Nested shards, and codecs around shards, are kept only if no member
-     * changes chunks, shards or codecs. Excludes `document`. Borrowed for the call
+     * `zarr_format` its default chunk keys. In the other format, an array whose
+     * dimensions have names keeps its missing value, as zarr_node_migrate() does, unless
+     * another data type or attributes are given: it gets or loses the attribute
+     * _FillValue, or v2's fill value becomes null; a type for which xarray has no missing
+     * value is a warning in the log. `codecs` replaces the whole chain; in a sharded
+     * array, the chain of the inner chunks. `order` replaces the transposes before it.
+     * Nested shards, and codecs around shards, are kept only if no member changes chunks,
+     * shards or codecs. Excludes `document`. Borrowed for the call
      */
     struct zarr_array *like;
 } zarr_array_spec;
@@ -257,7 +261,10 @@ enum {
     ZARR_SPEC_NO_SHARDS = 16,
     /** chunks that are stored at the path already become elements of the new array.
      * Without it they are refused. Excludes ZARR_SPEC_OVERWRITE */
-    ZARR_SPEC_KEEP_CHUNKS = 32
+    ZARR_SPEC_KEEP_CHUNKS = 32,
+    /** with `like` of the other format: fill value and attribute _FillValue are those of
+     * the model, even if xarray then knows another missing value */
+    ZARR_SPEC_KEEP_FILL = 64
 };
 
 /**

@@ -2,6 +2,7 @@
  * array/spec_like.c - a spec that names another array: what the caller leaves open is
  * taken from that array, in the form of a spec. The complete spec then takes the usual
  * path. Codecs are in spec_like_codecs.c.
+ * A new array of the other format keeps the missing value that xarray knows (meta).
  * Thread class: plain functions. The other array (the model) may be in use and may change
  * meanwhile; one state of it is read.
  */
@@ -112,22 +113,37 @@ static zarr_status like_dtype(struct zr_spec_like *l, zarr_error *err)
     return zr_spec_like_text(l, v, &l->spec.data_type, err);
 }
 
+/* Whether the new array has the model's data type. */
+static zarr_status keeps_dtype(const struct zr_spec_like *l, const zarr_context *ctx,
+                               const zarr_array_spec *changes, bool *keeps,
+                               zarr_error *err)
+{
+    const zarr_dtype *dtype = model_of(l)->dtype;
+    zarr_status st = ZARR_OK;
+
+    *keeps = true;
+    if (!changes->data_type)
+        return ZARR_OK;
+    ZR_TRY(zr_dtype_find(&((zarr_context *)(uintptr_t)ctx)->dtypes, changes->data_type,
+                         &dtype, NULL, err));
+    *keeps = zarr_dtype_equal(dtype, model_of(l)->dtype);
+out:
+    return st;
+}
+
 static zarr_status like_fill(struct zr_spec_like *l, const zarr_context *ctx,
                              const zarr_array_spec *changes, zarr_error *err)
 {
     const struct zr_array_meta *m = model_of(l);
-    const zarr_dtype *dtype = m->dtype;
     struct zr_json *v = NULL;
+    bool keeps = true;
     zarr_status st = ZARR_OK;
 
     if (changes->fill_value)
         return ZARR_OK;
-    if (changes->data_type) {
-        ZR_TRY(zr_dtype_find(&((zarr_context *)(uintptr_t)ctx)->dtypes,
-                             changes->data_type, &dtype, NULL, err));
-        if (!zarr_dtype_equal(dtype, m->dtype))
-            return ZARR_OK;
-    }
+    ZR_TRY(keeps_dtype(l, ctx, changes, &keeps, err));
+    if (!keeps)
+        return ZARR_OK;
     if (!m->fill_defined) {
         l->spec.fill_value = l->spec.zarr_format == 2 ? "null" : NULL;
         return ZARR_OK;
@@ -176,9 +192,38 @@ static zarr_status like_keys(struct zr_spec_like *l, const zarr_array_spec *chan
     return ZARR_OK;
 }
 
+/* Plans what keeps the missing value in the other format, and takes its fill value. */
+static zarr_status like_missing(struct zr_spec_like *l, const zarr_context *ctx,
+                                const zarr_array_spec *changes,
+                                struct zr_missing_change *change, zarr_error *err)
+{
+    const int32_t format = l->spec.zarr_format;
+    bool keeps = true;
+    zarr_status st = ZARR_OK;
+
+    *change = (struct zr_missing_change){.fill = NULL};
+    if (format == model_of(l)->format || changes->flags & ZARR_SPEC_KEEP_FILL ||
+        changes->attributes)
+        return ZARR_OK;
+    ZR_TRY(keeps_dtype(l, ctx, changes, &keeps, err));
+    if (!keeps)
+        return ZARR_OK;
+    ZR_TRY(zr_missing_plan(change, model_of(l), format, &l->doc, err));
+    if (format == 2 && changes->fill_value) /* the caller's, with the attribute */
+        *change = (struct zr_missing_change){.fill = NULL};
+    if (change->warning)
+        zr_log(&ctx->log, ZARR_LOG_WARN, "/%s: %s", changes->like->h.path,
+               change->warning);
+    if (change->fill)
+        ZR_TRY(zr_spec_like_text(l, change->fill, &l->spec.fill_value, err));
+out:
+    return st;
+}
+
 /* v2 keeps dimension names among the attributes, and xarray takes a scalar without them
  * for no variable. v3 has its own member for them. */
 static zarr_status like_attributes(struct zr_spec_like *l, const zarr_array_spec *changes,
+                                   const struct zr_missing_change *missing,
                                    zarr_error *err)
 {
     const struct zr_array_meta *m = model_of(l);
@@ -190,13 +235,18 @@ static zarr_status like_attributes(struct zr_spec_like *l, const zarr_array_spec
     if (!changes->dimension_names && m->format == 3 && l->spec.zarr_format == 2 &&
         m->ndim == 0 && !names)
         l->spec.dimension_names = &l->no_name;
-    if (changes->attributes || !m->attributes)
+    if (changes->attributes || (!m->attributes && !missing->attribute))
         return ZARR_OK;
-    attributes = zr_json_copy(&l->doc, m->attributes);
+    attributes = m->attributes ? zr_json_copy(&l->doc, m->attributes)
+                               : zr_json_new(&l->doc, ZR_JSON_OBJECT);
     if (m->format == 2 && l->spec.zarr_format == 3 &&
         (l->spec.dimension_names ||
          (m->ndim == 0 && zr_json_is(names, ZR_JSON_ARRAY) && zr_json_count(names) == 0)))
         (void)zr_json_remove(attributes, ZR_DIMENSIONS_ATTRIBUTE);
+    if (missing->drop)
+        (void)zr_json_remove(attributes, ZR_MISSING_ATTRIBUTE);
+    if (missing->attribute)
+        zr_json_set(&l->doc, attributes, ZR_MISSING_ATTRIBUTE, missing->attribute);
     return zr_spec_like_text(l, attributes, &l->spec.attributes, err);
 }
 
@@ -212,6 +262,7 @@ void zr_spec_like_deinit(struct zr_spec_like *l)
 zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
                               const zarr_array_spec *changes, zarr_error *err)
 {
+    struct zr_missing_change missing;
     struct zr_json *root = NULL;
     zarr_status st = ZARR_OK;
 
@@ -219,7 +270,7 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
                                .model = zr_array_state_get(changes->like)};
     zr_json_doc_init(&l->doc, ctx->alloc);
     l->spec.like = NULL;
-    l->spec.flags &= ~(uint32_t)ZARR_SPEC_NO_SHARDS;
+    l->spec.flags &= ~(uint32_t)(ZARR_SPEC_NO_SHARDS | ZARR_SPEC_KEEP_FILL);
     if (!l->spec.zarr_format)
         l->spec.zarr_format = model_of(l)->format;
     ZR_TRY(zr_array_meta_write_canonical(model_of(l), &l->doc, &root, err));
@@ -229,8 +280,9 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
     ZR_TRY(zr_spec_like_codecs(l, ctx, changes, err));
     ZR_TRY(like_dtype(l, err));
     ZR_TRY(like_fill(l, ctx, changes, err));
+    ZR_TRY(like_missing(l, ctx, changes, &missing, err));
     ZR_TRY(like_keys(l, changes, err));
-    ZR_TRY(like_attributes(l, changes, err));
+    ZR_TRY(like_attributes(l, changes, &missing, err));
     if (!zr_json_ok(&l->doc))
         st = zr_fail_memory(err, l->doc.arena.used_bytes);
 out:

@@ -59,6 +59,7 @@ static void spec_changed(const struct zr_reencode *r, zarr_array *array,
 {
     *spec = r->changes;
     spec->like = array;
+    spec->flags |= ZARR_SPEC_KEEP_FILL; /* reencode_missing.c decides */
     if (r->opts.zarr_format)
         spec->zarr_format = r->opts.zarr_format;
     if (spec->ndim != zarr_array_ndim(array)) {

@@ -294,6 +294,46 @@ def test_keep_fill(tmp_path, how):
         run("diff", "--data", path, to)
 
 
+@pytest.mark.parametrize("how", ["create", "import"])
+@pytest.mark.parametrize("dtype,attributes", list(kinds(["i2", "f4", "c8"])))
+def test_like_an_array_of_the_other_format(tmp_path, how, dtype, attributes):
+    """A new array with the same elements has the same missing value, whatever format its model has."""
+    values = fills_of(dtype, attributes)[:3]
+    cases = [(2, fill, None) for fill in [None, *values]]
+    cases += [(3, fill, missing) for fill in values for missing in [None, *values]]
+    for i, (form, fill, missing) in enumerate(cases):
+        path, to = tmp_path / f"{i}", tmp_path / f"{i}-to"
+        extra = {} if missing is None else {"_FillValue": spelled(missing, dtype)}
+        write(path, form, dtype, fill, attributes | extra)
+        zarr.open_group(to, mode="w", zarr_format=5 - form)
+        if how == "create":
+            run("create", "--like", path / "v", f"--zarr-format={5 - form}", to / "v")
+            zarr.open_group(to, mode="a")["v"][:] = elements(dtype)
+        else:
+            np.save(tmp_path / "v.npy", elements(dtype))
+            run("import", "--like", path / "v", f"--zarr-format={5 - form}", tmp_path / "v.npy", to / "v")
+        before, after = decoded(path), decoded(to)
+        if form == 3 and missing is None and fill != fill and attributes == PACKED:
+            assert np.allclose(before, after.real, equal_nan=True, rtol=1e-6)
+        else:
+            same(before, after, (form, fill, missing))
+
+
+def test_like_takes_the_choices_of_the_caller(tmp_path):
+    write(tmp_path / "a", 2, "i4", 5, {})
+    write(tmp_path / "b", 2, "U3", np.array("b", "U3")[()], {})
+    def made(*options, path="a"):
+        done = run("create", "--force", "--like", tmp_path / path / "v", "--zarr-format=3", *options, tmp_path / "to")
+        root = json.loads((tmp_path / "to/zarr.json").read_text())
+        return root["fill_value"], root.get("attributes", {}), done.stderr
+    assert made() == (5, {"_FillValue": 5}, "")
+    assert made("--keep-fill") == (5, {}, "")
+    assert made("--fill=7") == (7, {"_FillValue": 5}, "")
+    assert made('--attributes={"a": 1}') == (5, {"a": 1}, "")
+    assert made("--dtype=float32") == (0.0, {}, "")
+    assert "xarray has no form of a missing value" in made(path="b")[2]
+
+
 def test_choices_of_the_caller_count(tmp_path):
     write(tmp_path / "a", 3, "i4", 5, {}, 4)
     run("reencode", "--zarr-format=2", "--fill=7", tmp_path / "a/v", tmp_path / "b")
