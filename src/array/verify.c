@@ -73,10 +73,14 @@ static void tell_fault(const struct verified_object *o, zarr_status st,
                        const char *message)
 {
     struct verifying *v = o->v;
+    /* a store may name the key, which the item has by itself */
+    const size_t n = strlen(o->key);
+    const bool named =
+        strncmp(message, o->key, n) == 0 && strncmp(message + n, ": ", 2) == 0;
     const zarr_verify_item item = {.struct_size = sizeof item,
                                    .status = st,
                                    .key = o->key,
-                                   .message = message,
+                                   .message = message + (named ? n + 2 : 0),
                                    .chunk = o->chunk,
                                    .origin = o->origin,
                                    .ndim = v->state->meta.ndim};

@@ -39,7 +39,7 @@ const char *zr_ome_warning(const struct zr_json *attributes, const char *path,
     const struct zr_json *ome = zr_json_get(attributes, "ome");
 
     if (format == 3 && !ome && is_ome_v2(attributes, path))
-        return "the OME-Zarr metadata of this group, and of groups below it, stays at "
+        return "the OME-Zarr metadata of this group, and of all others here, stays at "
                "the "
                "top of the attributes, where readers of OME-Zarr 0.5 do not look. To "
                "make it 0.5, move these members into the attribute \"ome\", add "
@@ -47,7 +47,7 @@ const char *zr_ome_warning(const struct zr_json *attributes, const char *path,
                "make "
                "the names of the axes the dimension names of the arrays";
     if (format == 2 && zr_json_get(ome, "version") && zr_json_is(ome, ZR_JSON_OBJECT))
-        return "the OME-Zarr metadata of this group, and of groups below it, stays in "
+        return "the OME-Zarr metadata of this group, and of all others here, stays in "
                "the "
                "attribute \"ome\", where readers of OME-Zarr 0.4 do not look. To make it "
                "0.4, move the members of \"ome\" to the top of the attributes, and give "

@@ -487,8 +487,8 @@ def special(name, make, status, word="a/c/0/0", listed=True):
     def prepare(root):
         os.makedirs(f"{root}/a/c/0")
         make(f"{root}/a/c/0/0", root)
-    add(name, lambda: v3(), data=(status, word), prepare=prepare, chunks=None, fault=None,
-        **({"verify": (status, word)} if listed else {}))
+    add(name, lambda: v3(), data=(status, word), prepare=prepare, chunks=None,
+        fault=(status, word) if listed else None)
 
 
 GZIP, ZSTD = codec("gzip", level=5), codec("zstd", level=3, checksum=False)
@@ -578,7 +578,7 @@ add("chunk_keys_that_are_none",
     lambda: v3({key: b"x" for key in ("c/0/00", "c/-1/0", "c/9/9", "c/0/1e0", "c/1e3/0", "x",
                                       "c/18446744073709551616/0")}), values={"read": "7", "first": "7", "last": "7"})
 add("file_where_a_folder_of_chunks_belongs", lambda: v3({"c/1": b"x"}), read=(IO, "a/c/1/0"),
-    last=(IO, "a/c/1/1"), chunks=(IO, "a/c/1/0"), verify=(IO, "a/c/1/0"), values={"first": "7"})
+    last=(IO, "a/c/1/1"), chunks=(IO, "a/c/1/0"), fault=(IO, "a/c/1/0"), values={"first": "7"})
 
 special("chunk_is_fifo", lambda path, _: os.mkfifo(path), IO)
 special("chunk_is_folder", lambda path, _: os.mkdir(path), IO, listed=False)
@@ -587,10 +587,10 @@ special("chunk_leads_out", lambda path, _: os.symlink("/etc/passwd", path), IO)
 special("chunk_leads_out_relative",
         lambda path, root: os.symlink("../../../../../../../../../../etc/passwd", path), IO)
 special("chunk_leads_to_itself", lambda path, _: os.symlink("0", path), IO)
-add("folder_of_chunks_leads_out", lambda: v3(), data=(IO, "a/c/0/0"), last=(IO, "a/c/"), fault=None,
-    chunks=(IO, "a/c/0/0"), verify=(IO, "a/c/0/0"), prepare=lambda root: os.symlink("/etc", f"{root}/a/c"))
-add("folder_of_chunks_is_file", lambda: v3({"c": b"x"}), data=(IO, "a/c/0/0"), last=(IO, "a/c/1/1"), fault=None,
-    chunks=(IO, "a/c/0/0"), verify=(IO, "a/c/0/0"), write=(IO, "a/c"))
+add("folder_of_chunks_leads_out", lambda: v3(), data=(IO, "a/c/0/0"), last=(IO, "a/c/"),
+    chunks=(IO, "a/c/0/0"), fault=(IO, "a/c/0/0"), prepare=lambda root: os.symlink("/etc", f"{root}/a/c"))
+add("folder_of_chunks_is_file", lambda: v3({"c": b"x"}), data=(IO, "a/c/0/0"), last=(IO, "a/c/1/1"),
+    chunks=(IO, "a/c/0/0"), fault=(IO, "a/c/0/0"), write=(IO, "a/c"))
 
 # ---- shards ---------------------------------------------------------------------------
 

@@ -97,8 +97,8 @@ def special(name, make, listed=True):
     A key that is neither present nor missing gives none, so such an array cannot be opened."""
     def prepare(root):
         make(f"{root}/a/0.0")
-    add(name, lambda: v2(dimension_separator="."), data=(IO, "a/0.0"), prepare=prepare, chunks=None, fault=None,
-        **({"verify": (IO, "a/0.0")} if listed else {}))
+    add(name, lambda: v2(dimension_separator="."), data=(IO, "a/0.0"), prepare=prepare, chunks=None,
+        fault=(IO, "a/0.0") if listed else None)
     add(name + "_unsaid", lambda: v2(), open=(IO, "a/0.0"), prepare=prepare)
 
 
@@ -108,10 +108,10 @@ special("v2_chunk_is_device", lambda path: os.symlink("/dev/zero", path))
 special("v2_chunk_leads_out", lambda path: os.symlink("/etc/passwd", path))
 special("v2_chunk_leads_out_relative", lambda path: os.symlink("../" * 24 + "etc/passwd", path))
 special("v2_chunk_leads_to_itself", lambda path: os.symlink("0.0", path))
-add("v2_folder_of_chunks_leads_out", lambda: v2(dimension_separator="/"), data=(IO, "a/0/0"), fault=None,
-    chunks=(IO, "a/0/0"), verify=(IO, "a/0/0"), prepare=lambda root: os.symlink("/etc", f"{root}/a/0"))
-add("v2_folder_of_chunks_is_file", lambda: v2({"0": b"x"}, dimension_separator="/"), data=(IO, "a/0/0"), fault=None,
-    chunks=(IO, "a/0/0"), verify=(IO, "a/0/0"))
+add("v2_folder_of_chunks_leads_out", lambda: v2(dimension_separator="/"), data=(IO, "a/0/0"),
+    chunks=(IO, "a/0/0"), fault=(IO, "a/0/0"), prepare=lambda root: os.symlink("/etc", f"{root}/a/0"))
+add("v2_folder_of_chunks_is_file", lambda: v2({"0": b"x"}, dimension_separator="/"), data=(IO, "a/0/0"),
+    chunks=(IO, "a/0/0"), fault=(IO, "a/0/0"))
 for _name in (".zarray", ".zattrs"):
     add(f"v2_{_name[1:]}_is_fifo", lambda: v2(), open=(IO, _name),
         prepare=lambda root, name=_name: ((name == ".zarray") and os.unlink(f"{root}/a/.zarray"),
