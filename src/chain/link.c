@@ -261,15 +261,24 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
 {
     struct zr_spec_question q = {.format = format};
     zarr_status st = ZARR_OK;
-    char *json = NULL;
+    char *json = NULL, *raw = NULL, *before = s->json;
 
-    if (!s->vt->canonical)
-        ZR_TRY(link_copy_raw(s, &json, err));
-    else
-        ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    /* The core's own codecs read members only. */
+    if (!s->vt->canonical || !zr_streq(zr_codec_spec_origin(s->vt), "core"))
+        ZR_TRY(link_copy_raw(s, &raw, err));
+    if (s->vt->canonical) {
+        s->json = raw; /* for zarr_codec_spec_json() */
+        st = zr_spec_ask(s, &q, &json, err);
+        s->json = before;
+        ZR_TRY(st);
+    } else {
+        json = raw; /* moved */
+        raw = NULL;
+    }
     st = json ? zr_link_set_config(s, json, err)
               : zr_spec_broke(s, "canonical() gives no text", err);
 out:
+    zr_free(s->alloc, raw);
     return st;
 }
 

@@ -44,7 +44,8 @@ typedef struct zarr_codec_spec zarr_codec_spec;
  */
 /** Returns the name under which the specification is registered, never an alias. */
 ZARR_API const char *zarr_codec_spec_name(const zarr_codec_spec *spec);
-/** Returns the canonical configuration as JSON text, "{}" if it is empty. */
+/** Returns the canonical configuration as JSON text, "{}" if it is empty. In canonical()
+ * of an application or a plug-in it is the text of `raw`. */
 ZARR_API const char *zarr_codec_spec_json(const zarr_codec_spec *spec);
 /** Stores an integer member in `*out`. Returns 0, or -1 if the member is missing or is
  * not an integer of 64 bits; `*out` is then unchanged. */
