@@ -1,5 +1,5 @@
 /* context.c - the type Context: a zarr_context, with what asks its registries. */
-#include "ext.h"
+#include "plugin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,9 @@ static PyObject *context_make(zx_state *st, PyObject *options)
     if (wish_of(options, &w))
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = zarr_context_create(&ctx, &w.o, &err);
-    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
+    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL) ||
+                             zx_plugs_register(st, ctx,
+                                               PyDict_GetItemString(options, "python")))
     {
         zarr_context_free(ctx);
         return NULL;
@@ -173,16 +175,20 @@ PyObject *zx_element_json(zx_state *st, const zarr_dtype *dtype, const void *ele
     char small[256], *text = small;
     size_t n = 0;
     zarr_error err;
+    zarr_status status;
     PyObject *out = NULL;
 
-    if (zarr_dtype_print(dtype, element, small, sizeof small, &n, &err))
-        return zx_fail(st, &err, NULL);
+    /* A data type of Python answers on another thread. */
+    Py_BEGIN_ALLOW_THREADS status =
+        zarr_dtype_print(dtype, element, small, sizeof small, &n, &err);
+    Py_END_ALLOW_THREADS if (status) return zx_fail(st, &err, NULL);
     if (n >= sizeof small) {
         text = PyMem_Malloc(n + 1);
         if (!text)
             return PyErr_NoMemory();
-        if (zarr_dtype_print(dtype, element, text, n + 1, &n, &err))
-            zx_fail(st, &err, NULL);
+        Py_BEGIN_ALLOW_THREADS status =
+            zarr_dtype_print(dtype, element, text, n + 1, &n, &err);
+        Py_END_ALLOW_THREADS if (status) zx_fail(st, &err, NULL);
     }
     if (!PyErr_Occurred())
         out = PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "surrogatepass");

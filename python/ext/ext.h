@@ -37,6 +37,7 @@ typedef struct zx_state {
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
     PyTypeObject *service_type, *batch_type;
+    PyTypeObject *plugin_service_type, *plugin_call_type;
     unsigned long main_thread; /* the only one that signals interrupt */
 } zx_state;
 
@@ -186,6 +187,18 @@ PyObject *zx_array_append(PyObject *self, PyObject *args);
 PyObject *zx_array_read_many(PyObject *self, PyObject *args);
 /* The selection of an argument; None is NULL. -1: an exception. */
 int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out);
+
+/* ---- array_open.c, array_change.c, array_select.c --------------------------- */
+
+PyObject *zx_array_with(PyObject *self, PyObject *options);
+PyObject *zx_array_attribute(PyObject *self, PyObject *args);
+PyObject *zx_array_resize(PyObject *self, PyObject *shape);
+PyObject *zx_array_refresh(PyObject *self, PyObject *unused);
+PyObject *zx_array_stored(PyObject *self, PyObject *args);
+PyObject *zx_array_chunks(PyObject *self, PyObject *args);
+PyObject *zx_array_select(PyObject *self, PyObject *args);
+PyObject *zx_array_select_points(PyObject *self, PyObject *args);
+PyObject *zx_array_select_mask(PyObject *self, PyObject *mask);
 
 /* ---- chunks.c --------------------------------------------------------------- */
 

@@ -209,7 +209,8 @@ void zx_letter_end(struct zx_box *box, struct zx_letter *l, const char *why)
 
 /* ---- the store -------------------------------------------------------------- */
 
-static const char GONE[] = "the interpreter is ending, and its stores have gone";
+static const char GONE[] =
+    "the interpreter is ending, and its stores and plug-ins have gone";
 
 struct foreign {
     struct zx_box *box;
@@ -347,6 +348,32 @@ static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const cha
     return a.status;
 }
 
+/* A plug-in that was asked uses memory of the caller: the wait does not end before its
+ * answer. */
+zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error *err)
+{
+    struct zx_letter *l = letter_new(what, 1, NULL);
+    struct zx_answer a;
+
+    if (!l) {
+        say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a call of a plug-in");
+        return ZARR_ERR_NO_MEMORY;
+    }
+    answer_init(&a);
+    l->answer = &a;
+    l->arg = arg;
+    if (!box_put(box, l))
+        zx_letter_end(box, l, GONE);
+    pthread_mutex_lock(&a.mutex);
+    while (!a.is_done)
+        pthread_cond_wait(&a.end, &a.mutex);
+    pthread_mutex_unlock(&a.mutex);
+    answer_deinit(&a);
+    if (a.status)
+        *err = a.err;
+    return a.status;
+}
+
 static zarr_status foreign_list(void *self, const char *prefix, uint32_t how,
                                 zarr_store_list_fn fn, void *user, zarr_error *err)
 {
@@ -397,17 +424,8 @@ static void foreign_close(void *self)
     free(f);
 }
 
-zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
-                            const struct zx_foreign_spec *spec, zarr_error *err)
+void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err)
 {
-    zarr_store_vtable vt = {.struct_size = sizeof vt,
-                            .name = "python",
-                            .caps = foreign_caps,
-                            .submit = foreign_submit,
-                            .cancel = foreign_cancel,
-                            .list = foreign_list,
-                            .close = foreign_close};
-    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
     struct foreign *f = malloc(sizeof *f);
     struct zx_letter *last = letter_new(ZX_CLOSE, 0, NULL);
 
@@ -415,7 +433,7 @@ zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
         free(f);
         free(last);
         say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a store");
-        return ZARR_ERR_NO_MEMORY;
+        return NULL;
     }
     last->store = spec->number;
     *f = (struct foreign){.box = zx_box_ref(spec->box),
@@ -423,10 +441,34 @@ zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
                           .number = spec->number,
                           .caps = spec->caps,
                           .parallel = spec->parallel};
+    return f;
+}
+
+void zx_foreign_table(zarr_store_vtable *out, const struct zx_foreign_spec *spec)
+{
+    *out = (zarr_store_vtable){.struct_size = sizeof *out,
+                               .name = "python",
+                               .caps = foreign_caps,
+                               .submit = foreign_submit,
+                               .cancel = foreign_cancel,
+                               .list = foreign_list,
+                               .close = foreign_close};
     if (spec->can_flush)
-        vt.flush = foreign_flush;
+        out->flush = foreign_flush;
     if (spec->can_erase_prefix)
-        vt.erase_prefix = foreign_erase_prefix;
+        out->erase_prefix = foreign_erase_prefix;
+}
+
+zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
+                            const struct zx_foreign_spec *spec, zarr_error *err)
+{
+    void *self = zx_foreign_new(spec, err);
+    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    zarr_store_vtable vt;
+
+    if (!self)
+        return ZARR_ERR_NO_MEMORY;
+    zx_foreign_table(&vt, spec);
     o.flags = spec->flags;
-    return zarr_store_open_custom(out, ctx, &vt, f, &o, err);
+    return zarr_store_open_custom(out, ctx, &vt, self, &o, err);
 }

@@ -21,7 +21,8 @@ enum {
     ZX_ERASE_PREFIX = 2, /* removes all below `prefix` */
     ZX_FLUSH = 3,        /* what was written becomes durable */
     ZX_CANCEL = 4,       /* what was sent with `arg` may end; without an answer */
-    ZX_CLOSE = 5         /* the store has gone; without an answer */
+    ZX_CLOSE = 5,        /* the store has gone; without an answer */
+    ZX_PLUGIN = 6        /* `arg` is what a plug-in is asked (plugin.h) */
 };
 
 /* The answer to a call that waits, on the stack of its thread. */
@@ -82,6 +83,9 @@ void zx_answer_call(struct zx_letter *l, zarr_status status, int os_code,
 /* Ends all parts that nothing has claimed, and frees the letter. */
 void zx_letter_end(struct zx_box *box, struct zx_letter *l, const char *why);
 
+/* Sends a letter about `arg` and waits for its answer, on a thread without the GIL. */
+zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error *err);
+
 /* Makes a store whose letters go into `box`. */
 struct zx_foreign_spec {
     struct zx_box *box; /* borrowed */
@@ -92,5 +96,14 @@ struct zx_foreign_spec {
 };
 zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
                             const struct zx_foreign_spec *spec, zarr_error *err);
+/* The two halves of such a store: its table of functions, and what they get as `self`;
+ * NULL: there is no memory. */
+void zx_foreign_table(zarr_store_vtable *out, const struct zx_foreign_spec *spec);
+void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err);
+
+/* ---- service.c -------------------------------------------------------------- */
+
+/* The box of a Service, borrowed; NULL with a TypeError for another object. */
+struct zx_box *zx_service_box(zx_state *st, PyObject *service);
 
 #endif

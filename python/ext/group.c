@@ -212,15 +212,14 @@ enum {
 static PyObject *group_text(PyObject *o, void *which)
 {
     const zarr_group *g = ((zx_group *)o)->g;
+    const intptr_t what = (intptr_t)which;
+    const char *text;
 
-    switch ((intptr_t)which) {
-    case TEXT_PATH:
+    if (what == TEXT_PATH)
         return zx_text(zarr_group_path(g));
-    case TEXT_METADATA:
-        return zx_text(zarr_group_metadata(g));
-    default:
-        return zx_text(zarr_group_attributes(g));
-    }
+    Py_BEGIN_ALLOW_THREADS text =
+        what == TEXT_METADATA ? zarr_group_metadata(g) : zarr_group_attributes(g);
+    Py_END_ALLOW_THREADS return zx_text(text);
 }
 
 static PyObject *group_format(PyObject *o, void *unused)

@@ -1,5 +1,5 @@
 /* module.c - the module `zarrc._core`: its functions, its types and its state. */
-#include "ext.h"
+#include "plugin.h"
 
 static void put(PyObject **slot, PyObject *value)
 {
@@ -86,6 +86,7 @@ static PyMethodDef functions[] = {
     {"core_count", core_count, METH_NOARGS, NULL},
     {"new_service", zx_new_service, METH_NOARGS, NULL},
     {"open_foreign", zx_open_foreign, METH_VARARGS, NULL},
+    {"new_plugin_service", zx_new_plugin_service, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 static int exec(PyObject *module)
@@ -94,14 +95,27 @@ static int exec(PyObject *module)
     const struct {
         PyTypeObject **type;
         PyType_Spec *spec;
-    } types[] = {
-        {&st->context_type, &zx_context_spec}, {&st->store_type, &zx_store_spec},
-        {&st->array_type, &zx_array_spec},     {&st->group_type, &zx_group_spec},
-        {&st->vlen_type, &zx_vlen_spec},       {&st->queue_type, &zx_queue_spec},
-        {&st->request_type, &zx_request_spec}, {&st->selection_type, &zx_selection_spec},
-        {&st->tensor_type, &zx_tensor_spec},   {&st->block_type, &zx_block_spec},
-        {&st->service_type, &zx_service_spec}, {&st->batch_type, &zx_batch_spec}};
+    } types[] = {{&st->context_type, &zx_context_spec},
+                 {&st->store_type, &zx_store_spec},
+                 {&st->array_type, &zx_array_spec},
+                 {&st->group_type, &zx_group_spec},
+                 {&st->vlen_type, &zx_vlen_spec},
+                 {&st->queue_type, &zx_queue_spec},
+                 {&st->request_type, &zx_request_spec},
+                 {&st->selection_type, &zx_selection_spec},
+                 {&st->tensor_type, &zx_tensor_spec},
+                 {&st->block_type, &zx_block_spec},
+                 {&st->service_type, &zx_service_spec},
+                 {&st->batch_type, &zx_batch_spec},
+                 {&st->plugin_service_type, &zx_plugin_service_spec},
+                 {&st->plugin_call_type, &zx_plugin_call_spec}};
 
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "zarrc works in the main interpreter only: threads of the "
+                        "library and signals belong to the process");
+        return -1;
+    }
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (!(*types[i].type = zx_type(module, types[i].spec)))
             return -1;
@@ -131,6 +145,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->selection_type);
     Py_VISIT(st->service_type);
     Py_VISIT(st->batch_type);
+    Py_VISIT(st->plugin_service_type);
+    Py_VISIT(st->plugin_call_type);
     return 0;
 }
 
@@ -156,6 +172,8 @@ static int clear(PyObject *module)
     Py_CLEAR(st->selection_type);
     Py_CLEAR(st->service_type);
     Py_CLEAR(st->batch_type);
+    Py_CLEAR(st->plugin_service_type);
+    Py_CLEAR(st->plugin_call_type);
     return 0;
 }
 

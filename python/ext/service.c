@@ -55,6 +55,14 @@ static void service_dealloc(PyObject *o)
     zx_free(o);
 }
 
+struct zx_box *zx_service_box(zx_state *st, PyObject *service)
+{
+    if (Py_TYPE(service) == st->service_type)
+        return ((zx_service *)service)->box;
+    PyErr_SetString(PyExc_TypeError, "a Service is needed");
+    return NULL;
+}
+
 /* Letters as Batch objects. Those that find no object end at once. */
 static PyObject *batches(zx_service *self, struct zx_letter *l)
 {

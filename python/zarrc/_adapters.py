@@ -604,6 +604,9 @@ def adapter_of(source: Any, loop: asyncio.AbstractEventLoop | None = None) -> Ad
     kind = type(source)
     if isinstance(source, Adapter):
         return source
+    if _is_a(source, "zarrc.plugins", "Store"):
+        from ._plugin_store import adapter
+        return adapter(source)
     if _is_a(source, "zarr.abc.store", "Store"):
         name = kind.__name__ if kind.__module__.startswith("zarr.storage.") else ""
         if name == "MemoryStore" and getattr(kind.get, "__qualname__", "") == "MemoryStore.get":  # nothing has replaced it

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _core, _log, _threads
@@ -28,6 +28,7 @@ _DEFAULTS: dict[str, Any] = {
     "pipeline": None,
     "codec_preference": None,
     "plugins": (),  # files of plug-ins
+    "entry_points": True,  # whether plug-ins of installed packages are used
     "plugin_options": None,  # a dict of dicts
     "allocators": None,
     "untrusted": False,  # narrow limits for data of unknown origin
@@ -83,14 +84,26 @@ def _check(name: str, value: Any) -> Any:
     return value
 
 
+def _truth(text: str) -> bool:
+    """A setting that is on or off."""
+    if text.lower() not in ("0", "1", "false", "true", "no", "yes", "off", "on"):
+        raise ValueError(f"{text!r} is not 0 or 1")
+    return text.lower() in ("1", "true", "yes", "on")
+
+
+_OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
+    "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth,
+    "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
+
+
 def _environment() -> dict[str, Any]:
-    """Settings of stores, which the library does not read from the environment itself."""
-    found = {}
-    for name, variable in (("durability", "ZARRC_DURABILITY"), ("locks", "ZARRC_LOCKS"),
-                           ("symlinks", "ZARRC_SYMLINKS")):
+    """Settings that the library does not read from the environment itself."""
+    found: dict[str, Any] = {}
+    for name, form in _OF_ENVIRONMENT.items():
+        variable = "ZARRC_" + name.removeprefix("array.").upper()
         if text := os.environ.get(variable):
             try:
-                found[name] = _check(name, text)
+                found[name] = _check(name, form(text))
             except ValueError as problem:
                 raise ValueError(f"environment variable {variable}: {problem}") from None
     if text := os.environ.get("ZARRC_LOCK_WAIT"):
@@ -151,6 +164,8 @@ class Config:
         """The context for the settings of now. Equal settings share one."""
         import json
 
+        from . import _plugins
+
         values = self._values
         wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
         wanted["threads"] = _threads.count(values["threads"])
@@ -160,6 +175,8 @@ class Config:
             _log.library_level())
         if values["plugin_options"] is not None:
             wanted["plugin_options"] = json.dumps(values["plugin_options"])
+        files, wanted["python"] = _plugins.registry.wanted(values["entry_points"])
+        wanted["plugins"] = (*values["plugins"], *(file for file in files if file not in values["plugins"]))
         key = tuple(wanted.values())
         with self._lock:
             if key not in self._contexts:

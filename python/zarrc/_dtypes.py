@@ -20,6 +20,7 @@ SWAPPED = BIG if sys.byteorder == "little" else LITTLE
 
 StringDType: Any = getattr(np.dtypes, "StringDType", None)  # NumPy 2
 _cache: dict[tuple[Any, ...], np.dtype[Any]] = {}
+plugin_types: dict[str, np.dtype[Any]] = {}  # of data types that are written in Python, by name
 
 
 def text_dtype() -> np.dtype[Any]:
@@ -53,6 +54,8 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
     """NumPy's type for a type of the library, in the machine's byte order. Types that NumPy has no
     name for are opaque bytes."""
     numpy, v2, v3, kind, size = facts
+    if plugin_types and numpy is None and v3 and (of_plugin := plugin_types.get(_name_of(v3))):
+        return of_plugin
     key = (numpy, v2 if kind == KIND_STRUCT else None, v3 if kind == KIND_OPTIONAL else None, size)
     if key in _cache:
         return _cache[key]
@@ -69,6 +72,11 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
             found = np.dtype(f"V{size}")
     _cache[key] = found
     return found
+
+
+def _name_of(v3: str) -> str:
+    told = json.loads(v3)
+    return str(told["name"] if isinstance(told, dict) else told)
 
 
 def _underlying(v3: str) -> str:
@@ -123,6 +131,8 @@ def library_name(dtype: Any) -> str:
     if hasattr(dtype, "to_json") and hasattr(dtype, "to_native_dtype"):  # a ZDType of zarr-python
         told = dtype.to_json(zarr_format=3)
         return str(told) if isinstance(told, str) else json.dumps(told)
+    if isinstance(dtype, type) and isinstance(name := getattr(dtype, "name", None), str) and name in plugin_types:
+        return name  # a class of zarrc.plugins
     if dtype is str or dtype in ("str", "string"):
         return "string"
     if isinstance(dtype, str):

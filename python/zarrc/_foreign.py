@@ -57,6 +57,11 @@ def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
     return IO, text, number if isinstance(number, int) and 0 < number < 4096 else 0
 
 
+def remember(text: str, problem: BaseException) -> None:
+    """The exception becomes the cause of one of ours whose message has the text."""
+    _causes.append((text, problem))
+
+
 def cause_of(message: str) -> BaseException | None:
     """The exception of a store that a message of the library is about; it is given once."""
     for entry in reversed(tuple(_causes)):
@@ -427,16 +432,20 @@ _stores: weakref.WeakValueDictionary[tuple[int, int, int, bool], Store] = weakre
 _stores_lock = threading.Lock()
 
 
+def caps_of(adapter: Adapter) -> int:
+    """What a store can do, as the library has it."""
+    return RANGES | SUFFIX | (LISTS if adapter.can_list else 0) | (WRITES if adapter.can_write else 0) | (
+        ATOMIC if adapter.is_atomic else 0)
+
+
 def open_adapter(adapter: Adapter) -> Store:
     """A Store of zarrc whose operations an adapter answers."""
     from ._config import config
     from ._store import Store
 
-    caps = RANGES | SUFFIX | (LISTS if adapter.can_list else 0) | (WRITES if adapter.can_write else 0) | (
-        ATOMIC if adapter.is_atomic else 0)
     number = service().add(adapter)
     flags = 0 if adapter.can_write else READ_ONLY
-    store = _core.open_foreign(Store, config._context(), service().native, number, caps, adapter.parallel, flags,
+    store = _core.open_foreign(Store, config._context(), service().native, number, caps_of(adapter), adapter.parallel, flags,
                                adapter.can_flush, adapter.can_erase_prefix)
     store._options = {"flags": flags}
     store._adapter = adapter

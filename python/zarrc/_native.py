@@ -23,7 +23,7 @@ def _in_child() -> None:
     _core.flights().clear()
     _core.ask_threads(_threads.of_worker)
     STATS.in_child()
-    for name in ("zarrc._foreign", "zarrc._pipeline"):
+    for name in ("zarrc._foreign", "zarrc._pipeline", "zarrc._plugins"):
         if module := sys.modules.get(name):
             module.in_child()
 
@@ -35,6 +35,8 @@ def _at_exit() -> None:
         request.cancel()
     if foreign := sys.modules.get("zarrc._foreign"):
         foreign.at_exit()
+    if plugins := sys.modules.get("zarrc._plugins"):
+        plugins.at_exit()
     for request in flights:
         try:
             request.wait()

@@ -1,0 +1,150 @@
+/* array_change.c - what changes an array as a whole, and what it has stored. */
+#include "ext.h"
+
+#include <string.h>
+
+/* ---- changes ---------------------------------------------------------------- */
+
+struct change {
+    zarr_array *a;
+    const char *name, *json;
+    int replace_all, changed;
+    uint64_t shape[ZARR_MAX_RANK], n, bytes;
+    uint32_t what;
+    struct zx_rows rows;
+};
+
+static zarr_status attribute_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct change *c = arg;
+
+    (void)cancel;
+    if (!c->name)
+        return zarr_array_attributes_merge(c->a, c->json, c->replace_all, err);
+    if (!c->json)
+        return zarr_array_attribute_delete(c->a, c->name, err);
+    return zarr_array_attribute_set(c->a, c->name, c->json, err);
+}
+
+/* _attribute(name, json, replace_all): name None: merge an object; json None: delete */
+PyObject *zx_array_attribute(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+
+    if (zx_writable(self->store) ||
+        !PyArg_ParseTuple(args, "zz|p", &c.name, &c.json, &c.replace_all))
+        return NULL;
+    if (zx_call(self->st, attribute_work, &c, self->a))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static zarr_status resize_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_shape_options o = ZARR_SHAPE_OPTIONS_INIT;
+    struct change *c = arg;
+
+    o.cancel = cancel;
+    return zarr_array_resize(c->a, c->shape, &o, err);
+}
+
+/* _resize(shape) */
+PyObject *zx_array_resize(PyObject *o, PyObject *shape)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+    const int32_t n = zx_lengths(shape, c.shape);
+
+    if (n < 0 || zx_writable(self->store))
+        return NULL;
+    if (n != self->ndim) {
+        PyErr_Format(PyExc_ValueError, "%d lengths for %d dimensions", (int)n,
+                     (int)self->ndim);
+        return NULL;
+    }
+    if (zx_call(self->st, resize_work, &c, self->a))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static zarr_status refresh_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct change *c = arg;
+
+    (void)cancel;
+    return zarr_array_refresh(c->a, &c->changed, err);
+}
+
+/* refresh() -> whether the metadata differs */
+PyObject *zx_array_refresh(PyObject *o, PyObject *unused)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+
+    (void)unused;
+    if (zx_call(self->st, refresh_work, &c, self->a))
+        return NULL;
+    return PyBool_FromLong(c.changed);
+}
+
+/* ---- what is stored --------------------------------------------------------- */
+
+static zarr_status stored_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    struct change *c = arg;
+
+    o.cancel = cancel;
+    return zarr_array_stored(c->a, &c->n, c->what ? &c->bytes : NULL, &o, err);
+}
+
+/* _stored(with_bytes) -> (objects, bytes) */
+PyObject *zx_array_stored(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+    int with_bytes;
+
+    if (!PyArg_ParseTuple(args, "p", &with_bytes))
+        return NULL;
+    c.what = (uint32_t)with_bytes;
+    if (zx_call(self->st, stored_work, &c, self->a))
+        return NULL;
+    return Py_BuildValue("(KK)", (unsigned long long)c.n, (unsigned long long)c.bytes);
+}
+
+static int chunk_row(void *user, const zarr_chunk_info *chunk)
+{
+    uint64_t numbers[ZARR_MAX_RANK + 2] = {chunk->offset, chunk->bytes};
+    const uint32_t n = (uint32_t)chunk->ndim;
+
+    memcpy(numbers + 2, chunk->chunk, n * sizeof *numbers);
+    return zx_rows_add(user, n + 2, numbers, 1, &chunk->key);
+}
+
+static zarr_status chunks_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    struct change *c = arg;
+
+    o.cancel = cancel;
+    return zarr_array_chunk_list(c->a, c->what, chunk_row, &c->rows, &o, err);
+}
+
+/* _chunks(inner) -> [(key, offset, bytes, place...)] */
+PyObject *zx_array_chunks(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+    int inner;
+
+    if (!PyArg_ParseTuple(args, "p", &inner))
+        return NULL;
+    c.what = inner ? ZARR_CHUNKS_INNER : ZARR_CHUNKS_OBJECTS;
+    if (zx_call(self->st, chunks_work, &c, self->a)) {
+        zx_rows_free(&c.rows);
+        return NULL;
+    }
+    return zx_rows_list(&c.rows);
+}

@@ -1,0 +1,100 @@
+/*
+ * plugin.h - what the files about codecs, data types and stores written in Python share.
+ * plugin_codec.c, plugin_dtype.c and plugin_store.c have the tables of functions that the
+ * library calls, on any thread. They never call Python: each function puts a question
+ * into a letter (foreign.h) and waits. plugin_service.c is the half that one thread of
+ * Python calls: it takes the letters, with copies of all bytes, and answers them. So a
+ * wave of chunks costs one turn of the GIL, and memory of the library is never in the
+ * hands of Python.
+ */
+#ifndef ZARRC_PYTHON_PLUGIN_H
+#define ZARRC_PYTHON_PLUGIN_H
+
+#include "foreign.h"
+
+#include <zarrc/plugin/plugin.h>
+
+/* What a plug-in is asked. zarrc/_plugins.py has the same numbers. */
+enum {
+    ZX_ASK_CANONICAL = 1, /* the canonical form of a configuration */
+    ZX_ASK_RESOLVE = 2,   /* what a codec gives */
+    ZX_ASK_ENCODE = 3,    /* chunks of a wave */
+    ZX_ASK_DECODE = 4,
+    ZX_ASK_FILL_PARSE = 5, /* an element of the JSON text of a fill value */
+    ZX_ASK_FILL_PRINT = 6,
+    ZX_ASK_OPEN = 7 /* a store of a URL */
+};
+
+enum {
+    ZX_NAME_BYTES = 256, /* most bytes of a data type's name in an answer, with its NUL */
+    ZX_FILL_BYTES = 512  /* most bytes of an element */
+};
+
+/* A codec, data type or store of Python. It lives as long as the process, because tables
+ * of functions keep its texts. */
+struct zx_plug {
+    struct zx_plug *next;
+    uint64_t number;   /* the number that Python gave it */
+    uint32_t registry; /* ZARR_REGISTRY_* */
+    uint32_t kind;     /* of a codec: ZARR_CODEC_* */
+    uint32_t flags;    /* of a codec: ZARR_CODEC_SPEC_* */
+    bool is_lossy;
+    uint64_t item_bytes; /* of a data type */
+    uint32_t swap_bytes;
+    char *name;
+};
+
+/* A chunk before or after a codec, with its fill value. */
+struct zx_chunk {
+    zarr_chunk_spec spec;
+    unsigned char fill[ZX_FILL_BYTES];
+};
+
+/* A question, on the stack of the thread that asks. The answer is in `out`, `chunk` or
+ * the jobs. */
+struct zx_ask {
+    uint32_t what;
+    uint64_t number;
+    const char *json; /* a configuration, a fill value or a URL */
+    const char *more; /* ZX_ASK_OPEN: the options as JSON, or NULL */
+    int32_t format;
+    const zarr_chunk_spec *decoded, *encoded; /* NULL: not known here */
+    zarr_codec_job *jobs;
+    uint64_t n;
+    const void *element; /* ZX_ASK_FILL_PRINT */
+    uint64_t item_bytes;
+    char *out; /* a text with its NUL, or an element; the asker frees it */
+    uint64_t out_bytes;
+    zarr_chunk_spec *chunk; /* ZX_ASK_RESOLVE: changed */
+    void *chunk_fill;
+    char dtype[ZX_NAME_BYTES];     /* ZX_ASK_RESOLVE: another data type; "": the same */
+    struct zx_foreign_spec *store; /* ZX_ASK_OPEN: filled; its box is one of ours */
+};
+
+/* ---- plugin_service.c ------------------------------------------------------- */
+
+/* Sends a question and waits for the answer. */
+zarr_status zx_ask(struct zx_ask *q, zarr_error *err);
+/* The plug-in of a name, or NULL. */
+const struct zx_plug *zx_plug_find(uint32_t registry, const char *name);
+/* Writes as snprintf(): a text of an answer, which is freed. */
+void zx_ask_text(struct zx_ask *q, char *text, size_t cap, size_t *text_bytes);
+/* Sets an error of a plug-in. Returns `status`. */
+zarr_status zx_plug_fail(zarr_error *err, zarr_status status, const char *name,
+                         const char *text);
+/* Registers what a tuple of Python lists in a new context; -1: an exception. */
+int zx_plugs_register(zx_state *st, zarr_context *ctx, PyObject *tuple);
+PyObject *zx_new_plugin_service(PyObject *module, PyObject *unused);
+
+/* ---- plugin_codec.c, plugin_dtype.c, plugin_store.c ------------------------- */
+
+zarr_status zx_codec_register(zarr_context *ctx, const struct zx_plug *p,
+                              zarr_error *err);
+zarr_status zx_dtype_register(zarr_context *ctx, const struct zx_plug *p,
+                              zarr_error *err);
+zarr_status zx_scheme_register(zarr_context *ctx, const struct zx_plug *p,
+                               zarr_error *err);
+
+extern PyType_Spec zx_plugin_service_spec, zx_plugin_call_spec;
+
+#endif

@@ -1,0 +1,187 @@
+/* plugin_codec.c - the tables of a codec that is written in Python. All chunks of a wave
+ * are one question. The input is shown to Python as a copy, and the answer is copied into
+ * the library's memory, within its bounds. */
+#include "plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct zx_plug *plug_of(const zarr_codec_spec *spec)
+{
+    return zx_plug_find(ZARR_REGISTRY_CODEC, zarr_codec_spec_name(spec));
+}
+
+static zarr_status gone(zarr_error *err, const char *name)
+{
+    return zx_plug_fail(err, ZARR_ERR_INTERNAL, name, "no such codec is registered");
+}
+
+/* ---- the specification ------------------------------------------------------ */
+
+static zarr_status canonical(const zarr_codec_spec *raw, int format, char *text,
+                             size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    const struct zx_plug *p = plug_of(raw);
+    struct zx_ask q = {
+        .what = ZX_ASK_CANONICAL, .json = zarr_codec_spec_json(raw), .format = format};
+    zarr_status status;
+
+    if (!p)
+        return gone(err, zarr_codec_spec_name(raw));
+    q.number = p->number;
+    status = zx_ask(&q, err);
+    zx_ask_text(&q, text, cap, text_bytes);
+    return status;
+}
+
+static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                           zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    const struct zx_plug *p = plug_of(spec);
+    struct zx_ask q = {.what = ZX_ASK_RESOLVE,
+                       .json = zarr_codec_spec_json(spec),
+                       .decoded = in,
+                       .chunk = out,
+                       .chunk_fill = fill_out};
+    zarr_status status;
+
+    if (!p)
+        return gone(err, zarr_codec_spec_name(spec));
+    q.number = p->number;
+    status = zx_ask(&q, err);
+    if (status == ZARR_OK && q.dtype[0])
+        status = zarr_codec_spec_dtype(spec, q.dtype, &out->dtype, err);
+    if (status == ZARR_OK && p->kind == ZARR_CODEC_ARRAY_ARRAY && q.out) {
+        if (q.out_bytes != zarr_dtype_item_bytes(out->dtype))
+            status = zx_plug_fail(err, ZARR_ERR_INVALID, p->name,
+                                  "the fill value is no element of its data type");
+        else {
+            memcpy(fill_out, q.out, (size_t)q.out_bytes);
+            out->fill = fill_out;
+        }
+    }
+    free(q.out);
+    return status;
+}
+
+static int lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    const struct zx_plug *p = plug_of(spec);
+
+    (void)in;
+    return p && p->is_lossy;
+}
+
+/* ---- the implementation ----------------------------------------------------- */
+
+struct bound {
+    uint64_t number;
+    struct zx_chunk decoded, encoded;
+    char json[];
+};
+
+static void keep(struct zx_chunk *out, const zarr_chunk_spec *in)
+{
+    memset(out, 0, sizeof *out);
+    if (!in)
+        return;
+    out->spec = *in;
+    out->spec.fill = NULL;
+    if (in->fill && in->dtype && zarr_dtype_item_bytes(in->dtype) <= ZX_FILL_BYTES) {
+        memcpy(out->fill, in->fill, (size_t)zarr_dtype_item_bytes(in->dtype));
+        out->spec.fill = out->fill;
+    }
+}
+
+static zarr_status bind(void **self, const zarr_codec_spec *spec,
+                        const zarr_codec_binding *to, zarr_error *err)
+{
+    const struct zx_plug *p = plug_of(spec);
+    const char *json = zarr_codec_spec_json(spec);
+    const size_t n = strlen(json) + 1;
+    struct bound *b;
+
+    if (!p)
+        return gone(err, zarr_codec_spec_name(spec));
+    if ((to->decoded->dtype && zarr_dtype_variable(to->decoded->dtype)) ||
+        (to->encoded->dtype && zarr_dtype_variable(to->encoded->dtype)))
+        return zx_plug_fail(err, ZARR_ERR_UNSUPPORTED, p->name,
+                            "codecs of Python take elements of a fixed size");
+    b = malloc(sizeof *b + n);
+    if (!b)
+        return zx_plug_fail(err, ZARR_ERR_NO_MEMORY, p->name, "no memory");
+    b->number = p->number;
+    keep(&b->decoded, to->decoded);
+    keep(&b->encoded, to->encoded);
+    memcpy(b->json, json, n);
+    *self = b;
+    return ZARR_OK;
+}
+
+static zarr_status run(void *self, uint32_t what, zarr_codec_job *jobs, uint64_t n,
+                       zarr_error *err)
+{
+    struct bound *b = self;
+    struct zx_ask q = {.what = what,
+                       .number = b->number,
+                       .json = b->json,
+                       .decoded = &b->decoded.spec,
+                       .encoded = &b->encoded.spec,
+                       .jobs = jobs,
+                       .n = n};
+
+    for (uint64_t i = 0; i < n; i++) { /* until Python answers */
+        jobs[i].status = ZARR_ERR_IO;
+        jobs[i].dst_used = 0;
+    }
+    return zx_ask(&q, err);
+}
+
+static zarr_status encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)exec;
+    return run(self, ZX_ASK_ENCODE, jobs, n, err);
+}
+
+static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)exec;
+    return run(self, ZX_ASK_DECODE, jobs, n, err);
+}
+
+static void finish(void *self)
+{
+    free(self);
+}
+
+zarr_status zx_codec_register(zarr_context *ctx, const struct zx_plug *p, zarr_error *err)
+{
+    const zarr_codec_spec_vtable meaning = {.struct_size = sizeof meaning,
+                                            .flags =
+                                                p->flags | ZARR_CODEC_SPEC_EXPERIMENTAL,
+                                            .name = p->name,
+                                            .kind = p->kind,
+                                            .canonical = canonical,
+                                            .resolve = resolve,
+                                            .lossy = lossy};
+    const zarr_codec_impl_vtable way = {.struct_size = sizeof way,
+                                        .caps = ZARR_CODEC_CAN_DECODE |
+                                                ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
+                                                ZARR_CODEC_SAFE,
+                                        .codec = p->name,
+                                        .impl = "cpu.python",
+                                        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+                                        .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+                                        .bind = bind,
+                                        .encode = encode,
+                                        .decode = decode,
+                                        .close = finish};
+    zarr_status status =
+        zarr_context_register_codec_spec(ctx, &meaning, "zarrc.plugins", err);
+
+    if (status == ZARR_OK)
+        status = zarr_context_register_codec_impl(ctx, &way, "zarrc.plugins", err);
+    return status;
+}

@@ -1,0 +1,357 @@
+"""What is registered in `zarrc.plugins` or by entry points, and the thread that answers the library's
+questions to it.
+
+The library asks from any thread, and waits. One thread of Python takes the questions, so that a wave
+of chunks costs one turn of the GIL. A call is not interrupted: a cancelled request ends when the call
+that runs has ended. The child of a fork has a thread of its own. When the interpreter ends, questions
+without an answer fail, and so do later ones.
+"""
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _core, _dtypes, _log, plugins
+
+GROUP = "zarrc.plugins"
+CANONICAL, RESOLVE, ENCODE, DECODE, FILL_PARSE, FILL_PRINT, OPEN = range(1, 8)
+INVALID, UNSUPPORTED, CORRUPT, IO, NO_MEMORY = -3, -4, -5, -6, -7
+_DTYPE, _CODEC, _STORE = 1, 2, 6  # registries of the library
+_V3, _ELEMENTWISE, _KEEPS_SHAPE = 2, 64, 128  # flags of a codec
+_NO_BOUND = 2**64 - 1
+
+Row = tuple[int, int, str, int, int, bool, int, int]
+
+
+def _kind(cls: type) -> int:
+    """Which side of a codec has arrays."""
+    return 1 if issubclass(cls, plugins.ArrayCodec) else 2 if issubclass(cls, plugins.Serializer) else 3
+
+
+def _checked(cls: Any) -> tuple[int, str]:
+    """(registry, name) of a class; what is wrong with it is raised."""
+    for registry, base, word in ((_CODEC, plugins.Codec, "name"), (_DTYPE, plugins.DataType, "name"),
+                                 (_STORE, plugins.Store, "scheme")):
+        if not issubclass(cls, base):
+            continue
+        name = getattr(cls, word, None)
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"{cls.__qualname__} has no `{word}`")
+        if registry == _CODEC and not issubclass(cls, (plugins.ArrayCodec, plugins.Serializer, plugins.BytesCodec)):
+            raise TypeError(f"{cls.__qualname__} derives from BytesCodec, ArrayCodec or Serializer")
+        return registry, name
+    raise TypeError(f"{cls.__qualname__} derives from no class of zarrc.plugins")
+
+
+def _row(number: int, registry: int, name: str, cls: Any) -> Row:
+    """What the extension registers."""
+    if registry == _DTYPE:
+        dtype = np.dtype(cls.dtype)
+        if dtype.hasobject or dtype.kind == "T" or not 0 < dtype.itemsize <= 512:
+            raise TypeError(f"{cls.__qualname__}.dtype: {dtype} has no fixed size of at most 512 bytes")
+        return registry, number, name, 0, 0, False, dtype.itemsize, _swapped(dtype)
+    if registry == _STORE:
+        return registry, number, name, 0, 0, False, 0, 0
+    flags = 0 if 2 in cls.zarr_formats else _V3
+    if getattr(cls, "is_elementwise", False):
+        flags |= _ELEMENTWISE | _KEEPS_SHAPE
+    return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0
+
+
+def _swapped(dtype: np.dtype[Any]) -> int:
+    """Bytes of the unit that has a byte order."""
+    if dtype.names or dtype.kind in "VSU" or dtype.byteorder == "|":
+        return 1
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
+class Registry:
+    """Classes and libraries, in the order of their registration."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a plug-in may register others while it is imported
+        self._numbers = itertools.count(1)
+        self.classes: dict[int, Any] = {}  # by number
+        self._known: dict[tuple[int, str], int] = {}
+        self._rows: tuple[Row, ...] = ()
+        self._files: tuple[str, ...] = ()
+        self._found: tuple[tuple[str, ...], tuple[Row, ...]] | None = None  # of entry points
+
+    def add(self, plugin: Any) -> None:
+        """A class or a path; what is registered already is left alone."""
+        with self._lock:
+            files, rows = self._files, self._rows
+            if isinstance(plugin, str):
+                self._files = files if plugin in files else (*files, plugin)
+                return
+            row = self._numbered(plugin)
+            if row in rows:
+                return
+            self._try({"python": (row,)}, row)
+            self._rows = (*rows, row)
+
+    def _try(self, options: dict[str, Any], row: Row | None) -> None:
+        """Registers in a context of its own, which refuses a name that the library has."""
+        try:
+            _core.new_context(options)
+        except BaseException:
+            if row is not None and row not in self._rows:
+                self.classes.pop(row[1], None)
+                _dtypes.plugin_types.pop(row[2], None)
+            raise
+
+    def _numbered(self, cls: Any) -> Row:
+        registry, name = _checked(cls)
+        number = self._known.get((registry, name))
+        there = self.classes.get(number or 0, cls)
+        if _full_name(there) != _full_name(cls):  # the same name: a module that was loaded again
+            raise ValueError(f"{name} is registered already, by {_full_name(there)}")
+        number = next(self._numbers) if number is None else number
+        row = _row(number, registry, name, cls)
+        self._known[registry, name] = number
+        self.classes[number] = cls
+        service()
+        if registry == _DTYPE:
+            _dtypes.plugin_types[name] = np.dtype(cls.dtype).newbyteorder("=")
+        return row
+
+    def wanted(self, entry_points: bool) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+        """(libraries, rows of classes) for a new context."""
+        files, rows = self._discovered() if entry_points else ((), ())
+        return ((*files, *(file for file in self._files if file not in files)),
+                (*rows, *(row for row in self._rows if row not in rows)))
+
+    def _discovered(self) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+        """What entry points name. One that does not load is a warning, and the others are used."""
+        with self._lock:
+            if self._found is not None:
+                return self._found
+            self._found = (), ()  # a plug-in that opens something at its import finds no others
+            files: tuple[str, ...] = ()
+            rows: tuple[Row, ...] = ()
+            problems = []
+            for point in _entry_points():
+                try:
+                    for one in plugins.things(point.load()):
+                        more = (one,) if isinstance(one, str) else ()
+                        row = None if more else self._numbered(one)
+                        added = rows if row is None else (*rows, row)
+                        self._try({"plugins": (*files, *more), "python": added}, row)
+                        files, rows = (*files, *more), added
+                except Exception as problem:
+                    problems.append(f"plug-in {point.name} of the package {_package(point)} is left out: "
+                                    f"{type(problem).__name__}: {problem}")
+            self._found = files, rows
+        for text in problems:
+            _log.on_log(_log.WARN, text)
+        return files, rows
+
+
+def _entry_points() -> Any:
+    """In the order of their packages, which decides who has a name that two want."""
+    from importlib.metadata import entry_points
+    return sorted(entry_points(group=GROUP), key=_package)
+
+
+def _package(point: Any) -> str:
+    return str(point.dist.name if point.dist is not None else point.value)
+
+
+def _full_name(cls: Any) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+registry = Registry()
+
+
+# ---- answers ----
+
+
+def _spec(chunk: tuple[Any, ...] | None) -> plugins.ChunkSpec:
+    assert chunk is not None
+    shape, facts, n_bytes, is_exact, fill = chunk
+    if facts is None:
+        return plugins.ChunkSpec(None, None, n_bytes, bool(is_exact))
+    dtype = _dtypes.from_facts(facts)
+    value = np.frombuffer(fill, dtype)[0] if fill is not None else np.zeros((), dtype)[()]
+    return plugins.ChunkSpec(shape, dtype, n_bytes, bool(is_exact), value)
+
+
+def _array(data: bytes, spec: plugins.ChunkSpec) -> Any:
+    """The bytes of a chunk as a codec takes them."""
+    if spec.shape is None:
+        return data
+    return np.frombuffer(data, spec.dtype).reshape(spec.shape)
+
+
+def _elements(name: str, result: Any, spec: plugins.ChunkSpec) -> Any:
+    """What a codec gave, as bytes; it may be a failure."""
+    if isinstance(result, BaseException) or spec.shape is None:
+        return result
+    array = np.asarray(result)
+    if array.shape != spec.shape or array.dtype != spec.dtype:
+        return ValueError(f"it gave an array of shape {array.shape} and type {array.dtype}, not {spec.shape}, {spec.dtype}")
+    return np.ascontiguousarray(array)
+
+
+def _status(problem: BaseException, usual: int) -> int:
+    if isinstance(problem, MemoryError):
+        return NO_MEMORY
+    return UNSUPPORTED if isinstance(problem, NotImplementedError) else usual
+
+
+def _text(name: str, problem: BaseException) -> str:
+    """One line, whose exception becomes the cause of ours."""
+    from ._foreign import remember
+
+    text = f"{name}: {type(problem).__name__}: {problem}".replace("\n", " ").replace("\0", "")[:300]
+    remember(text, problem)
+    return text
+
+
+def _answered(name: str, result: Any, usual: int) -> Any:
+    if isinstance(result, BaseException):
+        return _status(result, usual), _text(name, result)
+    return result
+
+
+class Service:
+    """The thread that answers."""
+
+    def __init__(self) -> None:
+        self.native = _core.new_plugin_service()
+        self.is_closed = False
+        self._codecs: dict[tuple[int, str], plugins.Codec] = {}  # by number and configuration
+        self._now: Any = None  # the call that is answered
+        self._answers: dict[int, Callable[..., None]] = {
+            CANONICAL: self._canonical, RESOLVE: self._resolve, ENCODE: self._encode, DECODE: self._decode,
+            FILL_PARSE: self._fill_parse, FILL_PRINT: self._fill_print, OPEN: self._open}
+        self.start()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="zarrc-plugins", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self.is_closed:
+            questions = self.native.wait()
+            while questions:
+                call, what, number, *rest = questions.pop(0)
+                self._now = call
+                try:
+                    self._answers[what](call, registry.classes[number], number, *rest)
+                except BaseException as problem:
+                    cls = registry.classes.get(number)
+                    name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
+                    usual = {ENCODE: INVALID, DECODE: CORRUPT, OPEN: IO}.get(what, INVALID)
+                    call.fail(_status(problem, usual), _text(name, problem))
+                self._now = None
+                del call, rest
+
+    def _codec(self, cls: Any, number: int, text: str) -> plugins.Codec:
+        codec = self._codecs.get((number, text))
+        if codec is None or type(codec) is not cls:
+            if len(self._codecs) > 256:
+                self._codecs.clear()
+            codec = self._codecs[number, text] = cls(**json.loads(text))
+        return codec
+
+    def _canonical(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
+        codec = cls(**json.loads(text))
+        call.answer(json.dumps(codec.configuration(), separators=(",", ":")).encode())
+
+    def _resolve(self, call: Any, cls: Any, number: int, text: str, chunk: Any) -> None:
+        codec: Any = self._codec(cls, number, text)
+        spec = _spec(chunk)
+        if isinstance(codec, plugins.ArrayCodec):
+            found = codec.resolve(spec)
+            assert found.shape is not None and found.dtype is not None
+            dtype = np.dtype(found.dtype)
+            fill = None if found.fill_value is None else np.asarray(found.fill_value).astype(dtype).tobytes()
+            name = None if dtype == spec.dtype else _dtypes.library_name(dtype)
+            call.resolved(tuple(map(int, found.shape)), name, 0, True, fill)
+        else:
+            most = codec.encoded_bytes(spec)
+            call.resolved(None, None, _NO_BOUND if most is None else most, False, None)
+
+    def _encode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
+        codec, spec, gives = self._codec(cls, number, text), _spec(before), _spec(after)
+        results = codec.encode_batch([_array(chunk, spec) for chunk in chunks], spec)
+        call.chunks([_answered(cls.name, _elements(cls.name, one, gives), INVALID) for one in results])
+
+    def _decode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
+        codec, spec, takes = self._codec(cls, number, text), _spec(before), _spec(after)
+        results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
+        call.chunks([_answered(cls.name, _sized(_elements(cls.name, one, spec), spec), CORRUPT) for one in results])
+
+    def _fill_parse(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
+        dtype = np.dtype(cls.dtype).newbyteorder("=")
+        element = np.empty((), dtype)
+        element[()] = cls().fill_from_json(json.loads(text), zarr_format)
+        call.answer(element.tobytes())
+
+    def _fill_print(self, call: Any, cls: Any, number: int, element: bytes, zarr_format: int) -> None:
+        dtype = np.dtype(cls.dtype).newbyteorder("=")
+        told = cls().fill_to_json(np.frombuffer(element, dtype)[0], zarr_format)
+        call.answer(json.dumps(told, allow_nan=False).encode())
+
+    def _open(self, call: Any, cls: Any, number: int, url: str, options: str | None, flags: int) -> None:
+        from . import _foreign, _plugin_store
+
+        adapter = _plugin_store.adapter(cls.from_url(url, **json.loads(options or "{}")))
+        stores = _foreign.service()
+        call.opened(stores.native, stores.add(adapter), _foreign.caps_of(adapter), adapter.parallel)
+
+    # -- the process --
+
+    def in_child(self) -> None:
+        """After a fork: the questions are the parent's, and its thread is gone."""
+        self.native.reset()
+        self._now = None
+        self.start()
+
+    def close(self) -> None:
+        """At the end of the interpreter: what waits fails, and so does what comes."""
+        self.is_closed = True
+        calls = [question[0] for question in self.native.close()]
+        for call in (*calls, self._now):
+            if call is not None:
+                call.fail(IO, "the interpreter is ending, and its plug-ins have gone")
+
+
+def _sized(result: Any, spec: plugins.ChunkSpec) -> Any:
+    """Decoded bytes have the length that the metadata tells."""
+    if spec.shape is None and spec.is_exact and not isinstance(result, BaseException):
+        n = memoryview(result).nbytes
+        if n != spec.n_bytes:
+            return ValueError(f"decoding gave {n} bytes, and the chunk has {spec.n_bytes}")
+    return result
+
+
+_service: Service | None = None
+_making = threading.Lock()
+
+
+def service() -> Service:
+    global _service
+    with _making:
+        if _service is None:
+            _service = Service()
+        return _service
+
+
+def in_child() -> None:
+    global _making
+    _making = threading.Lock()
+    registry._lock = threading.RLock()
+    if _service is not None:
+        _service.in_child()
+
+
+def at_exit() -> None:
+    if _service is not None:
+        _service.close()

@@ -1,0 +1,535 @@
+"""Codecs, data types and stores that are written in Python, and plug-ins that packages name by entry
+points."""
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrc
+from zarrc import plugins
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLS = []  # (function, chunks, thread) of codecs
+
+
+@plugins.register
+class Zlib(plugins.BytesCodec):
+    """Members are checked, and one has a default."""
+
+    name = "test.zlib"
+
+    def __init__(self, level=6):
+        if not 0 <= level <= 9:
+            raise ValueError(f"level {level} is not from 0 to 9")
+        self.level = level
+
+    def configuration(self):
+        return {"level": self.level}
+
+    def encode_batch(self, chunks, spec):
+        CALLS.append(("encode", len(chunks), threading.current_thread().name))
+        return super().encode_batch(chunks, spec)
+
+    def decode_batch(self, chunks, spec):
+        CALLS.append(("decode", len(chunks), threading.current_thread().name))
+        return super().decode_batch(chunks, spec)
+
+    def encode(self, chunk, spec):
+        return zlib.compress(chunk, self.level)
+
+    def decode(self, chunk, spec):
+        return zlib.decompress(chunk)
+
+
+@plugins.register
+class Negative(plugins.ArrayCodec):
+    name = "test.negative"
+    is_elementwise = True
+
+    def encode(self, chunk, spec):
+        return -chunk
+
+    def decode(self, chunk, spec):
+        return -chunk
+
+    def resolve(self, spec):
+        return spec._replace(fill_value=-spec.fill_value)
+
+
+@plugins.register
+class Halves(plugins.ArrayCodec):
+    """Another data type and another shape."""
+
+    name = "test.halves"
+    is_lossy = True
+    zarr_formats = (3,)
+
+    def encode(self, chunk, spec):
+        return chunk.astype("f4").reshape(-1)
+
+    def decode(self, chunk, spec):
+        return chunk.astype(spec.dtype).reshape(spec.shape)
+
+    def resolve(self, spec):
+        return spec._replace(shape=(int(np.prod(spec.shape)),), dtype=np.dtype("f4"))
+
+
+@plugins.register
+class Text(plugins.Serializer):
+    name = "test.text"
+
+    def encode(self, chunk, spec):
+        return json.dumps(chunk.tolist()).encode()
+
+    def decode(self, chunk, spec):
+        return np.array(json.loads(chunk), spec.dtype)
+
+    def encoded_bytes(self, spec):
+        return None
+
+
+@plugins.register
+class Money(plugins.DataType):
+    name = "test.money"
+    dtype = np.dtype("i8")
+
+    def fill_from_json(self, value, zarr_format):
+        if not isinstance(value, str) or not value.endswith(" EUR"):
+            raise ValueError(f"{value!r} is no amount")
+        return int(value.removesuffix(" EUR"))
+
+    def fill_to_json(self, element, zarr_format):
+        return f"{int(element)} EUR"
+
+
+@plugins.register
+class Wrong(plugins.BytesCodec):
+    name = "test.wrong"
+    gives = None
+
+    def encode(self, chunk, spec):
+        return Wrong.gives
+
+    def encode_batch(self, chunks, spec):
+        return super().encode_batch(chunks, spec) if Wrong.gives != "few" else []
+
+
+SHELF = {}
+
+
+@plugins.register
+class Shelf(plugins.Store):
+    scheme = "shelf"
+
+    def __init__(self, name):
+        self.values = SHELF.setdefault(name, {})
+
+    @classmethod
+    def from_url(cls, url, **options):
+        return cls(url.partition("://")[2] + options.get("suffix", ""))
+
+    def get(self, key):
+        return self.values.get(key)
+
+    def set(self, key, value):
+        self.values[key] = value
+
+    def delete(self, key):
+        self.values.pop(key, None)
+
+    def list_prefix(self, prefix):
+        return [key for key in list(self.values) if key.startswith(prefix)]
+
+
+class AsyncShelf(plugins.Store):
+    def __init__(self):
+        self.values, self.parts = {}, 0
+
+    async def get(self, key):
+        await asyncio.sleep(0)
+        return self.values.get(key)
+
+    async def get_part(self, key, start, length):
+        self.parts += 1
+        value = self.values.get(key)
+        if value is None:
+            return None
+        return value[-length:] if start is None else value[start:] if length is None else value[start:start + length]
+
+    async def getsize(self, key):
+        return len(self.values[key]) if key in self.values else None
+
+    async def set(self, key, value):
+        self.values[key] = value
+
+    async def delete(self, key):
+        self.values.pop(key, None)
+
+    async def list_prefix(self, prefix):
+        return [key for key in list(self.values) if key.startswith(prefix)]
+
+
+# ---- codecs ----
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_bytes_codec(store, numbers, zarr_format):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(7, 9), zarr_format=zarr_format,
+                               compressors={"name": "test.zlib", "configuration": {"level": 1}})
+    assert (array[...] == numbers).all() and (array[::-3, 5:9] == numbers[::-3, 5:9]).all()
+    found = json.loads(store.get("a/zarr.json" if zarr_format == 3 else "a/.zarray"))
+    told = found["codecs"][-1]["configuration"] if zarr_format == 3 else found["compressor"]
+    assert told["level"] == 1
+    key = next(key for key in store.list() if "json" not in key and ".z" not in key)
+    assert len(zlib.decompress(store.get(key))) == 7 * 9 * 4
+
+
+def test_the_default_of_a_member_is_stored(store):
+    zarrc.create_array(store, name="a", shape=4, dtype="u1", compressors="test.zlib")
+    assert json.loads(store.get("a/zarr.json"))["codecs"][-1] == {"name": "test.zlib", "configuration": {"level": 6}}
+
+
+def test_a_wave_is_one_call(path):
+    """The library hands over all chunks of a wave at once, to one thread of Python."""
+    array = zarrc.create_array(path, shape=(64, 64), chunks=(4, 4), dtype="i4", compressors="test.zlib")
+    CALLS.clear()
+    array[...] = 1
+    array[...]
+    assert sum(n for what, n, _ in CALLS if what == "encode") == 256
+    assert sum(n for what, n, _ in CALLS if what == "decode") == 256
+    assert len(CALLS) < 20, CALLS
+    assert {thread for *_, thread in CALLS} == {"zarrc-plugins"}
+
+
+@pytest.mark.parametrize("codecs", [
+    {"filters": [{"name": "test.negative"}]},
+    {"filters": [{"name": "test.halves"}]},
+    {"filters": [{"name": "test.negative"}, {"name": "test.halves"}], "compressors": "test.zlib"},
+    {"serializer": {"name": "test.text"}},
+    {"serializer": {"name": "test.text"}, "compressors": ["zstd", "test.zlib"]},
+    {"filters": [{"name": "test.negative"}], "compressors": "test.zlib", "shards": (30, 20)},
+    {"serializer": {"name": "test.text"}, "shards": (30, 20)},
+])
+def test_chains(store, numbers, codecs):
+    array = zarrc.create_array(store, name="a", shape=numbers.shape, dtype="int32", chunks=(10, 10), fill_value=-7, **codecs)
+    array[5:55, 3:37] = numbers[5:55, 3:37]
+    wanted = np.full_like(numbers, -7)
+    wanted[5:55, 3:37] = numbers[5:55, 3:37]
+    again = zarrc.open_array(store, path="a")
+    for one in (array, again):
+        assert (one[...] == wanted).all()
+        assert (one[11:13, ::-2] == wanted[11:13, ::-2]).all()
+    array[20, 20] = 5
+    assert again[20, 20] == 5
+
+
+def test_async_and_threads(path, numbers):
+    array = zarrc.create_array(path, data=numbers, chunks=(7, 9), compressors="test.zlib")
+
+    async def rows():
+        return await asyncio.gather(*[array.async_array.getitem(i) for i in range(60)])
+
+    assert all((row == numbers[i]).all() for i, row in enumerate(asyncio.run(rows())))
+    failures = []
+
+    def work(k):
+        for i in range(k, 60, 6):
+            array[i] = i
+            if not (array[i] == i).all():
+                failures.append(i)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_wrong_configuration(store):
+    with pytest.raises(ValueError, match="level 11 is not from 0 to 9") as caught:
+        zarrc.create_array(store, name="a", shape=4, dtype="u1",
+                           compressors={"name": "test.zlib", "configuration": {"level": 11}})
+    assert isinstance(caught.value.__cause__, ValueError)
+    with pytest.raises(ValueError, match="hardness"):
+        zarrc.create_array(store, name="b", shape=4, dtype="u1",
+                           compressors={"name": "test.zlib", "configuration": {"hardness": 1}})
+
+
+def test_damage_is_an_error_of_its_chunk(store, numbers):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(30, 20), compressors="test.zlib")
+    store.set("a/c/1/0", b"damage")
+    with pytest.raises(zarrc.errors.CorruptError) as caught:
+        array[...]
+    assert caught.value.chunk == (1, 0) and isinstance(caught.value.__cause__, zlib.error)
+    assert (array[:30] == numbers[:30]).all()
+    store.set("a/c/1/0", zlib.compress(b"short"))
+    with pytest.raises(zarrc.errors.CorruptError, match="5 bytes"):
+        array[40]
+    store.set("a/c/1/0", zlib.compress(bytes(10**6)))
+    with pytest.raises(zarrc.errors.CorruptError):
+        array[40]
+
+
+def test_what_codecs_may_not_give(store):
+    array = zarrc.create_array(store, name="a", shape=(4, 4), chunks=(2, 2), dtype="u1", compressors="test.wrong")
+    for Wrong.gives in (None, 5, "text", "few", bytes(10**6)):
+        with pytest.raises(zarrc.ZarrcError):
+            array[...] = 1
+    with pytest.raises(NotImplementedError):
+        store.set("a/c/0/0", b"x")
+        array[...]
+
+
+def test_names(numbers):
+    for name, error in (("zstd", ValueError), ("", TypeError), (None, TypeError)):
+        with pytest.raises(error):
+            plugins.register(type("Other", (plugins.BytesCodec,), {"name": name}))
+    with pytest.raises(ValueError, match="Zlib"):
+        plugins.register(type("Other", (plugins.BytesCodec,), {"name": "test.zlib"}))
+    with pytest.raises(TypeError):
+        plugins.register(int)
+    with pytest.raises(TypeError):
+        plugins.register(5)
+    assert plugins.register(Zlib) is Zlib  # twice
+    rows = {row["name"]: row for row in zarrc.config._context().registry()}
+    assert rows["test.zlib"]["origin"] == rows["test.money"]["origin"] == rows["shelf"]["origin"] == "zarrc.plugins"
+
+
+def test_zarr_python_knows_its_own_codecs_only(path):
+    """A codec of ours is no codec of zarr-python, which names it."""
+    zarr = pytest.importorskip("zarr")
+    zarrc.create_array(path, data=np.arange(6), compressors="test.zlib")
+    with pytest.raises(Exception, match="test.zlib"), zarrc.enable():
+        zarr.open_array(path)[...]
+
+
+# ---- data types ----
+
+
+def test_data_type(store):
+    array = zarrc.create_array(store, name="a", shape=10, chunks=4, dtype=Money, fill_value=7)
+    assert json.loads(store.get("a/zarr.json"))["fill_value"] == "7 EUR"
+    assert array.dtype == np.dtype("i8") and array.fill_value == 7 and array[3] == 7
+    array[2:5] = [1, 2, 3]
+    assert zarrc.open_array(store, path="a")[...].tolist() == [7, 7, 1, 2, 3, 7, 7, 7, 7, 7]
+    other = zarrc.create_array(store, name="b", shape=3, dtype="test.money")
+    assert other.fill_value == 0 and other.metadata["data_type"] == "test.money"
+    store.set("a/zarr.json", store.get("a/zarr.json").replace(b"7 EUR", b"7 USD"))
+    with pytest.raises(zarrc.errors.CorruptError, match="7 USD"):
+        zarrc.open_array(store, path="a")
+
+
+def test_bytes_of_a_data_type_are_little_endian(store):
+    array = zarrc.create_array(store, name="a", shape=2, dtype="test.money", compressors=None)
+    array[...] = [1, 2]
+    assert store.get("a/c/0") == np.array([1, 2], "<i8").tobytes()
+
+
+# ---- stores ----
+
+
+def test_store_of_a_scheme(numbers):
+    SHELF.clear()
+    array = zarrc.create_array("shelf://x", name="g/a", data=numbers, chunks=(10, 10), shards=(30, 20))
+    assert (array[...] == numbers).all() and "g/zarr.json" in SHELF["x"] and array.store.kind == "shelf"
+    group = zarrc.open_group("shelf://x", mode="r")
+    assert [name for name, _ in group.members()] == ["g"] and (group["g/a"][3] == numbers[3]).all()
+    with pytest.raises(zarrc.errors.ReadOnlyError):
+        group.create_group("h")
+    zarrc.create_array("shelf://x", name="b", shape=3, dtype="u1", storage_options={"suffix": "y"})
+    assert list(SHELF["xy"]) == ["b/zarr.json"] or "b/zarr.json" in SHELF["xy"]
+
+
+@pytest.mark.parametrize("make", [lambda: Shelf("z"), AsyncShelf])
+def test_store_object(numbers, make):
+    SHELF.clear()
+    source = make()
+    array = zarrc.create_array(source, name="a", data=numbers, chunks=(10, 10), shards=(30, 20))
+    array[3:5] = 0
+    assert (array[5:] == numbers[5:]).all() and not array[3:5].any()
+    zarrc.open_group(source)
+    zarrc.open_store(source).flush()
+    zarrc.Store.delete_dir(zarrc.open_store(source), "a")
+    assert not any(key.startswith("a/") for key in source.values)
+    if isinstance(source, AsyncShelf):
+        assert source.parts
+
+
+# ---- the process ----
+
+
+def run(code, *arguments, **options):
+    """Runs a program in a new interpreter."""
+    return subprocess.run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, arguments)],
+                          capture_output=True, text=True, timeout=60, **options)
+
+
+CODEC = """
+import os, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np, zarrc
+from zarrc import plugins
+
+@plugins.register
+class Slow(plugins.BytesCodec):
+    name = "test.slow"
+    wait = 0
+    def encode(self, chunk, spec):
+        time.sleep(Slow.wait)
+        return chunk
+    decode = encode
+
+array = zarrc.create_array(sys.argv[1], shape=(20, 20), chunks=(2, 2), dtype="i4", compressors="test.slow")
+array[...] = 3
+"""
+
+
+@pytest.mark.parametrize("how", ["", "os._exit(0)"])
+def test_exit_with_calls_in_flight(path, how):
+    done = run(CODEC + textwrap.dedent("""
+        Slow.wait = 1000
+        for _ in range(2):
+            threading.Thread(target=lambda: array[...], daemon=True).start()
+        time.sleep(0.3)
+        exec(sys.argv[2])
+    """), path, how)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_fork(path):
+    """The child has a thread of its own, also while the parent's is at work."""
+    done = run(CODEC + textwrap.dedent("""
+        Slow.wait = 0.05
+        thread = threading.Thread(target=lambda: array[...])
+        thread.start()
+        time.sleep(0.1)
+        child = os.fork()
+        if child == 0:
+            Slow.wait = 0
+            os._exit(7 if (array[...] == 3).all() else 8)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        thread.join()
+    """), path)
+    assert done.stdout == "7\n", done.stdout + done.stderr
+
+
+def test_interrupt(path):
+    """Ctrl-C ends a read after the call of the codec that runs."""
+    done = run(CODEC + textwrap.dedent("""
+        import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        Slow.wait = 0.01
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                array[...]
+        except KeyboardInterrupt:
+            Slow.wait = 0
+            print("stopped", array[0, 0])
+    """), path)
+    assert done.stdout == "stopped 3\n", done.stdout + done.stderr
+
+
+# ---- packages ----
+
+
+def package(folder, name, points, code=""):
+    """An installed package with entry points."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[zarrc.plugins]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()))
+    (folder / f"{name}.py").write_text(textwrap.dedent(code))
+
+
+CLASSES = """
+    from zarrc import plugins
+
+    class Same(plugins.BytesCodec):
+        name = "acme.same"
+        def encode(self, chunk, spec):
+            return chunk
+        decode = encode
+
+    class Degrees(plugins.DataType):
+        name = "acme.degrees"
+        dtype = "f4"
+
+    both = [Same, Degrees]
+"""
+USE = """
+    import sys, warnings
+    warnings.simplefilter("always")
+    import numpy as np, zarrc
+    z = zarrc.create_array(sys.argv[1], shape=4, dtype="acme.degrees", compressors="acme.same", overwrite=True)
+    z[...] = [1, 2, 3, 4]
+    print(zarrc.open_array(sys.argv[1])[...].tolist(), z.dtype)
+"""
+
+
+def environment(folder, **more):
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]), **more}
+
+
+def test_entry_points(tmp_path, path):
+    package(tmp_path, "acme", {"all": "acme:both"}, CLASSES)
+    done = run(USE, path, env=environment(tmp_path))
+    assert done.stdout == "[1.0, 2.0, 3.0, 4.0] float32\n" and not done.stderr, done.stderr
+    done = run(USE, path, env=environment(tmp_path, ZARRC_ENTRY_POINTS="0"))
+    assert "acme.degrees" in done.stderr and done.returncode == 1
+
+
+def test_broken_packages_are_left_out(tmp_path, path):
+    """Each is a warning that names it; the others work."""
+    package(tmp_path, "acme", {"all": "acme:both"}, CLASSES)
+    package(tmp_path, "bad_one", {"x": "bad_one:missing"})
+    package(tmp_path, "bad_two", {"x": "bad_two:x"}, 'raise RuntimeError("no luck")')
+    package(tmp_path, "bad_three", {"x": "bad_three:x"}, 'x = "/none/such.so"')
+    package(tmp_path, "late_one", {"x": "late_one:X"},
+            'from zarrc import plugins\nclass X(plugins.BytesCodec):\n    name = "acme.same"\n')
+    done = run(USE, path, env=environment(tmp_path))
+    assert done.stdout == "[1.0, 2.0, 3.0, 4.0] float32\n", done.stderr
+    for word in ("bad_one", "bad_two", "no luck", "bad_three", "/none/such.so"):
+        assert word in done.stderr, word
+    assert "package late_one is left out: ValueError: acme.same is registered already" in done.stderr
+
+
+def test_a_library_of_a_package(tmp_path, path):
+    """The example plug-in in C, compiled as a package would bring it."""
+    library = tmp_path / "codec_xor.so"
+    subprocess.run(["cc", "-std=c11", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", library,
+                    ROOT / "examples/plugins/codec_xor.c"], check=True)
+    package(tmp_path, "acme", {"xor": "acme:library"}, f"""
+        def library():
+            return {str(library)!r}
+    """)
+    done = run("""
+        import sys, zarrc
+        print([row["origin"] for row in zarrc.config._context().registry(2) if row["name"] == "example.xor"])
+        z = zarrc.create_array(sys.argv[1], shape=4, dtype="u1", compressors={"name": "example.xor", "configuration": {"key": 5}})
+        z[...] = [1, 2, 3, 4]
+        print(z[...].tolist())
+    """, path, env=environment(tmp_path))
+    assert done.stdout == "['example-xor']\n[1, 2, 3, 4]\n", done.stderr
+
+
+def test_the_search_costs_little(tmp_path):
+    package(tmp_path, "acme", {"all": "acme:both"}, CLASSES)
+    done = run("""
+        import time, importlib.metadata, zarrc
+        zarrc.config._context()
+        began = time.perf_counter()
+        for _ in range(1000):
+            zarrc.config._context()
+        print((time.perf_counter() - began) / 1000)
+    """, env=environment(tmp_path))
+    assert float(done.stdout) < 1e-3, done.stdout  # 5 us when nothing else runs
