@@ -156,8 +156,8 @@ static void group_free(struct shard_group *g, uint32_t n_shards)
     zr_arena_deinit(&g->lists);
 }
 
-static zarr_status write_group(const struct zr_work *w, struct zr_shard_write *sw,
-                               uint32_t n, uint64_t *failed, zarr_error *err)
+static zarr_status write_shards(const struct zr_work *w, struct zr_shard_write *sw,
+                                uint32_t n, uint64_t *failed, zarr_error *err)
 {
     struct shard_group g = {.w = w,
                             .in = &w->io->layout->level[sw[0].level + 1],
@@ -197,7 +197,7 @@ zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
     const zarr_stats before = w->worker->stats;
     zarr_error e = ZARR_ERROR_INIT;
     uint64_t failed = 0;
-    zarr_status st = write_group(w, sw, n, &failed, &e);
+    zarr_status st = write_shards(w, sw, n, &failed, &e);
 
     if (st != ZARR_ERR_CORRUPT || !may_ignore_old(sw, n)) {
         e.item = failed;
