@@ -30,30 +30,30 @@ _NCZARR = "_NCZARR_ARRAY"
 class LazyArray(BackendArray):
     """An array that xarray indexes when it needs elements."""
 
-    __slots__ = ("array", "dtype", "shape")
+    __slots__ = ("_array", "dtype", "shape")  # `array` would be taken for a layer of xarray
 
     def __init__(self, array: Array) -> None:
-        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self._array, self.shape, self.dtype = array, array.shape, array.dtype
 
     def _as_array(self, value: Any) -> Any:
         """Scalars, also texts, keep the data type of the array."""
         return value if isinstance(value, np.ndarray) else np.asarray(value, dtype=self.dtype)
 
     def _basic(self, key: Any) -> Any:
-        return self._as_array(self.array[key])
+        return self._as_array(self._array[key])
 
     def _outer(self, key: Any) -> Any:
-        return self._as_array(self.array.oindex[key])
+        return self._as_array(self._array.oindex[key])
 
     def _points(self, key: Any) -> Any:
-        return self._as_array(self.array.vindex[key])
+        return self._as_array(self._array.vindex[key])
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         method = {indexing.BasicIndexer: self._basic, indexing.OuterIndexer: self._outer}.get(type(key), self._points)
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.VECTORIZED, method)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
-        array = self.array.async_array
+        array = self._array.async_array
         call = {indexing.BasicIndexer: array.getitem, indexing.OuterIndexer: array.get_orthogonal_selection}.get(
             type(key), array.get_coordinate_selection)
 
