@@ -339,16 +339,17 @@ static bool next_missing(const struct zr_comparing *c, const struct zr_diff_box 
     return true;
 }
 
-/* Compares an element that neither array has stored, and counts it as all of them. If it
- * differs, others are compared, as many as the caller wants to hear of. */
+/* Compares an element that neither array has stored, and counts it as all of them, also
+ * if it cannot be read. If it differs, others are compared, as many as the caller wants
+ * to hear of. */
 static zarr_status compare_missing(struct zr_comparing *c, zarr_error *err)
 {
     struct zr_diff_pair *p = c->p;
     struct zr_diff_box all = {.n_items = zr_product_cap(c->shape, (size_t)c->ndim)};
     struct zr_diff_box one = {.n_items = 1};
     const uint64_t before = p->node.n_different, elements = p->node.n_elements;
-    const uint64_t bytes = p->d->done_bytes;
-    uint64_t left, each = 0;
+    const uint64_t unread = p->node.n_unread, bytes = p->d->done_bytes;
+    uint64_t left, each = 0, *n = NULL;
     zarr_status st = ZARR_OK;
 
     left = all.n_items > c->n_seen ? all.n_items - c->n_seen : 0;
@@ -363,7 +364,10 @@ static zarr_status compare_missing(struct zr_comparing *c, zarr_error *err)
         each = each ? each : p->node.n_different - before;
     }
     p->node.n_different = zr_add_cap(before, zr_mul_cap(left, each));
-    p->node.n_elements = zr_add_cap(elements, zr_mul_cap(left, p->n_values));
+    n = p->node.n_unread > unread ? &p->node.n_unread : &p->node.n_elements;
+    p->node.n_elements = elements;
+    p->node.n_unread = unread;
+    *n = zr_add_cap(*n, zr_mul_cap(left, p->n_values));
     p->d->done_bytes = zr_add_cap(bytes, zr_mul_cap(left, c->item_bytes));
     zr_diff_progress(p->d, zr_str_text(&p->path[0]));
 out:

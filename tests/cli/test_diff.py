@@ -343,3 +343,10 @@ def test_positions_in_regions(zarrc, tmp_path):
     zarr.save_array(tmp_path / "a.zarr", np.arange(12).reshape(3, 4))
     text = zarrc("diff", f"{tmp_path}/a.zarr[0]", f"{tmp_path}/a.zarr[1]", code=1).text
     assert "  [0]: 0 | 4\n" in text and "by 4 at most, at (0,)\n" in text
+
+
+def test_missing_chunks_that_cannot_be_read_are_counted(zarrc, tmp_path):
+    """One element stands for all that no chunk has, also if the limits refuse to read it."""
+    zarrc("create", "-t", "string", "--shape=1000000000", "--chunks=1000000000", "--codec=none", tmp_path / "a")
+    node, = zarrc("diff", "--json", "--variable-chunk=1M", tmp_path / "a", tmp_path / "a", code=4).json["nodes"]
+    assert (node["elements_compared"], node["elements_unreadable"]) == (0, 1000000000)
