@@ -101,7 +101,7 @@ static zarr_status gone(zarr_error *err, const char *name)
 {
     return zr_fail(err, ZARR_ERR_NOT_FOUND,
                    "%s no longer exists: the array was moved or deleted after it was "
-                   "opened",
+                   "opened, or migrated to the other format",
                    name);
 }
 

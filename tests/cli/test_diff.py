@@ -349,4 +349,4 @@ def test_missing_chunks_that_cannot_be_read_are_counted(zarrc, tmp_path):
     """One element stands for all that no chunk has, also if the limits refuse to read it."""
     zarrc("create", "-t", "string", "--shape=1000000000", "--chunks=1000000000", "--codec=none", tmp_path / "a")
     node, = zarrc("diff", "--json", "--variable-chunk=1M", tmp_path / "a", tmp_path / "a", code=4).json["nodes"]
-    assert (node["elements_compared"], node["elements_unreadable"]) == (0, 1000000000)
+    assert node["elements_unreadable"] == 1000000000 and "elements_compared" not in node
