@@ -268,3 +268,11 @@ def test_rm_deletes_what_is_no_file(zarrc, store, name):
     os.mkfifo(path)
     zarrc("create", "--force", "-t", "i4", "--shape=4", store / "plain")
     assert not path.is_fifo() and zarrc("cat", store / "plain").text.split() == ["0"] * 4
+
+
+def test_a_limit_does_not_end_verify(zarrc, store):
+    zarrc("create", "-t", "string", "--shape=1000000", "--chunks=1000000", store / "deep/big")
+    damage(store / "sums/c/0/1", 17)
+    found = zarrc("verify", "--json", "--variable-chunk=1K", store, code=1).json["faults"]
+    assert {(f["key"], f["code"]) for f in found} == {("deep/big", "limit"), ("sums/c/0/1", "corrupt")}
+    assert "variable_chunk_bytes" in found[0]["reason"]
