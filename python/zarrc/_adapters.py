@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .errors import UnsupportedError, raised
 
@@ -177,14 +177,23 @@ class MemoryAdapter(Adapter):
         return rows_of([(key, len(value)) for key, value in dict(self.values).items()], prefix, is_directory)
 
 
+class Calls(NamedTuple):
+    """How coroutines of a store of zarr-python are called."""
+
+    loop: asyncio.AbstractEventLoop | None = None  # None: zarr-python's own
+    max_gap_bytes: int = -1  # of get_ranges; the library has joined ranges already
+    max_coalesced_bytes: int = 1
+
+
 class ZarrAdapter(Adapter):
-    """Any store of zarr-python, through its coroutines on the loop of zarr-python or another one."""
+    """Any store of zarr-python, through its coroutines."""
 
     is_on_loop_of_zarr = True
 
-    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(self, source: Any, calls: Calls = Calls()) -> None:
         super().__init__(source)
-        self._loop = loop
+        self._loop = calls.loop
+        self._joins = {"max_gap_bytes": calls.max_gap_bytes, "max_coalesced_bytes": calls.max_coalesced_bytes}
         import zarr
         from zarr.abc import store as abc
         from zarr.core.buffer import cpu, default_buffer_prototype
@@ -233,12 +242,12 @@ class ZarrAdapter(Adapter):
         return None if value is None else value.as_numpy_array()
 
     async def get_ranges(self, key: str, ranges: list[tuple[int, int]]) -> Any:
-        """In one call of the store, which need not join them: the library has done that."""
+        """In one call of the store."""
         store = await self.opened()
         values: list[Any] = [None] * len(ranges)
         asked = [self.range(offset, length) for offset, length in ranges]
         try:
-            async for found in store.get_ranges(key, asked, prototype=self.prototype(), max_gap_bytes=-1):
+            async for found in store.get_ranges(key, asked, prototype=self.prototype(), **self._joins):
                 for i, value in found:
                     values[i] = None if value is None else value.as_numpy_array()
         except Exception as problem:
@@ -316,8 +325,8 @@ class IcechunkAdapter(ZarrAdapter):
     """A session of icechunk, which takes the keys of Zarr only. It is a transaction, so the library's
     own records, which tell of unfinished work, are in memory while the session lasts."""
 
-    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        super().__init__(source, loop)
+    def __init__(self, source: Any, calls: Calls = Calls()) -> None:
+        super().__init__(source, calls)
         self.records: dict[str, bytes] = {}
 
     @staticmethod
@@ -598,9 +607,9 @@ def _is_a(source: Any, module: str, name: str) -> bool:
     return cls is not None and isinstance(source, cls)
 
 
-def adapter_of(source: Any, loop: asyncio.AbstractEventLoop | None = None) -> Adapter | None:
-    """The adapter of an object; None: it is no store. `loop` is for the coroutines of a store of
-    zarr-python. Only exact classes are known: a subclass or a mock may do something else."""
+def adapter_of(source: Any, calls: Calls = Calls()) -> Adapter | None:
+    """The adapter of an object; None: it is no store. `calls` is for a store of zarr-python. Only exact
+    classes are known: a subclass or a mock may do something else."""
     kind = type(source)
     if isinstance(source, Adapter):
         return source
@@ -612,10 +621,10 @@ def adapter_of(source: Any, loop: asyncio.AbstractEventLoop | None = None) -> Ad
         if name == "MemoryStore" and getattr(kind.get, "__qualname__", "") == "MemoryStore.get":  # nothing has replaced it
             return MemoryAdapter(source)
         if kind.__name__ == "IcechunkStore" and kind.__module__.partition(".")[0] == "icechunk":
-            return IcechunkAdapter(source, loop)
+            return IcechunkAdapter(source, calls)
         if name == "FsspecStore":
-            return FsspecStoreAdapter(source, loop)
-        return DrivenAdapter(source) if name == "ZipStore" else ZarrAdapter(source, loop)
+            return FsspecStoreAdapter(source, calls)
+        return DrivenAdapter(source) if name == "ZipStore" else ZarrAdapter(source, calls)
     if _is_a(source, "fsspec.mapping", "FSMap"):
         return FsspecAdapter(source, source.fs, source.root)
     if _is_a(source, "fsspec.spec", "AbstractFileSystem"):

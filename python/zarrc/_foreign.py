@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 
 if TYPE_CHECKING:
-    from ._adapters import Adapter
+    from ._adapters import Adapter, Calls
     from ._store import Store
 
 OPS, LIST, ERASE_PREFIX, FLUSH, CANCEL, CLOSE = range(6)
@@ -428,7 +428,7 @@ def at_exit() -> None:
 
 # ---- opening ----
 
-_stores: weakref.WeakValueDictionary[tuple[int, int, int, bool], Store] = weakref.WeakValueDictionary()
+_stores: weakref.WeakValueDictionary[tuple[Any, ...], Store] = weakref.WeakValueDictionary()
 _stores_lock = threading.Lock()
 
 
@@ -452,28 +452,28 @@ def open_adapter(adapter: Adapter) -> Store:
     return store
 
 
-def open_foreign(source: Any, loop: asyncio.AbstractEventLoop | None = None) -> Store | None:
+def open_foreign(source: Any, calls: Calls | None = None) -> Store | None:
     """The Store of zarrc for a store of another kind; None: it is none. The same source gives the
-    same Store while that is in use. `loop`: where the coroutines of a store of zarr-python run;
-    None: on zarr-python's own."""
-    from ._adapters import adapter_of
+    same Store while that is in use. `calls`: for a store of zarr-python."""
+    from ._adapters import Calls, adapter_of
     from ._config import config
 
-    key = (id(source), id(config._context()), id(loop), bool(getattr(source, "read_only", False)))
+    calls = calls or Calls()
+    key = (id(source), id(config._context()), id(calls.loop), *calls[1:], bool(getattr(source, "read_only", False)))
     with _stores_lock:
         store = _stores.get(key)
         if store is not None and store._adapter is not None and store._adapter.source is source:
             return store
-        adapter = adapter_of(source, loop)
+        adapter = adapter_of(source, calls)
         if adapter is None:
             return None
         _stores[key] = store = open_adapter(adapter)
         return store
 
 
-def store_of(zarr_store: Any, loop: asyncio.AbstractEventLoop | None = None) -> Store:
+def store_of(zarr_store: Any, calls: Calls | None = None) -> Store:
     """The Store of zarrc for a store of zarr-python, whose operations go through its own methods."""
-    store = open_foreign(zarr_store, loop)
+    store = open_foreign(zarr_store, calls)
     if store is None:
         raise TypeError(f"{type(zarr_store)!r} is not a store")
     return store

@@ -28,6 +28,7 @@ from zarr.core.config import config as zarr_config
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
 from . import _aio, _batch, _core, _dtypes, _foreign, _indexing, _store
+from ._adapters import Calls
 from ._batch import Item, Refused
 from ._config import SYMLINKS, config
 from ._stats import STATS
@@ -327,11 +328,13 @@ class Job:
         for ranges that are close together."""
         if self.spec.prototype != default_buffer_prototype():
             raise Refused("part of a shard in buffers of another kind")
-        self.array = self.engine.array(_foreign.store_of(self.store, asyncio.get_running_loop()), self.path)
+        calls = Calls(asyncio.get_running_loop())
         gap = getattr(self.spec.config, "sharding_coalesce_max_gap_bytes", None)
         most = getattr(self.spec.config, "sharding_coalesce_max_bytes", None)
         if gap is not None and most is not None:  # not in zarr-python 3.1
+            calls = Calls(calls.loop, gap, most)
             self.options |= {"coalesce_gap": max(gap, 1), "coalesce_bytes": max(most, 1) if gap >= 0 else 1}
+        self.array = self.engine.array(_foreign.store_of(self.store, calls), self.path)
 
     def results(self) -> tuple[Any, ...]:
         if all(self.present):
