@@ -290,6 +290,22 @@ int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
     return rc;
 }
 
+/* _key(key) -> the Selection of integers and slices, None for all elements, or
+ * NotImplemented for a key of another kind */
+PyObject *zx_array_key(PyObject *o, PyObject *key)
+{
+    zx_array *self = (zx_array *)o;
+    zarr_selection *sel = NULL;
+    const int is_quick =
+        zx_key(self->st, self->ndim, zarr_array_shape(self->a), key, &sel);
+
+    if (is_quick < 0)
+        return NULL;
+    if (!is_quick)
+        return Py_NewRef(Py_NotImplemented);
+    return sel ? zx_selection_wrap(self->st, sel) : Py_NewRef(Py_None);
+}
+
 /* ---- what zarrc/_indexing.py prepared --------------------------------------- */
 
 int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)

@@ -180,6 +180,7 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
                  bool is_read, const zarr_selection *sel);
 PyObject *zx_array_getitem(PyObject *self, PyObject *key);
 int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
+PyObject *zx_array_key(PyObject *self, PyObject *key);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);
 PyObject *zx_array_append(PyObject *self, PyObject *args);

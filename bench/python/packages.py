@@ -1,4 +1,4 @@
-"""libs - one class a library, as its users would call it. Each opens, reads, writes and creates the
+"""packages - one class a library, as its users would call it. Each opens, reads, writes and creates the
 arrays of cases.py."""
 import os
 import shutil
@@ -103,9 +103,9 @@ class ZarrPython(Library):
             return array[key]
 
     def read_out(self, array, out):
-        from zarr.core.buffer import NDBuffer
+        from zarr.core.buffer import default_buffer_prototype
         with self._within():
-            return array.get_basic_selection(..., out=NDBuffer.from_numpy_array(out))
+            return array.get_basic_selection(..., out=default_buffer_prototype().nd_buffer.from_numpy_array(out))
 
     def write(self, array, data):
         with self._within():
@@ -172,8 +172,8 @@ class C(Library):
     def version(self):
         return "libzarrc"
 
-    def seconds(self, path, edge, rounds, is_fresh):
+    def seconds(self, path, edge, rounds, is_fresh, is_cpu):
         """Seconds of one read, the median of some."""
-        told = subprocess.run([self.program, path, str(edge), str(rounds), str(int(is_fresh))], check=True,
+        told = subprocess.run([self.program, path, str(edge), str(rounds), str(int(is_fresh)), *(["cpu"] if is_cpu else [])], check=True,
                               capture_output=True, text=True, env={**os.environ, "ZARRC_DURABILITY": "none"})
         return float(told.stdout.split()[0])
