@@ -450,7 +450,7 @@ static void test_declined_entries(void **state)
  * new one. */
 static void test_failing_calls(void **state)
 {
-    static const int tried[] = {0, 4, 8, 10};
+    static const int tried[] = {0, 5, 10};
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(tried); i++) {
@@ -472,7 +472,7 @@ static void test_failing_calls(void **state)
             st = zarr_array_write(a, s.sel, &s.t, NULL, &terr);
             zarr_fakedev_fail(device, 0, 0, ZARR_OK);
             /* an allocation is tried again after a trim */
-            passed = st == ZARR_OK && k > 300;
+            passed = st == ZARR_OK && k > 150;
             if (st != ZARR_OK)
                 assert_int_equal(st, ZARR_ERR_DEVICE);
         }
