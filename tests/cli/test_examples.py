@@ -170,6 +170,7 @@ RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as ex
           ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
           ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
           ("python.md", "python"): "tests/python/test_documents.py",
+          ("python.md", "toml"): "tests/python/test_plugins.py",  # such an entry point, of a package that the test makes
           **{(page.name, "python"): "tests/python/test_documents.py" for page in ROOT.glob("docs/python/*.md")},
           ("leftovers.md", ""): None}  # no program: what the record looks like
 
