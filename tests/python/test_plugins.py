@@ -3,6 +3,7 @@ points."""
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -503,6 +504,8 @@ def test_broken_packages_are_left_out(tmp_path, path):
     assert "package late_one is left out: ValueError: acme.same is registered already" in done.stderr
 
 
+@pytest.mark.skipif(not shutil.which("cc") or not (ROOT / "examples/plugins/codec_xor.c").exists(),
+                    reason="the example in C needs a compiler and the source tree")
 def test_a_library_of_a_package(tmp_path, path):
     """The example plug-in in C, compiled as a package would bring it."""
     library = tmp_path / "codec_xor.so"
