@@ -41,17 +41,23 @@ def test_readme(tmp_path, monkeypatch, capsys):
 
 def test_pipeline(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    block, _ = blocks("docs/python.md")
+    block, _, _ = blocks("docs/python.md")
     zarrc.pipeline_stats(reset=True)
     run(block)
     assert "'fallback_chunks': 0" in capsys.readouterr().out
 
 
 def test_python_md(path, numbers):
-    _, block = blocks("docs/python.md")
+    _, _, block = blocks("docs/python.md")
     z = zarrc.create_array(path, data=numbers.repeat(2, 0)[:120], chunks=(10, 10))
     rows = run(block, z=z)["rows"]
     assert len(rows) == 100 and (rows[7] == z[7]).all()
+
+
+def test_own_codec(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, block, _ = blocks("docs/python.md")
+    run(block)
 
 
 def imported(code):
