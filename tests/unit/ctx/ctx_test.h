@@ -15,6 +15,22 @@ static zarr_error terr;
             fail_msg("%s: %s", #call, terr.message);                                     \
     } while (0)
 
+#define assert_status(call, want) assert_int_equal(call, want)
+
+/* A set-up: no variable of the environment changes a context. */
+static inline int clear_environment(void **state)
+{
+    static const char *const variables[] = {
+        "ZARRC_THREADS",      "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",
+        "ZARRC_CODEC_PREF",   "ZARRC_LOG_LEVEL",    "ZARRC_DEVICE_BYTES",
+        "ZARRC_PINNED_BYTES", "ZARRC_ALLOCATORS",   "ZARRC_DEVICE"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
 static inline void own_caps(void *self, zarr_store_caps *out)
 {
     (void)self;

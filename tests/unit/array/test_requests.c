@@ -1,0 +1,144 @@
+/*
+ * unit/array/test_requests.c - requests to an open array: tensors that do not fit,
+ * options, requests in the background, and the explanation of a request.
+ */
+#include "array_test.h"
+
+static void test_other_tensors(void **state)
+{
+    const uint64_t shape[2] = {5, 4};
+    const int64_t wrong[2] = {4, 5}, right[2] = {4, 4};
+    struct world w;
+    zarr_array *a = NULL;
+    zarr_selection *sel = NULL;
+    const zarr_dtype *f = NULL;
+    zarr_stats stats = {.struct_size = sizeof stats};
+    zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    int32_t data[20] = {0};
+    zarr_tensor t;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    a = make_array(&w, "x", 3, 4, 4);
+    zarr_tensor_host(&t, data, sizeof data, 2, wrong);
+    assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
+    assert_says("/x: ");
+    zarr_tensor_host(&t, data, sizeof data, 2, right);
+    assert_ok(zarr_dtype_find(w.ctx, "float32", &f, &terr));
+    t.dtype = f;
+    assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
+    assert_says("float32");
+    t.dtype = zarr_array_dtype(a);
+    assert_ok(zarr_selection_all(&sel, 2, shape, &terr));
+    assert_status(zarr_array_read(a, sel, &t, NULL, &terr), ZARR_ERR_INVALID);
+    assert_says("selection");
+    zarr_selection_free(sel);
+    assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+    assert_int_equal(stats.chunks_missing, 4);
+    assert_int_equal(data[15], -1);
+    opts.missing_chunks = ZARR_MISSING_ERROR;
+    assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_NOT_FOUND);
+    assert_says("x/c/0/0");
+    stats.struct_size = 0;
+    assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_ABI);
+    stats.struct_size = sizeof stats;
+    opts.missing_chunks = 0;
+    opts.stream = &w; /* host memory has no streams */
+    assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_says("a stream is given");
+    assert_status(zarr_array_write(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
+    opts.stream = NULL;
+    assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+static void test_submit(void **state)
+{
+    const int64_t shape[2] = {4, 4};
+    struct world w;
+    zarr_array *a = NULL;
+    zarr_request *rq = NULL;
+    zarr_stats stats = {.struct_size = sizeof stats};
+    zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    int32_t data[16], back[16] = {0};
+    zarr_tensor t;
+    int done = 0;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    a = make_array(&w, "x", 4, 4, 4);
+    for (int i = 0; i < 16; i++)
+        data[i] = i * i;
+    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    assert_ok(zarr_array_write_submit(&rq, a, NULL, &t, &opts, &terr));
+    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, &done, &terr));
+    assert_int_equal(done, 1);
+    assert_int_equal(stats.elements, 16);
+    zarr_request_free(rq);
+    zarr_tensor_host(&t, back, sizeof back, 2, shape);
+    assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, NULL, &terr));
+    zarr_array_free(a); /* the request keeps it alive */
+    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+    zarr_request_free(rq);
+    assert_memory_equal(data, back, sizeof data);
+    world_close(&w);
+}
+
+static void test_explain(void **state)
+{
+    struct world w;
+    zarr_array *a = NULL;
+    zarr_explanation *e = NULL;
+    char text[4096];
+    size_t n = 0;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    a = make_array(&w, "x", 4, 8, 8);
+    for (uint32_t what = ZARR_EXPLAIN_READ; what <= ZARR_EXPLAIN_WRITE; what++)
+        for (uint32_t form = ZARR_EXPLAIN_TEXT; form <= ZARR_EXPLAIN_JSON; form++) {
+            explain_text(a, what, NULL, form, text, sizeof text);
+            assert_non_null(strstr(text, "zstd"));
+            assert_true((text[0] == '{') == (form == ZARR_EXPLAIN_JSON));
+        }
+    assert_status(zarr_array_explain(&e, a, 2, NULL, NULL, NULL, &terr),
+                  ZARR_ERR_INVALID);
+    assert_null(e);
+    assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_READ, NULL, NULL, NULL, &terr));
+    zarr_array_free(a); /* the explanation does without it */
+    assert_int_equal(e->struct_size, sizeof *e);
+    assert_int_equal(e->ndim, 2);
+    assert_int_equal(e->flags, ZARR_EXPLAIN_SHARDS);
+    assert_int_equal(e->device_type, ZARR_DEVICE_CPU);
+    assert_int_equal(e->elements, 64);
+    assert_int_equal(e->objects, 4);
+    assert_int_equal(e->objects_partial, 0);
+    assert_int_equal(e->object_shape[1], 4);
+    assert_int_equal(e->chunks, 16);
+    assert_int_equal(e->chunk_shape[1], 2);
+    assert_int_equal(e->chunk_bytes, 16);
+    assert_int_equal(e->indexes_cached, 0);
+    assert_int_equal(e->indexes_to_fetch, 4);
+    assert_string_equal(e->path, "x");
+    assert_string_equal(e->store, "local");
+    assert_ok(zarr_explanation_text(e, ZARR_EXPLAIN_TEXT, NULL, 0, &n, &terr));
+    assert_true(n > 10);
+    assert_ok(zarr_explanation_text(e, ZARR_EXPLAIN_TEXT, text, 8, NULL, &terr));
+    assert_string_equal(text, "read \"x");
+    assert_status(zarr_explanation_text(e, 2, text, 1, &n, &terr), ZARR_ERR_INVALID);
+    zarr_explanation_free(e);
+    zarr_explanation_free(NULL);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_tensors),
+        cmocka_unit_test(test_submit),
+        cmocka_unit_test(test_explain),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/*
+ * unit/impl/test_programs.c - programs that are run: chains that compute, a transpose as
+ * a stage, bytes around shards, batches, memory of a device, failing allocations.
+ */
+#include "unit/impl/made_up.h"
+#include "unit/impl/program_text.h"
+#include "unit/json/fail_alloc.h"
+
+static int32_t native32(const uint8_t *at)
+{
+    int32_t v;
+
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+static void computing_chain_runs(void **state)
+{
+    static const char *const chains[] = {
+        "[" DELTA "," LITTLE "]",
+        "[" DELTA "," BIG ",\"crc32c\"]",
+        "[" DELTA "," TURN "," BIG ",\"zstd\"]",
+        "[" TURN "," DELTA "," TURN "," TURN "," DELTA "," BIG "]",
+    };
+    struct impl_env env;
+    int32_t data[24];
+
+    ZR_UNUSED(state);
+    assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+    for (int32_t i = 0; i < 24; i++)
+        data[i] = i * i * 77 - 5;
+    for (size_t k = 0; k < ZR_COUNT(chains); k++) {
+        const uint64_t dims[] = {4, 6, 0};
+        const struct impl_chain_args args = {
+            .format = 3, .codecs = chains[k], .dtype = "int32", .dims = dims};
+        struct impl_chain c;
+        uint8_t *enc = NULL, *dec = NULL;
+        size_t n = 0;
+
+        assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+        assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &enc, &n, NULL),
+                         ZARR_OK);
+        if (k == 0) /* differences, in the array's order */
+            assert_int_equal(native32(enc + 8), data[2] - data[1]);
+        assert_int_equal(impl_run(c.decode, &env, enc, n, &dec, &n, NULL), ZARR_OK);
+        assert_int_equal(n, sizeof data);
+        assert_memory_equal(dec, data, n);
+        free(enc);
+        free(dec);
+        impl_chain_close(&c);
+    }
+    impl_env_close(&env);
+}
+
+/* One transpose as a stage, byte by byte. */
+static void transpose_stage(void **state)
+{
+    const char *codecs = "[" DELTA "," TURN "," LITTLE "]";
+    const uint64_t dims[] = {2, 3, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = codecs, .dtype = "int32", .dims = dims};
+    const int32_t data[6] = {1, 2, 4, 8, 16, 32}, want[6] = {1, 4, 1, 8, 2, 16};
+    struct impl_env env;
+    struct impl_chain c;
+    uint8_t *enc = NULL;
+    size_t n = 0;
+
+    ZR_UNUSED(state);
+    assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &enc, &n, NULL),
+                     ZARR_OK);
+    assert_int_equal(n, sizeof want);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(native32(enc + 4 * i), want[i]);
+    free(enc);
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
+static void bytes_around_shards(void **state)
+{
+    static const char codecs[] =
+        "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[4],"
+        "\"codecs\":"
+        "[" LITTLE "],\"index_codecs\":[" LITTLE "]}},\"gzip\",\"crc32c\"]";
+    const struct zr_placement_options opts = {.target_device = ZARR_DEVICE_CPU};
+    const uint64_t dims[] = {8, 0};
+    struct impl_env env;
+    struct zr_chain *chain = NULL;
+    struct zr_chain_reps reps;
+    struct zr_program *p = NULL;
+    struct zr_str text;
+    zarr_chunk_spec chunk;
+
+    ZR_UNUSED(state);
+    assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+    assert_int_equal(codec_env_parse(&chain, &env.codec, 3, codecs, NULL, NULL), ZARR_OK);
+    assert_int_equal(codec_env_chunk(&chunk, &env.codec, "int32", dims, NULL), ZARR_OK);
+    assert_int_equal(zr_chain_resolve(&reps, chain, &chunk, NULL, NULL, NULL), ZARR_OK);
+    zr_str_init(&text, NULL);
+    assert_int_equal(zr_program_make(&p, &env.impls, chain, &reps, &opts, NULL, NULL),
+                     ZARR_OK); /* for a chunk that is decoded whole */
+    program_print(p, &text);
+    assert_string_equal(
+        zr_str_text(&text),
+        "crc32c@cpu.zarrc -> gzip@cpu.libdeflate -> sharding_indexed@cpu.zarrc");
+    zr_program_free(p);
+    zr_str_clear(&text);
+    assert_int_equal(
+        zr_program_make_bytes(&p, &env.impls, chain, &reps, &opts, NULL, NULL), ZARR_OK);
+    program_print(p, &text);
+    assert_string_equal(zr_str_text(&text), "crc32c@cpu.zarrc -> gzip@cpu.libdeflate");
+    assert_true(p->decoded_bytes >= 32 + 32);
+    assert_false(p->stage[1].out_exact);
+    zr_str_deinit(&text);
+    zr_program_free(p);
+    zr_chain_reps_deinit(&reps);
+    zr_chain_free(chain);
+    impl_env_close(&env);
+}
+
+static void batches_and_their_word(void **state)
+{
+    const struct made_up_row rows[] = {{"zstd", "cpu.test", CPU, CPU, 5, 0}, {0}};
+    const uint64_t dims[] = {8, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = "[" LITTLE ",\"zstd\"]", .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+    char src[3] = {'a', 'b', 'x'};
+    uint8_t dst[3][40];
+    zarr_codec_job jobs[3] = {{.dst_used = 0}};
+    struct zr_stage_call call = {.jobs = jobs, .n = 3, .ts = &env.threads};
+    zarr_error err = {0};
+
+    ZR_UNUSED(state);
+    open_with(&env, rows);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    for (size_t i = 0; i < 3; i++) {
+        jobs[i].src = zr_mem_of_host(&src[i], 1);
+        jobs[i].dst = zr_mem_of_host(dst[i], sizeof dst[i]);
+    }
+    made_up_used = 32;
+    assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err), ZARR_ERR_CORRUPT);
+    assert_int_equal(err.item, 2);
+    assert_int_equal(jobs[0].status, ZARR_OK);
+    assert_int_equal(jobs[0].dst.bytes, 32); /* the size that metadata gives */
+    src[2] = 'c';
+    assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err), ZARR_OK);
+    made_up_used = 31;
+    assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err), ZARR_ERR_CORRUPT);
+    assert_string_equal(err.message, "zstd: 31 bytes, expected 32");
+    made_up_used = 33;
+    assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err),
+                     ZARR_ERR_INTERNAL);
+    assert_string_equal(
+        err.message, "codec \"zstd\": \"cpu.test\" of test broke its contract: it says "
+                     "that it gave more than there was room for: 33 bytes, not 32");
+    jobs[1].dst.bytes = 31;
+    assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err),
+                     ZARR_ERR_INTERNAL);
+    assert_int_equal(n_states, 1);
+    impl_chain_close(&c);
+    impl_env_close(&env);
+    assert_int_equal(n_states, 0);
+}
+
+/* CPU implementations never access memory that is not the host's. */
+static void foreign_memory(void **state)
+{
+    const uint64_t dims[] = {8, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = "[" LITTLE ",\"zstd\"]", .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+    uint8_t room[32];
+    zarr_codec_job job = {
+        .src = {.device_type = ZARR_DEVICE_EXT, .handle = &job, .bytes = 9},
+        .dst = {ZARR_DEVICE_CPU, 0, room, 0, sizeof room}};
+
+    ZR_UNUSED(state);
+    assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    assert_int_equal(
+        impl_run_stage(c.decode->stage, false, &env, &job, (zarr_mem){0}, NULL),
+        ZARR_ERR_MEMORY_KIND);
+    job.src = (zarr_mem){.device_type = ZARR_DEVICE_CPU, .bytes = 9};
+    assert_int_equal(
+        impl_run_stage(c.decode->stage, false, &env, &job, (zarr_mem){0}, NULL),
+        ZARR_ERR_MEMORY_KIND);
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
+static zarr_status everything(const zarr_allocator *alloc)
+{
+    static const char codecs[] = "[" TURN "," DELTA "," TURN "," BIG
+                                 ",\"numcodecs.shuffle\",\"blosc\",\"zstd\",\"gzip\","
+                                 "\"numcodecs.lz4\",\"crc32c\"]";
+    const struct made_up_row row = {"zstd", "cpu.test", CPU, CPU, 5, 0};
+    zarr_codec_impl_vtable v = made_up;
+    const uint64_t dims[] = {6, 4, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = codecs, .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c = {0};
+    int32_t data[24] = {0};
+    uint8_t *enc = NULL;
+    size_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    v.impl = row.impl;
+    v.in_kinds = v.out_kinds = CPU;
+    v.priority = -5; /* last fallback, never run */
+    if (impl_env_open(&env, alloc, NULL) != ZARR_OK)
+        return ZARR_ERR_NO_MEMORY;
+    ZR_TRY(zr_impl_register(&env.impls, &v, "test", NULL));
+    ZR_TRY(impl_chain_open(&c, &env, &args, NULL));
+    ZR_TRY(impl_run(c.encode, &env, data, sizeof data, &enc, &n, NULL));
+out:
+    free(enc);
+    impl_chain_close(&c);
+    impl_env_close(&env);
+    return st;
+}
+
+static void allocations_fail(void **state)
+{
+    ZR_UNUSED(state);
+    fail_alloc_every(everything, 20);
+    assert_int_equal(n_bound, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(computing_chain_runs), cmocka_unit_test(transpose_stage),
+        cmocka_unit_test(bytes_around_shards),  cmocka_unit_test(batches_and_their_word),
+        cmocka_unit_test(foreign_memory),       cmocka_unit_test(allocations_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/*
+ * unit/store/test_local_links.c - symbolic links in directories, with and without
+ * openat2().
+ */
+#include "local_test.h"
+
+static void links(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *within, *deny, *follow;
+    zarr_error err = {0};
+    char absolute[256];
+
+    needs_openat2(w);
+    make_dir(w, "in");
+    make_dir(w, "deep");
+    write_file(w, "in/v", "inside");
+    make_link(w, "in/v", "value");
+    make_link(w, "in", "dir");
+    make_link(w, "../in", "deep/up");
+    make_link(w, "/etc/passwd", "out");
+    make_link(w, "/etc", "etc");
+    make_link(w, "../../../etc/passwd", "climb");
+    make_link(w, "nowhere", "dangling");
+    make_link(w, "loop", "loop");
+    make_link(w, "/proc/self/root", "magic");
+    path_in(w, absolute, sizeof absolute, "in/v");
+    make_link(w, absolute, "absolute");
+    within = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    deny = open_with(w, 0, ZARR_DURABILITY_NONE, 0, ZARR_SYMLINKS_DENY);
+    follow = open_with(w, 0, ZARR_DURABILITY_NONE, 0, ZARR_SYMLINKS_FOLLOW);
+    assert_string_equal(get_text(within, "value"), "inside");
+    assert_string_equal(get_text(within, "dir/v"), "inside");
+    assert_string_equal(get_text(within, "deep/up/v"), "inside");
+    assert_status(get_status(within, "out", &err), ZARR_ERR_IO);
+    assert_int_equal(err.os_code, EXDEV);
+    assert_status(get_status(within, "etc/passwd", &err), ZARR_ERR_IO);
+    assert_status(get_status(within, "climb", &err), ZARR_ERR_IO);
+    assert_status(get_status(within, "magic/etc/passwd", &err), ZARR_ERR_IO);
+    assert_status(get_status(within, "loop", &err), ZARR_ERR_IO);
+    assert_status(get_status(within, "etc/none", &err), ZARR_ERR_IO);
+    assert_status(get_status(within, "dir/none", &err), ZARR_ERR_NOT_FOUND);
+    assert_status(get_status(within, "dir/v/none", &err), ZARR_ERR_IO);
+    assert_status(put_text(within, "etc/zarrc-test", "x"), ZARR_ERR_IO);
+    assert_status(put_text(within, "climb", "mine"),
+                  ZARR_OK); /* replaces the link itself */
+    assert_string_equal(get_text(within, "climb"), "mine");
+
+    assert_status(get_status(deny, "value", &err), ZARR_ERR_IO);
+    assert_status(get_status(deny, "dir/v", &err), ZARR_ERR_IO);
+    assert_status(put_text(deny, "dir/w", "x"), ZARR_ERR_IO);
+    assert_string_equal(get_text(deny, "in/v"), "inside");
+
+    assert_status(get_status(follow, "out", &err), ZARR_OK);
+    assert_string_equal(get_text(follow, "absolute"), "inside");
+    assert_status(get_status(follow, "etc/no-such-file", &err), ZARR_ERR_NOT_FOUND);
+
+    /* A dangling link is not a missing key: the disk with its target may be
+     * unmounted. */
+    assert_status(get_status(within, "dangling", &err), ZARR_ERR_IO);
+    assert_status(get_status(within, "dangling/v", &err), ZARR_ERR_IO);
+    assert_status(get_status(follow, "dangling", &err), ZARR_ERR_IO);
+    assert_status(put_text(within, "dangling/v", "x"), ZARR_ERR_IO);
+    assert_status(get_status(within, "none", &err), ZARR_ERR_NOT_FOUND);
+    assert_status(put_text(within, "dir/w", "through"), ZARR_OK);
+    assert_string_equal(get_text(deny, "in/w"), "through");
+
+    /* Erasing never follows a link. */
+    assert_status(zarr_store_erase_prefix(within, "deep", &err), ZARR_OK);
+    assert_false(exists(w, "deep"));
+    assert_string_equal(get_text(within, "in/v"), "inside");
+    zarr_store_free(within);
+    zarr_store_free(deny);
+    zarr_store_free(follow);
+}
+
+/* A kernel without openat2(): paths are opened component by component, and "within"
+ * refuses every link. */
+static void links_without_openat2(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0), *follow;
+    zarr_error err = {0};
+
+    ((struct zr_local *)s->self)->has_openat2 = false;
+    assert_status(put_text(s, "a/b/v", "1"), ZARR_OK);
+    assert_string_equal(get_text(s, "a/b/v"), "1");
+    make_link(w, "a", "dir");
+    make_link(w, "a/b/v", "value");
+    make_link(w, "nowhere", "dangling");
+    assert_status(get_status(s, "dir/b/v", &err), ZARR_ERR_IO);
+    assert_status(get_status(s, "value", &err), ZARR_ERR_IO);
+    assert_status(get_status(s, "dangling", &err), ZARR_ERR_IO);
+    assert_status(put_text(s, "dir/b/w", "1"), ZARR_ERR_IO);
+    assert_status(get_status(s, "a/none/v", &err), ZARR_ERR_NOT_FOUND);
+    assert_status(get_status(s, "a/b/v/below", &err), ZARR_ERR_IO);
+    assert_status(get_status(s, "a/b", &err), ZARR_ERR_IO);
+    assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
+    assert_false(exists(w, "a"));
+    zarr_store_free(s);
+    write_file(w, "real", "2");
+    make_link(w, "real", "link");
+    follow = open_with(w, 0, ZARR_DURABILITY_NONE, 0, ZARR_SYMLINKS_FOLLOW);
+    ((struct zr_local *)follow->self)->has_openat2 = false;
+    assert_string_equal(get_text(follow, "link"), "2");
+    assert_status(get_status(follow, "dangling", &err), ZARR_ERR_IO);
+    assert_status(get_status(follow, "none", &err), ZARR_ERR_NOT_FOUND);
+    zarr_store_free(follow);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(links),
+        T(links_without_openat2),
+    };
+
+    return cmocka_run_group_tests_name("local", tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/*
+ * unit/store/test_local_system.c - lack of descriptors, files that are too large, full
+ * disks, durability, descriptors 0 to 2, fork.
+ */
+#include "local_test.h"
+
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static void no_descriptors(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    struct rlimit old, low;
+    zarr_error err = {0};
+
+    assert_status(put_text(s, "a/v", "1"), ZARR_OK);
+    getrlimit(RLIMIT_NOFILE, &old);
+    for (rlim_t n = 3; n < 12; n++) { /* at each step of a read or a write */
+        zarr_status st;
+
+        low = (struct rlimit){n, old.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &low);
+        st = get_status(s, "a/v", &err);
+        assert_true(st == ZARR_OK || (st == ZARR_ERR_IO && err.os_code == EMFILE));
+        st = put_text(s, "a/v", "1");
+        assert_true(st == ZARR_OK || st == ZARR_ERR_IO);
+        st = zarr_store_list(s, "", 0, append_row, (char[ROWS_BYTES]){0}, &err);
+        assert_true(st == ZARR_OK || st == ZARR_ERR_IO);
+        st = zarr_store_erase(s, "a/none", &err);
+        assert_true(st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_IO);
+        setrlimit(RLIMIT_NOFILE, &old);
+    }
+    assert_string_equal(get_text(s, "a/v"), "1");
+    zarr_store_free(s);
+}
+
+enum {
+    MANY_PINS = 100
+};
+
+static zarr_store_op pinned_op(struct zr_store_pin *pin, char *bytes, uint64_t n)
+{
+    zarr_store_op op = get_op(pin->key, 0, ZARR_STORE_TO_END, bytes, n);
+
+    op.flags = ZR_STORE_OP_PINNED;
+    op.lock = pin;
+    return op;
+}
+
+/* More pins than descriptors: those without one compare versions. */
+static void more_pins_than_descriptors(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    const int before = count_open_fds();
+    static struct zr_store_pin pin[MANY_PINS];
+    struct rlimit old, few;
+    zarr_error err = {0};
+    char bytes[8];
+
+    write_file(w, "v", "old");
+    write_file(w, "gone", "old");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = old;
+    few.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < MANY_PINS; i++) {
+        zarr_status st = zr_store_pin_init(&pin[i], s, i % 2 ? "gone" : "v", &err);
+
+        if (st != ZARR_OK)
+            fail_msg("pin %d: %s", i, err.message);
+    }
+    assert_int_equal(count_open_fds(), before + 16); /* one quarter of them */
+    for (int i = 0; i < MANY_PINS; i++) {
+        zarr_store_op op = pinned_op(&pin[i], bytes, sizeof bytes);
+
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+        assert_true(op.done_bytes == 3 && memcmp(bytes, "old", 3) == 0);
+    }
+    assert_status(put_text(s, "v", "new"), ZARR_OK);
+    assert_status(zarr_store_erase(s, "gone", &err), ZARR_OK);
+    for (int i = 0; i < MANY_PINS; i++) {
+        zarr_store_op op = pinned_op(&pin[i], bytes, sizeof bytes);
+
+        assert_status(zr_store_run_one(s, &op, &err),
+                      i < 16 ? ZARR_OK : ZARR_ERR_CONFLICT);
+        if (i >= 16)
+            assert_non_null(strstr(err.message, i % 2 ? "deleted" : "replaced"));
+    }
+    for (int i = 0; i < MANY_PINS; i++)
+        zr_store_pin_deinit(&pin[i]);
+    assert_int_equal(count_open_fds(), before);
+    /* All descriptors were given back. */
+    assert_status(zr_store_pin_init(&pin[0], s, "v", &err), ZARR_OK);
+    assert_int_equal(count_open_fds(), before + 1);
+    zr_store_pin_deinit(&pin[0]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    zarr_store_free(s);
+}
+
+static void file_too_large(void **state)
+{
+    struct world *w = world_of(state);
+    struct rlimit old, low;
+    static char big[3 << 20];
+    zarr_error err = {0};
+
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+        zarr_store *s = open_with(w, 0, 0, locking, 0);
+
+        assert_status(put_text(s, "v", "old"), ZARR_OK);
+        low = (struct rlimit){100000, old.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &low);
+        assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_ERR_IO);
+        assert_int_equal(err.os_code, EFBIG);
+        assert_int_equal(err.os_domain, ZARR_OS_ERRNO);
+        assert_status(zarr_store_put(s, "v", big, 200000, &err), ZARR_ERR_IO);
+        setrlimit(RLIMIT_FSIZE, &old);
+        assert_string_equal(get_text(s, "v"), "old");
+        assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
+        zarr_store_free(s);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+}
+
+static void disk_full(void **state)
+{
+    struct world *w = world_of(state);
+    static char big[100000];
+    zarr_error err = {0};
+    zarr_store *s;
+
+    if (geteuid() != 0 || mount("none", w->dir, "tmpfs", 0, "size=256k") != 0) {
+        print_message("skipped: a small file system needs the right to mount one\n");
+        skip();
+    }
+    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+        s = open_with(w, 0, 0, locking, 0);
+        assert_status(put_text(s, "v", "old"), ZARR_OK);
+        assert_status(zarr_store_put(s, "a", big, sizeof big, &err), ZARR_OK);
+        assert_status(zarr_store_put(s, "b", big, sizeof big, &err), ZARR_OK);
+        assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_ERR_IO);
+        assert_int_equal(err.os_code, ENOSPC);
+        assert_non_null(strstr(err.message, w->dir));
+        assert_string_equal(get_text(s, "v"), "old");
+        assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
+        assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
+        assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_OK);
+        assert_status(zarr_store_close(s, &err), ZARR_OK);
+    }
+    assert_int_equal(umount(w->dir), 0);
+}
+
+static void durabilities(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_error err = {0};
+
+    for (uint32_t d = ZARR_DURABILITY_DEFAULT; d <= ZARR_DURABILITY_EACH; d++) {
+        for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE;
+             locking++) {
+            zarr_store *s = open_with(w, 0, d, locking, 0);
+
+            assert_status(put_text(s, "d/e/f/v", "1"), ZARR_OK);
+            assert_status(put_text(s, "d/e/f/v", "2"), ZARR_OK);
+            assert_string_equal(get_text(s, "d/e/f/v"), "2");
+            assert_status(zarr_store_erase(s, "d/e/f/v", &err), ZARR_OK);
+            assert_status(zarr_store_flush(s, &err), ZARR_OK);
+            assert_status(zarr_store_flush(s, &err), ZARR_OK);
+            assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
+            assert_status(zarr_store_close(s, &err), ZARR_OK);
+        }
+    }
+}
+
+/* In a child whose descriptors 0 to 2 are closed. No file of the store may get one of
+ * these numbers. */
+static void low_descriptors(void **state)
+{
+    struct world *w = world_of(state);
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct stat st;
+        zarr_store *s;
+        int bad = 0;
+        void *lock = NULL;
+
+        for (int fd = 0; fd < 3; fd++)
+            close(fd);
+        s = open_with(w, 0, ZARR_DURABILITY_EACH, 0, 0);
+        bad |= zr_store_lock(s, "x/y", NULL, &lock, NULL) != ZARR_OK;
+        for (int fd = 0; fd < 3; fd++)
+            bad |= fstat(fd, &st) == 0;
+        bad |= put_text(s, "v", "1") != ZARR_OK || !get_text(s, "v");
+        _exit(bad);
+    }
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+/* A store opened before a fork works in the child, and the end of the child does not
+ * release the parent's lock. */
+static void fork_with_lock(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    zarr_store_op op = {
+        .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = "v"};
+    int status = 0;
+    void *lock = NULL;
+    zarr_error err = {0};
+    pid_t pid;
+
+    assert_status(put_text(s, "w", "1"), ZARR_OK);
+    assert_status(zr_store_lock(s, "v", NULL, &lock, &err), ZARR_OK);
+    op.lock = lock;
+    op.mem = zr_mem_of_host("x", 1);
+    pid = fork();
+    if (pid == 0) {
+        int bad = zr_store_run_one(s, &op, NULL) != ZARR_ERR_INVALID;
+
+        bad |= put_text(s, "w", "2") != ZARR_OK;
+        zr_store_unlock(s, lock);
+        _exit(bad);
+    }
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_true(exists(w, "v.__lock"));
+    assert_string_equal(get_text(s, "w"), "2");
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID); /* used up */
+    zr_store_unlock(s, lock);
+    zarr_store_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(no_descriptors), T(more_pins_than_descriptors),
+        T(file_too_large), T(disk_full),
+        T(durabilities),   T(low_descriptors),
+        T(fork_with_lock),
+    };
+
+    return cmocka_run_group_tests_name("local", tests, NULL, NULL);
+}
