@@ -34,6 +34,15 @@ function(zr_test_target target)
     endif()
 endfunction()
 
+# zr_threads_test(<target>): its test has the label `threads`. The target tests_threads
+# builds all of these, and is what the thread sanitizer needs.
+function(zr_threads_test target)
+    if(NOT TARGET tests_threads)
+        add_custom_target(tests_threads)
+    endif()
+    add_dependencies(tests_threads ${target})
+endfunction()
+
 # zr_shared_sources(<variable> <rooms> <source>...)
 # Sets the variable to OBJECT libraries, one for each source that is not named test_*.
 function(zr_shared_sources out rooms)
@@ -90,6 +99,7 @@ function(zr_unit_test name)
     endforeach()
     if(T_THREADS AND NOT T_ONE_THREAD)
         list(APPEND labels threads)
+        zr_threads_test(test_${name})
     endif()
     add_test(NAME ${name} COMMAND test_${name})
     set_tests_properties(${name} PROPERTIES
@@ -100,9 +110,9 @@ endfunction()
 # zr_fuzz_target(<name> SOURCES fuzz_x.c [ROOMS room...])
 # Sources define LLVMFuzzerTestOneInput. The fuzz preset links libFuzzer. Builds with the
 # address sanitizer or coverage link a driver that replays tests/fuzz/corpus/<name>, and the
-# seeds that the CTest fuzz_seeds makes, once, as the CTest fuzz_<name>. Every other build
-# only compiles the sources: a replay without the sanitizer finds nothing that one with it
-# misses.
+# seeds that the CTest fuzz_seeds makes, once, as the CTest fuzz_<name>. A replay without
+# the sanitizer finds nothing that one with it misses: other builds have only objects, which
+# are built if the compiler is not that of the sanitizer's build, for its warnings.
 set(ZR_REPLAY OFF)
 if(ZR_SANITIZE MATCHES "address" OR ZARR_COVERAGE)
     set(ZR_REPLAY ON)
@@ -119,6 +129,9 @@ function(zr_fuzz_target name)
             RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
     else()
         add_library(fuzz_${name} OBJECT ${F_SOURCES})
+        if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+            set_target_properties(fuzz_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+        endif()
     endif()
     zr_link_rooms(fuzz_${name} ${F_ROOMS})
     zr_fuzz_flags(fuzz_${name})

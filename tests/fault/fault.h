@@ -46,12 +46,13 @@ struct world {
 /* n_threads 1 makes the order of steps the same in every run. */
 void world_context(struct world *w, uint32_t n_threads);
 /* Writes two groups with filled arrays to the store; the world takes over the store. The
- * first call writes through the library. Later calls put the keys and values that the
- * first one stored. */
-void world_fill(struct world *w, zarr_store *store);
+ * first call writes all arrays through the library. Later calls put the keys and values
+ * that the first one stored, but of arrays that not every scenario needs only those that
+ * `extra` names. */
+void world_fill(struct world *w, zarr_store *store, const char *extra);
 /* Writes the same as files below the new folder root. Returns false and does nothing
  * before the first world_fill(). */
-bool world_files(const char *root);
+bool world_files(const char *root, const char *extra);
 /* Asserts that no block is still allocated. */
 void world_close(struct world *w);
 
@@ -84,6 +85,9 @@ struct scenario {
     /* The contents of the store before and after success. Aborts on any other
      * contents. */
     void (*check)(struct world *w, bool done);
+    /* The arrays that it needs beside g/shard, g/plain and v2/x: names below g, separated
+     * by blanks. NULL: none. */
+    const char *extra;
 };
 
 extern const struct scenario scenarios[];

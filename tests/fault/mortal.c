@@ -16,9 +16,8 @@ const char *const mortal_folder = folder;
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
     (void)st;
-    (void)kind;
     (void)at;
-    return remove(path);
+    return kind == FTW_DP ? rmdir(path) : unlink(path);
 }
 
 void mortal_empty(void)

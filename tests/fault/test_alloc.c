@@ -15,7 +15,7 @@ static void run_once(const struct scenario *s, int64_t k, bool forever, bool *re
 
     world_context(&w, 1);
     assert_int_equal(zarr_store_open(&store, w.ctx, "memory:", NULL, &err), ZARR_OK);
-    world_fill(&w, store);
+    world_fill(&w, store, s->extra);
     zarr_context_trim(w.ctx); /* frees cached memory, which would need no allocation */
     fuse_set(&w.memory, k, forever);
     err = (zarr_error){0};

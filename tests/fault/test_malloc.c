@@ -75,7 +75,7 @@ static void run_once(const struct scenario *s, int64_t k, bool forever, bool *re
 
     world_context(&w, 2);
     assert_int_equal(zarr_store_open(&store, w.ctx, "memory:", NULL, &err), ZARR_OK);
-    world_fill(&w, store);
+    world_fill(&w, store, s->extra);
     zarr_context_trim(w.ctx);
     fuse_set(&process_memory, k, forever);
     atomic_store(&w.memory.blown, true); /* see no_fault() */

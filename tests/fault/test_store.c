@@ -220,7 +220,7 @@ static void run_once(const struct scenario *s, enum how how, int64_t k, bool for
 
     world_context(&w, 1);
     flaky_open(&f, &w, &store);
-    world_fill(&w, store);
+    world_fill(&w, store, s->extra);
     f.how = how;
     f.n_seen = 0;
     fuse_set(&f.fuse, k, forever);

@@ -214,7 +214,7 @@ static int count_descriptors(void)
 {
     int n = 0;
 
-    for (int fd = 0; fd < 128; fd++) /* a leak takes the lowest free number */
+    for (int fd = 0; fd < 40; fd++) /* a leak takes the lowest free number */
         n += fcntl(fd, F_GETFD) != -1;
     return n;
 }
@@ -222,9 +222,8 @@ static int count_descriptors(void)
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
-    (void)type;
     (void)at;
-    return remove(path);
+    return type == FTW_DP ? rmdir(path) : unlink(path);
 }
 
 static int no_debris(void *user, const zarr_store_item *item)
@@ -241,9 +240,10 @@ static int no_debris(void *user, const zarr_store_item *item)
 static int any_debris(void *user, const zarr_store_item *item)
 {
     /* Cleaning removes a temporary file once its process is gone. */
-    if (!strstr(item->key, ".zarrc-tmp"))
+    if (!user && !strstr(item->key, ".zarrc-tmp"))
         fail_msg("%s cannot be swept", item->key);
-    (void)user;
+    if (user)
+        ++*(int *)user;
     return 0;
 }
 
@@ -262,9 +262,9 @@ static char root[256];
 static bool in_memory;
 static time_t began;
 
-static void open_world(struct world *w, const struct mode *m)
+static void open_world(struct world *w, const struct mode *m, const char *extra)
 {
-    const bool filled = world_files(root);
+    const bool filled = world_files(root, extra);
     zarr_store_options opts = ZARR_STORE_OPTIONS_INIT;
     zarr_store *store = NULL;
     zarr_error err;
@@ -278,7 +278,7 @@ static void open_world(struct world *w, const struct mode *m)
     if (filled)
         w->store = store;
     else
-        world_fill(w, store);
+        world_fill(w, store, extra);
 }
 
 static void close_world(struct world *w)
@@ -291,13 +291,16 @@ static void check_left_over(struct world *w)
 {
     zarr_error err;
     uint64_t n_removed = 0;
-    int n = 0;
+    int n = 0, n_debris = 0;
 
     if (zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, no_debris, &n, &err) !=
             ZARR_OK ||
-        zarr_store_clean(w->store, "", 0, &n_removed, &err) != ZARR_OK ||
-        zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, NULL, &err) !=
+        zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, &n_debris, &err) !=
             ZARR_OK)
+        fail_msg("%s", err.message);
+    if (n_debris > 0 && (zarr_store_clean(w->store, "", 0, &n_removed, &err) != ZARR_OK ||
+                         zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, NULL,
+                                         &err) != ZARR_OK))
         fail_msg("%s", err.message);
     assert_true(n > 10);
 }
@@ -347,10 +350,10 @@ static int run_class(const struct scenario *s, const struct mode *m, bool foreve
     int n = 0;
 
     if (keep)
-        open_world(&w, m);
+        open_world(&w, m, s->extra);
     for (int64_t k = 1; reached; k += forever && k > 6 ? 5 : 1, n++) {
         if (!keep)
-            open_world(&w, m);
+            open_world(&w, m, s->extra);
         reached = run_once(&w, s, k, forever);
         if (!keep)
             close_world(&w);

@@ -242,7 +242,22 @@ static int new_file(char *path, size_t root_bytes)
     return open(path, flags, 0600);
 }
 
-bool world_files(const char *root)
+/* Whether a world with these extra arrays has the key. */
+static bool is_wanted(const char *key, const char *extra)
+{
+    static const char *const optional[] = {"v3", "edges", "uneven", "whole", "gone"};
+
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++) {
+        const size_t n = strlen(optional[i]);
+
+        if (strncmp(key, "g/", 2) == 0 && strncmp(key + 2, optional[i], n) == 0 &&
+            key[2 + n] == '/')
+            return extra && strstr(extra, optional[i]);
+    }
+    return true;
+}
+
+bool world_files(const char *root, const char *extra)
 {
     char path[512];
 
@@ -252,6 +267,8 @@ bool world_files(const char *root)
         const ssize_t bytes = (ssize_t)filled[i].bytes;
         int fd;
 
+        if (!is_wanted(filled[i].key, extra))
+            continue;
         snprintf(path, sizeof path, "%s/%s", root, filled[i].key);
         fd = new_file(path, strlen(root));
         if (fd < 0 || write(fd, filled[i].value, filled[i].bytes) != bytes)
@@ -261,16 +278,17 @@ bool world_files(const char *root)
     return n_filled > 0;
 }
 
-void world_fill(struct world *w, zarr_store *store)
+void world_fill(struct world *w, zarr_store *store, const char *extra)
 {
     const bool is_first = n_filled == 0;
     zarr_error err;
 
     w->store = store;
     for (size_t i = 0; i < n_filled; i++)
-        world_must(
-            zarr_store_put(store, filled[i].key, filled[i].value, filled[i].bytes, &err),
-            &err, filled[i].key);
+        if (is_wanted(filled[i].key, extra))
+            world_must(zarr_store_put(store, filled[i].key, filled[i].value,
+                                      filled[i].bytes, &err),
+                       &err, filled[i].key);
     for (size_t i = 0; is_first && i < sizeof arrays / sizeof *arrays; i++) {
         world_must(world_make(w, arrays[i].path, arrays[i].kind, &err), &err,
                    arrays[i].path);
