@@ -6,12 +6,9 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "conformance"), str(HERE.parent / "hostile")]
-import stores_codecs  # noqa: E402, F401  these three add their stores to CASES
-import stores_objects  # noqa: E402, F401
-import stores_v2  # noqa: E402, F401
+from every_store import CASES  # noqa: E402
 from registry_examples import examples  # noqa: E402
 from seeds_texts import GRIDS, KEYS, STRUCTS  # noqa: E402
-from stores import CASES  # noqa: E402
 
 LONGEST = 4000  # bytes: a fuzzer changes short inputs better
 LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]

@@ -1,4 +1,4 @@
-"""Runs probe.c on every store of stores.py. The status must be right, the message must name the place,
+"""Runs probe.c on every store of every_store.py. The status must be right, the message must name the place,
 no value may be invented, and time and memory are limited. The build with sanitizers runs the same
 cases without these two limits."""
 import os
@@ -9,10 +9,7 @@ import subprocess
 
 import pytest
 
-import stores_codecs  # noqa: F401  adds its own cases
-import stores_objects  # noqa: F401
-import stores_v2  # noqa: F401
-from stores import CASES
+from every_store import CASES
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/status"),
                                 reason="no /proc/self/status tells probe.c how much memory it used")
