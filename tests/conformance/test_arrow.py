@@ -4,7 +4,7 @@ import ctypes
 import pytest
 
 import cases
-from zarrc_ctypes import ZarrcError, call, lib
+from zarrc_abi import ZarrcError, call, lib
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed (it is not in tests/requirements-*.txt)")
 

@@ -6,7 +6,8 @@ import pytest
 
 import cases
 import peers
-from zarrc_ctypes import Selection, Stats, ZarrcError
+from zarrc_abi import Stats, ZarrcError
+from zarrc_selection import Selection
 
 SHAPE, CHUNKS = (70, 80, 60), (64, 64, 60)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import cases
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 FLOATS = {"float16": np.float16, **{name: getattr(ml_dtypes, name) for name in (
     "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz",

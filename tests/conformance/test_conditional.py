@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import cases
-from zarrc_ctypes import Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 GZIP = {"name": "gzip", "configuration": {"level": 6}}
 SHUFFLE = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}

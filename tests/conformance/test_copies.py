@@ -5,7 +5,8 @@ import pytest
 
 import cases
 from cases import BIG, LITTLE, sharding, transpose, zstd
-from zarrc_ctypes import FAKE, Selection, Stats
+from zarrc_abi import FAKE, Stats
+from zarrc_selection import Selection
 
 WRITE_EMPTY = 2
 DATA = np.arange(16 * 24, dtype="i4").reshape(16, 24)

@@ -10,7 +10,9 @@ import zarr
 import cases
 import peers
 import zarrs_crate
-from zarrc_ctypes import IF_MISSING, INDEX_AT_START, OVERWRITE, Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_nodes import IF_MISSING, INDEX_AT_START, OVERWRITE
+from zarrc_selection import Selection
 
 
 def theirs(folder):

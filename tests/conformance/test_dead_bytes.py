@@ -11,7 +11,9 @@ import zarr
 
 import cases
 from cases import LITTLE, sharding, transpose
-from zarrc_ctypes import Context, Limits, Selection, ZarrcError
+from zarrc_abi import Limits, ZarrcError
+from zarrc_ctypes import Context
+from zarrc_selection import Selection
 
 WANT = np.arange(16, dtype="<i4").reshape(4, 4)
 CORNERS = [(0, 0), (0, 2), (2, 0), (2, 2)]

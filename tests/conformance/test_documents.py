@@ -16,7 +16,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from zarrc_ctypes import ZarrcError, Selection
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 FOLDER = pathlib.Path(sys.prefix) / "sdists"
 

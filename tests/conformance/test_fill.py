@@ -6,7 +6,7 @@ import pytest
 
 import cases
 import peers
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 
 def bits(value, unsigned):

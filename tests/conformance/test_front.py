@@ -9,7 +9,8 @@ import pytest
 import cases
 import peers
 from cases import LITTLE, PLAIN, gzip, sharding, transpose, zstd
-from zarrc_ctypes import FAKE, Selection, Stats
+from zarrc_abi import FAKE, Stats
+from zarrc_selection import Selection
 
 pytestmark = peers.needs_zarr_3_3("lacks cast_value and scale_offset")
 try:

@@ -11,7 +11,9 @@ import both_ways
 import cases
 import peers
 from cases import BIG, CRC, LITTLE, gzip, sharding, transpose, zstd
-from zarrc_ctypes import CHUNKS_INNER, Context, Limits, Selection, ZarrcError
+from zarrc_abi import CHUNKS_INNER, Limits, ZarrcError
+from zarrc_ctypes import Context
+from zarrc_selection import Selection
 
 needs_rectilinear = peers.needs_rectilinear
 

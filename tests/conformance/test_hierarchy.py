@@ -8,7 +8,9 @@ import zarr
 
 import cases
 import peers
-from zarrc_ctypes import DictStore, Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_dict import DictStore
+from zarrc_selection import Selection
 
 warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
 ATTRIBUTES = {"text": "h\u00e9llo \U0001f600", "n": 2**53 + 1, "x": -0.5, "deep": {"a": [1, None, True]},
@@ -297,7 +299,7 @@ def test_metadata_and_chunks_in_two_stores(context):
 @pytest.mark.parametrize("lacking", ["nothing", "suffix", "ranges", "atomic"])
 def test_store_of_python_functions(context, rng, lacking):
     """Missing capabilities of a store are emulated: it only gets operations that it supports."""
-    from zarrc_ctypes import ATOMIC_PUT, LIST, LOCK, RANGES, SUFFIX, WRITE
+    from zarrc_dict import ATOMIC_PUT, LIST, LOCK, RANGES, SUFFIX, WRITE
     caps = {"nothing": RANGES | SUFFIX | ATOMIC_PUT | LOCK, "suffix": RANGES | ATOMIC_PUT, "ranges": ATOMIC_PUT,
             "atomic": 0}[lacking]
     values = DictStore(caps=caps | LIST | WRITE)

@@ -30,7 +30,8 @@ if {writer!r} == "tensorstore":
         array[at].write(value).result()
 else:
     import numpy as np
-    from zarrc_ctypes import Context, Selection
+    from zarrc_ctypes import Context
+    from zarrc_selection import Selection
     array = Context(fake=None).store(str(folder)).open(pipeline={writer!r})
     def put(at, value):
         array.write(np.full((1,), value, "i4"), Selection.dims((16,), slice(at, at + 1)))

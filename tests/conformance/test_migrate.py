@@ -10,7 +10,8 @@ import pytest
 import zarr
 
 import peers
-from zarrc_ctypes import NUMBER, STORE_GET, STORE_STAT, DictStore, ZarrcError
+from zarrc_abi import NUMBER, ZarrcError
+from zarrc_dict import STORE_GET, STORE_STAT, DictStore
 
 SHAPE, CHUNKS = (7, 10), (3, 4)
 DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<i4", ">i4", "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8",

@@ -8,7 +8,8 @@ import pytest
 import tensorstore as ts
 
 import cases
-from zarrc_ctypes import Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64"]
 COMPRESSORS = [

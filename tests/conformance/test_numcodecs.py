@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cases
 import peers
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None,
                     suppress_health_check=list(HealthCheck))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cases
 import peers
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 try:
     import cast_value_rs

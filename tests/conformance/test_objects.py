@@ -12,7 +12,8 @@ import pytest
 
 import cases
 import peers
-from zarrc_ctypes import Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 
 # ---- packbits ----------------------------------------------------------------------------

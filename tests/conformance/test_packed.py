@@ -12,7 +12,7 @@ from zarr.registry import register_codec
 
 import cases
 import peers
-from zarrc_ctypes import Stats, ZarrcError
+from zarrc_abi import Stats, ZarrcError
 
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, database=None,
                     suppress_health_check=list(HealthCheck))

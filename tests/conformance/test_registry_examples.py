@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import registry_examples
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 EXAMPLES = list(registry_examples.examples())
 GOOD = [e for e in EXAMPLES if not e.field]

@@ -15,7 +15,7 @@ import cases
 from cases import CRC, LITTLE, PLAIN
 from every_type import (CHUNKS, CODECS_V2, INTEGERS, NUMBERS, SHAPE, SMALL_FLOATS, TYPES, TYPES_V2, codec,
                         spelled_v2, words_of)
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAM = os.environ.get("ZARRC", str(ROOT / "build/dev/bin/zarrc"))

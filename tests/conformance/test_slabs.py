@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from zarrc_ctypes import Context, Selection, Stats, ZarrcError
+from zarrc_abi import Stats, ZarrcError
+from zarrc_ctypes import Context
+from zarrc_selection import Selection
 
 CASES = {  # shape, chunks, format, order; chunks are 2 MiB or more
     "planes": ((200, 150, 300), (128, 100, 150), 3, "C"),

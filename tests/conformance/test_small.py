@@ -14,7 +14,9 @@ import pytest
 
 import cases
 import peers
-from zarrc_ctypes import Selection, Tensor, ZarrcError, call, lib
+from zarrc_abi import ZarrcError, call, lib
+from zarrc_memory import Tensor
+from zarrc_selection import Selection
 
 FLOATS = {
     "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import cases
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 SNAPPY = {"name": "snappy"}
 

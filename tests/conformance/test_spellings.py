@@ -16,7 +16,7 @@ import cases
 import oracles
 import peers
 from cases import CRC, LITTLE, PLAIN
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 PROGRAM = os.environ.get("ZARRC", str(pathlib.Path(__file__).parents[2] / "build/dev/bin/zarrc"))
 SHAPE, CHUNKS = (6, 5), (4, 3)

@@ -12,7 +12,8 @@ import tensorstore
 import cases
 import peers
 from both_ways import WAYS
-from zarrc_ctypes import Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 # NumPy's descr with the orders that v2 stores; what zarr-python opens (no subarrays)
 PLAIN = {
@@ -456,7 +457,9 @@ def test_field_refusals(context, rng):
     plain = context.store("memory:").create(shape=(3,), dtype="int16")
     with pytest.raises(ZarrcError, match="int16 has no fields"):
         plain.read_into(np.empty(3, "i2"), field="a")
-    from zarrc_ctypes import Tensor, call, io_options, byref
+    from ctypes import byref
+    from zarrc_abi import call
+    from zarrc_memory import Tensor, io_options
     for verb in ("read", "write"):  # single fields may be in the other order, whole structs not
         with pytest.raises(ZarrcError, match="byte order in memory") as caught:
             tensor = Tensor(np.empty((7, 5), data.dtype))

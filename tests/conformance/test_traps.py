@@ -14,7 +14,8 @@ import pytest
 import zarr
 
 import cases
-from zarrc_ctypes import Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 NAN32 = "0000c07f"
 MISSING = object()

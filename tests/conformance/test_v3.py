@@ -6,7 +6,7 @@ import pytest
 import both_ways
 import cases
 from cases import BIG, CRC, LITTLE, PLAIN, blosc, gzip, sharding, transpose, zstd
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 TYPES = {**{name: (name, *rest) for name, rest in cases.V3_TYPES.items()}, **cases.V3_MORE}
 SHAPES = {

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import peers
-from zarrc_ctypes import Selection
+from zarrc_selection import Selection
 
 PIPELINES = ["waves", "serial"]
 CASES = [(2, "C", None), (2, "F", None), (3, "C", None), (3, "F", None), (3, "C", "shards")]

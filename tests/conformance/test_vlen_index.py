@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import cases
-from zarrc_ctypes import Selection, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_selection import Selection
 
 GZIP = {"name": "gzip", "configuration": {"level": 6}}
 BYTES = {"name": "bytes"}
@@ -103,7 +104,8 @@ def test_hostile(context, value, says):
 
 
 def test_bomb():
-    from zarrc_ctypes import Context, Limits
+    from zarrc_abi import Limits
+    from zarrc_ctypes import Context
     with Context(limits=Limits(chunk_bytes=1 << 20)) as context:
         store, array = made(context, [codec([BYTES, GZIP])], (2,), (2,))
         store.put("c/0", chunk([0, 1, 64 << 20], gzip.compress(bytes(64 << 20))))

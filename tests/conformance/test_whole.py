@@ -11,7 +11,9 @@ import zarr
 import cases
 import peers
 from cases import BIG, CRC, LITTLE, PLAIN, gzip, sharding, transpose, zstd
-from zarrc_ctypes import CHUNKS_INNER, FAKE, Context, Limits, Selection, Stats, ZarrcError
+from zarrc_abi import CHUNKS_INNER, FAKE, Limits, Stats, ZarrcError
+from zarrc_ctypes import Context
+from zarrc_selection import Selection
 
 SHAPE, SHARD = (23, 26), (8, 12)
 MISSING = b"\xff" * 16

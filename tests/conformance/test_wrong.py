@@ -10,7 +10,7 @@ import pytest
 
 import cases
 from cases import BIG, LITTLE, PLAIN
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 STATUS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "status" / "registries.md"
 RULE = re.compile(  # what is allowed, or what is wrong

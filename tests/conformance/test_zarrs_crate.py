@@ -14,7 +14,7 @@ import pytest
 
 import cases
 import zarrs_crate
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 pytestmark = zarrs_crate.needed
 PROGRAM = os.environ.get("ZARRC", str(pathlib.Path(__file__).parents[2] / "build/dev/bin/zarrc"))

@@ -6,7 +6,7 @@ import pytest
 
 import cases
 import peers
-from zarrc_ctypes import ZarrcError
+from zarrc_abi import ZarrcError
 
 zfpy = pytest.importorskip("zfpy", reason="the oracle, zfpy, has no wheel here")
 

@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import cases
 import peers
 import strategies
-from zarrc_ctypes import Context, ZarrcError
+from zarrc_abi import ZarrcError
+from zarrc_ctypes import Context
 
 memory_kinds = st.sampled_from(["host", "fake"])
 pipelines = st.sampled_from(["waves", "serial"])

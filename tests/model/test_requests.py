@@ -14,8 +14,10 @@ import pytest
 
 import cases
 from cases import LITTLE, sharding, zstd
-from zarrc_ctypes import (ATOMIC_PUT, CONDITIONAL, LIST, LOCK, RANGES, SUFFIX, WRITE, Context, DictStore,
-                          Selection, Stats, ZarrcError)
+from zarrc_abi import Stats, ZarrcError
+from zarrc_ctypes import Context
+from zarrc_dict import ATOMIC_PUT, CONDITIONAL, LIST, LOCK, RANGES, SUFFIX, WRITE, DictStore
+from zarrc_selection import Selection
 
 KINDS = {"chunks": [LITTLE, zstd()], "raw": [LITTLE], "shards": [sharding((4, 4), [LITTLE, zstd()])],
          "nested": [sharding((8, 8), [sharding((4, 4), [LITTLE, zstd()])])]}

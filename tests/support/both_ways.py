@@ -7,7 +7,7 @@ import numpy as np
 
 import cases
 import peers
-from zarrc_ctypes import FAKE, Stats
+from zarrc_abi import FAKE, Stats
 
 WAYS = [("host", "waves"), ("fake", "waves"), ("host", "serial"), ("fake", "serial")]
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import cases
-from zarrc_ctypes import Selection
+from zarrc_selection import Selection
 
 TYPES_V3 = {**{name: (name, *rest) for name, rest in cases.V3_TYPES.items()}, **cases.V3_MORE,
             **cases.V3_STRUCTS}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import cases
 import oracles
 import strategies
-from zarrc_ctypes import FAKE, Heap, Stats, ZarrcError
+from zarrc_abi import FAKE, Stats, ZarrcError
+from zarrc_memory import Heap
 
 PIPELINES = ("waves", "serial")
 HOST_ONLY = ("/: elements of variable length are in host memory only, not in memory of device type "

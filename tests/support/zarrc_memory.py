@@ -1,0 +1,101 @@
+"""zarrc_memory - tensors of host memory and of the fake device, options of a request, heaps.
+
+Host tensors are numpy views of any strides and byte order; fake device tensors
+(tests/fakedev) have the same layout in guarded memory."""
+import ctypes
+import os
+import weakref
+from ctypes import byref, c_int64, c_void_p
+
+import numpy as np
+
+from zarrc_abi import CPU, FAKE, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
+
+
+class Block:
+    """Fake device memory, freed with the object."""
+
+    def __init__(self, context, size):
+        self.context, self.size, self.mem = context, size, Mem()
+        call("zarr_mem_alloc", context.pointer, FAKE, 0, size, byref(self.mem))
+        self._free = weakref.finalize(self, lib.zarr_mem_free, context.pointer, byref(self.mem))
+        self._free.atexit = False
+        self.pid = os.getpid()
+
+    def poke(self, data):
+        data = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
+        assert data.nbytes == self.size
+        if self.size:
+            assert fakedev.zarr_fakedev_poke(self.mem.handle, 0, data.ctypes.data, self.size) == 0
+
+    def peek(self):
+        data = np.empty(self.size, np.uint8)
+        if self.size:
+            assert fakedev.zarr_fakedev_peek(self.mem.handle, 0, data.ctypes.data, self.size) == 0
+        return data
+
+
+def base_of(view):
+    """The numpy array that owns the bytes of a view."""
+    base = view
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return base.reshape(-1, order="A").view(np.uint8) if base.size else np.empty(0, np.uint8)
+
+
+class Tensor:
+    """The tensor of a read or a write: a numpy view, or its copy on the fake device.
+
+    After a read, fetch() brings the device's bytes back into the view's own memory, the
+    bytes between the elements included, so one check serves both memories."""
+
+    def __init__(self, view, context=None, memory="host", dtype=None):
+        self.view, self.memory = view, memory
+        base = base_of(view)
+        offset = view.__array_interface__["data"][0] - base.ctypes.data if base.size else 0
+        self.shape = (c_int64 * max(1, view.ndim))(*view.shape)
+        self.strides = (c_int64 * max(1, view.ndim))(*view.strides)
+        order = {"<": 1, ">": 2}.get(view.dtype.byteorder, 0)
+        self.base, self.block = base, None
+        data, device = base.ctypes.data, CPU
+        if memory == "fake":
+            self.block = Block(context, base.nbytes)
+            self.block.poke(base)
+            data, device = self.block.mem.handle, FAKE
+        self.struct = TensorStruct(device_type=device, ndim=view.ndim, data=data, dtype=dtype,
+                                   shape=self.shape, strides=self.strides, byte_offset=offset,
+                                   data_bytes=base.nbytes, byte_order=order)
+
+    def fetch(self):
+        if self.block:
+            self.base[...] = self.block.peek()
+        return self.view
+
+
+def io_options(stats=None, pipeline=None, progress=None, field=None, heap=None, **options):
+    opts = IoOptions(**options)
+    if heap is not None:
+        opts.heap = heap.pointer
+    if field:
+        opts.field = field.encode()
+    if stats is not None:
+        opts.stats = ctypes.pointer(stats)
+    if pipeline:
+        opts.pipeline = pipeline.encode()
+    if progress:
+        opts.progress = ProgressFn(lambda _, so_far: progress(so_far.contents))
+    return opts
+
+
+class Heap(Handle):
+    """The memory that elements of variable length point to."""
+    free = "zarr_heap_free"
+
+    def __init__(self, context, most=0):
+        out = c_void_p()
+        call("zarr_heap_create", byref(out), context.pointer, most)
+        super().__init__(out.value)
+        self.keep = context
+
+    def clear(self):
+        lib.zarr_heap_clear(self.pointer)
