@@ -2,6 +2,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -11,6 +12,8 @@ import pytest
 import zarr
 from conftest import PROGRAM
 
+pytestmark = pytest.mark.zarr_makes_input
+
 JOB = ".zarrc-job"
 
 
@@ -18,14 +21,22 @@ def files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-@pytest.fixture
-def store(tmp_path):
-    top = zarr.create_group(tmp_path / "x.zarr")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The stores of this file, made once. No command changes a file in place, so a test gets links to theirs."""
+    folder = tmp_path_factory.mktemp("made")
+    top = zarr.create_group(folder / "x.zarr")
     top.create_group("g", attributes={"a": 1})
     for name in ("a", "g/b"):
         array = top.create_array(name, shape=(900,), chunks=(1,), dtype="i2", fill_value=-1)
         array[:] = np.arange(900)
-    return tmp_path / "x.zarr"
+    zarr.create_array(folder / "b.zarr", shape=(900,), chunks=(1,), dtype="i2", fill_value=-1)[:] = 7
+    return folder
+
+
+@pytest.fixture
+def store(made, tmp_path):
+    return shutil.copytree(made / "x.zarr", tmp_path / "x.zarr", copy_function=os.link)
 
 
 def kill_during(arguments, seen, cwd):
@@ -34,7 +45,7 @@ def kill_during(arguments, seen, cwd):
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 60
     while process.poll() is None and not seen() and time.monotonic() < end:
-        pass
+        time.sleep(0.0003)
     process.send_signal(signal.SIGKILL)
     return process.wait(60) == -signal.SIGKILL
 
@@ -328,7 +339,7 @@ def at_work(store, tmp_path):
         started.append(process)
         end = time.monotonic() + 60
         while process.poll() is None and not seen() and time.monotonic() < end:
-            pass
+            time.sleep(0.0003)
         process.send_signal(signal.SIGSTOP)
         if process.poll() is not None or not seen():
             pytest.skip("the command was complete before it was stopped")
@@ -345,9 +356,8 @@ def at_work(store, tmp_path):
 
 
 @pytest.fixture
-def other(tmp_path):
-    zarr.create_array(tmp_path / "b.zarr", shape=(900,), chunks=(1,), dtype="i2", fill_value=-1)[:] = 7
-    return tmp_path / "b.zarr"
+def other(made, tmp_path):
+    return shutil.copytree(made / "b.zarr", tmp_path / "b.zarr", copy_function=os.link)
 
 
 @pytest.mark.parametrize("first", ["cp", "reencode", "rm"])

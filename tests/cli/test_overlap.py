@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import zarr
 
+pytestmark = pytest.mark.zarr_makes_input
+
 
 def tree(top):
     """{path: the bytes of a file, the target of a link, None for a folder}"""

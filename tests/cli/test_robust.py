@@ -13,6 +13,8 @@ import zarr
 
 from conftest import PROGRAM, pseudo_terminal
 
+pytestmark = pytest.mark.zarr_makes_input
+
 
 @pytest.fixture
 def array(tmp_path):

@@ -22,7 +22,7 @@ SEED = int(os.environ["ZARRC_SEED"])
 ONLY = os.environ.get("ZARRC_MATRIX")
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 PARTS, EXAMPLES = 4, 25
-ROUNDS = {2: 10, 3: 20}    # of each part: some 100 seconds of a core in all
+ROUNDS = {2: 6, 3: 12}     # of each part: some 60 seconds of a core in all
 SECONDS = {2: 75, 3: 225}  # of each part, instead, in the long run
 pytestmark = pytest.mark.timeout(3600)
 

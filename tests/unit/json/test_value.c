@@ -281,7 +281,7 @@ static void no_memory(void **state)
 /* ---- cost ------------------------------------------------------------------ */
 
 enum {
-    MANY = 600000
+    MANY = 100000
 };
 
 /* An object whose member i has the value i; `step` shuffles them. */
@@ -299,10 +299,10 @@ static void make_many(struct zr_json_doc *doc, uint64_t step)
     assert_true(zr_json_ok(doc));
 }
 
-/* A search that begins anew for each member would take hours here. */
+/* A search that begins anew for each member would take minutes here. */
 static void equal_in_any_order(void **state)
 {
-    static const uint64_t steps[] = {MANY - 1, 7919, 299999};
+    static const uint64_t steps[] = {MANY - 1, 7919, 49999};
     struct zr_json_doc a, b;
 
     (void)state;

@@ -188,9 +188,11 @@ static void links_that_multiply(void **state)
         }
     }
     write_file(w, "g8/v", "");
+    assert_int_equal(w->env.limits.linked_directories, 65536);
+    w->env.limits.linked_directories = 4096; /* as good, and quicker */
     s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     assert_status(zarr_store_list(s, "g1", 0, append_row, text, &err), ZARR_ERR_LIMIT);
-    assert_non_null(strstr(err.message, "more than 65536 directories behind symbolic"));
+    assert_non_null(strstr(err.message, "more than 4096 directories behind symbolic"));
     assert_non_null(strstr(err.message, "limit linked_directories"));
     text[0] = '\0';
     assert_status(zarr_store_list(s, "g6", 0, append_row, text, &err), ZARR_OK);
