@@ -29,6 +29,8 @@ function(zr_room name)
         set(scope PUBLIC)
         target_link_libraries(zr_${name} PRIVATE zr_flags)
         target_compile_definitions(zr_${name} PRIVATE ZARR_BUILDING)
+        set_target_properties(zr_${name} PROPERTIES
+            UNITY_BUILD ${ZARR_UNITY} UNITY_BUILD_BATCH_SIZE 16)
         list(TRANSFORM R_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
         set_property(GLOBAL APPEND PROPERTY ZR_SOURCES ${R_SOURCES})
         set_property(GLOBAL APPEND PROPERTY ZR_OBJECTS $<TARGET_OBJECTS:zr_${name}>)

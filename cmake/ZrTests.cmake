@@ -23,12 +23,14 @@ elseif(ZR_SANITIZE)
     set(ZR_TEST_TIMEOUT 180) # the sanitizers cost a factor of 2 to 15
 endif()
 
-# What every program of the tests gets. gold links in half the time of the default linker.
+# What every program of the tests gets. gold links in half the time of the default linker,
+# and -O1 compiles in two thirds of the time.
 include(CheckLinkerFlag)
 check_linker_flag(C -fuse-ld=gold ZR_HAVE_GOLD)
 function(zr_test_target target)
     target_include_directories(${target} PRIVATE
         "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
     if(ZR_HAVE_GOLD)
         target_link_options(${target} PRIVATE -fuse-ld=gold)
     endif()
