@@ -140,7 +140,7 @@ static zarr_status registry_scenario(struct fail_alloc *f)
     n_closed = 0;
     zr_registry_init(&r, "thing", &f->alloc, note_closed);
     for (int i = 0; i < 7 && st == ZARR_OK; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "n%d", i);
         st = add(&r, name, i, i == 3 ? aliases : NULL, "me", NULL);
