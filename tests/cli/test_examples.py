@@ -167,6 +167,7 @@ def test_session_of_readme(model, tmp_path):
 RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as examples/readme.c
           ("README.md", "console"): "test_session_of_readme",
           ("README.md", "cmake"): "tests/embed",
+          ("README.md", "python"): "tests/python/test_documents.py",
           ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
           ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
           ("python.md", "python"): "tests/python/test_documents.py",

@@ -39,6 +39,14 @@ def test_readme(tmp_path, monkeypatch, capsys):
     assert "b" in capsys.readouterr().out
 
 
+def test_front_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    block, = blocks("README.md")
+    run(block)
+    row = "[42. 42. 42. 42. 42.  0.  0.  0.  0.  0.]"
+    assert capsys.readouterr().out == f"{row}\n{row}\n"
+
+
 def test_pipeline(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     block, _, _ = blocks("docs/python.md")
