@@ -77,8 +77,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
         return ZARR_OK;
     if (u->w->before) {
         u->old = u->w->before->old;
-        u->w->worker->stats.read_modify_writes +=
-            !u->proj->whole || u->old.handle != NULL;
+        u->w->worker->stats.read_modify_writes += !u->proj->whole || u->old.handle;
         return ZARR_OK;
     }
     if (u->conditional)
