@@ -303,7 +303,7 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
     if (job->keep_lossy)
         ZR_TRY(zr_array_lossy(a, job->old, &t.keep_border, err));
     ZR_TRY(zr_trim_find_rows(&t, err));
-    t.batch = t.rows.n / (zr_parallel_workers(t.rows.n, &opts) * TRIM_SHARES);
+    t.batch = t.rows.n / ((size_t)zr_parallel_workers(t.rows.n, &opts) * TRIM_SHARES);
     t.batch = ZR_MAX(ZR_MIN(t.batch, (size_t)TRIM_BATCH), (size_t)1);
     ZR_TRY(
         zr_parallel_run(zr_ceil_div_u64(t.rows.n, t.batch), &opts, trim_rows, &t, err));

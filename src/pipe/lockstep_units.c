@@ -26,7 +26,7 @@ struct objects {
     const struct zr_level *lv;
     struct object *one;
     uint32_t n;
-    struct zr_befores befores;
+    struct zr_befores old_values;
     struct zr_leaf_write *leaf;   /* one of these */
     struct zr_shard_write *shard; /* has room for all units */
     zarr_mem slab;                /* the encoded bytes of leaves */
@@ -225,18 +225,18 @@ static zarr_status objects_before(struct objects *o, zarr_error *err)
 
     if (!before)
         return zr_fail_memory(err, o->n * sizeof *before);
-    o->befores.unit = before;
+    o->old_values.unit = before;
     for (uint32_t i = 0; i < o->n; i++) {
         struct object *u = &o->one[i];
 
         if (u->proj->full)
             continue;
-        u->before = &before[o->befores.n];
-        before[o->befores.n++] = (struct zr_before){.proj = u->proj, .lv = o->lv};
+        u->before = &before[o->old_values.n];
+        before[o->old_values.n++] = (struct zr_before){.proj = u->proj, .lv = o->lv};
     }
-    if (o->befores.n == 0)
+    if (o->old_values.n == 0)
         return ZARR_OK;
-    ZR_TRY(zr_befores_run(o->w.io, o->w.rq, &o->befores, o->arena, err));
+    ZR_TRY(zr_befores_run(o->w.io, o->w.rq, &o->old_values, o->arena, err));
     for (uint32_t i = 0; i < o->n; i++) {
         const struct object u = o->one[i];
 
@@ -281,7 +281,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
         for (uint32_t i = 0; o->shard && i < o->n; i++)
             zr_pool_give(engine->pool, &o->shard[i].block);
         zr_pool_give(engine->pool, &o->slab);
-        zr_befores_end(o->w.io, &o->befores);
+        zr_befores_end(o->w.io, &o->old_values);
         zr_request_give(o->w.rq, o->need);
     }
     zr_request_merge(o->w.rq, o->w.worker);

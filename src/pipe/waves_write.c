@@ -129,11 +129,11 @@ static zarr_status put_group(struct units *u, uint32_t end, uint64_t need,
 {
     const struct zr_work w = {.io = u->io, .rq = u->rq};
     const uint32_t n = end - u->first;
-    struct zr_befores befores = {0};
+    struct zr_befores old_values = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_request_take(u->rq, need, err));
-    st = group_before(u, end, &befores, err);
+    st = group_before(u, end, &old_values, err);
     u->granted = true;
     if (st == ZARR_OK)
         st = zr_workers_run(&w, n, opts, unit_one, u, err);
@@ -143,7 +143,7 @@ static zarr_status put_group(struct units *u, uint32_t end, uint64_t need,
     if (st == ZARR_OK)
         group_done(u, end);
     zr_later_end(u->io, &u->later[u->first], n);
-    zr_befores_end(u->io, &befores);
+    zr_befores_end(u->io, &old_values);
     zr_request_give(u->rq, need);
 out:
     return st;
