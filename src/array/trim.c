@@ -267,10 +267,17 @@ static zarr_status trim_rows(void *arg, uint64_t i, uint32_t worker, zarr_error 
             add_key(&keys, t, chunk);
         if (what != TRIM_PART)
             continue;
-        /* a reset takes longer, and the shape may change meanwhile */
-        ZR_TRY(erase_chunks(t, &keys, err));
-        ZR_TRY(reset_chunk(t, chunk, shape, err));
-        known = false;
+        if (keys.n > 0) { /* the shape may change while chunks are erased */
+            ZR_TRY(erase_chunks(t, &keys, err));
+            ZR_TRY(shape_now(t, shape, err));
+            what = what_is_outside(t, chunk, shape);
+        }
+        if (what == TRIM_ALL)
+            add_key(&keys, t, chunk);
+        if (what == TRIM_PART) {
+            ZR_TRY(reset_chunk(t, chunk, shape, err));
+            known = false; /* a reset takes longer */
+        }
     }
     ZR_TRY(erase_chunks(t, &keys, err));
 out:

@@ -1,8 +1,9 @@
 /*
  * pipe/later.c - PUTs of a batch of units that are sent together, for stores that are not
- * written on the encoding thread. A unit that needs no old value is encoded as always,
- * but its bytes are kept. When all units of the batch are encoded, their PUTs are one
- * submit. The old values that units need come from one submit, too (before.c).
+ * written on the encoding thread. A unit is encoded as always, but its bytes are kept.
+ * When all units of the batch are encoded, the PUTs of those with a lock are one submit,
+ * and after the locks are given back the others are one. The old values that units need
+ * come from one submit, too (before.c).
  * Thread class: a slot belongs to the thread that writes its unit; run on the request's
  * thread.
  */
@@ -73,9 +74,14 @@ void zr_later_forget(struct zarr_request *rq, const struct zr_later *l)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
+static bool has_turn(const struct zr_later *l, bool locked)
+{
+    return l->key && ((l->op.flags & ZARR_STORE_OP_LOCKED) != 0) == locked;
+}
+
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
-                         struct zr_later *l, uint32_t n, struct zr_arena *arena,
-                         zarr_error *err)
+                         struct zr_later *l, uint32_t n, bool locked,
+                         struct zr_arena *arena, zarr_error *err)
 {
     zarr_store_op *op = zr_arena_alloc(arena, ((size_t)n + 1) * sizeof *op);
     struct zr_ops_failure failed = {.op = UINT32_MAX};
@@ -85,14 +91,14 @@ zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
     if (!op)
         return zr_fail_memory(err, n * sizeof *op);
     for (uint32_t i = 0; i < n; i++)
-        if (l[i].key)
+        if (has_turn(&l[i], locked))
             op[n_ops++] = l[i].op;
     if (n_ops == 0)
         return ZARR_OK;
     ZR_TRY(zr_ops_run(io, rq, op, n_ops, &failed, arena, err));
     n_ops = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (l[i].key)
+        if (has_turn(&l[i], locked))
             l[i].op.status = op[n_ops++].status;
     if (io->parts) /* units whose PUT failed are written again, one by one */
         return ZARR_OK;

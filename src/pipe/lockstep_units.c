@@ -31,6 +31,7 @@ struct objects {
     struct zr_shard_write *shard; /* has room for all units */
     zarr_mem slab;                /* the encoded bytes of leaves */
     uint64_t need;                /* bytes of the budget */
+    bool locked;                  /* which units are being stored: those with a lock */
     struct zr_arena *arena;
 };
 
@@ -59,6 +60,11 @@ static zarr_status unit_failed(const struct objects *o, uint64_t i, zarr_status 
 
 /* ---- storing -------------------------------------------------------------------- */
 
+static bool has_turn(const struct objects *o, const struct object *u)
+{
+    return (u->before != NULL) == o->locked;
+}
+
 static void put_op(const struct object *u, const char *key, zarr_store_op *op)
 {
     *op = (zarr_store_op){.verb = u->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT,
@@ -72,9 +78,11 @@ static void put_op(const struct object *u, const char *key, zarr_store_op *op)
         zr_before_op(u->before, op);
 }
 
+/* Whether another writer changed or erased the old value meanwhile. */
 static bool is_conflict(const struct object *u, zarr_status st)
 {
-    return st == ZARR_ERR_CONFLICT && u->before && u->before->conditional;
+    return (st == ZARR_ERR_CONFLICT || (st == ZARR_ERR_NOT_FOUND && !u->empty)) &&
+           u->before && u->before->conditional;
 }
 
 static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
@@ -87,6 +95,8 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
     zarr_store_op op;
     zarr_status st = ZARR_OK;
 
+    if (!has_turn(o, u))
+        return ZARR_OK;
     ZR_TRY(key_of(w, u->proj, &key, err));
     put_op(u, key, &op);
     st = zr_put_unit(w, u->proj->chunk, &op, &e);
@@ -115,22 +125,31 @@ static zarr_status put_at_once(struct objects *o, zarr_error *err)
     struct zr_ops_failure failed = {.op = UINT32_MAX};
     zarr_store_op *op = zr_arena_alloc(o->arena, ((size_t)o->n + 1) * sizeof *op);
     const char *key = NULL;
+    uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
     if (!op)
         return zr_fail_memory(err, o->n * sizeof *op);
     for (uint32_t i = 0; i < o->n; i++) {
+        if (!has_turn(o, &o->one[i]))
+            continue;
         ZR_TRY(key_of(&o->w, o->one[i].proj, &key, err));
         key = zr_arena_strndup(o->arena, key, strlen(key));
         if (!key)
             return zr_fail_memory(err, 1);
-        put_op(&o->one[i], key, &op[i]);
+        put_op(&o->one[i], key, &op[n++]);
     }
-    st = zr_ops_run(o->w.io, o->w.rq, op, o->n, &failed, o->arena, err);
+    if (n == 0)
+        return ZARR_OK;
+    st = zr_ops_run(o->w.io, o->w.rq, op, n, &failed, o->arena, err);
+    n = 0;
     for (uint32_t i = 0; i < o->n; i++) {
-        o->one[i].conflict = is_conflict(&o->one[i], op[i].status);
+        if (!has_turn(o, &o->one[i]))
+            continue;
+        o->one[i].conflict = is_conflict(&o->one[i], op[n].status);
         if (o->shard)
-            zr_index_cache_drop(o->w.io->indexes, op[i].key);
+            zr_index_cache_drop(o->w.io->indexes, op[n].key);
+        n++;
     }
     ZR_TRY(st);
     if (failed.op != UINT32_MAX)
@@ -140,11 +159,22 @@ out:
     return st;
 }
 
+/* Stores the units that have a lock, gives the locks back, and only then stores the
+ * others: their PUTs may wait for another writer, which may wait for one of the locks. */
 static zarr_status put_all(struct objects *o, zarr_error *err)
 {
-    return o->w.io->sink || zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET)
-               ? put_each(o, err)
-               : put_at_once(o, err);
+    const bool each =
+        o->w.io->sink || zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET);
+    zarr_status st = ZARR_OK;
+
+    o->locked = true;
+    if (o->old_values.n > 0)
+        st = each ? put_each(o, err) : put_at_once(o, err);
+    zr_befores_end(o->w.io, &o->old_values);
+    o->locked = false;
+    if (st == ZARR_OK)
+        st = each ? put_each(o, err) : put_at_once(o, err);
+    return st;
 }
 
 /* ---- encoding ------------------------------------------------------------------- */

@@ -34,11 +34,15 @@ static void ops_note(struct ops *g, const zarr_store_op *op, const zarr_error *e
 }
 
 /* Whether the caller looks at the status: OK, missing, or a write that met another
- * writer's value. */
+ * writer's change. A PUT without a condition that answers NOT_FOUND has failed. */
 static bool ops_is_left(const zarr_store_op *op)
 {
-    return op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND ||
-           (op->status == ZARR_ERR_CONFLICT && (op->flags & ZARR_STORE_OP_IF_VERSION));
+    const bool conditional = (op->flags & ZARR_STORE_OP_IF_VERSION) != 0;
+
+    return op->status == ZARR_OK ||
+           (op->status == ZARR_ERR_NOT_FOUND &&
+            (op->verb != ZARR_STORE_PUT || conditional)) ||
+           (op->status == ZARR_ERR_CONFLICT && conditional);
 }
 
 static void ops_done(void *arg, zarr_store_op *op, const zarr_error *err)

@@ -52,7 +52,7 @@ static zarr_status unit_one(void *arg, uint64_t at, const struct zr_work *w,
         zr_later_count(own.later, &w->worker->stats, true);
     else
         u->done[i] = true;
-    if (u->io->progress) {
+    if (u->io->progress && !u->granted) { /* the callback may write: no lock is held */
         zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
     }
@@ -139,12 +139,16 @@ static zarr_status put_group(struct units *u, uint32_t end, uint64_t need,
         st = zr_workers_run(&w, n, opts, unit_one, u, err);
     u->granted = false;
     if (st == ZARR_OK)
-        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, &u->lists, err);
+        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, true, &u->lists, err);
+    zr_befores_end(u->io, &old_values);
+    if (st == ZARR_OK)
+        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, false, &u->lists, err);
     if (st == ZARR_OK)
         group_done(u, end);
     zr_later_end(u->io, &u->later[u->first], n);
-    zr_befores_end(u->io, &old_values);
     zr_request_give(u->rq, need);
+    if (u->io->progress)
+        zr_request_report(u->rq);
 out:
     return st;
 }

@@ -51,7 +51,8 @@ uint32_t zr_befores_most(const struct zr_io *io);
 /* Locks the units whose lock is free, and reads their old values in one submit. */
 zarr_status zr_befores_run(const struct zr_io *io, struct zarr_request *rq,
                            struct zr_befores *l, struct zr_arena *arena, zarr_error *err);
-/* Gives back all locks and old values, also after a failure. */
+/* Gives back all locks and old values, also after a failure. A second call does nothing.
+ */
 void zr_befores_end(const struct zr_io *io, struct zr_befores *l);
 /* Makes a PUT or ERASE that of the holder of the lock. */
 void zr_before_op(const struct zr_before *b, zarr_store_op *op);
@@ -73,9 +74,11 @@ static inline bool zr_later_done(const struct zr_later *l)
 }
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
                          zarr_error *err);
+/* Sends the operations of units that have a lock, or those of the others. The others may
+ * wait for another writer, so the caller holds no lock then. */
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
-                         struct zr_later *l, uint32_t n, struct zr_arena *arena,
-                         zarr_error *err);
+                         struct zr_later *l, uint32_t n, bool locked,
+                         struct zr_arena *arena, zarr_error *err);
 void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
 /* Called before and after the unit is encoded: notes what that adds to the counters of
  * chunks. */
@@ -138,8 +141,8 @@ zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t
  * have room. On failure err->item is the leaf that failed. */
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                              uint32_t n, uint32_t threads, zarr_error *err);
-/* Writes together those of n units whose program takes batches and that need no old
- * value. Sets done[i] for each. */
+/* Writes together those of n units whose program takes batches, or whose elements come
+ * from a device. Sets done[i] for each that needs nothing more. */
 zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
                               const struct zr_projection *proj, uint32_t n, bool *done,
                               zarr_error *err);

@@ -3,7 +3,8 @@
  * answers all operations that wait for it at once, after a pause, and counts how often it
  * did: that is the number of round trips. A read of shards takes one for the indexes and
  * one for the chunks, whatever the number of threads; a missing chunk is asked for once.
- * A write takes one for old values, if it needs any, and one for new ones.
+ * A write takes one for old values, if it needs any, and one for new ones; if only some
+ * of its chunks need old values, the new ones of the others take one more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
@@ -522,6 +524,49 @@ static void test_two_writers(void **state)
     }
 }
 
+/* Each of two requests covers chunks that the other writes in part: a PUT that waits for
+ * a lock of the other must hold none. */
+static void test_crossed_writers(void **state)
+{
+    static int32_t rows[2][12 * N];
+    const int64_t size[] = {12, N};
+
+    (void)state;
+    alarm(60); /* instead of a deadlock */
+    for (int round = 0; round < 6; round++) {
+        zarr_tensor all = tensor_of(got);
+        zarr_selection *sel[2];
+        zarr_request *rq[2];
+        zarr_array *a = NULL;
+
+        open_stores(part_caps[round % 2]);
+        a = make_array(CHUNKS);
+        for (int k = 0; k < 2; k++) {
+            zarr_tensor t;
+
+            for (size_t i = 0; i < 12 * N; i++)
+                rows[k][i] = -k - 1;
+            zarr_tensor_host(&t, rows[k], sizeof rows[k], 2, size);
+            assert_ok(zarr_selection_parse(&sel[k], 2, zarr_array_shape(a),
+                                           k ? "4:16" : "0:12", &err));
+            assert_ok(zarr_array_write_submit(&rq[k], a, sel[k], &t, NULL, &err));
+        }
+        for (int k = 0; k < 2; k++) {
+            assert_ok(zarr_request_wait(rq[k], UINT64_MAX, NULL, &err));
+            zarr_request_free(rq[k]);
+            zarr_selection_free(sel[k]);
+        }
+        assert_ok(zarr_array_read(a, NULL, &all, NULL, &err));
+        for (size_t i = 0; i < 16 * N; i++)
+            assert_true(i < 4 * N    ? got[i] == -1
+                        : i < 12 * N ? got[i] == -1 || got[i] == -2
+                                     : got[i] == -2);
+        zarr_array_free(a);
+        close_stores();
+    }
+    alarm(0);
+}
+
 /* A damaged old value fails the write, and is not changed. */
 static void test_damaged_old(void **state)
 {
@@ -584,11 +629,11 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounds),      cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_missing),     cmocka_unit_test(test_write),
-        cmocka_unit_test(test_damage),      cmocka_unit_test(test_write_part),
-        cmocka_unit_test(test_conflict),    cmocka_unit_test(test_two_writers),
-        cmocka_unit_test(test_damaged_old),
+        cmocka_unit_test(test_rounds),          cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_missing),         cmocka_unit_test(test_write),
+        cmocka_unit_test(test_damage),          cmocka_unit_test(test_write_part),
+        cmocka_unit_test(test_conflict),        cmocka_unit_test(test_two_writers),
+        cmocka_unit_test(test_crossed_writers), cmocka_unit_test(test_damaged_old),
     };
 
     return cmocka_run_group_tests_name("round trips", tests, NULL, NULL);
