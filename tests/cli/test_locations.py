@@ -269,7 +269,7 @@ def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link, keys):
             (tmp_path / "t.zarr").mkdir(exist_ok=True)
             command[2] = f"{tmp_path}/t.zarr:/b"
         if command[0] == "verify":  # it is a fault of that object, and the rest is checked
-            assert "leads out of the store" in zarrc(*command, code=1).out
+            assert "leads out of the store" in zarrc(*command, code=1).text
         else:
             assert "leads out of the store" in zarrc(*command, code=3).err
         assert not (tmp_path / "b/zarr.json").exists() and not (tmp_path / "t.zarr/b/zarr.json").exists()
