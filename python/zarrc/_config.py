@@ -195,3 +195,8 @@ class Config:
 
 
 config = Config()
+
+
+def in_child() -> None:
+    """After a fork: the lock that another thread of the parent held is free."""
+    config._lock = threading.Lock()

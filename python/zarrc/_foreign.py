@@ -41,11 +41,22 @@ _THREADS = 16  # of the pool for stores that block
 _causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
 
 
+def line(name: str, problem: BaseException) -> str:
+    """One line about an exception, which the library can take: a text may be none of Unicode, and
+    making it may fail."""
+    try:
+        told = str(problem)
+    except BaseException:
+        told = "(its text cannot be made)"
+    text = f"{name}: {type(problem).__name__}: {told}".replace("\n", " ").replace("\0", "")
+    return text.encode(errors="backslashreplace").decode()[:300]
+
+
 def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
     """(status, text, errno) of an exception of a store, which becomes the cause of ours."""
     if isinstance(problem, asyncio.CancelledError):
         return CANCELLED, f"{key}: cancelled", 0
-    text = f"{key}: {type(problem).__name__}: {problem}".replace("\n", " ").replace("\0", "")[:300]
+    text = line(key, problem)
     _causes.append((text, problem))
     if isinstance(problem, FileNotFoundError):
         return NOT_FOUND, text, 0
@@ -300,14 +311,18 @@ class _Service:
         turn = threading.Lock()
 
         def work() -> None:
-            while not self.is_closed:
-                with turn:
-                    i = next(indexes, -1)
-                if i < 0:
-                    break
-                _answer(adapter, batch, i)
-            if next(left) == 0:
-                self._flights.pop(id(batch), None)
+            try:
+                while not self.is_closed:
+                    with turn:
+                        i = next(indexes, -1)
+                    if i < 0:
+                        break
+                    _answer(adapter, batch, i)
+            except BaseException as problem:
+                batch.fail(*_three(_failure("store", problem)))
+            finally:
+                if next(left) == 0:
+                    self._flights.pop(id(batch), None)
 
         if self._pool is None:
             self._pool = _Threads()

@@ -7,6 +7,8 @@ from typing import Any
 from . import plugins
 from ._adapters import Adapter, Row, below, part, rows_of
 
+_METHODS = ("get", "get_part", "getsize", "set", "delete", "list_prefix", "flush")
+
 
 def _has(source: plugins.Store, name: str) -> bool:
     """Whether a class has a method of its own."""
@@ -91,4 +93,10 @@ def adapter(source: plugins.Store) -> Adapter:
     """The adapter of a store."""
     if not isinstance(source, plugins.Store):
         raise TypeError(f"{type(source)!r} derives from no class of zarrc.plugins")
-    return (PluginLoopAdapter if inspect.iscoroutinefunction(type(source).get) else PluginAdapter)(source)
+    own = [name for name in _METHODS if _has(source, name)]
+    waits = [name for name in own if inspect.iscoroutinefunction(getattr(type(source), name))]
+    if waits and waits != own:
+        other = next(name for name in own if name not in waits)
+        raise TypeError(f"{type(source).__qualname__}: {waits[0]} is a coroutine function, and {other} is not; "
+                        "all methods of a store are, or none")
+    return (PluginLoopAdapter if waits else PluginAdapter)(source)

@@ -24,6 +24,7 @@ INVALID, UNSUPPORTED, CORRUPT, IO, NO_MEMORY = -3, -4, -5, -6, -7
 _DTYPE, _CODEC, _STORE = 1, 2, 6  # registries of the library
 _V3, _ELEMENTWISE, _KEEPS_SHAPE = 2, 64, 128  # flags of a codec
 _NO_BOUND = 2**64 - 1
+_ENDING = "the interpreter is ending, and its plug-ins have gone"
 
 Row = tuple[int, int, str, int, int, bool, int, int]
 
@@ -77,47 +78,61 @@ class Registry:
         self._lock = threading.RLock()  # a plug-in may register others while it is imported
         self._numbers = itertools.count(1)
         self.classes: dict[int, Any] = {}  # by number
-        self._known: dict[tuple[int, str], int] = {}
+        self._known: dict[tuple[int, str], Row] = {}  # what the extension may have, which forgets nothing
         self._rows: tuple[Row, ...] = ()
         self._files: tuple[str, ...] = ()
         self._found: tuple[tuple[str, ...], tuple[Row, ...]] | None = None  # of entry points
+        self._thread = threading.local()  # whether a thread loads them
 
     def add(self, plugin: Any) -> None:
-        """A class or a path; what is registered already is left alone."""
+        """A class or a path. A class takes the place of one with the same names, such as that of a
+        module which is loaded again."""
         with self._lock:
-            files, rows = self._files, self._rows
             if isinstance(plugin, str):
-                self._files = files if plugin in files else (*files, plugin)
+                self._files = self._files if plugin in self._files else (*self._files, plugin)
                 return
             row = self._numbered(plugin)
-            if row in rows:
-                return
-            self._try({"python": (row,)}, row)
-            self._rows = (*rows, row)
+            if row in self._rows:
+                self._enter(row, plugin)
+            else:
+                self._try({"python": (row,)}, row, plugin)
+                self._rows = (*self._rows, row)
 
-    def _try(self, options: dict[str, Any], row: Row | None) -> None:
+    def _try(self, options: dict[str, Any], row: Row, cls: Any) -> None:
         """Registers in a context of its own, which refuses a name that the library has."""
+        before = self.classes.get(row[1])
+        self._enter(row, cls)
         try:
             _core.new_context(options)
         except BaseException:
-            if row is not None and row not in self._rows:
-                self.classes.pop(row[1], None)
+            if before is not None:
+                self._enter(row, before)
+            else:
+                del self.classes[row[1]]
                 _dtypes.plugin_types.pop(row[2], None)
             raise
 
-    def _numbered(self, cls: Any) -> Row:
-        registry, name = _checked(cls)
-        number = self._known.get((registry, name))
-        there = self.classes.get(number or 0, cls)
-        if _full_name(there) != _full_name(cls):  # the same name: a module that was loaded again
-            raise ValueError(f"{name} is registered already, by {_full_name(there)}")
-        number = next(self._numbers) if number is None else number
-        row = _row(number, registry, name, cls)
-        self._known[registry, name] = number
-        self.classes[number] = cls
+    def _enter(self, row: Row, cls: Any) -> None:
+        """From now on the class answers for its row."""
+        self._known[row[0], row[2]] = row
+        self.classes[row[1]] = cls
         service()
-        if registry == _DTYPE:
-            _dtypes.plugin_types[name] = np.dtype(cls.dtype).newbyteorder("=")
+        if row[0] == _DTYPE:
+            _dtypes.plugin_types[row[2]] = np.dtype(cls.dtype).newbyteorder("=")
+
+    def _numbered(self, cls: Any) -> Row:
+        """The row of a class, which is checked against one of the same name."""
+        registry, name = _checked(cls)
+        known = self._known.get((registry, name))
+        if known is None:
+            return _row(next(self._numbers), registry, name, cls)
+        there = self.classes.get(known[1], cls)
+        if _full_name(there) != _full_name(cls):
+            raise ValueError(f"{name} is registered already, by {_full_name(there)}")
+        row = _row(known[1], registry, name, cls)
+        if row != known:
+            raise ValueError(f"{name} is registered already, with another base class, format, flag or size of elements; "
+                             "a new interpreter can register it so")
         return row
 
     def wanted(self, entry_points: bool) -> tuple[tuple[str, ...], tuple[Row, ...]]:
@@ -128,21 +143,27 @@ class Registry:
 
     def _discovered(self) -> tuple[tuple[str, ...], tuple[Row, ...]]:
         """What entry points name. One that does not load is a warning, and the others are used."""
+        if self._found is not None:
+            return self._found
+        if getattr(self._thread, "is_loading", False):
+            return (), ()  # a plug-in that opens something at its import finds no others
+        self._thread.is_loading = True
+        try:
+            loaded = _loaded()  # without the lock: a thread that imports a plug-in may wait for it
+        finally:
+            self._thread.is_loading = False
         with self._lock:
-            if self._found is not None:
+            if self._found is not None:  # another thread was quicker
                 return self._found
-            self._found = (), ()  # a plug-in that opens something at its import finds no others
             files: tuple[str, ...] = ()
             rows: tuple[Row, ...] = ()
             problems = []
-            for point in _entry_points():
+            for point, things in loaded:
                 try:
-                    for one in plugins.things(point.load()):
-                        more = (one,) if isinstance(one, str) else ()
-                        row = None if more else self._numbered(one)
-                        added = rows if row is None else (*rows, row)
-                        self._try({"plugins": (*files, *more), "python": added}, row)
-                        files, rows = (*files, *more), added
+                    if isinstance(things, Exception):
+                        raise things
+                    for one in things:
+                        files, rows = self._with(files, rows, one)
                 except Exception as problem:
                     problems.append(f"plug-in {point.name} of the package {_package(point)} is left out: "
                                     f"{type(problem).__name__}: {problem}")
@@ -150,6 +171,31 @@ class Registry:
         for text in problems:
             _log.on_log(_log.WARN, text)
         return files, rows
+
+    def _with(self, files: tuple[str, ...], rows: tuple[Row, ...], one: Any) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+        """Files and rows with one more, which the library accepts."""
+        if isinstance(one, str):
+            if one not in files:
+                _core.new_context({"plugins": (*files, one), "python": rows})
+                files = (*files, one)
+            return files, rows
+        row = self._numbered(one)
+        if row in rows:
+            self._enter(row, one)
+            return files, rows
+        self._try({"plugins": files, "python": (*rows, row)}, row, one)
+        return files, (*rows, row)
+
+
+def _loaded() -> list[tuple[Any, Any]]:
+    """(entry point, what it names or the exception) for each."""
+    found: list[tuple[Any, Any]] = []
+    for point in _entry_points():
+        try:
+            found.append((point, list(plugins.things(point.load()))))
+        except Exception as problem:
+            found.append((point, problem))
+    return found
 
 
 def _entry_points() -> Any:
@@ -189,7 +235,7 @@ def _array(data: bytes, spec: plugins.ChunkSpec) -> Any:
     return np.frombuffer(data, spec.dtype).reshape(spec.shape)
 
 
-def _elements(name: str, result: Any, spec: plugins.ChunkSpec) -> Any:
+def _elements(result: Any, spec: plugins.ChunkSpec) -> Any:
     """What a codec gave, as bytes; it may be a failure."""
     if isinstance(result, BaseException) or spec.shape is None:
         return result
@@ -207,17 +253,27 @@ def _status(problem: BaseException, usual: int) -> int:
 
 def _text(name: str, problem: BaseException) -> str:
     """One line, whose exception becomes the cause of ours."""
-    from ._foreign import remember
+    from ._foreign import line, remember
 
-    text = f"{name}: {type(problem).__name__}: {problem}".replace("\n", " ").replace("\0", "")[:300]
+    text = line(name, problem)
     remember(text, problem)
     return text
 
 
-def _answered(name: str, result: Any, usual: int) -> Any:
-    if isinstance(result, BaseException):
-        return _status(result, usual), _text(name, result)
-    return result
+def _answered(name: str, results: list[Any], usual: int) -> list[Any]:
+    """The answers for the chunks of a batch. The library reports the first failure, and its
+    exception is kept."""
+    from ._foreign import line
+
+    answers: list[Any] = []
+    is_first = True
+    for one in results:
+        if isinstance(one, BaseException):
+            answers.append((_status(one, usual), (_text if is_first else line)(name, one)))
+            is_first = False
+        else:
+            answers.append(one)
+    return answers
 
 
 class Service:
@@ -228,6 +284,7 @@ class Service:
         self.is_closed = False
         self._codecs: dict[tuple[int, str], plugins.Codec] = {}  # by number and configuration
         self._now: Any = None  # the call that is answered
+        self._taken: list[Any] = []  # questions that come after it
         self._answers: dict[int, Callable[..., None]] = {
             CANONICAL: self._canonical, RESOLVE: self._resolve, ENCODE: self._encode, DECODE: self._decode,
             FILL_PARSE: self._fill_parse, FILL_PRINT: self._fill_print, OPEN: self._open}
@@ -238,19 +295,32 @@ class Service:
 
     def _run(self) -> None:
         while not self.is_closed:
-            questions = self.native.wait()
-            while questions:
-                call, what, number, *rest = questions.pop(0)
-                self._now = call
-                try:
-                    self._answers[what](call, registry.classes[number], number, *rest)
-                except BaseException as problem:
-                    cls = registry.classes.get(number)
-                    name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
-                    usual = {ENCODE: INVALID, DECODE: CORRUPT, OPEN: IO}.get(what, INVALID)
-                    call.fail(_status(problem, usual), _text(name, problem))
-                self._now = None
-                del call, rest
+            try:
+                self._taken = self.native.wait()
+                while self._taken and not self.is_closed:
+                    question: Any = self._taken[0]
+                    self._now = question[0]
+                    del self._taken[0]
+                    self._answer(*question)
+                    self._now = question = None
+            except BaseException:  # the thread goes on, whatever comes
+                self._fail_taken("the plug-in ended without an answer")
+        self._fail_taken(_ENDING)
+
+    def _answer(self, call: Any, what: int, number: int, *rest: Any) -> None:
+        try:
+            self._answers[what](call, registry.classes[number], number, *rest)
+        except BaseException as problem:
+            cls = registry.classes.get(number)
+            name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
+            usual = {ENCODE: INVALID, DECODE: CORRUPT, OPEN: IO}.get(what, INVALID)
+            call.fail(_status(problem, usual), _text(name, problem))
+
+    def _fail_taken(self, text: str) -> None:
+        """Ends the questions that were taken, and the one that is at work. An answer comes too late."""
+        for call in (self._now, *[question[0] for question in tuple(self._taken)]):
+            if call is not None:
+                call.fail(IO, text)
 
     def _codec(self, cls: Any, number: int, text: str) -> plugins.Codec:
         codec = self._codecs.get((number, text))
@@ -261,7 +331,11 @@ class Service:
         return codec
 
     def _canonical(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
-        codec = cls(**json.loads(text))
+        given = json.loads(text)
+        codec = cls(**given)
+        if given and cls.configuration is plugins.Codec.configuration:
+            raise TypeError(f"{cls.__qualname__} takes a configuration and does not define configuration(), "
+                            "which gives what metadata should have")
         call.answer(json.dumps(codec.configuration(), separators=(",", ":")).encode())
 
     def _resolve(self, call: Any, cls: Any, number: int, text: str, chunk: Any) -> None:
@@ -281,12 +355,12 @@ class Service:
     def _encode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, gives = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.encode_batch([_array(chunk, spec) for chunk in chunks], spec)
-        call.chunks([_answered(cls.name, _elements(cls.name, one, gives), INVALID) for one in results])
+        call.chunks(_answered(cls.name, [_elements(one, gives) for one in results], INVALID))
 
     def _decode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, takes = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
-        call.chunks([_answered(cls.name, _sized(_elements(cls.name, one, spec), spec), CORRUPT) for one in results])
+        call.chunks(_answered(cls.name, [_sized(_elements(one, spec), spec) for one in results], CORRUPT))
 
     def _fill_parse(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
         dtype = np.dtype(cls.dtype).newbyteorder("=")
@@ -311,16 +385,15 @@ class Service:
     def in_child(self) -> None:
         """After a fork: the questions are the parent's, and its thread is gone."""
         self.native.reset()
-        self._now = None
+        self._now, self._taken = None, []
         self.start()
 
     def close(self) -> None:
         """At the end of the interpreter: what waits fails, and so does what comes."""
         self.is_closed = True
-        calls = [question[0] for question in self.native.close()]
-        for call in (*calls, self._now):
-            if call is not None:
-                call.fail(IO, "the interpreter is ending, and its plug-ins have gone")
+        for question in self.native.close():
+            question[0].fail(IO, _ENDING)
+        self._fail_taken(_ENDING)
 
 
 def _sized(result: Any, spec: plugins.ChunkSpec) -> Any:

@@ -282,3 +282,9 @@ def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str,
 
 __all__ = ["Place", "Store", "StoreError", "open_place", "open_store"]
 _ = _native  # binds the extension
+
+
+def in_child() -> None:
+    """After a fork: the lock that another thread of the parent held is free."""
+    global _memory_lock
+    _memory_lock = threading.Lock()

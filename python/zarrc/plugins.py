@@ -64,7 +64,7 @@ class Codec:
             raise TypeError(f"the codec {self.name} has no member {', '.join(configuration)}")
 
     def configuration(self) -> dict[str, Any]:
-        """The configuration as metadata should have it."""
+        """The configuration as metadata should have it. A codec whose configuration has members defines it."""
         return {}
 
     def encode(self, chunk: Any, spec: ChunkSpec) -> Any:
@@ -136,7 +136,7 @@ class DataType:
 
 
 class Store:
-    """A store: keys, and bytes under them. All methods may be coroutines: give all of them so.
+    """A store: keys, and bytes under them. All methods are coroutine functions, or none is.
 
     An object of such a class is a store for every call of zarrc. If the class has a `scheme` and is
     registered, URLs of the scheme are opened by `from_url`.
@@ -184,7 +184,8 @@ class Store:
 
 def register(plugin: _T) -> _T:
     """Registers a class of codecs, data types or stores, a list of them, or the path of a plug-in
-    library. What is opened afterwards knows it. It returns its argument: use it as a decorator, too."""
+    library. Arrays that are opened afterwards know it, unless they are opened from a Group, a Store or a
+    ``memory://name`` that was opened before. It returns its argument: use it as a decorator, too."""
     from . import _plugins
 
     for one in things(plugin):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import zarrc
-from zarrc import plugins
+from zarrc import _plugins, plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = []  # (function, chunks, thread) of codecs
@@ -178,6 +178,20 @@ class AsyncShelf(plugins.Store):
         return [key for key in list(self.values) if key.startswith(prefix)]
 
 
+@plugins.register
+class Raising(plugins.BytesCodec):
+    name = "test.raising"
+    problem = None
+
+    def encode(self, chunk, spec):
+        return chunk
+
+    def decode_batch(self, chunks, spec):
+        if isinstance(Raising.problem, BaseException):
+            raise Raising.problem
+        return [Raising.problem(chunk) if Raising.problem else chunk for chunk in chunks]
+
+
 # ---- codecs ----
 
 
@@ -265,6 +279,68 @@ def test_wrong_configuration(store):
                            compressors={"name": "test.zlib", "configuration": {"hardness": 1}})
 
 
+def test_a_configuration_needs_its_method(path):
+    """Else a document would be read with the defaults of the members."""
+    @plugins.register
+    class Keyed(plugins.BytesCodec):
+        name = "test.keyed"
+
+        def __init__(self, key=1):
+            self.key = key
+
+    with pytest.raises(ValueError, match=r"define configuration\(\)"):
+        zarrc.create_array(path, name="a", shape=4, dtype="u1",
+                           compressors={"name": "test.keyed", "configuration": {"key": 5}})
+    zarrc.create_array(path, name="b", shape=4, dtype="u1", compressors="test.keyed")
+
+
+class Untold(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("problem", [ValueError("\ud800"), Untold(), SystemExit("\udfff")])
+def test_texts_that_cannot_be_told(store, problem):
+    """The thread of plug-ins goes on."""
+    Raising.problem = None
+    array = zarrc.create_array(store, name="a", data=np.arange(6), chunks=2, compressors="test.raising")
+    Raising.problem = problem
+    with pytest.raises(zarrc.ZarrcError, match=type(problem).__name__):
+        array[...]
+    with pytest.raises(zarrc.ZarrcError, match=type(problem).__name__):
+        zarrc.open_array({"zarr.json": store.get("a/zarr.json"), "c/0": b"x"})[...]
+    Raising.problem = None
+    assert (array[...] == np.arange(6)).all()
+
+
+@pytest.mark.parametrize("problem", [OSError("\ud800"), Untold()])
+def test_texts_of_stores_that_cannot_be_told(problem):
+    class Broken(Shelf):
+        scheme = None
+
+        def get(self, key):
+            if key == "c/0":
+                raise problem
+            return super().get(key)
+
+    array = zarrc.create_array(Broken("broken"), shape=4, chunks=2, dtype="u1", overwrite=True)
+    for _ in range(20):  # more often than the pool has threads
+        with pytest.raises(OSError, match=type(problem).__name__):
+            array[0]
+    array[2:] = 1
+    assert array[3] == 1
+
+
+def test_the_first_failure_of_many_is_the_cause(store):
+    """Also when more chunks of its wave fail than are remembered."""
+    Raising.problem = None
+    array = zarrc.create_array(store, name="a", data=np.arange(200), chunks=1, compressors="test.raising")
+    Raising.problem = lambda chunk: ValueError(f"chunk {chunk!r}")
+    with pytest.raises(zarrc.ZarrcError) as caught:
+        array[...]
+    assert isinstance(caught.value.__cause__, ValueError) and str(caught.value.__cause__) in str(caught.value)
+
+
 def test_damage_is_an_error_of_its_chunk(store, numbers):
     array = zarrc.create_array(store, name="a", data=numbers, chunks=(30, 20), compressors="test.zlib")
     store.set("a/c/1/0", b"damage")
@@ -303,6 +379,25 @@ def test_names(numbers):
     assert plugins.register(Zlib) is Zlib  # twice
     rows = {row["name"]: row for row in zarrc.config._context().registry()}
     assert rows["test.zlib"]["origin"] == rows["test.money"]["origin"] == rows["shelf"]["origin"] == "zarrc.plugins"
+
+
+def test_a_name_again(path):
+    """A class takes the place of one with its names, and has to be like it."""
+    def again(base, **members):
+        return type("Again", (base,), {"name": "test.again", "encode": lambda self, chunk, spec: chunk, **members})
+
+    plugins.register(again(plugins.BytesCodec))
+    late = plugins.register(again(plugins.BytesCodec, decode=lambda self, chunk, spec: bytes(len(chunk))))
+    for other in (again(plugins.Serializer), again(plugins.BytesCodec, zarr_formats=(3,)), again(plugins.BytesCodec, is_lossy=True)):
+        with pytest.raises(ValueError, match="test.again is registered already, with another"):
+            plugins.register(other)
+    array = zarrc.create_array(path, name="a", data=np.arange(1, 5), compressors="test.again")
+    assert not array[...].any()  # by the late one
+    assert late in [type(codec) for codec in _plugins.service()._codecs.values()]
+    plugins.register(type("Sized", (plugins.DataType,), {"name": "test.sized", "dtype": "i4"}))
+    with pytest.raises(ValueError, match="test.sized"):
+        plugins.register(type("Sized", (plugins.DataType,), {"name": "test.sized", "dtype": "i8"}))
+    assert zarrc.create_array(path, name="b", shape=2, dtype="test.sized").dtype == np.dtype("i4")
 
 
 def test_zarr_python_knows_its_own_codecs_only(path):
@@ -365,6 +460,20 @@ def test_store_object(numbers, make):
         assert source.parts
 
 
+def test_a_store_is_all_coroutines_or_none():
+    class Mixed(AsyncShelf):
+        def get(self, key):
+            return self.values.get(key)
+
+    class Reverse(Shelf):
+        async def set(self, key, value):
+            self.values[key] = value
+
+    for source, words in ((Mixed(), "set|get_part"), (Reverse("mixed"), "set is a coroutine function, and get is not")):
+        with pytest.raises(TypeError, match=words):
+            zarrc.create_array(source, shape=3, dtype="u1")
+
+
 # ---- the process ----
 
 
@@ -420,6 +529,47 @@ def test_fork(path):
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         thread.join()
     """), path)
+    assert done.stdout == "7\n", done.stdout + done.stderr
+
+
+def test_exit_with_calls_taken_and_not_begun(path):
+    """The thread took several questions at once, and the codec blocks in the first."""
+    done = run(CODEC + textwrap.dedent("""
+        Slow.wait = 0.3
+        threading.Thread(target=lambda: array[:2, :2], daemon=True).start()
+        time.sleep(0.1)
+        for i in range(1, 4):
+            threading.Thread(target=lambda i=i: array[2 * i, 2 * i], daemon=True).start()
+        time.sleep(0.1)
+        Slow.wait = 1000
+        time.sleep(0.5)
+        from zarrc import _plugins
+        print(len(_plugins.service()._taken))
+    """), path)
+    assert done.stdout == "2\n" and done.returncode == 0, done.stdout + done.stderr
+
+
+def test_fork_while_locks_are_held(path):
+    done = run("""
+        import os, sys, threading, warnings
+        warnings.simplefilter("ignore")
+        import zarrc, zarrc._store
+        zarrc.open_group("memory://x")
+        held, go = threading.Event(), threading.Event()
+        def hold():
+            with zarrc.config._lock, zarrc._store._memory_lock:
+                held.set()
+                go.wait()
+        threading.Thread(target=hold).start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            zarrc.config.set(threads=2)
+            zarrc.open_group("memory://x")
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        go.set()
+    """)
     assert done.stdout == "7\n", done.stdout + done.stderr
 
 
@@ -502,6 +652,43 @@ def test_broken_packages_are_left_out(tmp_path, path):
     for word in ("bad_one", "bad_two", "no luck", "bad_three", "/none/such.so"):
         assert word in done.stderr, word
     assert "package late_one is left out: ValueError: acme.same is registered already" in done.stderr
+
+
+def test_imports_and_the_search_at_once(tmp_path, path):
+    """A thread imports a plug-in that registers itself, while another one looks for plug-ins."""
+    package(tmp_path, "acme", {"all": "acme:both", "twice": "acme:Same"}, """
+    import time
+    from zarrc import plugins
+    time.sleep(0.5)
+
+    @plugins.register
+    class Own(plugins.BytesCodec):
+        name = "acme.own"
+""" + CLASSES)
+    done = run(textwrap.dedent("""
+        import threading, time, zarrc
+        thread = threading.Thread(target=__import__, args=("acme",))
+        thread.start()
+        time.sleep(0.2)
+    """) + textwrap.dedent(USE), path, env=environment(tmp_path))
+    assert done.stdout == "[1.0, 2.0, 3.0, 4.0] float32\n" and not done.stderr, done.stderr
+
+
+def test_an_interrupted_search_begins_again(tmp_path, path):
+    package(tmp_path, "acme", {"all": "acme:both"}, """
+    import builtins
+    if not hasattr(builtins, "was_here"):
+        builtins.was_here = True
+        raise KeyboardInterrupt
+""" + CLASSES)
+    done = run(textwrap.dedent("""
+        import zarrc
+        try:
+            zarrc.config._context()
+        except KeyboardInterrupt:
+            print("stopped")
+    """) + textwrap.dedent(USE), path, env=environment(tmp_path))
+    assert done.stdout == "stopped\n[1.0, 2.0, 3.0, 4.0] float32\n", done.stderr
 
 
 @pytest.mark.skipif(not shutil.which("cc") or not (ROOT / "examples/plugins/codec_xor.c").exists(),
