@@ -7,7 +7,10 @@
  * No thread of the library ever calls Python (only the deleter of a DLPack tensor, which
  * another library calls, takes the GIL). What such a thread has to tell (a log line,
  * the end of a request) goes into a list without locks, from which a thread of Python
- * takes it. So nothing can deadlock on the GIL, and the interpreter may end at any time.
+ * takes it. A thread of the library waits for Python only where it asks a plug-in that is
+ * written in Python (plugin.h), or needs an answer of a store of Python before it goes on
+ * (foreign.h): each call that may do so is made without the GIL. The interpreter may end
+ * at any time.
  */
 #ifndef ZARRC_PYTHON_EXT_H
 #define ZARRC_PYTHON_EXT_H

@@ -299,7 +299,7 @@ class Array(Node, _core.Array):
         a chunk that several keys need is fetched and decoded once. So are random crops read.
 
         ``out`` has memory for each key: a list of arrays or tensors, or one array whose rows they are.
-        The other options are those of `read`. Text and bytes of any length are read key by key.
+        ``progress`` and ``threads`` are those of `read`. Text and bytes of any length are read key by key.
         """
         from . import _parts
         with reporter(progress) as options:

@@ -130,6 +130,7 @@ class Crops(_Items):
         self.n, self.seed, self.epoch = n, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
+        """Moves all crops: equal epochs give equal crops. Workers that persist do not learn of it."""
         self.epoch = epoch
 
     def place(self, number: int) -> tuple[slice, ...]:
@@ -157,6 +158,7 @@ class CropStream(IterableDataset[torch.Tensor]):  # type: ignore[misc,unused-ign
         self.batch_size, self.transform = batch_size, transform
 
     def set_epoch(self, epoch: int) -> None:
+        """Moves all crops, as `Crops.set_epoch` does."""
         self._crops.set_epoch(epoch)
 
     def __len__(self) -> int:

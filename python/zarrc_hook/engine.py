@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class ZarrcBackendEntrypoint(BackendEntrypoint):
     """Reads Zarr hierarchies with zarrc: ``xarray.open_dataset(path, engine="zarrc", chunks={})``.
 
-    Datasets are those of the engine "zarr", and so are the arguments. It reads only: writes go through
+    Datasets are those of the engine "zarr", and so are the arguments, without ``chunk_store``, ``synchronizer``
+    and ``zarr_version``. It reads only: writes go through
     ``Dataset.to_zarr`` and zarr-python, with `zarrc.enable` by the pipeline of zarrc.
     """
 
