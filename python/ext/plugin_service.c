@@ -217,8 +217,11 @@ static PyObject *question(plugin_call *call)
     case ZX_ASK_FILL_PARSE:
         return Py_BuildValue("(OIKsi)", call, q->what, number, q->json, (int)q->format);
     case ZX_ASK_FILL_PRINT:
-        return Py_BuildValue("(OIKy#i)", call, q->what, number, q->element,
-                             (Py_ssize_t)q->item_bytes, (int)q->format);
+        /* no format with '#': built with the headers of 3.13 it fails on 3.11 and 3.12 */
+        return Py_BuildValue("(OIKNi)", call, q->what, number,
+                             PyBytes_FromStringAndSize((const char *)q->element,
+                                                       (Py_ssize_t)q->item_bytes),
+                             (int)q->format);
     case ZX_ASK_RESOLVE:
         return Py_BuildValue("(OIKsN)", call, q->what, number, q->json,
                              chunk_object(q->decoded));

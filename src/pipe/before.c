@@ -93,7 +93,7 @@ static void before_op(const struct zr_io *io, struct zr_before *b, zarr_store_op
 
 /* Whether a list copies the old values from the host to a device. Codecs get the others
  * where they are, so those are aligned. */
-static bool goes_up(const struct zr_io *io, const struct zr_before *b)
+static bool before_goes_up(const struct zr_io *io, const struct zr_before *b)
 {
     return !zr_io_is_host(io, io->view.base.device_type) &&
            zr_io_is_host(io, before_device(b));
@@ -118,7 +118,7 @@ static zarr_status before_ops(const struct zr_io *io, struct zr_befores *l,
     }
     if (step == 0)
         return ZARR_OK;
-    ZR_TRY((goes_up(io, &l->unit[0]) ? zr_take_near_slices : zr_take_slices)(
+    ZR_TRY((before_goes_up(io, &l->unit[0]) ? zr_take_near_slices : zr_take_slices)(
         io, before_device(&l->unit[0]), &step, *n, &l->slab, err));
     for (uint32_t i = 0; i < *n; i++)
         if (op[i].status != ZARR_OK &&

@@ -74,7 +74,7 @@ void zr_later_forget(struct zarr_request *rq, const struct zr_later *l)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
-static bool has_turn(const struct zr_later *l, bool locked)
+static bool later_has_turn(const struct zr_later *l, bool locked)
 {
     return l->key && ((l->op.flags & ZARR_STORE_OP_LOCKED) != 0) == locked;
 }
@@ -91,14 +91,14 @@ zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
     if (!op)
         return zr_fail_memory(err, n * sizeof *op);
     for (uint32_t i = 0; i < n; i++)
-        if (has_turn(&l[i], locked))
+        if (later_has_turn(&l[i], locked))
             op[n_ops++] = l[i].op;
     if (n_ops == 0)
         return ZARR_OK;
     ZR_TRY(zr_ops_run(io, rq, op, n_ops, &failed, arena, err));
     n_ops = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (has_turn(&l[i], locked))
+        if (later_has_turn(&l[i], locked))
             l[i].op.status = op[n_ops++].status;
     if (io->parts) /* units whose PUT failed are written again, one by one */
         return ZARR_OK;

@@ -60,7 +60,7 @@ static zarr_status unit_failed(const struct objects *o, uint64_t i, zarr_status 
 
 /* ---- storing -------------------------------------------------------------------- */
 
-static bool has_turn(const struct objects *o, const struct object *u)
+static bool object_has_turn(const struct objects *o, const struct object *u)
 {
     return (u->before != NULL) == o->locked;
 }
@@ -95,7 +95,7 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
     zarr_store_op op;
     zarr_status st = ZARR_OK;
 
-    if (!has_turn(o, u))
+    if (!object_has_turn(o, u))
         return ZARR_OK;
     ZR_TRY(key_of(w, u->proj, &key, err));
     put_op(u, key, &op);
@@ -131,7 +131,7 @@ static zarr_status put_at_once(struct objects *o, zarr_error *err)
     if (!op)
         return zr_fail_memory(err, o->n * sizeof *op);
     for (uint32_t i = 0; i < o->n; i++) {
-        if (!has_turn(o, &o->one[i]))
+        if (!object_has_turn(o, &o->one[i]))
             continue;
         ZR_TRY(key_of(&o->w, o->one[i].proj, &key, err));
         key = zr_arena_strndup(o->arena, key, strlen(key));
@@ -144,7 +144,7 @@ static zarr_status put_at_once(struct objects *o, zarr_error *err)
     st = zr_ops_run(o->w.io, o->w.rq, op, n, &failed, o->arena, err);
     n = 0;
     for (uint32_t i = 0; i < o->n; i++) {
-        if (!has_turn(o, &o->one[i]))
+        if (!object_has_turn(o, &o->one[i]))
             continue;
         o->one[i].conflict = is_conflict(&o->one[i], op[n].status);
         if (o->shard)
