@@ -138,13 +138,18 @@ static const zarr_store_vtable distant_vtable = {.struct_size = sizeof distant_v
 /* ---- arrays ------------------------------------------------------------- */
 
 static zarr_context *ctx;
-static char traced[4096];
+static pthread_mutex_t trace_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char traced[4096]; /* the last line */
 
+/* Two requests may call it at once. */
 static void trace(void *user, uint32_t level, const char *text)
 {
     (void)user;
-    if (level == ZARR_LOG_TRACE)
-        snprintf(traced, sizeof traced, "%s", text);
+    if (level != ZARR_LOG_TRACE)
+        return;
+    pthread_mutex_lock(&trace_mutex);
+    snprintf(traced, sizeof traced, "%s", text);
+    pthread_mutex_unlock(&trace_mutex);
 }
 
 static zarr_store *memory, *far;
