@@ -549,7 +549,7 @@ static void test_crossed_writers(void **state)
         for (int k = 0; k < 2; k++) {
             zarr_tensor t;
 
-            for (size_t i = 0; i < 12 * N; i++)
+            for (size_t i = 0; i < (size_t)12 * N; i++)
                 rows[k][i] = -k - 1;
             zarr_tensor_host(&t, rows[k], sizeof rows[k], 2, size);
             assert_ok(zarr_selection_parse(&sel[k], 2, zarr_array_shape(a),
@@ -562,10 +562,10 @@ static void test_crossed_writers(void **state)
             zarr_selection_free(sel[k]);
         }
         assert_ok(zarr_array_read(a, NULL, &all, NULL, &err));
-        for (size_t i = 0; i < 16 * N; i++)
-            assert_true(i < 4 * N    ? got[i] == -1
-                        : i < 12 * N ? got[i] == -1 || got[i] == -2
-                                     : got[i] == -2);
+        for (size_t i = 0; i < (size_t)16 * N; i++)
+            assert_true(i < (size_t)4 * N    ? got[i] == -1
+                        : i < (size_t)12 * N ? got[i] == -1 || got[i] == -2
+                                             : got[i] == -2);
         zarr_array_free(a);
         close_stores();
     }
