@@ -103,6 +103,9 @@ void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err);
 
 /* ---- service.c -------------------------------------------------------------- */
 
+/* Waits until there are letters, without the GIL, and takes all; NULL if a box was
+ * closed or its letters were taken meanwhile. */
+struct zx_letter *zx_box_wait(struct zx_box *box);
 /* The box of a Service, borrowed; NULL with a TypeError for another object. */
 struct zx_box *zx_service_box(zx_state *st, PyObject *service);
 

@@ -4,12 +4,9 @@
  * an answer fails, so that an exception cannot leave a thread of the library waiting. */
 #include "plugin.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Tables of functions get no pointer of ours, so these two belong to the process. */
 static _Atomic(struct zx_plug *) plugs;
@@ -270,16 +267,9 @@ static PyObject *questions(plugin_service *self, struct zx_letter *l)
 static PyObject *service_wait(PyObject *o, PyObject *unused)
 {
     plugin_service *self = (plugin_service *)o;
-    struct pollfd p = {.fd = self->box->fd, .events = POLLIN};
-    uint64_t count;
-    ssize_t n;
 
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS poll(&p, 1, -1);
-    do
-        n = read(p.fd, &count, sizeof count);
-    while (n < 0 && errno == EINTR);
-    Py_END_ALLOW_THREADS return questions(self, zx_box_take(self->box));
+    return questions(self, zx_box_wait(self->box));
 }
 
 /* close() -> list of questions that wait; from now on questions fail */

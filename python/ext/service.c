@@ -63,6 +63,19 @@ struct zx_box *zx_service_box(zx_state *st, PyObject *service)
     return NULL;
 }
 
+struct zx_letter *zx_box_wait(struct zx_box *box)
+{
+    struct pollfd p = {.fd = box->fd, .events = POLLIN};
+    uint64_t count;
+    ssize_t n;
+
+    Py_BEGIN_ALLOW_THREADS poll(&p, 1, -1);
+    do
+        n = read(p.fd, &count, sizeof count);
+    while (n < 0 && errno == EINTR);
+    Py_END_ALLOW_THREADS return zx_box_take(box);
+}
+
 /* Letters as Batch objects. Those that find no object end at once. */
 static PyObject *batches(zx_service *self, struct zx_letter *l)
 {
@@ -93,16 +106,9 @@ static PyObject *batches(zx_service *self, struct zx_letter *l)
 static PyObject *service_wait(PyObject *o, PyObject *unused)
 {
     zx_service *self = (zx_service *)o;
-    struct pollfd p = {.fd = self->box->fd, .events = POLLIN};
-    uint64_t count;
-    ssize_t n;
 
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS poll(&p, 1, -1);
-    do
-        n = read(p.fd, &count, sizeof count);
-    while (n < 0 && errno == EINTR);
-    Py_END_ALLOW_THREADS return batches(self, zx_box_take(self->box));
+    return batches(self, zx_box_wait(self->box));
 }
 
 /* close() -> list of batches that wait; from now on operations fail */
