@@ -392,6 +392,17 @@ ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
  * is. NULL if units differ in shape; zarr_array_chunk_extent() tells the shape of each.
  */
 ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
+/**
+ * Copies the shapes that the array has at this moment, one entry for each dimension. The
+ * handle keeps what zarr_array_shape() has returned, also after the array is resized. It
+ * keeps nothing of this call, which suits a handle that is open while its array grows.
+ * @param shape receives the shape in elements; NULL: not wanted
+ * @param chunk_shape receives the shape of the unit of reading; NULL: not wanted
+ * @param write_shape receives the shape of the unit of writing; NULL: not wanted. Where
+ * units differ in shape, this and `chunk_shape` receive zeros
+ */
+ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
+                                     uint64_t *chunk_shape, uint64_t *write_shape);
 /** Returns the grid of the units of writing as JSON text: an object with `name` and
  * `configuration`. */
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);

@@ -22,12 +22,13 @@ enum {
 static PyObject *array_shape(PyObject *o, void *which)
 {
     zx_array *self = (zx_array *)o;
-    const uint64_t *shape =
-        (intptr_t)which == SHAPE_CHUNK   ? zarr_array_chunk_shape(self->a)
-        : (intptr_t)which == SHAPE_WRITE ? zarr_array_write_shape(self->a)
-                                         : zarr_array_shape(self->a);
+    uint64_t shape[ZARR_MAX_RANK] = {0};
+    const intptr_t what = (intptr_t)which;
 
-    if (!shape)
+    zarr_array_copy_shapes(self->a, what == SHAPE ? shape : NULL,
+                           what == SHAPE_CHUNK ? shape : NULL,
+                           what == SHAPE_WRITE ? shape : NULL);
+    if (what != SHAPE && self->ndim > 0 && shape[0] == 0) /* chunks differ in shape */
         Py_RETURN_NONE;
     return zx_shape(self->ndim, shape);
 }

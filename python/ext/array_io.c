@@ -82,23 +82,28 @@ void zx_io_deinit(struct zx_io *io)
     io->o.present = NULL;
 }
 
-/* The shape of what a call moves. */
-static void result_of(const zx_array *a, const zarr_selection *sel, int32_t *ndim,
-                      const uint64_t **shape)
+/* The shape of what a call moves, of at most ZARR_MAX_RANK dimensions; returns their
+ * number. */
+static int32_t result_of(const zx_array *a, const zarr_selection *sel, uint64_t *shape)
 {
-    *ndim = sel ? zarr_selection_ndim(sel) : a->ndim;
-    *shape = sel ? zarr_selection_shape(sel) : zarr_array_shape(a->a);
+    const int32_t ndim = sel ? zarr_selection_ndim(sel) : a->ndim;
+
+    if (sel)
+        memcpy(shape, zarr_selection_shape(sel), (size_t)ndim * sizeof *shape);
+    else
+        zarr_array_copy_shapes(a->a, shape, NULL, NULL);
+    return ndim;
 }
 
 /* Memory of uint8 whose rows have several elements a byte. */
 static int pack(struct zx_memory *m, const zx_array *a, const zarr_selection *sel)
 {
     const uint64_t bits = zarr_dtype_item_bits(zarr_array_dtype(a->a));
-    const uint64_t *shape;
+    uint64_t shape[ZARR_MAX_RANK];
     bool fits = m->is_held && m->view.itemsize == 1 && bits < 8;
     int32_t ndim;
 
-    result_of(a, sel, &ndim, &shape);
+    ndim = result_of(a, sel, shape);
     fits = fits && ndim > 0 && m->t.ndim == ndim && m->strides[ndim - 1] == 1;
     for (int32_t d = 0; fits && d < ndim; d++) {
         const uint64_t bytes = d < ndim - 1 ? shape[d] : (shape[d] * bits + 7) / 8;
@@ -118,7 +123,7 @@ static int pack(struct zx_memory *m, const zx_array *a, const zarr_selection *se
 int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
                  bool is_read, const zarr_selection *sel)
 {
-    const uint64_t *shape;
+    uint64_t shape[ZARR_MAX_RANK];
     int32_t ndim;
 
     if ((!is_read && zx_writable(a->store)) ||
@@ -135,7 +140,7 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
     }
     if (is_read || io->o.field) /* a field may have dimensions of its own */
         return 0;
-    result_of(a, sel, &ndim, &shape);
+    ndim = result_of(a, sel, shape);
     if (zx_memory_broadcast(m, ndim, shape) == 0)
         return 0;
     zx_memory_deinit(m);
@@ -199,11 +204,11 @@ static int move(zx_array *a, const zarr_selection *sel, PyObject *object, uint32
 
 static PyObject *fresh(const zx_array *a, const zarr_selection *sel)
 {
-    const uint64_t *shape;
+    uint64_t shape[ZARR_MAX_RANK];
     PyObject *tuple, *out = NULL;
     int32_t ndim;
 
-    result_of(a, sel, &ndim, &shape);
+    ndim = result_of(a, sel, shape);
     tuple = zx_shape(ndim, shape);
     if (tuple)
         out = a->is_fortran
@@ -224,6 +229,15 @@ static PyObject *scalar_of(PyObject *array)
     return out;
 }
 
+/* As zx_key(). */
+static int basic_key(const zx_array *a, PyObject *key, zarr_selection **out)
+{
+    uint64_t shape[ZARR_MAX_RANK];
+
+    zarr_array_copy_shapes(a->a, shape, NULL, NULL);
+    return zx_key(a->st, a->ndim, shape, key, out);
+}
+
 PyObject *zx_array_getitem(PyObject *o, PyObject *key)
 {
     zx_array *self = (zx_array *)o;
@@ -233,7 +247,7 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
     int is_quick = 0, ndim;
 
     if (self->how == ZX_PLAIN)
-        is_quick = zx_key(self->st, self->ndim, zarr_array_shape(self->a), key, &sel);
+        is_quick = basic_key(self, key, &sel);
     if (is_quick < 0)
         return NULL;
     if (!is_quick)
@@ -276,7 +290,7 @@ int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
         return -1;
     }
     if (self->how == ZX_PLAIN && has_dtype(self, value))
-        is_quick = zx_key(self->st, self->ndim, zarr_array_shape(self->a), key, &sel);
+        is_quick = basic_key(self, key, &sel);
     if (is_quick < 0)
         return -1;
     if (!is_quick) {
@@ -296,8 +310,7 @@ PyObject *zx_array_key(PyObject *o, PyObject *key)
 {
     zx_array *self = (zx_array *)o;
     zarr_selection *sel = NULL;
-    const int is_quick =
-        zx_key(self->st, self->ndim, zarr_array_shape(self->a), key, &sel);
+    const int is_quick = basic_key(self, key, &sel);
 
     if (is_quick < 0)
         return NULL;

@@ -40,6 +40,7 @@ static void dims_deinit(struct dims *d)
 PyObject *zx_array_select(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_selection *sel = NULL;
     zarr_error err;
     zarr_status status = ZARR_OK;
@@ -49,11 +50,12 @@ PyObject *zx_array_select(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "Op", &tuple, &is_blocks))
         return NULL;
+    zarr_array_copy_shapes(self->a, shape, NULL, NULL);
     if (dims_init(&d, self, tuple) == 0)
-        status = is_blocks
-                     ? zarr_array_select_blocks(self->a, &sel, (int32_t)d.n, d.dim, &err)
-                     : zarr_selection_dims(&sel, self->ndim, zarr_array_shape(self->a),
-                                           (int32_t)d.n, d.dim, &err);
+        status =
+            is_blocks
+                ? zarr_array_select_blocks(self->a, &sel, (int32_t)d.n, d.dim, &err)
+                : zarr_selection_dims(&sel, self->ndim, shape, (int32_t)d.n, d.dim, &err);
     dims_deinit(&d);
     if (PyErr_Occurred())
         return NULL;
@@ -64,7 +66,7 @@ PyObject *zx_array_select(PyObject *o, PyObject *args)
 PyObject *zx_array_select_points(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
-    uint64_t shape[ZARR_MAX_RANK], n = 1;
+    uint64_t shape[ZARR_MAX_RANK], lengths[ZARR_MAX_RANK], n = 1;
     zarr_selection *sel = NULL;
     PyObject *coords, *result;
     zarr_error err;
@@ -73,19 +75,20 @@ PyObject *zx_array_select_points(PyObject *o, PyObject *args)
     int32_t ndim;
 
     if (!PyArg_ParseTuple(args, "OO", &coords, &result) ||
-        (ndim = zx_lengths(result, shape)) < 0 ||
+        (ndim = zx_lengths(result, lengths)) < 0 ||
         PyObject_GetBuffer(coords, &view, PyBUF_ND))
         return NULL;
     for (int32_t d = 0; d < ndim; d++)
-        n *= shape[d];
+        n *= lengths[d];
     if (view.itemsize != 8 ||
         (uint64_t)view.len / 8 != n * (uint64_t)(self->ndim ? self->ndim : 0)) {
         PyBuffer_Release(&view);
         PyErr_SetString(PyExc_ValueError, "coordinates do not fit the result");
         return NULL;
     }
-    status = zarr_selection_points(&sel, self->ndim, zarr_array_shape(self->a), n,
-                                   view.buf, ndim, shape, &err);
+    zarr_array_copy_shapes(self->a, shape, NULL, NULL);
+    status =
+        zarr_selection_points(&sel, self->ndim, shape, n, view.buf, ndim, lengths, &err);
     PyBuffer_Release(&view);
     return status ? zx_fail_index(self->st, &err) : zx_selection_wrap(self->st, sel);
 }
@@ -94,7 +97,7 @@ PyObject *zx_array_select_points(PyObject *o, PyObject *args)
 PyObject *zx_array_select_mask(PyObject *o, PyObject *mask)
 {
     zx_array *self = (zx_array *)o;
-    const uint64_t *shape = zarr_array_shape(self->a);
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_selection *sel = NULL;
     zarr_error err;
     zarr_status status;
@@ -103,6 +106,7 @@ PyObject *zx_array_select_mask(PyObject *o, PyObject *mask)
 
     if (PyObject_GetBuffer(mask, &view, PyBUF_ND))
         return NULL;
+    zarr_array_copy_shapes(self->a, shape, NULL, NULL);
     fits = view.itemsize == 1 && view.ndim == self->ndim;
     for (int32_t d = 0; fits && d < self->ndim; d++)
         fits = (uint64_t)view.shape[d] == shape[d];

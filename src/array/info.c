@@ -114,6 +114,28 @@ const uint64_t *zarr_array_chunk_shape(const zarr_array *array)
     return zr_array_facts_lend(array)->leaf_shape;
 }
 
+static void copy_shape(uint64_t *dst, const uint64_t *src, int32_t ndim)
+{
+    for (int32_t d = 0; dst && d < ndim; d++)
+        dst[d] = src ? src[d] : 0;
+}
+
+void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
+                            uint64_t *chunk_shape, uint64_t *write_shape)
+{
+    zarr_array *a = (zarr_array *)(uintptr_t)array; /* only the lock is written */
+    const struct zr_array_facts *f;
+    int32_t ndim;
+
+    zr_mutex_lock(&a->h.mutex);
+    f = a->state->facts;
+    ndim = a->state->meta.ndim;
+    copy_shape(shape, f->shape, ndim);
+    copy_shape(chunk_shape, f->leaf_shape, ndim);
+    copy_shape(write_shape, f->write_shape, ndim);
+    zr_mutex_unlock(&a->h.mutex);
+}
+
 const void *zarr_array_fill_value(const zarr_array *array)
 {
     return zr_array_facts_lend(array)->fill;

@@ -80,6 +80,7 @@ class Place:
         self.store = zarrc.open_store("memory:")
         self.group = zarrc.open_group(self.store)
         self.array = self.group.create_array("a", data=self.numbers, chunks=(2, 3), attributes={"a": 1})
+        self.kept = self.group["a"]
         self.text = self.group.create_array("t", shape=3, dtype=str)
         self.text[:] = ["a", "bc", "d" * 100]
         self.damaged = self.group.create_array("d", data=self.numbers, chunks=(4, 6))
@@ -175,9 +176,11 @@ def entry_codec(p):
 
 
 def entry_shape(p):
-    array = p.group["a"]
+    array = p.kept
     array.append(p.numbers)
+    array.shape, array.chunks, array[0, 0]
     array.resize((4, 6))
+    array.shape, array.cdata_shape
 
 
 def entry_bare(p):

@@ -264,6 +264,30 @@ static void test_replaced(void **state)
     world_close(&w);
 }
 
+/* That nothing stays in the handle is a test of the Python package (test_leaks.py). */
+static void test_copied(void **state)
+{
+    uint64_t shape[2], chunk[2], write[2];
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    a = make_array(&w, "x", 4, 6, 7);
+    for (uint64_t n = 0; n < 8; n++) {
+        const uint64_t want[2] = {6 + n % 4, 7};
+
+        assert_ok(zarr_array_resize(a, want, NULL, &terr));
+        zarr_array_copy_shapes(a, shape, chunk, write);
+        assert_memory_equal(shape, want, sizeof want);
+        assert_int_equal(chunk[0] + 10 * chunk[1], 22);
+        assert_int_equal(write[0] + 10 * write[1], 44);
+        zarr_array_copy_shapes(a, NULL, NULL, NULL);
+    }
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_append_second_axis),
         cmocka_unit_test(test_replaced),
         cmocka_unit_test(test_lent),
+        cmocka_unit_test(test_copied),
         cmocka_unit_test(test_read_only),
     };
 
