@@ -24,7 +24,6 @@ static inline void zr_json_link(struct zr_json *around, struct zr_json *v)
 struct zr_json_keys {
     const struct zr_json **slots;
     size_t cap; /* slots, a power of two */
-    uint64_t seed[2];
     const zarr_allocator *alloc;
 };
 void zr_json_keys_init(struct zr_json_keys *k, const zarr_allocator *alloc);

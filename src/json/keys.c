@@ -2,8 +2,7 @@
  * json/keys.c - checks whether two members of an object have the same key.
  * Implementations disagree about which of them counts, so such a document has two
  * meanings and is refused. In small objects all pairs are compared. Larger ones use a
- * hash set whose seed is random (SipHash-1-3), so that no text costs more than linear
- * time.
+ * hash set with the keyed hash of maps, so that no text costs more than linear time.
  * Thread class: solo.
  */
 #include "json_int.h"
@@ -32,50 +31,6 @@ static bool same_key(const struct zr_json *a, const struct zr_json *b)
     return a->key_bytes == b->key_bytes && memcmp(a->key, b->key, a->key_bytes) == 0;
 }
 
-static uint64_t rotate(uint64_t v, unsigned by)
-{
-    return v << by | v >> (64 - by);
-}
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
-}
-
-static uint64_t sip_hash(const uint64_t seed[2], const char *s, size_t n)
-{
-    uint64_t v[4] = {seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
-                     seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u};
-    uint64_t tail = (uint64_t)n << 56;
-    size_t i = 0;
-
-    for (; n - i >= 8; i += 8) {
-        uint64_t m = zr_load_le64(s + i);
-
-        v[3] ^= m;
-        sip_round(v);
-        v[0] ^= m;
-    }
-    for (unsigned shift = 0; i < n; i++, shift += 8)
-        tail |= (uint64_t)(unsigned char)s[i] << shift;
-    v[3] ^= tail;
-    sip_round(v);
-    v[0] ^= tail;
-    v[2] ^= 0xFF;
-    for (int r = 0; r < 3; r++)
-        sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
-
 static const struct zr_json *check_pairs(const struct zr_json *object)
 {
     for (const struct zr_json *b = object->u.children.first; b; b = b->next)
@@ -101,10 +56,6 @@ static zarr_status reserve_slots(struct zr_json_keys *k, size_t n, size_t *used,
             return zr_fail_memory(err, cap * sizeof *k->slots);
         k->cap = cap;
     }
-    if (k->seed[0] == 0) {
-        k->seed[0] = zr_random_u64() | 1;
-        k->seed[1] = zr_random_u64();
-    }
     memset((void *)k->slots, 0, cap * sizeof *k->slots);
     *used = cap;
     return ZARR_OK;
@@ -123,7 +74,7 @@ zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *obj
     }
     ZR_TRY(reserve_slots(k, object->u.children.n, &cap, err));
     for (const struct zr_json *v = object->u.children.first; v && !*twice; v = v->next) {
-        size_t at = (size_t)sip_hash(k->seed, v->key, v->key_bytes) & (cap - 1);
+        size_t at = (size_t)zr_map_hash(v->key, v->key_bytes) & (cap - 1);
 
         while (k->slots[at] && !same_key(k->slots[at], v))
             at = (at + 1) & (cap - 1);

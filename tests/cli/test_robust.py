@@ -1,6 +1,7 @@
 """The program's environment: locale, closed pipes, full disks, signals, terminals."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -262,3 +263,41 @@ def test_verify_bounds_its_output(zarrc, tmp_path):
     shown = zarrc("verify", "--json", "--max-faults=3", tmp_path / "a", code=1).json
     shown = shown[0] if isinstance(shown, list) else shown
     assert len(shown["faults"]) == 3 and shown["n_faults"] == 1500 and not shown["valid"]
+
+
+def colliding(n):
+    """Texts that are equal under hashes that multiply by 31 or 33: each is made of "Aa" and "BB", or of "a" + "b" and
+    "b" + "A"."""
+    pairs = [("Aa", "BB"), ("bA", "ab")]
+    bits = (n - 1).bit_length()
+    return ["".join(pairs[i % 2][i // 2 >> b & 1] for b in range(bits)) for i in range(n)]
+
+
+def test_hundred_thousand_keys(zarrc, tmp_path):
+    """Names made to collide cost linear time: of attributes, which change and are compared in another order, and of
+    members."""
+    keys = colliding(100_000)
+    for name, order in (("a", keys), ("b", keys[::-1])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zarr.json").write_text(json.dumps(
+            {"zarr_format": 3, "node_type": "group", "attributes": dict.fromkeys(order, 1)}))
+    array = {"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 0,
+             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+             "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]}
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c/zarr.json").write_text(json.dumps(
+        {"zarr_format": 3, "node_type": "group", "consolidated_metadata": {
+            "kind": "inline", "must_understand": False, "metadata": dict.fromkeys(keys[:30_000], array)}}))
+    new = json.dumps(dict.fromkeys(keys[::-1], 2)).encode()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert len(zarrc("attrs", "list", "a", cwd=tmp_path).text.splitlines()) == len(keys)
+    zarrc("attrs", "merge", "a", "-", input=new, cwd=tmp_path)
+    assert zarrc("attrs", "get", "a", keys[7], cwd=tmp_path).text == "2\n"
+    zarrc("diff", "a", "b", code=1, cwd=tmp_path)
+    zarrc("verify", "a", cwd=tmp_path)
+    assert zarrc("info", "--json", "a", cwd=tmp_path).json["attributes"] == dict.fromkeys(keys, 2)
+    zarrc("consolidate", "a", cwd=tmp_path)
+    assert len(zarrc("ls", "c", cwd=tmp_path).text.splitlines()) == 30_000
+    zarrc("verify", "c", code=1, cwd=tmp_path)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 30

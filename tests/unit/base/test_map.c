@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -173,14 +175,72 @@ static void many_keys(void **state)
     zr_map_deinit(&m);
 }
 
+/* ---- keys that collide --------------------------------------------------------- */
+
+static uint64_t hash_of_child; /* of the text "key", in a process that drew its own key */
+
+static void ask_child(void)
+{
+    int ends[2];
+    uint64_t hash;
+    pid_t child;
+
+    if (pipe(ends) != 0 || (child = fork()) < 0)
+        abort();
+    if (child == 0) {
+        hash = zr_map_hash("key", 3);
+        _exit(write(ends[1], &hash, sizeof hash) != sizeof hash);
+    }
+    close(ends[1]);
+    if (read(ends[0], &hash_of_child, sizeof hash_of_child) != sizeof hash_of_child ||
+        waitpid(child, NULL, 0) != child)
+        abort();
+    close(ends[0]);
+}
+
+/* Who does not know the key of a process cannot compute its hashes. */
+static void each_process_has_its_key(void **state)
+{
+    (void)state;
+    assert_true(zr_map_hash("key", 3) != hash_of_child);
+    assert_true(zr_map_hash("key", 3) == zr_map_hash("key", 3));
+}
+
+/* "Aa" and "BB" are equal under the hashes that multiply by 31, and so are all texts made
+ * of them. Here they fill the slots as chance does: 1 - 1/e = 63 %. */
+static void keys_made_to_collide(void **state)
+{
+    enum {
+        BITS = 16
+    };
+    static bool slot[1 << BITS];
+    char key[2 * BITS + 1];
+    size_t n = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 1U << BITS; i++) {
+        uint64_t at;
+
+        for (unsigned b = 0; b < BITS; b++)
+            memcpy(key + 2 * (size_t)b, i >> b & 1 ? "Aa" : "BB", 3);
+        at = zr_map_hash(key, 2 * (size_t)BITS) & ((1U << BITS) - 1);
+        n += !slot[at];
+        slot[at] = true;
+    }
+    assert_in_range(n, 0.6 * (1 << BITS), 0.66 * (1 << BITS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_process_has_its_key),
+        cmocka_unit_test(keys_made_to_collide),
         cmocka_unit_test(order_and_replacement),
         cmocka_unit_test(against_a_model),
         cmocka_unit_test(failing_memory),
         cmocka_unit_test(many_keys),
     };
 
+    ask_child();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
