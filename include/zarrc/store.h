@@ -535,7 +535,10 @@ enum {
      * what zarr_store_erase_prefix() removes */
     ZARR_LIST_UNLINKED = 3,
     /** as ZARR_LIST_DIRECTORY, but each symbolic link of a local store is a key */
-    ZARR_LIST_DIRECTORY_UNLINKED = 4
+    ZARR_LIST_DIRECTORY_UNLINKED = 4,
+    /** as ZARR_LIST_RECURSIVE, and each directory of a local store is a prefix, also an
+     * empty one */
+    ZARR_LIST_FOLDERS = 5
 };
 
 /**

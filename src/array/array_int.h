@@ -295,6 +295,16 @@ struct zr_foreign_keys {
     uint64_t n;
     char *key; /* owned: one of them; NULL: there are none */
 };
+/* A chunk of the grid that may not be a value: a file would be a folder of the chunk, or
+ * a folder would be the chunk. Some stores have no folders, and a link may lead to one;
+ * reading the chunk shows it. Keys are offsets in zr_stored.keys. */
+struct zr_suspect {
+    size_t chunk;
+    bool below_file; /* else: the chunk would be a folder */
+    /* the foreign keys that this explains if it is a fault, and one of them */
+    uint64_t n[2];
+    size_t key[2];
+};
 /* Stored objects of an array, from the store's listing, sorted by chunk. */
 struct zr_stored {
     int32_t ndim;
@@ -303,11 +313,11 @@ struct zr_stored {
     size_t n, cap;
     /* number of chunks outside of the grid, without a row; coordinates of one of them */
     uint64_t n_outside, outside[ZARR_MAX_RANK];
-    /* Keys of chunks of the grid that may not be values, each followed by 0: a file would
-     * be a folder of the chunk, or a folder would be the chunk. Some stores have no
-     * folders, and a link may lead to one; reading a key shows it */
-    struct zr_str below_file, at_folder;
-    /* [1]: those that look like chunks of another key encoding or rank */
+    struct zr_suspect *suspect;
+    size_t n_suspects, cap_suspects;
+    struct zr_str keys; /* of suspects, each followed by 0 */
+    /* without those of suspects. [1]: those that look like chunks of another key encoding
+     * or rank */
     struct zr_foreign_keys foreign[2];
     const zarr_allocator *alloc;
 };
@@ -316,6 +326,9 @@ struct zr_stored {
 zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err);
+/* Counts the keys of a suspect that is no fault as foreign. */
+zarr_status zr_stored_acquit(struct zr_stored *s, const struct zr_suspect *suspect,
+                             zarr_error *err);
 /* Fails if a file hides chunks. */
 zarr_status zr_stored_check(const struct zr_stored *s, zarr_store *store,
                             zarr_error *err);

@@ -32,8 +32,8 @@ void zr_stored_deinit(struct zr_stored *s)
     zr_free(s->alloc, s->row);
     for (int i = 0; i < 2; i++)
         zr_free(s->alloc, s->foreign[i].key);
-    zr_str_deinit(&s->below_file);
-    zr_str_deinit(&s->at_folder);
+    zr_free(s->alloc, s->suspect);
+    zr_str_deinit(&s->keys);
     *s = (struct zr_stored){0};
 }
 
@@ -85,28 +85,41 @@ out:
     return st;
 }
 
-/* Ends the last key of the list, which begins there. Drops it if no chunk of the grid has
- * it. */
-static void end_key(const struct stored_listing *l, struct zr_str *list, size_t begin)
+/* ---- suspects ---- */
+
+/* Makes a suspect of the last text of out->keys, which begins there. Drops the text, and
+ * returns NULL, if no chunk of the grid has that key. */
+static struct zr_suspect *end_suspect(struct stored_listing *l, size_t begin,
+                                      bool below_file)
 {
+    struct zr_stored *out = l->out;
     uint64_t chunk[ZARR_MAX_RANK];
 
-    if (list->ptr &&
+    l->st = zr_str_status(&out->keys, l->err);
+    if (l->st == ZARR_OK &&
         zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
-                              list->ptr + begin + l->skip, chunk) &&
-        inside_grid(l->s, chunk))
-        zr_str_append(list, "", 1);
-    else
-        list->bytes = begin;
+                              out->keys.ptr + begin + l->skip, chunk) &&
+        inside_grid(l->s, chunk)) {
+        zr_str_append(&out->keys, "", 1);
+        l->st = zr_grow(out->alloc, &out->suspect, &out->cap_suspects,
+                        out->n_suspects + 1, sizeof *out->suspect, l->err);
+        if (l->st != ZARR_OK)
+            return NULL;
+        out->suspect[out->n_suspects] =
+            (struct zr_suspect){.chunk = begin, .below_file = below_file};
+        return &out->suspect[out->n_suspects++];
+    }
+    out->keys.bytes = begin;
+    return NULL;
 }
 
 /* Notes a key that would be a folder of chunks: "c/5" hides "c/5/0". The depth of the
  * first chunk's key shows this. */
-static void note_above(struct stored_listing *l, const char *key)
+static struct zr_suspect *note_above(struct stored_listing *l, const char *key)
 {
     const uint64_t zeros[ZARR_MAX_RANK] = {0};
-    struct zr_str *list = &l->out->below_file;
-    const size_t begin = list->bytes;
+    struct zr_str *keys = &l->out->keys;
+    const size_t begin = keys->bytes;
     const char *below;
 
     if (l->first.bytes == 0)
@@ -115,42 +128,80 @@ static void note_above(struct stored_listing *l, const char *key)
     for (const char *p = strchr(key + l->skip, '/'); p && below; p = strchr(p + 1, '/'))
         below = strchr(below + 1, '/');
     if (!below)
-        return;
-    zr_str_puts(list, key);
-    zr_str_puts(list, below);
-    end_key(l, list, begin);
+        return NULL;
+    zr_str_puts(keys, key);
+    zr_str_puts(keys, below);
+    return end_suspect(l, begin, true);
 }
 
-/* Notes a key below a chunk: "c/5/x" may mean that "c/5" is a folder. Keys below one
- * chunk come one after the other. */
-static void note_below(struct stored_listing *l, const char *key)
+/* Notes the folder that the first n bytes of a key name, if a chunk has that key. A
+ * listing tells all that is below a folder at once, so only the last suspect may be the
+ * same. */
+static struct zr_suspect *note_folder(struct stored_listing *l, const char *key, size_t n)
 {
-    struct zr_str *list = &l->out->at_folder;
+    struct zr_stored *out = l->out;
+    struct zr_suspect *last = out->n_suspects ? &out->suspect[out->n_suspects - 1] : NULL;
+    const size_t begin = out->keys.bytes;
 
-    for (const char *p = strchr(key + l->skip, '/'); p; p = strchr(p + 1, '/')) {
-        const size_t begin = list->bytes, n = (size_t)(p - key);
+    if (last && strlen(out->keys.ptr + last->chunk) == n &&
+        memcmp(out->keys.ptr + last->chunk, key, n) == 0)
+        return last;
+    zr_str_append(&out->keys, key, n);
+    return end_suspect(l, begin, false);
+}
 
-        if (begin > n && list->ptr[begin - 1] == '\0' &&
-            memcmp(list->ptr + begin - 1 - n, key, n) == 0 &&
-            (begin == n + 1 || list->ptr[begin - n - 2] == '\0'))
-            return;
-        zr_str_append(list, key, n);
-        end_key(l, list, begin);
-    }
+/* The suspect that a key belongs to which is neither a chunk nor a document, or NULL. */
+static struct zr_suspect *note_suspect(struct stored_listing *l, const char *key)
+{
+    struct zr_suspect *found = note_above(l, key);
+
+    for (const char *p = strchr(key + l->skip, '/'); p && !found && l->st == ZARR_OK;
+         p = strchr(p + 1, '/'))
+        found = note_folder(l, key, (size_t)(p - key));
+    return found;
+}
+
+static zarr_status count_foreign(struct zr_stored *out, int like_chunks, uint64_t n,
+                                 const char *key, zarr_error *err)
+{
+    struct zr_foreign_keys *f = &out->foreign[like_chunks];
+
+    f->n += n;
+    if (f->key || n == 0)
+        return ZARR_OK;
+    f->key = zr_strndup(out->alloc, key, strlen(key));
+    return f->key ? ZARR_OK : zr_fail_memory(err, strlen(key) + 1);
+}
+
+zarr_status zr_stored_acquit(struct zr_stored *s, const struct zr_suspect *suspect,
+                             zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < 2; i++)
+        ZR_TRY(count_foreign(s, i, suspect->n[i], s->keys.ptr + suspect->key[i], err));
+out:
+    return st;
 }
 
 /* Counts a key that is neither a chunk nor a document, and keeps the first. */
 static zarr_status note_foreign(struct stored_listing *l, const char *key)
 {
     const char *name = key + l->skip;
-    struct zr_foreign_keys *f = &l->out->foreign[zr_key_is_left_over(name)];
+    const int like_chunks = zr_key_is_left_over(name);
     const bool is_document =
         zr_key_kind(name) == ZARR_STORE_OP_DOCUMENT && !strchr(name, '/');
+    struct zr_suspect *suspect = note_suspect(l, key);
 
-    if (is_document || f->n++ > 0)
-        return ZARR_OK;
-    f->key = zr_strndup(l->out->alloc, key, strlen(key));
-    return f->key ? ZARR_OK : zr_fail_memory(l->err, strlen(key) + 1);
+    if (l->st != ZARR_OK || is_document)
+        return l->st;
+    if (!suspect)
+        return count_foreign(l->out, like_chunks, 1, key, l->err);
+    if (suspect->n[like_chunks]++ == 0) {
+        suspect->key[like_chunks] = l->out->keys.bytes;
+        zr_str_append(&l->out->keys, key, strlen(key) + 1);
+    }
+    return zr_str_status(&l->out->keys, l->err);
 }
 
 static int on_stored_key(void *user, const zarr_store_item *item)
@@ -161,15 +212,16 @@ static int on_stored_key(void *user, const zarr_store_item *item)
     l->st = zr_cancel_check(l->cancel, l->err);
     if (l->st != ZARR_OK)
         return 1;
-    if (item->is_prefix || strlen(item->key) <= l->skip)
+    if (strlen(item->key) <= l->skip)
         return 0;
+    if (item->is_prefix) {
+        if (!l->inside)
+            (void)note_folder(l, item->key, strlen(item->key));
+        return l->st != ZARR_OK;
+    }
     if (!zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
                                chunk)) {
-        if (l->inside)
-            return 0;
-        note_above(l, item->key);
-        note_below(l, item->key);
-        l->st = note_foreign(l, item->key);
+        l->st = l->inside ? ZARR_OK : note_foreign(l, item->key);
         return l->st != ZARR_OK;
     }
     if (l->inside && below_all(chunk, l->inside, l->out->ndim))
@@ -185,14 +237,15 @@ static int on_stored_key(void *user, const zarr_store_item *item)
 
 zarr_status zr_stored_check(const struct zr_stored *s, zarr_store *store, zarr_error *err)
 {
-    const struct zr_str *list = &s->below_file;
     zarr_status st = ZARR_OK;
 
-    for (size_t at = 0; st == ZARR_OK && at < list->bytes;
-         at += strlen(list->ptr + at) + 1) {
+    for (size_t i = 0; i < s->n_suspects && st == ZARR_OK; i++) {
+        const struct zr_suspect *suspect = &s->suspect[i];
         bool there;
 
-        st = zr_key_is_there(store, list->ptr + at, ZARR_STORE_OP_CHUNK, &there, err);
+        if (suspect->below_file)
+            st = zr_key_is_there(store, s->keys.ptr + suspect->chunk, ZARR_STORE_OP_CHUNK,
+                                 &there, err);
     }
     return st;
 }
@@ -274,17 +327,14 @@ zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_stored){.ndim = s->meta.ndim, .alloc = a->h.ctx->alloc};
-    zr_str_init(&out->below_file, a->h.ctx->alloc);
-    zr_str_init(&out->at_folder, a->h.ctx->alloc);
+    zr_str_init(&out->keys, a->h.ctx->alloc);
     zr_str_init(&l.first, a->h.ctx->alloc);
     if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
-    ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_RECURSIVE, on_stored_key,
-                         &l, err));
+    ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_FOLDERS, on_stored_key, &l,
+                         err));
     ZR_TRY(l.st);
     ZR_TRY(zr_str_status(&l.first, err));
-    ZR_TRY(zr_str_status(&out->below_file, err));
-    ZR_TRY(zr_str_status(&out->at_folder, err));
     sort_rows(out);
 out:
     zr_str_deinit(&l.first);

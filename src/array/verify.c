@@ -217,29 +217,36 @@ out:
     return st;
 }
 
-/* Reports chunks that are in the list because they may not be values. */
-static zarr_status check_suspects(struct verifying *v, const struct zr_str *list,
-                                  zarr_error *err)
+/* Reports a chunk that is no value. Otherwise the keys that made it a suspect are
+ * foreign. */
+static zarr_status check_suspect(struct verifying *v, const struct zr_suspect *suspect,
+                                 zarr_error *err)
 {
     const size_t skip = *v->array->h.path ? strlen(v->array->h.path) + 1 : 0;
-    uint64_t size;
+    uint64_t chunk[ZARR_MAX_RANK] = {0}, size;
+    struct verified_object o = {
+        .v = v, .chunk = chunk, .key = v->stored.keys.ptr + suspect->chunk};
+    bool there;
+    zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    for (size_t at = 0; at < list->bytes && !atomic_load(&v->stopped);
-         at += strlen(list->ptr + at) + 1) {
-        uint64_t chunk[ZARR_MAX_RANK] = {0};
-        struct verified_object o = {.v = v, .chunk = chunk, .key = list->ptr + at};
-        bool there;
-        zarr_error e = {0};
+    (void)zr_key_encoding_chunk(&v->state->meta.keys, v->state->meta.ndim, o.key + skip,
+                                chunk);
+    for (int32_t d = 0; d < v->state->meta.ndim; d++)
+        zr_grid_extent(&v->state->meta.grid, d, chunk[d], &o.origin[d], &size);
+    st = zr_key_is_there(v->array->chunk_store, o.key, ZARR_STORE_OP_CHUNK, &there, &e);
+    if (st == ZARR_OK)
+        st = zr_stored_acquit(&v->stored, suspect, &e);
+    return judge(&o, st, &e, err);
+}
 
-        (void)zr_key_encoding_chunk(&v->state->meta.keys, v->state->meta.ndim,
-                                    o.key + skip, chunk);
-        for (int32_t d = 0; d < v->state->meta.ndim; d++)
-            zr_grid_extent(&v->state->meta.grid, d, chunk[d], &o.origin[d], &size);
-        st = zr_key_is_there(v->array->chunk_store, o.key, ZARR_STORE_OP_CHUNK, &there,
-                             &e);
-        ZR_TRY(judge(&o, st, &e, err));
-    }
+static zarr_status check_suspects(struct verifying *v, bool below_file, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < v->stored.n_suspects && !atomic_load(&v->stopped); i++)
+        if (v->stored.suspect[i].below_file == below_file)
+            ZR_TRY(check_suspect(v, &v->stored.suspect[i], err));
 out:
     return st;
 }
@@ -305,8 +312,8 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     v->locked.stats.chunks_total = v->stored.n;
     ZR_TRY(outside_open(v, err));
     ZR_TRY(zr_parallel_run(v->stored.n, &opts, verify_object, v, err));
-    ZR_TRY(check_suspects(v, &v->stored.below_file, err));
-    ZR_TRY(check_suspects(v, &v->stored.at_folder, err));
+    ZR_TRY(check_suspects(v, true, err));
+    ZR_TRY(check_suspects(v, false, err));
     ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
     tell_foreign(v);

@@ -34,7 +34,7 @@ static zarr_status listing_visit(void *user, enum zr_local_event event, const ch
         (event == ZR_LOCAL_DEBRIS) != (x->how == ZARR_LIST_DEBRIS))
         return ZARR_OK;
     if (event == ZR_LOCAL_DIR && x->how != ZARR_LIST_DIRECTORY &&
-        x->how != ZARR_LIST_DIRECTORY_UNLINKED)
+        x->how != ZARR_LIST_DIRECTORY_UNLINKED && x->how != ZARR_LIST_FOLDERS)
         return ZARR_OK;
     *stop = x->fn(x->user, &item) != 0;
     return ZARR_OK;

@@ -269,7 +269,7 @@ static zarr_status memory_list(void *self, const char *prefix, uint32_t how,
                                zarr_store_list_fn fn, void *user, zarr_error *err)
 {
     struct memory_store *m = self;
-    const bool deep = how == ZARR_LIST_RECURSIVE || how == ZARR_LIST_UNLINKED;
+    const bool deep = how != ZARR_LIST_DIRECTORY && how != ZARR_LIST_DIRECTORY_UNLINKED;
     struct zr_memory_list all;
     zarr_status st = ZARR_OK;
 

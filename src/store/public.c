@@ -155,7 +155,7 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
     struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
-    if (!prefix || !fn || how > ZARR_LIST_DIRECTORY_UNLINKED)
+    if (!prefix || !fn || how > ZARR_LIST_FOLDERS)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix, no function, or unknown how");
     ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
     if (!zr_store_can(s, ZARR_STORE_CAP_LIST)) {
@@ -166,7 +166,8 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
         st = s->vt.list(s->self, prefix, how, fn, user, err);
         goto out;
     }
-    if (how == ZARR_LIST_UNLINKED) /* keys of other stores are no links */
+    /* keys of other stores are no links, and have no directories */
+    if (how == ZARR_LIST_UNLINKED || how == ZARR_LIST_FOLDERS)
         how = ZARR_LIST_RECURSIVE;
     else if (how == ZARR_LIST_DIRECTORY_UNLINKED)
         how = ZARR_LIST_DIRECTORY;

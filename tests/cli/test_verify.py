@@ -183,9 +183,14 @@ def unreadable(path, what):
             here = os.open(path.parent, os.O_PATH)
             s.bind(f"/proc/self/fd/{here}/{path.name}")  # a path may be too long for a socket
             os.close(here)
+    elif what == "empty":
+        path.mkdir()
     elif what == "folder":
         path.mkdir()
         (path / "x").write_bytes(b"1")
+    elif what == "linked":
+        (path.parent / "real").mkdir()
+        path.symlink_to("real")
     elif what == "loop":
         path.symlink_to(path.name)
     elif what == "nowhere":
@@ -194,27 +199,30 @@ def unreadable(path, what):
         path.symlink_to("/dev/null")
 
 
-@pytest.mark.parametrize("what", ["fifo", "socket", "folder", "loop", "nowhere", "outside"])
+@pytest.mark.parametrize("what", ["fifo", "socket", "empty", "folder", "linked", "loop", "nowhere", "outside"])
 def test_objects_that_cannot_be_read(zarrc, store, what):
-    """One object that is no file is a fault of that chunk. The others are checked, too."""
+    """One object that is no file is one fault of that chunk, and no note. The others are checked, too."""
     keys = {"plain/c/1/2", "sharded/c/1/0", "sums/c/0/1"}
     for key in keys:
         unreadable(store / key, what)
     damage(store / "plain/c/3/3", 0)
-    found = {f["key"]: f for f in faults(zarrc, store) if f["severity"] == "error"}
+    found = {f["key"]: f for f in faults(zarrc, store)}
     assert set(found) == keys | {"plain/c/3/3"} and found["plain/c/3/3"]["code"] == "corrupt"
     for key in keys:
         assert found[key]["code"] == "io" and key not in found[key]["reason"]
 
 
-def test_files_that_hide_chunks(zarrc, store):
-    """A file in the place of a folder hides the chunks in it. The others are checked."""
+@pytest.mark.parametrize("what", ["file", "link"])
+def test_files_that_hide_chunks(zarrc, store, what):
+    """A file, or a link that leads nowhere, in the place of a folder hides the chunks in it. The others are checked."""
     shutil.rmtree(store / "plain/c/2")
-    (store / "plain/c/2").write_text("x")
+    if what == "file":
+        (store / "plain/c/2").write_text("x")
+    else:
+        (store / "plain/c/2").symlink_to("nowhere")
     damage(store / "plain/c/3/3", 0)
     found = faults(zarrc, store)
-    assert {(f["key"], f["code"]) for f in found if f["severity"] == "error"} == {
-        ("plain/c/2/0", "io"), ("plain/c/3/3", "corrupt")}
+    assert {(f["key"], f["code"]) for f in found} == {("plain/c/2/0", "io"), ("plain/c/3/3", "corrupt")}
 
 
 @pytest.mark.parametrize("name", ["zarr.json", ".zarrc-leftovers"])

@@ -122,7 +122,8 @@ typedef struct zarr_store_vtable {
     /** Asks the store to end the operations of submit() with this `arg` soon, with
      * ZARR_ERR_CANCELLED. NULL: they run to their end. */
     void (*cancel)(void *self, void *arg);
-    /** Lists keys as zarr_store_list() does. Needs ZARR_STORE_CAP_LIST. */
+    /** Lists keys as zarr_store_list() does; `how` is ZARR_LIST_RECURSIVE,
+     * ZARR_LIST_DIRECTORY or ZARR_LIST_DEBRIS. Needs ZARR_STORE_CAP_LIST. */
     zarr_status (*list)(void *self, const char *prefix, uint32_t how,
                         zarr_store_list_fn fn, void *user, zarr_error *err);
     /** Waits until the caller alone may change a key, and sets `*lock`. Once `cancel`

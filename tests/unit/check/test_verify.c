@@ -178,6 +178,29 @@ static void test_missing_chunks_are_legal(void **state)
     world_close(&w);
 }
 
+/* In a store without directories a key may be below a chunk's. It hides no chunk. */
+static void test_keys_around_chunks(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    put_text(&w, "a/c/0/0/x", "1");
+    put_text(&w, "a/c/0/0/y", "1");
+    put_text(&w, "a/c/0", "1");
+    put_text(&w, "a/z", "1");
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(r.n_errors, 0);
+    assert_int_equal(r.n_notes, 2);
+    assert_non_null(strstr(find(&e, "a/z")->message, "3 objects, this one among them,"));
+    assert_non_null(strstr(find(&e, "a/c/0")->message, "1 object, this one among them,"));
+    world_close(&w);
+}
+
 static void test_chunks(void **state)
 {
     struct ear e;
@@ -438,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_missing_chunks_are_legal),
+        cmocka_unit_test(test_keys_around_chunks),
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_strict),
         cmocka_unit_test(test_shards),

@@ -33,6 +33,9 @@ static void listing_and_cleaning(void **state)
                         "b/c/10 b/c/9 b/etc b/fifo b/zarr.json zarr.json ");
     assert_string_equal(rows(s, "b", ZARR_LIST_DIRECTORY),
                         "b/aside/ b/c/ b/etc b/fifo b/zarr.json ");
+    assert_string_equal(rows(s, "", ZARR_LIST_FOLDERS),
+                        "b/ b/aside/ b/c/ b/c/10 b/c/9 b/etc b/fifo b/zarr.json empty/ "
+                        "zarr.json ");
     assert_string_equal(rows(s, "b/c", ZARR_LIST_DIRECTORY), "b/c/10 b/c/9 ");
     assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
 
