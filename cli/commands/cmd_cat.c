@@ -37,11 +37,13 @@ static const char formats_about[] =
     "as \"NaN\" (other NaNs as \"0x...\"), text as a JSON string, bytes as a base64 "
     "string, dates as an integer or \"NaT\", structs as an object of their fields. json: "
     "nested lists of such elements.\n\n"
-    "Elements are in C order. Memory does not grow with the array; --mem limits it.";
+    "Elements are in C order. Memory does not grow with the array; --mem limits it. "
+    "--memory reads into the memory of a device, and copies from there.";
 
 static const struct cli_option cat_options[] = {
     {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
     CLI_FIELD_OPTION,
+    CLI_MEMORY_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example cat_examples[] = {
@@ -124,6 +126,7 @@ static const struct cli_option export_options[] = {
      "output format (default: by the extension of FILE: .npy, .csv, .json, .txt, .raw, "
      ".bin)"},
     CLI_FIELD_OPTION,
+    CLI_MEMORY_OPTION,
     {"force", 'f', 0, NULL, NULL, "overwrite FILE if it exists"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -27,10 +27,16 @@ static int explain(struct cli *cli, const struct cli_node *node,
     zarr_explanation *e = NULL;
     zarr_error err = {0};
     char *text = NULL;
-    zarr_status st =
-        zarr_array_explain(&e, node->array, what, selection, NULL, NULL, &err);
-    int rc = CLI_OK;
+    struct cli_memory memory;
+    zarr_tensor tensor = ZARR_TENSOR_INIT;
+    zarr_status st = ZARR_OK;
+    int rc = cli_memory_find(cli, &memory);
 
+    if (rc)
+        return rc;
+    tensor.device_type = memory.device_type;
+    tensor.device_id = memory.device_id;
+    st = zarr_array_explain(&e, node->array, what, selection, &tensor, NULL, &err);
     if (!st)
         text = text_of(e, cli->json ? ZARR_EXPLAIN_JSON : ZARR_EXPLAIN_TEXT, &st, &err);
     if (st)
@@ -61,6 +67,9 @@ static int run_explain(struct cli *cli)
 
 static const struct cli_option explain_options[] = {
     {"write", 'w', 0, NULL, NULL, "explain a write instead of a read"},
+    {"memory", 0, 0, "KIND[:N]", NULL,
+     "the memory of the elements, such as cuda:0; see zarrc list devices (default: "
+     "host)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example explain_examples[] = {
@@ -68,6 +77,8 @@ static const struct cli_example explain_examples[] = {
      "The chunks that a read touches, and the implementations that decode them."},
     {"zarrc explain --write 'x.zarr/temp[5:15]'",
      "The chunks that a write covers completely or in part."},
+    {"zarrc explain --memory=host x.zarr/temp",
+     "The way of the chunks into memory of this kind."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_explain = {

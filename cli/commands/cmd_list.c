@@ -22,6 +22,7 @@ static const struct registry registries[] = {
     {"pipelines", "pipelines", ZARR_REGISTRY_PIPELINE},
     {"refused", "refused on purpose", ZARR_REGISTRY_REFUSED},
     {"plugins", "plug-ins", ZARR_REGISTRY_PLUGIN},
+    {"devices", "devices", ZARR_REGISTRY_DEVICE},
 };
 enum {
     N_REGISTRIES = sizeof registries / sizeof registries[0]
@@ -72,6 +73,10 @@ static int item_json(void *user, const zarr_registry_item *item)
     }
     if (*item->of)
         cli_json_text(cli_key(j, "of"), item->of);
+    if (item->registry == ZARR_REGISTRY_DEVICE) {
+        cli_json_u64(cli_key(j, "total_bytes"), item->total_bytes);
+        cli_json_u64(cli_key(j, "free_bytes"), item->free_bytes);
+    }
     if (*item->capabilities)
         words_json(cli_key(j, "capabilities"), item->capabilities);
     cli_json_end(j);
@@ -124,6 +129,7 @@ static int run_list(struct cli *cli)
 static const struct cli_example list_examples[] = {
     {"zarrc list", "Everything that this build supports."},
     {"zarrc list codecs", "Only the codecs."},
+    {"zarrc list devices", "The devices whose memory --memory can name."},
     {"zarrc list --json | jq -r '.dtypes[].name'",
      "Names of data types, for other programs."},
     {NULL, NULL}};
@@ -135,16 +141,20 @@ const struct cli_command cli_cmd_list = {
     .max_args = 1,
     .about =
         "Lists the library's registries, or the one that is named: dtypes, codecs, "
-        "implementations, grids, key-encodings, stores, memory, pipelines, refused and "
-        "plugins. refused has names that the library knows but refuses, and elements "
+        "implementations, grids, key-encodings, stores, memory, pipelines, refused, "
+        "plugins and devices. refused has names that the library knows but refuses, and "
+        "elements "
         "that "
         "a codec or data type refuses, with the reason. plugins has the loaded plug-ins. "
+        "devices has each device of each kind of memory; its name is the operand of "
+        "--memory. "
         "An entry that a plug-in added is marked with its origin.",
     .json =
         "A member for each registry: a list of objects with name, origin (core: the "
         "library itself) and detail. Data types and codecs: v3 and v2 (the name in "
         "that format, or null), aliases and experimental. Implementations: of (the "
-        "codec) and capabilities. Refused: of (the kind of name, or elements); detail "
+        "codec) and capabilities. Devices: of (the memory backend), total_bytes and "
+        "free_bytes, 0 if not known. Refused: of (the kind of name, or elements); detail "
         "is the reason.",
     .examples = list_examples,
     .see_also = "zarrc-version zarrc-explain",

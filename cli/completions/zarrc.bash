@@ -48,12 +48,12 @@ _zarrc()
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive' ;;
         tree) words+=' --ascii' ;;
-        cat) words+=' -F --format --field' ;;
+        cat) words+=' -F --format --field --memory' ;;
         attrs) words+=' -t --text --replace --leave-consolidated' ;;
         create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -g --group -f --force --if-missing --leave-consolidated' ;;
         import) words+=' -F --format -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --leave-consolidated' ;;
-        export) words+=' -F --format --field -f --force' ;;
-        explain) words+=' -w --write' ;;
+        export) words+=' -F --format --field --memory -f --force' ;;
+        explain) words+=' -w --write --memory' ;;
         cp) words+=' -f --force --skip-equal --verify --leave-consolidated' ;;
         mv) words+=' -f --force --skip-equal --leave-consolidated' ;;
         rm) words+=' -r --recursive -f --force -n --dry-run --leave-consolidated' ;;

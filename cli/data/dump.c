@@ -258,6 +258,7 @@ static int end(struct sink *s)
 /* One of the two buffers, with the read request that fills it. */
 struct slot {
     unsigned char *data;
+    zarr_mem device; /* where --memory wants the elements; empty: in data */
     struct cli_boxes box;
     zarr_selection *selection;
     zarr_request *request;
@@ -267,6 +268,7 @@ struct slot {
 
 struct stream {
     struct sink *sink;
+    struct cli_memory memory;
     zarr_selection *outer;
     struct cli_boxes boxes;
     uint64_t slot_bytes;
@@ -275,6 +277,7 @@ struct stream {
 
 static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
 {
+    struct cli *cli = s->sink->dump->cli;
     zarr_tensor tensor = {.struct_size = sizeof tensor};
     zarr_io_options opts;
     zarr_array *array = s->sink->dump->node->array;
@@ -291,7 +294,9 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     if (s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW)
         tensor.byte_order = ZARR_ORDER_LITTLE;
     opts = s->sink->field.options;
-    st = cli_heap(s->sink->dump->cli, s->sink->type, &slot->heap, err);
+    st = cli_memory_tensor(cli, &s->memory, s->slot_bytes, &slot->device, &tensor, err);
+    if (!st)
+        st = cli_heap(cli, s->sink->type, &slot->heap, err);
     opts.heap = slot->heap;
     opts.cancel = cli_cancel;
     return st ? st
@@ -324,14 +329,18 @@ static int stream_all(struct stream *s)
             cli_mul(cli_product(s->sink->ndim, s->sink->shape), s->sink->item_bytes), 0);
     for (unsigned i = 0; more && !st && !rc; i++) {
         struct slot *now = &s->slots[i % 2], *next = &s->slots[(i + 1) % 2];
+        const uint64_t n = now->box.n_items * n_values;
 
         st = zarr_request_wait(now->request, ZARR_WAIT_FOREVER, NULL, &err);
+        if (!st)
+            st = cli_memory_download(cli, &now->device, now->data,
+                                     n * s->sink->item_bytes, &err);
         more = cli_boxes_next(&s->boxes);
         if (!st && more)
             st = start(s, next, &err);
         if (!st)
-            rc = put_box(s->sink, now->data, now->box.n_items * n_values);
-        done += now->box.n_items * n_values * s->sink->item_bytes;
+            rc = put_box(s->sink, now->data, n);
+        done += n * s->sink->item_bytes;
         slot_clear(now);
         cli_progress_update(&progress, done, 0);
     }
@@ -352,7 +361,9 @@ static int stream(struct sink *sink, zarr_selection *selection)
     cli_boxes_init(&s.boxes, sink->ndim - sink->field.ndim, sink->shape, unit, max_items,
                    true);
     s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
-    rc = begin(sink);
+    rc = cli_memory_find(sink->dump->cli, &s.memory);
+    if (!rc)
+        rc = begin(sink);
     if (!rc)
         rc = stream_all(&s);
     if (!rc)
@@ -360,6 +371,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
     for (int i = 0; i < 2; i++) {
         slot_clear(&s.slots[i]);
         zarr_heap_free(s.slots[i].heap);
+        zarr_mem_free(sink->dump->cli->ctx, &s.slots[i].device);
         free(s.slots[i].data);
     }
     return rc;

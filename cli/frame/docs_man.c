@@ -219,7 +219,7 @@ void cli_man_program(struct cli_string *out)
              ".TP\nZARRC_DEVICE_BYTES, ZARRC_PINNED_BYTES\nThe most bytes for "
              "buffers on each device, and for pinned host memory of each "
              "device, such as 4G.\n"
-             ".TP\nZARRC_DEVICE\nThe program itself has all elements in host "
+             ".TP\nZARRC_MEMORY\nThe program itself has all elements in host "
              "memory, whatever this variable says.\n"
              ".TP\nZARRC_ALLOCATORS\nNames of memory backends that allocate memory "
              "of their kind, separated by semicolons.\n"

@@ -71,7 +71,7 @@ static const char **plugin_files(const struct cli *cli)
 static int make_context(struct cli *cli)
 {
     const char **plugins = plugin_files(cli);
-    /* the program has all elements in host memory, whatever ZARRC_DEVICE says */
+    /* the program has all elements in host memory, whatever ZARRC_MEMORY says */
     zarr_context_options opts = {.struct_size = sizeof opts,
                                  .device_type = ZARR_DEVICE_CPU};
     zarr_limits limits = {.struct_size = sizeof limits};

@@ -116,6 +116,28 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
                       int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
 
+/* ---- memory that --memory names (memory.c) ---- */
+
+#define CLI_MEMORY_OPTION                                                                \
+    {                                                                                    \
+        "memory", 0, 0, "KIND[:N]", NULL,                                                \
+            "the memory that elements are read into, such as cuda:0; see zarrc list "    \
+            "devices (default: host)"                                                    \
+    }
+/* The kind of memory and the number of the device; host memory without --memory. */
+struct cli_memory {
+    int32_t device_type, device_id;
+};
+int cli_memory_find(struct cli *cli, struct cli_memory *out);
+/* Moves a host tensor of `bytes` bytes into a block of this memory, and allocates *block
+ * if it is empty. Host memory: changes nothing. The caller frees the block. */
+zarr_status cli_memory_tensor(struct cli *cli, const struct cli_memory *memory,
+                              uint64_t bytes, zarr_mem *block, zarr_tensor *tensor,
+                              zarr_error *err);
+/* Copies a block to the host. An empty block: nothing. */
+zarr_status cli_memory_download(struct cli *cli, const zarr_mem *block, void *data,
+                                uint64_t bytes, zarr_error *err);
+
 /* ---- properties of arrays (facts.c) ---- */
 
 /* The v3 name of a data type, or its v2 name if v3 has none. Never NULL; borrowed. */

@@ -650,6 +650,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
  * strides count; NULL: the default memory, in C order
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_INVALID an argument is wrong
+ * @retval ZARR_ERR_UNSUPPORTED no memory backend has the tensor's kind of memory
  * @see zarr_explanation_text(), zarr_stats
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,

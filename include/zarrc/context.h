@@ -113,7 +113,7 @@ typedef struct zarr_context_options {
  * Some environment variables give members of the options that are zero another default:
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
  * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_LOG_LEVEL
- * (error, warn, info, debug or trace) and ZARRC_DEVICE, the default memory: a kind of
+ * (error, warn, info, debug or trace) and ZARRC_MEMORY, the default memory: a kind of
  * memory (host, cuda, cuda_host, opencl, ext, cuda_managed or a number), which ":" and
  * the number of the device may follow, as in "cuda:0". ZARRC_PLUGIN_PATH names more
  * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
@@ -208,7 +208,10 @@ enum {
     /** names that the library refuses on purpose; `detail` is the reason */
     ZARR_REGISTRY_REFUSED = 9,
     /** plug-ins that are loaded; `origin` is the file */
-    ZARR_REGISTRY_PLUGIN = 10
+    ZARR_REGISTRY_PLUGIN = 10,
+    /** devices of the kinds of memory, as their backends tell when they are listed. A
+     * backend that fails has one row, whose `detail` is the reason */
+    ZARR_REGISTRY_DEVICE = 11
 };
 
 /** Flags of a zarr_registry_item. */
@@ -222,15 +225,16 @@ enum {
 /** One row of a registry. Its texts are borrowed for the call and never NULL. */
 typedef struct zarr_registry_item {
     uint32_t struct_size, registry; /**< `registry`: one of ZARR_REGISTRY_* */
-    const char *name;               /**< such as "zstd", "cpu.libzstd" or "float32" */
-    const char *origin;             /**< "core", or the name of the plug-in */
+    /** such as "zstd", "cpu.libzstd", "float32" or "cuda:0" */
+    const char *name;
+    const char *origin;       /**< "core", or the name of the plug-in */
     const char *detail;       /**< one line, such as a priority or a reason; may be "" */
     uint32_t flags, reserved; /**< ZARR_ITEM_* */
     const char *v3;           /**< name in Zarr v3 metadata; "" if there is none */
     const char *v2;           /**< name in Zarr v2 metadata; "" if there is none */
     const char *aliases;      /**< more names that are read, separated by blanks */
-    /** implementation: its codec; refused name: what it names, such as "codec"; else ""
-     */
+    /** implementation: its codec; refused name: what it names, such as "codec"; device:
+     * its memory backend; else "" */
     const char *of;
     /** implementation: words separated by blanks, out of decode, encode, batch, partial,
      * strided, safe and deterministic; else "" */
@@ -238,8 +242,11 @@ typedef struct zarr_registry_item {
     /** implementation: kinds of memory of the encoded and of the decoded side, bit d for
      * the device type d; else 0 */
     uint32_t in_kinds, out_kinds;
-    /** implementation: its priority; memory: its device type; else 0 */
+    /** implementation: its priority; memory and device: its device type; else 0 */
     int32_t priority, device_type;
+    int32_t device_id, reserved_1; /**< device: its number; else 0 */
+    /** device: size of its memory and what is free of it now; 0: not known */
+    uint64_t total_bytes, free_bytes;
 } zarr_registry_item;
 
 /**

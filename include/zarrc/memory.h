@@ -139,6 +139,24 @@ static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_
  * @{
  */
 /**
+ * Tells which memory a text names, such as "cuda:0": a kind, and the number of a device
+ * after a colon (0 if it is missing). A kind is one of host, cpu, cuda, cuda_host,
+ * cuda_managed, opencl and ext, the name of a memory backend of the context, or a number
+ * of DLPack. Whether the device exists is not checked.
+ * @param ctx borrowed; NULL: names of backends are not known
+ * @param text NUL-terminated
+ * @param device_type receives the kind of memory
+ * @param device_id receives the number of the device
+ * @retval ZARR_ERR_INVALID the text names no kind of memory
+ * @see zarr_tensor, zarr_context_list()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_parse(zarr_context *ctx,
+                                                       const char *text,
+                                                       int32_t *device_type,
+                                                       int32_t *device_id,
+                                                       zarr_error *err);
+
+/**
  * Allocates memory of a device, through the backend of the context that allocates its
  * kind (zarr_context_options.allocators). The block is aligned to 64 bytes or more. Large
  * host blocks are on huge pages.

@@ -71,6 +71,7 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
 {
     int32_t device, device_id;
     struct zr_array_state *s = zr_array_state_get(array);
+    const struct zr_backend *backend = NULL;
     struct zr_explain_args args;
     const zarr_dtype *dtype = NULL;
     zarr_io_options o;
@@ -83,6 +84,7 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     zarr_array_memory(array, &device, &device_id);
     if (q->tensor && q->tensor->device_type)
         device = q->tensor->device_type;
+    ZR_TRY(zr_backend_find(&array->h.ctx->memory, device, &backend, err));
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_array_selection_check(s, q->selection, err));
     ZR_TRY(zr_array_io(&io, array, s, device, o.codec_preference, err));

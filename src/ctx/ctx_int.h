@@ -66,6 +66,11 @@ const char *zr_plugin_option_text(zarr_context *ctx, const char *name);
 bool zr_ctx_look_begin(zarr_context *ctx);
 void zr_ctx_look_end(zarr_context *ctx, bool locked);
 
+/* Calls emit for each device of each backend, until it returns non-zero (devices.c). */
+zarr_status zr_ctx_devices_list(zarr_context *ctx,
+                                int (*emit)(void *user, const zarr_registry_item *item),
+                                void *user, zarr_error *err);
+
 /* Registers everything that this build has. */
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
 #define ZR_CTX_CORE "core"

@@ -1,12 +1,13 @@
 /*
  * ctx/list.c - lists what a context knows: names, origins, and one line of detail for
- * each, made when it is asked for. Data types and stores list themselves. The rows of the
- * other registries come from register.c. Until the context is sealed, each row is made
- * under the register lock. The caller's function is never called under that lock, so it
- * may call the library.
- * Thread class: shared.
+ * each, made when it is asked for. Data types and stores list themselves. Devices are
+ * in devices.c. The rows of the other registries come from register.c. Until the context
+ * is sealed, each row is made under the register lock. The caller's function is never
+ * called under that lock, so it may call the library. Thread class: shared.
  */
 #include "ctx/ctx_int.h"
+
+#include <string.h>
 
 struct list_call {
     int (*fn)(void *user, const zarr_registry_item *item);
@@ -194,7 +195,8 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)
         tell_impl(&zr_impl_at(&ctx->impls, row->index)->vt, c, item);
     else if (row->registry == ZARR_REGISTRY_MEMORY) {
-        const struct zr_backend *be = zr_backend_named(&ctx->memory, row->name);
+        const struct zr_backend *be =
+            zr_backend_named(&ctx->memory, row->name, strlen(row->name));
 
         zr_str_printf(&c->detail, "%sdevice type %" PRIu32,
                       be && be->vt.flags & ZARR_MEMORY_ALLOCATOR ? "allocator for " : "",
@@ -268,14 +270,15 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
                               void *user, zarr_error *err)
 {
     struct list_call c = {.fn = fn, .user = user};
+    zarr_status st = ZARR_OK;
 
-    if (registry > ZARR_REGISTRY_PLUGIN)
+    if (registry > ZARR_REGISTRY_DEVICE)
         return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not a registry", registry);
     zr_str_init(&c.detail, ctx->alloc);
     zr_str_init(&c.v3, ctx->alloc);
     zr_str_init(&c.aliases, ctx->alloc);
     zr_str_init(&c.capabilities, ctx->alloc);
-    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_PLUGIN && !c.stopped; r++) {
+    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_DEVICE && !c.stopped; r++) {
         if (registry && r != registry)
             continue;
         if (r == ZARR_REGISTRY_DTYPE) {
@@ -288,9 +291,15 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
             list_refused(zr_grid_refused, &c);
         } else if (r == ZARR_REGISTRY_PLUGIN) {
             list_plugins(ctx, &c);
+        } else if (r == ZARR_REGISTRY_DEVICE) {
+            st = zr_ctx_devices_list(ctx, list_emit, &c, err);
         } else {
             list_rows(ctx, r, &c);
         }
+    }
+    if (st != ZARR_OK) {
+        (void)list_texts_end(&c, NULL);
+        return st;
     }
     return list_texts_end(&c, err);
 }

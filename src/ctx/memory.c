@@ -6,6 +6,8 @@
  */
 #include "ctx/ctx_int.h"
 
+#include <string.h>
+
 /* Before sealing another thread may be registering a backend. */
 static zarr_status find_backend(zarr_context *ctx, int32_t device_type,
                                 const struct zr_backend **out, zarr_error *err)
@@ -109,7 +111,8 @@ zarr_status zarr_mem_alloc_from(zarr_context *ctx, const char *backend, int32_t 
                                 uint64_t bytes, zarr_mem *out, zarr_error *err)
 {
     const bool locked = zr_ctx_look_begin(ctx);
-    const struct zr_backend *from = zr_backend_named(&ctx->memory, backend);
+    const struct zr_backend *from =
+        backend ? zr_backend_named(&ctx->memory, backend, strlen(backend)) : NULL;
     const struct zr_backend *usual = NULL;
 
     if (from)
@@ -151,6 +154,41 @@ zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem
     ZR_TRY(zr_mem_copy_bytes(&ctx->memory, dst, src, bytes, &counters, err));
 out:
     return st;
+}
+
+/* "NAME:N" or "NAME", where NAME is a backend's. */
+static bool parse_backend(zarr_context *ctx, const char *text, int32_t *device_type,
+                          int32_t *device_id)
+{
+    const char *colon = strchr(text, ':');
+    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    const struct zr_backend *be = NULL;
+    uint64_t number = 0;
+    bool locked;
+
+    if (colon && (!zr_parse_u64(colon + 1, strlen(colon + 1), &number) ||
+                  number > (uint64_t)INT32_MAX))
+        return false;
+    locked = zr_ctx_look_begin(ctx);
+    be = zr_backend_named(&ctx->memory, text, n);
+    zr_ctx_look_end(ctx, locked);
+    if (!be)
+        return false;
+    *device_type = be->vt.device_type;
+    *device_id = (int32_t)number;
+    return true;
+}
+
+zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *device_type,
+                              int32_t *device_id, zarr_error *err)
+{
+    *device_type = *device_id = 0;
+    if (text && (zr_device_parse(text, device_type, device_id) ||
+                 (ctx && parse_backend(ctx, text, device_type, device_id))))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "\"%s\" is not a kind of memory, such as host, cuda:0 or 2:0",
+                   text ? text : "");
 }
 
 void zarr_mem_classify(zarr_context *ctx, const void *pointer, int32_t *device_type,

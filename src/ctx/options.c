@@ -78,13 +78,13 @@ static zarr_status env_log_level(uint32_t *level, zarr_error *err)
 
 static zarr_status env_device(zarr_context_options *o, zarr_error *err)
 {
-    const char *text = o->device_type == 0 ? env_text("ZARRC_DEVICE") : NULL;
+    const char *text = o->device_type == 0 ? env_text("ZARRC_MEMORY") : NULL;
 
     if (!text || zr_device_parse(text, &o->device_type, &o->device_id))
         return ZARR_OK;
     return zr_fail(
         err, ZARR_ERR_INVALID,
-        "environment variable ZARRC_DEVICE: \"%s\" is not a kind of memory, such "
+        "environment variable ZARRC_MEMORY: \"%s\" is not a kind of memory, such "
         "as host, cuda:0 or 2:0",
         text);
 }

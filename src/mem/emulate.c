@@ -7,6 +7,8 @@
  */
 #include "mem/mem_int.h"
 
+#include <string.h>
+
 /* Whether a backend declined and left the work to the library. */
 static bool declined(zarr_status st, zarr_error *err)
 {
@@ -201,6 +203,27 @@ zarr_status zr_backend_limit(const struct zr_memory_registry *r,
     if (own->vt.limit)
         return own->vt.limit(own->self, device_id, bytes, err);
     return be->vt.limit ? be->vt.limit(be->self, device_id, bytes, err) : ZARR_OK;
+}
+
+zarr_status zr_backend_device_count(const struct zr_backend *be, uint32_t *n,
+                                    zarr_error *err)
+{
+    *n = 1;
+    return be->vt.device_count ? be->vt.device_count(be->self, n, err) : ZARR_OK;
+}
+
+zarr_status zr_backend_describe(const struct zr_backend *be, int32_t device_id,
+                                zarr_device_facts *out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *out = (zarr_device_facts){.struct_size = sizeof *out};
+    if (be->vt.describe)
+        st = be->vt.describe(be->self, device_id, out, err);
+    out->name[sizeof out->name - 1] = '\0';
+    if (!zr_utf8_valid(out->name, strlen(out->name)))
+        out->name[0] = '\0';
+    return st;
 }
 
 const struct zr_backend *zr_backend_pinning(const struct zr_memory_registry *r,

@@ -11,6 +11,7 @@
 #include "mem/mem_int.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static bool host_from_pages(const zarr_allocator *alloc, uint64_t bytes)
 {
@@ -103,6 +104,24 @@ static zarr_status host_fill_box(void *self, const zarr_box *box, const void *pa
     return ZARR_OK;
 }
 
+static zarr_status host_describe(void *self, int32_t device_id, zarr_device_facts *out,
+                                 zarr_error *err)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const long idle = sysconf(_SC_AVPHYS_PAGES);
+
+    ZR_UNUSED(self);
+    ZR_UNUSED(device_id);
+    ZR_UNUSED(err);
+    if (page <= 0)
+        return ZARR_OK;
+    if (pages > 0)
+        out->total_bytes = (uint64_t)pages * (uint64_t)page;
+    if (idle > 0)
+        out->free_bytes = (uint64_t)idle * (uint64_t)page;
+    return ZARR_OK;
+}
+
 void zr_host_vtable(zarr_memory_vtable *out)
 {
     *out = (zarr_memory_vtable){
@@ -116,6 +135,7 @@ void zr_host_vtable(zarr_memory_vtable *out)
         .copy = host_copy,
         .copy_box = host_copy_box,
         .fill_box = host_fill_box,
+        .describe = host_describe,
     };
 }
 

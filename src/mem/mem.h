@@ -40,9 +40,9 @@ zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_t
 /* Returns the backend that allocates and frees memory of the kind of `be`. */
 const struct zr_backend *zr_allocator_of(const struct zr_memory_registry *r,
                                          const struct zr_backend *be);
-/* Returns any backend by name, allocators included; or NULL. */
+/* Returns any backend by the `bytes` bytes of its name, allocators included; or NULL. */
 const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
-                                          const char *name);
+                                          const char *name, size_t bytes);
 /* Chooses allocators among those that are registered later; `names` is borrowed. */
 void zr_memory_choose(struct zr_memory_registry *r, const char *names);
 /* Calls fn for each name that was to be chosen and is not registered. */
@@ -58,6 +58,14 @@ zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *
                             uint64_t bytes, void **out, zarr_error *err);
 /* Prints a kind of memory: "host", "cuda", ..., or "device20". */
 void zr_device_print(struct zr_str *out, int32_t device_type);
+/* Prints the kind of a backend's memory, by the backend's name if no other is known. */
+void zr_memory_print(struct zr_str *out, const struct zr_backend *be);
+/* *n is 1 if the backend does not count its devices. */
+zarr_status zr_backend_device_count(const struct zr_backend *be, uint32_t *n,
+                                    zarr_error *err);
+/* All zero if the backend does not describe its devices. The name is valid UTF-8. */
+zarr_status zr_backend_describe(const struct zr_backend *be, int32_t device_id,
+                                zarr_device_facts *out, zarr_error *err);
 /* Reads "cuda:0": such a name or a number, and the number of the device, 0 without it. */
 bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id);
 /* Asks the backends which memory a pointer is; host memory if none knows it. */

@@ -17,14 +17,29 @@ static const struct {
                     {"ext", ZARR_DEVICE_EXT},
                     {"cuda_managed", ZARR_DEVICE_CUDA_MANAGED}};
 
-void zr_device_print(struct zr_str *out, int32_t device_type)
+static const char *device_name(int32_t device_type)
 {
     for (size_t i = 0; i < ZR_COUNT(device_names); i++)
-        if (device_names[i].type == device_type) {
-            zr_str_puts(out, device_names[i].name);
-            return;
-        }
-    zr_str_printf(out, "device%" PRId32, device_type);
+        if (device_names[i].type == device_type)
+            return device_names[i].name;
+    return NULL;
+}
+
+void zr_device_print(struct zr_str *out, int32_t device_type)
+{
+    const char *name = device_name(device_type);
+
+    if (name)
+        zr_str_puts(out, name);
+    else
+        zr_str_printf(out, "device%" PRId32, device_type);
+}
+
+void zr_memory_print(struct zr_str *out, const struct zr_backend *be)
+{
+    const char *name = device_name(be->vt.device_type);
+
+    zr_str_puts(out, name ? name : be->vt.name);
 }
 
 bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id)

@@ -37,8 +37,8 @@ static bool wanted_next(const char **list, const char **name, size_t *bytes)
     return true;
 }
 
-static const struct zr_backend *wanted_find(const struct zr_memory_registry *r,
-                                            const char *name, size_t bytes)
+const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
+                                          const char *name, size_t bytes)
 {
     for (size_t i = 0; i < r->kinds.n; i++) {
         const char *has = r->kinds.entry[i]->name;
@@ -56,7 +56,7 @@ static void registry_choose(struct zr_memory_registry *r, int32_t device_type)
     size_t bytes = 0;
 
     while (wanted_next(&list, &name, &bytes)) {
-        const struct zr_backend *be = wanted_find(r, name, bytes);
+        const struct zr_backend *be = zr_backend_named(r, name, bytes);
 
         if (be && be->vt.device_type == device_type) {
             r->allocator[device_type] = be;
@@ -77,7 +77,7 @@ void zr_memory_missing(const struct zr_memory_registry *r,
     size_t bytes = 0;
 
     while (wanted_next(&list, &name, &bytes))
-        if (!wanted_find(r, name, bytes))
+        if (!zr_backend_named(r, name, bytes))
             fn(user, name, bytes);
 }
 
@@ -87,12 +87,6 @@ const struct zr_backend *zr_allocator_of(const struct zr_memory_registry *r,
     const struct zr_backend *chosen = r->allocator[be->vt.device_type];
 
     return chosen ? chosen : be;
-}
-
-const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
-                                          const char *name)
-{
-    return name ? wanted_find(r, name, strlen(name)) : NULL;
 }
 
 static zarr_status backend_add(struct zr_memory_registry *r, const zarr_memory_vtable *v,

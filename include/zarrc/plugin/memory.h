@@ -54,6 +54,14 @@ typedef struct zarr_box {
     zarr_box_side src;             /**< where they come from; not used when filling */
 } zarr_box;
 
+/** What a listing shows of a device. */
+typedef struct zarr_device_facts {
+    uint32_t struct_size, reserved;
+    uint64_t total_bytes; /**< size of its memory; 0: not known */
+    uint64_t free_bytes;  /**< memory that is free now; 0: not known */
+    char name[128];       /**< such as the product's name, as UTF-8; "": not known */
+} zarr_device_facts;
+
 /**
  * A memory backend. Required are `name`, `device_type`, alloc(), free() and copy(), which
  * an allocator need not have. Any other entry may be NULL or 0, which has the meaning
@@ -169,6 +177,13 @@ typedef struct zarr_memory_vtable {
      * memory that is free now. `*bytes` arrives as UINT64_MAX, which means no limit. The
      * library asks once, before it first allocates there. NULL: there is no limit. */
     zarr_status (*limit)(void *self, int32_t device_id, uint64_t *bytes, zarr_error *err);
+    /** Tells how many devices there are; their numbers begin at 0. `*n` arrives as 1.
+     * NULL: there is one. */
+    zarr_status (*device_count)(void *self, uint32_t *n, zarr_error *err);
+    /** Describes a device for listings. `*out` arrives with its `struct_size`, and with
+     * zeros. NULL: only the number of the device is listed. */
+    zarr_status (*describe)(void *self, int32_t device_id, zarr_device_facts *out,
+                            zarr_error *err);
 } zarr_memory_vtable;
 
 ZARR_END_DECLS

@@ -152,6 +152,19 @@ struct device *device_get(void)
     return &the_device;
 }
 
+zarr_status device_describe(const struct device *d, zarr_device_facts *out,
+                            zarr_error *err)
+{
+    cl_ulong bytes = 0;
+    cl_int rc = clGetDeviceInfo(d->id, CL_DEVICE_NAME, sizeof out->name, out->name, NULL);
+
+    if (rc == CL_SUCCESS)
+        rc =
+            clGetDeviceInfo(d->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+    out->total_bytes = bytes;
+    return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "device information", rc);
+}
+
 cl_context device_cl(const struct device *d)
 {
     return d->cl;

@@ -39,6 +39,8 @@ zarr_status device_open(struct device **out, zarr_error *err);
 void device_close(void);
 struct device *device_get(void);
 cl_context device_cl(const struct device *d);
+zarr_status device_describe(const struct device *d, zarr_device_facts *out,
+                            zarr_error *err);
 /* How often kernels were launched and bytes copied since the plug-in was loaded, and how
  * often the library waited. */
 struct device_counts {

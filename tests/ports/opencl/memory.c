@@ -340,6 +340,15 @@ static zarr_status memory_sync(void *self, void *stream, zarr_error *err)
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "wait", rc);
 }
 
+static zarr_status memory_describe(void *self, int32_t device_id, zarr_device_facts *out,
+                                   zarr_error *err)
+{
+    (void)self;
+    if (device_id != 0)
+        return host->fail(err, ZARR_ERR_INVALID, "opencl: there is only device 0");
+    return device_describe(device_get(), out, err);
+}
+
 const zarr_memory_vtable opencl_memory = {
     .struct_size = sizeof opencl_memory,
     .name = "opencl",
@@ -357,4 +366,5 @@ const zarr_memory_vtable opencl_memory = {
     .equal_list = memory_equal_list,
     .stream_open = memory_stream_open,
     .stream_close = memory_stream_close,
+    .describe = memory_describe,
 };

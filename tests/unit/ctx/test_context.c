@@ -106,19 +106,19 @@ static void test_environment(void **state)
         {"ZARRC_LOG_LEVEL", "loud"},
         {"ZARRC_PIPELINE", "nope"},
         {"ZARRC_MEMORY_BYTES", "99999999999T"},
-        {"ZARRC_DEVICE", "gpu"},
-        {"ZARRC_DEVICE", "cuda:"},
-        {"ZARRC_DEVICE", "cuda:x"},
-        {"ZARRC_DEVICE", "cuda:-1"},
-        {"ZARRC_DEVICE", "cuda:0:0"},
-        {"ZARRC_DEVICE", ":0"},
-        {"ZARRC_DEVICE", "0"},
-        {"ZARRC_DEVICE", "0:1"},
-        {"ZARRC_DEVICE", "-2"},
-        {"ZARRC_DEVICE", "cudA:0"},
-        {"ZARRC_DEVICE", "4294967297"},
-        {"ZARRC_DEVICE", "cuda:4294967296"},
-        {"ZARRC_DEVICE", "cuda:99999999999999999999"},
+        {"ZARRC_MEMORY", "gpu"},
+        {"ZARRC_MEMORY", "cuda:"},
+        {"ZARRC_MEMORY", "cuda:x"},
+        {"ZARRC_MEMORY", "cuda:-1"},
+        {"ZARRC_MEMORY", "cuda:0:0"},
+        {"ZARRC_MEMORY", ":0"},
+        {"ZARRC_MEMORY", "0"},
+        {"ZARRC_MEMORY", "0:1"},
+        {"ZARRC_MEMORY", "-2"},
+        {"ZARRC_MEMORY", "cudA:0"},
+        {"ZARRC_MEMORY", "4294967297"},
+        {"ZARRC_MEMORY", "cuda:4294967296"},
+        {"ZARRC_MEMORY", "cuda:99999999999999999999"},
     };
     zarr_context *ctx = NULL;
 
@@ -128,7 +128,7 @@ static void test_environment(void **state)
     setenv("ZARRC_PIPELINE", "serial", 1);
     setenv("ZARRC_CODEC_PREF", "gzip=x", 1);
     setenv("ZARRC_LOG_LEVEL", "debug", 1);
-    setenv("ZARRC_DEVICE", "cuda:3", 1);
+    setenv("ZARRC_MEMORY", "cuda:3", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     assert_int_equal(ctx->device_type, ZARR_DEVICE_CUDA);
     assert_int_equal(ctx->device_id, 3);
@@ -161,7 +161,7 @@ static void test_environment(void **state)
     o.device_id = -1;
     assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
     setenv("ZARRC_LOG_LEVEL", "2", 1);
-    setenv("ZARRC_DEVICE", "12", 1);
+    setenv("ZARRC_MEMORY", "12", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     assert_int_equal(ctx->device_type, ZARR_DEVICE_EXT);
     assert_int_equal(ctx->device_id, 0);

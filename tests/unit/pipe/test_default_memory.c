@@ -159,7 +159,7 @@ static void test_environment(void **state)
     zarr_array *a;
 
     (void)state;
-    setenv("ZARRC_DEVICE", "ext:0", 1);
+    setenv("ZARRC_MEMORY", "ext:0", 1);
     far_open(&w, 0, 0);
     s = far_store(&w, 0, 0, 0);
     a = far_array(s, "int32", 0, NULL);
@@ -174,7 +174,7 @@ static void test_environment(void **state)
     zarr_array_free(a);
     zarr_store_free(s);
     far_close(&w);
-    unsetenv("ZARRC_DEVICE");
+    unsetenv("ZARRC_MEMORY");
 }
 
 /* The default is that of the store of the chunks, also in a composite store; another
@@ -319,6 +319,6 @@ int main(void)
         cmocka_unit_test(test_stores),   cmocka_unit_test(test_text),
         cmocka_unit_test(test_metadata), cmocka_unit_test(test_unknown)};
 
-    unsetenv("ZARRC_DEVICE");
+    unsetenv("ZARRC_MEMORY");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
