@@ -4,7 +4,7 @@
  * index that could not be fetched is left to open.c, which handles every case and reports
  * the error. Shards that are fetched whole, because codecs follow them, are left to it,
  * too.
- * Thread class: on the runner that holds the plan.
+ * Thread class: on the thread that holds the plan.
  */
 #include "pipe/pipe_int.h"
 

@@ -1,9 +1,9 @@
 /*
- * pipe/waves.c - the reads of the pipeline `waves`. Runners, at most FLIGHT of them, pull
- * waves from the plan under one lock. Each carries its wave out in a parallel loop over
- * the segments, so the next wave is fetched while the last chunks of one are decoded. The
- * caller's thread is the first runner. The others are tasks that may start late or never,
- * so no request waits for a busy pool. The runner that holds the plan opens shards.
+ * pipe/waves.c - the reads of the pipeline `waves`. The caller's thread and its helpers,
+ * FLIGHT threads at most, pull waves from the plan under one lock. Each carries its wave
+ * out in a parallel loop over the segments, so the next wave is fetched while the last
+ * chunks of one are decoded. Helpers are tasks that may start late or never, so no
+ * request waits for a busy pool. The thread that holds the plan opens shards.
  * Writing is in waves_write.c, batches for slow stores are in prefetch.c.
  *
  * docs/internals/pipe.md says what makes a wave.
@@ -20,14 +20,14 @@ enum {
 
 /* One read under way. */
 struct reading {
-    atomic_uint refs; /* runners that may still use this struct */
-    /* without a worker context: the threads of each runner take their own */
+    atomic_uint refs; /* threads that may still use this struct */
+    /* without a worker context: the threads of each loop take their own */
     struct zr_work work;
     struct {
         zr_mutex mutex;
         zr_cond idle;
         struct zr_plan *plan;
-        bool closed;        /* runners get no more waves */
+        bool closed;        /* no more waves are pulled */
         uint32_t n_active;  /* helpers inside a wave or the plan */
         uint64_t failed_at; /* ordinal of the lowest failing item */
         zarr_status status;
@@ -179,7 +179,7 @@ static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
 }
 
 /* Pulls waves, opening shards, until one has data. Returns false if nothing is left for
- * this runner. */
+ * this thread. */
 static bool pull_wave(struct reading *r, struct zr_wave *w)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
@@ -216,7 +216,7 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
     return have;
 }
 
-static void runner(struct reading *r)
+static void pull_waves(struct reading *r)
 {
     struct zr_wave w;
 
@@ -226,7 +226,7 @@ static void runner(struct reading *r)
     zr_wave_deinit(&w);
 }
 
-/* ---- helpers: runners on the pool --------------------------------------------- */
+/* ---- helpers: tasks on the pool ------------------------------------------------ */
 
 /* A helper that the pool starts late may outlive the request, and even the context with
  * its allocator. So the structs `reading` and `helper` are allocated by the process, not
@@ -257,7 +257,7 @@ static void helper_task(void *arg)
     zr_mutex_unlock(&r->locked.mutex);
     zr_free(NULL, h);
     if (!late) { /* the caller waits for this helper, so what io borrows is valid */
-        runner(r);
+        pull_waves(r);
         lock_plan(r);
         if (--r->locked.n_active == 0)
             zr_cond_broadcast(&r->locked.idle);
@@ -353,7 +353,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     /* A request of one wave's elements is not worth a helper. */
     if (args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes)
         start_helpers(r);
-    runner(r);
+    pull_waves(r);
     wait_helpers(r);
     st = r->locked.status;
     if (st != ZARR_OK && err)
