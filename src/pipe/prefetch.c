@@ -2,7 +2,8 @@
  * pipe/prefetch.c - batches for stores with their own concurrency. If a store is not read
  * on the decoding thread, or if chunks go in lock step, the ranges of a whole wave are
  * fetched at once, before its chunks are decoded. Ranges that could not be fetched are
- * left to the worker, which handles every case. Thread class: on the thread that pulled the wave.
+ * left to the worker, which handles every case. Thread class: on the thread that pulled
+ * the wave.
  */
 #include "pipe/pipe_int.h"
 
