@@ -1,8 +1,9 @@
 /*
  * array/given.c - reads and writes with encoded chunks of the caller. The batch becomes a
- * store of lent values (store/lent.c), whose keys are those that the chunks have in a
- * store, so errors name them. The chunks take the same way as those of a store; the pipe
- * reads them in place. Encoded units go to the caller's function instead of the store.
+ * store of lent values (store/lent.c), which finds them by the keys that the chunks have
+ * in a store, so errors name them. The chunks take the same way as those of a store; the
+ * pipe reads them in place. Encoded units go to the caller's function instead of the
+ * store.
  * Thread class: plain functions.
  */
 #include "array/io_int.h"
@@ -13,26 +14,42 @@
 
 /* ---- the batch ---------------------------------------------------------- */
 
-/* A batch as values with keys. */
+/*
+ * A batch as values of a store. They are found by the coordinates that a key gives, so no
+ * keys are made for them. A slot has the number of a value plus 1; 0: free. If the batch
+ * has a good part of the grid, each chunk of the grid has its slot. Otherwise the table
+ * has open addressing.
+ */
 struct given_chunks {
+    const zarr_array *array;
+    const struct zr_array_state *state;
     const zarr_allocator *alloc;
+    const uint64_t *chunks;      /* of the batch; borrowed */
     struct zr_lent_value *value; /* owned */
-    struct zr_str keys;          /* each ended by a NUL */
+    uint32_t *slot;              /* owned */
+    uint64_t n_slots;
+    bool is_grid;                   /* slots by number in the grid, */
+    uint64_t extent[ZARR_MAX_RANK]; /* which has so many chunks */
+    size_t skip;                    /* bytes of a key before the chunk's part */
     zarr_store *store;
+};
+
+enum {
+    GIVEN_SPARSE = 4 /* chunks of the grid for each of a batch */
 };
 
 static void given_deinit(struct given_chunks *g)
 {
     zarr_store_free(g->store);
     zr_free(g->alloc, g->value);
-    zr_str_deinit(&g->keys);
+    zr_free(g->alloc, g->slot);
 }
 
-static zarr_status check_given(const struct zr_array_meta *m, const uint64_t *chunk,
+static zarr_status check_given(const struct given_chunks *g, const uint64_t *chunk,
                                uint64_t i, zarr_error *err)
 {
-    for (int32_t d = 0; d < m->ndim; d++)
-        if (chunk[d] >= zr_grid_n_chunks(&m->grid, d))
+    for (int32_t d = 0; d < g->state->meta.ndim; d++)
+        if (chunk[d] >= g->extent[d])
             return zr_fail(err, ZARR_ERR_INVALID,
                            "chunk %" PRIu64 " of the batch: coordinate %" PRIu64
                            " of dimension %" PRId32 " is outside of the grid",
@@ -52,33 +69,102 @@ static struct zr_lent_value value_of(const zarr_chunk_batch *b, uint64_t i)
     return v;
 }
 
-static zarr_status make_values(struct given_chunks *g, const zarr_array *a,
-                               const struct zr_array_state *s, const zarr_chunk_batch *b,
+/* The slot of a chunk inside of the grid: its value's, or a free one. */
+static uint32_t *given_slot(const struct given_chunks *g, const uint64_t *chunk)
+{
+    const size_t ndim = (size_t)g->state->meta.ndim, bytes = ndim * sizeof *chunk;
+    uint64_t at = 0;
+
+    if (g->is_grid) {
+        for (size_t d = 0; d < ndim; d++)
+            at = at * g->extent[d] + chunk[d];
+        return &g->slot[at];
+    }
+    at = zr_map_hash((const char *)chunk, bytes) & (g->n_slots - 1);
+    while (g->slot[at] != 0 &&
+           memcmp(g->chunks + (g->slot[at] - 1) * ndim, chunk, bytes) != 0)
+        at = (at + 1) & (g->n_slots - 1);
+    return &g->slot[at];
+}
+
+/* For zr_lent.find. */
+static bool given_find(const void *arg, const char *key, uint64_t *i)
+{
+    const struct given_chunks *g = arg;
+    const struct zr_array_meta *m = &g->state->meta;
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    if (!g->slot || strlen(key) <= g->skip ||
+        !zr_key_encoding_chunk(&m->keys, m->ndim, key + g->skip, chunk))
+        return false;
+    for (int32_t d = 0; d < m->ndim; d++)
+        if (chunk[d] >= g->extent[d])
+            return false;
+    *i = *given_slot(g, chunk);
+    return (*i)-- != 0;
+}
+
+static zarr_status given_room(struct given_chunks *g, uint64_t n_chunks, zarr_error *err)
+{
+    const struct zr_array_meta *m = &g->state->meta;
+    uint64_t all = 1;
+    size_t n = 0, n_slots = 0;
+
+    if (n_chunks >= UINT32_MAX / GIVEN_SPARSE)
+        return zr_fail(err, ZARR_ERR_LIMIT, "%" PRIu64 " chunks are too many", n_chunks);
+    g->is_grid = true;
+    for (int32_t d = 0; d < m->ndim; d++) {
+        g->extent[d] = zr_grid_n_chunks(&m->grid, d);
+        g->is_grid &= zr_mul_u64(all, g->extent[d], &all);
+    }
+    g->is_grid &= all <= n_chunks * GIVEN_SPARSE;
+    for (g->n_slots = 2; !g->is_grid && g->n_slots < 2 * n_chunks;)
+        g->n_slots *= 2;
+    if (g->is_grid)
+        g->n_slots = ZR_MAX(all, UINT64_C(1));
+    if (!zr_to_size(n_chunks, &n) || !zr_to_size(g->n_slots, &n_slots))
+        return zr_fail_memory(err, n_chunks);
+    g->value = zr_malloc(g->alloc, n * sizeof *g->value);
+    g->slot = zr_calloc(g->alloc, n_slots, sizeof *g->slot);
+    return g->value && g->slot ? ZARR_OK : zr_fail_memory(err, n * sizeof *g->value);
+}
+
+static zarr_status given_twice(const struct given_chunks *g, const uint64_t *chunk,
                                zarr_error *err)
 {
-    const struct zr_array_meta *m = &s->meta;
-    static const uint64_t no_dims[ZARR_MAX_RANK];
-    const size_t ndim = (size_t)m->ndim;
-    size_t n = 0, at = 0;
+    struct zr_str key;
     zarr_status st = ZARR_OK;
 
-    if (!zr_to_size(b->n_chunks, &n))
-        ZR_TRY(zr_fail_memory(err, b->n_chunks));
-    g->value = zr_calloc(g->alloc, ZR_MAX(n, 1), sizeof *g->value);
-    if (!g->value)
-        ZR_TRY(zr_fail_memory(err, n));
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t *chunk = b->chunks ? b->chunks + i * ndim : no_dims;
+    zr_str_init(&key, g->alloc);
+    ZR_TRY(zr_array_key(g->array, g->state, chunk, &key, err));
+    st = zr_fail(err, ZARR_ERR_INVALID, "%s: given twice", zr_str_text(&key));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
 
-        ZR_TRY(check_given(m, chunk, i, err));
+static zarr_status make_values(struct given_chunks *g, const zarr_chunk_batch *b,
+                               zarr_error *err)
+{
+    static const uint64_t no_dims[ZARR_MAX_RANK];
+    const size_t ndim = (size_t)g->state->meta.ndim;
+    zarr_status st = ZARR_OK;
+
+    g->chunks = b->chunks ? b->chunks : no_dims;
+    g->skip = *g->array->h.path ? strlen(g->array->h.path) + 1 : 0;
+    if (b->n_chunks == 0)
+        return ZARR_OK;
+    ZR_TRY(given_room(g, b->n_chunks, err));
+    for (uint64_t i = 0; i < b->n_chunks; i++) {
+        const uint64_t *chunk = g->chunks + i * ndim;
+        uint32_t *slot = NULL;
+
+        ZR_TRY(check_given(g, chunk, i, err));
+        slot = given_slot(g, chunk);
+        if (*slot != 0)
+            ZR_TRY(given_twice(g, chunk, err));
+        *slot = (uint32_t)i + 1;
         g->value[i] = value_of(b, i);
-        zr_array_key_append(a, s, chunk, &g->keys);
-        zr_str_putc(&g->keys, '\0');
-    }
-    ZR_TRY(zr_str_status(&g->keys, err));
-    for (size_t i = 0; i < n; i++) {
-        g->value[i].key = g->keys.ptr + at;
-        at += strlen(g->value[i].key) + 1;
     }
 out:
     return st;
@@ -107,15 +193,16 @@ static zarr_status given_init(struct given_chunks *g, struct zr_io_call *c,
                               const zarr_chunk_batch *batch, int32_t *device_type,
                               zarr_error *err)
 {
-    const struct zr_array_state *s = c->state;
-    struct zr_lent lent = {.absent = ZARR_ERR_INVALID,
+    struct zr_lent lent = {.find = given_find,
+                           .arg = g,
+                           .absent = ZARR_ERR_INVALID,
                            .absent_text = "the batch does not have this chunk"};
     zarr_chunk_batch b = ZARR_CHUNK_BATCH_INIT;
     zarr_status st = ZARR_OK;
 
     if (batch)
-        ZR_TRY(read_batch(&b, batch, s->meta.ndim, err));
-    ZR_TRY(make_values(g, c->array, s, &b, err));
+        ZR_TRY(read_batch(&b, batch, c->state->meta.ndim, err));
+    ZR_TRY(make_values(g, &b, err));
     lent.value = g->value;
     lent.n = b.n_chunks;
     for (uint64_t i = lent.n; i-- > 0;)
@@ -193,10 +280,10 @@ zarr_status zarr_array_decode(zarr_array *array, const zarr_selection *selection
 {
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     struct zr_io_given given = {.device_type = ZARR_DEVICE_CPU};
-    struct given_chunks g = {.alloc = array->h.ctx->alloc};
+    struct given_chunks g = {
+        .array = array, .state = c.state, .alloc = array->h.ctx->alloc};
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&g.keys, g.alloc);
     if (!in)
         st = zr_fail(err, ZARR_ERR_INVALID, "no batch of chunks is given");
     if (st == ZARR_OK)
@@ -222,11 +309,11 @@ zarr_status zarr_array_encode(zarr_array *array, const zarr_selection *selection
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     struct given_sink to = {.to = ZARR_CHUNK_SINK_INIT, .ctx = array->h.ctx};
     struct zr_io_given given = {.sink = sink_chunk, .sink_arg = &to};
-    struct given_chunks g = {.alloc = array->h.ctx->alloc};
+    struct given_chunks g = {
+        .array = array, .state = c.state, .alloc = array->h.ctx->alloc};
     int32_t old_type = 0;
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&g.keys, g.alloc);
     st = read_sink(&to.to, sink, err);
     if (st == ZARR_OK)
         st = given_init(&g, &c, old, &old_type, err);

@@ -1,7 +1,8 @@
 /*
  * store/lent.c - a store of values that the caller has: the encoded chunks of one call.
- * The pipe reads them in place, so nothing is copied before it is decoded. Keys are found
- * in a table of indexes with open addressing, because a call may lend millions of values.
+ * The pipe reads them in place, so nothing is copied before it is decoded. The caller
+ * finds the value of a key: a call may lend millions of values, and keys made for a table
+ * would cost more than all else here.
  * Thread class: frozen.
  */
 #include "store/store_int.h"
@@ -14,50 +15,13 @@ struct lent_store {
     struct zr_lent lent;
     int32_t device_types[ZR_STORE_KINDS];
     uint32_t n_device_types;
-    uint32_t *slot; /* index + 1 of a value; 0: free */
-    uint64_t mask;  /* number of slots - 1 */
 };
-
-/* ---- the table of keys ---- */
-
-/* The slot of a key: the value's, or a free one. */
-static uint32_t *lent_slot(const struct lent_store *l, const char *key)
-{
-    uint64_t at = zr_map_hash(key, strlen(key)) & l->mask;
-
-    while (l->slot[at] != 0 && strcmp(l->lent.value[l->slot[at] - 1].key, key) != 0)
-        at = (at + 1) & l->mask;
-    return &l->slot[at];
-}
 
 static const struct zr_lent_value *lent_find(const struct lent_store *l, const char *key)
 {
-    const uint32_t slot = *lent_slot(l, key);
+    uint64_t i = 0;
 
-    return slot == 0 ? NULL : &l->lent.value[slot - 1];
-}
-
-static zarr_status lent_fill(struct lent_store *l, zarr_error *err)
-{
-    uint64_t n = 2;
-
-    if (l->lent.n >= UINT32_MAX / 2)
-        return zr_fail(err, ZARR_ERR_LIMIT, "%" PRIu64 " chunks are too many", l->lent.n);
-    while (n < 2 * l->lent.n)
-        n *= 2;
-    l->mask = n - 1;
-    l->slot = zr_calloc(l->alloc, (size_t)n, sizeof *l->slot);
-    if (!l->slot)
-        return zr_fail_memory(err, n * sizeof *l->slot);
-    for (uint64_t i = 0; i < l->lent.n; i++) {
-        uint32_t *slot = lent_slot(l, l->lent.value[i].key);
-
-        if (*slot != 0)
-            return zr_fail(err, ZARR_ERR_INVALID, "%s: given twice",
-                           l->lent.value[i].key);
-        *slot = (uint32_t)i + 1;
-    }
-    return ZARR_OK;
+    return l->lent.n > 0 && l->lent.find(l->lent.arg, key, &i) ? &l->lent.value[i] : NULL;
 }
 
 /* ---- operations ---- */
@@ -180,7 +144,6 @@ static void lent_close(void *self)
 {
     struct lent_store *l = self;
 
-    zr_free(l->alloc, l->slot);
     zr_free(l->alloc, l);
 }
 
@@ -220,19 +183,12 @@ zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
     struct lent_store *l = zr_calloc(env->alloc, 1, sizeof *l);
     const struct zr_store_native_make make = {
         .vt = &lent_vtable, .native = &lent_native, .self = l};
-    zarr_status st = ZARR_OK;
 
     if (!l)
         return zr_fail_memory(err, sizeof *l);
     *l = (struct lent_store){.alloc = env->alloc, .memory = env->memory, .lent = *lent};
     lent_kinds(l);
-    ZR_TRY(lent_fill(l, err));
-    st = zr_store_make_native(out, env, &make, lent_vtable.name, NULL, err);
-    l = NULL; /* moved */
-out:
-    if (l)
-        lent_close(l);
-    return st;
+    return zr_store_make_native(out, env, &make, lent_vtable.name, NULL, err);
 }
 
 bool zr_store_lends(const zarr_store *s)

@@ -234,7 +234,6 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
 
 /* One value that the caller lends for as long as the store lives. */
 struct zr_lent_value {
-    const char *key;
     zarr_mem mem; /* memory of any kind; never written to */
     /* OK; NOT_FOUND: there is no such value; another: reading it failed so */
     zarr_status status;
@@ -242,12 +241,15 @@ struct zr_lent_value {
 struct zr_lent {
     const struct zr_lent_value *value; /* n of them; borrowed */
     uint64_t n;
+    /* Finds the number of a key's value; false: it has none. Called from any thread. NULL
+     * if n is 0 */
+    bool (*find)(const void *arg, const char *key, uint64_t *i);
+    const void *arg;
     /* status and text for a key without a value; borrowed */
     zarr_status absent;
     const char *absent_text;
 };
-/* Makes a store that reads these values and writes nothing. INVALID if two values have
- * one key. Its locks exclude no one. */
+/* Makes a store that reads these values and writes nothing. Its locks exclude no one. */
 zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
                                const struct zr_lent *lent, zarr_error *err);
 /* Whether the store lends anything. */

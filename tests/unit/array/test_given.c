@@ -314,6 +314,61 @@ static void test_empty_chunks(void **state)
     close_one();
 }
 
+/* Few chunks of a grid that has too many for a table of all, in any order. */
+static void test_large_grid(void **state)
+{
+    static const char text[] =
+        "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[4000000000,4000000000],"
+        "\"data_type\":\"int16\",\"chunk_grid\":" REGULAR(
+            "[1,2]") ","
+                     "\"chunk_key_encoding\":{\"name\":\"default\"},\"fill_value\":9,"
+                     "\"codecs\":[" BIG "]}";
+    enum {
+        ROWS_TAKEN = 20
+    };
+    static uint8_t bytes[ROWS_TAKEN][4];
+    static uint64_t chunks[ROWS_TAKEN][2];
+    static zarr_mem mem[ROWS_TAKEN];
+    zarr_chunk_batch in = ZARR_CHUNK_BATCH_INIT;
+    int16_t v[ROWS_TAKEN][2];
+    zarr_tensor t = tensor_of(v[0], (const int64_t[]){ROWS_TAKEN, 2});
+    const uint64_t first[] = {3000000000, 3999999998}, count[] = {ROWS_TAKEN, 2};
+    zarr_selection *sel = NULL;
+    zarr_array *a = NULL;
+
+    (void)state;
+    t.data_bytes = sizeof v;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(zarr_array_open_document(&a, w.ctx, text, NULL, NULL, NULL, NULL, &terr));
+    assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), first, count, &terr));
+    for (uint64_t i = 0; i < ROWS_TAKEN; i++) {
+        const uint64_t row = (i * 7) % ROWS_TAKEN;
+
+        chunks[i][0] = first[0] + row;
+        chunks[i][1] = first[1] / 2;
+        bytes[i][1] = (uint8_t)row;
+        bytes[i][3] = 77;
+        mem[i] = (zarr_mem){.handle = row == 3 ? NULL : bytes[i], .bytes = 4};
+    }
+    in.n_chunks = ROWS_TAKEN;
+    in.chunks = chunks[0];
+    in.bytes = mem;
+    assert_ok(zarr_array_decode(a, sel, &t, &in, NULL, &terr));
+    for (int i = 0; i < ROWS_TAKEN; i++) {
+        assert_int_equal(v[i][0], i == 3 ? 9 : i);
+        assert_int_equal(v[i][1], i == 3 ? 9 : 77);
+    }
+    chunks[5][0]++; /* becomes another one's, and its own is not there */
+    assert_status(zarr_array_decode(a, sel, &t, &in, NULL, &terr), ZARR_ERR_INVALID);
+    assert_says("c/3000000016/1999999999: given twice");
+    chunks[5][0] = 1;
+    assert_status(zarr_array_decode(a, sel, &t, &in, NULL, &terr), ZARR_ERR_INVALID);
+    assert_says("c/3000000015/1999999999: the batch does not have this chunk");
+    zarr_selection_free(sel);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 /* ---- other memory ------------------------------------------------------- */
 
 static void *far;
@@ -452,7 +507,7 @@ int main(void)
         cmocka_unit_test(test_same_as_store), cmocka_unit_test(test_no_copies),
         cmocka_unit_test(test_batch_faults),  cmocka_unit_test(test_encode_faults),
         cmocka_unit_test(test_empty_chunks),  cmocka_unit_test(test_device),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_large_grid),
     };
 
     return cmocka_run_group_tests_name("given chunks", tests, NULL, NULL);
