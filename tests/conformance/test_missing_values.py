@@ -105,10 +105,10 @@ def write(path, form, dtype, fill, attributes, stored=N, dims=True, name="v"):
 
 
 def opened(path):
-    """What xarray decodes, by variable."""
+    """What xarray decodes, by variable. Without dask, which takes most of the time and decodes nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {name: v.values for name, v in xarray.open_zarr(path, consolidated=False).variables.items()}
+        return {name: v.values for name, v in xarray.open_zarr(path, chunks=None, consolidated=False).variables.items()}
 
 
 def decoded(path):
