@@ -1,5 +1,5 @@
 # zr_unit_test(<room>_<name> SOURCES test_x.c [ROOMS room...] [LIBS name...] [TIMEOUT s]
-#              [THREADS | ONE_THREAD])
+#              [THREADS | ONE_THREAD] [PLAIN])
 # A cmocka program, linked with the objects of ROOMS (default: the <room> in its
 # name) and of all rooms below these, so that a broken upper room blocks no lower
 # test. Sources not named test_* are shared by the tests of a folder and compiled
@@ -7,7 +7,8 @@
 # runs them. A test that asks for more time than others starts before them. Exit
 # code 77: skipped, with a reason on standard output. The label `threads`, for the
 # thread sanitizer, is on all tests that have the thread pool below them; THREADS is for
-# others that start threads, and ONE_THREAD for tests that use no pool.
+# others that start threads, and ONE_THREAD for tests that use no pool. PLAIN is for tests
+# that only plain builds have.
 set(ZR_TEST_ENV
     "ZR_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
     "ZR_BINARY_DIR=${PROJECT_BINARY_DIR}"
@@ -45,6 +46,44 @@ function(zr_threads_test target)
     add_dependencies(tests_threads ${target})
 endfunction()
 
+# zr_sanitized(<target> <label variable> <source>...)
+# Adds the label `sanitized`, unless a source asks for the address sanitizer, and so tests
+# less under it. `make test` runs tests with this label under the address sanitizer only,
+# which finds more, and builds the target tests_plain for the others.
+function(zr_sanitized target labels)
+    foreach(source IN LISTS ARGN)
+        file(STRINGS "${source}" found LIMIT_COUNT 1
+             REGEX "__SANITIZE_ADDRESS__|ZR_NO_THREADED_FORK|SKIP_WITHOUT_THREADED_FORK")
+        if(found)
+            return()
+        endif()
+    endforeach()
+    set_property(GLOBAL APPEND PROPERTY ZR_SANITIZED ${target})
+    set(${labels} ${${labels}} sanitized PARENT_SCOPE)
+endfunction()
+
+# zr_tests_plain(): the target tests_plain builds all that a build from nothing has, except
+# the programs of tests with the label `sanitized`.
+function(zr_tests_plain)
+    get_property(sanitized GLOBAL PROPERTY ZR_SANITIZED)
+    set(folders "${PROJECT_SOURCE_DIR}")
+    add_custom_target(tests_plain)
+    while(folders)
+        list(POP_FRONT folders folder)
+        get_property(below DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+        list(APPEND folders ${below})
+        get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+        list(REMOVE_ITEM targets ${sanitized} "")
+        foreach(target IN LISTS targets)
+            get_target_property(type ${target} TYPE)
+            get_target_property(out ${target} EXCLUDE_FROM_ALL)
+            if(NOT out AND type MATCHES "_LIBRARY$|EXECUTABLE" AND NOT type MATCHES "INTERFACE")
+                add_dependencies(tests_plain ${target})
+            endif()
+        endforeach()
+    endwhile()
+endfunction()
+
 # zr_shared_sources(<variable> <rooms> <source>...)
 # Sets the variable to OBJECT libraries, one for each source that is not named test_*.
 function(zr_shared_sources out rooms)
@@ -58,6 +97,7 @@ function(zr_shared_sources out rooms)
             add_library(${target} OBJECT ${source})
             zr_link_rooms(${target} ${rooms})
             zr_test_target(${target})
+            set_property(GLOBAL APPEND PROPERTY ZR_SANITIZED ${target}) # a plain test links it
         endif()
         list(APPEND found ${target})
     endforeach()
@@ -65,7 +105,7 @@ function(zr_shared_sources out rooms)
 endfunction()
 
 function(zr_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS;ONE_THREAD" "TIMEOUT" "SOURCES;ROOMS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS;ONE_THREAD;PLAIN" "TIMEOUT" "SOURCES;ROOMS;LIBS")
     string(REGEX MATCH "^[a-z]+" room "${name}")
     if(NOT room IN_LIST ZR_ROOMS)
         message(FATAL_ERROR "zr_unit_test(${name}): \"${room}\" is no room")
@@ -94,6 +134,9 @@ function(zr_unit_test name)
     endif()
     add_dependencies(unit_${room} test_${name})
     set(labels unit)
+    if(NOT T_PLAIN)
+        zr_sanitized(test_${name} labels ${T_SOURCES})
+    endif()
     foreach(room IN LISTS T_ROOMS)
         if("sched" IN_LIST ZR_BELOW_${room} OR room STREQUAL "sched")
             set(T_THREADS ON)
