@@ -347,8 +347,11 @@ static int run(struct cli *cli)
         rc = append(&a);
     if (!rc)
         report(&a);
-    if (a.added)
-        cli_update_consolidated(cli, &a.node, false);
+    if (a.added) {
+        const int done = cli_update_consolidated(cli, &a.node, false);
+
+        rc = rc ? rc : done;
+    }
     free(a.range);
     cli_input_close(&a.in);
     cli_node_close(&a.node);

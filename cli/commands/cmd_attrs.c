@@ -269,10 +269,12 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
 
     if (!rc)
         rc = v->run(cli, &t);
-    if (t.node.store && v->writes) /* also if only some of the changes were made */
-        cli_update_consolidated(cli, &t.node, false);
+    if (t.node.store && v->writes) { /* also if only some of the changes were made */
+        const int done = cli_update_consolidated(cli, &t.node, false);
+
+        rc = rc ? rc : done;
+    }
     if (!rc && v->writes) {
-        rc = cli_node_flush(cli, &t.node);
         close_target(&t);
         if (!rc && cli->json) { /* reads the new attributes from the store */
             rc = open_target(cli, place, 0, &t);

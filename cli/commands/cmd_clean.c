@@ -125,6 +125,8 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
     if (st || cli_cancelled())
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
     rc = clean_arrays(cli, node);
+    if (!rc && !cli_flag(cli, "dry-run"))
+        rc = cli_node_flush(cli, node);
     if (cli->json)
         cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
     if (cli_flag(cli, "dry-run"))

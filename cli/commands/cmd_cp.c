@@ -178,7 +178,7 @@ static int run(struct cli *cli)
         rc = compare_all(&c);
     if (!rc) {
         summary(&c, objects, bytes, took);
-        cli_update_consolidated(cli, &c.dst, true);
+        rc = cli_update_consolidated(cli, &c.dst, true);
     }
     if (rc)
         cli_remove_empty_root(&c.dst);

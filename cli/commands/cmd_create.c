@@ -204,9 +204,7 @@ static int run_create(struct cli *cli)
     if (!rc)
         rc = group ? create_group(cli, &node) : create_array(cli, &node);
     if (!rc)
-        cli_update_consolidated(cli, &node, cli_flag(cli, "force"));
-    if (!rc)
-        rc = cli_node_flush(cli, &node);
+        rc = cli_update_consolidated(cli, &node, cli_flag(cli, "force"));
     if (!rc)
         report(cli, &node, group);
 out:

@@ -199,7 +199,7 @@ static int run_import(struct cli *cli)
     else
         report(&im);
     if (!rc && im.created)
-        cli_update_consolidated(cli, &im.node, true);
+        rc = cli_update_consolidated(cli, &im.node, true);
     zarr_selection_free(im.selection);
     cli_elements_free(&im.elements);
     free(im.orders);

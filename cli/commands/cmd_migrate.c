@@ -139,8 +139,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     return cli_flag(cli, "dry-run") ? CLI_OK : cli_node_flush(cli, node);
 }
 
-static void summary(struct cli *cli, const struct cli_node *node,
-                    const struct migrating *m)
+static int summary(struct cli *cli, struct cli_node *node, const struct migrating *m)
 {
     const uint64_t written = m->n[ZARR_MIGRATED_WRITTEN] + m->n[ZARR_MIGRATED_REPLACED];
     const uint64_t kept = m->n[ZARR_MIGRATED_KEPT];
@@ -161,8 +160,9 @@ static void summary(struct cli *cli, const struct cli_node *node,
                 "migrated %s: %" PRIu64 " documents written, %" PRIu64
                 " unchanged, %" PRIu64 " removed",
                 node->shown, written, kept, removed);
-    if (written + removed > 0 && !cli_flag(cli, "dry-run"))
-        cli_update_consolidated(cli, node, true);
+    return written + removed > 0 && !cli_flag(cli, "dry-run")
+               ? cli_update_consolidated(cli, node, true)
+               : CLI_OK;
 }
 
 static int run(struct cli *cli)
@@ -175,7 +175,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = migrate(cli, &node, &m);
     if (!rc)
-        summary(cli, &node, &m);
+        rc = summary(cli, &node, &m);
     cli_node_close(&node);
     return rc;
 }

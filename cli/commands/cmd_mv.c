@@ -89,8 +89,6 @@ static void summary(struct cli *cli, const struct cli_node *src,
     else
         cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
                 m->objects);
-    cli_update_consolidated(cli, src, true);
-    cli_update_consolidated(cli, dst, true);
 }
 
 static int run(struct cli *cli)
@@ -109,6 +107,10 @@ static int run(struct cli *cli)
         cli_remove_empty_root(&dst);
     else
         summary(cli, &src, &dst, &m);
+    if (!rc)
+        rc = cli_update_consolidated(cli, &src, true);
+    if (!rc)
+        rc = cli_update_consolidated(cli, &dst, true);
     cli_node_close(&src);
     cli_node_close(&dst);
     return rc;

@@ -247,8 +247,7 @@ static int reencode(struct reencode *r)
         report_json(r, cli_seconds() - began);
     else
         report_text(r, cli_seconds() - began);
-    cli_update_consolidated(r->cli, &r->dst, true);
-    return CLI_OK;
+    return cli_update_consolidated(r->cli, &r->dst, true);
 }
 
 static int run(struct cli *cli)

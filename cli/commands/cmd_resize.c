@@ -89,7 +89,7 @@ static int run(struct cli *cli)
             : cli_node_flush(cli, &node);
     if (!rc) {
         report(cli, &node, before);
-        cli_update_consolidated(cli, &node, false);
+        rc = cli_update_consolidated(cli, &node, false);
     }
 out:
     free(before);

@@ -83,11 +83,10 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
     cli_progress_end(&progress, st == ZARR_OK);
     if (st)
         return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
-    if (!*node->path) /* the store is empty now: removes its folder */
-        (void)rmdir(cli_local_root(node));
-    else
-        cli_update_consolidated(cli, node, true);
-    return CLI_OK;
+    if (*node->path)
+        return cli_update_consolidated(cli, node, true);
+    (void)rmdir(cli_local_root(node)); /* the store is empty now */
+    return cli_node_flush(cli, node);
 }
 
 static void report(struct cli *cli, const struct cli_node *node,

@@ -183,7 +183,10 @@ static const char program_about[] =
     "one. Nothing depends on the locale.\n\n"
     "An interrupt (Ctrl-C) ends the command cleanly: the objects in the store are "
     "complete, and temporary files are removed. A second interrupt kills the program; "
-    "zarrc clean removes the temporary files that remain.";
+    "zarrc clean removes the temporary files that remain.\n\n"
+    "A command that changes a store ends with 0 only after the disk has the change, so "
+    "that it survives a loss of power. The operating system writes the files of export "
+    "and plot to the disk later.";
 
 void cli_man_program(struct cli_string *out)
 {

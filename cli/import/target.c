@@ -79,8 +79,8 @@ int cli_import_commit(struct import *im)
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);
     cli_job_end(im->cli, im->target_store, im->target_path);
-    if (!im->staged)
-        return CLI_OK;
+    if (!im->staged) /* else the record of the import may come back */
+        return cli_node_flush(im->cli, &im->node);
     zarr_array_free(im->node.array);
     im->node.array = NULL;
     im->created = false; /* cli_import_undo() cannot undo the move */

@@ -385,7 +385,7 @@ static void warn_consolidated(struct cli *cli, const struct cli_node *node)
     free(path);
 }
 
-void cli_update_consolidated(struct cli *cli, const struct cli_node *node, bool below)
+int cli_update_consolidated(struct cli *cli, struct cli_node *node, bool below)
 {
     const zarr_consolidate_options o = {.struct_size = sizeof o,
                                         .flags = below ? ZARR_CONSOLIDATED_BELOW : 0};
@@ -399,4 +399,5 @@ void cli_update_consolidated(struct cli *cli, const struct cli_node *node, bool 
                  "consolidated metadata is out of date: %s; zarrc consolidate writes it "
                  "anew",
                  err.message);
+    return cli_node_flush(cli, node);
 }

@@ -76,8 +76,9 @@ void cli_remove_empty_root(const struct cli_node *node);
     }
 /* After a command changed a node: brings consolidated metadata of the groups above it up
  * to date; below: for all nodes below it as well. Warns if it cannot, or if
- * --leave-consolidated leaves it as it is. */
-void cli_update_consolidated(struct cli *cli, const struct cli_node *node, bool below);
+ * --leave-consolidated leaves it as it is. Then flushes the store: call it after the last
+ * change. */
+int cli_update_consolidated(struct cli *cli, struct cli_node *node, bool below);
 
 /* Seconds of a monotonic clock. */
 double cli_seconds(void);

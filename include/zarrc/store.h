@@ -29,8 +29,9 @@ enum {
     /** nothing for certain: an object may be empty or cut off */
     ZARR_DURABILITY_NONE = 1,
     /** all that was written before zarr_store_flush() returned. Of later writes, metadata
-     * documents are old or new; a chunk or shard may be empty or cut off, which a read
-     * reports as ZARR_ERR_CORRUPT if a codec can tell, so write it again */
+     * documents are old or new; a chunk or shard is old or new, or it is empty or cut
+     * off, which a read reports as ZARR_ERR_CORRUPT if a codec can tell. So write it
+     * again */
     ZARR_DURABILITY_COMMIT = 2,
     /** as ZARR_DURABILITY_COMMIT, but each object is old or new, chunks and shards too.
      * Every write waits for the disk */
@@ -137,8 +138,8 @@ enum {
  * key is a file. "memory:" is a new, empty store in memory. Other schemes are names of
  * registered stores. The call seals the registries of the context.
  *
- * Each value of a local store is old or new at any moment, never a mix, even if the
- * machine stops.
+ * A reader of a local store finds the old value of a key or the new one, never a mix,
+ * also after the writer was killed. `durability` says what a loss of power leaves.
  *
  * Spec: Zarr v3 core, "Stores" and "Abstract store interface".
  *

@@ -301,3 +301,37 @@ def test_hundred_thousand_keys(zarrc, tmp_path):
     zarrc("verify", "c", code=1, cwd=tmp_path)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 30
+
+
+def strace(log, *arguments, cwd):
+    """Runs zarrc under strace, and returns its calls that change or sync files, without those for lock files."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    done = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=rename,renameat,renameat2,unlink,unlinkat,syncfs",
+                           PROGRAM, "-q", *arguments], cwd=cwd, stderr=subprocess.PIPE)
+    if b"ptrace" in done.stderr:
+        pytest.skip("this machine permits no ptrace")
+    assert done.returncode == 0, (arguments, done.stderr)
+    calls = [line.split(maxsplit=1)[1] for line in log.read_text().splitlines()]
+    return [c for c in calls if c[0].isalpha() and not (c.startswith("unlink") and '__lock"' in c)
+            and "AT_REMOVEDIR" not in c and "ENOENT" not in c]
+
+
+@pytest.mark.parametrize("arguments", [
+    ["create", "g/new", "--shape=4", "--dtype=u1"], ["create", "g/sub", "--group"],
+    ["import", "-Fraw", "--shape=8", "--dtype=u1", "r.raw", "g/new"],
+    ["import", "-Fraw", "--shape=8", "--dtype=u1", "--force", "r.raw", "g/a"], ["import", "-Fraw", "r.raw", "g/a[0:8]"],
+    ["append", "-Fraw", "g/a", "r.raw"], ["resize", "g/a", "3"], ["attrs", "set", "g/a", "x", "1"], ["rm", "g/a"],
+    ["rm", "-r", "g"], ["mv", "g/a", "g/b"], ["mv", "g/a", "other"], ["cp", "g/a", "g/b"], ["consolidate", "g"],
+    ["reencode", "--chunks=2", "g/a", "g/b"], ["migrate", "g/two"]],
+    ids=lambda a: "-".join(w for w in a if w[0] != "-").replace("/", ":"))
+def test_all_is_flushed(zarrc, tmp_path, arguments):
+    """The last thing that a command does to the store is to flush it, also after consolidated metadata is up to date."""
+    (tmp_path / "r.raw").write_bytes(bytes(range(1, 9)))
+    zarrc("create", "--group", "g", cwd=tmp_path)
+    zarrc("import", "-Fraw", "--shape=8", "--chunks=4", "--dtype=u1", "r.raw", "g/a", cwd=tmp_path)
+    zarrc("create", "--zarr-format=2", "--shape=4", "--dtype=u1", "g/two", cwd=tmp_path)
+    zarrc("consolidate", "g", cwd=tmp_path)
+    calls = strace(tmp_path / "log", *arguments, cwd=tmp_path)
+    assert any(c.startswith(("rename", "unlink")) for c in calls)
+    assert calls[-1].startswith("syncfs"), calls
