@@ -220,11 +220,41 @@ static PyObject *context_element_json(PyObject *o, PyObject *args)
     return out;
 }
 
+/* element(name, JSON text) -> the bytes of an element of fixed size */
+static PyObject *context_element(PyObject *o, PyObject *args)
+{
+    zx_context *self = (zx_context *)o;
+    const zarr_dtype *dtype;
+    const char *name, *json;
+    zarr_error err;
+    zarr_status status;
+    PyObject *out;
+    void *element;
+
+    if (!PyArg_ParseTuple(args, "ss", &name, &json))
+        return NULL;
+    if (zarr_dtype_find(self->ctx, name, &dtype, &err))
+        return zx_fail(self->st, &err, NULL);
+    if (zarr_dtype_variable(dtype))
+        return PyErr_Format(PyExc_ValueError, "elements of %s have no fixed size", name);
+    element = PyMem_Calloc(1, (size_t)zarr_dtype_item_bytes(dtype) + 1);
+    if (!element)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS status = zarr_dtype_parse(dtype, json, element, &err);
+    Py_END_ALLOW_THREADS out =
+        status ? zx_fail(self->st, &err, NULL)
+               : PyBytes_FromStringAndSize(element,
+                                           (Py_ssize_t)zarr_dtype_item_bytes(dtype));
+    PyMem_Free(element);
+    return out;
+}
+
 static PyMethodDef context_methods[] = {
     {"trim", context_trim, METH_NOARGS, NULL},
     {"registry", context_registry, METH_VARARGS, NULL},
     {"facts", context_facts, METH_VARARGS, NULL},
     {"element_json", context_element_json, METH_VARARGS, NULL},
+    {"element", context_element, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot context_slots[] = {
     {Py_tp_dealloc, context_dealloc}, {Py_tp_methods, context_methods}, {0, NULL}};

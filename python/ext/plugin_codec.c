@@ -166,10 +166,12 @@ zarr_status zx_codec_register(zarr_context *ctx, const struct zx_plug *p, zarr_e
                                             .canonical = canonical,
                                             .resolve = resolve,
                                             .lossy = lossy};
+    const uint32_t format =
+        p->flags & ZARR_CODEC_SPEC_V2 ? ZARR_CODEC_FOR_V2 : ZARR_CODEC_FOR_V3;
     const zarr_codec_impl_vtable way = {.struct_size = sizeof way,
                                         .caps = ZARR_CODEC_CAN_DECODE |
                                                 ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
-                                                ZARR_CODEC_SAFE,
+                                                ZARR_CODEC_SAFE | format,
                                         .codec = p->name,
                                         .impl = "cpu.python",
                                         .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),

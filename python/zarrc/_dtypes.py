@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -234,3 +235,24 @@ def _exact(value: Any, element: Any, dtype: np.dtype[Any]) -> None:
     if dtype.kind in "iu" and isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
         if int(element) != value:
             raise ValueError(f"fill value {value!r} is not a value of {dtype}")
+
+
+@functools.cache
+def _plain_context() -> _core.Context:
+    """One that knows no plug-ins in Python, which may ask it."""
+    from . import _core
+    return _core.new_context({})
+
+
+def element_of(dtype: Any, value: Any) -> Any:
+    """The element that metadata spell so, as they do for a data type of NumPy."""
+    dtype = np.dtype(dtype).newbyteorder("=")
+    plain = packed(dtype)
+    stored = _plain_context().element(library_name(plain), json.dumps(value))
+    return np.frombuffer(stored, plain)[0].astype(dtype)
+
+
+def spelling_of(dtype: Any, element: Any) -> Any:
+    """How metadata spell an element of a data type of NumPy."""
+    plain = packed(np.dtype(dtype).newbyteorder("="))
+    return json.loads(_plain_context().element_json(library_name(plain), np.asarray(element).astype(plain).tobytes()))

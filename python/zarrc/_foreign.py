@@ -19,11 +19,11 @@ import itertools
 import queue
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._service import ENDING, Service, Single, line, remember
 
 if TYPE_CHECKING:
     from ._adapters import Adapter, Calls
@@ -38,26 +38,13 @@ Steps = Generator[Any, Any, None]
 Part = Sequence[int]
 _THREADS = 16  # of the pool for stores that block
 
-_causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
-
-
-def line(name: str, problem: BaseException) -> str:
-    """One line about an exception, which the library can take: a text may be none of Unicode, and
-    making it may fail."""
-    try:
-        told = str(problem)
-    except BaseException:
-        told = "(its text cannot be made)"
-    text = f"{name}: {type(problem).__name__}: {told}".replace("\n", " ").replace("\0", "")
-    return text.encode(errors="backslashreplace").decode()[:300]
-
 
 def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
     """(status, text, errno) of an exception of a store, which becomes the cause of ours."""
     if isinstance(problem, asyncio.CancelledError):
         return CANCELLED, f"{key}: cancelled", 0
     text = line(key, problem)
-    _causes.append((text, problem))
+    remember(text, problem)
     if isinstance(problem, FileNotFoundError):
         return NOT_FOUND, text, 0
     if isinstance(problem, MemoryError):
@@ -66,23 +53,6 @@ def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
         return UNSUPPORTED, text, 0
     number = getattr(problem, "errno", None)
     return IO, text, number if isinstance(number, int) and 0 < number < 4096 else 0
-
-
-def remember(text: str, problem: BaseException) -> None:
-    """The exception becomes the cause of one of ours whose message has the text."""
-    _causes.append((text, problem))
-
-
-def cause_of(message: str) -> BaseException | None:
-    """The exception of a store that a message of the library is about; it is given once."""
-    for entry in reversed(tuple(_causes)):
-        if entry[0] in message:
-            try:
-                _causes.remove(entry)
-            except ValueError:  # another thread was quicker
-                pass
-            return entry[1]
-    return None
 
 
 # ---- the answers ----
@@ -241,43 +211,36 @@ class _Threads:
                 self._idle += 1
 
 
-class _Service:
+class _Stores(Service):
     """The thread that takes operations, and the threads and loops that it hands them to."""
+
+    thread_name = "zarrc-stores"
 
     def __init__(self) -> None:
         self.native = _core.new_service()
         self.adapters: dict[int, Adapter] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
         self._pool: _Threads | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: dict[int, set[asyncio.Task[None]]] = {}  # by call
         self._flights: dict[int, tuple[_core.Batch, asyncio.AbstractEventLoop | None]] = {}  # by id
-        self.is_closed = False
+        super().__init__(self.native)
 
     def add(self, adapter: Adapter) -> int:
         with self._lock:
-            if self._thread is None:
-                self._start()
             number = next(self._numbers)
             self.adapters[number] = adapter
             return number
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="zarrc-stores", daemon=True)
-        self._thread.start()
+    def take(self, batch: _core.Batch) -> None:
+        try:
+            self._take(batch)
+        except BaseException as problem:  # such as a loop that has ended
+            batch.fail(*_three(_failure("store", problem)))
 
-    def _run(self) -> None:
-        while not self.is_closed:
-            batches = self.native.wait()
-            while batches:
-                batch = batches.pop(0)
-                try:
-                    self._take(batch)
-                except BaseException as problem:  # such as a loop that has ended
-                    batch.fail(*_three(_failure("store", problem)))
-                del batch  # it ends what is open in it
+    def fail(self, batch: _core.Batch, text: str) -> None:
+        batch.fail(text)
 
     def _take(self, batch: _core.Batch) -> None:
         if batch.what == CANCEL:
@@ -396,49 +359,33 @@ class _Service:
     # -- the process --
 
     def in_child(self) -> None:
-        """After a fork: the operations in flight are the parent's, and its threads are gone."""
-        self.native.reset()
         self._lock = threading.Lock()
-        self._thread = self._pool = self._loop = None
+        self._pool = self._loop = None
         self._tasks, self._flights = {}, {}
-        if self.adapters:
-            self._start()
+        super().in_child()
 
     def close(self) -> None:
-        """At the end of the interpreter: what waits fails, and so does what comes."""
-        self.is_closed = True
-        for batch in (*self.native.close(), *[batch for batch, _ in tuple(self._flights.values())]):
-            batch.fail("the interpreter is ending")
+        super().close()
+        for batch, _ in tuple(self._flights.values()):
+            batch.fail(ENDING)
 
 
 def _three(failure: tuple[int, str, int]) -> tuple[str, int, int]:
     return failure[1], failure[0], failure[2]
 
 
-_service: _Service | None = None
-_making = threading.Lock()
-
-
-def service() -> _Service:
-    global _service
-    with _making:
-        if _service is None:
-            _service = _Service()
-        return _service
+service = Single(_Stores)
 
 
 def in_child() -> None:
     """Locks that another thread of the parent held are free."""
-    global _making, _stores_lock
-    _making, _stores_lock = threading.Lock(), threading.Lock()
-    _causes.clear()
-    if _service is not None:
-        _service.in_child()
+    global _stores_lock
+    _stores_lock = threading.Lock()
+    service.in_child()
 
 
 def at_exit() -> None:
-    if _service is not None:
-        _service.close()
+    service.at_exit()
 
 
 # ---- opening ----

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from . import _core, _dtypes, _log, plugins
+from ._service import Service, Single, line, remember
 
 GROUP = "zarrc.plugins"
 CANONICAL, RESOLVE, ENCODE, DECODE, FILL_PARSE, FILL_PRINT, OPEN = range(1, 8)
 INVALID, UNSUPPORTED, CORRUPT, IO, NO_MEMORY = -3, -4, -5, -6, -7
 _DTYPE, _CODEC, _STORE = 1, 2, 6  # registries of the library
-_V3, _ELEMENTWISE, _KEEPS_SHAPE = 2, 64, 128  # flags of a codec
+_V3, _V2, _ELEMENTWISE, _KEEPS_SHAPE = 2, 8, 64, 128  # flags of a codec
 _NO_BOUND = 2**64 - 1
-_ENDING = "the interpreter is ending, and its plug-ins have gone"
 
 Row = tuple[int, int, str, int, int, bool, int, int]
 
@@ -45,6 +45,8 @@ def _checked(cls: Any) -> tuple[int, str]:
             raise TypeError(f"{cls.__qualname__} has no `{word}`")
         if registry == _CODEC and not issubclass(cls, (plugins.ArrayCodec, plugins.Serializer, plugins.BytesCodec)):
             raise TypeError(f"{cls.__qualname__} derives from BytesCodec, ArrayCodec or Serializer")
+        if registry == _CODEC and (not cls.zarr_formats or not set(cls.zarr_formats) <= {2, 3}):
+            raise ValueError(f"{cls.__qualname__}.zarr_formats: {cls.zarr_formats!r} are not of 2 and 3")
         return registry, name
     raise TypeError(f"{cls.__qualname__} derives from no class of zarrc.plugins")
 
@@ -58,7 +60,7 @@ def _row(number: int, registry: int, name: str, cls: Any) -> Row:
         return registry, number, name, 0, 0, False, dtype.itemsize, _swapped(dtype)
     if registry == _STORE:
         return registry, number, name, 0, 0, False, 0, 0
-    flags = 0 if 2 in cls.zarr_formats else _V3
+    flags = (0 if 2 in cls.zarr_formats else _V3) | (0 if 3 in cls.zarr_formats else _V2)
     if getattr(cls, "is_elementwise", False):
         flags |= _ELEMENTWISE | _KEEPS_SHAPE
     return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0
@@ -253,8 +255,6 @@ def _status(problem: BaseException, usual: int) -> int:
 
 def _text(name: str, problem: BaseException) -> str:
     """One line, whose exception becomes the cause of ours."""
-    from ._foreign import line, remember
-
     text = line(name, problem)
     remember(text, problem)
     return text
@@ -263,8 +263,6 @@ def _text(name: str, problem: BaseException) -> str:
 def _answered(name: str, results: list[Any], usual: int) -> list[Any]:
     """The answers for the chunks of a batch. The library reports the first failure, and its
     exception is kept."""
-    from ._foreign import line
-
     answers: list[Any] = []
     is_first = True
     for one in results:
@@ -276,36 +274,23 @@ def _answered(name: str, results: list[Any], usual: int) -> list[Any]:
     return answers
 
 
-class Service:
-    """The thread that answers."""
+class _Answers(Service):
+    """The thread that answers questions."""
+
+    thread_name = "zarrc-plugins"
 
     def __init__(self) -> None:
-        self.native = _core.new_plugin_service()
-        self.is_closed = False
         self._codecs: dict[tuple[int, str], plugins.Codec] = {}  # by number and configuration
-        self._now: Any = None  # the call that is answered
-        self._taken: list[Any] = []  # questions that come after it
         self._answers: dict[int, Callable[..., None]] = {
             CANONICAL: self._canonical, RESOLVE: self._resolve, ENCODE: self._encode, DECODE: self._decode,
             FILL_PARSE: self._fill_parse, FILL_PRINT: self._fill_print, OPEN: self._open}
-        self.start()
+        super().__init__(_core.new_plugin_service())
 
-    def start(self) -> None:
-        threading.Thread(target=self._run, name="zarrc-plugins", daemon=True).start()
+    def take(self, question: Any) -> None:
+        self._answer(*question)
 
-    def _run(self) -> None:
-        while not self.is_closed:
-            try:
-                self._taken = self.native.wait()
-                while self._taken and not self.is_closed:
-                    question: Any = self._taken[0]
-                    self._now = question[0]
-                    del self._taken[0]
-                    self._answer(*question)
-                    self._now = question = None
-            except BaseException:  # the thread goes on, whatever comes
-                self._fail_taken("the plug-in ended without an answer")
-        self._fail_taken(_ENDING)
+    def fail(self, question: Any, text: str) -> None:
+        question[0].fail(IO, text)
 
     def _answer(self, call: Any, what: int, number: int, *rest: Any) -> None:
         try:
@@ -315,12 +300,6 @@ class Service:
             name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
             usual = {ENCODE: INVALID, DECODE: CORRUPT, OPEN: IO}.get(what, INVALID)
             call.fail(_status(problem, usual), _text(name, problem))
-
-    def _fail_taken(self, text: str) -> None:
-        """Ends the questions that were taken, and the one that is at work. An answer comes too late."""
-        for call in (self._now, *[question[0] for question in tuple(self._taken)]):
-            if call is not None:
-                call.fail(IO, text)
 
     def _codec(self, cls: Any, number: int, text: str) -> plugins.Codec:
         codec = self._codecs.get((number, text))
@@ -380,21 +359,6 @@ class Service:
         stores = _foreign.service()
         call.opened(stores.native, stores.add(adapter), _foreign.caps_of(adapter), adapter.parallel)
 
-    # -- the process --
-
-    def in_child(self) -> None:
-        """After a fork: the questions are the parent's, and its thread is gone."""
-        self.native.reset()
-        self._now, self._taken = None, []
-        self.start()
-
-    def close(self) -> None:
-        """At the end of the interpreter: what waits fails, and so does what comes."""
-        self.is_closed = True
-        for question in self.native.close():
-            question[0].fail(IO, _ENDING)
-        self._fail_taken(_ENDING)
-
 
 def _sized(result: Any, spec: plugins.ChunkSpec) -> Any:
     """Decoded bytes have the length that the metadata tells."""
@@ -405,26 +369,13 @@ def _sized(result: Any, spec: plugins.ChunkSpec) -> Any:
     return result
 
 
-_service: Service | None = None
-_making = threading.Lock()
-
-
-def service() -> Service:
-    global _service
-    with _making:
-        if _service is None:
-            _service = Service()
-        return _service
+service = Single(_Answers)
 
 
 def in_child() -> None:
-    global _making
-    _making = threading.Lock()
     registry._lock = threading.RLock()
-    if _service is not None:
-        _service.in_child()
+    service.in_child()
 
 
 def at_exit() -> None:
-    if _service is not None:
-        _service.close()
+    service.at_exit()

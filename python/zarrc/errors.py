@@ -220,6 +220,6 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     _tell(error, {**facts, "reason": message})
     if isinstance(error, (NotFoundError, ExistsError)):
         error.errno = _errno.ENOENT if isinstance(error, NotFoundError) else _errno.EEXIST
-    if foreign := _sys.modules.get("zarrc._foreign"):
-        error.__cause__ = foreign.cause_of(message)
+    if service := _sys.modules.get("zarrc._service"):  # it has a cause only then
+        error.__cause__ = service.cause_of(message)
     return error

@@ -55,6 +55,7 @@ class Codec:
     name: ClassVar[str]
     """The name in metadata: of v3, and the `id` of v2."""
     zarr_formats: ClassVar[tuple[int, ...]] = (2, 3)
+    """The formats of arrays that may have the codec. In others, opening and creating fail."""
     is_lossy: ClassVar[bool] = False
     """Whether decoding can give other elements than those that were encoded."""
 
@@ -127,12 +128,15 @@ class DataType:
     """The elements in memory, such as ``np.dtype("i8")``."""
 
     def fill_from_json(self, value: Any, zarr_format: int) -> Any:
-        """An element of the fill value in metadata. It raises ValueError for what is none."""
-        return value
+        """An element of the fill value in metadata. It raises ValueError for what is none. By default
+        metadata spell it as they do for the data type of NumPy."""
+        from . import _dtypes
+        return _dtypes.element_of(self.dtype, value)
 
     def fill_to_json(self, element: Any, zarr_format: int) -> Any:
         """The fill value in metadata of an element, which is a scalar of NumPy."""
-        return element.item()
+        from . import _dtypes
+        return _dtypes.spelling_of(self.dtype, element)
 
 
 class Store:

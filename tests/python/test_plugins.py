@@ -111,6 +111,33 @@ class Money(plugins.DataType):
         return f"{int(element)} EUR"
 
 
+TYPES = {
+    "complex64": (1 - 2j, [1.0, -2.0]),
+    "f2": (np.inf, "Infinity"),
+    "M8[s]": (np.datetime64("2026-01-02T03:04:05"), 1767323045),
+    "m8[ms]": (np.timedelta64("NaT", "ms"), "NaT"),
+    "S3": (b"ab", "YWIA"),
+    "?": (True, True),
+}
+STRUCTS = {f"struct{n}": np.dtype([("a", "u1"), ("b", "c8"), ("t", "M8[D]")], align=bool(n)) for n in range(2)}
+
+
+def name_of(told):
+    return "test.as." + "".join(c if c.isalnum() else "-" for c in told)
+
+
+for _told in TYPES:
+    plugins.register(type("As", (plugins.DataType,), {"name": name_of(_told), "dtype": _told, "__qualname__": name_of(_told)}))
+for _told, _dtype in STRUCTS.items():
+    plugins.register(type(_told, (plugins.DataType,), {"name": f"test.{_told}", "dtype": _dtype}))
+
+
+@plugins.register
+class Old(Zlib):
+    name = "test.old"
+    zarr_formats = (2,)
+
+
 @plugins.register
 class Wrong(plugins.BytesCodec):
     name = "test.wrong"
@@ -400,6 +427,19 @@ def test_a_name_again(path):
     assert zarrc.create_array(path, name="b", shape=2, dtype="test.sized").dtype == np.dtype("i4")
 
 
+def test_a_codec_of_one_format(store):
+    data = np.arange(100)
+    array = zarrc.create_array(store, name="two", data=data, zarr_format=2, compressors="test.old")
+    assert json.loads(store.get("two/.zarray"))["compressor"]["id"] == "test.old"
+    assert (zarrc.open_array(store, path="two")[...] == data).all() and array.zarr_format == 2
+    with pytest.raises(zarrc.errors.UnsupportedError, match="test.old"):
+        zarrc.create_array(store, name="three", data=data, compressors="test.old")
+    with pytest.raises(zarrc.errors.UnsupportedError, match="test.halves"):
+        zarrc.create_array(store, name="no", data=data, zarr_format=2, filters="test.halves")
+    with pytest.raises(ValueError, match="zarr_formats"):
+        plugins.register(type("None_", (Old,), {"name": "test.none", "zarr_formats": ()}))
+
+
 def test_zarr_python_knows_its_own_codecs_only(path):
     """A codec of ours is no codec of zarr-python, which names it."""
     zarr = pytest.importorskip("zarr")
@@ -409,6 +449,24 @@ def test_zarr_python_knows_its_own_codecs_only(path):
 
 
 # ---- data types ----
+
+
+@pytest.mark.parametrize("told", TYPES)
+def test_fill_values_as_those_of_numpy(store, told):
+    value, spelled = TYPES[told]
+    zarrc.create_array(store, name="a", shape=3, dtype=name_of(told), fill_value=value)
+    assert json.loads(store.get("a/zarr.json"))["fill_value"] == spelled
+    got = zarrc.open_array(store, path="a")
+    assert got.dtype == np.dtype(told)
+    np.testing.assert_array_equal(got[...], np.full(3, value, told))
+
+
+@pytest.mark.parametrize("kind", STRUCTS)
+def test_fill_values_of_structs(store, kind):
+    value = np.array((7, 1 + 2j, "2026-01-02"), STRUCTS[kind])[()]
+    zarrc.create_array(store, name="a", shape=2, dtype=f"test.{kind}", fill_value=value)
+    again = zarrc.open_array(store, path="a")
+    assert again[1] == value and again.fill_value == value and again.dtype == STRUCTS[kind]
 
 
 def test_data_type(store):
