@@ -82,7 +82,11 @@ zarr_status decoding_end(struct decoding *w, zarr_codec_job *jobs, const char *c
         [K_BAD_OFFSET] = "a match begins before the output",
         [K_TOO_LONG] = "the output is too long",
         [K_TOO_SHORT] = "the output is too short",
-        [K_BAD_LENGTH] = "the length in the header is wrong"};
+        [K_BAD_LENGTH] = "the length in the header is wrong",
+        [K_BAD_HEADER] = "the header is damaged",
+        [K_BAD_SUM] = "the checksum differs",
+        [K_BAD_PADDING] = "the count of padding bits is wrong",
+        [K_UNSUPPORTED] = "the device does not know the format"};
     zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; w && i < w->n; i++) {
@@ -93,7 +97,7 @@ zarr_status decoding_end(struct decoding *w, zarr_codec_job *jobs, const char *c
         jobs[w->job[i]].status = ZARR_ERR_CORRUPT;
         if (st == ZARR_OK) {
             st = host->fail(err, ZARR_ERR_CORRUPT, "%s: %s", codec,
-                            why <= K_BAD_LENGTH ? reasons[why] : "unknown damage");
+                            why < K_STATUSES ? reasons[why] : "unknown damage");
             if (err)
                 err->item = w->job[i];
         }

@@ -1,7 +1,7 @@
 #include "device.h"
+#include "text.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct device {
@@ -44,39 +44,13 @@ zarr_status cl_failed(zarr_error *err, const char *what, cl_int rc)
 
 /* ---- the device -------------------- */
 
-static char *source_read(void)
-{
-    FILE *f = fopen(PORT_KERNELS, "rb");
-    char *text = NULL;
-    long n = -1;
-
-    if (f && fseek(f, 0, SEEK_END) == 0)
-        n = ftell(f);
-    if (n >= 0)
-        text = calloc(1, (size_t)n + 1);
-    if (text) {
-        rewind(f);
-        if (fread(text, 1, (size_t)n, f) != (size_t)n) {
-            free(text);
-            text = NULL;
-        }
-    }
-    if (f)
-        fclose(f);
-    return text;
-}
-
 static zarr_status program_build(struct device *d, zarr_error *err)
 {
-    char *text = source_read();
-    const char *source = text;
+    const char *source = kernels_opencl;
     char log[400] = "";
     cl_int rc;
 
-    if (!text)
-        return host->fail(err, ZARR_ERR_IO, "opencl: cannot read %s", PORT_KERNELS);
     d->program = clCreateProgramWithSource(d->cl, 1, &source, NULL, &rc);
-    free(text);
     if (rc != CL_SUCCESS)
         return cl_failed(err, "program", rc);
     rc = clBuildProgram(d->program, 1, &d->id, "-cl-std=CL1.2", NULL, NULL);

@@ -241,9 +241,10 @@ static zarr_status compare_runs(struct lane *l, struct comparison *w, const zarr
                                 uint64_t n, const void *pattern, uint32_t item_bytes,
                                 zarr_error *err)
 {
-    struct k_planes *runs = calloc((size_t)n, sizeof *runs);
+    struct k_run *runs = calloc((size_t)n, sizeof *runs);
     cl_mem from = src[0].handle;
-    cl_ulong count_of = n, most = 0;
+    cl_ulong count_of = n, each = 256;
+    cl_uint item = item_bytes;
     zarr_status st;
 
     w->host = calloc((size_t)n, sizeof *w->host);
@@ -252,9 +253,7 @@ static zarr_status compare_runs(struct lane *l, struct comparison *w, const zarr
         return host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a list");
     }
     for (uint64_t i = 0; i < n; i++) {
-        runs[i] = (struct k_planes){
-            .src = src[i].offset, .bytes = src[i].bytes, .item_bytes = item_bytes};
-        most = src[i].bytes > most ? src[i].bytes : most;
+        runs[i] = (struct k_run){.src = src[i].offset, .bytes = src[i].bytes};
     }
     st = device_buffer(l->device, runs, n * sizeof *runs, &w->runs, err);
     free(runs);
@@ -264,11 +263,11 @@ static zarr_status compare_runs(struct lane *l, struct comparison *w, const zarr
         st = device_buffer(l->device, w->host, n * sizeof *w->host, &w->differs, err);
     if (st != ZARR_OK)
         return st;
-    const struct argument arguments[] = {ARGUMENT(from),     ARGUMENT(w->pattern),
-                                         ARGUMENT(w->runs),  ARGUMENT(w->differs),
-                                         ARGUMENT(count_of), ARGUMENT(most)};
+    const struct argument arguments[] = {
+        ARGUMENT(from),     ARGUMENT(w->pattern), ARGUMENT(w->runs), ARGUMENT(w->differs),
+        ARGUMENT(count_of), ARGUMENT(each),       ARGUMENT(item)};
 
-    return lane_launch(l, KERNEL_DIFFER, arguments, 6, count_of * most, err);
+    return lane_launch(l, KERNEL_DIFFER, arguments, 7, count_of * each, err);
 }
 
 static zarr_status compare_buffer(struct lane *l, const zarr_mem *src, uint64_t n,

@@ -1,0 +1,2 @@
+/* kernels/kernels.cu - the kernels as one CUDA translation unit. */
+#include "kernels.h"

@@ -1,0 +1,87 @@
+/*
+ * kernels/target.h - what a target gives to the kernels: OpenCL C 1.2, CUDA (by clang or
+ * nvcc), or host C17, where each kernel is a plain function, the twin that tests compare
+ * the others with.
+ *
+ * A kernel is a function of the number of a work item, K_PLACE, which the target counts
+ * from 0; more items than a kernel asks for do nothing. Decoders of streams give K_LANES
+ * neighbouring items to a stream. These are a warp, or with OpenCL a whole work group.
+ * All run the same code on the same bytes, and share only copies. K_MEET() waits for all
+ * lanes, after which each sees what the others wrote.
+ */
+#ifndef K_TARGET_H
+#define K_TARGET_H
+
+#if defined(__OPENCL_C_VERSION__)
+#    define K_KERNEL   __kernel void
+#    define K_FUNCTION static
+#    define K_GLOBAL   __global
+#    define K_PLACE    get_global_id(0)
+#    define K_RINT(x)  rint(x)
+#    define K_WORDS    1
+#    if !defined(K_LANES) || K_LANES == 1
+#        define K_MEET() ((void)0)
+#    else
+#        define K_MEET() barrier(CLK_GLOBAL_MEM_FENCE)
+#    endif
+typedef uchar k_u8;
+typedef ushort k_u16;
+typedef uint k_u32;
+typedef ulong k_u64;
+typedef long k_i64;
+#elif defined(__CUDA__) || defined(__CUDACC__)
+#    define K_GLOBAL
+#    define K_WORDS 1
+#    if !defined(K_LANES)
+#        define K_LANES 32
+#    endif
+#    if defined(__clang__)
+#        define K_KERNEL   extern "C" __attribute__((global)) void
+#        define K_FUNCTION static __attribute__((device))
+#        define K_PLACE                                                                  \
+            ((k_u64)(k_u32)__nvvm_read_ptx_sreg_ctaid_x() *                              \
+                 (k_u32)__nvvm_read_ptx_sreg_ntid_x() +                                  \
+             (k_u32)__nvvm_read_ptx_sreg_tid_x())
+#        define K_RINT(x) __builtin_rint(x)
+#        define K_MEET()  __nvvm_bar_warp_sync(0xFFFFFFFFU)
+#    else
+#        define K_KERNEL   extern "C" __global__ void
+#        define K_FUNCTION static __device__
+#        define K_PLACE    ((k_u64)blockIdx.x * blockDim.x + threadIdx.x)
+#        define K_RINT(x)  rint(x)
+#        define K_MEET()   __syncwarp()
+#    endif
+typedef unsigned char k_u8;
+typedef unsigned short k_u16;
+typedef unsigned k_u32;
+typedef unsigned long long k_u64;
+typedef long long k_i64;
+#else
+#    include <math.h>
+#    include <stdint.h>
+#    define K_KERNEL   static inline void
+#    define K_FUNCTION static inline
+#    define K_GLOBAL
+#    define K_PLACE   k_place
+#    define K_RINT(x) rint(x)
+#    define K_WORDS   0 /* alignment and aliasing: bytes only */
+#    define K_MEET()  ((void)0)
+typedef uint8_t k_u8;
+typedef uint16_t k_u16;
+typedef uint32_t k_u32;
+typedef uint64_t k_u64;
+typedef int64_t k_i64;
+static _Thread_local k_u64 k_place;
+/* Runs a kernel for n work items: K_RUN(n, k_copy_boxes(dst, src, boxes, 1, n)); */
+#    define K_RUN(n, call)                                                               \
+        for (k_place = 0; k_place < (n); k_place++)                                      \
+        call
+#endif
+
+#if !defined(K_LANES)
+#    define K_LANES 1
+#endif
+#define K_LANE   ((k_u32)(K_PLACE % K_LANES))
+#define K_STREAM (K_PLACE / K_LANES) /* the number of this item's stream */
+
+#endif

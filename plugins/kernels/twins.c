@@ -1,0 +1,76 @@
+#include "twins.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "kernels.h"
+
+#define B(k)    (a[k].bytes)
+#define U(k)    (a[k].number)
+#define U32(k)  ((k_u32)a[k].number)
+#define TWIN(x) static void twin_##x(uint64_t n, const struct kernels_argument *a)
+TWIN(copy_boxes)
+{
+    K_RUN(n, k_copy_boxes(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(fill_boxes)
+{
+    K_RUN(n, k_fill_boxes(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(copy_runs)
+{
+    K_RUN(n, k_copy_runs(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(gather)
+{
+    K_RUN(n, k_gather(B(0), B(1), B(2), U(3), U32(4), U32(5)));
+}
+TWIN(differ)
+{
+    K_RUN(n, k_differ(B(0), B(1), B(2), B(3), U(4), U(5), U32(6)));
+}
+TWIN(unshuffle)
+{
+    K_RUN(n, k_unshuffle(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(shuffle)
+{
+    K_RUN(n, k_shuffle(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(decode)
+{
+    K_RUN(n, k_decode(B(0), B(1), B(2), B(3), U(4)));
+}
+TWIN(blosc_open)
+{
+    K_RUN(n, k_blosc_open(B(0), B(1), B(2), B(3), U(4)));
+}
+TWIN(blosc_number)
+{
+    K_RUN(n, k_blosc_number(B(0), B(1), U(2)));
+}
+TWIN(blosc_list)
+{
+    K_RUN(n, k_blosc_list(B(0), B(1), B(2), B(3), B(4), U(5), U(6)));
+}
+
+#define ROW(x)                                                                           \
+    {                                                                                    \
+        "k_" #x, twin_##x                                                                \
+    }
+static const struct {
+    const char *name;
+    void (*run)(uint64_t n, const struct kernels_argument *a);
+} twins[] = {ROW(copy_boxes), ROW(fill_boxes),   ROW(copy_runs), ROW(gather),
+             ROW(differ),     ROW(unshuffle),    ROW(shuffle),   ROW(decode),
+             ROW(blosc_open), ROW(blosc_number), ROW(blosc_list)};
+
+int kernels_twin(const char *name, uint64_t n, const struct kernels_argument *arguments)
+{
+    for (size_t k = 0; k < sizeof twins / sizeof *twins; k++)
+        if (strcmp(twins[k].name, name) == 0) {
+            twins[k].run(n, arguments);
+            return 1;
+        }
+    return 0;
+}

@@ -1,0 +1,99 @@
+/*
+ * tests/kernels/runner.h - runs a kernel on a target: as its twin in host C, or by
+ * OpenCL. Also random bytes, and blocks of exactly the right size.
+ */
+#ifndef TESTS_KERNELS_RUNNER_H
+#define TESTS_KERNELS_RUNNER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernels.h"
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* ---- targets -------------------- */
+
+struct opencl;
+struct target {
+    const char *name;
+    uint32_t lanes;        /* work items of a stream */
+    struct opencl *opencl; /* NULL: the twins */
+};
+/* The twins; then, where there is a device, OpenCL with one lane and with LANES. */
+enum {
+    LANES = 32,
+    TARGETS_MOST = 3
+};
+size_t targets_open(struct target *targets);
+void targets_close(struct target *targets, size_t n);
+
+/* An argument: bytes that the kernel sees as a buffer, or a number. */
+struct argument {
+    void *bytes; /* NULL: a number */
+    uint64_t n;  /* of bytes, or the number */
+    int is_u32;
+};
+#define BUFFER(p, n)  ((struct argument){(void *)(uintptr_t)(p), (n), 0})
+#define NUMBER(n)     ((struct argument){NULL, (n), 0})
+#define NUMBER_U32(n) ((struct argument){NULL, (n), 1})
+enum {
+    ARGUMENTS_MOST = 8
+};
+/* Runs `items` work items, or with `streamed` as many streams. Buffers come back with
+ * what the kernel wrote. A kernel of this name must be in the table of twins.c. */
+void launch(const struct target *t, const char *kernel, uint64_t items, int streamed,
+            const struct argument arguments[ARGUMENTS_MOST]);
+#define LAUNCH(t, kernel, items, ...)                                                    \
+    launch(t, kernel, items, 0, (const struct argument[ARGUMENTS_MOST]){__VA_ARGS__})
+#define LAUNCH_STREAMS(t, kernel, streams, ...)                                          \
+    launch(t, kernel, streams, 1, (const struct argument[ARGUMENTS_MOST]){__VA_ARGS__})
+
+/* opencl.c; NULL: no device, or a build without OpenCL */
+struct opencl *opencl_open(uint32_t lanes);
+void opencl_close(struct opencl *o);
+void opencl_launch(struct opencl *o, const char *kernel, uint64_t items, uint32_t group,
+                   const struct argument arguments[ARGUMENTS_MOST]);
+
+/* The targets of a program; cmocka's state of each test is one of them. */
+int run_on_targets(const char *name, const struct CMUnitTest *tests, size_t n);
+
+/* ---- bytes -------------------- */
+
+static inline uint64_t next_random(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed * UINT64_C(0x2545F4914F6CDD1D);
+}
+static inline uint64_t below(uint64_t *seed, uint64_t end)
+{
+    return end ? (next_random(seed) >> 20) % end : 0;
+}
+/* How many cases to draw: n, or few in a slow checker (KERNELS_FEW=1). */
+static inline int draws(int n)
+{
+    const int few = n / 50 > 1 ? n / 50 : 1;
+
+    return getenv("KERNELS_FEW") ? few : n;
+}
+/* A block of n bytes and not more, for the address sanitizer; n may be 0. */
+static inline void *block(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+
+    assert_non_null(p);
+    return p;
+}
+/* Bytes that compress: small numbers of `item` bytes with runs and copies among them. */
+void fill_numbers(uint8_t *p, size_t n, size_t item, uint64_t *seed);
+void fill_random(uint8_t *p, size_t n, uint64_t *seed);
+
+#endif

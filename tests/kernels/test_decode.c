@@ -1,0 +1,506 @@
+/*
+ * tests/kernels/test_decode.c - streams of LZ4 and snappy, and chunks of blosc, as their
+ * libraries write them, decode to what was written. Damaged ones decode to the same bytes
+ * as the CPU codecs give, or fail as those do; each is in blocks of exactly its size, for
+ * the address sanitizer. Targets with a compiler of their own give what the twins give.
+ */
+#include "runner.h"
+
+#include <blosc.h>
+#include <lz4.h>
+#include <lz4hc.h>
+#if defined(ZR_HAVE_SNAPPY)
+#    include <snappy-c.h>
+#endif
+
+#include "codecs/codecs_int.h"
+
+enum {
+    STREAMS = 40,
+    BYTES_MOST = 24000,
+    EACH = 33
+};
+
+/* ---- encoded bytes -------------------- */
+
+struct encoded {
+    uint8_t *plain, *bytes;
+    size_t n_plain, n;
+    uint32_t how; /* K_LZ4, K_LZ4_HEADED, K_SNAPPY, K_STORED */
+};
+
+static void encoded_free(struct encoded *e)
+{
+    free(e->plain);
+    free(e->bytes);
+}
+
+static size_t encode_lz4(const struct encoded *e, uint8_t *to, size_t room, int high)
+{
+    const int n = high ? LZ4_compress_HC((const char *)e->plain, (char *)to,
+                                         (int)e->n_plain, (int)room, 9)
+                       : LZ4_compress_default((const char *)e->plain, (char *)to,
+                                              (int)e->n_plain, (int)room);
+
+    assert_true(n > 0);
+    return (size_t)n;
+}
+
+static size_t encode_snappy(const struct encoded *e, uint8_t *to, size_t room)
+{
+#if defined(ZR_HAVE_SNAPPY)
+    assert_int_equal(
+        snappy_compress((const char *)e->plain, e->n_plain, (char *)to, &room),
+        SNAPPY_OK);
+    return room;
+#else
+    (void)e;
+    (void)to;
+    (void)room;
+    return 0;
+#endif
+}
+
+static void encode(struct encoded *e, uint32_t how, uint64_t *seed)
+{
+    const size_t item = 1 + below(seed, 8), most = below(seed, 3) ? 300 : BYTES_MOST;
+    uint8_t *to = block(2 * BYTES_MOST);
+
+#if !defined(ZR_HAVE_SNAPPY)
+    how = how == K_SNAPPY ? K_LZ4 : how;
+#endif
+    e->how = how;
+    e->n_plain = below(seed, most);
+    e->plain = block(e->n_plain);
+    if (below(seed, 8) == 0)
+        fill_random(e->plain, e->n_plain, seed);
+    else
+        fill_numbers(e->plain, e->n_plain, item, seed);
+    if (how == K_LZ4) {
+        e->n = encode_lz4(e, to, 2 * BYTES_MOST, below(seed, 2) == 0);
+    } else if (how == K_LZ4_HEADED) {
+        e->n = 4 + encode_lz4(e, to + 4, 2 * BYTES_MOST - 4, 0);
+        zr_store_le32(to, (uint32_t)e->n_plain);
+    } else if (how == K_SNAPPY) {
+        e->n = encode_snappy(e, to, 2 * BYTES_MOST);
+    } else {
+        e->n = e->n_plain;
+        memcpy(to, e->plain, e->n);
+    }
+    e->bytes = block(e->n);
+    memcpy(e->bytes, to, e->n);
+    free(to);
+}
+
+/* Damages some bytes, or cuts or lengthens all. */
+static void damage(uint8_t **bytes, size_t *n, uint64_t *seed)
+{
+    const uint64_t kind = below(seed, 6);
+    uint8_t *out;
+
+    if (kind == 0 && *n)
+        *n = below(seed, *n);
+    else if (kind == 1)
+        *n += 1 + below(seed, 20);
+    out = block(*n);
+    for (size_t i = 0; i < *n; i++)
+        out[i] = (uint8_t)(kind == 1 ? below(seed, 256) : 0);
+    memcpy(out, *bytes, kind == 1 ? *n - 1 - (*n - 1 > 20 ? 20 : *n - 1) : *n);
+    for (uint64_t k = 0; kind > 1 && *n && k < 1 + below(seed, 3); k++) {
+        const size_t head = below(seed, 2) && *n > 24 ? 24 : *n;
+        const size_t at = below(seed, head);
+
+        out[at] = (uint8_t)(kind == 2   ? out[at] ^ 1U << below(seed, 8)
+                            : kind == 3 ? 255
+                            : kind == 4 ? 0
+                                        : below(seed, 256));
+    }
+    free(*bytes);
+    *bytes = out;
+}
+
+/* ---- streams -------------------- */
+
+static void streams_decode(void **state)
+{
+    static const uint32_t hows[] = {K_LZ4, K_LZ4_HEADED, K_SNAPPY, K_STORED};
+    uint64_t seed = 23;
+
+    for (int turn = 0; turn < draws(6); turn++) {
+        struct encoded all[STREAMS];
+        struct k_stream streams[STREAMS];
+        uint32_t status[STREAMS] = {0};
+        size_t n = 0, m = 0, i;
+        uint8_t *src, *dst;
+
+        for (i = 0; i < STREAMS; i++) {
+            encode(&all[i], hows[i % 4], &seed);
+            streams[i] = (struct k_stream){.src = n,
+                                           .src_bytes = all[i].n,
+                                           .dst = m,
+                                           .dst_bytes = all[i].n_plain,
+                                           .how = all[i].how,
+                                           .number = STREAMS - 1 - (uint32_t)i};
+            n += all[i].n;
+            m += all[i].n_plain;
+        }
+        src = block(n);
+        dst = block(m);
+        memset(dst, 0, m);
+        for (i = 0; i < STREAMS; i++)
+            memcpy(src + streams[i].src, all[i].bytes, all[i].n);
+        LAUNCH_STREAMS(*state, "k_decode", STREAMS, BUFFER(dst, m), BUFFER(src, n),
+                       BUFFER(streams, sizeof streams), BUFFER(status, sizeof status),
+                       NUMBER(STREAMS));
+        for (i = 0; i < STREAMS; i++) {
+            assert_int_equal(status[STREAMS - 1 - i], K_OK);
+            assert_memory_equal(dst + streams[i].dst, all[i].plain, all[i].n_plain);
+            encoded_free(&all[i]);
+        }
+        free(src);
+        free(dst);
+    }
+}
+
+/* Whether the CPU codec decodes the bytes to exactly m bytes. */
+static int cpu_decodes(const zarr_codec_impl_vtable *codec, uint8_t *bytes, size_t n,
+                       uint8_t *dst, size_t m)
+{
+    zarr_codec_exec exec = {.struct_size = sizeof exec};
+    zarr_codec_job job = {
+        .src = {.device_type = ZARR_DEVICE_CPU, .handle = bytes, .bytes = n},
+        .dst = {.device_type = ZARR_DEVICE_CPU, .handle = dst, .bytes = m}};
+
+    return codec->decode(NULL, &job, 1, &exec, NULL) == ZARR_OK && job.dst_used == m;
+}
+
+static const zarr_codec_impl_vtable *cpu_codec(uint32_t how)
+{
+#if defined(ZR_HAVE_SNAPPY)
+    if (how == K_SNAPPY)
+        return &zr_cpu_snappy;
+#endif
+    return how == K_LZ4_HEADED ? &zr_cpu_lz4 : NULL;
+}
+
+static uint32_t decode_one(const struct target *t, uint32_t how, const uint8_t *src,
+                           size_t n, uint8_t *dst, size_t m)
+{
+    const struct k_stream s = {.src_bytes = n, .dst_bytes = m, .how = how};
+    uint32_t status = K_OK;
+
+    LAUNCH_STREAMS(t, "k_decode", 1, BUFFER(dst, m), BUFFER(src, n), BUFFER(&s, sizeof s),
+                   BUFFER(&status, sizeof status), NUMBER(1));
+    assert_true(status < K_STATUSES);
+    return status;
+}
+
+/* The twin says of each stream what the CPU codec says. */
+static void damaged_streams(const struct target *host, uint32_t how, int n)
+{
+    uint64_t seed = 31 + how;
+    int good = 0, bad = 0;
+
+    for (int turn = 0; turn < n; turn++) {
+        struct encoded e;
+        uint8_t *dst, *want;
+        uint32_t says;
+        int wanted;
+
+        encode(&e, how, &seed);
+        damage(&e.bytes, &e.n, &seed);
+        if (below(&seed, 8) == 0)
+            e.n_plain = e.n_plain ? e.n_plain - 1 : 1;
+        dst = block(e.n_plain);
+        want = block(e.n_plain);
+        wanted = cpu_decodes(cpu_codec(how), e.bytes, e.n, want, e.n_plain);
+        says = decode_one(host, how, e.bytes, e.n, dst, e.n_plain);
+        if (says == K_BAD_OFFSET && how == K_LZ4_HEADED)
+            wanted =
+                0; /* liblz4 takes a match of no distance, which the format forbids */
+        if ((says == K_OK) != wanted)
+            fail_msg("draw %d, how %u, %zu bytes for %zu: status %u, CPU codec %d", turn,
+                     how, e.n, e.n_plain, says, wanted);
+        if (wanted)
+            assert_memory_equal(dst, want, e.n_plain);
+        good += wanted;
+        bad += !wanted;
+        free(dst);
+        free(want);
+        encoded_free(&e);
+    }
+    assert_true(good >= n / 100 && bad >= n / 4); /* the draw has both */
+}
+
+/* Many damaged streams in one launch: the target says what the twin says. */
+static void damaged_batch(const struct target *t, uint32_t how, size_t count)
+{
+    const struct target host = {.name = "host", .lanes = 1};
+    struct k_stream *streams = calloc(count, sizeof *streams);
+    uint32_t *status = calloc(count, sizeof *status), *want = calloc(count, sizeof *want);
+    uint8_t *src = block(count * 700), *dst = block(count * 400), *same;
+    size_t n = 0, m = 0;
+    uint64_t seed = 41 + how;
+
+    assert_true(streams && status && want);
+    for (size_t i = 0; i < count; i++) {
+        struct encoded e;
+
+        do {
+            encode(&e, how, &seed);
+            if (e.n_plain >= 300)
+                encoded_free(&e);
+        } while (e.n_plain >= 300);
+        damage(&e.bytes, &e.n, &seed);
+        streams[i] = (struct k_stream){n, e.n, m, e.n_plain, e.how, (uint32_t)i};
+        memcpy(src + n, e.bytes, e.n);
+        n += e.n;
+        m += e.n_plain + 50; /* a gap that stays as it is */
+        encoded_free(&e);
+    }
+    memset(dst, 0x5A, m);
+    same = block(m);
+    memcpy(same, dst, m);
+    LAUNCH_STREAMS(t, "k_decode", count, BUFFER(dst, m), BUFFER(src, n),
+                   BUFFER(streams, count * sizeof *streams),
+                   BUFFER(status, count * sizeof *status), NUMBER(count));
+    LAUNCH_STREAMS(&host, "k_decode", count, BUFFER(same, m), BUFFER(src, n),
+                   BUFFER(streams, count * sizeof *streams),
+                   BUFFER(want, count * sizeof *want), NUMBER(count));
+    for (size_t i = 0; i < count; i++) {
+        const struct k_stream *s = &streams[i];
+
+        assert_int_equal(status[i], want[i]);
+        for (size_t k = 0; k < 50; k++)
+            assert_int_equal(dst[s->dst + s->dst_bytes + k], 0x5A);
+    }
+    assert_memory_equal(dst, same, m);
+    free(streams);
+    free(status);
+    free(want);
+    free(src);
+    free(dst);
+    free(same);
+}
+
+static void damaged_streams_fail(void **state)
+{
+    const struct target *t = *state;
+
+    if (t->opencl) {
+        damaged_batch(t, K_LZ4, (size_t)draws(2000));
+        damaged_batch(t, K_LZ4_HEADED, (size_t)draws(1000));
+        damaged_batch(t, K_SNAPPY, (size_t)draws(2000));
+        return;
+    }
+    damaged_streams(t, K_LZ4_HEADED, draws(4000));
+#if defined(ZR_HAVE_SNAPPY)
+    damaged_streams(t, K_SNAPPY, draws(4000));
+#endif
+}
+
+/* ---- blosc -------------------- */
+
+struct blosc_kind {
+    const char *inside;
+    int level, shuffle;
+    size_t item_bytes, bytes, block;
+};
+
+static struct blosc_kind blosc_draw(uint64_t *seed)
+{
+    static const char *const insides[] = {"lz4", "lz4hc", "blosclz", "snappy"};
+    const size_t most = below(seed, 4) ? 3000 : 4 * BYTES_MOST;
+    struct blosc_kind k = {.inside = insides[below(seed, COUNT(insides))],
+                           .level = (int)below(seed, 10),
+                           .shuffle = (int)below(seed, 3),
+                           .item_bytes = 1 + below(seed, 20),
+                           .bytes = below(seed, most)};
+
+    k.block = below(seed, 3) ? below(seed, 9000) : 0;
+    if (k.bytes > 40000 && k.block && k.block < 1024)
+        k.block = 1024; /* fewer blocks */
+    return k;
+}
+
+/* Encodes random numbers. Returns 0 if this libblosc lacks what is inside. */
+static int blosc_make(struct encoded *e, const struct blosc_kind *k, uint64_t *seed)
+{
+    uint8_t *to = block(k->bytes + BLOSC_MAX_OVERHEAD);
+    int n;
+
+    *e = (struct encoded){.plain = block(k->bytes), .n_plain = k->bytes};
+    if (below(seed, 8) == 0)
+        fill_random(e->plain, k->bytes, seed);
+    else
+        fill_numbers(e->plain, k->bytes, k->item_bytes, seed);
+    n = blosc_compress_ctx(k->level, k->shuffle, k->item_bytes, k->bytes, e->plain, to,
+                           k->bytes + BLOSC_MAX_OVERHEAD, k->inside, k->block, 1);
+    e->n = n > 0 ? (size_t)n : 0;
+    e->bytes = block(e->n);
+    memcpy(e->bytes, to, e->n);
+    free(to);
+    if (n <= 0)
+        encoded_free(e);
+    return n > 0;
+}
+
+/* All five launches for n chunks. `scratch` is as long as `dst`. */
+static void blosc_decode(const struct target *t, const struct k_chunk *chunks, size_t n,
+                         const struct argument *src, const struct argument *dst,
+                         uint32_t *status)
+{
+    struct k_frame *frames = calloc(n, sizeof *frames);
+    uint64_t totals[2] = {0};
+    uint8_t *scratch = calloc(1, (size_t)dst->n + 1);
+    const struct argument list = BUFFER(chunks, n * sizeof *chunks),
+                          heads = BUFFER(frames, n * sizeof *frames),
+                          says = BUFFER(status, n * sizeof *status),
+                          room = BUFFER(scratch, dst->n);
+    struct k_stream *streams;
+    struct k_planes *planes;
+
+    assert_true(frames && scratch);
+    LAUNCH(t, "k_blosc_open", n, *src, list, heads, says, NUMBER(n));
+    LAUNCH(t, "k_blosc_number", 1, heads, BUFFER(totals, sizeof totals), NUMBER(n));
+    streams = block(totals[1] * sizeof *streams);
+    planes = block(totals[0] * sizeof *planes);
+    memset(streams, 0xFF, totals[1] * sizeof *streams);
+    LAUNCH(t, "k_blosc_list", totals[0], *src, list, heads,
+           BUFFER(streams, totals[1] * sizeof *streams),
+           BUFFER(planes, totals[0] * sizeof *planes), NUMBER(n), NUMBER(totals[0]));
+    LAUNCH_STREAMS(t, "k_decode", totals[1], room, *src,
+                   BUFFER(streams, totals[1] * sizeof *streams), says, NUMBER(totals[1]));
+    LAUNCH(t, "k_unshuffle", totals[0] * EACH, *dst, room,
+           BUFFER(planes, totals[0] * sizeof *planes), NUMBER(totals[0]), NUMBER(EACH));
+    free(frames);
+    free(scratch);
+    free(streams);
+    free(planes);
+}
+
+static uint32_t blosc_decode_one(const struct target *t, const struct encoded *e,
+                                 uint8_t *dst)
+{
+    const struct k_chunk c = {.src_bytes = e->n, .dst_bytes = e->n_plain};
+    const struct argument src = BUFFER(e->bytes, e->n), to = BUFFER(dst, e->n_plain);
+    uint32_t status = K_OK;
+
+    blosc_decode(t, &c, 1, &src, &to, &status);
+    return status;
+}
+
+static void blosc_chunks(void **state)
+{
+    uint64_t seed = 53;
+
+    for (int turn = 0; turn < draws(8); turn++) {
+        struct encoded all[STREAMS];
+        struct k_chunk chunks[STREAMS];
+        uint32_t status[STREAMS] = {0};
+        size_t n = 0, m = 0, count = 0, i;
+        struct argument src, dst;
+
+        while (count < STREAMS) {
+            const struct blosc_kind k = blosc_draw(&seed);
+
+            if (!blosc_make(&all[count], &k, &seed))
+                continue;
+            chunks[count] = (struct k_chunk){.src = n,
+                                             .src_bytes = all[count].n,
+                                             .dst = m,
+                                             .dst_bytes = k.bytes,
+                                             .scratch = m};
+            n += all[count].n;
+            m += all[count++].n_plain;
+        }
+        src = BUFFER(block(n), n);
+        dst = BUFFER(block(m), m);
+        memset(dst.bytes, 0, m);
+        for (i = 0; i < STREAMS; i++)
+            memcpy((uint8_t *)src.bytes + chunks[i].src, all[i].bytes, all[i].n);
+        blosc_decode(*state, chunks, STREAMS, &src, &dst, status);
+        for (i = 0; i < STREAMS; i++) {
+            assert_int_equal(status[i], K_OK);
+            assert_memory_equal((uint8_t *)dst.bytes + chunks[i].dst, all[i].plain,
+                                all[i].n_plain);
+            encoded_free(&all[i]);
+        }
+        free(src.bytes);
+        free(dst.bytes);
+    }
+}
+
+static void other_blosc_is_unsupported(void **state)
+{
+    static const char *const insides[] = {"zlib", "zstd"};
+    uint64_t seed = 61;
+
+    for (size_t i = 0; i < COUNT(insides); i++) {
+        const struct blosc_kind k = {
+            .inside = insides[i], .level = 5, .item_bytes = 4, .bytes = 5000};
+        struct encoded e;
+        uint8_t dst[5000];
+
+        if (!blosc_make(&e, &k, &seed))
+            continue;
+        assert_int_equal(blosc_decode_one(*state, &e, dst), K_UNSUPPORTED);
+        e.bytes[2] = 0x23; /* stored, but not so long */
+        assert_int_equal(blosc_decode_one(*state, &e, dst), K_BAD_LENGTH);
+        e.bytes[0] = 3; /* Blosc 2 */
+        assert_int_equal(blosc_decode_one(*state, &e, dst), K_UNSUPPORTED);
+        encoded_free(&e);
+    }
+}
+
+static void damaged_blosc_fails(void **state)
+{
+    const struct target *t = *state, host = {.name = "host", .lanes = 1};
+    const int n =
+        draws(t->opencl ? 60 : 4000); /* a launch for each is slow on a device */
+    uint64_t seed = 67;
+    int good = 0, bad = 0;
+
+    for (int turn = 0; turn < n; turn++) {
+        const struct blosc_kind k = blosc_draw(&seed);
+        struct encoded e;
+        uint8_t *dst, *want;
+        uint32_t says;
+        int wanted;
+
+        if (!blosc_make(&e, &k, &seed))
+            continue;
+        damage(&e.bytes, &e.n, &seed);
+        if (e.n >= 16 && below(&seed, 4))
+            zr_store_le32(e.bytes + 12, (uint32_t)e.n); /* so that more is looked at */
+        dst = block(e.n_plain);
+        want = block(e.n_plain);
+        says = blosc_decode_one(t, &e, dst);
+        wanted = t->opencl ? blosc_decode_one(&host, &e, want) == K_OK
+                           : cpu_decodes(&zr_cpu_blosc, e.bytes, e.n, want, e.n_plain);
+        if (says != K_UNSUPPORTED && says != K_BAD_OFFSET && (says == K_OK) != wanted)
+            fail_msg("draw %d, %s, %zu bytes for %zu: status %u, wanted %d", turn,
+                     k.inside, e.n, e.n_plain, says, wanted);
+        if (says == K_OK)
+            assert_memory_equal(dst, want, e.n_plain);
+        good += wanted;
+        bad += !wanted;
+        free(dst);
+        free(want);
+        encoded_free(&e);
+    }
+    assert_true(good >= n / 100 && bad >= n / 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_decode),
+        cmocka_unit_test(damaged_streams_fail),
+        cmocka_unit_test(blosc_chunks),
+        cmocka_unit_test(other_blosc_is_unsupported),
+        cmocka_unit_test(damaged_blosc_fails),
+    };
+
+    return run_on_targets("decode", tests, COUNT(tests));
+}
