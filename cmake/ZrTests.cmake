@@ -50,7 +50,7 @@ endfunction()
 # Adds the label `sanitized`, unless a source asks for the address sanitizer, and so tests
 # less under it. `make test` runs tests with this label under the address sanitizer only,
 # which finds more, and builds the target tests_plain for the others.
-function(zr_sanitized target labels)
+function(zr_sanitized target out)
     foreach(source IN LISTS ARGN)
         file(STRINGS "${source}" found LIMIT_COUNT 1
              REGEX "__SANITIZE_ADDRESS__|ZR_NO_THREADED_FORK|SKIP_WITHOUT_THREADED_FORK")
@@ -59,7 +59,7 @@ function(zr_sanitized target labels)
         endif()
     endforeach()
     set_property(GLOBAL APPEND PROPERTY ZR_SANITIZED ${target})
-    set(${labels} ${${labels}} sanitized PARENT_SCOPE)
+    set(${out} ${${out}} sanitized PARENT_SCOPE)
 endfunction()
 
 # zr_tests_plain(): the target tests_plain builds all that a build from nothing has, except
