@@ -121,6 +121,8 @@ static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
     g->most = zr_inner_batch(g->in, g->threads, LEAVES_MOST);
     wave = zr_io_wave_bytes(g->w->io) / ZR_MAX(g->in->decoded_bytes, UINT64_C(1));
     g->most = (uint32_t)ZR_MIN((uint64_t)g->most, ZR_MAX(wave, (uint64_t)g->threads));
+    if (!g->in->is_shard)
+        g->most = ZR_MIN(g->most, zr_device_most(g->w->io, g->in, true, true, 1));
     if (zr_mul_u64(lv->n_inner_all, n_shards, &all))
         g->most = (uint32_t)ZR_MIN(all, (uint64_t)g->most);
     g->writer = zr_calloc(alloc, n_shards, sizeof *g->writer);

@@ -370,13 +370,15 @@ static bool objects_add(const struct objects *o, const struct zr_projection *pro
            zr_add_u64(*sum, one, sum);
 }
 
-/* Collects the units of one level, as many as the budget has room for; at least the
- * first. tried: of all units. */
+/* Collects the units of one level, as many as the budgets have room for; at least the
+ * first. tried: of all units. The leaves of shards take their turns on a device. */
 static void objects_collect(struct objects *o, const struct zr_level *const *lv,
                             const struct zr_projection *proj, uint32_t n, bool *tried,
                             bool *done)
 {
     uint32_t locks = zr_befores_most(o->w.io);
+    const uint32_t most =
+        o->shard ? UINT32_MAX : zr_device_most(o->w.io, o->lv, true, true, 1);
 
     for (uint32_t k = 0; k < n; k++) {
         uint64_t need = o->need;
@@ -384,6 +386,8 @@ static void objects_collect(struct objects *o, const struct zr_level *const *lv,
         if (lv[k] != o->lv || tried[k])
             continue;
         if (!proj[k].full && locks-- == 0)
+            return;
+        if (o->n == most)
             return;
         if (!objects_add(o, &proj[k], &need))
             need = UINT64_MAX;

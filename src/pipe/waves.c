@@ -295,7 +295,8 @@ static void wait_helpers(struct reading *r)
 
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
-    const struct zr_program *leaf = io->layout->level[io->layout->n_levels - 1].decode;
+    const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];
+    const struct zr_program *leaf = lv->decode;
     bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 
     *out = (struct zr_plan_args){
@@ -326,6 +327,9 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         out->wave_items =
             (uint32_t)ZR_MIN(ZR_MAX(share, UINT64_C(1)), (uint64_t)out->wave_items);
     }
+    if (zr_goes_lockstep(io, leaf))
+        out->wave_items =
+            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, FLIGHT));
 }
 
 static zarr_status waves_read(void *self, zarr_request *rq,
