@@ -190,7 +190,8 @@ static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out
 
 /**
  * Frees memory that a context keeps for later calls. These are cached buffers, contexts
- * of codecs, and idle memory of pools. Results do not change; the next calls are slower.
+ * of codecs, streams of devices, and idle memory of pools. Results do not change; the
+ * next calls are slower.
  * @param ctx borrowed
  */
 ZARR_API void zarr_context_trim(zarr_context *ctx);

@@ -171,7 +171,7 @@ static zarr_status append_run(struct appending *ap, zarr_error *err)
     void *lock = NULL;
     zarr_status st = zr_stream_sync(&ap->after, err);
 
-    zr_stream_close(&ap->after);
+    zr_stream_give(&array->h.ctx->engine.streams, &ap->after);
     if (st == ZARR_OK)
         st = zr_shape_lock(array, ap->opts.cancel, &lock, err);
     if (st == ZARR_OK)
@@ -193,7 +193,7 @@ zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor
         st = append_order(&ap, err);
     if (st == ZARR_OK)
         return append_run(&ap, err);
-    zr_stream_close(&ap.after);
+    zr_stream_give(&array->h.ctx->engine.streams, &ap.after);
     return zr_path_prefix(err, st, array->h.path);
 }
 
@@ -213,7 +213,7 @@ static void release_append(void *owner)
     struct appending *ap = owner;
     zarr_array *array = ap->array;
 
-    zr_stream_close(&ap->after);
+    zr_stream_give(&array->h.ctx->engine.streams, &ap->after);
     zarr_cancel_free(ap->owned_cancel);
     zr_free(array->h.ctx->alloc, ap);
     zarr_array_free(array);

@@ -64,7 +64,7 @@ zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
 
 /* ---- order.c ---- */
 /* Makes *out a stream whose end comes after what is on `foreign` now; foreign NULL: does
- * nothing. zr_stream_sync() waits for it, zr_stream_close() frees it, also after a
+ * nothing. zr_stream_sync() waits for it; zr_stream_give() to the engine's, also after a
  * failure. */
 zarr_status zr_io_order(struct zr_stream *out, zarr_context *ctx, int32_t device_type,
                         int32_t device_id, void *foreign, zarr_error *err);

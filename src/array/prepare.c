@@ -202,7 +202,7 @@ void zr_io_call_deinit(struct zr_io_call *c)
     zr_free(c->array->h.ctx->alloc, c->field_fill);
     zr_packed_free(c->packed);
     zr_io_parts_free(c);
-    zr_stream_close(&c->after);
+    zr_stream_give(&c->array->h.ctx->engine.streams, &c->after);
 }
 
 zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,

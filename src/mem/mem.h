@@ -173,6 +173,9 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
 
 /* ---- streams and lists ------------------------------------------------------ */
 
+enum {
+    ZR_STREAMS_IDLE = 8 /* for the waves of two requests */
+};
 /*
  * A queue of work on a device; {0} is no stream. One thread at a time uses it. Memory
  * that queued work reads or writes, host memory included, stays valid, unchanged and
@@ -183,6 +186,8 @@ struct zr_stream {
     const struct zr_backend *be;
     void *handle; /* what the backend's functions get; NULL: work is done on return */
     bool queued;  /* work since the last wait; set it after queueing by `handle` */
+    bool failed;  /* a wait failed, so nothing more is queued on it */
+    int32_t device_id;
 };
 /* Opens a stream for memory of a device. `handle` stays NULL if the backend has none. */
 zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registry *r,
@@ -194,6 +199,27 @@ zarr_status zr_stream_sync(struct zr_stream *s, zarr_error *err);
 zarr_status zr_stream_order(struct zr_stream *s, void *foreign, zarr_error *err);
 /* Waits, and makes *s empty. s may be NULL or empty. */
 void zr_stream_close(struct zr_stream *s);
+/* Idle streams, because opening one is a call of a driver. Shared. They are closed before
+ * the registry of their backends ends. */
+struct zr_streams {
+    struct {
+        zr_mutex mutex;
+        struct zr_stream idle[ZR_STREAMS_IDLE];
+        uint32_t n;
+    } locked;
+    struct zr_fork_hook fork;
+};
+void zr_streams_init(struct zr_streams *p);
+void zr_streams_deinit(struct zr_streams *p);
+/* Closes the idle ones. */
+void zr_streams_trim(struct zr_streams *p);
+/* As zr_stream_open(), but takes an idle stream of the device if there is one. */
+zarr_status zr_stream_take(struct zr_stream *out, struct zr_streams *from,
+                           const struct zr_memory_registry *r, int32_t device_type,
+                           int32_t device_id, zarr_error *err);
+/* Waits, keeps the stream for the next user unless a wait failed, and makes *s empty. s
+ * may be empty. */
+void zr_stream_give(struct zr_streams *to, struct zr_stream *s);
 
 /*
  * Lists of runs or boxes that do not overlap, between any memories, in any mix. Each is

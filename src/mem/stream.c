@@ -1,7 +1,8 @@
 /*
  * mem/stream.c - streams of work on a device. A stream remembers whether work was queued
- * since the last wait, so that a needless wait costs no call.
- * Thread class: one thread at a time uses a stream.
+ * since the last wait, so that a needless wait costs no call. Streams that are given back
+ * wait, idle, for the next wave.
+ * Thread class: one thread at a time uses a stream; the idle ones are shared.
  */
 #include "mem/mem_int.h"
 
@@ -15,6 +16,7 @@ zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registr
     ZR_TRY(zr_backend_find(r, device_type, &be, err));
     ZR_TRY(zr_backend_stream_open(be, device_id, &out->handle, err));
     out->be = be;
+    out->device_id = device_id;
 out:
     return st;
 }
@@ -34,10 +36,14 @@ zarr_status zr_stream_handle(struct zr_stream *s, const struct zr_backend *be,
 
 zarr_status zr_stream_sync(struct zr_stream *s, zarr_error *err)
 {
+    zarr_status st;
+
     if (!s || !s->queued)
         return ZARR_OK;
     s->queued = false;
-    return zr_backend_sync(s->be, s->handle, err);
+    st = zr_backend_sync(s->be, s->handle, err);
+    s->failed |= st != ZARR_OK;
+    return st;
 }
 
 zarr_status zr_stream_order(struct zr_stream *s, void *foreign, zarr_error *err)
@@ -54,4 +60,73 @@ void zr_stream_close(struct zr_stream *s)
     (void)zr_stream_sync(s, NULL);
     zr_backend_stream_close(s->be, s->handle);
     *s = (struct zr_stream){0};
+}
+
+/* ---- idle streams ----------------------------------------------------------- */
+
+void zr_streams_init(struct zr_streams *p)
+{
+    *p = (struct zr_streams){0};
+    zr_mutex_init(&p->locked.mutex);
+    p->fork = (struct zr_fork_hook){.mutex = &p->locked.mutex};
+    zr_fork_hook_add(&p->fork);
+}
+
+void zr_streams_deinit(struct zr_streams *p)
+{
+    zr_streams_trim(p);
+    zr_fork_hook_remove(&p->fork);
+    zr_mutex_deinit(&p->locked.mutex);
+}
+
+void zr_streams_trim(struct zr_streams *p)
+{
+    bool more = true;
+
+    while (more) {
+        struct zr_stream s = {0};
+
+        zr_mutex_lock(&p->locked.mutex);
+        more = p->locked.n > 0;
+        if (more)
+            s = p->locked.idle[--p->locked.n];
+        zr_mutex_unlock(&p->locked.mutex);
+        zr_stream_close(&s); /* the backend is called without the lock */
+    }
+}
+
+zarr_status zr_stream_take(struct zr_stream *out, struct zr_streams *from,
+                           const struct zr_memory_registry *r, int32_t device_type,
+                           int32_t device_id, zarr_error *err)
+{
+    *out = (struct zr_stream){0};
+    zr_mutex_lock(&from->locked.mutex);
+    for (uint32_t i = from->locked.n; i-- > 0 && !out->be;) {
+        const struct zr_stream *s = &from->locked.idle[i];
+
+        if (s->be->vt.device_type != device_type || s->device_id != device_id)
+            continue;
+        *out = *s;
+        from->locked.idle[i] = from->locked.idle[--from->locked.n];
+    }
+    zr_mutex_unlock(&from->locked.mutex);
+    return out->be ? ZARR_OK : zr_stream_open(out, r, device_type, device_id, err);
+}
+
+void zr_stream_give(struct zr_streams *to, struct zr_stream *s)
+{
+    bool kept = false;
+
+    if (!s->be || !s->handle || zr_stream_sync(s, NULL) != ZARR_OK || s->failed) {
+        zr_stream_close(s);
+        return;
+    }
+    zr_mutex_lock(&to->locked.mutex);
+    kept = to->locked.n < ZR_STREAMS_IDLE;
+    if (kept)
+        to->locked.idle[to->locked.n++] = *s;
+    zr_mutex_unlock(&to->locked.mutex);
+    if (kept)
+        *s = (struct zr_stream){0};
+    zr_stream_close(s);
 }

@@ -1,6 +1,6 @@
 /*
  * pipe/engine.c - what the requests of one context share: the budget of buffers that
- * grow, and idle worker contexts (workers.c).
+ * grow, idle streams, and idle worker contexts (workers.c).
  * Thread class: shared.
  */
 #include "pipe/pipe_int.h"
@@ -11,6 +11,7 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
     zr_budget_init(&e->unsized_budget, e->budget->total);
     zr_mutex_init(&e->workers.mutex);
     e->workers.free = NULL;
+    zr_streams_init(&e->streams);
     e->fork = (struct zr_fork_hook){.mutex = &e->workers.mutex};
     zr_fork_hook_add(&e->fork);
     return ZARR_OK;
@@ -19,6 +20,7 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 void zr_engine_deinit(struct zr_engine *e)
 {
     zr_workers_free(e);
+    zr_streams_deinit(&e->streams);
     zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->workers.mutex);
     zr_budget_deinit(&e->unsized_budget);
@@ -27,5 +29,6 @@ void zr_engine_deinit(struct zr_engine *e)
 void zr_engine_trim(struct zr_engine *e)
 {
     zr_workers_free(e);
+    zr_streams_trim(&e->streams);
     zr_pool_trim(e->pool);
 }

@@ -16,7 +16,7 @@ zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t de
     f->last = &f->first;
     if (device == 0 || zr_io_is_host(io, device))
         return ZARR_OK;
-    ZR_TRY(zr_stream_open(&f->stream, io->engine->memory, device,
+    ZR_TRY(zr_stream_take(&f->stream, &io->engine->streams, io->engine->memory, device,
                           zr_io_device_id(io, device), err));
     f->device = device;
 out:
@@ -198,7 +198,7 @@ zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err)
 void zr_flow_end(struct zr_flow *f)
 {
     (void)zr_flow_wait(f, NULL);
-    zr_stream_close(&f->stream);
+    zr_stream_give(&f->w.io->engine->streams, &f->stream);
     if (!f->own_worker || !f->w.worker)
         return;
     zr_request_merge(f->w.rq, f->w.worker);

@@ -59,13 +59,14 @@ struct zr_engine {
         zr_mutex mutex;
         struct zr_worker *free; /* list of idle ones */
     } workers;
-    struct zr_fork_hook fork; /* keeps the list consistent in a forked child */
+    struct zr_streams streams; /* idle ones of devices */
+    struct zr_fork_hook fork;  /* keeps the list consistent in a forked child */
 };
 /* All pointers in *e are borrowed and must outlive the engine. */
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err);
 void zr_engine_deinit(struct zr_engine *e);
 void zr_engine_trim(
-    struct zr_engine *e); /* Releases idle worker contexts and idle pool blocks. */
+    struct zr_engine *e); /* Releases idle worker contexts, streams and pool blocks. */
 
 /* Decoded shard indexes of one array, shared between requests, bounded in bytes. Its user
  * compares the version of the object to find out that an index is stale. */

@@ -140,7 +140,9 @@ typedef struct zarr_memory_vtable {
                               const void *pattern, uint32_t item_bytes, uint8_t *equal,
                               void *stream, zarr_error *err);
     /** Makes a stream of a device, which is not NULL. The library opens streams only if
-     * sync() is there, too. NULL: there are none, and `stream` is always NULL. */
+     * sync() is there, too, and keeps a few of them for later requests, until
+     * zarr_context_trim() or the end of the context. NULL: there are none, and `stream`
+     * is always NULL. */
     zarr_status (*stream_open)(void *self, int32_t device_id, void **stream,
                                zarr_error *err);
     /** Frees a stream of stream_open(). The library has called sync() after the last

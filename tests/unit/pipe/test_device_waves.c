@@ -386,6 +386,52 @@ static void test_calls(void **state)
     close_world(&w);
 }
 
+/* Streams are kept for later waves and requests, also after failures, and
+ * zarr_context_trim() closes them. */
+static void test_streams(void **state)
+{
+    const int64_t sizes[2] = {ROWS, COLS};
+
+    (void)state;
+    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options o = {.struct_size = sizeof o, .stats = &stats};
+        zarr_fakedev_late_counters c;
+        void *foreign = NULL;
+        struct pw w;
+        zarr_array *a;
+        zarr_tensor t;
+        zarr_mem mem;
+
+        open_world(&w, threads, 1024);
+        assert_ok(zarr_fakedev_vtable_late()->stream_open(device, 0, &foreign, &terr));
+        a = filled_array(&w, "a", 5);
+        mem = tensor_new(&w, &t, sizes);
+        for (int i = 0; i < 10; i++) {
+            o.stream = i % 2 ? foreign : NULL;
+            assert_ok(zarr_array_read(a, NULL, &t, &o, &terr));
+            assert_true(stats.waves > 3);
+            damage = i == 7 ? data[0] : -1;
+            assert_status(zarr_array_write(a, NULL, &t, NULL, &terr), ZARR_OK);
+            assert_status(zarr_array_read(a, NULL, &t, NULL, &terr),
+                          damage < 0 ? ZARR_OK : ZARR_ERR_CORRUPT);
+            damage = -1;
+        }
+        zarr_fakedev_vtable_late()->stream_close(device, foreign);
+        zarr_fakedev_late_count(device, &c);
+        c.streams_opened--;
+        /* three waves in flight at most, and the one that the request waited for */
+        assert_in_range(c.streams_opened, 1, threads == 1 ? 2 : 4);
+        assert_int_equal(c.streams, c.streams_opened);
+        zarr_context_trim(w.ctx);
+        zarr_fakedev_late_count(device, &c);
+        assert_int_equal(c.streams, 0);
+        zarr_mem_free(w.ctx, &mem);
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
 /* Each wave of any chain makes at most six calls besides those of its codecs, and waits
  * once; if a codec of the CPU is between two of the device, once more for each. */
 static void test_bounds(void **state)
@@ -761,8 +807,8 @@ int main(void)
         cmocka_unit_test(test_read),          cmocka_unit_test(test_write),
         cmocka_unit_test(test_calls),         cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_damage),        cmocka_unit_test(test_raw_and_missing),
-        cmocka_unit_test(test_device_budget), cmocka_unit_test(test_crops),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_device_budget), cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_crops),         cmocka_unit_test(test_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
