@@ -15,5 +15,7 @@
 #include "planes.h"
 #include "lz.h"
 #include "blosc1.h"
+#include "sums.h"
+#include "filters.h"
 
 #endif

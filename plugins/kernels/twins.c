@@ -53,6 +53,46 @@ TWIN(blosc_list)
 {
     K_RUN(n, k_blosc_list(B(0), B(1), B(2), B(3), B(4), U(5), U(6)));
 }
+TWIN(sum_slices)
+{
+    K_RUN(n, k_sum_slices(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(sum_end)
+{
+    K_RUN(n, k_sum_end(B(0), B(1), B(2), B(3), B(4), U(5), U(6)));
+}
+TWIN(cast)
+{
+    K_RUN(n, k_cast(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(unscale)
+{
+    K_RUN(n, k_unscale(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(scale)
+{
+    K_RUN(n, k_scale(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(delta)
+{
+    K_RUN(n, k_delta(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(unpack_bits)
+{
+    K_RUN(n, k_unpack_bits(B(0), B(1), B(2), B(3), U(4), U(5)));
+}
+TWIN(pack_bits)
+{
+    K_RUN(n, k_pack_bits(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(delta_sums)
+{
+    K_RUN(n, k_delta_sums(B(0), B(1), B(2), U(3), U(4)));
+}
+TWIN(undelta)
+{
+    K_RUN(n, k_undelta(B(0), B(1), B(2), B(3), U(4), U(5)));
+}
 
 #define ROW(x)                                                                           \
     {                                                                                    \
@@ -61,9 +101,12 @@ TWIN(blosc_list)
 static const struct {
     const char *name;
     void (*run)(uint64_t n, const struct kernels_argument *a);
-} twins[] = {ROW(copy_boxes), ROW(fill_boxes),   ROW(copy_runs), ROW(gather),
-             ROW(differ),     ROW(unshuffle),    ROW(shuffle),   ROW(decode),
-             ROW(blosc_open), ROW(blosc_number), ROW(blosc_list)};
+} twins[] = {ROW(copy_boxes), ROW(fill_boxes),   ROW(copy_runs),  ROW(gather),
+             ROW(differ),     ROW(unshuffle),    ROW(shuffle),    ROW(decode),
+             ROW(blosc_open), ROW(blosc_number), ROW(blosc_list), ROW(sum_slices),
+             ROW(sum_end),    ROW(cast),         ROW(unscale),    ROW(scale),
+             ROW(delta),      ROW(delta_sums),   ROW(undelta),    ROW(unpack_bits),
+             ROW(pack_bits)};
 
 int kernels_twin(const char *name, uint64_t n, const struct kernels_argument *arguments)
 {
