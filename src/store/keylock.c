@@ -45,11 +45,7 @@ void zr_keylocks_deinit(struct zr_keylocks *k)
 
 static uint32_t keylock_bucket(const char *key)
 {
-    uint32_t h = UINT32_C(2166136261); /* FNV-1a */
-
-    for (; *key != '\0'; key++)
-        h = (h ^ (unsigned char)*key) * UINT32_C(16777619);
-    return (h ^ h >> 16) % ZR_KEYLOCK_BUCKETS;
+    return (uint32_t)(zr_map_hash(key, strlen(key)) % ZR_KEYLOCK_BUCKETS);
 }
 
 static bool keylock_is_held_locked(const struct zr_keylocks *k, uint32_t bucket,

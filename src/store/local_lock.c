@@ -236,14 +236,14 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
 }
 
-static int lock_set_name(struct zr_local_lock *lk)
+int zr_local_lock_name(const char *name, char out[NAME_MAX + 1])
 {
-    size_t n = strlen(lk->dir.name);
+    size_t n = strlen(name);
 
-    if (n + sizeof ZR_LOCK_SUFFIX > sizeof lk->lock_name)
+    if (n + sizeof ZR_LOCK_SUFFIX > (size_t)NAME_MAX + 1)
         return ENAMETOOLONG;
-    memcpy(lk->lock_name, lk->dir.name, n);
-    memcpy(lk->lock_name + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
+    memcpy(out, name, n);
+    memcpy(out + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
     return 0;
 }
 
@@ -268,7 +268,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         zr_local_dir_close(&lk->dir);
         *os_code = zr_local_dir_open(l, key, create, &lk->dir);
         if (*os_code == 0)
-            *os_code = lock_set_name(lk);
+            *os_code = zr_local_lock_name(lk->dir.name, lk->lock_name);
         if (*os_code == 0)
             *os_code = lock_attempt(l, lk, wait, &same, err);
         else if (*os_code == ENOENT && (!create || ++n_parents > LOCK_PARENTS_TRIES))

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -324,6 +326,79 @@ static void unlocked_writers_wait(void **state)
             zarr_store_free(s);
             world_free(&w);
         }
+}
+
+/* ---- erasing beside a counter ---- */
+
+struct eraser {
+    zarr_store *s;
+    atomic_bool stop;
+    atomic_uint_fast64_t n_begun, n_done; /* increments */
+    atomic_int n_bad;
+};
+
+static void *count_up(void *arg)
+{
+    struct eraser *x = arg;
+
+    while (!atomic_load(&x->stop)) {
+        atomic_fetch_add(&x->n_begun, 1);
+        if (increment_locked(x->s, "a/b/counter") != ZARR_OK)
+            atomic_fetch_add(&x->n_bad, 1);
+        atomic_fetch_add(&x->n_done, 1);
+    }
+    return NULL;
+}
+
+/* Fails if the count is more than all increments that may have come after `before`. */
+static void assert_counted_since(struct eraser *x, zarr_store *s, uint64_t before)
+{
+    uint64_t value = 0, n = sizeof value, begun;
+    zarr_error err = {0};
+    const zarr_status st = zarr_store_get(s, "a/b/counter", 0, &value, &n, NULL, &err);
+
+    if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
+        fail_msg("%s", err.message);
+    begun = atomic_load(&x->n_begun);
+    if (value > begun - before)
+        fail_msg("the erased count goes on: %" PRIu64 ", at most %" PRIu64, value,
+                 begun - before);
+}
+
+/* An erase begins the count anew, whatever it meets: a value that was read before it is
+ * not written after it. Both ends have handles of their own, as processes have. */
+static void erases_are_not_lost(void **state)
+{
+    struct world w;
+    struct eraser x = {.s = NULL};
+    zr_thread counter[2];
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+
+    (void)state;
+    world_init(&w);
+    x.s = open_sort(&w, SORT_LOCAL);
+    s = open_sort(&w, SORT_LOCAL);
+    for (size_t i = 0; i < ZR_COUNT(counter); i++)
+        assert_status(zr_thread_start(&counter[i], count_up, &x, NULL), ZARR_OK);
+    for (uint64_t i = 0; i < 40 * n_increments; i++) {
+        const uint64_t before = atomic_load(&x.n_done);
+        const zarr_status st = zarr_store_erase(s, "a/b/counter", &err);
+
+        if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
+            fail_msg("%s", err.message);
+        assert_counted_since(&x, s, before);
+        while (atomic_load(&x.n_done) < before + 6 && atomic_load(&x.n_bad) == 0)
+            sched_yield();
+        assert_counted_since(&x, s, before);
+    }
+    atomic_store(&x.stop, true);
+    for (size_t i = 0; i < ZR_COUNT(counter); i++)
+        zr_thread_join(&counter[i]);
+    assert_int_equal(x.n_bad, 0);
+    zarr_store_free(s);
+    zarr_store_free(x.s);
+    world_free(&w);
 }
 
 /* Readers and plain writers see complete values while others hold locks, and directories
@@ -659,6 +734,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(with_strangers),
         cmocka_unit_test(threads_on_every_store),
         cmocka_unit_test(unlocked_writers_wait),
+        cmocka_unit_test(erases_are_not_lost),
         cmocka_unit_test(vanishing_directories),
         cmocka_unit_test(holder_dies),
         cmocka_unit_test(child_keeps_no_lock),
