@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -238,13 +239,9 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
 
 int zr_local_lock_name(const char *name, char out[NAME_MAX + 1])
 {
-    size_t n = strlen(name);
+    const int n = snprintf(out, (size_t)NAME_MAX + 1, "%s" ZR_LOCK_SUFFIX, name);
 
-    if (n + sizeof ZR_LOCK_SUFFIX > (size_t)NAME_MAX + 1)
-        return ENAMETOOLONG;
-    memcpy(out, name, n);
-    memcpy(out + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
-    return 0;
+    return n < 0 || n > NAME_MAX ? ENAMETOOLONG : 0;
 }
 
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
