@@ -13,7 +13,8 @@ def tree(top):
     """{path: the bytes of a file, the target of a link, None for a folder}"""
     found = {}
     for folder, folders, files in os.walk(top):
-        for name in folders + files:
+        folders.sort()  # a file system has an order of its own
+        for name in folders + sorted(files):
             path = os.path.join(folder, name)
             if os.path.islink(path):
                 found[path] = os.readlink(path)
