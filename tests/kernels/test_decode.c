@@ -283,6 +283,21 @@ static void damaged_batch(const struct target *t, uint32_t how, size_t count)
     free(same);
 }
 
+/* A match ends four bytes before the output's end: liblz4 refuses it, too. */
+static void match_near_the_end(void **state)
+{
+    uint8_t bytes[34] = {39 + 4, 0, 0, 0, 0xFF, 20 - 15}, dst[43], want[43];
+    size_t n = 6 + 20;
+
+    bytes[n] = 1;     /* back one byte; the high byte is 0 */
+    bytes[n + 2] = 0; /* the rest of the length 15 + 4 */
+    bytes[n + 3] = 4 << 4;
+    assert_int_equal(decode_one(*state, K_LZ4_HEADED, bytes, sizeof bytes, dst, 43),
+                     K_BAD_INPUT);
+    assert_int_equal(cpu_decodes(cpu_codec(K_LZ4_HEADED), bytes, sizeof bytes, want, 43),
+                     0);
+}
+
 static void damaged_streams_fail(void **state)
 {
     const struct target *t = *state;
@@ -496,6 +511,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_decode),
+        cmocka_unit_test(match_near_the_end),
         cmocka_unit_test(damaged_streams_fail),
         cmocka_unit_test(blosc_chunks),
         cmocka_unit_test(other_blosc_is_unsupported),

@@ -83,6 +83,8 @@ static void sums_like_the_library(void **state)
         p = block((size_t)n);
         if (turn % 4 == 3)
             memset(p, 0, (size_t)n); /* of which fletcher32 is 0 */
+        else if (turn % 4 == 2)
+            memset(p, 0xFF, (size_t)n); /* of which it is 65535, not 0 */
         else
             fill_random(p, (size_t)n, &seed);
         sums_run(*state, sums, BUFFER(p, n), status, each);
