@@ -137,7 +137,7 @@ zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char 
     *claim = (struct zr_claim){.store = store};
     zr_str_init(&key, zr_store_context(store)->alloc);
     ZR_TRY(claim_key(&key, path, err));
-    st = zr_store_lock_try(store, zr_str_text(&key), &claim->lock, &why);
+    st = zr_store_lock_try(store, zr_str_text(&key), NULL, &claim->lock, &why);
     zr_pass(err, st, &why);
     if (st == ZARR_ERR_CONFLICT)
         zr_prefix(err, st, "/%s: another call is at work there", path);

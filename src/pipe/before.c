@@ -55,8 +55,9 @@ out:
 }
 
 /* Takes the locks that are free. */
-static zarr_status take_locks(const struct zr_io *io, struct zr_befores *l,
-                              struct zr_arena *arena, zarr_error *err)
+static zarr_status take_locks(const struct zr_io *io, struct zarr_request *rq,
+                              struct zr_befores *l, struct zr_arena *arena,
+                              zarr_error *err)
 {
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -66,7 +67,7 @@ static zarr_status take_locks(const struct zr_io *io, struct zr_befores *l,
         struct zr_before *b = &l->unit[i];
 
         ZR_TRY(before_key(io, b, &key, arena, err));
-        if (zr_store_lock_try(io->store, b->key, &b->lock, NULL) != ZARR_OK)
+        if (zr_store_lock_try(io->store, b->key, &rq->cancel, &b->lock, NULL) != ZARR_OK)
             b->lock = NULL;
     }
 out:
@@ -153,7 +154,8 @@ zarr_status zr_befores_run(const struct zr_io *io, struct zarr_request *rq,
 
     if (!op)
         return zr_fail_memory(err, l->n * sizeof *op);
-    ZR_TRY(take_locks(io, l, arena, err));
+    ZR_TRY(take_locks(io, rq, l, arena, err));
+    ZR_TRY(zr_cancel_check(&rq->cancel, err));
     ZR_TRY(before_ops(io, l, op, &n, err));
     if (n == 0)
         goto out;

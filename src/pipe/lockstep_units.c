@@ -281,7 +281,8 @@ out:
     return st;
 }
 
-/* Marks the units as done, except those that another writer changed meanwhile. */
+/* Marks the units as done, except those that another writer changed meanwhile. Those had
+ * an old value, so they are not full, and no chunk of theirs was counted as direct. */
 static void objects_done(struct objects *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {

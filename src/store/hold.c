@@ -26,40 +26,55 @@ static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *
         ZARR_OPERATION_LOCK, err);
 }
 
-zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
-                          void **lock, zarr_error *err)
+static zarr_status lock_check(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                              zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
                         .key = key}; /* for the checks of a write */
-    const bool wait = cancel != &zr_lock_no_wait;
-    const bool foreign = !s->native && zr_store_can(s, ZARR_STORE_CAP_LOCK);
-    zarr_status st = zr_op_check(s, &op, err);
+    const zarr_status st = zr_op_check(s, &op, err);
+
+    return st == ZARR_OK ? zr_cancel_check(cancel, err) : st;
+}
+
+static void lock_name(const char *key, zarr_status st, zarr_error *err)
+{
+    if (st == ZARR_OK || !err)
+        return;
+    zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
+    zr_error_operation(err, ZARR_OPERATION_LOCK);
+}
+
+zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                          void **lock, zarr_error *err)
+{
+    zarr_status st = lock_check(s, key, cancel, err);
 
     *lock = NULL;
-    if (st == ZARR_OK && wait)
-        st = zr_cancel_check(cancel, err);
     if (st != ZARR_OK)
         return st;
     st = hold_lock(s, key, cancel, lock, err);
-    if (st == ZARR_ERR_CANCELLED && !wait && foreign)
-        st = hold_lock(s, key, NULL, lock, err);
-    if (st != ZARR_OK && err) {
-        zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
-        zr_error_operation(err, ZARR_OPERATION_LOCK);
-    }
+    lock_name(key, st, err);
     return st;
 }
 
-zarr_status zr_store_lock_try(zarr_store *s, const char *key, void **lock,
-                              zarr_error *err)
+zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                              void **lock, zarr_error *err)
 {
+    const bool foreign = !s->native && zr_store_can(s, ZARR_STORE_CAP_LOCK);
     zarr_error why = {0};
-    zarr_status st = zr_store_lock(s, key, &zr_lock_no_wait, lock, &why);
+    zarr_status st = lock_check(s, key, cancel, &why);
 
-    if (st == ZARR_ERR_CANCELLED) {
+    *lock = NULL;
+    if (st != ZARR_OK)
+        return zr_pass(err, st, &why);
+    st = hold_lock(s, key, &zr_lock_no_wait, lock, &why);
+    if (st == ZARR_ERR_CANCELLED && foreign) {
+        st = hold_lock(s, key, cancel, lock, &why);
+    } else if (st == ZARR_ERR_CANCELLED) {
         st = ZARR_ERR_CONFLICT;
         why.os_code = EBUSY; /* the text says it better than strerror() */
     }
+    lock_name(key, st, &why);
     return zr_pass(err, st, &why);
 }
 

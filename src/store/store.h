@@ -200,9 +200,9 @@ zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *can
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread */
 /* As zr_store_lock(), but waits for no other holder: CONFLICT with `os_code` EBUSY, and a
  * text that tells who holds it. A store of a plug-in that looks at its cancel object
- * before it looks at the lock is waited for. */
-zarr_status zr_store_lock_try(zarr_store *s, const char *key, void **lock,
-                              zarr_error *err);
+ * before it looks at the lock is waited for, until `cancel` is set. */
+zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                              void **lock, zarr_error *err);
 
 /* ---- pins: many reads of one value ------------------------------------------- */
 

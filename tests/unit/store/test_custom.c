@@ -402,11 +402,65 @@ static void freeing_in_the_last(void **state)
 #        f, f, world_setup, world_teardown, NULL                                         \
     }
 
+/* ---- a lock that cannot refuse to wait ---- */
+
+static zarr_cancel *request_cancel;
+
+/* Looks at its cancel object first, and then waits for another holder, for ever. */
+static zarr_status stubborn_lock(void *self, const char *key, const zarr_cancel *cancel,
+                                 void **lock, zarr_error *err)
+{
+    (void)self;
+    (void)key;
+    (void)lock;
+    (void)err;
+    if (zarr_cancel_is_set(cancel))
+        return ZARR_ERR_CANCELLED;
+    zarr_cancel_set(request_cancel);
+    return zarr_cancel_is_set(cancel) ? ZARR_ERR_CANCELLED : ZARR_ERR_INTERNAL;
+}
+
+static void stubborn_unlock(void *self, void *lock)
+{
+    (void)self;
+    (void)lock;
+}
+
+static void stubborn_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    out->flags = ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_LOCK;
+}
+
+/* Such a store is waited for, but not after the request was cancelled. */
+static void trying_to_lock(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = null_vtable;
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+    void *lock = NULL;
+    uint32_t none = 0;
+
+    vt.caps = stubborn_caps;
+    vt.lock = stubborn_lock;
+    vt.unlock = stubborn_unlock;
+    assert_status(zarr_cancel_create(&request_cancel, &err), ZARR_OK);
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, &none, NULL, &err), ZARR_OK);
+    assert_status(zr_store_lock_try(s, "k", request_cancel, &lock, &err),
+                  ZARR_ERR_CANCELLED);
+    assert_null(lock);
+    zarr_cancel_reset(request_cancel);
+    assert_status(zr_store_lock_try(s, "k", NULL, &lock, &err), ZARR_ERR_INTERNAL);
+    zarr_store_free(s);
+    zarr_cancel_free(request_cancel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(registering), T(self_is_moved), T(lies_are_found),
-        T(far_memory),  T(cancelling),    T(freeing_in_the_last),
+        T(registering), T(self_is_moved),       T(lies_are_found), T(far_memory),
+        T(cancelling),  T(freeing_in_the_last), T(trying_to_lock),
     };
 
     return cmocka_run_group_tests_name("custom", tests, NULL, NULL);
