@@ -94,11 +94,25 @@ class Life(RuleBasedStateMachine):
         handle.read_into(view, chosen.make(), memory=memory, pipeline=pipeline)
         cases.same_bits(view, expected)
 
+    def may_change(self, change, *arguments, **more):
+        """False if the grid refuses the shape: chunks at the edge of a bounded grid would have to be rewritten, or the edge
+        that a shape adds is no multiple of the inner chunk's."""
+        try:
+            change(*arguments, **more)
+        except ZarrcError as error:
+            grid = json_of(self.array)["chunk_grid"]["name"]
+            assert (error.code, grid) in [("UNSUPPORTED", "zarrs.regular_bounded"), ("INVALID", "zarrs.regular_bounded"),
+                                          ("INVALID", "rectilinear")]
+            assert error.code == "UNSUPPORTED" or "is not a multiple of the inner chunk's" in str(error)
+            return False
+        return True
+
     @precondition(lambda self: self.model.ndim)
     @rule(data=st.data())
     def resize(self, data):
         shape = tuple(data.draw(st.integers(0, n + 7)) for n in self.shape)
-        self.array.resize(shape)
+        if not self.may_change(self.array.resize, shape):
+            return
         grown = cases.filled(shape, self.case.dtype, self.fill)
         common = tuple(slice(0, min(a, b)) for a, b in zip(shape, self.shape))
         grown[common] = self.model[common]
@@ -114,7 +128,8 @@ class Life(RuleBasedStateMachine):
         shape = list(self.shape)
         shape[axis] = data.draw(st.integers(0, 5))
         values = self.values(tuple(shape))
-        self.array.append(self.view_of(values), axis, memory=memory)
+        if not self.may_change(self.array.append, self.view_of(values), axis, memory=memory):
+            return
         self.model = np.concatenate([self.model, values], axis)
         assert self.array.shape == self.model.shape
 
@@ -138,15 +153,22 @@ class Life(RuleBasedStateMachine):
             assert error.code == "NOT_FOUND" and name not in self.attributes
         self.attributes.pop(name, None)
 
+    def box_of(self, chunk):
+        """The elements of a chunk, by the array's document."""
+        grid = json_of(self.array).get("chunk_grid", {"name": "regular"})
+        if grid["name"] != "rectilinear":
+            return tuple(slice(i * c, (i + 1) * c) for i, c in zip(chunk, self.case.chunks))
+        edges = map(peers.edges_of, grid["configuration"]["chunk_shapes"], self.shape)
+        return tuple(slice(sum(e[:i]), sum(e[:i + 1])) for i, e in zip(chunk, edges))
+
     @rule()
     def erase_a_chunk(self):
         stored = self.array.chunk_list()
         if stored:
             chunk = stored[int(self.rng.integers(0, len(stored)))][0]
             self.array.erase_chunk(chunk)
-            box = tuple(slice(i * c, (i + 1) * c) for i, c in zip(chunk, self.case.chunks))
             self.model = self.model.copy()
-            self.model[box] = np.frombuffer(self.fill, self.case.dtype)[0]
+            self.model[self.box_of(chunk)] = np.frombuffer(self.fill, self.case.dtype)[0]
 
     @rule()
     def reopen(self):
