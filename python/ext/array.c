@@ -151,6 +151,7 @@ static PyObject *array_object(PyObject *o, void *is_store)
 static PyMethodDef array_methods[] = {
     {"_key", zx_array_key, METH_O, NULL},
     {"_read", zx_array_read, METH_VARARGS, NULL},
+    {"_read_into", zx_array_read_into, METH_VARARGS, NULL},
     {"_write", zx_array_write, METH_VARARGS, NULL},
     {"_append", zx_array_append, METH_VARARGS, NULL},
     {"_read_many", zx_array_read_many, METH_VARARGS, NULL},

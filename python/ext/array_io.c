@@ -265,16 +265,15 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
 static bool has_dtype(const zx_array *a, PyObject *value)
 {
     PyObject *dtype;
-    bool same;
+    int same;
 
-    if (!PyObject_CheckBuffer(value))
-        return false;
+    if (!PyObject_TypeCheck(value, (PyTypeObject *)a->st->np_array))
+        return false; /* the buffer of a scalar may be bytes */
     dtype = PyObject_GetAttrString(value, "dtype");
-    if (!dtype)
-        PyErr_Clear();
-    same = dtype == a->dtype;
+    same = dtype ? PyObject_RichCompareBool(dtype, a->dtype, Py_EQ) : 0;
     Py_XDECREF(dtype);
-    return same;
+    PyErr_Clear();
+    return same > 0;
 }
 
 int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
@@ -302,6 +301,57 @@ int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
     rc = move(self, sel, value, self->order, &io, false);
     zarr_selection_free(sel);
     return rc;
+}
+
+static bool has_shape(const struct zx_memory *m, int32_t ndim, const uint64_t *shape)
+{
+    bool same = m->t.ndim == ndim;
+
+    for (int32_t d = 0; same && d < ndim; d++)
+        same = (uint64_t)m->shape[d] == shape[d];
+    return same;
+}
+
+/* Reads into memory of NumPy that is just as z[key] would be. Returns 1 if that is done,
+ * 0 if zarrc/_indexing.py has to look at the key or the memory, which also tells what is
+ * wrong with them. */
+static int read_quick(zx_array *self, const zarr_selection *sel, PyObject *out)
+{
+    uint64_t shape[ZARR_MAX_RANK];
+    struct zx_memory m;
+    struct zx_io io;
+    int rc;
+
+    if (zx_io_init(&io, self->st, NULL))
+        return -1;
+    if (zx_io_memory(&io, &m, self, out, true, sel)) {
+        PyErr_Clear();
+        return 0;
+    }
+    rc = has_shape(&m, result_of(self, sel, shape), shape);
+    m.t.byte_order = self->order;
+    if (rc && transfer(self, sel, &m, &io, true))
+        rc = -1;
+    zx_memory_deinit(&m);
+    return rc;
+}
+
+/* _read_into(key, memory) -> whether the elements are there */
+PyObject *zx_array_read_into(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    zarr_selection *sel = NULL;
+    PyObject *key, *out;
+    int rc = 0;
+
+    if (!PyArg_ParseTuple(args, "OO", &key, &out))
+        return NULL;
+    if (self->how == ZX_PLAIN && has_dtype(self, out))
+        rc = basic_key(self, key, &sel);
+    if (rc > 0)
+        rc = read_quick(self, sel, out);
+    zarr_selection_free(sel);
+    return rc < 0 ? NULL : PyBool_FromLong(rc);
 }
 
 /* _key(key) -> the Selection of integers and slices, None for all elements, or

@@ -32,6 +32,7 @@ typedef struct zx_state {
     PyObject *make_error;  /* (code, message, facts) -> exception */
     PyObject *on_log;      /* (level, text) */
     PyObject *np_empty;    /* numpy.empty */
+    PyObject *np_array;    /* numpy.ndarray */
     PyObject *describe;    /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *ask_threads; /* () -> threads of a call, once while `asks`; may be NULL */
     atomic_bool asks;
@@ -185,6 +186,7 @@ PyObject *zx_array_getitem(PyObject *self, PyObject *key);
 int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *zx_array_key(PyObject *self, PyObject *key);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
+PyObject *zx_array_read_into(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);
 PyObject *zx_array_append(PyObject *self, PyObject *args);
 /* parts.c */

@@ -9,17 +9,19 @@ static void put(PyObject **slot, PyObject *value)
     Py_XDECREF(old);
 }
 
-/* bind(make_error, on_log, np_empty, describe): what the package gives */
+/* bind(make_error, on_log, np_empty, np_array, describe): what the package gives */
 static PyObject *bind(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    PyObject *make_error, *on_log, *np_empty, *describe;
+    PyObject *make_error, *on_log, *np_empty, *np_array, *describe;
 
-    if (!PyArg_ParseTuple(args, "OOOO", &make_error, &on_log, &np_empty, &describe))
+    if (!PyArg_ParseTuple(args, "OOOO!O", &make_error, &on_log, &np_empty, &PyType_Type,
+                          &np_array, &describe))
         return NULL;
     put(&st->make_error, make_error);
     put(&st->on_log, on_log);
     put(&st->np_empty, np_empty);
+    put(&st->np_array, np_array);
     put(&st->describe, describe);
     Py_RETURN_NONE;
 }
@@ -130,6 +132,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->make_error);
     Py_VISIT(st->on_log);
     Py_VISIT(st->np_empty);
+    Py_VISIT(st->np_array);
     Py_VISIT(st->describe);
     Py_VISIT(st->ask_threads);
     Py_VISIT(st->flights);
@@ -157,6 +160,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->make_error);
     Py_CLEAR(st->on_log);
     Py_CLEAR(st->np_empty);
+    Py_CLEAR(st->np_array);
     Py_CLEAR(st->describe);
     Py_CLEAR(st->ask_threads);
     Py_CLEAR(st->flights);

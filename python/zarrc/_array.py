@@ -284,8 +284,11 @@ class Array(Node, _core.Array):
         of 2 or 4 bits as uint8 with several of them a byte. ``progress`` is called with (chunks done,
         chunks in all); True shows a bar, if tqdm is installed.
         """
-        if not (packed or fields or progress or threads) and (quick := self._key(key)) is not NotImplemented:
-            return _indexing.read(self, quick, out=out)
+        if not (packed or fields or progress or threads):
+            if out is not None and self._read_into(key, out):
+                return out
+            if (quick := self._key(key)) is not NotImplemented:
+                return _indexing.read(self, quick, out=out)
         more, key = _indexing.pop_fields(key)
         selection = _indexing.any_key(self, key)
         if packed:

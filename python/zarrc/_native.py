@@ -12,7 +12,7 @@ import numpy as np
 from . import _core, _dtypes, _log, _threads, errors
 from ._stats import STATS
 
-_core.bind(errors.from_library, _log.on_log, np.empty, _dtypes.describe)
+_core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, _dtypes.describe)
 _core.set_main_thread(threading.main_thread().ident or 0)
 _core.ask_threads(_threads.of_worker)  # at the first read or write: a spawned worker knows only then what it is
 

@@ -207,3 +207,34 @@ def test_order_of_new_arrays(path, numbers, zarr_format):
     again = zarrc.open_array(path) if zarr_format == 2 else array.with_config({"order": "C"})
     assert again[...].flags.f_contiguous == (zarr_format == 2)
     assert pickle.loads(pickle.dumps(array))[...].flags.f_contiguous
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f8", "c8", ">i2", "M8[s]", "?", "S3"])
+def test_memory_of_the_same_type_takes_the_quick_way(store, dtype, monkeypatch):
+    """Python does not look at keys of integers and slices, and at memory that NumPy would have made."""
+    array = zarrc.create_array(store, name="a", shape=(6, 8), chunks=(4, 4), dtype=dtype, zarr_format=2)
+    data = (np.arange(48) % 2).astype(dtype).reshape(6, 8)
+    monkeypatch.setattr(zarrc.Array, "_set", None)
+    monkeypatch.setattr("zarrc._indexing.read", None)
+    array[...] = data
+    array[2:4, 1] = data[0, :2]
+    array[0] = data[0, 1:2]  # one element for all
+    data[2:4, 1], data[0] = data[0, :2], data[0, 1]
+    for key in (..., (slice(1, 5, 2), slice(None, None, -1)), 3):
+        wanted = data[key]
+        out = np.empty(wanted.shape, dtype)
+        assert array.read(key, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+        turned = np.empty(wanted.shape, dtype, order="F")[::1]
+        np.testing.assert_array_equal(array.read(key, out=turned), wanted)
+
+
+def test_memory_that_does_not_fit(store):
+    array = zarrc.create_array(store, name="a", data=np.arange(12, dtype="i4").reshape(3, 4))
+    fixed = np.empty((3, 4), "i4")
+    fixed.flags.writeable = False
+    for out in (np.empty((4, 3), "i4"), np.empty(12, "i4"), np.empty((3, 4), "i8"), fixed):
+        with pytest.raises((TypeError, ValueError)):
+            array.read(out=out)
+    swapped = np.empty((3, 4), ">i4")
+    assert array.read(out=swapped).tolist() == array[...].tolist()
