@@ -108,7 +108,7 @@ static zarr_status given_room(struct given_chunks *g, uint64_t n_chunks, zarr_er
 {
     const struct zr_array_meta *m = &g->state->meta;
     uint64_t all = 1;
-    size_t n = 0, n_slots = 0;
+    size_t n = 0, n_slots = 0, bytes = 0;
 
     if (n_chunks >= UINT32_MAX / GIVEN_SPARSE)
         return zr_fail(err, ZARR_ERR_LIMIT, "%" PRIu64 " chunks are too many", n_chunks);
@@ -122,11 +122,12 @@ static zarr_status given_room(struct given_chunks *g, uint64_t n_chunks, zarr_er
         g->n_slots *= 2;
     if (g->is_grid)
         g->n_slots = ZR_MAX(all, UINT64_C(1));
-    if (!zr_to_size(n_chunks, &n) || !zr_to_size(g->n_slots, &n_slots))
+    if (!zr_to_size(n_chunks, &n) || !zr_mul_size(n, sizeof *g->value, &bytes) ||
+        !zr_to_size(g->n_slots, &n_slots))
         return zr_fail_memory(err, n_chunks);
-    g->value = zr_malloc(g->alloc, n * sizeof *g->value);
+    g->value = zr_malloc(g->alloc, bytes);
     g->slot = zr_calloc(g->alloc, n_slots, sizeof *g->slot);
-    return g->value && g->slot ? ZARR_OK : zr_fail_memory(err, n * sizeof *g->value);
+    return g->value && g->slot ? ZARR_OK : zr_fail_memory(err, bytes);
 }
 
 static zarr_status given_twice(const struct given_chunks *g, const uint64_t *chunk,
