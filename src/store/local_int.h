@@ -116,8 +116,6 @@ struct zr_local_lock {
     uint64_t fork_generation;
     char lock_name[NAME_MAX + 1];
 };
-/* Writes the name of a file's lock file. Returns 0 or an errno. */
-int zr_local_lock_name(const char *name, char out[NAME_MAX + 1]);
 /* Waits for the lock of key. lk is any storage; key is borrowed. NOT_FOUND if create is
  * false and the key's directory does not exist. */
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,

@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -237,11 +236,15 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
 }
 
-int zr_local_lock_name(const char *name, char out[NAME_MAX + 1])
+static int lock_set_name(struct zr_local_lock *lk)
 {
-    const int n = snprintf(out, (size_t)NAME_MAX + 1, "%s" ZR_LOCK_SUFFIX, name);
+    size_t n = strlen(lk->dir.name);
 
-    return n < 0 || n > NAME_MAX ? ENAMETOOLONG : 0;
+    if (n + sizeof ZR_LOCK_SUFFIX > sizeof lk->lock_name)
+        return ENAMETOOLONG;
+    memcpy(lk->lock_name, lk->dir.name, n);
+    memcpy(lk->lock_name + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
+    return 0;
 }
 
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
@@ -265,7 +268,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         zr_local_dir_close(&lk->dir);
         *os_code = zr_local_dir_open(l, key, create, &lk->dir);
         if (*os_code == 0)
-            *os_code = zr_local_lock_name(lk->dir.name, lk->lock_name);
+            *os_code = lock_set_name(lk);
         if (*os_code == 0)
             *os_code = lock_attempt(l, lk, wait, &same, err);
         else if (*os_code == ENOENT && (!create || ++n_parents > LOCK_PARENTS_TRIES))

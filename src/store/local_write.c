@@ -361,49 +361,6 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
     return zr_op_end(op, ZARR_OK, 0);
 }
 
-static bool erase_finds(const struct zr_local_dir *dir, const char *name)
-{
-    struct stat st;
-
-    return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-}
-
-/* Erases a key whose lock no writer has, without a lock file, which costs more than the
- * rest (docs/internals/locks.md says why that is right). Looks for a lock file before,
- * and after for the lock file and then for the key: a writer that had the lock when the
- * key went still has it, or has renamed its lock file over the key. Returns false if the
- * lock is needed; *erased then tells whether this call removed a value. */
-static bool erase_unlocked(struct zr_local *l, const zarr_store_op *op, bool *erased)
-{
-    struct zr_local_dir dir;
-    char lock[NAME_MAX + 1];
-    bool done = false;
-    struct stat st;
-
-    *erased = false;
-    if (l->is_remote || op->flags & ZARR_STORE_OP_IF_VERSION ||
-        zr_local_dir_open(l, op->key, false, &dir) != 0)
-        return false;
-    /* another host's new lock file may not be visible in a network file system, and one
-     * may be mounted here */
-    if (fstat(dir.fd, &st) != 0 || st.st_dev != l->device)
-        goto out;
-    if (zr_local_lock_name(dir.name, lock) != 0 || erase_finds(&dir, lock))
-        goto out;
-    *erased = unlinkat(dir.fd, dir.name, 0) == 0;
-    if (!*erased && errno != ENOENT)
-        goto out;
-    if (*erased) {
-        atomic_fetch_add(&l->n_written, 1);
-        if (zr_local_dir_commit(l, &dir) != 0)
-            goto out;
-    }
-    done = !erase_finds(&dir, lock) && !erase_finds(&dir, dir.name);
-out:
-    zr_local_dir_close(&dir);
-    return done;
-}
-
 static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
                                        zarr_error *err)
 {
@@ -417,25 +374,6 @@ static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
     st = erase_in_dir(l, op, &lk.dir, err);
     (void)zr_local_lock_give(l, &lk); /* nothing was written to its file */
     return st;
-}
-
-static zarr_status erase_alone(struct zr_local *l, zarr_store_op *op, zarr_error *err)
-{
-    bool erased = false;
-    zarr_error e = {0};
-    zarr_status st = ZARR_OK;
-
-    if (erase_unlocked(l, op, &erased)) {
-        if (!erased)
-            return zr_op_end(
-                op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key), 0);
-    } else {
-        st = erase_with_own_lock(l, op, &e);
-        if (st != ZARR_OK && !(erased && st == ZARR_ERR_NOT_FOUND))
-            return zr_pass(err, st, &e);
-    }
-    op->version = (zarr_store_version){{0}};
-    return zr_op_end(op, ZARR_OK, 0);
 }
 
 static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
@@ -467,7 +405,7 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     else if (l->locking == ZARR_LOCKING_NONE)
         st = erase_without_lock(l, op, err);
     else
-        st = erase_alone(l, op, err);
+        st = erase_with_own_lock(l, op, err);
     if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
         (void)erase_in_dir(l, op, &((struct zr_local_lock *)op->lock)->dir, err);
 }
