@@ -186,8 +186,9 @@ struct zr_stream {
     const struct zr_backend *be;
     void *handle; /* what the backend's functions get; NULL: work is done on return */
     bool queued;  /* work since the last wait; set it after queueing by `handle` */
-    bool failed;  /* a wait failed, so nothing more is queued on it */
+    bool failed;  /* a call failed, so nothing more is queued on it */
     int32_t device_id;
+    uint64_t fork_generation; /* of the process that opened it */
 };
 /* Opens a stream for memory of a device. `handle` stays NULL if the backend has none. */
 zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registry *r,

@@ -1,7 +1,8 @@
 /*
  * mem/stream.c - streams of work on a device. A stream remembers whether work was queued
  * since the last wait, so that a needless wait costs no call. Streams that are given back
- * wait, idle, for the next wave.
+ * wait, idle, for the next wave. A forked child forgets those of its parent, whose driver
+ * it does not have.
  * Thread class: one thread at a time uses a stream; the idle ones are shared.
  */
 #include "mem/mem_int.h"
@@ -17,6 +18,7 @@ zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registr
     ZR_TRY(zr_backend_stream_open(be, device_id, &out->handle, err));
     out->be = be;
     out->device_id = device_id;
+    out->fork_generation = zr_fork_generation();
 out:
     return st;
 }
@@ -48,9 +50,13 @@ zarr_status zr_stream_sync(struct zr_stream *s, zarr_error *err)
 
 zarr_status zr_stream_order(struct zr_stream *s, void *foreign, zarr_error *err)
 {
+    zarr_status st;
+
     if (!s->be || !foreign)
         return ZARR_OK;
-    return zr_backend_order(s->be, s->handle, foreign, err);
+    st = zr_backend_order(s->be, s->handle, foreign, err);
+    s->failed |= st != ZARR_OK; /* the stream may wait for the foreign one */
+    return st;
 }
 
 void zr_stream_close(struct zr_stream *s)
@@ -79,6 +85,11 @@ void zr_streams_deinit(struct zr_streams *p)
     zr_mutex_deinit(&p->locked.mutex);
 }
 
+static bool stream_is_of_parent(const struct zr_stream *s)
+{
+    return s->be && s->fork_generation != zr_fork_generation();
+}
+
 void zr_streams_trim(struct zr_streams *p)
 {
     bool more = true;
@@ -91,7 +102,8 @@ void zr_streams_trim(struct zr_streams *p)
         if (more)
             s = p->locked.idle[--p->locked.n];
         zr_mutex_unlock(&p->locked.mutex);
-        zr_stream_close(&s); /* the backend is called without the lock */
+        if (!stream_is_of_parent(&s))
+            zr_stream_close(&s); /* the backend is called without the lock */
     }
 }
 
@@ -104,9 +116,13 @@ zarr_status zr_stream_take(struct zr_stream *out, struct zr_streams *from,
     for (uint32_t i = from->locked.n; i-- > 0 && !out->be;) {
         const struct zr_stream *s = &from->locked.idle[i];
 
-        if (s->be->vt.device_type != device_type || s->device_id != device_id)
+        const bool fits = s->be->vt.device_type == device_type &&
+                          s->device_id == device_id && !stream_is_of_parent(s);
+
+        if (!fits && !stream_is_of_parent(s))
             continue;
-        *out = *s;
+        if (fits)
+            *out = *s;
         from->locked.idle[i] = from->locked.idle[--from->locked.n];
     }
     zr_mutex_unlock(&from->locked.mutex);
@@ -117,6 +133,10 @@ void zr_stream_give(struct zr_streams *to, struct zr_stream *s)
 {
     bool kept = false;
 
+    if (stream_is_of_parent(s)) {
+        *s = (struct zr_stream){0};
+        return;
+    }
     if (!s->be || !s->handle || zr_stream_sync(s, NULL) != ZARR_OK || s->failed) {
         zr_stream_close(s);
         return;
