@@ -107,10 +107,12 @@ static int run(struct cli *cli)
         cli_remove_empty_root(&dst);
     else
         summary(cli, &src, &dst, &m);
-    if (!rc)
-        rc = cli_update_consolidated(cli, &src, true);
-    if (!rc)
+    if (!rc) { /* both, also if the first fails */
+        const int first = cli_update_consolidated(cli, &src, true);
+
         rc = cli_update_consolidated(cli, &dst, true);
+        rc = first ? first : rc;
+    }
     cli_node_close(&src);
     cli_node_close(&dst);
     return rc;

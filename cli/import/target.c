@@ -75,6 +75,7 @@ int cli_import_commit(struct import *im)
     zarr_copy_options opts = {.struct_size = sizeof opts, .flags = ZARR_COPY_OVERWRITE};
     zarr_error err = {0};
     zarr_status st = zarr_store_flush(im->target_store, &err);
+    int rc;
 
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);
@@ -92,8 +93,9 @@ int cli_import_commit(struct import *im)
                         im->target_root ? im->target_root
                                         : zarr_store_url(im->target_store),
                         im->target_root ? "" : ":/", im->target_path, im->node.shown);
-    im->created = true;
-    return cli_node_flush(im->cli, &im->node);
+    rc = cli_node_flush(im->cli, &im->node);
+    im->created = rc == CLI_OK;
+    return rc;
 }
 
 /* ---- an import that failed ---- */

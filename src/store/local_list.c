@@ -114,6 +114,8 @@ static bool debris_sweep(struct zr_local *l, const char *path, uint64_t min_age_
         removed = debris_sweep_lock(l, dir.fd, dir.name);
     else if (kind == ZR_LOCAL_PARTIAL || debris_owner_is_gone(dir.name))
         removed = unlinkat(dir.fd, dir.name, 0) == 0;
+    if (removed)
+        atomic_fetch_add(&l->n_written, 1);
 out:
     zr_local_dir_close(&dir);
     return removed;
@@ -156,8 +158,12 @@ static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_erro
     zarr_status st = ZARR_OK;
     int os_code = zr_local_dir_open(l, path, false, &dir);
 
-    if (os_code == 0 && unlinkat(dir.fd, dir.name, AT_REMOVEDIR) != 0)
-        os_code = errno;
+    if (os_code == 0) {
+        if (unlinkat(dir.fd, dir.name, AT_REMOVEDIR) == 0)
+            atomic_fetch_add(&l->n_written, 1);
+        else
+            os_code = errno;
+    }
     zr_local_dir_close(&dir);
     /* Not empty: another writer is working below. A symlink or a missing directory:
      * nothing to remove. */

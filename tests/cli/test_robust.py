@@ -335,3 +335,12 @@ def test_all_is_flushed(zarrc, tmp_path, arguments):
     calls = strace(tmp_path / "log", *arguments, cwd=tmp_path)
     assert any(c.startswith(("rename", "unlink")) for c in calls)
     assert calls[-1].startswith("syncfs"), calls
+
+
+def test_what_is_no_object_is_flushed(zarrc, tmp_path):
+    """Files that a killed writer left."""
+    zarrc("create", "--group", "g", cwd=tmp_path)
+    (tmp_path / "g/zarr.json.__lock").write_bytes(b"")
+    calls = strace(tmp_path / "log", "clean", "--age=0", "g", cwd=tmp_path)
+    assert not (tmp_path / "g/zarr.json.__lock").exists()
+    assert calls[-1].startswith("syncfs"), calls
