@@ -44,15 +44,31 @@ static void lock_name(const char *key, zarr_status st, zarr_error *err)
     zr_error_operation(err, ZARR_OPERATION_LOCK);
 }
 
+/* Takes the lock without waiting. A foreign store may look at its cancel object before it
+ * looks at the lock, so that it gives none: it is asked again with `cancel`. */
+static zarr_status lock_at_once(zarr_store *s, const char *key, const zarr_cancel *cancel,
+                                void **lock, zarr_error *err)
+{
+    const bool foreign = !s->native && zr_store_can(s, ZARR_STORE_CAP_LOCK);
+    zarr_status st = hold_lock(s, key, &zr_lock_no_wait, lock, err);
+
+    if (st == ZARR_ERR_CANCELLED && foreign)
+        st = hold_lock(s, key, cancel, lock, err);
+    return st;
+}
+
+/* The cancel object is zr_lock_no_wait if a store over this one tries the lock. */
 zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err)
 {
-    zarr_status st = lock_check(s, key, cancel, err);
+    const bool at_once = cancel == &zr_lock_no_wait;
+    zarr_status st = lock_check(s, key, at_once ? NULL : cancel, err);
 
     *lock = NULL;
     if (st != ZARR_OK)
         return st;
-    st = hold_lock(s, key, cancel, lock, err);
+    st = at_once ? lock_at_once(s, key, NULL, lock, err)
+                 : hold_lock(s, key, cancel, lock, err);
     lock_name(key, st, err);
     return st;
 }
@@ -60,17 +76,14 @@ zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *can
 zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel *cancel,
                               void **lock, zarr_error *err)
 {
-    const bool foreign = !s->native && zr_store_can(s, ZARR_STORE_CAP_LOCK);
     zarr_error why = {0};
     zarr_status st = lock_check(s, key, cancel, &why);
 
     *lock = NULL;
     if (st != ZARR_OK)
         return zr_pass(err, st, &why);
-    st = hold_lock(s, key, &zr_lock_no_wait, lock, &why);
-    if (st == ZARR_ERR_CANCELLED && foreign) {
-        st = hold_lock(s, key, cancel, lock, &why);
-    } else if (st == ZARR_ERR_CANCELLED) {
+    st = lock_at_once(s, key, cancel, lock, &why);
+    if (st == ZARR_ERR_CANCELLED && zr_cancel_check(cancel, NULL) == ZARR_OK) {
         st = ZARR_ERR_CONFLICT;
         why.os_code = EBUSY; /* the text says it better than strerror() */
     }
