@@ -67,25 +67,35 @@ K_FUNCTION void k_move_bits(K_GLOBAL k_u8 *d, K_GLOBAL const k_u8 *s,
         d[k] = s[k];
 }
 
+/* Moves one part; as k_move_bits(). */
+K_FUNCTION void k_move_part(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
+                            K_GLOBAL const struct k_planes *p, int back, k_u64 first,
+                            k_u64 each)
+{
+    K_GLOBAL const k_u8 *s = src + p->src;
+    K_GLOBAL k_u8 *d = dst + p->dst;
+
+    if (k_has_bits(p)) {
+        k_move_bits(d, s, p, back, first, each);
+        return;
+    }
+    for (k_u64 k = first; k < p->bytes; k += each) {
+        const k_u64 in = p->bits ? k : k_in_planes(p, k);
+
+        if (back)
+            d[k] = s[in];
+        else
+            d[in] = s[k];
+    }
+}
+
 K_KERNEL k_unshuffle(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
                      K_GLOBAL const struct k_planes *parts, k_u64 n_parts, k_u64 each)
 {
     const k_u64 at = K_PLACE;
 
-    if (at >= n_parts * each)
-        return;
-    K_GLOBAL const struct k_planes *p = &parts[at / each];
-    K_GLOBAL const k_u8 *s = src + p->src;
-    K_GLOBAL k_u8 *d = dst + p->dst;
-
-    if (k_has_bits(p))
-        k_move_bits(d, s, p, 1, at % each, each);
-    else if (p->bits)
-        for (k_u64 k = at % each; k < p->bytes; k += each)
-            d[k] = s[k];
-    else
-        for (k_u64 k = at % each; k < p->bytes; k += each)
-            d[k] = s[k_in_planes(p, k)];
+    if (at < n_parts * each)
+        k_move_part(dst, src, &parts[at / each], 1, at % each, each);
 }
 
 K_KERNEL k_shuffle(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
@@ -93,20 +103,8 @@ K_KERNEL k_shuffle(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
 {
     const k_u64 at = K_PLACE;
 
-    if (at >= n_parts * each)
-        return;
-    K_GLOBAL const struct k_planes *p = &parts[at / each];
-    K_GLOBAL const k_u8 *s = src + p->src;
-    K_GLOBAL k_u8 *d = dst + p->dst;
-
-    if (k_has_bits(p))
-        k_move_bits(d, s, p, 0, at % each, each);
-    else if (p->bits)
-        for (k_u64 k = at % each; k < p->bytes; k += each)
-            d[k] = s[k];
-    else
-        for (k_u64 k = at % each; k < p->bytes; k += each)
-            d[k_in_planes(p, k)] = s[k];
+    if (at < n_parts * each)
+        k_move_part(dst, src, &parts[at / each], 0, at % each, each);
 }
 
 #endif
