@@ -25,3 +25,13 @@ endif()
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
+
+# Objects that were compiled before come from ccache, where it is installed. A project
+# around this one chooses for itself.
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_C_COMPILER_LAUNCHER)
+    find_program(ZARR_CCACHE ccache)
+    mark_as_advanced(ZARR_CCACHE)
+    if(ZARR_CCACHE)
+        set(CMAKE_C_COMPILER_LAUNCHER "${ZARR_CCACHE}")
+    endif()
+endif()
