@@ -47,9 +47,7 @@ out:
     return st;
 }
 
-/* Whether the caller has every element of the chunk, those outside of the array's shape
- * included. */
-static bool covers_all(const struct zr_projection *proj, uint64_t n)
+bool zr_leaf_is_covered(const struct zr_projection *proj, uint64_t n)
 {
     if (!proj->next)
         return proj->full && proj->n_items == n;
@@ -66,12 +64,10 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
-    const bool full = covers_all(lw->proj, p->decoded_bytes / p->item_bytes);
+    const bool full = zr_leaf_is_covered(lw->proj, p->decoded_bytes / p->item_bytes);
     zarr_status st = ZARR_OK;
 
-    w->worker->stats.elements += lw->proj->n_items;
-    for (const struct zr_projection *q = lw->proj->next; q; q = q->next)
-        w->worker->stats.elements += q->n_items;
+    w->worker->stats.elements += zr_projection_items(lw->proj);
     zr_target_borrow(&t, lw->proj);
     if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
         bool as_is = true;

@@ -23,8 +23,9 @@ static bool wants_lockstep(const struct zr_program *p)
 
 bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
 {
-    /* a failure must be that of single chunks; on a device, see read_parts() */
-    if (io->parts && (io->write || zr_io_is_host(io, io->view.base.device_type)))
+    /* a failure must be that of single chunks; on a device, see read_parts() and
+     * zr_units_lockstep() */
+    if (io->parts && zr_io_is_host(io, io->view.base.device_type))
         return false;
     if (wants_lockstep(p))
         return true;

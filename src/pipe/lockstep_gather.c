@@ -21,7 +21,7 @@ bool zr_leaves_are_gathered(const struct zr_lock_leaves *l)
 /* Whether a leaf keeps elements that the caller does not write. */
 static bool keeps_some(const struct zr_lock_leaves *l, const struct zr_leaf_write *lw)
 {
-    return !lw->proj->full || lw->proj->n_items != l->p->decoded_bytes / l->p->item_bytes;
+    return !zr_leaf_is_covered(lw->proj, l->p->decoded_bytes / l->p->item_bytes);
 }
 
 static zarr_status old_one(void *arg, uint64_t i, const struct zr_work *w,
@@ -112,36 +112,71 @@ out:
 
 /* ---- elements ------------------------------------------------------------------- */
 
-static zarr_status gather_one(struct zr_lock_leaves *l, uint32_t i,
-                              struct zr_box_list *list, zarr_error *err)
+/* Counts a leaf. One that has no block is in the tensor as it is. */
+static zarr_status gather_begin(struct zr_lock_leaves *l, uint32_t i, zarr_error *err)
 {
     zarr_stats *stats = &l->w->worker->stats;
     struct zr_leaf_write *lw = &l->lw[i];
     struct zr_lock_leaf *leaf = &l->leaf[i];
     struct zr_target t;
 
-    zr_target_borrow(&t, lw->proj);
     *leaf = (struct zr_lock_leaf){.lw = lw, .cur = lw->block};
     lw->empty = lw->filled = false;
-    stats->elements += t.n_items;
+    stats->elements += zr_projection_items(lw->proj);
     stats->chunks_done++;
-    if (!lw->block.handle) {
-        stats->chunks_direct++;
-        return zr_target_direct(l->w->io, l->p, &t, &leaf->cur) ? ZARR_OK
-                                                                : zr_internal(err);
-    }
-    return zr_box_list_target(list, l->p, &t, &lw->block, err);
+    if (lw->block.handle)
+        return ZARR_OK;
+    stats->chunks_direct++;
+    zr_target_borrow(&t, lw->proj);
+    return zr_target_direct(l->w->io, l->p, &t, &leaf->cur) ? ZARR_OK : zr_internal(err);
 }
 
+/* Adds the boxes of one rank. `ranks` NULL: the leaf has elements of one part, of rank
+ * 0. */
+static zarr_status gather_rank(struct zr_lock_leaves *l, const struct zr_leaf_write *lw,
+                               const uint32_t *ranks, uint32_t rank,
+                               struct zr_box_list *list, zarr_error *err)
+{
+    struct zr_target t;
+    zarr_status st = ZARR_OK;
+    uint32_t k = 0;
+
+    for (const struct zr_projection *q = lw->proj; q; q = q->next, k++) {
+        if ((ranks ? ranks[k] : 0) != rank)
+            continue;
+        zr_target_borrow(&t, q);
+        if (!zr_target_last(&t, &l->arena))
+            ZR_TRY(zr_fail_memory(err, t.n_items));
+        ZR_TRY(zr_box_list_target(list, l->p, &t, &lw->block, err));
+    }
+out:
+    return st;
+}
+
+/* The boxes of one list do not overlap: where parts do, the later one is in a later
+ * list. */
 static zarr_status gather_all(struct zr_lock_leaves *l, zarr_error *err)
 {
+    uint32_t **ranks = zr_arena_alloc(&l->arena, l->n * sizeof(uint32_t *));
     struct zr_box_list list = {0};
+    uint32_t most = 1, n = 1;
     zarr_status st = ZARR_OK;
 
+    if (!ranks)
+        return zr_fail_memory(err, l->n * sizeof(uint32_t *));
+    for (uint32_t i = 0; i < l->n; i++) {
+        ZR_TRY(gather_begin(l, i, err));
+        if (!zr_projection_ranks(l->lw[i].proj, &ranks[i], &n, &l->arena))
+            ZR_TRY(zr_fail_memory(err, n));
+        most = ZR_MAX(most, n);
+    }
     ZR_TRY(zr_box_list_open(&list, &l->flow, true, err));
-    for (uint32_t i = 0; i < l->n; i++)
-        ZR_TRY(gather_one(l, i, &list, err));
-    ZR_TRY(zr_box_list_send(&list, err));
+    for (uint32_t rank = 0; rank < most; rank++) {
+        for (uint32_t i = 0; i < l->n; i++)
+            if (l->lw[i].block.handle)
+                ZR_TRY(gather_rank(l, &l->lw[i], ranks[i], rank, &list, err));
+        ZR_TRY(zr_box_list_send(&list, err));
+    }
 out:
     zr_box_list_close(&list);
     return st;

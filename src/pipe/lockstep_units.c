@@ -287,8 +287,9 @@ static void objects_done(struct objects *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         const struct object *u = &o->one[i];
-        const struct zr_later counted = {
-            .chunks_done = 1, .chunks_missing = u->empty, .elements = u->proj->n_items};
+        const struct zr_later counted = {.chunks_done = 1,
+                                         .chunks_missing = u->empty,
+                                         .elements = zr_projection_items(u->proj)};
 
         *u->done = !u->conflict;
         if (u->conflict)
@@ -323,6 +324,27 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
         zr_request_report(o->w.rq);
 out:
     return st;
+}
+
+/* The same for a request with parts. If a unit fails, all are left to be written alone,
+ * to find the parts that fail with it. */
+static zarr_status write_parts(struct objects *o, zarr_error *err)
+{
+    struct zarr_request *rq = o->w.rq;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_stats before;
+    zarr_status st = ZARR_OK;
+
+    zr_mutex_lock(&rq->locked.mutex);
+    before = rq->locked.stats;
+    zr_mutex_unlock(&rq->locked.mutex);
+    st = write_objects(o, &e);
+    if (st == ZARR_OK || !zr_parts_take(rq, st))
+        return zr_pass(err, st, &e);
+    zr_mutex_lock(&rq->locked.mutex); /* no other thread of the request works */
+    zr_forget_chunks(&rq->locked.stats, &before);
+    zr_mutex_unlock(&rq->locked.mutex);
+    return ZARR_OK;
 }
 
 /* ---- groups --------------------------------------------------------------------- */
@@ -441,7 +463,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
         zr_arena_reset(&arena);
         ZR_TRY(objects_room(&o, n, err));
         objects_collect(&o, lv, proj, n, tried, done);
-        ZR_TRY(write_objects(&o, err));
+        ZR_TRY(io->parts ? write_parts(&o, err) : write_objects(&o, err));
     }
 out:
     for (uint32_t i = 0; lv && i < n; i++)

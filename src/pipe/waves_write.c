@@ -184,8 +184,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     memset(u->done, 0, u->most * sizeof *u->done);
-    if (!u->io->parts)
-        ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
+    ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
     u->threads_each = u->n >= threads ? 1 : threads;
     if (u->later)
         ZR_TRY(put_together(u, &opts, err));

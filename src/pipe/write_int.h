@@ -116,6 +116,9 @@ struct zr_leaf_write {
 };
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err);
+/* Whether the caller has each of the n elements of a chunk, those outside of the array's
+ * shape included. */
+bool zr_leaf_is_covered(const struct zr_projection *proj, uint64_t n);
 /* Puts the chunk's old elements, or the fill value, into a block. */
 zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *lw,
                            const zarr_mem *block, zarr_error *err);

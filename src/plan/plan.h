@@ -359,6 +359,14 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
 /* Makes a target that borrows the pieces of a projection instead of copying them, without
  * those of the projections after it. Valid as long as the projection. */
 void zr_target_borrow(struct zr_target *out, const struct zr_projection *p);
+/* Leaves out the elements of a target that others of it, without those of the targets
+ * after it, are written over: the last one of each place stays. False: no memory. */
+bool zr_target_last(struct zr_target *t, struct zr_arena *arena);
+/* Ranks a projection and those after it, so that two which may have a place of the chunk
+ * in common have ranks in their order. *ranks: one for each; NULL: there is one only. *n:
+ * the highest rank and one. False: no memory. */
+bool zr_projection_ranks(const struct zr_projection *p, uint32_t **ranks, uint32_t *n,
+                         struct zr_arena *arena);
 /* Opens a projector on a grid for all that the arguments select. */
 zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
                             const struct zr_grid *grid, const zarr_allocator *alloc,

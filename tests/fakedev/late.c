@@ -400,6 +400,8 @@ zarr_status fake_order(void *self, void *stream, void *foreign, zarr_error *err)
 
 /* ---- lists --------------------------------------------------------------------- */
 
+/* Items may be done in any order, and are done backward. */
+
 static void count_list(struct fakedev *dev, uint64_t n)
 {
     pthread_mutex_lock(&dev->mutex);
@@ -420,7 +422,7 @@ zarr_status fake_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
     struct fakedev *dev = self;
     zarr_status st = fake_inject(dev, ZARR_FAKEDEV_LIST, err);
 
-    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
         if (!same_kind(&dst[i], &dst[0]) || !same_kind(&src[i], &src[0]) ||
             dst[i].bytes != src[i].bytes || dst[i].bytes == 0)
             st = fake_fault(dev, err, "list with mixed memories or lengths");
@@ -440,7 +442,7 @@ zarr_status fake_copy_boxes(void *self, const zarr_box *boxes, uint64_t n, void 
     struct fakedev *dev = self;
     zarr_status st = fake_inject(dev, ZARR_FAKEDEV_BOXES, err);
 
-    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
         if (!same_kind(&boxes[i].dst.mem, &boxes[0].dst.mem) ||
             !same_kind(&boxes[i].src.mem, &boxes[0].src.mem) ||
             fake_box_items(&boxes[i]) == 0)
@@ -460,7 +462,7 @@ zarr_status fake_fill_boxes(void *self, const zarr_box *boxes, uint64_t n,
     struct fakedev *dev = self;
     zarr_status st = fake_inject(dev, ZARR_FAKEDEV_FILLS, err);
 
-    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
         if (!same_kind(&boxes[i].dst.mem, &boxes[0].dst.mem) ||
             boxes[i].item_bytes != boxes[0].item_bytes || fake_box_items(&boxes[i]) == 0)
             st = fake_fault(dev, err, "list with mixed memories, items or empty boxes");
@@ -493,7 +495,7 @@ zarr_status fake_equal_list(void *self, const zarr_mem *src, uint64_t n,
     struct fakedev *dev = self;
     zarr_status st = fake_inject(dev, ZARR_FAKEDEV_EQUAL, err);
 
-    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
         if (!same_kind(&src[i], &src[0]) || src[i].bytes == 0)
             st = fake_fault(dev, err, "list with mixed memories or empty runs");
         else

@@ -4,7 +4,7 @@
  * stream, and a wave waits once. Each call that fails ends the read, and damage names its
  * chunk.
  */
-#include "device_waves_test.h"
+#include "device_test.h"
 
 #include <zarrc/parts.h>
 
@@ -15,19 +15,19 @@ static void compare(const struct pw *w, zarr_array *a, const char *text)
 {
     static int32_t want[N];
     zarr_selection *sel = NULL;
-    int64_t sizes[2];
+    int64_t lengths[2];
     zarr_tensor t, host;
     uint64_t bytes;
     zarr_mem mem;
 
     assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
     for (int d = 0; d < 2; d++)
-        sizes[d] = (int64_t)zarr_selection_shape(sel)[d];
+        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
     bytes = zarr_selection_n_items(sel) * sizeof data[0];
-    mem = tensor_new(w, &t, sizes);
+    mem = tensor_new(w, &t, lengths);
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
     assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, bytes), 0);
-    zarr_tensor_host(&host, want, sizeof want, 2, sizes);
+    zarr_tensor_host(&host, want, sizeof want, 2, lengths);
     assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
     assert_memory_equal(got, want, bytes);
     zarr_selection_free(sel);
@@ -61,26 +61,6 @@ static void test_read(void **state)
 
 /* ---- writing -------------------------------------------------------------------- */
 
-/* A chunk of two arrays is stored alike, or missing in both. */
-static void same_value(const struct pw *w, int n, uint64_t r, uint64_t c)
-{
-    static unsigned char value[2][2 * sizeof data];
-    uint64_t bytes[2] = {sizeof value[0], sizeof value[0]};
-    zarr_status st[2];
-    char key[64];
-
-    for (int i = 0; i < 2; i++) {
-        snprintf(key, sizeof key, "%c%d/c/%d/%d", "wh"[i], n, (int)r, (int)c);
-        st[i] = zarr_store_get(w->store, key, 0, value[i], &bytes[i], NULL, &terr);
-        assert_true(st[i] == ZARR_OK || st[i] == ZARR_ERR_NOT_FOUND);
-    }
-    assert_int_equal(st[0], st[1]);
-    if (st[0] != ZARR_OK)
-        return;
-    assert_int_equal(bytes[0], bytes[1]);
-    assert_memory_equal(value[0], value[1], bytes[0]);
-}
-
 /* Writes the data, or a part of it, from the device. Some chunks have only the fill
  * value. */
 static void write_and_compare(const struct pw *w, int kind, const char *text)
@@ -89,33 +69,31 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     static int n;
     zarr_array *a;
     zarr_selection *sel = NULL;
-    char path[16];
-    int64_t sizes[2];
+    char path[16], other[16];
+    int64_t lengths[2];
     zarr_tensor t, host;
     zarr_mem mem;
 
     assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
     for (int d = 0; d < 2; d++)
-        sizes[d] = (int64_t)zarr_selection_shape(sel)[d];
+        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
     snprintf(path, sizeof path, "w%d", ++n);
+    snprintf(other, sizeof other, "h%d", n);
     a = pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
     for (int i = 0; i < N; i++)
         part[i] = i / 300 % 3 ? data[i] : 0;
-    mem = tensor_new(w, &t, sizes);
+    mem = tensor_new(w, &t, lengths);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, part, sizeof part), 0);
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
-    zarr_tensor_host(&host, want, sizeof want, 2, sizes);
+    zarr_tensor_host(&host, want, sizeof want, 2, lengths);
     assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
     assert_memory_equal(want, part, zarr_selection_n_items(sel) * sizeof data[0]);
     zarr_array_free(a);
     /* the same from the host gives the same stored bytes */
-    path[0] = 'h';
-    a = pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
-    zarr_tensor_host(&host, part, sizeof part, 2, sizes);
+    a = pw_array(w->store, other, kinds[kind].codecs, shape, kinds[kind].chunk);
+    zarr_tensor_host(&host, part, sizeof part, 2, lengths);
     assert_ok(zarr_array_write(a, sel, &host, NULL, &terr));
-    for (uint64_t r = 0; r * kinds[kind].chunk[0] < ROWS; r++)
-        for (uint64_t c = 0; c * kinds[kind].chunk[1] < COLS; c++)
-            same_value(w, n, r, c);
+    same_arrays(w, path, other, kind);
     zarr_array_free(a);
     zarr_selection_free(sel);
     zarr_mem_free(w->ctx, &mem);
@@ -144,11 +122,8 @@ static void test_write(void **state)
 static void test_calls(void **state)
 {
     const uint64_t chunk[2] = {10, 40};
-    const int64_t sizes[2] = {ROWS, COLS};
-    zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_fakedev_late_counters before, after;
-    zarr_fakedev_counters moved, moved_after;
+    struct counts c;
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
@@ -161,30 +136,22 @@ static void test_calls(void **state)
     zarr_tensor_host(&t, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     mem = tensor_new(&w, &t, sizes);
-    atomic_store(&n_calls, 0);
-    atomic_store(&n_jobs, 0);
-    atomic_store(&n_ended, 0);
-    atomic_store(&n_at_once, 0);
-    zarr_fakedev_late_count(device, &before);
-    zarr_fakedev_count(device, &moved);
-    opts.stats = &stats;
+    count_begin(&c, &opts);
     assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
-    zarr_fakedev_late_count(device, &after);
-    zarr_fakedev_count(device, &moved_after);
+    count_end(&c);
     assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
     assert_memory_equal(got, data, sizeof data);
-    assert_int_equal(atomic_load(&n_jobs), 1000);
-    assert_int_equal(atomic_load(&n_calls), stats.waves);
-    assert_int_equal(atomic_load(&n_ended), stats.waves);
-    assert_int_equal(atomic_load(&n_at_once), 0);
-    assert_in_range(stats.waves, 1, 3);
-    /* the codec of this test has a list for each chunk */
-    assert_int_equal(after.lists - before.lists - 1000, 2 * stats.waves);
-    assert_int_equal(after.syncs - before.syncs, stats.waves);
+    assert_int_equal(atomic_load(&n_late.jobs), 1000);
+    assert_int_equal(atomic_load(&n_late.calls), c.stats.waves);
+    assert_int_equal(atomic_load(&n_late.settled), c.stats.waves);
+    assert_int_equal(atomic_load(&n_late.at_once), 0);
+    assert_in_range(c.stats.waves, 1, 3);
+    assert_int_equal(c.late.lists, 2 * c.stats.waves);
+    assert_int_equal(c.late.syncs, c.stats.waves);
     /* what was fetched at once went up at once */
-    assert_in_range(moved_after.copies_up - moved.copies_up, 1, 10);
-    assert_int_equal(moved_after.bytes_up - moved.bytes_up, sizeof data);
-    assert_int_equal(moved_after.bytes_down, moved.bytes_down);
+    assert_in_range(c.moved.copies_up, 1, 10);
+    assert_int_equal(c.moved.bytes_up, sizeof data);
+    assert_int_equal(c.moved.bytes_down, 0);
     zarr_mem_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
@@ -194,7 +161,6 @@ static void test_calls(void **state)
  * zarr_context_trim() closes them. */
 static void test_streams(void **state)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
     for (uint32_t threads = 1; threads <= 4; threads += 3) {
@@ -243,11 +209,9 @@ static void test_bounds(void **state)
     (void)state;
     for (int k = 0; k < N_KINDS; k++)
         for (int parts = 0; parts < 2; parts++) {
-            const int64_t sizes[2] = {ROWS, COLS};
             const bool between = strstr(kinds[k].codecs, LATE "," GZIP "," LATE);
             zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-            zarr_stats stats = ZARR_STATS_INIT;
-            zarr_fakedev_late_counters before, after;
+            struct counts c;
             zarr_io_part part = {0};
             struct pw w;
             zarr_array *a;
@@ -260,18 +224,16 @@ static void test_bounds(void **state)
             mem = tensor_new(&w, &t, sizes);
             part.tensor = &t;
             assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr)); /* warms the pool */
-            opts.stats = &stats;
-            atomic_store(&n_jobs, 0);
-            zarr_fakedev_late_count(device, &before);
+            count_begin(&c, &opts);
             assert_ok(parts ? zarr_array_read_many(a, &part, 1, &opts, &terr)
                             : zarr_array_read(a, NULL, &t, &opts, &terr));
-            zarr_fakedev_late_count(device, &after);
-            assert_in_range(stats.waves, 1, 3);
-            /* the codec of this test has a list for each chunk */
-            assert_in_range(after.calls - before.calls - (uint64_t)atomic_load(&n_jobs),
-                            3, 6 * stats.waves);
+            count_end(&c);
+            assert_in_range(c.stats.waves, 1, 3);
+            /* the codec of this test makes a call for each chunk */
+            assert_in_range(c.late.calls - (uint64_t)atomic_load(&n_late.jobs), 3,
+                            6 * c.stats.waves);
             if (!between)
-                assert_int_equal(after.syncs - before.syncs, stats.waves);
+                assert_int_equal(c.late.syncs, c.stats.waves);
             zarr_mem_free(w.ctx, &mem);
             zarr_array_free(a);
             close_world(&w);
@@ -285,14 +247,11 @@ static void test_raw_and_missing(void **state)
     static const uint64_t budgets[] = {0, 64};
     static const char *const chains[] = {"[" BYTES "]", "[" BYTES "," GZIP "]"};
     const uint64_t chunk[2] = {1, 20}; /* 200 of them */
-    const int64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
     for (size_t i = 0; i < 2 * ZR_COUNT(budgets); i++) {
-        zarr_stats stats = ZARR_STATS_INIT;
         zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-        zarr_fakedev_late_counters before, after;
-        zarr_fakedev_counters moved, moved_after;
+        struct counts c;
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
@@ -307,34 +266,28 @@ static void test_raw_and_missing(void **state)
         for (uint64_t r = 0; r < ROWS; r += 3)
             assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){r, 1}, &terr));
         mem = tensor_new(&w, &t, sizes);
-        zarr_fakedev_late_count(device, &before);
-        zarr_fakedev_count(device, &moved);
-        opts.stats = &stats;
+        count_begin(&c, &opts);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
-        zarr_fakedev_late_count(device, &after);
-        zarr_fakedev_count(device, &moved_after);
+        count_end(&c);
         assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
         for (int k = 0; k < N; k++)
             assert_int_equal(got[k], k % COLS >= 20 && k / COLS % 3 == 0 ? -1 : data[k]);
-        assert_int_equal(stats.chunks_missing, 34);
-        assert_in_range(stats.waves, 1, 3);
+        assert_int_equal(c.stats.chunks_missing, 34);
+        assert_in_range(c.stats.waves, 1, 3);
         /* one list of copies, one of fills, one wait; no single copies */
-        assert_in_range(after.lists - before.lists, 2, 2 * stats.waves);
+        assert_in_range(c.late.lists, 2, 2 * c.stats.waves);
         /* 34 fills; what the CPU decoded is in runs between the missing chunks */
         if (i % 2 == 0)
-            assert_int_equal(after.list_items - before.list_items, 200);
+            assert_int_equal(c.late.list_items, 200);
         else
-            assert_in_range(after.list_items - before.list_items, 34 + 34,
-                            34 + 34 + stats.waves);
-        assert_in_range(after.syncs - before.syncs, 1, stats.waves);
-        assert_int_equal(moved_after.bytes_up - moved.bytes_up,
-                         sizeof data[0] * 20 * (200 - 34));
-        assert_int_equal(moved_after.bytes_down, moved.bytes_down);
+            assert_in_range(c.late.list_items, 34 + 34, 34 + 34 + c.stats.waves);
+        assert_in_range(c.late.syncs, 1, c.stats.waves);
+        assert_int_equal(c.moved.bytes_up, sizeof data[0] * 20 * (200 - 34));
+        assert_int_equal(c.moved.bytes_down, 0);
         if (budgets[i / 2])
-            assert_int_equal(after.pinned_allocs, before.pinned_allocs);
+            assert_int_equal(c.late.pinned_allocs, 0);
         else
-            assert_in_range(after.pinned_allocs - before.pinned_allocs, 1,
-                            2 * stats.waves);
+            assert_in_range(c.late.pinned_allocs, 1, 2 * c.stats.waves);
         zarr_mem_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
@@ -344,10 +297,10 @@ static void test_raw_and_missing(void **state)
 /* ---- the budget of the device ---------------------------------------------------- */
 
 /* The tensor is there before the library asks for the limit, and does not count. */
-static zarr_mem budget_open(struct pw *w, zarr_tensor *t, const int64_t *sizes,
+static zarr_mem budget_open(struct pw *w, zarr_tensor *t, const int64_t *lengths,
                             uint64_t bytes)
 {
-    const zarr_mem mem = tensor_new(w, t, sizes);
+    const zarr_mem mem = tensor_new(w, t, lengths);
     zarr_fakedev_counters c;
     uint64_t told = 0;
 
@@ -363,7 +316,6 @@ static zarr_mem budget_open(struct pw *w, zarr_tensor *t, const int64_t *sizes,
  * large waves may be otherwise. */
 static void test_device_budget(void **state)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
     for (int kind = 0; kind < N_KINDS; kind++)
@@ -394,7 +346,6 @@ static void test_device_budget(void **state)
 static void test_failing_calls(void **state)
 {
     static const int tried[] = {0, 2, 5, 8, 9, 10};
-    const int64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
     for (size_t i = 0; i < 2 * ZR_COUNT(tried); i++) {
@@ -436,7 +387,6 @@ static void test_failing_calls(void **state)
 /* One chunk of a batch is damaged. */
 static void test_damage(void **state)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
     uint64_t inner[ZARR_MAX_RANK];
     char key[32];
     struct pw w;

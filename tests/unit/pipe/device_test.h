@@ -1,0 +1,309 @@
+/*
+ * unit/pipe/device_test.h - for tests of reads and writes with a device that does all
+ * work late: a codec of the device, a context with it, arrays of many chains, tensors
+ * there, and what both sides counted.
+ */
+#ifndef DEVICE_TEST_H
+#define DEVICE_TEST_H
+
+#include "pipe_test.h"
+
+#include "fakedev/fakedev.h"
+
+enum {
+    ROWS = 100,
+    COLS = 40,
+    N = ROWS * COLS
+};
+static const uint64_t shape[2] = {ROWS, COLS};
+static const int64_t sizes[2] = {ROWS, COLS};
+static int32_t data[N];
+
+/* ---- a codec of the device: queued copies, looked at after the wait ------------- */
+
+static void *device;
+static struct {
+    atomic_int calls, jobs; /* of decode() */
+    atomic_int encode_calls, encode_jobs;
+    atomic_int settled, at_once; /* calls; those without a stream */
+} n_late;
+
+/* A chunk that begins with this element is damaged. */
+static int32_t damage = -1;
+
+static inline zarr_status look(zarr_codec_job *jobs, uint64_t n, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t i = 0; i < n; i++) {
+        int32_t first = 0;
+
+        (void)zarr_fakedev_peek(jobs[i].dst.handle, jobs[i].dst.offset, &first,
+                                sizeof first);
+        if (damage < 0 || first != damage)
+            continue;
+        jobs[i].status = ZARR_ERR_CORRUPT;
+        if (st == ZARR_OK)
+            st = zr_fail(err, ZARR_ERR_CORRUPT, "test.late: damage %d", (int)first);
+    }
+    return st;
+}
+
+static inline zarr_status late_copy(zarr_codec_job *jobs, uint64_t n, bool decode,
+                                    zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        jobs[i].dst.bytes = jobs[i].dst_used = jobs[i].src.bytes;
+        st = zarr_fakedev_vtable_late()->copy(device, &jobs[i].dst, &jobs[i].src,
+                                              jobs[i].src.bytes, exec->stream, err);
+    }
+    if (exec->stream) { /* else all is done on return */
+        exec->pending = malloc(sizeof decode);
+        memcpy(exec->pending, &decode, sizeof decode);
+    } else {
+        atomic_fetch_add(&n_late.at_once, 1);
+    }
+    return st;
+}
+
+static inline zarr_status late_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                      zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status st = late_copy(jobs, n, true, exec, err);
+
+    (void)self;
+    atomic_fetch_add(&n_late.calls, 1);
+    atomic_fetch_add(&n_late.jobs, (int)n);
+    return st == ZARR_OK && !exec->stream ? look(jobs, n, err) : st;
+}
+
+static inline zarr_status late_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                      zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    atomic_fetch_add(&n_late.encode_calls, 1);
+    atomic_fetch_add(&n_late.encode_jobs, (int)n);
+    return late_copy(jobs, n, false, exec, err);
+}
+
+static inline zarr_status late_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                                      zarr_codec_exec *exec, zarr_error *err)
+{
+    bool decode = false;
+
+    (void)self;
+    atomic_fetch_add(&n_late.settled, 1);
+    memcpy(&decode, exec->pending, sizeof decode);
+    free(exec->pending);
+    return decode ? look(jobs, n, err) : ZARR_OK;
+}
+
+static inline zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)exec;
+    (void)err;
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy((char *)jobs[i].dst.handle + jobs[i].dst.offset,
+               (char *)jobs[i].src.handle + jobs[i].src.offset, jobs[i].src.bytes);
+        jobs[i].dst_used = jobs[i].src.bytes;
+    }
+    return ZARR_OK;
+}
+
+#define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
+#define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
+
+static uint64_t pinned_bytes; /* of the next context; 0: the default */
+
+static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
+{
+    zarr_context_options opts = {.n_threads = threads,
+                                 .memory_bytes = UINT64_C(64) << 20,
+                                 .wave_bytes = wave,
+                                 .pinned_bytes = pinned_bytes};
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.late",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = pw_resolve_same};
+    const zarr_codec_impl_vtable host = {.struct_size = sizeof host,
+                                         .caps = ZARR_CODEC_CAN_DECODE |
+                                                 ZARR_CODEC_CAN_ENCODE,
+                                         .codec = "test.late",
+                                         .impl = "cpu.same",
+                                         .in_kinds = CPU,
+                                         .out_kinds = CPU,
+                                         .encode = same,
+                                         .decode = same};
+    const zarr_codec_impl_vtable late = {.struct_size = sizeof late,
+                                         .caps = ZARR_CODEC_CAN_DECODE |
+                                                 ZARR_CODEC_CAN_ENCODE |
+                                                 ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
+                                         .codec = "test.late",
+                                         .impl = "fake.late",
+                                         .in_kinds = EXT,
+                                         .out_kinds = EXT,
+                                         .priority = 10,
+                                         .encode = late_encode,
+                                         .decode = late_decode,
+                                         .settle = late_settle};
+
+    pw_context_options(w, &opts);
+    device = zarr_fakedev_create();
+    assert_ok(zarr_context_register_memory(w->ctx, zarr_fakedev_vtable_late(), device,
+                                           "test", &terr));
+    assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &host, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &late, "test", &terr));
+    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
+    damage = -1;
+    for (int i = 0; i < N; i++)
+        data[i] = 1000 + i;
+}
+
+static inline void close_world(struct pw *w)
+{
+    zarr_fakedev_counters c;
+
+    zarr_fakedev_count(device, &c);
+    assert_int_equal(c.faults, 0);
+    pw_close(w);
+}
+
+/* ---- arrays ----------------------------------------------------------------------- */
+
+#define LATE "{\"name\":\"test.late\"}"
+static const struct kind {
+    const char *codecs;
+    uint64_t chunk[2];
+    bool on_device; /* the codecs next to the elements work there */
+} kinds[] = {
+    {"[" BYTES "]", {10, 40}, false},
+    {"[" BIG "]", {7, 9}, false},
+    {"[" BYTES "," GZIP "]", {10, 10}, false},
+    {"[" TURN "," BIG "," GZIP "]", {9, 11}, false},
+    {"[" BYTES "," LATE "]", {10, 40}, true}, /* each chunk is in the tensor as it is */
+    {"[" BYTES "," LATE "]", {7, 9}, true},
+    {"[" TURN "," BIG "," LATE "]", {8, 8}, true},
+    {"[" BYTES "," LATE "," CRC "]", {10, 10}, true},
+    {"[" BYTES "," LATE "," GZIP "," LATE "]", {10, 10}, true},
+    {"[" SHARD("[5,4]", BYTES, "end") "]", {20, 20}, false},
+    {"[" SHARD("[5,4]", BIG "," LATE, "end") "]", {20, 20}, true},
+    {"[" SHARD("[2,4]", BYTES "," LATE "," CRC, "start") "," CRC "]", {20, 20}, true},
+    {"[" SHARD("[10,20]", SHARD("[5,4]", BYTES "," LATE, "end"), "end") "]",
+     {20, 20},
+     true},
+    {"[" TURN "," BYTES "]", {9, 11}, false},
+    {"[" BYTES "," LATE "," GZIP "]", {10, 10}, true},
+};
+enum {
+    N_KINDS = sizeof kinds / sizeof kinds[0]
+};
+
+/* A tensor of a shape on the device, with room for `data`. */
+static inline zarr_mem tensor_new(const struct pw *w, zarr_tensor *t,
+                                  const int64_t *lengths)
+{
+    zarr_mem mem;
+
+    assert_ok(zarr_mem_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    *t = (zarr_tensor)ZARR_TENSOR_INIT;
+    t->device_type = ZARR_DEVICE_EXT;
+    t->ndim = 2;
+    t->data = mem.handle;
+    t->data_bytes = mem.bytes;
+    t->shape = lengths;
+    return mem;
+}
+
+static inline zarr_array *filled_array(const struct pw *w, const char *path, int kind)
+{
+    zarr_array *a =
+        pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    return a;
+}
+
+/* A chunk of two arrays is stored alike, or missing in both. */
+static inline void same_value(const struct pw *w, const char *const *path, uint64_t r,
+                              uint64_t c)
+{
+    static unsigned char value[2][2 * sizeof data];
+    uint64_t bytes[2] = {sizeof value[0], sizeof value[0]};
+    zarr_status st[2];
+    char key[64];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(key, sizeof key, "%s/c/%d/%d", path[i], (int)r, (int)c);
+        st[i] = zarr_store_get(w->store, key, 0, value[i], &bytes[i], NULL, &terr);
+        assert_true(st[i] == ZARR_OK || st[i] == ZARR_ERR_NOT_FOUND);
+    }
+    assert_int_equal(st[0], st[1]);
+    if (st[0] != ZARR_OK)
+        return;
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(value[0], value[1], bytes[0]);
+}
+
+static inline void same_arrays(const struct pw *w, const char *one, const char *other,
+                               int kind)
+{
+    const char *const path[2] = {one, other};
+
+    for (uint64_t r = 0; r * kinds[kind].chunk[0] < ROWS; r++)
+        for (uint64_t c = 0; c * kinds[kind].chunk[1] < COLS; c++)
+            same_value(w, path, r, c);
+}
+
+/* ---- counts ------------------------------------------------------------------------ */
+
+/* What a request says that it did, and what the device saw of it. */
+struct counts {
+    zarr_stats stats;
+    zarr_fakedev_counters moved;
+    zarr_fakedev_late_counters late;
+};
+
+static inline void count_begin(struct counts *c, zarr_io_options *opts)
+{
+    c->stats = (zarr_stats)ZARR_STATS_INIT;
+    opts->stats = &c->stats;
+    memset(&n_late, 0, sizeof n_late);
+    zarr_fakedev_late_count(device, &c->late);
+    zarr_fakedev_count(device, &c->moved);
+}
+
+#define COUNT_ADDED(of, member) c->of.member = of.member - c->of.member
+
+static inline void count_end(struct counts *c)
+{
+    zarr_fakedev_counters moved;
+    zarr_fakedev_late_counters late;
+
+    zarr_fakedev_late_count(device, &late);
+    zarr_fakedev_count(device, &moved);
+    COUNT_ADDED(moved, copies_up);
+    COUNT_ADDED(moved, bytes_up);
+    COUNT_ADDED(moved, copies_down);
+    COUNT_ADDED(moved, bytes_down);
+    COUNT_ADDED(moved, copies_device);
+    COUNT_ADDED(moved, bytes_device);
+    COUNT_ADDED(moved, boxes);
+    COUNT_ADDED(moved, fills);
+    COUNT_ADDED(late, calls);
+    COUNT_ADDED(late, lists);
+    COUNT_ADDED(late, list_items);
+    COUNT_ADDED(late, equals);
+    COUNT_ADDED(late, queued);
+    COUNT_ADDED(late, syncs);
+    COUNT_ADDED(late, orders);
+    COUNT_ADDED(late, pinned_allocs);
+}
+
+#endif
