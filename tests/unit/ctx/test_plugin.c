@@ -241,7 +241,8 @@ static void *use_and_end(void *arg)
     return NULL;
 }
 
-/* A thread that has a destructor of a plug-in ends after the plug-in's last context. */
+/* A thread that has a destructor of a plug-in ends after the plug-in's last context, which
+ * has called unload() and left the file mapped. */
 static void test_thread_outlives_the_plugin(void **state)
 {
     pthread_t thread;
@@ -255,6 +256,7 @@ static void test_thread_outlives_the_plugin(void **state)
     handle = dlopen(ODD(16), RTLD_NOW | RTLD_NOLOAD); /* still mapped */
     assert_non_null(handle);
     assert_int_equal(*(int *)dlsym(handle, "plugin_odd_ended"), 1);
+    assert_int_equal(*(int *)dlsym(handle, "plugin_odd_unloads"), 1);
     dlclose(handle);
 }
 
