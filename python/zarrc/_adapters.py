@@ -104,31 +104,48 @@ class Adapter:
 # ---- mappings ----
 
 
+def _is_a(source: Any, module: str, name: str) -> bool:
+    cls = getattr(sys.modules.get(module), name, None)
+    return cls is not None and isinstance(source, cls)
+
+
+def _is_buffer(value: Any) -> bool:
+    """Whether a value is a Buffer of zarr-python, which puts them into a user's dict."""
+    return _is_a(value, "zarr.core.buffer.core", "Buffer")
+
+
+def _bytes_of(value: Any) -> Any:
+    return value.as_numpy_array() if _is_buffer(value) else value
+
+
 class MappingAdapter(Adapter):
-    """A mapping of keys to bytes. A dict answers at once; another may block."""
+    """A mapping of keys to bytes. A dict answers at once; another may block. A dict that zarr-python filled
+    goes on holding its Buffers, so that both can read it."""
 
     def __init__(self, source: Mapping[str, Any]) -> None:
         super().__init__(source)
         self.lane = "inline" if type(source) is dict else "pool"
+        first = next(iter(source.values()), None) if self.lane == "inline" else None
+        self._buffer: Any = type(first) if _is_buffer(first) else None
         self.can_write = hasattr(source, "__setitem__")
 
     def whole(self, key: str) -> Any:
-        return self.source.get(key)
+        return _bytes_of(self.source.get(key))
 
     def get(self, key: str, offset: int | None, length: int | None) -> Any:
         try:
-            return part(self.source[key], offset, length)
+            return part(_bytes_of(self.source[key]), offset, length)
         except KeyError:
             return None
 
     def size(self, key: str) -> int | None:
         try:
-            return memoryview(self.source[key]).nbytes
+            return memoryview(_bytes_of(self.source[key])).nbytes
         except KeyError:
             return None
 
     def put(self, key: str, data: bytes) -> None:
-        self.source[key] = data
+        self.source[key] = data if self._buffer is None else self._buffer.from_bytes(data)
 
     def erase(self, key: str) -> bool:
         try:
@@ -140,16 +157,11 @@ class MappingAdapter(Adapter):
     def rows(self, prefix: str, is_directory: bool) -> list[Row]:
         if type(self.source) is dict:
             items = self.source.copy().items()
-            return rows_of([(key, memoryview(value).nbytes) for key, value in items], prefix, is_directory)
+            return rows_of([(key, memoryview(_bytes_of(value)).nbytes) for key, value in items], prefix, is_directory)
         return rows_of([(key, None) for key in list(self.source)], prefix, is_directory)
 
 
 # ---- which one ----
-
-
-def _is_a(source: Any, module: str, name: str) -> bool:
-    cls = getattr(sys.modules.get(module), name, None)
-    return cls is not None and isinstance(source, cls)
 
 
 def adapter_of(source: Any, calls: Calls = Calls()) -> Adapter | None:

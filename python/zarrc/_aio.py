@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,30 @@ async def _write(array: Array, selection: _core.Selection | None, value: Any) ->
     await queue.run(array._submit(queue.native, WRITE, selection, memory, order, None))
 
 
+class AsyncOIndex:
+    """`oindex` for asyncio."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: AsyncArray) -> None:
+        self._array = array
+
+    async def getitem(self, selection: Any) -> Any:
+        return await self._array._get(_indexing.orthogonal, selection, None)
+
+
+class AsyncVIndex:
+    """`vindex` for asyncio."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: AsyncArray) -> None:
+        self._array = array
+
+    async def getitem(self, selection: Any) -> Any:
+        return await self._array._get(_indexing.vectorised, selection, None)
+
+
 class AsyncArray:
     """An array whose reads and writes are awaited: ``await a.getitem((slice(0, 10), 3))``. What needs
     no I/O, such as ``shape``, is as in `Array`, which is ``array``."""
@@ -151,6 +175,19 @@ class AsyncArray:
     async def set_coordinate_selection(self, selection: Any, value: Any) -> None:
         await self._set(_indexing.points, selection, value)
 
+    @property
+    def oindex(self) -> AsyncOIndex:
+        """Each dimension on its own: ``await a.oindex.getitem(([1, 5], slice(3)))``."""
+        return AsyncOIndex(self)
+
+    @property
+    def vindex(self) -> AsyncVIndex:
+        """Single elements, or a mask: ``await a.vindex.getitem(([1, 5], [2, 3]))``."""
+        return AsyncVIndex(self)
+
+    def with_config(self, config: Any) -> AsyncArray:
+        return AsyncArray(self.array.with_config(config))
+
     async def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
         queue = _queue()
@@ -189,11 +226,31 @@ class AsyncArray:
 _PLAIN = frozenset("""attrs basename cdata_shape chunks compressor compressors config dimension_names dtype fill_value filters
     info metadata name nbytes nchunks ndim order path read_chunk_sizes read_only serializer shape shards size store
     store_path write_chunk_sizes zarr_format""".split())
-_PLAIN_GROUP = frozenset("attrs basename info metadata name path read_only store store_path zarr_format".split())
+_PLAIN_GROUP = frozenset("attrs basename info metadata name path read_only store store_path synchronizer zarr_format".split())
 
 
 def _wrapped(node: Any) -> Any:
     return AsyncArray(node) if isinstance(node, Array) else AsyncGroup(node) if isinstance(node, Group) else node
+
+
+def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """A method of `Group` as a coroutine function, which runs it on the executor of the loop."""
+    async def call(self: AsyncGroup, *positional: Any, **given: Any) -> Any:
+        found = await asyncio.to_thread(getattr(self.group, name), *positional, **given)
+        return tuple(map(_wrapped, found)) if isinstance(found, tuple) else _wrapped(found)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Awaits `Group.{name}`."
+    return call
+
+
+def _iterated(name: str) -> Callable[..., AsyncIterator[Any]]:
+    """A method of `Group` that yields names, nodes or (path, node), for ``async for``."""
+    async def call(self: AsyncGroup, *positional: Any, **given: Any) -> AsyncIterator[Any]:
+        for found in await asyncio.to_thread(lambda: list(getattr(self.group, name)(*positional, **given))):
+            yield (found[0], _wrapped(found[1])) if isinstance(found, tuple) else _wrapped(found)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Iterates over `Group.{name}`."
+    return call
 
 
 class AsyncGroup:
@@ -215,8 +272,8 @@ class AsyncGroup:
     async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
         return _wrapped(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
 
-    async def get(self, path: str, default: Any = None) -> Any:
-        return _wrapped(await asyncio.to_thread(self.group.get, path, default))
+    async def setitem(self, name: str, value: Any) -> None:
+        await asyncio.to_thread(self.group.__setitem__, name, value)
 
     async def delitem(self, path: str) -> None:
         await asyncio.to_thread(self.group.__delitem__, path)
@@ -224,30 +281,19 @@ class AsyncGroup:
     async def contains(self, path: str) -> bool:
         return await asyncio.to_thread(self.group.__contains__, path)
 
-    async def create_array(self, name: str, **given: Any) -> AsyncArray:
-        return AsyncArray(await asyncio.to_thread(self.group.create_array, name, **given))
-
-    async def create_group(self, name: str, **given: Any) -> AsyncGroup:
-        return AsyncGroup(await asyncio.to_thread(self.group.create_group, name, **given))
-
-    async def require_group(self, name: str, **given: Any) -> AsyncGroup:
-        return AsyncGroup(await asyncio.to_thread(self.group.require_group, name, **given))
-
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncGroup:
         await asyncio.to_thread(self.group.update_attributes, new_attributes)
         return self
 
-    async def nmembers(self, max_depth: int | None = 0) -> int:
-        return await asyncio.to_thread(self.group.nmembers, max_depth)
-
-    async def members(self, max_depth: int | None = 0) -> Any:
-        """Yields (path, node), as zarr-python's does: ``async for``."""
-        for path, node in await asyncio.to_thread(self.group.members, max_depth):
-            yield path, _wrapped(node)
-
-    async def keys(self) -> Any:
-        for name in await asyncio.to_thread(lambda: list(self.group.keys())):
-            yield name
+    get, get_array, get_group = _twin("get"), _twin("get_array"), _twin("get_group")
+    create_array, require_array = _twin("create_array"), _twin("require_array")
+    create_group, require_group, require_groups = _twin("create_group"), _twin("require_group"), _twin("require_groups")
+    empty, zeros, ones, full = _twin("empty"), _twin("zeros"), _twin("ones"), _twin("full")
+    empty_like, zeros_like, ones_like, full_like = _twin("empty_like"), _twin("zeros_like"), _twin("ones_like"), _twin("full_like")
+    nmembers, move, tree, info_complete = _twin("nmembers"), _twin("move"), _twin("tree"), _twin("info_complete")
+    members, keys, create_hierarchy = _iterated("members"), _iterated("keys"), _iterated("create_hierarchy")
+    arrays, array_keys, array_values = _iterated("arrays"), _iterated("array_keys"), _iterated("array_values")
+    groups, group_keys, group_values = _iterated("groups"), _iterated("group_keys"), _iterated("group_values")
 
     def __eq__(self, other: object) -> bool:
         return self.group == other.group if isinstance(other, AsyncGroup) else NotImplemented

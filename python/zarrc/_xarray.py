@@ -54,8 +54,8 @@ class LazyArray(BackendArray):
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         array = self._array.async_array
-        call = {indexing.BasicIndexer: array.getitem, indexing.OuterIndexer: array.get_orthogonal_selection}.get(
-            type(key), array.get_coordinate_selection)
+        call = {indexing.BasicIndexer: array.getitem, indexing.OuterIndexer: array.oindex.getitem}.get(
+            type(key), array.vindex.getitem)
 
         async def method(inner: Any) -> Any:
             return self._as_array(await call(inner))
@@ -71,14 +71,15 @@ def _dimensions(array: Array, attributes: dict[str, Any]) -> tuple[Any, ...]:
     if array.zarr_format == 3:
         names = array.metadata.get("dimension_names") or ()
         if len(names) != array.ndim:
-            raise KeyError(f"{array.name}: the array has no `dimension_names`, which xarray needs")
+            raise KeyError(f"{array.name}: the array has no `dimension_names`, which are required for xarray to determine "
+                           "variable dimensions")
         return tuple(names)
     names = attributes.pop(_DIMENSIONS, None)
     if names is None:
         names = [os.path.basename(one) for one in (array.metadata.get(_NCZARR) or {}).get("dimrefs", ())]
         if len(names) != array.ndim:
-            raise KeyError(f"{array.name}: the array has neither the attribute `{_DIMENSIONS}` nor NCZarr's metadata, which "
-                           "xarray needs for the names of dimensions")
+            raise KeyError(f"{array.name}: the array has neither the attribute `{_DIMENSIONS}` nor NCZarr's metadata, one of "
+                           "which is required for xarray to determine variable dimensions")
     for name in [name for name in attributes if name.lower().startswith("_nc")]:
         del attributes[name]
     return tuple(names)
@@ -170,12 +171,14 @@ class GroupStore(AbstractDataStore):
 def _open(source: Any, *, group: str | None, mode: str, consolidated: bool | str | None,
           storage_options: dict[str, Any] | None, zarr_format: int | None) -> Group:
     """The group of a path, a URL or a store. The root's consolidated metadata is used if it is there, unless
-    `consolidated` is False; True requires it."""
+    `consolidated` is False; True requires it. A store of zarr-python may say that it has none."""
     if mode != "r":
         raise ValueError(f"mode {mode!r}: the engine \"zarrc\" only reads. Write with Dataset.to_zarr; zarrc.enable() lets "
                          "zarrc do the work there, too")
     if isinstance(source, (str, os.PathLike)):
         source = os.path.expanduser(os.fspath(source))
+    if not getattr(source, "supports_consolidated_metadata", True):
+        consolidated = False
     place = open_place(source, mode="r", storage_options=storage_options)
     path = (group or "").strip("/")
     if consolidated is not False:

@@ -125,7 +125,7 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
         l->root = local_open_dir(path);
     }
     if (l->root == -ENOENT)
-        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such directory", path);
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: the directory does not exist", path);
     if (l->root == -ENOTDIR)
         return zr_fail_os(err, ZARR_ERR_INVALID, ENOTDIR, "%s", path);
     if (l->root < 0)

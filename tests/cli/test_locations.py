@@ -84,7 +84,7 @@ def test_names_with_brackets(zarrc, tmp_path):
 
 
 def test_missing(zarrc, tmp_path):
-    assert "no such directory" in zarrc("info", tmp_path / "none.zarr", code=3).err
+    assert "the directory does not exist" in zarrc("info", tmp_path / "none.zarr", code=3).err
     (tmp_path / "file").write_text("no store")
     assert "Not a directory" in zarrc("info", tmp_path / "file", code=2).err
     (tmp_path / "empty").mkdir()

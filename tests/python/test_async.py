@@ -102,3 +102,54 @@ def test_groups(path):
         assert await group.get("a") is None and group.name == "/"
 
     asyncio.run(work())
+
+
+def test_indexers(store, numbers):
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(7, 7)).async_array
+    mask = numbers % 3 == 0
+
+    async def work():
+        assert (await array.oindex.getitem(([1, 5], slice(2, 9, 3))) == numbers[[1, 5], 2:9:3]).all()
+        assert (await array.vindex.getitem(([1, 5], [2, 3])) == numbers[[1, 5], [2, 3]]).all()
+        assert (await array.vindex.getitem(mask) == numbers[mask]).all()
+        assert array.with_config({"order": "F"}).order == "F"
+        with pytest.raises(IndexError):
+            await array.vindex.getitem((slice(3), 1))
+
+    asyncio.run(work())
+
+
+def test_twins_of_groups(path):
+    """What a group does, awaited or iterated over."""
+    async def work():
+        group = await zarrc.AsyncGroup.open(path, mode="w")
+        await group.setitem("a", np.arange(4))
+        first, second = await group.require_groups("g", "h")
+        assert isinstance(first, zarrc.AsyncGroup) and second.name == "/h"
+        ones = await group.ones(name="g/ones", shape=3)
+        assert isinstance(ones, zarrc.AsyncArray) and (await ones.getitem(...)).tolist() == [1, 1, 1]
+        assert (await (await group.zeros_like(name="z", data=ones.array)).getitem(0)) == 0
+        assert (await group.require_array("a", shape=(4,))).shape == (4,) and (await group.get_array("a")).ndim == 1
+        assert (await group.get_group("g")).path == "g"
+        assert [name async for name in group.array_keys()] == ["a", "z"]
+        assert [name async for name in group.group_keys()] == ["g", "h"]
+        assert [name async for name, node in group.arrays() if isinstance(node, zarrc.AsyncArray)] == ["a", "z"]
+        assert [node.path async for node in group.group_values()] == ["g", "h"]
+        assert [node.path async for node in group.array_values()] == ["a", "z"]
+        assert [name async for name, _ in group.groups()] == ["g", "h"]
+        made = {name: node async for name, node in group.create_hierarchy({"h/i": {"zarr_format": 3, "node_type": "group"}})}
+        assert isinstance(made["h/i"], zarrc.AsyncGroup)
+        await group.move("g", "h/g")
+        assert await group.contains("h/g/ones") and "ones" in str(await group.tree())
+        assert (await group.info_complete()).items()["No. arrays"] == 3
+
+    asyncio.run(work())
+
+
+def test_names_of_twins():
+    """Every public name of zarr-python's AsyncArray and AsyncGroup is here, except constructors from its own documents."""
+    zarr = pytest.importorskip("zarr", reason="scripts/venv installs zarr")
+    from zarrc import _aio
+    for theirs, ours, plain in ((zarr.AsyncArray, zarrc.AsyncArray, _aio._PLAIN), (zarr.AsyncGroup, zarrc.AsyncGroup, _aio._PLAIN_GROUP)):
+        public = {name for name in dir(theirs) if not name.startswith("_")}
+        assert public - set(dir(ours)) - plain <= {"from_dict", "from_store", "create", "create_dataset", "require_dataset"}

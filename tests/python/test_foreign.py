@@ -235,6 +235,20 @@ def test_a_listing_that_fails():
     assert "no list" in str(caught.value.__cause__)
 
 
+def test_a_dict_that_zarr_python_filled():
+    """It holds Buffers, and goes on doing so: both read what either wrote."""
+    source = {}
+    zarr.create_array(source, name="a", data=np.arange(10), chunks=3)
+    ours = zarrc.open_array(source, path="a")
+    assert ours[...].tolist() == list(range(10))
+    ours[2:8] = 1
+    zarrc.create_array(source, name="b", data=np.ones(3))
+    assert zarr.open_array(source, path="a", mode="r")[...].tolist() == [0, 1, *[1] * 6, 8, 9]
+    assert (zarr.open_array(source, path="b", mode="r")[...] == 1).all()
+    assert ours.nchunks_initialized == 4 and ours.nbytes_stored() > 0
+    assert sorted(zarrc.open_group(source).keys()) == ["a", "b"]
+
+
 def test_a_dict_that_gives_no_bytes():
     array = zarrc.create_array(source := {}, name="a", data=np.arange(4))
     source["a/c/0"] = 7

@@ -259,7 +259,7 @@ def test_dimensions_without_names(path, names):
     zarr.create_group(path).create_array("a", shape=(2, 2), dtype="i4", dimension_names=names)
     if names is None:
         for engine in (Engine, "zarr"):
-            with pytest.raises(KeyError, match="dimension_names"):
+            with pytest.raises(KeyError, match="dimension_names.* required for xarray to determine variable dimensions"):
                 xr.open_dataset(path, engine=engine, consolidated=False)
     else:
         ours, theirs = (xr.open_dataset(path, engine=engine, consolidated=False)["a"].dims for engine in (Engine, "zarr"))
@@ -297,6 +297,20 @@ def test_stores(written, zarr_format):
         xr.testing.assert_identical(xr.open_dataset(store, engine=Engine), wanted)
 
 
+def test_stores_without_consolidated_metadata(zarr_format):
+    """A store that says it has none, as icechunk's does: `consolidated=True` asks for nothing then."""
+    from zarr.storage import MemoryStore
+
+    class Plain(MemoryStore):
+        supports_consolidated_metadata = False
+
+    store = Plain()
+    wanted = dataset(zarr_format)
+    wanted.to_zarr(store, zarr_format=zarr_format, consolidated=True)
+    for consolidated in (True, None):
+        xr.testing.assert_identical(*both(store, consolidated=consolidated))
+
+
 def test_storage_options(written):
     """URLs of other schemes go to fsspec, with the options."""
     fsspec = pytest.importorskip("fsspec", reason="fsspec opens URLs of other schemes")
@@ -322,7 +336,7 @@ def test_pickle(written):
 
 
 def test_missing(path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         xr.open_dataset(path, engine=Engine)
     assert not os.path.exists(path)
 
