@@ -185,8 +185,8 @@ def ends_of(grid: Grid, batch: list[Item], last: Ints) -> tuple[int, ...] | None
             stop = inside.stop
         else:
             return None  # chunks that a list meets are never whole
-        edge = grid.edge(d, int(last[d]))
-        if 0 <= stop < edge and any(item[4] and _stops(item[2][d]) < edge for item in batch):
+        edge = grid.edge(d, int(last[d]))  # those of other chunks may be shorter
+        if 0 <= stop < edge and any(item[4] and _stops(item[2][d]) < item[1].shape[d] for item in batch):
             found[d] = grid.begin(d, int(last[d])) + stop
     if not found:
         return None

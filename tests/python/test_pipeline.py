@@ -317,6 +317,21 @@ def test_rectilinear_grids():
     native_only()
 
 
+@pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
+@pytest.mark.parametrize("name", ["memory", "local", "other"])
+def test_every_box_of_a_rectilinear_grid(tmp_path, name):
+    """A write that ends in a longer chunk than those before it keeps the rest of that chunk."""
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        z = zarr.create_array(stores(tmp_path)[name](), shape=(6, 3), chunks=[[1, 1, 4], [2, 1]], dtype="i4")
+    ref = np.zeros((6, 3), "i4")
+    boxes = [np.s_[a:b, c:d] for a in range(6) for b in range(a + 1, 7) for c in range(3) for d in range(c + 1, 4)]
+    for i, box in enumerate(boxes):
+        z[...] = ref[...] = -1
+        z[box] = ref[box] = i
+        same(z[...], ref)
+    native_only()
+
+
 # ---- parts of shards, and stores of other packages ----
 
 
