@@ -1,7 +1,8 @@
 /*
  * store/local.c - a directory as a store: opens it, says what it can do, and has the
- * table of its verbs. Opening finds out once what later calls look up: whether the kernel
- * has openat2(), whether the root is on a network file system, and which policies apply.
+ * table of its verbs. What costs a system call is found out once: whether the kernel has
+ * openat2() by the first store of the process, whether the root is on a network file
+ * system by the first write.
  * Thread class: frozen after open.
  */
 #include "store/local_int.h"
@@ -14,9 +15,15 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+enum {
+    FACT_UNKNOWN,
+    FACT_FALSE,
+    FACT_TRUE
+};
+
 /* The magic numbers of network file systems, from statfs(2). On these, fsync and close
  * report errors of writes. */
-static bool local_is_remote(int fd)
+static bool is_remote_file_system(int fd)
 {
     static const uint64_t magics[] = {
         0x6969,     /* NFS */
@@ -41,14 +48,34 @@ static bool local_is_remote(int fd)
     return false;
 }
 
+bool zr_local_is_remote(struct zr_local *l)
+{
+    int known = atomic_load_explicit(&l->remote, memory_order_relaxed);
+
+    if (known == FACT_UNKNOWN) {
+        known = is_remote_file_system(l->root) ? FACT_TRUE : FACT_FALSE;
+        atomic_store_explicit(&l->remote, known, memory_order_relaxed);
+    }
+    return known == FACT_TRUE;
+}
+
 static bool local_has_openat2(int root)
 {
+    static atomic_int kernel = FACT_UNKNOWN;
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
-    int fd = (int)syscall(SYS_openat2, root, ".", &how, sizeof how);
+    int known = atomic_load_explicit(&kernel, memory_order_relaxed), fd;
 
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0; /* else ENOSYS, or EPERM from a sandbox */
+    if (known == FACT_UNKNOWN) {
+        fd = (int)syscall(SYS_openat2, root, ".", &how, sizeof how);
+        if (fd >= 0)
+            close(fd);
+        /* an error of this root, such as EACCES, says nothing about the kernel */
+        if (fd < 0 && errno != ENOSYS && errno != EPERM)
+            return false;
+        known = fd >= 0 ? FACT_TRUE : FACT_FALSE; /* EPERM: from a sandbox */
+        atomic_store_explicit(&kernel, known, memory_order_relaxed);
+    }
+    return known == FACT_TRUE;
 }
 
 static int local_open_dir(const char *path)
@@ -133,7 +160,6 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
     if (fstat(l->root, &st) != 0)
         return zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
     l->device = st.st_dev;
-    l->is_remote = local_is_remote(l->root);
     l->has_openat2 = local_has_openat2(l->root);
     return ZARR_OK;
 }

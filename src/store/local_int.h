@@ -32,7 +32,7 @@ struct zr_local {
     int root;
     dev_t device; /* the root's device, which is what syncfs() reaches */
     uint32_t durability, locking, symlinks;
-    bool is_remote; /* network file system: fsync and close report errors of writes */
+    atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */
@@ -70,6 +70,9 @@ int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
 void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is allowed */
 int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
+/* Whether the root is on a network file system, where fsync and close report errors of
+ * writes. */
+bool zr_local_is_remote(struct zr_local *l);
 /* True if each write on this device must be synced at once, because a flush does not
  * reach it. */
 bool zr_local_syncs_each(const struct zr_local *l, dev_t device);

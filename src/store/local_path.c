@@ -123,11 +123,11 @@ static int path_open_once(const struct zr_local *l, const char *path, int flags,
                           bool *via_link)
 {
     uint64_t within = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    int fd;
+    int fd = -ENOSYS;
 
     if (l->has_openat2)
         fd = path_openat2(l->root, path, flags, within | RESOLVE_NO_SYMLINKS);
-    else
+    if (fd == -ENOSYS || fd == -EPERM) /* a sandbox may refuse it from now on */
         fd = path_walk(l->root, path, flags);
     if (fd != -ELOOP)
         return fd;

@@ -88,9 +88,9 @@ static int write_empty(int fd)
 }
 
 /* True if the value must be on the disk before the rename gives it its key. */
-static bool must_sync(const struct zr_local *l, const zarr_store_op *op, dev_t device)
+static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
 {
-    if (l->is_remote || zr_local_syncs_each(l, device))
+    if (zr_local_is_remote(l) || zr_local_syncs_each(l, device))
         return true;
     return l->durability == ZARR_DURABILITY_ORDERED ||
            (l->durability != ZARR_DURABILITY_NONE &&
@@ -99,7 +99,7 @@ static bool must_sync(const struct zr_local *l, const zarr_store_op *op, dev_t d
 
 /* Writes op's value to a file that is empty, or dirty from an earlier attempt, and sets
  * op's version. */
-static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
+static int write_value(struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
                        const void *from)
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
@@ -121,7 +121,7 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
         return errno;
     if (must_sync(l, op, st.st_dev) && write_sync(fd) != 0)
         return errno;
-    if (l->is_remote && fstat(fd, &st) != 0)
+    if (zr_local_is_remote(l) && fstat(fd, &st) != 0)
         return errno;
     zr_local_version(&st, &op->version);
     return 0;

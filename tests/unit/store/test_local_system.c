@@ -1,12 +1,17 @@
 /*
  * unit/store/test_local_system.c - lack of descriptors, files that are too large, full
- * disks, durability, descriptors 0 to 2, fork.
+ * disks, durability, descriptors 0 to 2, fork, a sandbox.
  */
 #include "local_test.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static void no_descriptors(void **state)
@@ -240,13 +245,68 @@ static void fork_with_lock(void **state)
     zarr_store_free(s);
 }
 
+/* openat2() is EPERM from now on, for this process. */
+static int forbid_openat2(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {.len = ZR_COUNT(code), .filter = code};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+}
+
+/* A sandbox that begins after openat2() was found to work: old stores and new ones go
+ * on without it. */
+static void sandbox(void **state)
+{
+    enum {
+        NO_FILTERS = 2
+    };
+    struct world *w = world_of(state);
+    zarr_store *before = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    int status = -1;
+    pid_t pid;
+
+    assert_status(put_text(before, "a/v", "1"), ZARR_OK);
+    pid = fork();
+    if (pid == 0) {
+        zarr_store *after;
+        int bad = forbid_openat2() != 0;
+
+        if (bad)
+            _exit(NO_FILTERS);
+        after = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+        for (int i = 0; i < 2; i++) {
+            zarr_store *s = i ? after : before;
+
+            bad |= strcmp(get_text(s, "a/v"), "1") != 0;
+            bad |= put_text(s, "a/w", "2") != ZARR_OK;
+            bad |= get_status(s, "none", NULL) != ZARR_ERR_NOT_FOUND;
+        }
+        _exit(bad);
+    }
+    waitpid(pid, &status, 0);
+    zarr_store_free(before);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_FILTERS) {
+        print_message("skipped: this machine refuses filters of system calls\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(no_descriptors), T(more_pins_than_descriptors),
         T(file_too_large), T(disk_full),
         T(durabilities),   T(low_descriptors),
-        T(fork_with_lock),
+        T(fork_with_lock), T(sandbox),
     };
 
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
