@@ -81,9 +81,9 @@ static bool partial_fits(const struct zr_work *w, const struct zr_program *p,
            t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
 }
 
-zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item, const zarr_mem *encoded,
-                                    zarr_mem *out, bool *done, zarr_error *err)
+static zarr_status decode_partial(const struct zr_work *w, const struct zr_program *p,
+                                  const struct zr_item *item, const zarr_mem *encoded,
+                                  zarr_mem *out, bool *done, zarr_error *err)
 {
     struct zr_ranges s = {0};
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
@@ -92,9 +92,7 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
     zarr_mem block = {0}, list = {0}, scratch = {0};
     zarr_status st = ZARR_OK;
 
-    *done = false;
-    if (!partial_fits(w, p, &item->target) ||
-        zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, &s) >
+    if (zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, &s) >
             p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
@@ -134,4 +132,15 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
     *out = block;
 out:
     return st;
+}
+
+/* Most chunks end here, before the ranges need their kilobytes of stack. */
+zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
+                                    const struct zr_item *item, const zarr_mem *encoded,
+                                    zarr_mem *out, bool *done, zarr_error *err)
+{
+    *done = false;
+    if (!partial_fits(w, p, &item->target))
+        return ZARR_OK;
+    return decode_partial(w, p, item, encoded, out, done, err);
 }

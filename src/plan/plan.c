@@ -38,7 +38,8 @@ static zarr_status frame_init(struct zr_frame *f, uint32_t most,
 {
     zr_arena_init(&f->lists, alloc);
     f->most = most;
-    f->proj = zr_calloc(alloc, most, sizeof *f->proj);
+    /* 6 KiB each, written when a shard is noted: not worth zeroing for each request */
+    f->proj = zr_malloc(alloc, most * sizeof *f->proj);
     f->lv = zr_calloc(alloc, most, sizeof(const struct zr_level *));
     f->shard = zr_calloc(alloc, most, sizeof *f->shard);
     f->ordinal = zr_calloc(alloc, most, sizeof *f->ordinal);
