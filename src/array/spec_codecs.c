@@ -260,10 +260,12 @@ static bool makes_bytes(const zarr_context *ctx, const struct zr_json *v)
     return vt && vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
 
-/* In v2 the first filter says how objects are stored. */
+/* In v2 the first filter says how objects are stored. zarr-python does not open an array
+ * whose compressor does. */
 static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
 {
     const char *name = zarr_dtype_codec(c->dtype);
+    const struct zr_json *compressor = zr_json_get(root, "compressor");
     const zarr_dtype *item = zarr_dtype_item(c->dtype);
     const struct zr_json *filters = zr_json_get(root, "filters"), *first = NULL;
     struct zr_json *list = NULL, *v = NULL;
@@ -272,9 +274,15 @@ static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
         return;
     if (zr_json_is(filters, ZR_JSON_ARRAY))
         first = filters->u.children.first;
-    if (makes_bytes(c->ctx, first ? first : zr_json_get(root, "compressor")))
+    if (makes_bytes(c->ctx, first))
         return;
     list = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    if (!first && makes_bytes(c->ctx, compressor)) {
+        zr_json_append(c->doc, list, zr_json_copy(c->doc, compressor));
+        zr_json_set(c->doc, root, "filters", list);
+        zr_json_set(c->doc, root, "compressor", zr_json_new(c->doc, ZR_JSON_NULL));
+        return;
+    }
     v = zr_json_new(c->doc, ZR_JSON_OBJECT);
     zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, name));
     if (item)
