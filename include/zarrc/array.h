@@ -191,7 +191,8 @@ typedef struct zarr_array_spec {
      * spelling sets the stored byte order, too */
     const char *data_type;
     /** JSON text as the data type spells it, such as "0" or "\"NaN\""; in v2 also "null".
-     * NULL: zero, or "" for text */
+     * For the v2 codecs json2 and msgpack2, JSON other than text is a value. NULL: zero,
+     * or "" for text */
     const char *fill_value;
     /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
      * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
@@ -335,7 +336,8 @@ ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** Returns the fill value: one element in the machine's byte order. NULL if the metadata
- * of a v2 array has null; elements that are missing then read as zero, times as NaT. */
+ * of a v2 array has null; elements that are missing then read as zero, times as NaT,
+ * values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the name of dimension `dim`; NULL if it has none. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);

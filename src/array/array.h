@@ -34,6 +34,10 @@ zarr_status zr_array_missing_value(struct zr_json **out, bool *variable,
                                    const zarr_array *array, struct zr_json_doc *doc,
                                    zarr_error *err);
 
+/* Returns the element that missing elements are. As zarr_array_fill_value(), but never
+ * NULL. */
+const void *zr_array_fill_element(const zarr_array *array);
+
 /* Returns the grid of the units of writing. Valid until the handle is changed or
  * freed. */
 const struct zr_grid *zr_array_grid(const zarr_array *array);

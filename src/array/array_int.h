@@ -19,7 +19,8 @@ struct zr_array_facts {
     bool lent;                                  /* under the handle's mutex */
     uint64_t *shape, *write_shape, *leaf_shape; /* NULL: chunks differ in shape */
     const char **name;                          /* names of dimensions; NULL: none */
-    void *fill;                                 /* NULL: not defined */
+    void *fill;                                 /* the element of missing chunks */
+    bool fill_defined;                          /* false: v2's null */
 };
 struct zr_layout_slot;
 struct zr_array_state {
@@ -71,6 +72,7 @@ struct zr_array_source {
     struct zr_parsed *parsed, *attrs_parsed;
     const struct zr_json *root, *attrs; /* point into these; attrs: v2, may be NULL */
     bool asked; /* the document is a caller's wish: faults are INVALID, not CORRUPT */
+    bool fill_spelled; /* see zr_meta_env */
 };
 /* Makes a source of whole documents. */
 struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,

@@ -44,12 +44,18 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     ZR_TRY(zr_spec_document(m->parsed, m->attrs, &m->format, m->ctx, &m->spec, err));
     src = zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL);
     src.asked = true;
+    src.fill_spelled = !m->spec.document;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
     /* only this thread has the state */
     ZR_TRY(zr_array_meta_complete(&m->state->meta, err));
     ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &root, err));
     zr_json_write(root, ZR_META_INDENT, &m->text);
     /* the handle keeps what the store will have */
+    if (m->format == 2)
+        zr_json_set(&m->parsed->json, m->parsed->json.root, "fill_value",
+                    zr_json_copy(&m->parsed->json, zr_json_get(root, "fill_value")));
+    if (!zr_json_ok(&m->parsed->json))
+        ZR_TRY(zr_fail_memory(err, m->parsed->json.arena.used_bytes));
     zr_json_quote_tokens(m->parsed->json.root);
     zr_json_quote_tokens(m->attrs->json.root);
     ZR_TRY(zr_str_status(&m->text, err));

@@ -40,7 +40,7 @@ static size_t fill_tail_bytes(const struct zr_array_meta *m)
 {
     zarr_vlen item = {0};
 
-    if (m->fill_defined && zarr_dtype_variable(m->dtype))
+    if (zarr_dtype_variable(m->dtype))
         memcpy(&item, m->fill, sizeof item);
     return (size_t)item.bytes;
 }
@@ -52,8 +52,7 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
 {
     const struct zr_array_meta *m = &s->meta;
     const size_t rank = (size_t)m->ndim, shape_bytes = rank * sizeof *m->shape;
-    const size_t fill_bytes =
-        m->fill_defined ? (size_t)zarr_dtype_item_bytes(m->dtype) : 0;
+    const size_t fill_bytes = (size_t)zarr_dtype_item_bytes(m->dtype);
     const size_t tail_bytes = fill_tail_bytes(m), names = name_bytes(m);
     const size_t bytes = sizeof(struct zr_array_facts) + 3 * shape_bytes +
                          rank * sizeof(char *) + fill_bytes + names + tail_bytes;
@@ -71,8 +70,8 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     if (m->grid.regular || s->sharded)
         f->leaf_shape = memcpy(numbers + 2 * rank, s->leaf_shape, shape_bytes);
     rest = (char *)(numbers + 3 * rank) + rank * sizeof(char *);
-    if (m->fill_defined)
-        f->fill = memcpy(rest, m->fill, fill_bytes);
+    f->fill = memcpy(rest, m->fill, fill_bytes);
+    f->fill_defined = m->fill_defined;
     if (tail_bytes) {
         zarr_vlen item;
 
@@ -137,6 +136,13 @@ void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
 }
 
 const void *zarr_array_fill_value(const zarr_array *array)
+{
+    const struct zr_array_facts *f = zr_array_facts_lend(array);
+
+    return f->fill_defined ? f->fill : NULL;
+}
+
+const void *zr_array_fill_element(const zarr_array *array)
 {
     return zr_array_facts_lend(array)->fill;
 }

@@ -144,7 +144,7 @@ static zarr_status like_fill(struct zr_spec_like *l, const zarr_context *ctx,
     ZR_TRY(keeps_dtype(l, ctx, changes, &keeps, err));
     if (!keeps)
         return ZARR_OK;
-    if (!m->fill_defined) {
+    if (!m->fill_told) {
         l->spec.fill_value = l->spec.zarr_format == 2 ? "null" : NULL;
         return ZARR_OK;
     }

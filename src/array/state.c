@@ -108,6 +108,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     *out = NULL;
     if (!s)
         return zr_fail_memory(err, sizeof *s);
+    env.fill_spelled = src->fill_spelled;
     atomic_init(&s->refs, 1);
     s->alloc = ctx->alloc;
     s->parsed = zr_parsed_ref(src->parsed);

@@ -217,6 +217,12 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
  * name. */
 struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain);
 void zr_chain_free(struct zr_chain *chain);
+/* Converts a v2 fill value to the element as the data type spells it, or such an element
+ * to what v2 metadata have (to_metadata), by the rule of the array->bytes codec. *out
+ * belongs to doc. NULL: the codec has no such rule, and the value is both. */
+zarr_status zr_chain_fill(const struct zr_chain *chain, const zarr_dtype *dtype,
+                          const struct zr_json *v, bool to_metadata,
+                          struct zr_json_doc *doc, struct zr_json **out, zarr_error *err);
 
 /*
  * Checks the chain against a chunk and gives the n + 1 representations between all links:

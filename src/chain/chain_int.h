@@ -21,12 +21,16 @@ zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f
                            zarr_status st);
 zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
                           zarr_error *err);
-/* Chooses the entry that zr_spec_ask() calls: spell() if `spelling` is set, else
- * complete() if `in` is set, else canonical(). The vtable must have that entry. */
+/* Chooses the entry that zr_spec_ask() calls: spell() if `spelling` is set, fill_read()
+ * or fill_write() if `fill` is set, complete() if `in` is set, else canonical(). The
+ * vtable must have that entry. */
 struct zr_spec_question {
     int format;
     const zarr_chunk_spec *in, *array;
     zarr_codec_spelling *spelling;
+    const char *fill;
+    const zarr_dtype *dtype; /* of the fill value */
+    bool to_metadata;
 };
 /* *out: the text that the entry writes, owned by the caller (s->alloc); NULL if it writes
  * none. */

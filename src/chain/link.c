@@ -223,6 +223,9 @@ static zarr_status text_ask(const struct zarr_codec_spec *s, struct zr_spec_ques
 
     if (q->spelling)
         st = s->vt->spell(s, q->spelling, text, cap, need, foreign);
+    else if (q->fill)
+        st = (q->to_metadata ? s->vt->fill_write : s->vt->fill_read)(
+            s, q->dtype, q->fill, text, cap, need, foreign);
     else if (q->in)
         st = s->vt->complete(s, q->in, q->array, text, cap, need, foreign);
     else

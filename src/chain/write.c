@@ -268,3 +268,55 @@ out:
     zr_json_doc_deinit(&doc);
     return st;
 }
+
+/* ---- fill values ------------------------------------------------------------- */
+
+static zarr_status parse_fill(const struct zarr_codec_spec *s, const char *text,
+                              struct zr_json_doc *doc, struct zr_json **out,
+                              zarr_error *err)
+{
+    const size_t bytes = strlen(text);
+    const zarr_limits limits = {.json_depth = ZR_JSON_DEPTH_MAX,
+                                .json_tokens = bytes + 1,
+                                .string_bytes = bytes + 1};
+    struct zr_json_doc parsed;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&parsed, s->alloc);
+    st = zr_json_parse(&parsed, text, bytes, &limits, err);
+    if (st == ZARR_ERR_CORRUPT)
+        st = zr_spec_broke(s, "the fill value that it writes is not JSON", err);
+    ZR_TRY(st);
+    *out = zr_json_copy(doc, parsed.root);
+    if (!*out)
+        st = zr_fail_memory(err, bytes);
+out:
+    zr_json_doc_deinit(&parsed);
+    return st;
+}
+
+zarr_status zr_chain_fill(const struct zr_chain *chain, const zarr_dtype *dtype,
+                          const struct zr_json *v, bool to_metadata,
+                          struct zr_json_doc *doc, struct zr_json **out, zarr_error *err)
+{
+    const struct zarr_codec_spec *s = &chain->codec[chain->a2b];
+    struct zr_spec_question q = {.dtype = dtype, .to_metadata = to_metadata};
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+    char *json = NULL;
+
+    *out = NULL;
+    if (!(to_metadata ? s->vt->fill_write : s->vt->fill_read))
+        return ZARR_OK;
+    zr_str_init(&text, s->alloc);
+    zr_json_write_tokens(v, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    q.fill = zr_str_text(&text);
+    ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    if (json)
+        st = parse_fill(s, json, doc, out, err);
+out:
+    zr_free(s->alloc, json);
+    zr_str_deinit(&text);
+    return st;
+}

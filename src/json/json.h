@@ -4,7 +4,7 @@
  * escapes), a mutable tree in an arena, and a writer. Numbers keep their
  * source text, so 64-bit integers and NaN spellings survive exactly. Bare NaN,
  * Infinity, -Infinity tokens are read (real files have them; zr_json_doc says
- * so), and written by zr_json_write_tokens() only.
+ * so), and written by zr_json_write_tokens() and after zr_json_keep_tokens() only.
  * It is not a general library: no comments, no streaming, no schema.
  * Thread class: a document is solo while it changes, then frozen.
  */
@@ -33,6 +33,7 @@ struct zr_json {
         struct {
             const char *ptr; /* terminated */
             size_t bytes;
+            bool bare; /* a number: zr_json_keep_tokens() */
         } text;
         struct {
             struct zr_json *first, *last;
@@ -144,6 +145,9 @@ void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
 void zr_json_write_tokens(const struct zr_json *v, struct zr_str *out);
 /* Turns NaN and Infinity into the strings that they would be written as, in place. */
 void zr_json_quote_tokens(struct zr_json *v);
+/* Makes NaN and Infinity in v stay bare whenever they or copies of them are written. v:
+ * NULL, or a tree that may change. */
+void zr_json_keep_tokens(struct zr_json *v);
 /* Writes one string with its quotes. The bytes must be UTF-8. */
 void zr_json_write_string(struct zr_str *out, const char *s, size_t bytes);
 

@@ -224,9 +224,14 @@ bool zr_json_remove(struct zr_json *object, const char *key)
 /* Copies one node without its children. */
 static struct zr_json *copy_value(struct zr_json_doc *doc, const struct zr_json *v)
 {
-    if (v->type == ZR_JSON_STRING || v->type == ZR_JSON_NUMBER)
-        return new_text(doc, v->type, v->u.text.ptr, v->u.text.bytes);
-    return zr_json_new(doc, v->type);
+    struct zr_json *made = NULL;
+
+    if (v->type != ZR_JSON_STRING && v->type != ZR_JSON_NUMBER)
+        return zr_json_new(doc, v->type);
+    made = new_text(doc, v->type, v->u.text.ptr, v->u.text.bytes);
+    if (made && v->type == ZR_JSON_NUMBER)
+        made->u.text.bare = v->u.text.bare;
+    return made;
 }
 
 struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)

@@ -1,7 +1,8 @@
 /*
  * json/write.c - tree to text, compact or in the layout of Python's json.dumps(indent=n),
  * which other Zarr implementations write. The output is strict JSON whatever was read:
- * NaN and Infinity become strings, except in zr_json_write_tokens(). Strings stay UTF-8,
+ * NaN and Infinity become strings, except in zr_json_write_tokens() and after
+ * zr_json_keep_tokens(). Strings stay UTF-8,
  * and only what must be escaped is escaped. Iterative, with one position a level.
  * Thread class: solo in `out`, frozen in the tree.
  */
@@ -69,7 +70,7 @@ static bool is_token(const struct zr_json *number)
 
 static void write_number(struct zr_str *out, const struct zr_json *v, bool tokens)
 {
-    const bool quoted = is_token(v) && !tokens;
+    const bool quoted = is_token(v) && !tokens && !v->u.text.bare;
 
     if (quoted)
         zr_str_putc(out, '"');
@@ -164,13 +165,15 @@ void zr_json_write_tokens(const struct zr_json *v, struct zr_str *out)
     write_tree(v, 0, true, out);
 }
 
-void zr_json_quote_tokens(struct zr_json *v)
+static void change_tokens(struct zr_json *v, bool keep)
 {
     struct zr_json *around[ZR_JSON_DEPTH_MAX];
     size_t depth = 0;
 
     while (v) {
-        if (v->type == ZR_JSON_NUMBER && is_token(v))
+        if (v->type == ZR_JSON_NUMBER && is_token(v) && keep)
+            v->u.text.bare = true;
+        else if (v->type == ZR_JSON_NUMBER && is_token(v) && !v->u.text.bare)
             v->type = ZR_JSON_STRING; /* the text does not change */
         if (v->type >= ZR_JSON_ARRAY && v->u.children.first &&
             depth < ZR_JSON_DEPTH_MAX) {
@@ -182,6 +185,16 @@ void zr_json_quote_tokens(struct zr_json *v)
             v = around[--depth];
         v = depth > 0 ? v->next : NULL;
     }
+}
+
+void zr_json_quote_tokens(struct zr_json *v)
+{
+    change_tokens(v, false);
+}
+
+void zr_json_keep_tokens(struct zr_json *v)
+{
+    change_tokens(v, true);
 }
 
 enum {

@@ -373,8 +373,8 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
     ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
     ZR_TRY(read_dtype(m, env, root, err));
     ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
-    ZR_TRY(zr_meta_fill(m, env, zr_json_is(fill, ZR_JSON_NULL) ? NULL : fill, err));
     ZR_TRY(make_chain(m, env, err));
+    ZR_TRY(zr_meta_fill_v2_read(m, env, fill, err));
     ZR_TRY(read_dimensions(m, err));
 out:
     return st;

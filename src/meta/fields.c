@@ -227,7 +227,7 @@ zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
         st = zr_dtype_fill_parse(m->dtype, v, m->format, m->fill, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "fill_value");
-    m->fill_defined = true;
+    m->fill_defined = m->fill_told = true;
     return ZARR_OK;
 }
 

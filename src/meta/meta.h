@@ -40,6 +40,9 @@ struct zr_meta_env {
     /* the document comes from a store: faults are CORRUPT, not INVALID, and what cannot
      * change the elements is no fault */
     bool stored;
+    /* v2: a fill value that is text is an element, as the data type spells it. Otherwise
+     * the codec of an array of objects tells which element it is. */
+    bool fill_spelled;
 };
 
 struct zr_array_meta {
@@ -54,7 +57,11 @@ struct zr_array_meta {
     /* v2 "|O": the codec among the filters or beside them that stores objects */
     const struct zr_json *object_codec;
     bool fill_defined; /* false: null in v2 */
-    /* one native-endian element; if no fill value is defined, the type's default */
+    /* false: the metadata do not tell what missing elements are. They do if the codec of
+     * v2 objects takes null for a value. */
+    bool fill_told;
+    /* one native-endian element; if no fill value is defined, the default of the type or
+     * of the codec */
     uint8_t *fill;
     struct zr_grid grid;
     struct zr_key_encoding keys;
@@ -103,6 +110,10 @@ zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
 zarr_status zr_array_meta_write_canonical(const struct zr_array_meta *m,
                                           struct zr_json_doc *doc, struct zr_json **out,
                                           zarr_error *err);
+/* Makes NaN and Infinity stay bare in the fill values of v2 arrays of objects, where
+ * strings are other values. For a document that was read: a .zarray, or a .zmetadata.
+ * Others do not change. */
+void zr_meta_keep_tokens(struct zr_json *document);
 /* Expresses a chain for elements of m in v2. UNSUPPORTED names what v2 cannot express.
  * The values belong to doc; NULL: none. */
 struct zr_v2_codecs {

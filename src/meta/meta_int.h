@@ -41,6 +41,13 @@ static inline struct zr_order zr_meta_order(const struct zr_array_meta *m)
  * in v2, the byte order. */
 zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
                          const struct zr_json *v, zarr_error *err);
+/* The same for v2, where the codec of an array of objects has a say. v: NULL or null: no
+ * fill value is defined. Needs m->chain, too. */
+zarr_status zr_meta_fill_v2_read(struct zr_array_meta *m, const struct zr_meta_env *env,
+                                 const struct zr_json *v, zarr_error *err);
+/* Makes the fill value of a v2 document; *out belongs to doc. */
+zarr_status zr_meta_fill_v2_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                                  struct zr_json **out, zarr_error *err);
 /* Makes m->dimension_names with ndim entries, all NULL. */
 zarr_status zr_meta_names_alloc(struct zr_array_meta *m, zarr_error *err);
 /* Checks that a chunk passes through the chain, which must be made already. */

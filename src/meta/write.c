@@ -172,10 +172,7 @@ zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc 
 
     if (!dtype && zr_json_ok(doc))
         ZR_TRY(no_name(m, 2, err));
-    if (m->fill_defined)
-        ZR_TRY(zr_dtype_fill_write_v2(m->dtype, m->fill, &stored, doc, &fill, err));
-    else
-        fill = zr_json_new(doc, ZR_JSON_NULL);
+    ZR_TRY(zr_meta_fill_v2_write(m, doc, &fill, err));
     ZR_TRY(new_separator(doc, m, &separator, err));
     zr_json_set(doc, o, "shape", new_sizes(doc, m->shape, m->ndim));
     zr_json_set(doc, o, "chunks", new_sizes(doc, m->grid.chunk_shape, m->ndim));
@@ -188,6 +185,7 @@ zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc 
     zr_json_set(doc, o, "zarr_format", zr_json_new_u64(doc, 2));
     if (m->format == 2)
         zr_meta_write_others(doc, o, m->document, zr_array_v2_members);
+    zr_meta_keep_tokens(o);
     ZR_TRY(zr_meta_doc_status(doc, err));
     *out = o;
 out:

@@ -3,6 +3,7 @@
  * same.
  * Thread class: plain functions.
  */
+#include "array/array.h"
 #include "tree/tree.h"
 
 zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
@@ -27,20 +28,7 @@ out:
 zarr_status zr_array_fill_text(struct zr_str *out, const zarr_array *array,
                                const zarr_dtype *type, zarr_error *err)
 {
-    const size_t bytes = (size_t)zarr_dtype_item_bytes(type);
-    const void *fill = zarr_array_fill_value(array);
-    uint8_t *none = NULL;
-    zarr_status st = ZARR_OK;
-
-    if (!fill) {
-        none = zr_calloc(out->alloc, 1, ZR_MAX(bytes, (size_t)1));
-        if (!none)
-            return zr_fail_memory(err, bytes);
-        zr_dtype_fill_default(type, none);
-    }
-    st = zr_fill_text(out, type, fill ? fill : none, err);
-    zr_free(out->alloc, none);
-    return st;
+    return zr_fill_text(out, type, zr_array_fill_element(array), err);
 }
 
 zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,

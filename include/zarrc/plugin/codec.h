@@ -319,6 +319,21 @@ typedef struct zarr_codec_spec_vtable {
      * unpacking. NULL: 0
      */
     int (*packs)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
+    /**
+     * array->bytes, v2: tells which element a fill value is, for a codec whose elements
+     * stand for more than `dtype` can spell. `json` is the fill value of the metadata,
+     * "null" if there is none. The function writes that element as zarr_dtype_parse()
+     * reads it. A length of 0 means that the data type reads the fill value itself. NULL:
+     * it always does.
+     */
+    zarr_status (*fill_read)(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                             const char *json, char *text, size_t cap, size_t *text_bytes,
+                             zarr_error *err);
+    /** The reverse of fill_read(): `json` is an element as zarr_dtype_print() writes it,
+     * and the function writes it as v2 metadata has it. NULL: as it is */
+    zarr_status (*fill_write)(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                              const char *json, char *text, size_t cap,
+                              size_t *text_bytes, zarr_error *err);
 } zarr_codec_spec_vtable;
 
 /**

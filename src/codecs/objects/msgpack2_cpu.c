@@ -356,21 +356,6 @@ static zarr_status pack_read_text(struct pack_value *r, zarr_vlen *item, zarr_er
     return ZARR_OK;
 }
 
-static struct zr_json *pack_new_number(struct zr_json_doc *doc, uint32_t kind,
-                                       struct zr_numpy_value v)
-{
-    char text[48];
-
-    if (kind == ZARR_KIND_BOOL)
-        return zr_json_new_bool(doc, v.u != 0);
-    if (kind == ZARR_KIND_UINT)
-        return zr_json_new_u64(doc, v.u);
-    if (kind == ZARR_KIND_INT)
-        return zr_json_new_i64(doc, (int64_t)v.u);
-    (void)zr_format_f64(text, sizeof text, v.d);
-    return zr_json_new_number(doc, text);
-}
-
 /* Reads the number of values in a list or map; *n stays 0 for other values. */
 static bool msgpack_count(struct pack_from *f, bool *map, uint64_t *n)
 {
@@ -420,7 +405,7 @@ static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, ui
             ZR_TRY(pack_cut(r, err));
         if (!kind)
             ZR_TRY(zr_objects_no_json(r->self, pack_kind(type), r->i, err));
-        *out = pack_new_number(doc, kind, v);
+        *out = zr_value_new_number(doc, kind, v);
     }
     if (!zr_json_ok(doc))
         st = zr_fail_memory(err, 0);

@@ -168,6 +168,8 @@ const zarr_codec_spec_vtable zr_spec_text_json = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = json_canonical,
     .resolve = json_resolve,
+    .fill_read = zr_object_fill_read,
+    .fill_write = zr_object_fill_write,
 };
 
 /* ---- msgpack2 --------------------------------------------------------------------- */
@@ -223,6 +225,8 @@ const zarr_codec_spec_vtable zr_spec_text_msgpack = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = msgpack_canonical,
     .resolve = msgpack_resolve,
+    .fill_read = zr_object_fill_read,
+    .fill_write = zr_object_fill_write,
 };
 
 /* ---- categorize ------------------------------------------------------------------- */

@@ -132,6 +132,21 @@ bool zr_value_number(const struct zr_json *v, uint32_t *kind, struct zr_numpy_va
     return true;
 }
 
+struct zr_json *zr_value_new_number(struct zr_json_doc *doc, uint32_t kind,
+                                    struct zr_numpy_value v)
+{
+    char text[48];
+
+    if (kind == ZARR_KIND_BOOL)
+        return zr_json_new_bool(doc, v.u != 0);
+    if (kind == ZARR_KIND_UINT)
+        return zr_json_new_u64(doc, v.u);
+    if (kind == ZARR_KIND_INT)
+        return zr_json_new_i64(doc, (int64_t)v.u);
+    (void)zr_format_f64(text, sizeof text, v.d);
+    return zr_json_new_number(doc, text);
+}
+
 const struct zr_json *zr_value_next(struct zr_value_walk *w, const struct zr_json *v)
 {
     if (v->type >= ZR_JSON_ARRAY && v->u.children.n > 0) {

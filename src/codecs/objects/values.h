@@ -34,6 +34,9 @@ zarr_status zr_value_escape(struct zr_values *t, zarr_vlen *item, zarr_error *er
 /* Reads a number: a float if it is written as one, else an integer. Returns false if the
  * integer has more than 64 bits. */
 bool zr_value_number(const struct zr_json *v, uint32_t *kind, struct zr_numpy_value *out);
+/* Makes the JSON number or bool that a decoded number of this kind is. */
+struct zr_json *zr_value_new_number(struct zr_json_doc *doc, uint32_t kind,
+                                    struct zr_numpy_value v);
 
 /* A walk through a value that zr_value_parse() made, parents first. Begins zeroed, with
  * the value itself. */
