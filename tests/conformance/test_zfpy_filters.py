@@ -174,19 +174,28 @@ def test_other_headers(context, rng):
         got = read_chunk(context, delta, zfpy.compress_numpy(given), "f4")
         np.testing.assert_allclose(got, data, rtol=1e-4, atol=1e-3)
     for given in bad:
-        with pytest.raises(ZarrcError, match="CORRUPT.*names another field"):
+        with pytest.raises(ZarrcError, match="CORRUPT.*zfpy: the header says .* items of .*, the chunk has"):
             read_chunk(context, delta, zfpy.compress_numpy(given), "f4")
 
     rounded = document("<f4", [f("bitround", keepbits=10)], MODES[1], 3, (6, 10), (6, 10))
     for given in (data, data.view("i4"), data.ravel(), data.view("i4").ravel()):
         assert read_chunk(context, rounded, zfpy.compress_numpy(given), "f4").tobytes() == data.tobytes()
     for given in (data.reshape(10, 6), data.view("i4").ravel()[:-1], data.astype("f8"), data.astype("i8")):
-        with pytest.raises(ZarrcError, match="CORRUPT.*names another field"):
+        with pytest.raises(ZarrcError, match="CORRUPT.*zfpy: the header says .* items of .*, the chunk has"):
             read_chunk(context, rounded, zfpy.compress_numpy(given), "f4")
     plain = document("<f4", [], MODES[1], 3, (6, 10), (6, 10))
     assert read_chunk(context, plain, zfpy.compress_numpy(data.ravel()), "f4").tobytes() == data.tobytes()
     for given in (data.ravel()[:-1], data.reshape(10, 6), data.view("i4"), data.view("i4").ravel()):
-        with pytest.raises(ZarrcError, match="CORRUPT.*names another field"):
+        with pytest.raises(ZarrcError, match="CORRUPT.*zfpy: the header says .* items of .*, the chunk has"):
+            read_chunk(context, plain, zfpy.compress_numpy(given), "f4")
+
+
+def test_header_in_words(context, rng):
+    data = numbers(rng, "<f4", (6, 10))
+    plain = document("<f4", [], MODES[1], 3, (6, 10), (6, 10))
+    for given, says in ((data.reshape(10, 6), "10 x 6 items of float32"), (data.astype("f8"), "6 x 10 items of float64"),
+                        (data.view("i4").ravel(), "60 items of int32"), (data.astype("i8")[None], "1 x 6 x 10 items of int64")):
+        with pytest.raises(ZarrcError, match=f"zfpy: the header says {says}, the chunk has 6 x 10 items of float32$"):
             read_chunk(context, plain, zfpy.compress_numpy(given), "f4")
 
 

@@ -11,6 +11,7 @@
  */
 #include "codecs/zfp/zfp_promote.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <zfp.h>
 
@@ -190,6 +191,32 @@ static zfp_type zfp_floats(zfp_type whole)
 
 /* ---- decoding --------------------------------------------------------------------- */
 
+/* Room for four lengths and a type. */
+#define ZFP_FIELD_TEXT 128
+
+static const char *zfp_type_text(zfp_type type)
+{
+    return type == zfp_type_int32    ? "int32"
+           : type == zfp_type_int64  ? "int64"
+           : type == zfp_type_float  ? "float32"
+           : type == zfp_type_double ? "float64"
+                                     : "an unknown type";
+}
+
+/* "6 x 10 items of float32", the slowest dimension first. */
+static const char *zfp_field_text(const zfp_field *f, char text[ZFP_FIELD_TEXT])
+{
+    const size_t size[] = {f->nw, f->nz, f->ny, f->nx};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ZR_COUNT(size); i++)
+        if (size[i] > 0)
+            n += (size_t)snprintf(text + n, ZFP_FIELD_TEXT - n, "%s%zu", n ? " x " : "",
+                                  size[i]);
+    (void)snprintf(text + n, ZFP_FIELD_TEXT - n, " items of %s", zfp_type_text(f->type));
+    return text;
+}
+
 /* Reads zfpy's header, which sets the stream's mode. CORRUPT if it names another field
  * than the metadata. `want` gets the type and the dimensions of the header; these have
  * the same number of items and the same size of an item. */
@@ -198,6 +225,7 @@ static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
 {
     const struct zr_zfp *z = &self->z;
     zfp_field f = {.type = zfp_type_none}, ours, array, flat;
+    char theirs[ZFP_FIELD_TEXT], wanted[ZFP_FIELD_TEXT];
 
     if (!zfp_read_header(s, &f, ZFP_HEADER_FULL))
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: damaged header", self->codec);
@@ -216,9 +244,9 @@ static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
         want->nw = f.nw;
         return ZARR_OK;
     }
-    return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "%s: the header names another field: type %d, %zu x %zu x %zu x %zu",
-                   self->codec, (int)f.type, f.nw, f.nz, f.ny, f.nx);
+    return zr_fail(err, ZARR_ERR_CORRUPT, "%s: the header says %s, the chunk has %s",
+                   self->codec, zfp_field_text(&f, theirs),
+                   zfp_field_text(&ours, wanted));
 }
 
 /* Reads the header from the first bytes of the chunk, to get the mode of the stream. */
