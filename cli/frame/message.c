@@ -84,6 +84,8 @@ static const char *hint_unsupported(const zarr_error *err)
         return "zarrc reencode --zarr-format=2 writes it anew; --keep-fill leaves the "
                "fill "
                "value.";
+    if (err && strstr(err->message, "Zarr v3 has no codec"))
+        return "zarrc reencode --zarr-format=3 --codec=NAME writes it anew.";
     for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++)
         if (strstr(err->message, words[i]))
             return "zarrc list shows what this build supports.";

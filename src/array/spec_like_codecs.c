@@ -190,6 +190,8 @@ zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
 
     if (l->spec.zarr_format == 2)
         return codecs_v2(l, ctx, changes, err);
+    if (!changes->codecs)
+        ZR_TRY(zr_array_meta_check_v3(&l->model->meta, &ctx->codecs, err));
     ZR_TRY(inner_list(l, changes, &list, err));
     if (l->model->meta.byte_order == ZR_ORDER_MIXED)
         unmix(&l->doc, list);

@@ -286,20 +286,23 @@ static zarr_status spell_raw(struct zr_array_meta *m, const struct zr_meta_env *
     return zr_dtype_find(env->dtypes, text, &m->dtype, NULL, err);
 }
 
-/* Refuses codecs that only v2 has, except those that v3 has under another name. */
-static zarr_status check_v3_codecs(const struct zr_meta_env *env,
-                                   const struct zr_chain *chain, zarr_error *err)
+/* The message names the codec that stores elements of the data type in v3. */
+zarr_status zr_array_meta_check_v3(const struct zr_array_meta *m,
+                                   const struct zr_codec_registry *codecs,
+                                   zarr_error *err)
 {
-    for (uint32_t i = 0; i < chain->n; i++) {
-        const struct zarr_codec_spec *s = &chain->codec[i];
+    const char *other = zarr_dtype_codec(m->dtype);
+    const struct zarr_codec_spec *s = &m->chain->codec[m->chain->a2b];
+    const char *name = zarr_codec_spec_name(s);
 
-        if (s->vt->kind == ZARR_CODEC_ARRAY_BYTES &&
-            (s->vt->flags & ZARR_CODEC_SPEC_V2) &&
-            !zr_codec_spec_lookup(env->codecs, zarr_codec_spec_name(s)))
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v3 has no codec \"%s\"",
-                           zarr_codec_spec_name(s));
-    }
-    return ZARR_OK;
+    if (!(s->vt->flags & ZARR_CODEC_SPEC_V2) || zr_codec_spec_lookup(codecs, name))
+        return ZARR_OK;
+    if (!other || !zr_codec_spec_lookup(codecs, other))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v3 has no codec \"%s\"", name);
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "Zarr v3 has no codec \"%s\": the array must be re-encoded with "
+                   "another one, such as \"%s\"",
+                   name, other);
 }
 
 static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *env,
@@ -320,7 +323,7 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
             zr_fail(err, ZARR_ERR_UNSUPPORTED,
                     "Zarr v3 cannot express a struct whose fields differ in byte order: "
                     "its chunks must be written anew"));
-    ZR_TRY(check_v3_codecs(env, again.chain, err));
+    ZR_TRY(zr_array_meta_check_v3(&again, env->codecs, err));
     ZR_TRY(zr_array_meta_complete(&again, err));
     ZR_TRY(zr_chain_has_form(again.chain, 3, err));
     ZR_TRY(spell_raw(&again, env, err));

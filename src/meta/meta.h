@@ -132,6 +132,10 @@ zarr_status zr_array_meta_grid(const struct zr_array_meta *m, struct zr_json_doc
  * through. */
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err);
+/* UNSUPPORTED if the codec that turns the elements into bytes exists only in v2. */
+zarr_status zr_array_meta_check_v3(const struct zr_array_meta *m,
+                                   const struct zr_codec_registry *codecs,
+                                   zarr_error *err);
 /* Makes the same array in the other format (or a copy in the same). Encoded chunks stay
  * valid if both formats can express the chain and the key encoding. Otherwise UNSUPPORTED
  * names what the other format cannot express: sharding, a permutation, a codec, a data

@@ -196,3 +196,19 @@ def test_other_codecs_have_text_alone(context, fill):
     store.put(".zarray", document({"id": "vlen-utf8"}, "1"))
     with pytest.raises(ZarrcError, match="fill_value"):
         store.open()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+@pytest.mark.parametrize("dtype,codec", [("|O", "vlen-utf8"), ("<i4", "bytes")])
+def test_v3_names_another_codec(tmp_path, config, dtype, codec):
+    """What has no form in v3 says what has one, and that works."""
+    (tmp_path / "a").mkdir()
+    made = cases.document_v2(dtype, 0, (5,), (2,), filters=[config])
+    (tmp_path / "a/.zarray").write_text(json.dumps(made))
+    says = f'Zarr v3 has no codec "{config["id"]}": the array must be re-encoded with another one, such as "{codec}"'
+    for command in (["migrate", tmp_path / "a"], ["reencode", "--zarr-format=3", tmp_path / "a", tmp_path / "b"],
+                    ["create", "--zarr-format=3", "--like", tmp_path / "a", tmp_path / "b"]):
+        done = run(*command, code=6)
+        assert says in done and "zarrc reencode --zarr-format=3 --codec=NAME writes it anew." in done
+    run("reencode", "--zarr-format=3", f"--codec={codec}", tmp_path / "a", tmp_path / "c")
+    run("diff", tmp_path / "a", tmp_path / "c", "--data")

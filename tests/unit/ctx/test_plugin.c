@@ -241,8 +241,8 @@ static void *use_and_end(void *arg)
     return NULL;
 }
 
-/* A thread that has a destructor of a plug-in ends after the plug-in's last context, which
- * has called unload() and left the file mapped. */
+/* A thread that has a destructor of a plug-in ends after the plug-in's last context,
+ * which has called unload() and left the file mapped. */
 static void test_thread_outlives_the_plugin(void **state)
 {
     pthread_t thread;
