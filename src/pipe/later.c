@@ -1,9 +1,8 @@
 /*
  * pipe/later.c - PUTs of a batch of units that are sent together, for stores that are not
  * written on the encoding thread. A unit is encoded as always, but its bytes are kept.
- * When all units of the batch are encoded, the PUTs of those with a lock are one submit,
- * and after the locks are given back the others are one. The old values that units need
- * come from one submit, too (before.c).
+ * When all units of the batch are encoded, their PUTs are one submit (old_values.c). The
+ * old values that units need come from one submit, too.
  * Thread class: a slot belongs to the thread that writes its unit; run on the request's
  * thread.
  */
@@ -26,6 +25,7 @@ zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
     zarr_status st = ZARR_OK;
 
     l->op = *op;
+    l->old_value = w->old_value;
     l->op.cancel = &w->rq->cancel;
     l->op.status = ZARR_ERR_INTERNAL;
     l->key = zr_strdup(alloc, op->key);
@@ -74,37 +74,30 @@ void zr_later_forget(struct zarr_request *rq, const struct zr_later *l)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
-static bool later_has_turn(const struct zr_later *l, bool locked)
-{
-    return l->key && ((l->op.flags & ZARR_STORE_OP_LOCKED) != 0) == locked;
-}
-
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
-                         struct zr_later *l, uint32_t n, bool locked,
+                         struct zr_later *l, uint32_t n, struct zr_old_values *values,
                          struct zr_arena *arena, zarr_error *err)
 {
-    zarr_store_op *op = zr_arena_alloc(arena, ((size_t)n + 1) * sizeof *op);
-    struct zr_ops_failure failed = {.op = UINT32_MAX};
-    uint32_t n_ops = 0;
-    zarr_status st = ZARR_OK;
+    struct zr_puts puts;
+    zarr_status st = zr_puts_room(&puts, n, arena, err);
+    uint32_t k = 0;
 
-    if (!op)
-        return zr_fail_memory(err, n * sizeof *op);
-    for (uint32_t i = 0; i < n; i++)
-        if (later_has_turn(&l[i], locked))
-            op[n_ops++] = l[i].op;
-    if (n_ops == 0)
-        return ZARR_OK;
-    ZR_TRY(zr_ops_run(io, rq, op, n_ops, &failed, arena, err));
-    n_ops = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (later_has_turn(&l[i], locked))
-            l[i].op.status = op[n_ops++].status;
+    if (st != ZARR_OK)
+        return st;
+    for (int locked = 1; locked >= 0; locked--)
+        for (uint32_t i = 0; i < n; i++)
+            if (l[i].key && (l[i].old_value != NULL) == locked)
+                *zr_puts_add(&puts, l[i].old_value) = l[i].op;
+    ZR_TRY(zr_puts_run(io, rq, &puts, values, arena, err));
+    for (int locked = 1; locked >= 0; locked--)
+        for (uint32_t i = 0; i < n; i++)
+            if (l[i].key && (l[i].old_value != NULL) == locked)
+                l[i].op.status = puts.op[k++].status;
     if (io->parts) /* units whose PUT failed are written again, one by one */
         return ZARR_OK;
-    if (failed.op != UINT32_MAX)
-        return zr_prefix_key(err, zr_pass(err, failed.error.code, &failed.error),
-                             op[failed.op].key);
+    if (puts.failed != UINT32_MAX)
+        st = zr_prefix_key(err, zr_pass(err, puts.error.code, &puts.error),
+                           puts.op[puts.failed].key);
 out:
     return st;
 }

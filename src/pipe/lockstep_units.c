@@ -2,7 +2,7 @@
  * pipe/lockstep_units.c - writes outer chunks together, one object of the store each:
  * those without inner chunks by programs with an implementation that takes batches
  * (lockstep_encode.c), and all whose elements come from a device, shards included
- * (lockstep_shards.c). Old values that units need are read together (before.c). What
+ * (lockstep_shards.c). Old values that units need are read together (old_values.c). What
  * cannot take part is left to be written alone (units.c).
  * Thread class: one thread per request; helpers take worker contexts.
  */
@@ -13,7 +13,7 @@
 /* One unit. */
 struct object {
     const struct zr_projection *proj;
-    const struct zr_before *before; /* NULL: it needs no old value */
+    struct zr_old_value *old_value; /* NULL: it needs no old value */
     bool *done;
     zarr_mem out; /* its encoded bytes */
     bool empty;
@@ -26,7 +26,7 @@ struct objects {
     const struct zr_level *lv;
     struct object *one;
     uint32_t n;
-    struct zr_befores old_values;
+    struct zr_old_values old_values;
     struct zr_leaf_write *leaf;   /* one of these */
     struct zr_shard_write *shard; /* has room for all units */
     zarr_mem slab;                /* the encoded bytes of leaves */
@@ -62,7 +62,7 @@ static zarr_status unit_failed(const struct objects *o, uint64_t i, zarr_status 
 
 static bool object_has_turn(const struct objects *o, const struct object *u)
 {
-    return (u->before != NULL) == o->locked;
+    return (u->old_value != NULL) == o->locked;
 }
 
 static void put_op(const struct object *u, const char *key, zarr_store_op *op)
@@ -74,15 +74,15 @@ static void put_op(const struct object *u, const char *key, zarr_store_op *op)
     if (!u->empty)
         op->mem = u->out;
     op->length = op->mem.bytes;
-    if (u->before)
-        zr_before_op(u->before, op);
+    if (u->old_value)
+        zr_old_value_op(u->old_value, op);
 }
 
 /* Whether another writer changed or erased the old value meanwhile. */
 static bool is_conflict(const struct object *u, zarr_status st)
 {
     return (st == ZARR_ERR_CONFLICT || (st == ZARR_ERR_NOT_FOUND && !u->empty)) &&
-           u->before && u->before->conditional;
+           u->old_value && u->old_value->conditional;
 }
 
 static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
@@ -122,66 +122,73 @@ static zarr_status put_each(struct objects *o, zarr_error *err)
 
 static zarr_status put_at_once(struct objects *o, zarr_error *err)
 {
-    struct zr_ops_failure failed = {.op = UINT32_MAX};
-    zarr_store_op *op = zr_arena_alloc(o->arena, ((size_t)o->n + 1) * sizeof *op);
+    struct zr_puts puts;
     const char *key = NULL;
-    uint32_t n = 0;
+    uint32_t k = 0;
     zarr_status st = ZARR_OK;
 
-    if (!op)
-        return zr_fail_memory(err, o->n * sizeof *op);
-    for (uint32_t i = 0; i < o->n; i++) {
-        if (!object_has_turn(o, &o->one[i]))
-            continue;
-        ZR_TRY(key_of(&o->w, o->one[i].proj, &key, err));
-        key = zr_arena_strndup(o->arena, key, strlen(key));
-        if (!key)
-            return zr_fail_memory(err, 1);
-        put_op(&o->one[i], key, &op[n++]);
-    }
-    if (n == 0)
-        return ZARR_OK;
-    st = zr_ops_run(o->w.io, o->w.rq, op, n, &failed, o->arena, err);
-    n = 0;
-    for (uint32_t i = 0; i < o->n; i++) {
-        if (!object_has_turn(o, &o->one[i]))
-            continue;
-        o->one[i].conflict = is_conflict(&o->one[i], op[n].status);
-        if (o->shard)
-            zr_index_cache_drop(o->w.io->indexes, op[n].key);
-        n++;
-    }
+    ZR_TRY(zr_puts_room(&puts, o->n, o->arena, err));
+    for (int locked = 1; locked >= 0; locked--)
+        for (uint32_t i = 0; i < o->n; i++) {
+            struct object *u = &o->one[i];
+
+            if ((u->old_value != NULL) != locked)
+                continue;
+            ZR_TRY(key_of(&o->w, u->proj, &key, err));
+            key = zr_arena_strndup(o->arena, key, strlen(key));
+            if (!key)
+                return zr_fail_memory(err, 1);
+            put_op(u, key, zr_puts_add(&puts, u->old_value));
+        }
+    st = zr_puts_run(o->w.io, o->w.rq, &puts, &o->old_values, o->arena, err);
+    for (int locked = 1; locked >= 0; locked--)
+        for (uint32_t i = 0; i < o->n; i++) {
+            struct object *u = &o->one[i];
+
+            if ((u->old_value != NULL) != locked)
+                continue;
+            u->conflict = is_conflict(u, puts.op[k].status);
+            if (o->shard)
+                zr_index_cache_drop(o->w.io->indexes, puts.op[k].key);
+            k++;
+        }
     ZR_TRY(st);
-    if (failed.op != UINT32_MAX)
-        st = zr_prefix_key(err, zr_pass(err, failed.error.code, &failed.error),
-                           op[failed.op].key);
+    if (puts.failed != UINT32_MAX)
+        st = zr_prefix_key(err, zr_pass(err, puts.error.code, &puts.error),
+                           puts.op[puts.failed].key);
 out:
     return st;
 }
 
 /* Stores the units that have a lock, gives the locks back, and only then stores the
  * others: their PUTs may wait for another writer, which may wait for one of the locks. */
-static zarr_status put_all(struct objects *o, zarr_error *err)
+static zarr_status put_in_turns(struct objects *o, zarr_error *err)
 {
-    const bool each =
-        o->w.io->sink || zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET);
     zarr_status st = ZARR_OK;
 
     o->locked = true;
     if (o->old_values.n > 0)
-        st = each ? put_each(o, err) : put_at_once(o, err);
-    zr_befores_end(o->w.io, &o->old_values);
+        st = put_each(o, err);
+    zr_old_values_end(o->w.io, &o->old_values);
     o->locked = false;
     if (st == ZARR_OK)
-        st = each ? put_each(o, err) : put_at_once(o, err);
+        st = put_each(o, err);
     return st;
+}
+
+static zarr_status put_all(struct objects *o, zarr_error *err)
+{
+    const bool each =
+        o->w.io->sink || zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET);
+
+    return each ? put_in_turns(o, err) : put_at_once(o, err);
 }
 
 /* ---- encoding ------------------------------------------------------------------- */
 
 static zarr_mem old_of(const struct object *u)
 {
-    return u->before ? u->before->old : (zarr_mem){0};
+    return u->old_value ? u->old_value->old : (zarr_mem){0};
 }
 
 static zarr_status encode_leaves(struct objects *o, zarr_error *err)
@@ -246,34 +253,34 @@ static zarr_status encode_shards(struct objects *o, zarr_error *err)
 
 /* Reads the old values that are needed. Units that cannot have theirs now leave the
  * group. */
-static zarr_status objects_before(struct objects *o, zarr_error *err)
+static zarr_status objects_old_values(struct objects *o, zarr_error *err)
 {
-    struct zr_before *before = zr_arena_alloc(o->arena, (o->n + 1) * sizeof *before);
+    struct zr_old_value *value = zr_arena_alloc(o->arena, (o->n + 1) * sizeof *value);
     struct zr_worker *worker = o->w.worker;
     uint32_t left = 0;
     zarr_status st = ZARR_OK;
 
-    if (!before)
-        return zr_fail_memory(err, o->n * sizeof *before);
-    o->old_values.unit = before;
+    if (!value)
+        return zr_fail_memory(err, o->n * sizeof *value);
+    o->old_values.unit = value;
     for (uint32_t i = 0; i < o->n; i++) {
         struct object *u = &o->one[i];
 
         if (u->proj->full)
             continue;
-        u->before = &before[o->old_values.n];
-        before[o->old_values.n++] = (struct zr_before){.proj = u->proj, .lv = o->lv};
+        u->old_value = &value[o->old_values.n];
+        value[o->old_values.n++] = (struct zr_old_value){.proj = u->proj, .lv = o->lv};
     }
     if (o->old_values.n == 0)
         return ZARR_OK;
-    ZR_TRY(zr_befores_run(o->w.io, o->w.rq, &o->old_values, o->arena, err));
+    ZR_TRY(zr_old_values_run(o->w.io, o->w.rq, &o->old_values, o->arena, err));
     for (uint32_t i = 0; i < o->n; i++) {
         const struct object u = o->one[i];
 
-        if (u.before && !u.before->ready)
+        if (u.old_value && !u.old_value->ready)
             continue;
         worker->stats.read_modify_writes +=
-            u.before && (!u.proj->whole || u.before->old.handle);
+            u.old_value && (!u.proj->whole || u.old_value->old.handle);
         o->one[left++] = u;
     }
     o->n = left;
@@ -305,7 +312,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
     ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
     st = zr_request_take(o->w.rq, o->need, err);
     if (st == ZARR_OK) {
-        st = objects_before(o, err);
+        st = objects_old_values(o, err);
         if (st == ZARR_OK && o->n > 0)
             st = o->shard ? encode_shards(o, err) : encode_leaves(o, err);
         if (st == ZARR_OK && o->n > 0)
@@ -313,7 +320,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
         for (uint32_t i = 0; o->shard && i < o->n; i++)
             zr_pool_give(engine->pool, &o->shard[i].block);
         zr_pool_give(engine->pool, &o->slab);
-        zr_befores_end(o->w.io, &o->old_values);
+        zr_old_values_end(o->w.io, &o->old_values);
         zr_request_give(o->w.rq, o->need);
     }
     zr_request_merge(o->w.rq, o->w.worker);
@@ -399,7 +406,7 @@ static void objects_collect(struct objects *o, const struct zr_level *const *lv,
                             const struct zr_projection *proj, uint32_t n, bool *tried,
                             bool *done)
 {
-    uint32_t locks = zr_befores_most(o->w.io);
+    uint32_t locks = zr_old_values_most(o->w.io);
     const uint32_t most =
         o->shard ? UINT32_MAX : zr_device_most(o->w.io, o->lv, true, true, 1);
 

@@ -14,11 +14,12 @@ enum {
 };
 
 struct ops {
+    const struct zr_io *io;
     const zarr_store_op *op; /* the first */
     atomic_uint left;
     struct zr_event all;
-    zr_mutex mutex; /* protects *failure */
-    struct zr_ops_failure *failure;
+    zr_mutex mutex; /* protects what *watch has of a failure */
+    struct zr_ops_watch *watch;
 };
 
 static void ops_note(struct ops *g, const zarr_store_op *op, const zarr_error *err)
@@ -26,10 +27,10 @@ static void ops_note(struct ops *g, const zarr_store_op *op, const zarr_error *e
     const uint32_t i = (uint32_t)(op - g->op);
 
     zr_mutex_lock(&g->mutex);
-    if (i < g->failure->op) {
-        g->failure->op = i;
-        g->failure->error = *err;
-        g->failure->error.code = op->status;
+    if (i < g->watch->failed) {
+        g->watch->failed = i;
+        g->watch->error = *err;
+        g->watch->error.code = op->status;
     }
     zr_mutex_unlock(&g->mutex);
 }
@@ -50,7 +51,9 @@ static void ops_done(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct ops *g = arg;
 
-    if (g->failure && err && !ops_is_left(op))
+    if (g->watch && g->watch->holder)
+        zr_old_value_unlock(g->io, g->watch->holder[op - g->op]);
+    if (g->watch && err && !ops_is_left(op))
         ops_note(g, op, err);
     if (atomic_fetch_sub(&g->left, 1) == 1)
         zr_event_set(&g->all);
@@ -84,12 +87,12 @@ static void ops_wait(const struct zr_io *io, const struct zarr_request *rq, stru
 }
 
 zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
-                       uint32_t n, struct zr_ops_failure *failure, struct zr_arena *arena,
+                       uint32_t n, struct zr_ops_watch *watch, struct zr_arena *arena,
                        zarr_error *err)
 {
     zarr_store_op **ptr =
         zr_arena_alloc(arena, ((size_t)n + 1) * sizeof(zarr_store_op *));
-    struct ops g = {.op = op, .failure = failure};
+    struct ops g = {.io = io, .op = op, .watch = watch};
     uint32_t n_run = 0;
 
     if (!ptr)

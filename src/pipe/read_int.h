@@ -36,16 +36,21 @@ struct zr_prefetch {
     uint32_t *first, *count;
     uint32_t n; /* operations */
 };
-/* The operation that failed, the first in order, and its error. */
-struct zr_ops_failure {
-    uint32_t op; /* UINT32_MAX: none */
+/* What zr_ops_run() notes and does when an operation ends. */
+struct zr_ops_watch {
+    /* by operation: its lock is given back at once; an entry NULL: it has none. NULL: no
+     * lock is given back */
+    struct zr_old_value *const *holder;
+    /* out: the operation that failed, the first in order, and its error; UINT32_MAX: none
+     */
+    uint32_t failed;
     zarr_error error;
 };
 /* Runs n operations, several at once, and waits for all. Those whose status is OK already
- * are only counted. failure NULL: the caller looks at each status. NOT_FOUND is no
- * failure, nor is the CONFLICT of a write IF_VERSION. */
+ * are only counted. watch NULL: the caller looks at each status. NOT_FOUND is no failure,
+ * nor is the CONFLICT of a write IF_VERSION. */
 zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
-                       uint32_t n, struct zr_ops_failure *failure, struct zr_arena *arena,
+                       uint32_t n, struct zr_ops_watch *watch, struct zr_arena *arena,
                        zarr_error *err);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the

@@ -4,8 +4,8 @@
  * that reaches beyond the array's shape (another handle may have grown the array since),
  * is read, changed and written under its lock. Lock and unlock happen inside one call on
  * one thread. That thread may get help but never waits for another unit, so locks cannot
- * wait for each other through the pool. If several units are written together, before.c
- * has locked and read them. If every element inside this handle's shape is
+ * wait for each other through the pool. If several units are written together,
+ * old_values.c has locked and read them. If every element inside this handle's shape is
  * overwritten, a damaged old value is ignored. A chunk that equals the fill value is
  * erased, not stored.
  * Thread class: on the worker context.
@@ -37,8 +37,8 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
     if (value)
         op.mem = *value;
     op.length = op.mem.bytes;
-    if (u->w->before) {
-        zr_before_op(u->w->before, &op);
+    if (u->w->old_value) {
+        zr_old_value_op(u->w->old_value, &op);
         return zr_put_unit(u->w, u->proj->chunk, &op, err);
     }
     if (u->lock) {
@@ -75,8 +75,8 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
 
     if (u->proj->full)
         return ZARR_OK;
-    if (u->w->before) {
-        u->old = u->w->before->old;
+    if (u->w->old_value) {
+        u->old = u->w->old_value->old;
         u->w->worker->stats.read_modify_writes += !u->proj->whole || u->old.handle;
         return ZARR_OK;
     }
@@ -143,7 +143,7 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     u->old = (zarr_mem){0};
-    if (!u->proj->full && !u->w->before)
+    if (!u->proj->full && !u->w->old_value)
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
     st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:

@@ -23,9 +23,10 @@ struct units {
     uint32_t n, most, threads_each;
     /* if units are put together; else NULL */
     struct zr_later *later; /* by unit */
-    struct zr_before *before;
-    uint32_t *before_of; /* by unit: which of them; UINT32_MAX: it needs no old value */
-    uint32_t first;      /* of the group that is being encoded */
+    struct zr_old_value *old_value;
+    uint32_t
+        *old_value_of; /* by unit: which of them; UINT32_MAX: it needs no old value */
+    uint32_t first;    /* of the group that is being encoded */
     bool granted;
 };
 
@@ -43,8 +44,8 @@ static zarr_status unit_one(void *arg, uint64_t at, const struct zr_work *w,
         own.granted = true;
         own.later = &u->later[i];
         zr_later_count(own.later, &w->worker->stats, false);
-        if (u->before_of[i] != UINT32_MAX)
-            own.before = &u->before[u->before_of[i]];
+        if (u->old_value_of[i] != UINT32_MAX)
+            own.old_value = &u->old_value[u->old_value_of[i]];
     }
     ZR_TRY((u->io->parts ? zr_parts_write : zr_unit_write)(&own, &u->proj[i],
                                                            u->threads_each, err));
@@ -71,7 +72,7 @@ static uint32_t group_end(const struct units *u, uint32_t first, uint32_t thread
     const struct zr_level *lv = &u->io->layout->level[0];
     const uint64_t most = zr_io_budget(u->io) / 2;
     uint64_t each = zr_unit_budget(lv, true), bytes = 0;
-    uint32_t i = first, locks = zr_befores_most(u->io);
+    uint32_t i = first, locks = zr_old_values_most(u->io);
 
     *need = 0;
     for (; i < u->n; i++) {
@@ -88,25 +89,25 @@ static uint32_t group_end(const struct units *u, uint32_t first, uint32_t thread
 }
 
 /* Locks the units of a group that need their old value, and reads it. */
-static zarr_status group_before(struct units *u, uint32_t end, struct zr_befores *l,
-                                zarr_error *err)
+static zarr_status group_old_values(struct units *u, uint32_t end,
+                                    struct zr_old_values *l, zarr_error *err)
 {
     const struct zr_level *lv = &u->io->layout->level[0];
     zarr_status st = ZARR_OK;
 
-    *l = (struct zr_befores){.unit = u->before};
+    *l = (struct zr_old_values){.unit = u->old_value};
     for (uint32_t i = u->first; i < end; i++) {
-        u->before_of[i] = UINT32_MAX;
+        u->old_value_of[i] = UINT32_MAX;
         if (u->done[i] || u->proj[i].full)
             continue;
-        u->before_of[i] = l->n;
-        u->before[l->n++] = (struct zr_before){.proj = &u->proj[i], .lv = lv};
+        u->old_value_of[i] = l->n;
+        u->old_value[l->n++] = (struct zr_old_value){.proj = &u->proj[i], .lv = lv};
     }
     if (l->n > 0)
-        ZR_TRY(zr_befores_run(u->io, u->rq, l, &u->lists, err));
+        ZR_TRY(zr_old_values_run(u->io, u->rq, l, &u->lists, err));
     for (uint32_t i = u->first; i < end; i++)
-        u->together[i] = !u->done[i] && (u->before_of[i] == UINT32_MAX ||
-                                         u->before[u->before_of[i]].ready);
+        u->together[i] = !u->done[i] && (u->old_value_of[i] == UINT32_MAX ||
+                                         u->old_value[u->old_value_of[i]].ready);
 out:
     return st;
 }
@@ -129,20 +130,19 @@ static zarr_status put_group(struct units *u, uint32_t end, uint64_t need,
 {
     const struct zr_work w = {.io = u->io, .rq = u->rq};
     const uint32_t n = end - u->first;
-    struct zr_befores old_values = {0};
+    struct zr_old_values old_values = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_request_take(u->rq, need, err));
-    st = group_before(u, end, &old_values, err);
+    st = group_old_values(u, end, &old_values, err);
     u->granted = true;
     if (st == ZARR_OK)
         st = zr_workers_run(&w, n, opts, unit_one, u, err);
     u->granted = false;
     if (st == ZARR_OK)
-        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, true, &u->lists, err);
-    zr_befores_end(u->io, &old_values);
-    if (st == ZARR_OK)
-        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, false, &u->lists, err);
+        st = zr_later_run(u->io, u->rq, &u->later[u->first], n, &old_values, &u->lists,
+                          err);
+    zr_old_values_end(u->io, &old_values);
     if (st == ZARR_OK)
         group_done(u, end);
     zr_later_end(u->io, &u->later[u->first], n);
@@ -252,10 +252,10 @@ static zarr_status units_room(struct units *u, zarr_error *err)
     u->together = u->done + n;
     if (!puts_together(u->io) || n < 2)
         return ZARR_OK;
-    u->before = zr_calloc(alloc, n, sizeof *u->before);
-    u->before_of = zr_calloc(alloc, n, sizeof *u->before_of);
+    u->old_value = zr_calloc(alloc, n, sizeof *u->old_value);
+    u->old_value_of = zr_calloc(alloc, n, sizeof *u->old_value_of);
     u->later = zr_calloc(alloc, n, sizeof *u->later);
-    if (!u->before || !u->before_of || !u->later)
+    if (!u->old_value || !u->old_value_of || !u->later)
         return zr_fail_memory(err, n * sizeof *u->later);
     return ZARR_OK;
 }
@@ -294,8 +294,8 @@ out:
     zarr_selection_free(all);
     zr_free(io->engine->alloc, u.proj);
     zr_free(io->engine->alloc, u.done);
-    zr_free(io->engine->alloc, u.before);
-    zr_free(io->engine->alloc, u.before_of);
+    zr_free(io->engine->alloc, u.old_value);
+    zr_free(io->engine->alloc, u.old_value_of);
     zr_free(io->engine->alloc, u.later);
     zr_arena_deinit(&u.lists);
     return st;

@@ -70,7 +70,7 @@ struct zr_work {
     bool granted; /* the wave or batch already took from the budget what its parts need */
     struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
     /* writes: the unit's lock and old value; NULL: it takes them itself */
-    const struct zr_before *before;
+    struct zr_old_value *old_value;
 };
 /* Provides at least `bytes` in the given memory kind, on the request's device of that
  * kind. Growing a block loses its contents. */

@@ -27,8 +27,8 @@ zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_sto
                         zarr_error *err);
 
 /* What a unit needs before it is written in part: its lock, and its old value
- * (before.c). */
-struct zr_before {
+ * (old_values.c). */
+struct zr_old_value {
     const struct zr_projection *proj; /* set by the caller, as lv */
     const struct zr_level *lv;
     /* out: whether it has both. If not, the unit is to be written alone */
@@ -36,32 +36,56 @@ struct zr_before {
     bool conditional; /* the new value must replace `version` */
     zarr_store_version version;
     zarr_mem old; /* handle NULL: there is none */
-    /* for before.c */
+    /* for old_values.c */
     const char *key;
-    void *lock;
+    void *lock; /* NULL: none, or it is given back */
     zarr_store_op *op;
 };
-struct zr_befores {
-    struct zr_before *unit;
+struct zr_old_values {
+    struct zr_old_value *unit;
     uint32_t n;
     zarr_mem slab; /* has the old values */
 };
 /* The most units that are locked at once. */
-uint32_t zr_befores_most(const struct zr_io *io);
+uint32_t zr_old_values_most(const struct zr_io *io);
 /* Locks the units whose lock is free, and reads their old values in one submit. */
-zarr_status zr_befores_run(const struct zr_io *io, struct zarr_request *rq,
-                           struct zr_befores *l, struct zr_arena *arena, zarr_error *err);
+zarr_status zr_old_values_run(const struct zr_io *io, struct zarr_request *rq,
+                              struct zr_old_values *l, struct zr_arena *arena,
+                              zarr_error *err);
 /* Gives back all locks and old values, also after a failure. A second call does nothing.
  */
-void zr_befores_end(const struct zr_io *io, struct zr_befores *l);
+void zr_old_values_end(const struct zr_io *io, struct zr_old_values *l);
+/* Gives back the lock of a unit, if it still has it. */
+void zr_old_value_unlock(const struct zr_io *io, struct zr_old_value *v);
 /* Makes a PUT or ERASE that of the holder of the lock. */
-void zr_before_op(const struct zr_before *b, zarr_store_op *op);
+void zr_old_value_op(const struct zr_old_value *b, zarr_store_op *op);
+
+/* New values of units that are stored together: PUTs and ERASEs. Those of units with a
+ * lock come first. */
+struct zr_puts {
+    zarr_store_op *op;
+    struct zr_old_value **holder; /* by operation: who has its lock; NULL: no one */
+    uint32_t n, n_locked;
+    /* out: the operation that failed, the first in order; UINT32_MAX: none */
+    uint32_t failed;
+    zarr_error error;
+};
+/* Takes room for n operations. */
+zarr_status zr_puts_room(struct zr_puts *p, uint32_t n, struct zr_arena *arena,
+                         zarr_error *err);
+/* The next operation, and who has its lock. */
+zarr_store_op *zr_puts_add(struct zr_puts *p, struct zr_old_value *holder);
+/* Runs all operations. Afterwards no unit of `values` has a lock. */
+zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
+                        struct zr_puts *p, struct zr_old_values *values,
+                        struct zr_arena *arena, zarr_error *err);
 
 /* The PUT or ERASE of a unit, to be sent with others (later.c). */
 struct zr_later {
     char *key; /* owned; NULL: there is no operation */
     zarr_store_op op;
-    zarr_mem block; /* a pool block that has the bytes */
+    struct zr_old_value *old_value; /* has the unit's lock; NULL: it needs none */
+    zarr_mem block;                 /* a pool block that has the bytes */
     /* what the unit added to these counters */
     uint64_t chunks_done, chunks_missing, chunks_direct, elements;
 };
@@ -74,10 +98,9 @@ static inline bool zr_later_done(const struct zr_later *l)
 }
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
                          zarr_error *err);
-/* Sends the operations of units that have a lock, or those of the others. The others may
- * wait for another writer, so the caller holds no lock then. */
+/* Stores what n units have. */
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
-                         struct zr_later *l, uint32_t n, bool locked,
+                         struct zr_later *l, uint32_t n, struct zr_old_values *values,
                          struct zr_arena *arena, zarr_error *err);
 void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
 /* Called before and after the unit is encoded: notes what that adds to the counters of

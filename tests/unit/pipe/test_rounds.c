@@ -3,8 +3,8 @@
  * answers all operations that wait for it at once, after a pause, and counts how often it
  * did: that is the number of round trips. A read of shards takes one for the indexes and
  * one for the chunks, whatever the number of threads; a missing chunk is asked for once.
- * A write takes one for old values, if it needs any, and one for new ones; if only some
- * of its chunks need old values, the new ones of the others take one more.
+ * A write takes one for old values, if it needs any, and one for all new ones (two if the
+ * store has locks of its own, and only some of the units need them).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,10 +130,23 @@ static void distant_caps(void *self, zarr_store_caps *out)
     out->flags = d->flags;
 }
 
+static zarr_status distant_lock(void *self, const char *key, const zarr_cancel *cancel,
+                                void **lock, zarr_error *e)
+{
+    return zarr_store_lock(((struct distant *)self)->inner, key, cancel, lock, e);
+}
+
+static void distant_unlock(void *self, void *lock)
+{
+    zarr_store_unlock(((struct distant *)self)->inner, lock);
+}
+
 static const zarr_store_vtable distant_vtable = {.struct_size = sizeof distant_vtable,
                                                  .name = "distant",
                                                  .caps = distant_caps,
-                                                 .submit = distant_submit};
+                                                 .submit = distant_submit,
+                                                 .lock = distant_lock,
+                                                 .unlock = distant_unlock};
 
 /* ---- arrays ------------------------------------------------------------- */
 
@@ -464,6 +477,48 @@ static void test_write_part(void **state)
     }
 }
 
+/* Some units are covered, others in part. That takes no round trip more, unless the store
+ * has locks of its own. */
+static void test_write_mixed(void **state)
+{
+    const uint32_t caps[] = {part_caps[0], part_caps[1],
+                             part_caps[0] | ZARR_STORE_CAP_LOCK};
+
+    (void)state;
+    for (size_t i = 0; i < 3 * (size_t)N_KINDS; i++) {
+        const enum kind kind = (enum kind)(i / 3);
+        const bool own_locks = i % 3 == 2;
+        const uint32_t n_part = kind == CHUNKS ? 32 : 4;
+        const uint32_t n_all = kind == CHUNKS ? 1024 : 16;
+        const int64_t size[] = {N - 3, N};
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2, .stats = &stats};
+        zarr_tensor t, all = tensor_of(got);
+        zarr_selection *sel = NULL;
+        zarr_array *a = NULL, *b = NULL;
+
+        open_stores(caps[i % 3]);
+        a = make_array(kind);
+        for (size_t k = 3 * (size_t)N; k < (size_t)N * N; k++)
+            elements[k] = -(int32_t)k;
+        zarr_tensor_host(&t, elements + 3 * (size_t)N, (uint64_t)(N - 3) * N * 4, 2,
+                         size);
+        assert_ok(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:", &err));
+        assert_ok(zarr_array_write(a, sel, &t, &o, &err));
+        assert_int_equal(d.rounds, own_locks ? 5 : 4);
+        assert_int_equal(d.n_ops, n_part + n_all + 2);
+        assert_int_equal(d.most_at_once, own_locks ? n_all - n_part : n_all);
+        assert_int_equal(stats.read_modify_writes, n_part);
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        assert_ok(zarr_array_read(b, NULL, &all, NULL, &err));
+        assert_memory_equal(got, elements, sizeof got);
+        zarr_selection_free(sel);
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
 /* Another writer replaces a chunk between the read of its old value and the PUT: that
  * unit is written once more, alone, from the value of the other writer. */
 static void test_conflict(void **state)
@@ -639,6 +694,7 @@ int main(void)
         cmocka_unit_test(test_damage),          cmocka_unit_test(test_write_part),
         cmocka_unit_test(test_conflict),        cmocka_unit_test(test_two_writers),
         cmocka_unit_test(test_crossed_writers), cmocka_unit_test(test_damaged_old),
+        cmocka_unit_test(test_write_mixed),
     };
 
     return cmocka_run_group_tests_name("round trips", tests, NULL, NULL);
