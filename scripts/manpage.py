@@ -31,10 +31,15 @@ def split_text(text):
     return "\n\n".join(said), threads, spec
 
 
+def include_of(header):
+    """What a program includes for a header: zarrc/zarrc.h if that has it."""
+    everything = (ROOT / "include/zarrc/zarrc.h").read_text()
+    return "zarrc/zarrc.h" if f"#include <{header}>" in everything else header
+
+
 def write_prototypes(w, page):
-    header = page.items[0].header
     w.section("SYNOPSIS")
-    w.macro("In", header if "/plugin/" in header else "zarrc/zarrc.h")
+    w.macro("In", include_of(page.items[0].header))
     for item in page.functions:
         w.macro("Ft", item.result)
         if item.params[0][1]:
@@ -334,8 +339,10 @@ def write_list(manual):
     w = Writer(set(), set(), manual, lambda text: problems.append(f"zarrc-api: {text}"))
     head(w, "zarrc/", "zarrc-api", 7, ["zarrc-api"], "calls and types of libzarrc")
     w.section("DESCRIPTION")
+    apart = [h.path for h in manual.headers if include_of(h.path) == h.path
+             and h.path != "zarrc/zarrc.h"]
     w.paragraphs("Lists all calls and public types by their header. zarrc/zarrc.h includes "
-                 "all headers.")
+                 f"all headers but {', '.join(apart[:-1])} and {apart[-1]}.")
     for header in manual.headers:
         pages = [p for p in manual.pages if p.items[0].header == header.path]
         if not pages:

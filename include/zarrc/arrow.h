@@ -12,6 +12,7 @@
 #include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 #include <zarrc/selection.h>
 
 ZARR_BEGIN_DECLS
@@ -57,13 +58,14 @@ enum {
     ZARR_ARROW_LARGE = 1
 };
 
-/** @name Columns of Arrow
- * | data type | column |
- * |---|---|
- * | `string` | utf8 or large_utf8 |
- * | `variable_length_bytes` | binary or large_binary |
- * | `vlen-array` of int8 to int64, uint8 to uint64, float16 to float64 | list or
- * large_list | | `optional` of one of these | the same, with nulls |
+/**
+ * @name Columns of Arrow
+ * These data types have columns:
+ * - `string`: utf8 or large_utf8;
+ * - `variable_length_bytes`: binary or large_binary;
+ * - `vlen-array` of int8 to int64, uint8 to uint64, or float16 to float64: list or
+ *   large_list of these;
+ * - `optional` of one of these: the same, with nulls.
  * @{
  */
 /**

@@ -9,7 +9,9 @@
 #include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/context.h>
+#include <zarrc/create.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 #include <zarrc/memory.h>
 
 ZARR_BEGIN_DECLS
@@ -59,10 +61,11 @@ ZARR_API uint64_t zarr_chain_bound(const zarr_chain *chain);
  * @param src the elements
  * @param dst room for the encoded chunk: `dst->bytes` bytes. `dst->bytes` becomes the
  * length of the encoded chunk
- * @param opts options; NULL: defaults
+ * @param opts as for zarr_array_encode(); NULL: defaults
  * @retval ZARR_ERR_LIMIT `dst` is too small; `dst->bytes` is the length that is needed
  * @retval ZARR_ERR_INVALID the tensor does not fit
  * @retval ZARR_ERR_UNSUPPORTED a codec cannot encode
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_encode(zarr_chain *chain,
                                                        const zarr_tensor *src,
@@ -74,9 +77,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_encode(zarr_chain *chain,
  * @param chain borrowed
  * @param src the encoded chunk; not changed
  * @param dst where the elements go
- * @param opts options; NULL: defaults
+ * @param opts as for zarr_array_decode(); NULL: defaults
  * @retval ZARR_ERR_CORRUPT the bytes are damaged
  * @retval ZARR_ERR_INVALID the tensor does not fit
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_decode(zarr_chain *chain,
                                                        const zarr_mem *src,

@@ -13,6 +13,7 @@
 #include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/group.h>
+#include <zarrc/io.h>
 #include <zarrc/progress.h>
 #include <zarrc/store.h>
 

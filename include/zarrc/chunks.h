@@ -11,6 +11,7 @@
 #include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 #include <zarrc/memory.h>
 #include <zarrc/selection.h>
 
@@ -62,9 +63,10 @@ typedef struct zarr_chunk_sink {
 
 /**
  * Decodes chunks that the caller has into memory of the caller. This is what
- * zarr_array_read() does, without a store. Chunks are decoded in parallel, where they
- * are, without a copy of their encoded bytes. The batch may have more chunks than the
- * selection needs. Counters treat the batch as a store. No store is asked.
+ * zarr_array_read() does, without a store. Chunks are decoded in parallel. Their encoded
+ * bytes are not copied, unless the decoder works in another memory. The batch may have
+ * more chunks than the selection needs. Counters treat the batch as a store. No store is
+ * asked. A million chunks in one call cost about what a read of a memory store costs.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -79,6 +81,7 @@ typedef struct zarr_chunk_sink {
  * grid
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_chunk_extent()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
@@ -111,6 +114,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
  * grid
  * @retval ZARR_ERR_CORRUPT an old chunk that must be changed in part is damaged
  * @retval ZARR_ERR_UNSUPPORTED a codec cannot encode
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the sink has got some chunks
  * @see zarr_array_decode(), zarr_array_write_shape(), zarr_array_chunk_key()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status

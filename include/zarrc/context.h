@@ -107,8 +107,9 @@ typedef struct zarr_context_options {
  *
  * The registries hold what the library has built in. The application adds its own with
  * zarr_context_register_codec_spec() and its siblings, or loads plug-ins, before it opens
- * a store. The first call of zarr_store_open() or zarr_store_open_custom() seals the
- * registries, also if that call fails. Later registrations return ZARR_ERR_INVALID.
+ * a store. The first call that opens a store, takes a location apart, or makes an array
+ * of a text or a chain of codecs seals the registries, also if that call fails. Later
+ * registrations return ZARR_ERR_INVALID.
  *
  * Some environment variables give members of the options that are zero another default:
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,

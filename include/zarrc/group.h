@@ -639,11 +639,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
  * Brings consolidated metadata up to date after a node was created, changed or deleted.
  * Each group above the node that has consolidated metadata gets the node's documents as
  * the store has them now, or loses its entry. Parents of the node that have no entry get
- * one, too. Other entries stay as they are. Groups
- * without consolidated metadata do not get any. A group's own ".zmetadata" (v2) counts,
- * because it has an entry of the group itself. Nodes change without this call, so a
- * program that changes many of them calls it once at the end, or
- * zarr_group_consolidate().
+ * one, too. Other entries stay as they are. Groups without consolidated metadata do not
+ * get any. A group's own ".zmetadata" (v2) counts, because it has an entry of the group
+ * itself. Nodes change without this call, so a program that changes many of them calls it
+ * once at the end, or zarr_group_consolidate().
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root

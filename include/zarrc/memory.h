@@ -59,9 +59,8 @@ enum {
  * request is done.
  *
  * A DLTensor of DLPack becomes a zarr_tensor without a copy of its elements, and back
- * (`zarrc/dlpack.h`). The device
- * numbers are the same. DLPack counts strides in elements and has no byte order; here
- * strides are in bytes, and `byte_order` names the order.
+ * (`zarrc/dlpack.h`). The device numbers are the same. DLPack counts strides in elements
+ * and has no byte order; here strides are in bytes, and `byte_order` names the order.
  *
  * The elements of a destination must not overlap: a read into such a tensor fails with
  * ZARR_ERR_INVALID. In a source, a stride of 0 repeats an element along that dimension.

@@ -11,6 +11,7 @@
 #include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 #include <zarrc/memory.h>
 #include <zarrc/request.h>
 #include <zarrc/selection.h>

@@ -11,6 +11,7 @@
 #include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/cancel.h>
+#include <zarrc/create.h>
 #include <zarrc/error.h>
 #include <zarrc/progress.h>
 #include <zarrc/store.h>

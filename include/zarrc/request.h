@@ -24,8 +24,9 @@ typedef struct zarr_request zarr_request;
  * Waits until a request is done, or until a time has passed. It may be called again, also
  * after the request is done, and from several threads.
  *
- * @param request from zarr_array_read_submit(), zarr_array_write_submit() or
- * zarr_array_append_submit()
+ * @param request from a call that submits: zarr_array_read_submit(),
+ * zarr_array_write_submit(), zarr_array_append_submit(), zarr_array_read_many_submit() or
+ * zarr_array_write_many_submit()
  * @param timeout_ns nanoseconds to wait at most; 0: only ask; ZARR_WAIT_FOREVER: no limit
  * @param done becomes 1 if the request is done, else 0; may be NULL
  * @return ZARR_OK while the request runs; the status of the call when it is done

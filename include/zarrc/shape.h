@@ -16,6 +16,7 @@
 #include <zarrc/base.h>
 #include <zarrc/cancel.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 #include <zarrc/memory.h>
 #include <zarrc/request.h>
 

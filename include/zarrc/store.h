@@ -273,10 +273,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_close(zarr_store *store, zarr_er
 /** @} */
 
 /**
- * Makes what was written through a store survive a loss of power. This is so if the
- * durability of the store is ZARR_DURABILITY_COMMIT, the default, or
- * ZARR_DURABILITY_ORDERED. Errors of delayed
- * writes are reported here.
+ * Makes what was written through a store survive a loss of power. A local store does so
+ * with ZARR_DURABILITY_COMMIT, the default, and ZARR_DURABILITY_ORDERED; with
+ * ZARR_DURABILITY_EACH every write has done so already, and with ZARR_DURABILITY_NONE the
+ * call does nothing. Errors of delayed writes are reported here.
  * @param store borrowed
  * @retval ZARR_ERR_IO the data could not be made durable
  */

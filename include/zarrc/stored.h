@@ -9,6 +9,7 @@
 #include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 
 ZARR_BEGIN_DECLS
 

@@ -20,6 +20,7 @@
 #include <zarrc/context.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
 #include <zarrc/selection.h>
 
 ZARR_BEGIN_DECLS

@@ -1,7 +1,8 @@
 /**
  * @file
- * Everything that a program needs to use libzarrc. A program that extends the library
- * includes headers of zarrc/plugin/ as well.
+ * Everything that a program needs to use libzarrc. A program that exchanges tensors or
+ * columns with other libraries includes zarrc/dlpack.h or zarrc/arrow.h as well, and one
+ * that extends the library headers of zarrc/plugin/.
  */
 /**
  * @mainpage Zarr arrays in C
@@ -24,11 +25,10 @@
  * ## Handles
  *
  * `zarr_context`, `zarr_store`, `zarr_array`, `zarr_group`, `zarr_selection`,
- * `zarr_request`, `zarr_cancel` and `zarr_heap` are opaque. A call that makes a handle
- * stores it in
- * `*out`, or NULL when it fails. The handle then belongs to the caller, who gives it up
- * with the matching free function. Free functions accept NULL. Other calls do not: a
- * handle must not be NULL unless the call says so.
+ * `zarr_request`, `zarr_cancel`, `zarr_heap` and `zarr_chain` are opaque. A call that
+ * makes a handle stores it in `*out`, or NULL when it fails. The handle then belongs to
+ * the caller, who gives it up with the matching free function. Free functions accept
+ * NULL. Other calls do not: a handle must not be NULL unless the call says so.
  *
  * Contexts, stores, arrays and groups count their owners. zarr_array_ref() and its
  * siblings add an owner, and the object lives until its last owner frees it. An array or
@@ -110,9 +110,11 @@
 #include <zarrc/check.h>
 #include <zarrc/chunks.h>
 #include <zarrc/context.h>
+#include <zarrc/create.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>
 #include <zarrc/group.h>
+#include <zarrc/io.h>
 #include <zarrc/limits.h>
 #include <zarrc/memory.h>
 #include <zarrc/parts.h>

@@ -9,6 +9,8 @@
 #include "node/node.h"
 #include <zarrc/array.h>
 #include <zarrc/check.h>
+#include <zarrc/create.h>
+#include <zarrc/io.h>
 #include <zarrc/shape.h>
 #include <zarrc/stored.h>
 

@@ -18,6 +18,7 @@
 #include "sched/sched.h"
 #include "store/store.h"
 #include <zarrc/array.h>
+#include <zarrc/io.h>
 #include <zarrc/plugin/pipeline.h>
 #include <zarrc/request.h>
 

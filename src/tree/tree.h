@@ -7,7 +7,9 @@
 
 #include "node/node.h"
 #include <zarrc/array.h>
+#include <zarrc/create.h>
 #include <zarrc/group.h>
+#include <zarrc/io.h>
 #include <zarrc/stored.h>
 
 /* Every node below a group, with its documents as the store has them. */

@@ -1,0 +1,148 @@
+/**
+ * @file
+ * New arrays: what they are, and how they are created.
+ */
+#ifndef ZARRC_CREATE_H
+#define ZARRC_CREATE_H
+
+#include <zarrc/array.h>
+#include <zarrc/base.h>
+#include <zarrc/error.h>
+#include <zarrc/store.h>
+
+ZARR_BEGIN_DECLS
+
+/**
+ * Describes a new array. `data_type` and, unless `ndim` is 0, `shape` are required,
+ * except with `like` or `document`. Another member that is NULL or zero means the default
+ * that is stated. Pointers are borrowed for the call.
+ */
+typedef struct zarr_array_spec {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_SPEC_* */
+    int32_t zarr_format;         /**< 2 or 3; 0: 3 */
+    int32_t ndim;                /**< number of dimensions; 0: a single element */
+    const uint64_t *shape;       /**< lengths of the dimensions in elements */
+    /** shape of a chunk in elements, the unit of reading; in sharded arrays of an inner
+     * chunk. NULL: a shape of about 1 MiB is chosen */
+    const uint64_t *chunk_shape;
+    /** v3: shape of a shard in elements, the unit of writing: multiples of `chunk_shape`.
+     * NULL: the array has no shards */
+    const uint64_t *shard_shape;
+    /** data type as zarr_dtype_find() takes it, such as "float32" or "<f4"; the v2
+     * spelling sets the stored byte order, too */
+    const char *data_type;
+    /** JSON text as the data type spells it, such as "0" or "\"NaN\""; in v2 also "null".
+     * For the v2 codecs json2 and msgpack2, JSON other than text is a value. NULL: zero,
+     * or "" for text */
+    const char *fill_value;
+    /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
+     * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
+     * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
+     * object with `filters` and `compressor`. NULL: zstd */
+    const char *codecs;
+    const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
+    const char *attributes;   /**< JSON object; NULL: none */
+    /** a name for each dimension, or NULL for a dimension without a name; v2 arrays keep
+     * them in the attribute _ARRAY_DIMENSIONS. NULL: no names */
+    const char *const *dimension_names;
+    /** v3: how chunk keys are made: the name of an encoding such as "default" or "v2", or
+     * a JSON object with `name` and `configuration`. NULL: "default" */
+    const char *key_encoding;
+    /** separator in chunk keys, '/' or '.'; 0: '.' in v2 arrays, '/' in the encodings
+     * "default" and "v2"; other encodings decide by themselves */
+    char separator;
+    /** order of the elements in chunks, 'C' or 'F', which in v3 adds a transpose codec;
+     * 0: 'C' */
+    char order;
+    uint16_t reserved;
+    uint32_t reserved2;
+    /** the text of a whole zarr.json or .zarray, instead of all members above except
+     * `flags`; checked, and written in canonical form */
+    const char *document;
+    /** v3: grid of chunks that differ in shape, such as "rectilinear": a JSON object with
+     * `name` and `configuration`. With `chunk_shape` it is the grid of the shards; it
+     * excludes `shard_shape`. NULL: a regular grid */
+    const char *chunk_grid;
+    /**
+     * a model: an array that the new array is like. Each member that is NULL or zero,
+     * shape and data type included, is taken from the model. Elements are not copied.
+     * NULL: the defaults stated above.
+     *
+     * Shapes and names need `ndim`, which must be the model's. `chunk_grid` replaces
+     * chunks and shards. Another data type gets its own default fill value, another
+     * `zarr_format` its default chunk keys. In the other format, an array whose
+     * dimensions have names keeps its missing value, as zarr_node_migrate() does, unless
+     * another data type or attributes are given: it gets or loses the attribute
+     * _FillValue, or v2's fill value becomes null; a type for which xarray has no missing
+     * value is a warning in the log. `codecs` replaces the whole chain; in a sharded
+     * array, the chain of the inner chunks. `order` replaces the transposes before it.
+     * Nested shards, and codecs around shards, are kept only if no member changes chunks,
+     * shards or codecs. Excludes `document`. Borrowed for the call
+     */
+    struct zarr_array *like;
+} zarr_array_spec;
+
+#define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
+
+/** Flags of zarr_array_spec. */
+enum {
+    /**
+     * delete a node at the path first, with everything below it, also if it is damaged,
+     * and chunks that an array left there. If there is no node but other keys, such as a
+     * directory with files, the call fails with ZARR_ERR_EXISTS and deletes nothing;
+     * zarr_node_delete() deletes those
+     */
+    ZARR_SPEC_OVERWRITE = 1,
+    ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
+    ZARR_SPEC_INDEX_AT_START = 4, /**< store the index of a shard before its chunks */
+    /** open an array that exists, if its metadata is equal; attributes may differ, and
+     * the array may have grown: no dimension is shorter than `shape`. Otherwise
+     * ZARR_ERR_EXISTS names what differs */
+    ZARR_SPEC_IF_MISSING = 8,
+    /** with `like`: the new array has no shards, even if the model has */
+    ZARR_SPEC_NO_SHARDS = 16,
+    /** chunks that are stored at the path already become elements of the new array.
+     * Without it they are refused. Excludes ZARR_SPEC_OVERWRITE */
+    ZARR_SPEC_KEEP_CHUNKS = 32,
+    /** with `like` of the other format: fill value and attribute _FillValue are those of
+     * the model, even if xarray then knows another missing value */
+    ZARR_SPEC_KEEP_FILL = 64
+};
+
+/**
+ * Creates an array and opens it. Parent groups that are missing are created, too. The
+ * array's own document is written last. No chunk is written: all elements read as the
+ * fill value at first.
+ *
+ * If chunks are stored at the path already, as after a delete that was interrupted, the
+ * call fails with ZARR_ERR_EXISTS: the elements of a deleted array do not come back. It
+ * lists one level of the store below the path to see them. In a store that cannot list
+ * it sees only the object `.zarrc-job` of an interrupted call. ZARR_SPEC_OVERWRITE and
+ * zarr_node_delete() delete such chunks.
+ *
+ * Of several threads or processes that create the same array, one succeeds. The others
+ * get ZARR_ERR_EXISTS or, with ZARR_SPEC_IF_MISSING, open what the first one made.
+ *
+ * Spec: Zarr v3 core, "Array metadata", "Chunk grids", "Chunk encoding" and "Node names";
+ * Zarr v2, "Arrays".
+ *
+ * @param out receives the array; owned: zarr_array_free()
+ * @param store borrowed; the array keeps it alive
+ * @param path path of the array, such as "a/b"; "" is the root of the store
+ * @param spec describes the array
+ * @param opts options of the handle; NULL: defaults
+ * @retval ZARR_ERR_EXISTS there is a node at the path, or what is left of one, and no
+ * flag allows that
+ * @retval ZARR_ERR_INVALID a member of `spec` is wrong, or two contradict each other; the
+ * message names them; or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED a codec or data type is unknown, or does not exist in the
+ * format
+ * @see zarr_array_open(), zarr_array_write(), zarr_group_create(), zarr_context_list()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
+    zarr_array **out, zarr_store *store, const char *path, const zarr_array_spec *spec,
+    const zarr_array_open_options *opts, zarr_error *err);
+
+ZARR_END_DECLS
+
+#endif

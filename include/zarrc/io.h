@@ -1,0 +1,252 @@
+/**
+ * @file
+ * Elements: read and write an array, at once or in the background; the options of these
+ * calls, and what a call would do. zarrc/parts.h reads and writes several selections at
+ * once, zarrc/chunks.h chunks that the caller has.
+ */
+#ifndef ZARRC_IO_H
+#define ZARRC_IO_H
+
+#include <zarrc/array.h>
+#include <zarrc/base.h>
+#include <zarrc/cancel.h>
+#include <zarrc/error.h>
+#include <zarrc/memory.h>
+#include <zarrc/plan.h>
+#include <zarrc/request.h>
+#include <zarrc/selection.h>
+
+ZARR_BEGIN_DECLS
+
+/** What a write does with elements outside of the array's shape, in chunks or shards that
+ * reach beyond it and that the write covers inside of it. */
+enum {
+    ZARR_OUTSIDE_DEFAULT = 0, /**< as ZARR_OUTSIDE_KEEP */
+    /** read the old value and keep them: another handle may have made the array larger */
+    ZARR_OUTSIDE_KEEP = 1,
+    /** they become the fill value. This saves the read and the lock; only for a program
+     * that knows that the array does not grow meanwhile */
+    ZARR_OUTSIDE_RESET = 2
+};
+/** The order in which a write puts inner chunks into a shard. */
+enum {
+    ZARR_INNER_ORDER_DEFAULT = 0,     /**< as ZARR_INNER_ORDER_C */
+    ZARR_INNER_ORDER_C = 1,           /**< of their coordinates, the last one fastest */
+    ZARR_INNER_ORDER_MORTON = 2,      /**< along the Z-order curve */
+    ZARR_INNER_ORDER_COLUMN_MAJOR = 3 /**< the first coordinate fastest */
+};
+
+/**
+ * Options of calls that read or write elements or chunks. Verifications, lists of chunks,
+ * and chains of codecs take them, too, and say which members count.
+ */
+typedef struct zarr_io_options {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
+    uint32_t max_threads; /**< threads at most, the caller's included; 0: the context's */
+    uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */
+    uint64_t wave_bytes; /**< decoded bytes that are handled at once; 0: the context's */
+    /**
+     * a stream of the device that the tensor is on, in the form of the device's own
+     * interface (such as a CUstream), or NULL. The call touches the tensor only after the
+     * work that is on the stream at entry. It is used during the call only, also by calls
+     * that submit. All work of the call is done when it returns, or when the request is
+     * done: the application need not wait for a stream. ZARR_ERR_UNSUPPORTED: the tensor
+     * is in host memory (ZARR_DEVICE_CPU), or the tensors of parts are on several
+     * devices, or the call has no tensor
+     */
+    void *stream;
+    /** borrowed; filled at the end, also if a chunk fails; may be NULL */
+    zarr_stats *stats;
+    const char *pipeline; /**< name of a registered pipeline; NULL: the array's */
+    /**
+     * called now and then, by one thread at a time; may be NULL. It may read and write
+     * arrays, but must not append to the array that is being appended to, nor wait for
+     * its own request
+     */
+    void (*progress)(void *user, const zarr_stats *so_far);
+    void *progress_user;   /**< passed to `progress` */
+    uint32_t empty_chunks; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    /** writes: one of ZARR_OUTSIDE_*: what elements outside of the shape become */
+    uint32_t outside;
+    /**
+     * one field of structured elements, as zarr_dtype_field_find() takes it, such as "a"
+     * or "a.b". The tensor then has the data type of the field, and the dimensions of a
+     * subarray after those of the selection. A write leaves the other fields alone. NULL:
+     * whole elements
+     */
+    const char *field;
+    /** reads of elements of variable length: receives their bytes; required for those */
+    struct zarr_heap *heap;
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
+     * blocking call; a submitted request is an owner of it until it is freed */
+    zarr_cancel *cancel;
+    /** reads of shards: inner chunks of one shard are fetched together if the hole
+     * between them has at most this many bytes; 1: practically none. 0: 16 KiB for a
+     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB */
+    uint64_t coalesce_gap;
+    /** reads of shards: bytes at most that are fetched together; 1: each inner chunk
+     * alone. 0: 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
+    uint64_t coalesce_bytes;
+    /** bytes at most that this call takes of the context's `memory_bytes`, so that it
+     * leaves room for others; a chunk that needs more is handled alone. Buffers of chunks
+     * whose size the metadata does not bound count in the context's budget only. 0: no
+     * limit of its own */
+    uint64_t memory_bytes;
+    /** as in `zarr_context_options`; the array handle keeps what it prepared for each
+     * text, so a program should use few. NULL: the array's */
+    const char *codec_preference;
+    /** reads: receives a byte for each unit of writing that the selection touches, in C
+     * order of their coordinates: 1 if the store has the chunk or shard, 0 if it is
+     * missing. Borrowed; undefined after a failure; NULL: not wanted */
+    uint8_t *present;
+    uint64_t n_present; /**< bytes of `present`, at least as many as there are units */
+    /** writes of shards: one of ZARR_INNER_ORDER_*. Whole and changed shards have their
+     * inner chunks in this order; the index tells where each is, so readers need not know
+     * it */
+    uint32_t inner_order, reserved;
+} zarr_io_options;
+
+#define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
+
+/** Flags of zarr_io_options. */
+enum {
+    ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
+    ZARR_IO_NO_DIRECT = 2      /**< decode into a buffer and copy, always; for tests */
+};
+
+/**
+ * Reads the selected elements of an array into memory of the caller. The tensor may have
+ * any strides, any byte order and any kind of memory. Chunks are fetched and decoded in
+ * parallel. A chunk gives the fill value only if the store says that it is missing, and
+ * the array's document is still there after that: a read that met a missing object looks
+ * at the document once, at its end. There is no such check in a store with
+ * ZARR_STORE_CAP_IMMUTABLE, nor for an array that only consolidated metadata describes.
+ * After a failure the content of the tensor is undefined.
+ *
+ * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
+ *
+ * @param array borrowed
+ * @param selection made for the array's shape; NULL: all elements
+ * @param dst where the elements go; its shape is the shape of the selection's result
+ * @param opts options; NULL: defaults
+ * @return ZARR_OK, or the error of the first chunk that failed, whatever the number of
+ * threads; the message names the key and the reason
+ * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array
+ * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
+ * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set; or the
+ * array was moved or deleted after it was opened
+ * @retval ZARR_ERR_CONFLICT another array, with other chunks, data type, codecs or fill
+ * value, has taken the place of this one
+ * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
+ * zarr_tensor_host(), zarr_selection_parse()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
+                                                     const zarr_selection *selection,
+                                                     const zarr_tensor *dst,
+                                                     const zarr_io_options *opts,
+                                                     zarr_error *err);
+
+/**
+ * Writes elements from memory of the caller to the selected elements of an array. A
+ * dimension of the tensor with stride 0 repeats its element.
+ *
+ * A chunk or shard that the selection covers in part, or that reaches beyond the array's
+ * shape (but see ZARR_OUTSIDE_RESET), is read, changed and written under a lock, so that
+ * several threads and processes may write to one array. Whole units of writing need no
+ * read; zarr_array_write_shape() tells their shape. The data is in the store when the
+ * call returns, and zarr_store_flush() makes it durable. After a failure each stored
+ * object is old or new.
+ *
+ * A write looks at the array's document before its first and after its last object, so it
+ * fails if the array was moved, deleted or replaced after it was opened; chunks that it
+ * stored in between stay at the old place. It does not notice an array that is moved or
+ * deleted after the second look, nor one that was replaced by an array with equal
+ * metadata. The exceptions of zarr_array_read() hold here as well.
+ *
+ * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
+ *
+ * @param array borrowed
+ * @param selection made for the array's shape; NULL: all elements
+ * @param src the elements; its shape is the shape of the selection's result
+ * @param opts options; NULL: defaults
+ * @return ZARR_OK, or the error of the first chunk that failed, whatever the number of
+ * threads; the message names the key and the reason
+ * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
+ * store is read-only
+ * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
+ * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
+ * another array, with other chunks, data type, codecs or fill value, has taken the place
+ * of this one
+ * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or a codec cannot encode
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; some chunks may be written
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_append(), zarr_array_write_submit(), zarr_array_write_vlen(),
+ * zarr_store_flush(), zarr_tensor_host()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
+                                                      const zarr_selection *selection,
+                                                      const zarr_tensor *src,
+                                                      const zarr_io_options *opts,
+                                                      zarr_error *err);
+
+/**
+ * @name Read and write in the background
+ * These calls start what zarr_array_read() and zarr_array_write() do, and return at once.
+ * The selection, the tensor with its memory, and all that the options point to stay the
+ * caller's and must be valid until the request is done. The request keeps the array
+ * alive.
+ * @{
+ */
+/**
+ * Starts a read.
+ * @param out receives the request; owned: zarr_request_free()
+ * @param array,selection,dst,opts as for zarr_array_read()
+ * @retval ZARR_ERR_INVALID an argument is wrong; errors of chunks are reported by
+ * zarr_request_wait()
+ * @see zarr_request_wait()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_submit(
+    zarr_request **out, zarr_array *array, const zarr_selection *selection,
+    const zarr_tensor *dst, const zarr_io_options *opts, zarr_error *err);
+/**
+ * Starts a write.
+ * @param out receives the request; owned: zarr_request_free()
+ * @param array,selection,src,opts as for zarr_array_write()
+ * @retval ZARR_ERR_INVALID an argument is wrong; errors of chunks are reported by
+ * zarr_request_wait()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
+    zarr_request **out, zarr_array *array, const zarr_selection *selection,
+    const zarr_tensor *src, const zarr_io_options *opts, zarr_error *err);
+/** @} */
+
+/**
+ * Explains what a read or write would do. It tells which chunks the call would touch,
+ * which implementations of codecs it would use, and which copies it would make. Nothing
+ * is executed, and no data is touched. zarr_stats counts what a call did.
+ *
+ * @param out receives the explanation; owned: zarr_explanation_free()
+ * @param array borrowed; the explanation does not need it any more
+ * @param what ZARR_EXPLAIN_READ or ZARR_EXPLAIN_WRITE
+ * @param selection as for zarr_array_read(); NULL: all elements
+ * @param tensor as for zarr_array_read(), of which only the kind of memory and the
+ * strides count; NULL: the default memory, in C order
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_INVALID an argument is wrong
+ * @retval ZARR_ERR_UNSUPPORTED no memory backend has the tensor's kind of memory
+ * @see zarr_explanation_text(), zarr_stats
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
+                                                        zarr_array *array, uint32_t what,
+                                                        const zarr_selection *selection,
+                                                        const zarr_tensor *tensor,
+                                                        const zarr_io_options *opts,
+                                                        zarr_error *err);
+
+ZARR_END_DECLS
+
+#endif
