@@ -82,16 +82,24 @@ zarr_status world_read_rows(struct world *w, const char *path, uint64_t first, u
 struct scenario {
     const char *name;
     zarr_status (*run)(struct world *w, zarr_error *err);
-    /* The contents of the store before and after success. Aborts on any other
-     * contents. */
+    /* The contents of the store before and after success. Aborts on any other contents.
+     * NULL: it changes nothing. */
     void (*check)(struct world *w, bool done);
     /* The arrays that it needs beside g/shard, g/plain and v2/x: names below g, separated
      * by blanks. NULL: none. */
     const char *extra;
+    const char *changes; /* which of g/plain and v2/x it changes; NULL: none */
 };
 
-extern const struct scenario scenarios[];
-extern const int n_scenarios;
+struct scenarios {
+    const struct scenario *one;
+    size_t n;
+};
+
+extern const struct scenarios element_scenarios, node_scenarios, store_scenarios;
+
+/* Makes a test of each scenario, which it gets as its initial state. Returns how many. */
+size_t scenario_tests(struct CMUnitTest *tests, size_t most, CMUnitTestFunction test);
 
 /* Checks that each array that the scenario does not touch is as world_fill() wrote it,
  * and that each array can be read completely. Then runs the scenario's own check. */

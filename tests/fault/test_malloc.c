@@ -109,9 +109,7 @@ static void test_scenario(void **state)
 int main(void)
 {
     static struct CMUnitTest tests[64];
+    const size_t n = scenario_tests(tests, 64, test_scenario);
 
-    for (int i = 0; i < n_scenarios; i++)
-        tests[i] = (struct CMUnitTest){scenarios[i].name, test_scenario, NULL, NULL,
-                                       (void *)(uintptr_t)&scenarios[i]};
-    return _cmocka_run_group_tests("malloc", tests, (size_t)n_scenarios, NULL, NULL);
+    return _cmocka_run_group_tests("malloc", tests, n, NULL, NULL);
 }

@@ -482,6 +482,7 @@ static void test_another_disk(void **state)
 int main(void)
 {
     static struct CMUnitTest tests[64];
+    size_t n;
     const char *tmp = getenv("TMPDIR");
 
     began = time(NULL);
@@ -489,10 +490,7 @@ int main(void)
     if (in_memory)
         tmp = "/dev/shm";
     snprintf(root, sizeof root, "%s/zarrc-syscall-%d", tmp ? tmp : "/tmp", (int)getpid());
-    for (int i = 0; i < n_scenarios; i++)
-        tests[i] = (struct CMUnitTest){scenarios[i].name, test_scenario, NULL, NULL,
-                                       (void *)(uintptr_t)&scenarios[i]};
-    tests[n_scenarios] =
-        (struct CMUnitTest){"another disk", test_another_disk, NULL, NULL, NULL};
-    return _cmocka_run_group_tests("syscall", tests, (size_t)n_scenarios + 1, NULL, NULL);
+    n = scenario_tests(tests, 63, test_scenario);
+    tests[n] = (struct CMUnitTest){"another disk", test_another_disk, NULL, NULL, NULL};
+    return _cmocka_run_group_tests("syscall", tests, n + 1, NULL, NULL);
 }

@@ -1,0 +1,89 @@
+/*
+ * fault/scenarios_store.c - stores of two, keys that must be new, arrays of a text.
+ */
+#include "fault.h"
+
+/* Opens an array from its text, and once more with other options. */
+static zarr_status open_text(struct world *w, zarr_error *err)
+{
+    zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    zarr_array *a = NULL, *b = NULL, *c = NULL;
+    const char *text;
+    zarr_status st = zarr_array_open(&a, w->store, "g/v3", NULL, err);
+
+    opts.device_type = ZARR_DEVICE_CPU;
+    opts.codec_preference = "zstd=cpu";
+    if (st == ZARR_OK) {
+        text = zarr_array_metadata(a);
+        st = !text ? zarr_array_refresh(a, NULL, err)
+                   : zarr_array_open_document(&b, w->ctx, text, NULL, "g/v3", w->store,
+                                              NULL, err);
+    }
+    if (st == ZARR_OK && b)
+        st = zarr_array_with(&c, b, &opts, err);
+    zarr_array_free(c);
+    zarr_array_free(b);
+    zarr_array_free(a);
+    return st;
+}
+
+/* Reads through a store of two, and takes a text apart. */
+static zarr_status composite(struct world *w, zarr_error *err)
+{
+    zarr_store *chunks = NULL, *both = NULL;
+    zarr_location *at = NULL;
+    zarr_group *g = NULL;
+    zarr_status st = zarr_store_open(&chunks, w->ctx, "memory:", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_store_open_composite(&both, w->store, chunks, NULL, err);
+    if (st == ZARR_OK)
+        st = zarr_group_open(&g, both, "g", NULL, err);
+    if (st == ZARR_OK)
+        st = zarr_location_parse(&at, w->ctx, "x.zarr:/g[1]", err);
+    zarr_location_free(at);
+    zarr_group_free(g);
+    zarr_store_free(both);
+    zarr_store_free(chunks);
+    return st;
+}
+
+/* Makes a key that does not exist, looks at it, reads and replaces it. */
+static zarr_status put_new(struct world *w, zarr_error *err)
+{
+    char text[3] = {'a', 'b', 'c'};
+    const zarr_mem mem = {
+        .device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = sizeof text};
+    zarr_store_value v = ZARR_STORE_VALUE_INIT;
+    zarr_status st = zarr_store_put_new(w->store, "fresh", text, sizeof text, err);
+
+    if (st == ZARR_OK)
+        st = zarr_store_stat(w->store, "fresh", &v, err);
+    if (st == ZARR_OK)
+        st = zarr_store_read(w->store, "fresh", ZARR_STORE_SUFFIX, 2, &mem, &v, err);
+    if (st == ZARR_OK)
+        st = zarr_store_write(w->store, "fresh", &mem, v.has_version ? &v.version : NULL,
+                              &v, err);
+    return st;
+}
+
+static void check_put_new(struct world *w, bool done)
+{
+    char text[4];
+    uint64_t bytes = sizeof text;
+    zarr_error err;
+    const zarr_status st = zarr_store_get(w->store, "fresh", 0, text, &bytes, NULL, &err);
+
+    if (done || st != ZARR_ERR_NOT_FOUND) {
+        world_must(st, &err, "fresh");
+        assert_int_equal(bytes, 3);
+        assert_true(memcmp(text, "abc", 3) == 0 || memcmp(text, "bcc", 3) == 0);
+    }
+}
+
+static const struct scenario all[] = {
+    {"open a text", open_text, NULL, "v3", NULL},
+    {"composite store", composite, NULL, NULL, NULL},
+    {"put a new key", put_new, check_put_new, NULL, NULL},
+};
+const struct scenarios store_scenarios = {all, sizeof all / sizeof *all};
