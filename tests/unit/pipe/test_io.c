@@ -187,6 +187,36 @@ static zarr_stats read_stats(zarr_array *a, const uint64_t *at, const uint64_t *
     return stats;
 }
 
+/* Each operation of the store is counted, and the time that the call took. */
+static void test_counts_of_operations(void **state)
+{
+    static int32_t data[16 * 16];
+    const uint64_t shape[2] = {16, 16}, chunk[2] = {8, 8}, zero[2] = {0, 0};
+    zarr_stats s = ZARR_STATS_INIT;
+    zarr_io_options opts = {.struct_size = sizeof opts, .stats = &s};
+    struct pw w;
+    zarr_array *a;
+
+    (void)state;
+    pw_open(&w, 1, UINT64_C(64) << 20, 0);
+    a = pw_array(w.store, "a", "[" BYTES "," GZIP "]", shape, chunk);
+    for (int i = 0; i < 16 * 16; i++)
+        data[i] = i % 16 < 8 ? -1 : i; /* the left chunks are the fill value */
+    assert_ok(pw_box(a, zero, shape, data, &opts, true));
+    assert_int_equal(s.store_puts, 2);
+    assert_int_equal(s.store_erases, 2);
+    assert_int_equal(s.chunks_missing, 2);
+    assert_true(s.wall_ns > 0);
+    s.wall_ns = 0;
+    assert_ok(pw_box(a, zero, shape, data, &opts, false));
+    assert_int_equal(s.store_gets, 4);
+    assert_int_equal(s.store_puts + s.store_erases + s.store_ranges, 0);
+    assert_int_equal(s.chunks_missing, 2);
+    assert_true(s.wall_ns > 0);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
 static void test_shortcuts(void **state)
 {
     const uint64_t shape[2] = {512, 512}, rows[2] = {128, 512}, zero[2] = {0, 0},
@@ -389,10 +419,15 @@ static void test_greedy_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waves_equal_serial), cmocka_unit_test(test_selections),
-        cmocka_unit_test(test_shortcuts),          cmocka_unit_test(test_stale_index),
-        cmocka_unit_test(test_steady_state),       cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_empty_arrays),       cmocka_unit_test(test_greedy_index),
+        cmocka_unit_test(test_waves_equal_serial),
+        cmocka_unit_test(test_selections),
+        cmocka_unit_test(test_shortcuts),
+        cmocka_unit_test(test_counts_of_operations),
+        cmocka_unit_test(test_stale_index),
+        cmocka_unit_test(test_steady_state),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_empty_arrays),
+        cmocka_unit_test(test_greedy_index),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
