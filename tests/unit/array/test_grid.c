@@ -195,6 +195,43 @@ static void test_elements(void **state)
         }
 }
 
+/* Units by their elements, the largest of them, and selections of whole units. */
+static void test_units(void **state)
+{
+    const uint64_t at[2] = {5, 6}, outside[2] = {ROWS, 0}, where[2] = {2, 3};
+    const int64_t list[] = {0, 2};
+    zarr_dim_selection dims[2] = {{.kind = ZARR_DIM_SLICE, .start = 1, .stop = 3},
+                                  {.kind = ZARR_DIM_INDEX, .start = -1}};
+    uint64_t chunk[2] = {9, 9}, largest[2], shape[2], write_shape[2] = {7, 7};
+    zarr_selection *sel = NULL;
+    zarr_array *a = NULL;
+    struct world w;
+
+    (void)state;
+    open_world(&w, WORLD_MEMORY);
+    a = make(&w, "x", NULL);
+    assert_ok(zarr_array_chunk_locate(a, at, chunk, &terr));
+    assert_memory_equal(chunk, where, sizeof chunk);
+    assert_status(zarr_array_chunk_locate(a, outside, chunk, &terr), ZARR_ERR_INVALID);
+    zarr_array_chunk_largest(a, largest);
+    assert_int_equal(largest[0], 3);
+    assert_int_equal(largest[1], 3);
+    zarr_array_copy_shapes(a, shape, NULL, write_shape);
+    assert_int_equal(shape[0], ROWS);
+    assert_int_equal(write_shape[0], 0); /* they differ */
+    assert_non_null(strstr(zarr_array_chunk_grid(a), "\"test.steps\""));
+    assert_ok(zarr_array_select_blocks(a, &sel, 2, dims, &terr));
+    assert_int_equal(zarr_selection_ndim(sel), 2);
+    assert_int_equal(zarr_selection_shape(sel)[0], 2 + 3);
+    assert_int_equal(zarr_selection_shape(sel)[1], 1); /* the part inside the array */
+    zarr_selection_free(sel);
+    dims[1] = (zarr_dim_selection){.kind = ZARR_DIM_LIST, .list = list, .n_list = 2};
+    assert_status(zarr_array_select_blocks(a, &sel, 2, dims, &terr), ZARR_ERR_INVALID);
+    assert_null(sel);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 static void test_resize(void **state)
 {
     const uint64_t small[2] = {4, COLS}, large[2] = {30, 9};
@@ -238,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_units),
         cmocka_unit_test(test_resize),
         cmocka_unit_test(test_inner_chunks_that_do_not_fit),
     };

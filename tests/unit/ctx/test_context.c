@@ -170,12 +170,32 @@ static void test_environment(void **state)
     clear_environment(NULL);
 }
 
+/* The byte order of a name goes beside the type, for a tensor. */
+static void test_orders(void **state)
+{
+    const zarr_dtype *big = NULL, *plain = NULL;
+    uint32_t order = 99;
+    zarr_context *ctx = NULL;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_dtype_find_order(ctx, ">i2", &big, &order, &terr));
+    assert_int_equal(order, ZARR_ORDER_BIG);
+    assert_ok(zarr_dtype_find_order(ctx, "int16", &plain, &order, &terr));
+    assert_int_equal(order, ZARR_ORDER_NATIVE);
+    assert_ptr_equal(big, plain);
+    assert_status(zarr_dtype_find_order(ctx, "<i3", &big, &order, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    zarr_context_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_orders),
     };
 
     return cmocka_run_group_tests(tests, clear_environment, NULL);
