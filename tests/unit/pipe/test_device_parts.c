@@ -232,7 +232,7 @@ static void test_small_parts(void **state)
         t[i].shape = lengths;
         t[i].byte_offset = (uint64_t)i * 5 * 4;
         part[i] = (zarr_io_part){.selection = sel, .tensor = &t[i]};
-        zarr_tensor_host(&host[i], data + (size_t)i * 5, 6 * 4, 2, lengths);
+        zarr_tensor_host(&host[i], data + (size_t)i * 5, UINT64_C(24), 2, lengths);
         from_host[i] = (zarr_io_part){.selection = sel, .tensor = &host[i]};
     }
     assert_ok(zarr_array_write_many(d, part, SMALL, NULL, &terr));
@@ -277,7 +277,7 @@ static void test_write_calls(void **state)
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
         for (int i = 0; i < MANY; i++) {
             const uint64_t at[2] = {(uint64_t)i / 3 * 7, (uint64_t)i % 3 * 13};
-            static const int64_t stride[2] = {COLS * 4, 4};
+            static const int64_t stride[2] = {(int64_t)COLS * 4, 4};
             zarr_selection *sel = NULL;
 
             assert_ok(zarr_selection_box(&sel, 2, shape, at, count, &terr));
