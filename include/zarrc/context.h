@@ -72,8 +72,9 @@ typedef struct zarr_context_options {
      * before those of ZARRC_PLUGIN_PATH. NULL: none */
     const char *const *plugins;
     /**
-     * bytes that the library's buffers on each device may take, in use and idle together;
-     * 0: what the device's memory backend allows
+     * bytes that the library's buffers on each device may take, in use and idle together.
+     * All requests share them, and wait for each other if need be. 0: what the device's
+     * memory backend allows
      */
     uint64_t device_bytes;
     /**

@@ -132,7 +132,7 @@ static zarr_status run_is_whole(const struct run *r, struct zr_sorter *s, uint64
 
     *whole = 0;
     for (int32_t d = 0; d < r->rank; d++)
-        all = zr_sat_mul_u64(all, r->valid[d]);
+        all = zr_mul_cap(all, r->valid[d]);
     if (all != r->n)
         goto out;
     ZR_TRY(zr_nums_need(&s->bits, s->alloc, r->n / 64 + 1, 1, err));

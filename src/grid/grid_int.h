@@ -11,13 +11,6 @@
 
 /* ---- numbers -------------------------------------------------------------- */
 
-static inline uint64_t zr_sat_mul_u64(uint64_t a, uint64_t b)
-{
-    uint64_t r = 0;
-
-    return zr_mul_u64(a, b, &r) ? r : UINT64_MAX;
-}
-
 /* A reusable array of numbers. */
 struct zr_nums {
     uint64_t *ptr;

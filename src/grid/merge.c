@@ -174,7 +174,7 @@ static bool cover_together(const struct zr_merge *m)
     if (m->n_taken > MERGE_COMPARED)
         return false;
     for (int32_t d = 0; d < first->ndim; d++)
-        want = zr_sat_mul_u64(want, first->valid[d]);
+        want = zr_mul_cap(want, first->valid[d]);
     for (uint32_t i = 0; i < m->n_taken; i++)
         if (!zr_add_u64(have, m->source[m->taken[i]].at.n_items, &have))
             return false;

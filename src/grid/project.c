@@ -338,7 +338,7 @@ uint64_t zr_project_count(const struct zr_projector *p)
     if (p->kind == ZR_PROJ_POINTS)
         return p->points.n_runs;
     for (int32_t d = 0; d < p->ndim; d++)
-        n = zr_sat_mul_u64(n, zr_axis_count(&p->axis[d]));
+        n = zr_mul_cap(n, zr_axis_count(&p->axis[d]));
     return n;
 }
 
@@ -367,7 +367,7 @@ static void fill_dims(const struct zr_projector *p, struct zr_projection *out)
         out->shape[d] = x->size;
         out->valid[d] = x->valid;
         out->dim[d] = x->piece;
-        n_items = zr_sat_mul_u64(n_items, x->piece.n);
+        n_items = zr_mul_cap(n_items, x->piece.n);
         whole = whole && x->whole;
     }
     out->n_items = n_items;

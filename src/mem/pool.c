@@ -7,7 +7,9 @@
  *
  * A shelf has the blocks of one device, or pinned host memory for one device. A shelf
  * with a budget never has more bytes, in use and idle together, and makes room by freeing
- * idle blocks. The idle blocks of all other shelves together stay within keep_bytes.
+ * idle blocks. While the device still frees some it may have no room for what takes their
+ * place; that allocation is tried again afterwards. The idle blocks of all other shelves
+ * together stay within keep_bytes.
  *
  * Bookkeeping nodes are reused, so a steady state allocates nothing. If there is no node
  * for a block, the block is freed instead of kept. Pinned blocks look like host memory,
@@ -19,6 +21,7 @@
 #define POOL_CLASSES     256 /* 64 doublings, 4 each */
 #define POOL_LEAST_BYTES 64
 #define POOL_PINNED_LOG  6 /* of the number of lists of pinned blocks */
+#define POOL_TRIES       64
 
 struct pool_block;
 /* Idle blocks by age. */
@@ -57,6 +60,9 @@ struct zr_pool {
         struct pool_shelf *shelves;
         struct pool_ages ages;    /* of all shelves without a budget */
         struct pool_block *spare; /* nodes without a block, by next */
+        uint32_t leaving;         /* lists of blocks that threads are freeing */
+        uint64_t left;            /* lists that were freed */
+        zr_cond freed;
         /* in use, by address; each list by next and prev */
         struct pool_block *pinned[1 << POOL_PINNED_LOG];
     } locked;
@@ -237,7 +243,7 @@ static void shelf_unuse_locked(struct pool_shelf *shelf, uint64_t bytes)
 
 /* Takes the oldest blocks out until at most keep_bytes are left, and puts them in front
  * of a list by next. */
-static struct pool_block *pool_evict_locked(struct pool_ages *ages, uint64_t keep_bytes,
+static struct pool_block *ages_evict_locked(struct pool_ages *ages, uint64_t keep_bytes,
                                             struct pool_block *out)
 {
     struct pool_block *b;
@@ -251,9 +257,26 @@ static struct pool_block *pool_evict_locked(struct pool_ages *ages, uint64_t kee
     return out;
 }
 
+/* The same for one list, which pool_release() frees. */
+static struct pool_block *pool_evict_locked(struct zr_pool *p, struct pool_ages *ages,
+                                            uint64_t keep_bytes)
+{
+    struct pool_block *list = ages_evict_locked(ages, keep_bytes, NULL);
+
+    p->locked.leaving += list != NULL;
+    return list;
+}
+
 static void shelf_free(const struct pool_shelf *shelf, zarr_mem *mem)
 {
     (shelf->pinned ? shelf->be->vt.host_free : shelf->be->vt.free)(shelf->be->self, mem);
+}
+
+static void pool_freed_locked(struct zr_pool *p)
+{
+    p->locked.leaving--;
+    p->locked.left++;
+    zr_cond_broadcast(&p->locked.freed);
 }
 
 /* Frees the blocks of such a list; the nodes become spare. */
@@ -270,7 +293,42 @@ static void pool_release(struct zr_pool *p, struct pool_block *list)
     zr_mutex_lock(&p->locked.mutex);
     last->next = p->locked.spare;
     p->locked.spare = list;
+    pool_freed_locked(p);
     zr_mutex_unlock(&p->locked.mutex);
+}
+
+/* Waits until something is freed that other threads were freeing. Returns false if
+ * nothing was since there were `left`, and nothing is. */
+static bool pool_wait_freed(struct zr_pool *p, uint64_t *left)
+{
+    bool any = false;
+
+    zr_mutex_lock(&p->locked.mutex);
+    while (p->locked.leaving > 0 && p->locked.left == *left)
+        zr_cond_wait(&p->locked.freed, &p->locked.mutex);
+    any = p->locked.left != *left;
+    *left = p->locked.left;
+    zr_mutex_unlock(&p->locked.mutex);
+    return any;
+}
+
+static uint64_t pool_left(struct zr_pool *p)
+{
+    uint64_t left = 0;
+
+    zr_mutex_lock(&p->locked.mutex);
+    left = p->locked.left;
+    zr_mutex_unlock(&p->locked.mutex);
+    return left;
+}
+
+/* The threads that were freeing blocks are not there. */
+static void pool_in_child(void *arg)
+{
+    struct zr_pool *p = arg;
+
+    p->locked.leaving = 0;
+    zr_cond_init(&p->locked.freed);
 }
 
 /* ---- door --------------------------------------------------------------------- */
@@ -289,7 +347,9 @@ zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry
     p->keep_bytes = keep_bytes;
     atomic_init(&p->pinned_in_use, 0);
     zr_mutex_init(&p->locked.mutex);
-    p->fork = (struct zr_fork_hook){.mutex = &p->locked.mutex};
+    zr_cond_init(&p->locked.freed);
+    p->fork = (struct zr_fork_hook){
+        .mutex = &p->locked.mutex, .child = pool_in_child, .arg = p};
     zr_fork_hook_add(&p->fork);
     return ZARR_OK;
 }
@@ -322,9 +382,10 @@ void zr_pool_trim(struct zr_pool *p)
     struct pool_block *list;
 
     zr_mutex_lock(&p->locked.mutex);
-    list = pool_evict_locked(&p->locked.ages, 0, NULL);
+    list = ages_evict_locked(&p->locked.ages, 0, NULL);
     for (struct pool_shelf *s = p->locked.shelves; s; s = s->next)
-        list = pool_evict_locked(&s->own, 0, list);
+        list = ages_evict_locked(&s->own, 0, list);
+    p->locked.leaving += list != NULL;
     zr_mutex_unlock(&p->locked.mutex);
     pool_release(p, list);
 }
@@ -343,6 +404,7 @@ void zr_pool_free(struct zr_pool *p)
         next = s->next;
         zr_free(p->alloc, s);
     }
+    zr_cond_deinit(&p->locked.freed);
     zr_mutex_deinit(&p->locked.mutex);
     zr_free(p->alloc, p);
 }
@@ -369,7 +431,7 @@ static bool shelf_take(struct zr_pool *p, struct pool_shelf *shelf, uint64_t rou
         *full = rounded > shelf->budget || busy > shelf->budget - rounded;
         if (!*full) {
             idle_most = shelf->budget - rounded - busy;
-            evicted = pool_evict_locked(&shelf->own, idle_most, NULL);
+            evicted = pool_evict_locked(p, &shelf->own, idle_most);
             shelf->used_bytes += rounded;
         }
     }
@@ -385,9 +447,18 @@ static zarr_status pool_alloc(struct zr_pool *p, const struct zr_backend *be, in
     zarr_status (*const fn)(void *, int32_t, uint64_t, zarr_mem *, zarr_error *) =
         pinned ? be->vt.host_alloc : be->vt.alloc;
     zarr_status st = fn(be->self, id, rounded, out, NULL);
+    uint64_t left = 0;
 
     if (st != ZARR_OK) { /* idle blocks may use up the memory that is missing */
         zr_pool_trim(p);
+        left = pool_left(p);
+        st = fn(be->self, id, rounded, out, err);
+    }
+    for (int k = 0; k < POOL_TRIES && st == ZARR_ERR_NO_MEMORY; k++) {
+        if (!pool_wait_freed(p, &left))
+            break;
+        if (err)
+            zr_error_clear(err);
         st = fn(be->self, id, rounded, out, err);
     }
     if (st == ZARR_OK)
@@ -513,7 +584,7 @@ static bool pinned_give(struct zr_pool *p, const zarr_mem *mem)
         atomic_fetch_sub(&p->pinned_in_use, 1);
         pool_link_locked(b);
         if (b->shelf->budget == UINT64_MAX)
-            evicted = pool_evict_locked(b->shelf->ages, p->keep_bytes, NULL);
+            evicted = pool_evict_locked(p, b->shelf->ages, p->keep_bytes);
     }
     zr_mutex_unlock(&p->locked.mutex);
     pool_release(p, evicted);
@@ -585,14 +656,19 @@ void zr_pool_give(struct zr_pool *p, zarr_mem *mem)
         b->shelf = shelf;
         pool_link_locked(b);
         if (shelf->budget == UINT64_MAX)
-            evicted = pool_evict_locked(shelf->ages, p->keep_bytes, NULL);
-    } else if (shelf) {
-        shelf_unuse_locked(shelf, mem->bytes);
+            evicted = pool_evict_locked(p, shelf->ages, p->keep_bytes);
+    } else {
+        if (shelf)
+            shelf_unuse_locked(shelf, mem->bytes);
+        p->locked.leaving++;
     }
     zr_mutex_unlock(&p->locked.mutex);
     if (!b) {
         be = zr_allocator_of(p->r, be);
         be->vt.free(be->self, mem);
+        zr_mutex_lock(&p->locked.mutex);
+        pool_freed_locked(p);
+        zr_mutex_unlock(&p->locked.mutex);
     }
     pool_release(p, evicted);
     *mem = (zarr_mem){0};

@@ -1,6 +1,6 @@
 /*
  * pipe/engine.c - what the requests of one context share: the budget of buffers that
- * grow, idle streams, and idle worker contexts (workers.c).
+ * grow, those of devices, idle streams, and idle worker contexts (workers.c).
  * Thread class: shared.
  */
 #include "pipe/pipe_int.h"
@@ -12,6 +12,7 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
     zr_mutex_init(&e->workers.mutex);
     e->workers.free = NULL;
     zr_streams_init(&e->streams);
+    zr_device_budgets_init(&e->devices);
     e->fork = (struct zr_fork_hook){.mutex = &e->workers.mutex};
     zr_fork_hook_add(&e->fork);
     return ZARR_OK;
@@ -21,6 +22,7 @@ void zr_engine_deinit(struct zr_engine *e)
 {
     zr_workers_free(e);
     zr_streams_deinit(&e->streams);
+    zr_device_budgets_deinit(&e->devices, e->alloc);
     zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->workers.mutex);
     zr_budget_deinit(&e->unsized_budget);

@@ -1,8 +1,7 @@
 /*
  * pipe/flow.c - the work of one wave on a device. Copies and calls of codecs are queued
  * on one stream and waited for once. Blocks that queued work uses are held until then,
- * and each codec that left work is asked how it went. A wave has as many chunks as the
- * device's budget has room for. Thread class: one thread.
+ * and each codec that left work is asked how it went. Thread class: one thread.
  */
 #include "pipe/pipe_int.h"
 
@@ -29,69 +28,6 @@ zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err)
         return ZARR_OK;
     f->own_worker = true;
     return zr_worker_take(f->w.io->engine, &f->w.rq->cancel, &f->w.worker, err);
-}
-
-/* ---- the budget of the device --------------------------------------------------- */
-
-enum {
-    MOST_ON_DEVICE = 4096 /* a wave has no more */
-};
-
-/* Adds a chunk's bytes of one slab. */
-static void chunk_adds(const struct zr_io *io, int32_t device, uint64_t bytes,
-                       uint64_t *sum)
-{
-    if (zr_io_is_host(io, device))
-        return;
-    if (!zr_add_u64(bytes, ZR_CHUNK_ALIGNMENT, &bytes) || !zr_add_u64(*sum, bytes, sum))
-        *sum = UINT64_MAX;
-}
-
-/* What the chunks of a wave have on the device at most: slabs are held until the wave has
- * waited, so all stages count. */
-static uint64_t chunks_on_device(const struct zr_io *io, const struct zr_program *p,
-                                 uint64_t n)
-{
-    uint64_t each = 0, scratch = 0, sum = 0;
-
-    chunk_adds(io, p->fetch_device, p->encoded_bound, &each);
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct zr_stage *s = &p->stage[i];
-
-        chunk_adds(io, p->encode ? s->in_device : s->out_device,
-                   p->encode || s->kind == ZR_STAGE_COPY ? s->in_bytes : s->out_bytes,
-                   &each);
-        if (s->kind == ZR_STAGE_CODEC &&
-            !zr_io_is_host(io, p->encode ? s->in_device : s->out_device) &&
-            !zr_add_u64(scratch, zr_stage_scratch(s, n), &scratch))
-            return UINT64_MAX;
-    }
-    /* elements that a list copies up, or that a list of boxes gathers */
-    if (p->encode || zr_io_is_host(io, p->decoded_device))
-        chunk_adds(io, io->view.base.device_type, p->decoded_bytes, &each);
-    return zr_mul_u64(each, n, &sum) && zr_add_u64(sum, scratch, &sum) ? sum : UINT64_MAX;
-}
-
-uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
-                        bool old, uint32_t flights)
-{
-    const zarr_mem *tensor = &io->view.base;
-    uint64_t budget = UINT64_MAX, n = MOST_ON_DEVICE, need = 0;
-
-    if (zr_io_is_host(io, tensor->device_type) ||
-        zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, false,
-                       &budget, NULL) != ZARR_OK ||
-        budget == UINT64_MAX)
-        return UINT32_MAX;
-    budget = budget / 5 * 4 / flights; /* blocks of the pool are rounded up */
-    for (; n > 1; n -= ZR_MAX(n / 8, UINT64_C(1))) {
-        const uint64_t more = old ? chunks_on_device(io, lv->decode, n) : 0;
-
-        need = chunks_on_device(io, encode ? lv->encode : lv->decode, n);
-        if (zr_add_u64(need, more, &need) && need <= budget)
-            break;
-    }
-    return (uint32_t)n;
 }
 
 /* ---- waiting ------------------------------------------------------------------ */

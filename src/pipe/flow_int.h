@@ -58,12 +58,6 @@ zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_
 /* Waits for the stream, and asks each codec how its call went. err->item as above. */
 zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
 
-/* The most leaves that may be in work at once within the budget of the tensor's device,
- * at least 1; UINT32_MAX if nothing limits it. old: their old values are decoded, too.
- * flights: the waves that share the budget. */
-uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
-                        bool old, uint32_t flights);
-
 /* Boxes of many chunks, copied in few calls. The flow has its worker. */
 struct zr_box_list {
     struct zr_flow *flow;

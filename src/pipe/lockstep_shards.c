@@ -111,20 +111,40 @@ out:
 
 /* ---- the group ------------------------------------------------------------------ */
 
+/* How many of all inner chunks of a level are encoded at once. */
+static uint32_t group_most(const struct zr_io *io, const struct zr_level *in,
+                           uint64_t all)
+{
+    const uint32_t threads = zr_io_threads(io);
+    const uint64_t wave = zr_io_wave_bytes(io) / ZR_MAX(in->decoded_bytes, UINT64_C(1));
+    uint32_t most = zr_inner_batch(in, threads, LEAVES_MOST);
+
+    most = (uint32_t)ZR_MIN((uint64_t)most, ZR_MAX(wave, (uint64_t)threads));
+    if (!in->is_shard)
+        most = ZR_MIN(most, zr_device_most(io, in, true, true, 1));
+    return (uint32_t)ZR_MIN(all, (uint64_t)most);
+}
+
+uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
+                             uint32_t n)
+{
+    const struct zr_layout *l = io->layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    uint64_t all = zr_mul_cap(lv->n_inner_all, n);
+
+    for (uint32_t i = 1; i + 1 < l->n_levels; i++)
+        all = zr_mul_cap(all, l->level[i].n_inner_all);
+    return zr_device_need(io, leaf, true, true, group_most(io, leaf, all));
+}
+
 static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
                               const struct zr_level *lv, zarr_error *err)
 {
     const zarr_allocator *alloc = g->w->io->engine->alloc;
-    uint64_t all = 0, wave = 0, step = g->in->encoded_bound;
+    uint64_t step = g->in->encoded_bound;
     zarr_status st = ZARR_OK;
 
-    g->most = zr_inner_batch(g->in, g->threads, LEAVES_MOST);
-    wave = zr_io_wave_bytes(g->w->io) / ZR_MAX(g->in->decoded_bytes, UINT64_C(1));
-    g->most = (uint32_t)ZR_MIN((uint64_t)g->most, ZR_MAX(wave, (uint64_t)g->threads));
-    if (!g->in->is_shard)
-        g->most = ZR_MIN(g->most, zr_device_most(g->w->io, g->in, true, true, 1));
-    if (zr_mul_u64(lv->n_inner_all, n_shards, &all))
-        g->most = (uint32_t)ZR_MIN(all, (uint64_t)g->most);
+    g->most = group_most(g->w->io, g->in, zr_mul_cap(lv->n_inner_all, n_shards));
     g->writer = zr_calloc(alloc, n_shards, sizeof *g->writer);
     g->owner = zr_calloc(alloc, g->most, sizeof *g->owner);
     g->proj = zr_malloc(alloc, g->most * sizeof *g->proj);

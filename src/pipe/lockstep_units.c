@@ -307,10 +307,13 @@ static void objects_done(struct objects *o)
 static zarr_status write_objects(struct objects *o, zarr_error *err)
 {
     struct zr_engine *engine = o->w.io->engine;
+    struct zr_need need = {.host = o->need};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
-    st = zr_request_take(o->w.rq, o->need, err);
+    need.device = o->shard ? zr_shards_on_device(o->w.io, o->lv, o->n)
+                           : zr_device_need(o->w.io, o->lv, true, true, o->n);
+    st = zr_request_take(o->w.rq, need, err);
     if (st == ZARR_OK) {
         st = objects_old_values(o, err);
         if (st == ZARR_OK && o->n > 0)
@@ -321,7 +324,8 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
             zr_pool_give(engine->pool, &o->shard[i].block);
         zr_pool_give(engine->pool, &o->slab);
         zr_old_values_end(o->w.io, &o->old_values);
-        zr_request_give(o->w.rq, o->need);
+        zr_worker_leave_device(o->w.worker);
+        zr_request_give(o->w.rq, need);
     }
     zr_request_merge(o->w.rq, o->w.worker);
     zr_worker_give(o->w.worker);

@@ -44,6 +44,15 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
 /* Returns NULL if there is none. */
 const struct zr_pipeline *zr_pipeline_find(const struct zr_registry *r, const char *name);
 
+/* Budgets of devices, made when they are first needed. */
+struct zr_device_budgets {
+    struct {
+        zr_mutex mutex;
+        struct zr_device_budget *first;
+    } locked;
+    struct zr_fork_hook fork;
+};
+
 struct zr_engine {
     const zarr_allocator *alloc;
     const zarr_limits *limits;
@@ -61,7 +70,8 @@ struct zr_engine {
         struct zr_worker *free; /* list of idle ones */
     } workers;
     struct zr_streams streams; /* idle ones of devices */
-    struct zr_fork_hook fork;  /* keeps the list consistent in a forked child */
+    struct zr_device_budgets devices;
+    struct zr_fork_hook fork; /* keeps the list consistent in a forked child */
 };
 /* All pointers in *e are borrowed and must outlive the engine. */
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err);

@@ -392,12 +392,25 @@ bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
     return zr_goes_lockstep(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 }
 
-uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
-                            bool lockstep)
+/* What the chunks of a wave, or n of them at once, have on the device. */
+static uint64_t wave_on_device(const struct zr_io *io, const struct zr_wave *w,
+                               uint64_t n)
+{
+    const struct zr_level *last = w->level;
+    uint64_t most = zr_device_need(io, last, false, false, n);
+
+    for (uint32_t i = 0; most > 0 && i < w->n_segments; i++) {
+        if (w->segment[i].level == last)
+            continue;
+        last = w->segment[i].level;
+        most = ZR_MAX(most, zr_device_need(io, last, false, false, n));
+    }
+    return most;
+}
+
+static uint64_t wave_on_host(const struct zr_wave *w, uint64_t n)
 {
     uint64_t most = w->level->decode->decoded_bytes; /* of one chunk */
-    uint64_t n = lockstep ? 2 * (uint64_t)w->n_items
-                          : ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
     uint64_t need = 0;
 
     for (uint32_t i = 0; i < w->n_segments; i++)
@@ -414,4 +427,14 @@ uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave 
             return UINT64_MAX;
     }
     return need;
+}
+
+struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
+                                bool lockstep)
+{
+    const uint64_t n =
+        lockstep ? w->n_items : (uint64_t)ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
+
+    return (struct zr_need){.host = wave_on_host(w, lockstep ? 2 * n : n),
+                            .device = wave_on_device(&rq->io, w, n)};
 }

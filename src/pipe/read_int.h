@@ -67,8 +67,8 @@ struct zr_ahead {
 /* Bytes of memory for a wave that is fetched at once: the encoded bytes of all its
  * segments, and blocks of elements: one chunk per worker or, in lock step, input and
  * output of all chunks. */
-uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
-                            bool lockstep);
+struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
+                                bool lockstep);
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,

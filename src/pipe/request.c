@@ -173,26 +173,34 @@ uint64_t zr_io_wave_bytes(const struct zr_io *io)
     return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
 }
 
-/* Its own budget first: a holder of the engine's bytes never waits for it. */
-zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err)
+/* The budgets in one order: a holder of bytes of one waits for those after it alone. */
+zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need, zarr_error *err)
 {
+    struct zr_budget *const from[] = {need.device ? rq->device : NULL,
+                                      rq->has_own ? &rq->own : NULL,
+                                      rq->io.engine->budget};
     zarr_status st = ZARR_OK;
+    size_t n = 0;
 
-    if (!rq->has_own)
-        return zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
-    ZR_TRY(zr_budget_take(&rq->own, bytes, UINT64_MAX, &rq->cancel, err));
-    st = zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
-    if (st != ZARR_OK)
-        zr_budget_give(&rq->own, bytes);
-out:
+    for (; n < ZR_COUNT(from) && st == ZARR_OK; n++)
+        if (from[n])
+            st = zr_budget_take(from[n], n == 0 ? need.device : need.host, UINT64_MAX,
+                                &rq->cancel, err);
+    if (st == ZARR_OK)
+        return ZARR_OK;
+    for (n--; n-- > 0;)
+        if (from[n])
+            zr_budget_give(from[n], n == 0 ? need.device : need.host);
     return st;
 }
 
-void zr_request_give(struct zarr_request *rq, uint64_t bytes)
+void zr_request_give(struct zarr_request *rq, struct zr_need need)
 {
-    zr_budget_give(rq->io.engine->budget, bytes);
+    zr_budget_give(rq->io.engine->budget, need.host);
     if (rq->has_own)
-        zr_budget_give(&rq->own, bytes);
+        zr_budget_give(&rq->own, need.host);
+    if (rq->device && need.device)
+        zr_budget_give(rq->device, need.device);
 }
 
 /* A plug-in cannot register a name of the core. */
@@ -391,7 +399,9 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     rq->has_own = io->memory_bytes != 0;
     if (rq->has_own)
         zr_budget_init(&rq->own, io->memory_bytes);
-    before = st = request_begin(io, &n_units, &failed);
+    before = st = zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
+    if (before == ZARR_OK)
+        before = st = request_begin(io, &n_units, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
         rq->last_try = io->write || tries == READ_TRIES;
         zr_parts_begin(rq);

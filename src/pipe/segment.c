@@ -202,13 +202,16 @@ static zarr_status segment_missing(const struct zr_work *w,
     return ZARR_OK;
 }
 
-static uint64_t segment_budget(const struct zr_segment *segment)
+static struct zr_need segment_need(const struct zr_io *io,
+                                   const struct zr_segment *segment)
 {
     const struct zr_program *p = segment->level->decode;
-    uint64_t fetch = segment->bytes == UINT64_MAX ? p->encoded_bound : segment->bytes,
-             sum = 0;
+    uint64_t fetch = segment->bytes == UINT64_MAX ? p->encoded_bound : segment->bytes;
+    struct zr_need need = {.device = zr_device_need(io, segment->level, false, false, 1)};
 
-    return zr_add_u64(fetch, p->decoded_bytes, &sum) ? sum : UINT64_MAX;
+    if (!zr_add_u64(fetch, p->decoded_bytes, &need.host))
+        need.host = UINT64_MAX;
+    return need;
 }
 
 /* Each sets *done if it applies to the segment; otherwise it changes nothing. */
@@ -224,7 +227,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
                             const zarr_mem *fetched, zarr_error *err)
 {
     const bool whole = segment->bytes == UINT64_MAX;
-    const uint64_t need = w->granted ? 0 : segment_budget(segment);
+    struct zr_need need = {0, 0};
     const struct zr_item *item = segment->item[0];
     zarr_mem range = fetched ? *fetched : (zarr_mem){0}, encoded = {0};
     bool done = false;
@@ -232,8 +235,10 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
 
     if (segment->bytes == ZR_ITEM_MISSING)
         return segment_missing(w, segment, err);
-    if (!w->granted)
+    if (!w->granted) {
+        need = segment_need(w->io, segment);
         ZR_TRY(zr_request_take(w->rq, need, err));
+    }
     st = check_segment_bytes(w, segment, &item, err);
     for (size_t k = 0; !fetched && k < ZR_COUNT(short_cuts); k++)
         if (st == ZARR_OK && !done)
@@ -257,8 +262,11 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
             st = zr_internal(err);
     }
     zr_worker_trim(w->worker);
-    if (!w->granted)
+    if (!w->granted) {
+        if (need.device)
+            zr_worker_leave_device(w->worker);
         zr_request_give(w->rq, need);
+    }
     st = zr_item_prefix(segment, item, st, err);
 out:
     return st;

@@ -56,12 +56,12 @@ static int step_cancelled(zarr_request *rq)
 
 static zarr_status step_reserve(zarr_request *rq, uint64_t bytes, zarr_error *err)
 {
-    return zr_request_take(rq, bytes, err);
+    return zr_request_take(rq, (struct zr_need){.host = bytes}, err);
 }
 
 static void step_release(zarr_request *rq, uint64_t bytes)
 {
-    zr_request_give(rq, bytes);
+    zr_request_give(rq, (struct zr_need){.host = bytes});
 }
 
 /* ---- workers ------------------------------------------------------------------- */

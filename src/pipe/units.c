@@ -167,7 +167,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
     struct unit u = {.w = w, .proj = proj, .threads = threads};
-    uint64_t need = 0;
+    struct zr_need need = {0, 0};
     zarr_status st = ZARR_OK;
 
     zr_plan_key(&where, proj->chunk, &w->worker->key);
@@ -176,10 +176,12 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
         return zr_prefix_key(err, st, u.key);
-    /* another order of inner chunks needs room for them once more */
-    need = w->granted ? 0
-                      : zr_unit_budget(u.lv, proj->full && w->io->inner_order <=
-                                                               ZARR_INNER_ORDER_C);
+    if (!w->granted) {
+        /* another order of inner chunks needs room for them once more */
+        need.host =
+            zr_unit_budget(u.lv, proj->full && w->io->inner_order <= ZARR_INNER_ORDER_C);
+        need.device = zr_unit_on_device(w->io, u.lv);
+    }
     u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_request_take(w->rq, need, err));
@@ -192,6 +194,8 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         zr_forget_chunks(&w->worker->stats, &before);
     }
     zr_worker_trim(w->worker);
+    if (need.device)
+        zr_worker_leave_device(w->worker);
     zr_request_give(w->rq, need);
     st = zr_prefix_key(err, st, u.key);
 out:

@@ -135,14 +135,14 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     bool lockstep = zr_goes_lockstep(w.io, wave->level->decode), done = false;
-    uint64_t need = 0;
+    struct zr_need need = {0, 0};
 
     ZR_TRY(one_in_slabs(&w, wave, &done, &err));
     if (done)
         goto out;
     if (lockstep ||
         (wave->n_segments > 1 && zr_wants_batches(w.io, wave->level->decode))) {
-        need = zr_prefetch_budget(rq, wave, lockstep);
+        need = zr_prefetch_need(rq, wave, lockstep);
         st = zr_request_take(rq, need, &err);
         w.granted = st == ZARR_OK;
         ZR_TRY(st);

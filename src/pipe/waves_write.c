@@ -125,10 +125,27 @@ static void group_done(struct units *u, uint32_t end)
     }
 }
 
-static zarr_status put_group(struct units *u, uint32_t end, uint64_t need,
+/* What the units of a group that are not done have on the device: those in work, and the
+ * bytes to store if they are there. */
+static uint64_t group_on_device(const struct units *u, uint32_t end, uint32_t threads)
+{
+    const struct zr_level *lv = &u->io->layout->level[0];
+    const uint64_t each = zr_unit_on_device(u->io, lv);
+    uint64_t n = 0, stored = 0;
+
+    for (uint32_t i = u->first; i < end; i++)
+        n += !u->done[i];
+    if (!lv->is_shard && !zr_io_is_host(u->io, lv->encode->fetch_device))
+        stored = zr_mul_cap(lv->encoded_bound, n);
+    return zr_add_cap(zr_mul_cap(each, ZR_MIN(n, (uint64_t)threads)), stored);
+}
+
+static zarr_status put_group(struct units *u, uint32_t end, uint64_t bytes,
                              const struct zr_parallel_options *opts, zarr_error *err)
 {
     const struct zr_work w = {.io = u->io, .rq = u->rq};
+    const struct zr_need need = {.host = bytes,
+                                 .device = group_on_device(u, end, opts->max_threads)};
     const uint32_t n = end - u->first;
     struct zr_old_values old_values = {0};
     zarr_status st = ZARR_OK;

@@ -58,6 +58,8 @@ void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
 /* Frees the buffers of unsized chunks, which are no longer needed. A worker calls it
  * before it waits for anything but the room for such buffers. */
 void zr_worker_trim(struct zr_worker *worker);
+/* Gives scratch blocks on devices back to the pool, for other requests. */
+void zr_worker_leave_device(struct zr_worker *worker);
 /* To be called after a decoder failed because the budget had no room (worker->starved).
  * Waits until this worker has all of engine->unsized_budget. */
 zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
@@ -112,6 +114,7 @@ struct zarr_request {
     uint64_t fork_generation, begun_ns;
     struct zr_budget own; /* io.memory_bytes, while the request runs */
     bool has_own;
+    struct zr_budget *device; /* of the tensor's device; NULL: nothing limits it */
     /* only for submitted requests */
     bool submitted;
     const zarr_allocator *alloc;
@@ -127,10 +130,15 @@ struct zarr_request {
 };
 /* Makes a request without an io. The caller deinits locked.mutex. */
 void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
-/* Takes bytes of the request's own budget, if it has one, then of the engine's, and gives
- * them back. Who holds bytes must not wait for more. */
-zarr_status zr_request_take(struct zarr_request *rq, uint64_t bytes, zarr_error *err);
-void zr_request_give(struct zarr_request *rq, uint64_t bytes);
+/* Bytes that a part of a request has at once: of memory, and of the tensor's device. */
+struct zr_need {
+    uint64_t host, device;
+};
+/* Takes bytes of the device's budget, then of the request's own, if it has one, then of
+ * the engine's, and gives them back. Who holds bytes must not wait for more. */
+zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,
+                            zarr_error *err);
+void zr_request_give(struct zarr_request *rq, struct zr_need need);
 /* The most bytes that all parts of a request may hold at once. */
 uint64_t zr_io_budget(const struct zr_io *io);
 /* Carries out rq->io on this thread. */
@@ -179,6 +187,25 @@ uint64_t zr_io_elements(const struct zr_io *io);
  * everything, which the caller frees. */
 zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
                           zarr_selection **all, zarr_error *err);
+/* ---- memory of devices (device_budget.c) ------------------------------------------ */
+
+void zr_device_budgets_init(struct zr_device_budgets *d);
+void zr_device_budgets_deinit(struct zr_device_budgets *d, const zarr_allocator *alloc);
+/* The budget of a device, which lives as long as the engine. NULL: it has none. */
+zarr_status zr_device_budget_find(struct zr_budget **out, struct zr_engine *e,
+                                  const zarr_mem *on, zarr_error *err);
+/* Bytes that n leaves have on the tensor's device at most while they are decoded, or
+ * encoded. old: their old values are decoded, too. 0 for host memory. */
+uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool encode,
+                        bool old, uint64_t n);
+/* The most leaves that may be in work at once within the budget of the tensor's device,
+ * at least 1; UINT32_MAX if nothing limits it. flights: the waves that share the
+ * budget. */
+uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
+                        bool old, uint32_t flights);
+/* Bytes that one unit has on the device at most while it is written alone. */
+uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv);
+
 /* ---- parts (parts.c) ------------------------------------------------------------ */
 
 /* Forgets the failures of an earlier try. */

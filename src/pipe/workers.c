@@ -78,6 +78,14 @@ void zr_worker_trim(struct zr_worker *worker)
     worker->alone = worker->starved = false;
 }
 
+void zr_worker_leave_device(struct zr_worker *worker)
+{
+    for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
+        if (worker->scratch[i].handle &&
+            !zr_device_is_host(worker->engine->memory, worker->scratch[i].device_type))
+            zr_pool_give(worker->engine->pool, &worker->scratch[i]);
+}
+
 zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
                             zarr_error *err)
 {
@@ -161,6 +169,7 @@ void zr_worker_give(struct zr_worker *worker)
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         if (worker->scratch[i].bytes > WORKER_KEEPS_BYTES)
             zr_pool_give(e->pool, &worker->scratch[i]);
+    zr_worker_leave_device(worker);
     zr_mutex_lock(&e->workers.mutex);
     worker->next = e->workers.free;
     e->workers.free = worker;

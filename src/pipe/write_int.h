@@ -200,6 +200,9 @@ zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
  * (lockstep_shards.c). On failure err->item is the shard that failed. */
 zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
                             uint32_t n, zarr_error *err);
+/* Bytes that n such shards, of the outer level `lv`, have on the device at most. */
+uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
+                             uint32_t n);
 /* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
  * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
  */

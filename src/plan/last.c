@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- places that one selection repeats --------------------------------------------- */
+/* ---- places that one selection repeats ------------------------------------------ */
 
 /* A place, and the number of the element that goes there. */
 struct placed {
@@ -169,8 +169,7 @@ bool zr_target_last(struct zr_target *t, struct zr_arena *arena)
     return true;
 }
 
-/* ---- several selections --------------------------------------------------------------
- */
+/* ---- several selections --------------------------------------------------------- */
 
 enum {
     RANK_BLOCK = 256 /* a projection is compared with at most so many before it */

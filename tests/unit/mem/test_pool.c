@@ -213,6 +213,21 @@ static void idle_blocks_make_room(void **state)
 
 /* ---- budgets and pinned memory ------------------------------------------------- */
 
+static void late_open_with(struct bench *b, const zarr_memory_vtable *v,
+                           uint64_t keep_bytes, uint64_t device_bytes,
+                           uint64_t pinned_bytes)
+{
+    memset(b, 0, sizeof *b);
+    b->f.fail_from = LONG_MAX;
+    b->alloc = (zarr_allocator){&b->f, failing_alloc, failing_realloc, failing_free};
+    b->dev = zarr_fakedev_create();
+    zarr_fakedev_budget(b->dev, device_bytes, pinned_bytes);
+    assert_int_equal(zr_memory_registry_init(&b->r, &b->alloc, NULL), ZARR_OK);
+    assert_int_equal(zr_memory_register(&b->r, v, b->dev, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_pool_create(&b->pool, &b->r, &b->alloc, keep_bytes, NULL),
+                     ZARR_OK);
+}
+
 static void late_open(struct bench *b, uint64_t keep_bytes, uint64_t device_bytes,
                       uint64_t pinned_bytes, uint32_t without)
 {
@@ -220,15 +235,7 @@ static void late_open(struct bench *b, uint64_t keep_bytes, uint64_t device_byte
 
     v.limit = without & ZARR_FAKEDEV_LIMIT ? NULL : v.limit;
     v.host_alloc = without & ZARR_FAKEDEV_HOST ? NULL : v.host_alloc;
-    memset(b, 0, sizeof *b);
-    b->f.fail_from = LONG_MAX;
-    b->alloc = (zarr_allocator){&b->f, failing_alloc, failing_realloc, failing_free};
-    b->dev = zarr_fakedev_create();
-    zarr_fakedev_budget(b->dev, device_bytes, pinned_bytes);
-    assert_int_equal(zr_memory_registry_init(&b->r, &b->alloc, NULL), ZARR_OK);
-    assert_int_equal(zr_memory_register(&b->r, &v, b->dev, "test", NULL), ZARR_OK);
-    assert_int_equal(zr_pool_create(&b->pool, &b->r, &b->alloc, keep_bytes, NULL),
-                     ZARR_OK);
+    late_open_with(b, &v, keep_bytes, device_bytes, pinned_bytes);
 }
 
 static uint64_t budget(struct bench *b, bool pinned)
@@ -447,6 +454,68 @@ static void many_threads(void **state)
     bench_close(&b);
 }
 
+/* A device that frees a large block once it is told. */
+static atomic_bool frees, may_free;
+
+static void nap(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void slow_free(void *self, zarr_mem *mem)
+{
+    atomic_store(&frees, true);
+    while (mem->bytes > 4096 && !atomic_load(&may_free))
+        nap();
+    zarr_fakedev_vtable_late()->free(self, mem);
+}
+
+struct taker {
+    pthread_t thread;
+    struct zr_pool *pool;
+    uint64_t bytes;
+    zarr_mem mem;
+    zarr_status st;
+};
+
+static void *take_one(void *arg)
+{
+    struct taker *t = arg;
+
+    t->st = zr_pool_take(t->pool, ZARR_DEVICE_EXT, 0, t->bytes, &t->mem, NULL);
+    return NULL;
+}
+
+/* Two blocks fit where an idle one is, but the device has no room before it is freed. */
+static void freed_blocks_are_waited_for(void **state)
+{
+    zarr_memory_vtable v = *zarr_fakedev_vtable_late();
+    struct taker t[2] = {{.bytes = 1024}, {.bytes = 4096}};
+    struct bench b;
+    zarr_mem m;
+
+    ZR_UNUSED(state);
+    v.free = slow_free;
+    late_open_with(&b, &v, 0, 8192, 0);
+    m = take(&b, ZARR_DEVICE_EXT, 8192);
+    zr_pool_give(b.pool, &m);
+    for (size_t k = 0; k < ZR_COUNT(t); k++) {
+        t[k].pool = b.pool;
+        assert_int_equal(pthread_create(&t[k].thread, NULL, take_one, &t[k]), 0);
+        while (!atomic_load(&frees))
+            nap();
+    }
+    for (int k = 0; k < 20; k++)
+        nap();
+    atomic_store(&may_free, true);
+    for (size_t k = 0; k < ZR_COUNT(t); k++) {
+        assert_int_equal(pthread_join(t[k].thread, NULL), 0);
+        assert_int_equal(t[k].st, ZARR_OK);
+        zr_pool_give(b.pool, &t[k].mem);
+    }
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +529,7 @@ int main(void)
         cmocka_unit_test(pinned_blocks_are_reused),
         cmocka_unit_test(pinned_memory_may_be_missing),
         cmocka_unit_test(many_threads),
+        cmocka_unit_test(freed_blocks_are_waited_for),
     };
 
     return cmocka_run_group_tests_name("mem_pool", tests, NULL, NULL);

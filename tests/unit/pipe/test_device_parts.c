@@ -135,7 +135,7 @@ static void test_crops(void **state)
     }
 }
 
-/* ---- writing ---------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------- */
 
 /* The same crops on the host. */
 static int32_t crop_data[CROPS][CROP];
@@ -397,8 +397,7 @@ static void test_write_failure(void **state)
     }
 }
 
-/* ---- places that a selection repeats ------------------------------------------------
- */
+/* ---- places that a selection repeats -------------------------------------------- */
 
 static zarr_selection *repeated_points(void)
 {

@@ -294,52 +294,6 @@ static void test_raw_and_missing(void **state)
     }
 }
 
-/* ---- the budget of the device ---------------------------------------------------- */
-
-/* The tensor is there before the library asks for the limit, and does not count. */
-static zarr_mem budget_open(struct pw *w, zarr_tensor *t, const int64_t *lengths,
-                            uint64_t bytes)
-{
-    const zarr_mem mem = tensor_new(w, t, lengths);
-    zarr_fakedev_counters c;
-    uint64_t told = 0;
-
-    zarr_fakedev_count(device, &c);
-    zarr_fakedev_budget(device, bytes, 0);
-    assert_ok(zr_pool_budget(w->ctx->pool, ZARR_DEVICE_EXT, 0, false, &told, &terr));
-    assert_int_equal(told, bytes);
-    zarr_fakedev_budget(device, c.live_bytes + bytes, 0);
-    return mem;
-}
-
-/* Waves are cut so that all of them together fit what the device says it has, however
- * large waves may be otherwise. */
-static void test_device_budget(void **state)
-{
-
-    (void)state;
-    for (int kind = 0; kind < N_KINDS; kind++)
-        for (uint32_t threads = 1; threads <= 4; threads += 3) {
-            zarr_stats stats = ZARR_STATS_INIT;
-            zarr_io_options o = {.struct_size = sizeof o, .stats = &stats};
-            struct pw w;
-            zarr_array *a;
-            zarr_tensor t;
-            zarr_mem mem;
-
-            open_world(&w, threads, 1 << 20);
-            a = filled_array(&w, "a", kind);
-            mem = budget_open(&w, &t, sizes, 40 << 10);
-            assert_ok(zarr_array_read(a, NULL, &t, &o, &terr));
-            assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
-            assert_memory_equal(got, data, sizeof got);
-            assert_true(stats.waves > 1);
-            zarr_mem_free(w.ctx, &mem);
-            zarr_array_free(a);
-            close_world(&w);
-        }
-}
-
 /* ---- failures ------------------------------------------------------------------ */
 
 /* The k-th call of the device fails, for each k. */
@@ -422,7 +376,7 @@ int main(void)
         cmocka_unit_test(test_read),          cmocka_unit_test(test_write),
         cmocka_unit_test(test_calls),         cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_damage),        cmocka_unit_test(test_raw_and_missing),
-        cmocka_unit_test(test_device_budget), cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_streams),
         cmocka_unit_test(test_bounds),
     };
 

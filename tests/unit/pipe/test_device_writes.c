@@ -88,42 +88,6 @@ static void test_over_old_values(void **state)
             }
 }
 
-/* Leaves are gathered and encoded by as many as the device says it has room for. The
- * tensor is there before, and does not count. */
-static void test_device_budget(void **state)
-{
-    static const char *const texts[] = {"...", "3:90, 5:37"};
-
-    (void)state;
-    for (int k = 0; k < N_KINDS; k++)
-        for (size_t i = 0; i < ZR_COUNT(texts); i++) {
-            const uint64_t room = 20 << 10;
-            zarr_fakedev_counters c;
-            zarr_array *d, *h;
-            struct source s;
-            uint64_t told = 0;
-            struct pw w;
-
-            open_writes(&w, 2, 1 << 20);
-            d = based(&w, "d", k);
-            h = based(&w, "h", k);
-            source_open(&w, &s, texts[i]);
-            zarr_fakedev_count(device, &c);
-            zarr_fakedev_budget(device, room, 0);
-            assert_ok(
-                zr_pool_budget(w.ctx->pool, ZARR_DEVICE_EXT, 0, false, &told, &terr));
-            assert_int_equal(told, room);
-            zarr_fakedev_budget(device, c.live_bytes + room, 0);
-            assert_ok(zarr_array_write(d, s.sel, &s.t, NULL, &terr));
-            assert_ok(zarr_array_write(h, s.sel, &s.host, NULL, &terr));
-            same_arrays(&w, "d", "h", k);
-            source_close(&w, &s);
-            zarr_array_free(d);
-            zarr_array_free(h);
-            close_world(&w);
-        }
-}
-
 /* ---- counts ------------------------------------------------------------------------ */
 
 /* Counts what one write does. */
@@ -336,8 +300,7 @@ static void test_failing_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_over_old_values),  cmocka_unit_test(test_device_budget),
-        cmocka_unit_test(test_many_shards),      cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_over_old_values),          cmocka_unit_test(test_many_shards),      cmocka_unit_test(test_raw),
         cmocka_unit_test(test_blended),          cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_declined_entries),
     };

@@ -1,0 +1,158 @@
+/*
+ * pipe/device_budget.c - the memory of a device, which all requests of a context share. A
+ * wave of a read, a batch of units or a chunk that is done alone takes what it may need
+ * at most before it begins, and waits for it while it holds nothing. So waves and batches
+ * are as large as the budget allows, and what they then take from the pool is there.
+ * Thread class: shared.
+ */
+#include "pipe/pipe_int.h"
+
+/* ---- what work needs ------------------------------------------------------------ */
+
+/* Blocks of the pool are rounded up, by a quarter at most. */
+static uint64_t budget_share(uint64_t bytes)
+{
+    return bytes / 5 * 4;
+}
+
+enum {
+    MOST_ON_DEVICE = 4096 /* a wave has no more */
+};
+
+/* Adds a chunk's bytes of one slab. */
+static void chunk_adds(const struct zr_io *io, int32_t device, uint64_t bytes,
+                       uint64_t *sum)
+{
+    if (zr_io_is_host(io, device))
+        return;
+    if (!zr_add_u64(bytes, ZR_CHUNK_ALIGNMENT, &bytes) || !zr_add_u64(*sum, bytes, sum))
+        *sum = UINT64_MAX;
+}
+
+/* What the chunks of a wave have on the device at most: slabs are held until the wave has
+ * waited, so all stages count. */
+static uint64_t chunks_on_device(const struct zr_io *io, const struct zr_program *p,
+                                 uint64_t n)
+{
+    uint64_t each = 0, scratch = 0, sum = 0;
+
+    chunk_adds(io, p->fetch_device, p->encoded_bound, &each);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct zr_stage *s = &p->stage[i];
+
+        chunk_adds(io, p->encode ? s->in_device : s->out_device,
+                   p->encode || s->kind == ZR_STAGE_COPY ? s->in_bytes : s->out_bytes,
+                   &each);
+        if (s->kind == ZR_STAGE_CODEC &&
+            !zr_io_is_host(io, p->encode ? s->in_device : s->out_device) &&
+            !zr_add_u64(scratch, zr_stage_scratch(s, n), &scratch))
+            return UINT64_MAX;
+    }
+    /* elements that a list copies up, or that a list of boxes gathers */
+    if (p->encode || zr_io_is_host(io, p->decoded_device))
+        chunk_adds(io, io->view.base.device_type, p->decoded_bytes, &each);
+    return zr_mul_u64(each, n, &sum) && zr_add_u64(sum, scratch, &sum) ? sum : UINT64_MAX;
+}
+
+uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool encode,
+                        bool old, uint64_t n)
+{
+    if (zr_io_is_host(io, io->view.base.device_type) || n == 0)
+        return 0;
+    return zr_add_cap(chunks_on_device(io, encode ? lv->encode : lv->decode, n),
+                      old ? chunks_on_device(io, lv->decode, n) : 0);
+}
+
+uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
+                        bool old, uint32_t flights)
+{
+    const zarr_mem *tensor = &io->view.base;
+    uint64_t budget = UINT64_MAX, n = MOST_ON_DEVICE;
+
+    if (zr_io_is_host(io, tensor->device_type) ||
+        zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, false,
+                       &budget, NULL) != ZARR_OK ||
+        budget == UINT64_MAX)
+        return UINT32_MAX;
+    budget = budget_share(budget) / flights;
+    while (n > 1 && zr_device_need(io, lv, encode, old, n) > budget)
+        n -= ZR_MAX(n / 8, UINT64_C(1));
+    return (uint32_t)n;
+}
+
+uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_layout *l = io->layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    uint64_t n = 1;
+
+    if (!lv->is_shard)
+        return zr_device_need(io, lv, true, true, 1);
+    n = lv->n_inner_all;
+    for (uint32_t i = 1; i + 1 < l->n_levels; i++)
+        n = zr_mul_cap(n, l->level[i].n_inner_all);
+    n = ZR_MIN(n, (uint64_t)MOST_ON_DEVICE);
+    return zr_device_need(io, leaf, true, true,
+                          ZR_MIN(n, (uint64_t)zr_device_most(io, leaf, true, true, 1)));
+}
+
+/* ---- the budgets ---------------------------------------------------------------- */
+
+struct zr_device_budget {
+    struct zr_device_budget *next;
+    int32_t device_type, device_id;
+    struct zr_budget bytes;
+};
+
+void zr_device_budgets_init(struct zr_device_budgets *d)
+{
+    zr_mutex_init(&d->locked.mutex);
+    d->locked.first = NULL;
+    d->fork = (struct zr_fork_hook){.mutex = &d->locked.mutex};
+    zr_fork_hook_add(&d->fork);
+}
+
+void zr_device_budgets_deinit(struct zr_device_budgets *d, const zarr_allocator *alloc)
+{
+    struct zr_device_budget *b = d->locked.first, *next = NULL;
+
+    for (; b; b = next) {
+        next = b->next;
+        zr_budget_deinit(&b->bytes);
+        zr_free(alloc, b);
+    }
+    zr_fork_hook_remove(&d->fork);
+    zr_mutex_deinit(&d->locked.mutex);
+}
+
+zarr_status zr_device_budget_find(struct zr_budget **out, struct zr_engine *e,
+                                  const zarr_mem *on, zarr_error *err)
+{
+    struct zr_device_budget *b = NULL;
+    uint64_t bytes = UINT64_MAX;
+
+    *out = NULL;
+    if (zr_device_is_host(e->memory, on->device_type))
+        return ZARR_OK;
+    /* what fails here fails again, with its error, once memory is needed */
+    if (zr_pool_budget(e->pool, on->device_type, on->device_id, false, &bytes, NULL) !=
+            ZARR_OK ||
+        bytes == UINT64_MAX)
+        return ZARR_OK;
+    zr_mutex_lock(&e->devices.locked.mutex);
+    b = e->devices.locked.first;
+    while (b && (b->device_type != on->device_type || b->device_id != on->device_id))
+        b = b->next;
+    if (!b && (b = zr_calloc(e->alloc, 1, sizeof *b))) {
+        b->device_type = on->device_type;
+        b->device_id = on->device_id;
+        zr_budget_init(&b->bytes, budget_share(bytes));
+        b->next = e->devices.locked.first;
+        e->devices.locked.first = b;
+    }
+    zr_mutex_unlock(&e->devices.locked.mutex);
+    if (!b)
+        return zr_fail_memory(err, sizeof *b);
+    *out = &b->bytes;
+    return ZARR_OK;
+}
