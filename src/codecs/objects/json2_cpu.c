@@ -167,8 +167,8 @@ static void json_put(const struct zr_objects *self, struct zr_put *p,
 
 /* Parses the chunk. Numbers have no more values than their lists need; text has values of
  * any kind, as many as a chunk's memory has room for. */
-static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
-                             const struct zr_host_job *io, zarr_error *err)
+static zarr_status json_parse_chunk(const struct zr_objects *self, struct zr_values *t,
+                                    const struct zr_host_job *io, zarr_error *err)
 {
     const bool text = !self->type.kind;
     uint64_t tokens = 0;
@@ -181,7 +181,6 @@ static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
         !zr_add_u64(tokens, 4 + (uint64_t)self->ndim, &tokens))
         tokens = UINT64_MAX;
     limits.json_tokens = text ? ZR_MAX(tokens, self->most_values) : tokens;
-    zr_values_begin(t, self->alloc);
     st = zr_json_parse(&t->doc, (const char *)io->src, io->src_bytes, &limits, err);
     if (st == ZARR_ERR_LIMIT && !text)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -261,18 +260,14 @@ out:
     return st;
 }
 
-static zarr_status json_decode_one(void *self_ptr, const struct zr_host_job *io,
-                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
+static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
+                             const struct zr_host_job *io, zarr_error *err)
 {
-    const struct zr_objects *self = self_ptr;
-    struct zr_values *t = exec->thread_state;
     const struct zr_json *next[ZARR_MAX_RANK] = {NULL}, *root = NULL, *v = NULL;
     zarr_status st = ZARR_OK;
     struct zr_nest nest;
 
-    if (io->dst_bytes / self->each < self->n)
-        return zr_no_room(err, self->codec);
-    ZR_TRY(json_read(self, t, io, err));
+    ZR_TRY(json_parse_chunk(self, t, io, err));
     root = t->doc.root;
     zr_nest_begin(
         &nest, self,
@@ -296,49 +291,17 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_host_job *io,
         next[nest.leaf] = v->next;
         zr_nest_step(&nest);
     }
-    ZR_TRY(json_tail(self, &nest, next[0], err));
-    *used = (size_t)self->n * self->each;
+    st = json_tail(self, &nest, next[0], err);
 out:
     return st;
 }
 
-static zarr_status json_encode_one(void *self, const struct zr_host_job *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static const struct zr_objects_form json_form = {.put = json_put, .read = json_read};
+
+static zarr_status json_bind(void **out, const zarr_codec_spec *spec,
+                             const zarr_codec_binding *to, zarr_error *err)
 {
-    ZR_UNUSED(exec);
-    return zr_objects_encode(self, json_put, io, used, err);
+    return zr_objects_bind(out, &json_form, spec, to, err);
 }
 
-static zarr_status json_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(json_decode_one, self, jobs, n, exec, err);
-}
-
-static zarr_status json_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(json_encode_one, self, jobs, n, exec, err);
-}
-
-static uint64_t json_size_hint(void *self, const zarr_codec_job *job, int encode)
-{
-    return encode ? zr_objects_size(self, json_put, job) : 0;
-}
-
-const zarr_codec_impl_vtable zr_cpu_json2 = {
-    .struct_size = sizeof(zarr_codec_impl_vtable),
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
-            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,
-    .codec = "json2",
-    .impl = "cpu.zarrc",
-    .in_kinds = ZR_HOST_KINDS,
-    .out_kinds = ZR_HOST_KINDS,
-    .bind = zr_objects_bind,
-    .thread_open = zr_values_open,
-    .thread_close = zr_values_close,
-    .encode = json_encode,
-    .decode = json_decode,
-    .close = zr_objects_close,
-    .size_hint = json_size_hint,
-};
+const zarr_codec_impl_vtable zr_cpu_json2 = ZR_OBJECTS_TABLE("json2", json_bind);

@@ -1,191 +1,11 @@
 /*
  * codecs/objects/msgpack2_cpu.c - msgpack2 for text, bools, numbers and what JSON has
- * besides. Texts point into the encoded bytes. It uses no library, so that no allocation
- * depends on a count in the chunk.
+ * besides; msgpack2_put.c writes it. Texts point into the encoded bytes. It uses no
+ * library, so that no allocation depends on a count in the chunk.
  */
 #include "codecs/objects/objects_int.h"
 
 #include <string.h>
-
-/* ---- encoding --------------------------------------------------------------- */
-
-/* Writes a first byte and a big-endian number of 1, 2, 4 or 8 bytes. */
-static void pack_put(struct zr_put *p, unsigned first, uint64_t v, unsigned bytes)
-{
-    zr_put_byte(p, first);
-    while (bytes-- > 0)
-        zr_put_byte(p, (unsigned)(v >> 8 * bytes & 0xFF));
-}
-
-static void pack_put_list(struct zr_put *p, uint64_t n)
-{
-    if (n < 16)
-        zr_put_byte(p, 0x90 | (unsigned)n);
-    else if (n <= UINT16_MAX)
-        pack_put(p, 0xDC, n, 2);
-    else
-        pack_put(p, 0xDD, n, 4);
-}
-
-static void pack_put_string(struct zr_put *p, const zarr_vlen *item, bool short_text)
-{
-    if (item->bytes < 32)
-        zr_put_byte(p, 0xA0 | (unsigned)item->bytes);
-    else if (item->bytes <= UINT8_MAX && short_text)
-        pack_put(p, 0xD9, item->bytes, 1);
-    else if (item->bytes <= UINT16_MAX)
-        pack_put(p, 0xDA, item->bytes, 2);
-    else
-        pack_put(p, 0xDB, item->bytes, 4);
-    zr_put_bytes(p, item->data, item->bytes);
-}
-
-static void pack_put_number(struct zr_put *p, uint64_t v)
-{
-    if (v < 128)
-        zr_put_byte(p, (unsigned)v);
-    else if (v <= UINT8_MAX)
-        pack_put(p, 0xCC, v, 1);
-    else if (v <= UINT16_MAX)
-        pack_put(p, 0xCD, v, 2);
-    else if (v <= UINT32_MAX)
-        pack_put(p, 0xCE, v, 4);
-    else
-        pack_put(p, 0xCF, v, 8);
-}
-
-static void pack_put_minus(struct zr_put *p, int64_t v)
-{
-    if (v >= -32)
-        zr_put_byte(p, (unsigned)v & 0xFF);
-    else if (v >= INT8_MIN)
-        pack_put(p, 0xD0, (uint64_t)v, 1);
-    else if (v >= INT16_MIN)
-        pack_put(p, 0xD1, (uint64_t)v, 2);
-    else if (v >= INT32_MIN)
-        pack_put(p, 0xD2, (uint64_t)v, 4);
-    else
-        pack_put(p, 0xD3, (uint64_t)v, 8);
-}
-
-static void pack_put_real(struct zr_put *p, double d, bool single)
-{
-    const float f = (float)d;
-    uint64_t bits = 0;
-    uint32_t half = 0;
-
-    memcpy(&bits, &d, sizeof bits);
-    memcpy(&half, &f, sizeof half);
-    if (single)
-        pack_put(p, 0xCA, half, 4);
-    else
-        pack_put(p, 0xCB, bits, 8);
-}
-
-static void pack_put_text(const struct zr_objects *self, struct zr_put *p,
-                          const zarr_vlen *item)
-{
-    pack_put_string(p, item, self->short_text);
-}
-
-static void pack_put_map(struct zr_put *p, uint64_t n)
-{
-    if (n < 16)
-        zr_put_byte(p, 0x80 | (unsigned)n);
-    else if (n <= UINT16_MAX)
-        pack_put(p, 0xDE, n, 2);
-    else
-        pack_put(p, 0xDF, n, 4);
-}
-
-/* A scalar, or the beginning of a list or map. */
-static void pack_put_node(const struct zr_objects *self, struct zr_put *p,
-                          const struct zr_json *v)
-{
-    struct zr_numpy_value n = {0};
-    zarr_vlen text = {0};
-    uint32_t kind = 0;
-
-    if (v->type == ZR_JSON_NULL) {
-        zr_put_byte(p, 0xC0);
-    } else if (v->type == ZR_JSON_TRUE || v->type == ZR_JSON_FALSE) {
-        zr_put_byte(p, v->type == ZR_JSON_TRUE ? 0xC3 : 0xC2);
-    } else if (v->type == ZR_JSON_STRING) {
-        text = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
-        pack_put_string(p, &text, self->short_text);
-    } else if (v->type == ZR_JSON_ARRAY) {
-        pack_put_list(p, v->u.children.n);
-    } else if (v->type == ZR_JSON_OBJECT) {
-        pack_put_map(p, v->u.children.n);
-    } else if (zr_value_number(v, &kind, &n) && kind == ZARR_KIND_FLOAT) {
-        pack_put_real(p, n.d, self->single);
-    } else if (kind == ZARR_KIND_INT) {
-        pack_put_minus(p, (int64_t)n.u);
-    } else {
-        pack_put_number(p, n.u);
-    }
-}
-
-static void pack_put_value(const struct zr_objects *self, struct zr_put *p,
-                           const struct zr_json *v)
-{
-    struct zr_value_walk walk = {.depth = 0};
-
-    for (; v; v = zr_value_next(&walk, v)) {
-        const zarr_vlen key = {v->key, v->key_bytes};
-
-        if (v->key)
-            pack_put_string(p, &key, self->short_text);
-        pack_put_node(self, p, v);
-    }
-}
-
-static void pack_put_element(const struct zr_objects *self, struct zr_put *p,
-                             const uint8_t *items, uint64_t i)
-{
-    struct zr_numpy_value v;
-    zarr_vlen item;
-
-    if (!self->type.kind) {
-        item = zr_objects_item(items, i);
-        zr_objects_put(self, p, &item, pack_put_value, pack_put_text);
-        return;
-    }
-    v = zr_numpy_load(&self->type, items + i * self->each);
-    if (self->type.kind == ZARR_KIND_BOOL)
-        zr_put_byte(p, 0xC2 | (unsigned)(v.u & 1));
-    else if (self->type.kind == ZARR_KIND_FLOAT)
-        pack_put_real(p, v.d, self->single);
-    else if (self->type.kind == ZARR_KIND_INT && (int64_t)v.u < 0)
-        pack_put_minus(p, (int64_t)v.u);
-    else
-        pack_put_number(p, v.u);
-}
-
-static void pack_put_chunk(const struct zr_objects *self, struct zr_put *p,
-                           const uint8_t *items)
-{
-    struct zr_nest nest;
-    zarr_vlen type;
-    char name[ZR_OBJECTS_TYPE];
-
-    zr_objects_type_name(self, name);
-    type = (zarr_vlen){name, strlen(name)};
-    zr_nest_begin(&nest, self, self->n > 0);
-    pack_put_list(p, nest.dims[0] + 2);
-    for (uint64_t i = 0; i < self->n; i++) {
-        for (int32_t d = nest.open; d <= nest.leaf; d++)
-            pack_put_list(p, nest.dims[d]);
-        pack_put_element(self, p, items, i);
-        zr_nest_step(&nest);
-    }
-    pack_put_string(p, &type, true);
-    pack_put_list(p, (uint64_t)nest.ndim);
-    for (int32_t d = 0; d < nest.ndim; d++)
-        pack_put_number(p, nest.dims[d]);
-}
-
-/* ---- decoding ---------------------------------------------------------------- */
 
 struct pack_from {
     const uint8_t *p, *end;
@@ -535,21 +355,15 @@ out:
     return st;
 }
 
-static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_host_job *io,
-                                      size_t *used, zarr_codec_exec *exec,
-                                      zarr_error *err)
+static zarr_status msgpack_read(const struct zr_objects *self, struct zr_values *t,
+                                const struct zr_host_job *io, zarr_error *err)
 {
-    const struct zr_objects *self = self_ptr;
     struct pack_from f = {io->src, io->src + io->src_bytes};
-    struct zr_values *t = exec->thread_state;
     zarr_status st = ZARR_OK;
     struct zr_nest nest;
     uint64_t n = 0;
     bool list;
 
-    zr_values_begin(t, self->alloc);
-    if (io->dst_bytes / self->each < self->n)
-        return zr_no_room(err, self->codec);
     list = pack_list(&f, &n);
     zr_nest_begin(&nest, self,
                   self->n && (self->ndim < 2 || pack_is_list(pack_type(&f))));
@@ -563,50 +377,18 @@ static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_host_job *
         ZR_TRY(pack_item(self, t, &f, i, io->dst + i * self->each, err));
         zr_nest_step(&nest);
     }
-    ZR_TRY(pack_tail(self, &nest, &f, err));
-    *used = (size_t)self->n * self->each;
+    st = pack_tail(self, &nest, &f, err);
 out:
     return st;
 }
 
-static zarr_status msgpack_encode_one(void *self, const struct zr_host_job *io,
-                                      size_t *used, zarr_codec_exec *exec,
-                                      zarr_error *err)
+static const struct zr_objects_form msgpack_form = {.put = zr_msgpack_put,
+                                                    .read = msgpack_read};
+
+static zarr_status msgpack_bind(void **out, const zarr_codec_spec *spec,
+                                const zarr_codec_binding *to, zarr_error *err)
 {
-    ZR_UNUSED(exec);
-    return zr_objects_encode(self, pack_put_chunk, io, used, err);
+    return zr_objects_bind(out, &msgpack_form, spec, to, err);
 }
 
-static zarr_status msgpack_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(msgpack_decode_one, self, jobs, n, exec, err);
-}
-
-static zarr_status msgpack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(msgpack_encode_one, self, jobs, n, exec, err);
-}
-
-static uint64_t msgpack_size_hint(void *self, const zarr_codec_job *job, int encode)
-{
-    return encode ? zr_objects_size(self, pack_put_chunk, job) : 0;
-}
-
-const zarr_codec_impl_vtable zr_cpu_msgpack2 = {
-    .struct_size = sizeof(zarr_codec_impl_vtable),
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
-            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,
-    .codec = "msgpack2",
-    .impl = "cpu.zarrc",
-    .in_kinds = ZR_HOST_KINDS,
-    .out_kinds = ZR_HOST_KINDS,
-    .bind = zr_objects_bind,
-    .thread_open = zr_values_open,
-    .thread_close = zr_values_close,
-    .encode = msgpack_encode,
-    .decode = msgpack_decode,
-    .close = zr_objects_close,
-    .size_hint = msgpack_size_hint,
-};
+const zarr_codec_impl_vtable zr_cpu_msgpack2 = ZR_OBJECTS_TABLE("msgpack2", msgpack_bind);

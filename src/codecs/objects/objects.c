@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_codec_binding *to, zarr_error *err)
+zarr_status zr_objects_bind(void **out, const struct zr_objects_form *form,
+                            const zarr_codec_spec *spec, const zarr_codec_binding *to,
+                            zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct zr_objects *self = zr_calloc(alloc, 1, sizeof *self);
@@ -21,6 +22,7 @@ zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
+    self->form = form;
     self->codec = zarr_codec_spec_name(spec);
     self->each = sizeof(zarr_vlen);
     if (zr_object_number(to->decoded->dtype, &self->type)) {
@@ -306,16 +308,48 @@ static zarr_status objects_check(const struct zr_objects *self, const uint8_t *i
     return objects_check_values(self, items, err);
 }
 
-zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
-                              const struct zr_host_job *io, size_t *used, zarr_error *err)
+zarr_vlen zr_objects_item(const uint8_t *items, uint64_t i)
 {
+    zarr_vlen item;
+
+    memcpy(&item, items + i * sizeof item, sizeof item);
+    if (!item.data)
+        item.bytes = 0;
+    return item;
+}
+
+/* ---- entries of both tables ------------------------------------------------------ */
+
+static zarr_status objects_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
+{
+    const struct zr_objects *self = self_ptr;
+    zarr_status st = ZARR_OK;
+
+    if (io->dst_bytes / self->each < self->n)
+        return zr_no_room(err, self->codec);
+    zr_values_begin(exec->thread_state, self->alloc);
+    ZR_TRY(self->form->read(self, exec->thread_state, io, err));
+    *used = (size_t)self->n * self->each;
+out:
+    return st;
+}
+
+/* Checks the elements, then writes them. */
+static zarr_status objects_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
+{
+    const struct zr_objects *self = self_ptr;
     struct zr_put p = {.to = io->dst, .room = io->dst_bytes};
     zarr_status st = ZARR_OK;
 
+    ZR_UNUSED(exec);
     if (io->src_bytes / self->each != self->n)
         return zr_internal(err);
     ZR_TRY(objects_check(self, io->src, err));
-    put(self, &p, io->src);
+    self->form->put(self, &p, io->src);
     if (p.failed)
         ZR_TRY(zr_fail_memory(err, 0));
     if (p.bytes > p.room)
@@ -325,25 +359,29 @@ out:
     return st;
 }
 
-uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
-                         const zarr_codec_job *job)
+zarr_status zr_objects_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
 {
+    return zr_jobs_each(objects_decode_one, self, jobs, n, exec, err);
+}
+
+zarr_status zr_objects_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(objects_encode_one, self, jobs, n, exec, err);
+}
+
+/* Encoding: the exact size, or 0 if it cannot be told. The elements are not checked: some
+ * may be refused later, or be missing. */
+uint64_t zr_objects_size_hint(void *self_ptr, const zarr_codec_job *job, int encode)
+{
+    const struct zr_objects *self = self_ptr;
     struct zr_put p = {0};
     uint8_t first = 0;
 
-    if (job->src.bytes / self->each != self->n || !self->n ||
+    if (!encode || job->src.bytes / self->each != self->n || !self->n ||
         !zr_job_peek(job, 0, &first, 1))
         return 0;
-    put(self, &p, (const uint8_t *)job->src.handle + job->src.offset);
+    self->form->put(self, &p, (const uint8_t *)job->src.handle + job->src.offset);
     return p.failed ? 0 : p.bytes;
-}
-
-zarr_vlen zr_objects_item(const uint8_t *items, uint64_t i)
-{
-    zarr_vlen item;
-
-    memcpy(&item, items + i * sizeof item, sizeof item);
-    if (!item.data)
-        item.bytes = 0;
-    return item;
 }

@@ -9,8 +9,20 @@
 #include "codecs/objects/objects.h"
 #include "codecs/objects/values.h"
 
+struct zr_objects;
+struct zr_put;
+
+/* How json2 or msgpack2 writes and reads a chunk. read() is told that there is room, and
+ * writes all elements. */
+struct zr_objects_form {
+    void (*put)(const struct zr_objects *self, struct zr_put *p, const uint8_t *items);
+    zarr_status (*read)(const struct zr_objects *self, struct zr_values *t,
+                        const struct zr_host_job *io, zarr_error *err);
+};
+
 struct zr_objects {
     const zarr_allocator *alloc;
+    const struct zr_objects_form *form; /* static */
     const char *codec;
     uint64_t n;            /* elements of a chunk */
     struct zr_number type; /* of numbers, in native order; kind 0 means text */
@@ -23,9 +35,27 @@ struct zr_objects {
     bool single;          /* msgpack2: floats have 32 bits */
     struct zr_json2 json;
 };
-zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
-                            const zarr_codec_binding *to, zarr_error *err);
+zarr_status zr_objects_bind(void **out, const struct zr_objects_form *form,
+                            const zarr_codec_spec *spec, const zarr_codec_binding *to,
+                            zarr_error *err);
 void zr_objects_close(void *self);
+/* Entries of both tables. */
+zarr_status zr_objects_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err);
+zarr_status zr_objects_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err);
+uint64_t zr_objects_size_hint(void *self, const zarr_codec_job *job, int encode);
+#define ZR_OBJECTS_TABLE(name, bind_entry)                                               \
+    {                                                                                    \
+        .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |        \
+                ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,                            \
+        .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
+        .out_kinds = ZR_HOST_KINDS, .bind = bind_entry, .thread_open = zr_values_open,   \
+        .thread_close = zr_values_close, .encode = zr_objects_encode,                    \
+        .decode = zr_objects_decode, .close = zr_objects_close,                          \
+        .size_hint = zr_objects_size_hint,                                               \
+    }
 
 /* Returns CORRUPT with the text "<codec>: element <i> <what>". */
 zarr_status zr_objects_damaged(const struct zr_objects *self, const char *what,
@@ -84,16 +114,10 @@ void zr_objects_put(const struct zr_objects *self, struct zr_put *p,
                     const zarr_vlen *item, zr_put_value *put_value,
                     zr_put_text *put_text);
 
-typedef void zr_put_chunk(const struct zr_objects *self, struct zr_put *p,
-                          const uint8_t *items);
-/* Checks the elements, then writes them. */
-zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
-                              const struct zr_host_job *io, size_t *used,
-                              zarr_error *err);
-/* The exact encoded size of job->src, or 0 if it cannot be told. The elements are not
- * checked: some may be refused later, or be missing. */
-uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
-                         const zarr_codec_job *job);
 zarr_vlen zr_objects_item(const uint8_t *items, uint64_t i);
+
+/* Writes a chunk of msgpack2 (msgpack2_put.c). */
+void zr_msgpack_put(const struct zr_objects *self, struct zr_put *p,
+                    const uint8_t *items);
 
 #endif
