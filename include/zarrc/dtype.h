@@ -343,8 +343,8 @@ ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
 /**
  * Orders two elements. Numbers are ordered by value, with -0 before 0 and NaN after all
  * others, complex numbers by their real part first. A plug-in's type orders its own
- * elements. Text is ordered by characters. NaT
- * comes after all other times. Other elements are ordered by bytes.
+ * elements. Text is ordered by characters. NaT comes after all other times. Other
+ * elements are ordered by bytes.
  * @param dtype borrowed
  * @param a,b elements in the machine's byte order
  * @return a number below, equal to or above 0, if `a` comes before `b`, is the same

@@ -87,7 +87,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_stored(zarr_array *array,
  * dimension. Calls that change a unit look at the array's document as zarr_array_write()
  * does.
  *
- * @retval ZARR_ERR_INVALID the coordinates are outside of the grid
+ * @retval ZARR_ERR_INVALID the coordinates are outside of the grid; or a call that
+ * changes the unit has a store that is read-only
  * @{
  */
 /**
