@@ -14,7 +14,8 @@ enum {
 static const uint64_t shape[2] = {N, N}, chunk[2] = {CHUNK, CHUNK}, zero[2];
 static int32_t data[N * N], got[N * N];
 
-/* A store whose operations on chunks take a while. */
+/* A store whose operations on chunks wait until `parallel` of them are there. Those that
+ * are too many have a while to come. */
 struct slow {
     zarr_store *below;
     uint32_t parallel;
@@ -32,7 +33,7 @@ static void slow_caps(void *self, zarr_store_caps *out)
 
 static void slow_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 3000000};
+    const struct timespec pause = {.tv_nsec = 1000000};
     const bool counts = strstr(op->key, "/c/") != NULL;
     struct slow *s = self;
     int now = 0, most = 0;
@@ -43,6 +44,8 @@ static void slow_run(void *self, zarr_store_op *op, zarr_error *err)
         while (now > most && !atomic_compare_exchange_weak(&s->most, &most, now))
             ;
         atomic_fetch_add(&s->n, 1);
+        for (int i = 0; i < 20000 && atomic_load(&s->most) < (int)s->parallel; i++)
+            nanosleep(&pause, NULL);
         nanosleep(&pause, NULL);
     }
     zarr_store_run(s->below, op, err);
