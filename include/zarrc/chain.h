@@ -79,7 +79,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_encode(zarr_chain *chain,
  * @param dst where the elements go
  * @param opts as for zarr_array_decode(); NULL: defaults
  * @retval ZARR_ERR_CORRUPT the bytes are damaged
- * @retval ZARR_ERR_INVALID the tensor does not fit
+ * @retval ZARR_ERR_INVALID the tensor does not fit, or `src` has no memory
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_decode(zarr_chain *chain,

@@ -207,7 +207,7 @@ ZARR_API void zarr_mem_free(zarr_context *ctx, zarr_mem *mem);
  * @param ctx borrowed
  * @param dst,src the two ranges; each has at least `bytes` bytes
  * @param bytes how many bytes are copied
- * @retval ZARR_ERR_INVALID a range is shorter than `bytes`
+ * @retval ZARR_ERR_INVALID a range is shorter than `bytes`, or its `handle` is NULL
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has the device type
  * @retval ZARR_ERR_DEVICE a device or its driver failed
  */

@@ -131,7 +131,7 @@ zarr_status zarr_array_chunk_key(const zarr_array *array, const uint64_t *chunk,
     zarr_status st = checked_key(array, chunk, &key, err);
 
     if (st == ZARR_OK)
-        st = zr_text_give(zr_str_text(&key), key.bytes, &to);
+        st = zr_text_give(zr_str_text(&key), key.bytes, &to, err);
     zr_str_deinit(&key);
     return st;
 }

@@ -142,7 +142,7 @@ zarr_status zarr_explanation_text(const zarr_explanation *explanation, uint32_t 
     else
         zr_explanation_print(explanation, &s);
     ZR_TRY(zr_str_status(&s, err));
-    st = zr_text_give(zr_str_text(&s), s.bytes, &to);
+    st = zr_text_give(zr_str_text(&s), s.bytes, &to, err);
 out:
     zr_str_deinit(&s);
     return st;

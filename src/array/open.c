@@ -40,6 +40,11 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
     ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
     ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
     ZR_TRY(check_choice(o->missing_chunks, ZARR_MISSING_ERROR, "missing_chunks", err));
+    if (o->device_type < 0 || o->device_id < 0)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "array options: no device has the type %" PRId32
+                       " and the number %" PRId32,
+                       o->device_type, o->device_id));
 out:
     return st;
 }

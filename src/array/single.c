@@ -144,5 +144,7 @@ zarr_status zarr_chain_decode(zarr_chain *chain, const zarr_mem *src,
     const zarr_chunk_batch in = {
         .struct_size = sizeof in, .n_chunks = 1, .chunks = only_chunk, .bytes = src};
 
+    if (!src || !src->handle) /* a batch would take it for a missing chunk */
+        return zr_fail(err, ZARR_ERR_INVALID, "the encoded chunk is NULL");
     return zarr_array_decode(chain->array, NULL, dst, &in, opts, err);
 }

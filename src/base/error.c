@@ -306,6 +306,8 @@ size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text, size_t 
     const char *from, *slash = "";
     int n;
 
+    if (!text)
+        cap = 0;
     if (cap > 0)
         *text = '\0';
     if (part >= ZARR_ERROR_PARTS || err->part[part].bytes == 0 ||

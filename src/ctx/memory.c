@@ -151,6 +151,9 @@ zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem
                        "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64
                        " bytes",
                        bytes, src->bytes, dst->bytes));
+    if (bytes > 0 && (!src->handle || !dst->handle))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a range of %" PRIu64 " bytes is NULL",
+                       bytes));
     ZR_TRY(zr_mem_copy_bytes(&ctx->memory, dst, src, bytes, &counters, err));
 out:
     return st;

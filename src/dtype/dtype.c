@@ -105,6 +105,8 @@ uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element, double 
 
     if (!dtype->entry->vt.number)
         return 0;
+    if (!out)
+        cap = 0;
     if (cap >= n) {
         dtype->entry->vt.number(&dtype->info, element, out);
     } else if (cap > 0) {

@@ -14,9 +14,12 @@ enum {
     ATTRS_INDENT = 2
 };
 
-zarr_status zr_text_give(const char *from, size_t n, const struct zr_text_out *to)
+zarr_status zr_text_give(const char *from, size_t n, const struct zr_text_out *to,
+                         zarr_error *err)
 {
-    if (to->text && to->cap > 0) {
+    if (!to->text && to->cap > 0)
+        return zr_fail(err, ZARR_ERR_INVALID, "a text of %zu bytes is NULL", to->cap);
+    if (to->cap > 0) {
         const size_t k = ZR_MIN(n, to->cap - 1);
 
         memcpy(to->text, from, k);
@@ -40,7 +43,7 @@ zarr_status zr_attrs_get(const struct zr_json *attrs, const char *name,
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"", name));
     zr_json_write(v, 0, &text);
     ZR_TRY(zr_str_status(&text, err));
-    ZR_TRY(zr_text_give(zr_str_text(&text), text.bytes, to));
+    ZR_TRY(zr_text_give(zr_str_text(&text), text.bytes, to, err));
 out:
     zr_str_deinit(&text);
     return st;

@@ -250,13 +250,14 @@ zarr_status zr_children_next(struct zr_children *k, const struct zr_child **out,
 
 /* ---- attributes --------------------------------------------------------- */
 
-/* Destination of a text, as for snprintf(). bytes may be NULL. */
+/* Destination of a text, as for snprintf(). bytes may be NULL, text only if cap is 0. */
 struct zr_text_out {
     char *text;
     size_t cap;
     size_t *bytes;
 };
-zarr_status zr_text_give(const char *from, size_t n, const struct zr_text_out *to);
+zarr_status zr_text_give(const char *from, size_t n, const struct zr_text_out *to,
+                         zarr_error *err);
 
 zarr_status zr_attrs_get(const struct zr_json *attrs, const char *name,
                          const struct zr_text_out *to, const zarr_allocator *alloc,
