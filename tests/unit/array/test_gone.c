@@ -338,6 +338,88 @@ static void test_deleted_meanwhile(void **state)
     end();
 }
 
+/* ---- what is never looked at --------------------------------------------- */
+
+/* A missing inner chunk is no missing object: the shard says so. */
+static void test_inner_chunks(void **state)
+{
+    static const int32_t one[4] = {1, 2, 3, 4};
+    const int64_t shape[2] = {2, 2};
+    const uint64_t zero[2] = {0, 0}, inner[2] = {2, 2}, shard[2] = {4, 4};
+    int32_t data[4 * 4];
+    zarr_selection *sel = NULL;
+    zarr_tensor t;
+
+    (void)state;
+    begin(0, 0, 0, 0);
+    mine = make_array(&world, "x", 4, 4, 4);
+    assert_ok(zarr_selection_box(&sel, 2, shard, zero, inner, &terr));
+    zarr_tensor_host(&t, (void *)(uintptr_t)one, sizeof one, 2, shape);
+    assert_ok(zarr_array_write(mine, sel, &t, NULL, &terr));
+    zarr_selection_free(sel);
+    hook = count_looks;
+    n_looks = 0;
+    zarr_tensor_host(&t, data, sizeof data, 2, (const int64_t[]){4, 4});
+    assert_ok(zarr_array_read(mine, NULL, &t, NULL, &terr));
+    assert_int_equal(data[5], 4);
+    assert_int_equal(data[15], -1);
+    assert_int_equal(n_looks, 0);
+    end();
+}
+
+/* An array that was opened from a text has no document to look at. */
+static void test_text(void **state)
+{
+    struct world w;
+    zarr_array *a = NULL, *b = NULL;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+            world_open(&w, sort);
+            a = make_array(&w, "x", kinds[k], 6, 7);
+            assert_ok(zarr_array_open_document(&b, w.ctx, zarr_array_metadata(a), NULL,
+                                               "x", w.store, NULL, &terr));
+            assert_ok(zarr_node_delete(w.store, "x", &terr));
+            assert_status(read_some(a), ZARR_ERR_NOT_FOUND);
+            assert_ok(read_some(b));
+            assert_ok(write_some(b));
+            zarr_array_free(a);
+            zarr_array_free(b);
+            world_close(&w);
+        }
+}
+
+/* It is the store of the metadata that tells. */
+static void test_chunk_store(void **state)
+{
+    zarr_array_open_options opts = {.struct_size = sizeof opts};
+    struct world w;
+    zarr_store *chunks = NULL;
+    zarr_array *a = NULL, *b = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    assert_ok(zarr_store_open(&chunks, w.ctx, "memory:", NULL, &terr));
+    opts.chunk_store = chunks;
+    zarr_array_free(make_array(&w, "x", 3, 6, 7));
+    assert_ok(zarr_array_open(&a, w.store, "x", &opts, &terr));
+    assert_ok(read_some(a));
+    assert_ok(write_some(a)); /* chunks has no document, and need not */
+    assert_ok(zarr_store_put(chunks, "x/zarr.json", zarr_array_metadata(a),
+                             strlen(zarr_array_metadata(a)), &terr));
+    assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
+    assert_ok(zarr_store_erase_prefix(chunks, "x/c", &terr));
+    assert_ok(zarr_node_delete(w.store, "x", &terr));
+    assert_status(read_some(a), ZARR_ERR_NOT_FOUND);
+    assert_status(write_some(a), ZARR_ERR_NOT_FOUND);
+    assert_status(read_some(b), ZARR_ERR_NOT_FOUND);
+    zarr_array_free(a);
+    zarr_array_free(b);
+    zarr_store_free(chunks);
+    world_close(&w);
+}
+
 /* ---- consolidated metadata ---------------------------------------------- */
 
 static zarr_array *open_below(struct world *w, zarr_group **g)
@@ -392,6 +474,9 @@ int main(void)
         cmocka_unit_test(test_other_changes),
         cmocka_unit_test(test_looks),
         cmocka_unit_test(test_deleted_meanwhile),
+        cmocka_unit_test(test_inner_chunks),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_chunk_store),
         cmocka_unit_test(test_consolidated),
     };
 
