@@ -61,8 +61,10 @@ out:
 zarr_status zr_node_name_check_new(const char *name, size_t bytes, int format,
                                    const zarr_limits *limits, zarr_error *err)
 {
-    static const char *const documents[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs",
-                                            ".zmetadata"};
+    /* the last two are objects that zarrc puts beside documents */
+    static const char *const documents[] = {"zarr.json",       ".zarray",    ".zgroup",
+                                            ".zattrs",         ".zmetadata", ".zarrc-job",
+                                            ".zarrc-leftovers"};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_node_name_check(name, bytes, limits, err));

@@ -132,40 +132,72 @@ out:
     return st;
 }
 
-/* Looks from the nearest parent upwards until one exists. cut[] then has the lengths of
- * the missing parents' paths. */
-zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
-                              zarr_error *err)
+/* The parents of a path that have no metadata. */
+struct missing_parents {
+    char *path;  /* room for the longest of them */
+    size_t *cut; /* the lengths of their paths, nearest first */
+    size_t n, cap;
+};
+
+static void parents_deinit(struct missing_parents *m, const zarr_allocator *alloc)
+{
+    zr_free(alloc, m->cut);
+    zr_free(alloc, m->path);
+}
+
+/* Looks from the nearest parent upwards until one exists. */
+static zarr_status parents_find(struct missing_parents *m, zarr_store *store,
+                                const char *path, zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(store)->alloc;
-    size_t *cut = NULL, n = 0, cap = 0, end = strlen(path);
-    char *parent = zr_strdup(alloc, path);
+    size_t end = strlen(path);
     bool missing = true;
     zarr_status st = ZARR_OK;
 
-    if (!parent)
+    m->path = zr_strdup(alloc, path);
+    if (!m->path)
         ZR_TRY(zr_fail_memory(err, end + 1));
     while (end > 0 && missing) {
-        end = zr_path_parent_bytes(parent);
-        parent[end] = '\0';
-        ZR_TRY(parent_is_missing(store, parent, &missing, err));
+        end = zr_path_parent_bytes(m->path);
+        m->path[end] = '\0';
+        ZR_TRY(parent_is_missing(store, m->path, &missing, err));
         if (!missing)
             break;
-        st = zr_job_must_not_be(store, parent, err);
+        st = zr_job_must_not_be(store, m->path, err);
         if (st != ZARR_OK)
-            ZR_TRY(zr_path_prefix(err, st, parent));
-        ZR_TRY(zr_grow(alloc, &cut, &cap, n + 1, sizeof *cut, err));
-        cut[n++] = end;
-    }
-    while (n > 0) {
-        end = cut[--n];
-        memcpy(parent, path, end);
-        parent[end] = '\0';
-        ZR_TRY(write_parent(store, parent, format, err));
+            ZR_TRY(zr_path_prefix(err, st, m->path));
+        ZR_TRY(zr_grow(alloc, &m->cut, &m->cap, m->n + 1, sizeof *m->cut, err));
+        m->cut[m->n++] = end;
     }
 out:
-    zr_free(alloc, cut);
-    zr_free(alloc, parent);
+    return st;
+}
+
+zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err)
+{
+    struct missing_parents m = {0};
+    const zarr_status st = parents_find(&m, store, path, err);
+
+    parents_deinit(&m, zr_store_context(store)->alloc);
+    return st;
+}
+
+zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
+                              zarr_error *err)
+{
+    struct missing_parents m = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(parents_find(&m, store, path, err));
+    while (m.n > 0) {
+        const size_t end = m.cut[--m.n];
+
+        memcpy(m.path, path, end);
+        m.path[end] = '\0';
+        ZR_TRY(write_parent(store, m.path, format, err));
+    }
+out:
+    parents_deinit(&m, zr_store_context(store)->alloc);
     return st;
 }
 

@@ -315,6 +315,8 @@ void zr_claim_give(struct zr_claim *claim); /* zeroed storage is allowed */
  * if a parent is an array. */
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
                               zarr_error *err);
+/* Only says whether that call would be refused. */
+zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err);
 /* Fails with EXISTS if a node of any format is at path. */
 zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err);
 /* Checks whether a node at path may be overwritten. *is_node says whether there is one.

@@ -166,9 +166,10 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
     if (!(flags & ZARR_COPY_SKIP_EQUAL)) {
         const struct zr_erase_watch watch = {.cancel = c->opts.cancel};
 
-        if (flags & ZARR_COPY_OVERWRITE)
+        if (flags & ZARR_COPY_OVERWRITE) {
+            ZR_TRY(zr_parents_check(c->dst, c->dst_path, err));
             ZR_TRY(zr_node_erase_watched(c->dst, c->dst_path, &watch, err));
-        else
+        } else
             ZR_TRY(zr_node_must_be_new(c->dst, c->dst_path, err));
     }
     ZR_TRY(zr_parents_create(c->dst, c->dst_path, format, err));

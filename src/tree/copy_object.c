@@ -123,6 +123,8 @@ static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool 
     if (!whole)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
 out:
+    if (st == ZARR_ERR_NOT_FOUND) /* the listing had it */
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "it vanished while the node was copied");
     return st;
 }
 

@@ -414,6 +414,8 @@ zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&job, r->ctx->alloc);
+    /* before hours of work, and before a node that is replaced goes */
+    ZR_TRY(zr_parents_check(r->dst, r->dst_path, err));
     ZR_TRY(look_at_destination(r, &job, &there, err));
     r->result.state = ZARR_REENCODE_NEW;
     if (r->opts.flags & ZARR_REENCODE_OVERWRITE)

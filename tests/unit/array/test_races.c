@@ -294,6 +294,42 @@ static void test_copy_while_growing(void **state)
     end();
 }
 
+static void erase_while_copying(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_PUT, "d/c/0"))
+        return;
+    unhook();
+    if (zarr_store_erase(other, "a/c/4", NULL) != ZARR_OK)
+        abort();
+}
+
+/* A chunk that was listed, and is erased before it is copied, is a change and no missing
+ * key: the copy can be made again. */
+static void test_copy_while_erasing(void **state)
+{
+    zarr_copy_options opts = ZARR_COPY_OPTIONS_INIT;
+    zarr_array *copy = NULL;
+    int32_t data[20];
+
+    (void)state;
+    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+    assert_ok(append(mine, 1, 20));
+    hook = erase_while_copying;
+    opts.max_threads = 1;
+    assert_status(zarr_node_copy(world.store, "a", world.store, "d", &opts, &terr),
+                  ZARR_ERR_CONFLICT);
+    assert_null(hook);
+    assert_says("c/4: it vanished");
+    opts.flags = ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE;
+    assert_ok(zarr_node_copy(world.store, "a", world.store, "d", &opts, &terr));
+    assert_ok(zarr_array_open(&copy, other, "d", NULL, &terr));
+    read_all(copy, data, 20);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(data[i], i < 16 ? i + 1 : 0);
+    zarr_array_free(copy);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_consolidate_and_update),
         cmocka_unit_test(test_two_copies),
         cmocka_unit_test(test_copy_while_growing),
+        cmocka_unit_test(test_copy_while_erasing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

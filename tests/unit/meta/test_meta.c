@@ -486,6 +486,8 @@ static const struct {
     {"_x", 2, ZARR_OK, ZARR_OK},
     {"zarr.json", 9, ZARR_OK, ZARR_ERR_INVALID},
     {".zarray", 7, ZARR_OK, ZARR_ERR_INVALID},
+    {".zarrc-job", 10, ZARR_OK, ZARR_ERR_INVALID},
+    {".zarrc-leftovers", 16, ZARR_OK, ZARR_ERR_INVALID},
     {"a b \xC3\xA9", 6, ZARR_OK, ZARR_OK},
     {"a\\b", 3, ZARR_ERR_INVALID, ZARR_ERR_INVALID},
     {"a\0b", 3, ZARR_ERR_INVALID, ZARR_ERR_INVALID},

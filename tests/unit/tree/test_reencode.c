@@ -158,6 +158,7 @@ static void test_in_the_way(void **state)
     zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
     struct ear e;
     zarr_reencode_options o = options(&e, 3, 0);
+    zarr_copy_options copy = ZARR_COPY_OPTIONS_INIT;
     struct world w;
 
     (void)state;
@@ -192,6 +193,21 @@ static void test_in_the_way(void **state)
     assert_status(zarr_node_reencode(w.store, "src", w.store, "src/g/in", &o, &r, &terr),
                   ZARR_ERR_INVALID);
     assert_says("inside");
+    /* found before the work, and before what is there goes */
+    zarr_array_free(make_array(&w, "array", 3, 2, 2));
+    put_text(&w, "array/k/zarr.json", "{");
+    for (int k = 0; k < 2; k++) {
+        const char *to = k ? "array/k" : "array/new";
+
+        o.flags = ZARR_REENCODE_OVERWRITE;
+        assert_status(zarr_node_reencode(w.store, "src", w.store, to, &o, &r, &terr),
+                      ZARR_ERR_INVALID);
+        assert_says("/array is an array");
+        copy.flags = ZARR_COPY_OVERWRITE;
+        assert_status(zarr_node_copy(w.store, "src", w.store, to, &copy, &terr),
+                      ZARR_ERR_INVALID);
+        assert_int_equal(n_keys(&w, to), k);
+    }
     world_close(&w);
 }
 
