@@ -294,7 +294,7 @@ static int append_text(struct appending *a, const char *format)
     const bool is_stdin = strcmp(cli->args[1], "-") == 0;
     int rc = CLI_OK;
 
-    a->in.name = is_stdin ? "stdin" : cli->args[1];
+    a->in.name = is_stdin ? "standard input" : cli->args[1];
     a->in.file = is_stdin ? stdin : fopen(cli->args[1], "rbe");
     if (!a->in.file)
         return cli_errno(cli, errno, "cannot open %s", a->in.name);
@@ -347,11 +347,8 @@ static int run(struct cli *cli)
         rc = append(&a);
     if (!rc)
         report(&a);
-    if (a.added) {
-        const int done = cli_update_consolidated(cli, &a.node, false);
-
-        rc = rc ? rc : done;
-    }
+    if (rc || a.added)
+        rc = cli_update_after(cli, &a.node, false, rc);
     free(a.range);
     cli_input_close(&a.in);
     cli_node_close(&a.node);

@@ -161,6 +161,7 @@ static int run(struct cli *cli)
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
     uint64_t objects = 0, bytes = 0;
+    bool began_copy = false;
     int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &c.src);
 
     if (!rc)
@@ -169,6 +170,7 @@ static int run(struct cli *cli)
         rc = cli_require_copyable(cli, &c.src, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
+    began_copy = !rc;
     if (!rc)
         rc = copy(&c);
     took = cli_seconds() - began;
@@ -176,10 +178,10 @@ static int run(struct cli *cli)
     bytes = c.bytes;
     if (!rc && cli_flag(cli, "verify"))
         rc = compare_all(&c);
-    if (!rc) {
+    if (!rc)
         summary(&c, objects, bytes, took);
-        rc = cli_update_consolidated(cli, &c.dst, true);
-    }
+    if (began_copy)
+        rc = cli_update_after(cli, &c.dst, true, rc);
     if (rc)
         cli_remove_empty_root(&c.dst);
     cli_node_close(&c.src);

@@ -198,8 +198,8 @@ static int run_import(struct cli *cli)
         cli_import_undo(&im);
     else
         report(&im);
-    if (!rc && im.created)
-        rc = cli_update_consolidated(cli, &im.node, true);
+    if (im.target_store) /* no import into a region */
+        rc = cli_update_after(cli, &im.node, true, rc);
     zarr_selection_free(im.selection);
     cli_elements_free(&im.elements);
     free(im.orders);

@@ -139,7 +139,8 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     return cli_flag(cli, "dry-run") ? CLI_OK : cli_node_flush(cli, node);
 }
 
-static int summary(struct cli *cli, struct cli_node *node, const struct migrating *m)
+static void summary(struct cli *cli, const struct cli_node *node,
+                    const struct migrating *m)
 {
     const uint64_t written = m->n[ZARR_MIGRATED_WRITTEN] + m->n[ZARR_MIGRATED_REPLACED];
     const uint64_t kept = m->n[ZARR_MIGRATED_KEPT];
@@ -160,9 +161,13 @@ static int summary(struct cli *cli, struct cli_node *node, const struct migratin
                 "migrated %s: %" PRIu64 " documents written, %" PRIu64
                 " unchanged, %" PRIu64 " removed",
                 node->shown, written, kept, removed);
-    return written + removed > 0 && !cli_flag(cli, "dry-run")
-               ? cli_update_consolidated(cli, node, true)
-               : CLI_OK;
+}
+
+static bool has_written(const struct migrating *m)
+{
+    return m->n[ZARR_MIGRATED_WRITTEN] + m->n[ZARR_MIGRATED_REPLACED] +
+               m->n[ZARR_MIGRATED_REMOVED] >
+           0;
 }
 
 static int run(struct cli *cli)
@@ -172,10 +177,13 @@ static int run(struct cli *cli)
     struct migrating m = {.cli = cli};
     int rc = cli_node_open(cli, cli->args[0], dry ? 0 : CLI_OPEN_WRITE, &node);
 
-    if (!rc)
+    if (!rc) {
         rc = migrate(cli, &node, &m);
-    if (!rc)
-        rc = summary(cli, &node, &m);
+        if (!rc)
+            summary(cli, &node, &m);
+        if (!dry && (m.resumed || has_written(&m)))
+            rc = cli_update_after(cli, &node, true, rc);
+    }
     cli_node_close(&node);
     return rc;
 }

@@ -35,6 +35,18 @@ static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
     cli_progress_update(&m->progress, bytes, objects);
 }
 
+/* Whether the move failed after the copy, before anything of the source was deleted. */
+static bool is_copied(const struct cli_node *src, const struct cli_node *dst)
+{
+    uint32_t kind[2] = {ZARR_NODE_NONE, ZARR_NODE_NONE};
+    int32_t format;
+
+    return dst->kind == ZARR_NODE_NONE && dst->zarr_format == 0 &&
+           zarr_node_probe(dst->store, dst->path, &kind[0], &format, NULL) == ZARR_OK &&
+           zarr_node_probe(src->store, src->path, &kind[1], &format, NULL) == ZARR_OK &&
+           kind[0] != ZARR_NODE_NONE && kind[0] == kind[1];
+}
+
 static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
                 struct moving *m)
 {
@@ -61,6 +73,12 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
     free(name);
+    if (st && is_copied(src, dst))
+        return cli_error(cli, cli_exit_code(st, &err),
+                         "Both are complete. When it can be deleted, the same command "
+                         "with --skip-equal does it.",
+                         "%s was copied to %s, but cannot be deleted: %s", src->shown,
+                         dst->shown, err.message);
     if (st)
         return cli_copy_failed(cli, st, &err, "move", src, dst);
     rc = cli_node_flush(cli, dst);
@@ -91,6 +109,16 @@ static void summary(struct cli *cli, const struct cli_node *src,
                 m->objects);
 }
 
+/* Both, also if the first fails. */
+static int update_both(struct cli *cli, struct cli_node *src, struct cli_node *dst,
+                       int rc)
+{
+    const int first = cli_update_after(cli, src, true, rc);
+    const int second = cli_update_after(cli, dst, true, rc);
+
+    return first ? first : second;
+}
+
 static int run(struct cli *cli)
 {
     struct cli_node src = {0}, dst = {0};
@@ -101,18 +129,14 @@ static int run(struct cli *cli)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
     if (!rc)
         rc = cli_require_copyable(cli, &src, &dst);
-    if (!rc)
+    if (!rc) {
         rc = move(cli, &src, &dst, &m);
+        if (!rc)
+            summary(cli, &src, &dst, &m);
+        rc = update_both(cli, &src, &dst, rc);
+    }
     if (rc)
         cli_remove_empty_root(&dst);
-    else
-        summary(cli, &src, &dst, &m);
-    if (!rc) { /* both, also if the first fails */
-        const int first = cli_update_consolidated(cli, &src, true);
-
-        rc = cli_update_consolidated(cli, &dst, true);
-        rc = first ? first : rc;
-    }
     cli_node_close(&src);
     cli_node_close(&dst);
     return rc;

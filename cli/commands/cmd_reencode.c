@@ -218,6 +218,7 @@ static int reencode(struct reencode *r)
     const char *format = cli_text(r->cli, "zarr-format");
     zarr_error err = {0};
     zarr_status st;
+    int rc = CLI_OK;
 
     if (cli_flag(r->cli, "resume"))
         o.flags |= ZARR_REENCODE_RESUME;
@@ -242,12 +243,12 @@ static int reencode(struct reencode *r)
     free(name);
     free(real);
     if (st)
-        return report_failure(r, st, &err);
-    if (r->cli->json)
+        rc = report_failure(r, st, &err);
+    else if (r->cli->json)
         report_json(r, cli_seconds() - began);
     else
         report_text(r, cli_seconds() - began);
-    return cli_update_consolidated(r->cli, &r->dst, true);
+    return cli_update_after(r->cli, &r->dst, true, rc);
 }
 
 static int run(struct cli *cli)

@@ -87,10 +87,9 @@ static int run(struct cli *cli)
     st = zarr_array_resize(node.array, shape, &o, &err);
     rc = st ? cli_fail(cli, st, &err, "cannot resize %s", node.shown)
             : cli_node_flush(cli, &node);
-    if (!rc) {
+    if (!rc)
         report(cli, &node, before);
-        rc = cli_update_consolidated(cli, &node, false);
-    }
+    rc = cli_update_after(cli, &node, false, rc);
 out:
     free(before);
     cli_node_close(&node);

@@ -74,6 +74,7 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
     struct cli_progress progress;
     zarr_error err = {0};
     zarr_status st;
+    int rc;
 
     opts.progress = tell_progress;
     opts.progress_user = &progress;
@@ -81,10 +82,9 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
     cli_progress_begin(&progress, cli, "rm", 0, n_objects);
     st = zarr_node_delete_watched(node->store, node->path, &opts, &err);
     cli_progress_end(&progress, st == ZARR_OK);
-    if (st)
-        return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
-    if (*node->path)
-        return cli_update_consolidated(cli, node, true);
+    rc = st ? cli_fail(cli, st, &err, "cannot delete %s", node->shown) : CLI_OK;
+    if (rc || *node->path)
+        return cli_update_after(cli, node, true, rc);
     (void)rmdir(cli_local_root(node)); /* the store is empty now */
     return cli_node_flush(cli, node);
 }

@@ -401,3 +401,14 @@ int cli_update_consolidated(struct cli *cli, struct cli_node *node, bool below)
                  err.message);
     return cli_node_flush(cli, node);
 }
+
+int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
+{
+    const bool refused = rc == CLI_USAGE || rc == CLI_EXISTS || rc == CLI_UNSUPPORTED;
+    int done = CLI_OK;
+
+    if (node->store &&
+        (rc == CLI_OK || (!refused && !cli_flag(cli, "leave-consolidated"))))
+        done = cli_update_consolidated(cli, node, below);
+    return rc ? rc : done;
+}

@@ -80,6 +80,11 @@ void cli_remove_empty_root(const struct cli_node *node);
  * change. */
 int cli_update_consolidated(struct cli *cli, struct cli_node *node, bool below);
 
+/* The same after a command that ended with the exit code `rc`, also if it failed, unless
+ * it was refused: a part of the change may be made. Returns `rc`, or how the update ended
+ * if that is CLI_OK. */
+int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc);
+
 /* Seconds of a monotonic clock. */
 double cli_seconds(void);
 
@@ -121,7 +126,7 @@ int cli_job_refuse(struct cli *cli, const struct cli_node *node);
 int cli_job_missing(struct cli *cli, const struct cli_node *node);
 /* Warns if there is a job object at a node. */
 void cli_job_warn(struct cli *cli, const struct cli_node *node);
-/* Text as one word of a shell. Owned. */
+/* A location as one word of a shell, without control characters. Owned. */
 char *cli_shell_word(const char *text);
 /* Whether the node is missing, and all keys at its path are chunks of an array that was
  * deleted in part, without a job object (rest.c). */
