@@ -5,7 +5,6 @@
  */
 #include "node/work.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,28 +196,6 @@ static int delete_all(struct cli *cli, const struct target *t)
     return CLI_OK;
 }
 
-static int read_all(struct cli *cli, const char *path, struct cli_string *out)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    char block[4096];
-    int64_t n;
-    int rc = CLI_OK;
-
-    if (!file)
-        return cli_errno(cli, errno, "cannot open %s", path);
-    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
-        cli_string_add(out, block, (size_t)n);
-    if (n < 0 && cli_cancelled())
-        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
-    else if (n < 0)
-        rc = cli_errno(cli, errno, "cannot read %s", path);
-    else if (!out->text)
-        cli_string_add(out, "", 0);
-    if (file != stdin)
-        fclose(file);
-    return rc;
-}
-
 static int merge(struct cli *cli, const struct target *t)
 {
     const char *word = cli->args[2];
@@ -228,7 +205,7 @@ static int merge(struct cli *cli, const struct target *t)
     int rc = CLI_OK;
 
     if (*word == '@' || strcmp(word, "-") == 0)
-        rc = read_all(cli, *word == '@' ? word + 1 : word, &json);
+        rc = cli_read_whole(cli, *word == '@' ? word + 1 : word, &json);
     else
         cli_string_printf(&json, "%s", word);
     if (!rc)

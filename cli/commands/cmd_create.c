@@ -7,7 +7,6 @@
 #include "node/work.h"
 #include "spec/spec.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,27 +70,6 @@ static int refuse_existing(struct cli *cli, const struct cli_node *node)
     return CLI_OK;
 }
 
-static int read_file(struct cli *cli, const char *path, struct cli_string *out)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    char block[4096];
-    int64_t n;
-    int rc = CLI_OK;
-
-    if (!file)
-        return cli_errno(cli, errno, "cannot open %s", path);
-    cli_string_add(out, "", 0);
-    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
-        cli_string_add(out, block, (size_t)n);
-    if (n < 0 && cli_cancelled())
-        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
-    else if (n < 0)
-        rc = cli_errno(cli, errno, "cannot read %s", path);
-    if (file != stdin)
-        fclose(file);
-    return rc;
-}
-
 /* The model, type and shape; the shared options come after. */
 static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *spec)
 {
@@ -139,7 +117,7 @@ static int create_array(struct cli *cli, struct cli_node *node)
     zarr_status st;
     int rc;
 
-    rc = path ? read_file(cli, path, &document) : describe(cli, &model, &spec);
+    rc = path ? cli_read_whole(cli, path, &document) : describe(cli, &model, &spec);
     if (rc)
         goto out;
     if (path)
@@ -203,8 +181,7 @@ static int run_create(struct cli *cli)
         rc = refuse_existing(cli, &node);
     if (!rc)
         rc = group ? create_group(cli, &node) : create_array(cli, &node);
-    if (!rc)
-        rc = cli_update_consolidated(cli, &node, cli_flag(cli, "force"));
+    rc = cli_update_after(cli, &node, cli_flag(cli, "force"), rc);
     if (!rc)
         report(cli, &node, group);
 out:

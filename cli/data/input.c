@@ -117,7 +117,7 @@ int cli_input_open(struct cli *cli, const char *name, const char *format,
     const bool is_stdin = strcmp(name, "-") == 0;
     int rc = CLI_OK;
 
-    in->name = is_stdin ? "stdin" : name;
+    in->name = is_stdin ? "standard input" : name;
     in->byte_order = ZARR_ORDER_LITTLE;
     in->file = is_stdin ? stdin : fopen(name, "rbe");
     if (!in->file)

@@ -66,6 +66,28 @@ int64_t cli_read_fd(int fd, void *data, size_t bytes)
     return (int64_t)done;
 }
 
+int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "rbe");
+    char block[4096];
+    int64_t n;
+    int rc = CLI_OK;
+
+    if (!file)
+        return cli_errno(cli, errno, "cannot open %s", path);
+    cli_string_add(out, "", 0);
+    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
+        cli_string_add(out, block, (size_t)n);
+    if (n < 0 && cli_cancelled())
+        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
+    else if (n < 0)
+        rc = cli_errno(cli, errno, "cannot read %s", is_stdin ? "standard input" : path);
+    if (!is_stdin)
+        fclose(file);
+    return rc;
+}
+
 zarr_status cli_heap(const struct cli *cli, const zarr_dtype *type, zarr_heap **heap,
                      zarr_error *err)
 {

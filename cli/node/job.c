@@ -100,14 +100,48 @@ char *cli_job_name(const struct cli_node *node)
     return name;
 }
 
+/* Whether a message would show this byte of UTF-8 in another way: it is a control
+ * character, or begins one of U+0080 to U+009F. */
+static bool is_control(const char *at)
+{
+    const unsigned char c = (unsigned char)at[0], next = (unsigned char)at[1];
+
+    return c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0);
+}
+
+/* $'...', which bash, ksh and zsh know. */
+static void add_escaped(struct cli_string *s, const char *text)
+{
+    cli_string_add(s, "$'", 2);
+    for (; *text; text++)
+        if (is_control(text) || *text == '\'' || *text == '\\') {
+            cli_string_printf(s, "\\x%02x", (unsigned char)*text);
+            if ((unsigned char)*text == 0xc2)
+                cli_string_printf(s, "\\x%02x", (unsigned char)*++text);
+        } else
+            cli_string_add(s, text, 1);
+    cli_string_add(s, "'", 1);
+}
+
 char *cli_shell_word(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789/._-:+=@%,";
     struct cli_string s = {0};
+    bool escaped = false;
 
-    if (*text && text[strspn(text, plain)] == '\0')
-        return cli_strdup(text);
+    for (const char *p = text; *p; p++)
+        escaped |= is_control(p);
+    if (*text == '-') /* a location, and no option */
+        cli_string_add(&s, "./", 2);
+    if (escaped) {
+        add_escaped(&s, text);
+        return s.text;
+    }
+    if (*text && text[strspn(text, plain)] == '\0') {
+        cli_string_add(&s, text, strlen(text));
+        return s.text;
+    }
     cli_string_add(&s, "'", 1);
     for (; *text; text++)
         if (*text == '\'')

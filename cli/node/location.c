@@ -168,6 +168,9 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
     int rc;
 
     *node = (struct cli_node){0};
+    if (strcmp(text, "-") == 0)
+        return cli_error(cli, CLI_USAGE, "./- is the folder with this name.",
+                         "- is a stream, not the location of a node");
     st = zarr_location_parse(&at, cli->ctx, text, &err);
     if (st)
         return cli_fail(cli, st, &err, "\"%s\" names no node", text);

@@ -79,6 +79,9 @@ zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
 /* Repeats read(2) until `bytes` are read or the file ends. Returns the bytes read, or -1
  * with errno. An interrupt ends it, also while it waits, with EINTR. */
 int64_t cli_read_fd(int fd, void *data, size_t bytes);
+/* Adds a whole file, or standard input if path is "-", to *out, whose text is not NULL
+ * then. Prints the error. */
+int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out);
 
 /* ---- iterating over an array that is larger than memory ---- */
 
