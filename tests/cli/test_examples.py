@@ -16,7 +16,8 @@ import zarr
 from conftest import PROGRAM, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+FOLDERS = ["docs", "examples", "bench", "cli", "man", "plugins", "python", "scripts", "src", "tests", "include", "cmake"]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).glob("**/*.md"))])
 
 
 # ---- the files that examples name ----
@@ -167,7 +168,7 @@ def test_session_of_readme(model, tmp_path):
 RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as examples/readme.c
           ("README.md", "console"): "test_session_of_readme",
           ("README.md", "cmake"): "tests/embed",
-          ("README.md", "python"): "tests/python/test_documents.py",
+          ("README.md", "python"): "tests/python/test_documents.py",  # also python/README.md
           ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
           ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
           ("python.md", "python"): "tests/python/test_documents.py",
@@ -177,9 +178,15 @@ RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as ex
 
 
 def test_no_other_block():
-    """A block of another kind, or in another document, would need something that runs it."""
+    """A block of another kind, or in another document, would need something that runs it. In the folders are all documents."""
     assert {(d.name, kind) for d in DOCUMENTS
             for kind in re.findall(r"^```(.*)\n(?:.*\n)*?```$", d.read_text(), re.M)} == set(RUN_BY)
+    for document in DOCUMENTS:
+        fences = re.findall(r"^.*(?:```|~~~).*$", document.read_text(), re.M)
+        assert all(line.startswith("```") for line in fences) and len(fences) % 2 == 0, document  # no block in a list or quote
+    tracked = subprocess.run(["git", "ls-files", "*.md", "*.rst", "*.adoc"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode == 0 and tracked.stdout:
+        assert set(tracked.stdout.split()) <= {str(d.relative_to(ROOT)) for d in DOCUMENTS}
 
 
 def test_manual_shows_only_examples():
@@ -194,7 +201,10 @@ def test_manual_shows_only_examples():
                 shown = shown.replace(escape, char)
             shown = re.sub(r"\\\[u([0-9A-F]+)\]", lambda m: chr(int(m[1], 16)), shown)
             text = re.sub(r"\s+", "", shown)
-            assert "#include" not in text or any(text in program for program in programs), page.name
+            if "#include" in text:
+                assert any(text in program for program in programs), page.name
+            elif not text.startswith("typedef"):
+                assert text == "ccprogram.c$(pkg-config--cflags--libszarrc)", page.name  # tests/embed/installed
 
 
 # ---- commands that sentences mention ----

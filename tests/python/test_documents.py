@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,31 @@ def test_page(page, tmp_path):
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240,
                           env={**os.environ, "PYTHONPATH": installed(tmp_path)})
     assert done.returncode == 0, done.stderr
+
+
+def examples_in_docstrings():
+    """The blocks that follow a line that ends with two colons."""
+    for path in sorted((ROOT / "python").glob("zarrc*/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                for block in re.findall(r"::\n\n((?: {4}.*\n|\n)+)", text + "\n"):
+                    yield path.name, textwrap.dedent(block)
+
+
+EXAMPLES = list(examples_in_docstrings())
+
+
+@pytest.mark.parametrize("code", [code for _, code in EXAMPLES], ids=[name for name, _ in EXAMPLES])
+def test_docstrings(code, tmp_path):
+    done = subprocess.run([sys.executable, "-c", "import zarrc\n" + code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+
+
+def test_docstrings_are_found():
+    assert {name for name, _ in EXAMPLES} >= {"__init__.py", "plugins.py"}
+    sources = "".join(path.read_text() for path in (ROOT / "python").glob("zarrc*/**/*.py"))
+    assert ">>>" not in sources  # doctest's form, which nothing here runs
 
 
 def test_reference_has_every_name():
