@@ -10,7 +10,8 @@ static const struct cli_option options[] = {
     {"atol", 0, 0, "X", NULL, "absolute tolerance"},
     {"nan-differs", 0, 0, NULL, NULL, "NaN differs from NaN (default: it is equal)"},
     {"limit", 'N', 0, "N", NULL,
-     "show at most N different elements of each array (default: 10)"},
+     "show at most N different elements of each array, and count the rest (default: 10; "
+     "0: all)"},
     {"storage", 0, 0, NULL, NULL, "also compare chunks, shards, codecs and format"},
     {"data", 0, 0, NULL, NULL,
      "compare only elements, and the properties that they require to be equal"},
@@ -35,6 +36,8 @@ static int read_options(struct cli *cli, zarr_diff_options *o)
     o->max_elements = 10;
     if (!rc)
         rc = cli_u64(cli, "limit", &o->max_elements);
+    if (!o->max_elements)
+        o->max_elements = UINT64_MAX;
     if (!rc && (!(o->rtol >= 0) || !(o->atol >= 0)))
         rc = cli_error(cli, CLI_USAGE, NULL, "a tolerance must be at least 0");
     if (cli_text(cli, "rtol") || cli_text(cli, "atol"))

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 
 enum {
-    MAX_FAULTS = 1000
+    LIMIT = 1000
 };
 
 static const struct cli_option options[] = {
     {"no-data", 0, 0, NULL, NULL, "check metadata only, decode no chunk"},
     {"strict", 0, 0, NULL, NULL,
      "also report metadata that zarrc reads and a strict reader refuses"},
-    {"max-faults", 0, 0, "N", NULL,
-     "print N faults at most, and count the rest (default: 1000; 0: print all)"},
+    {"limit", 'N', 0, "N", NULL,
+     "show at most N faults, and count the rest (default: 1000; 0: all)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -33,7 +33,7 @@ struct verify {
     struct cli_progress progress;
     bool begun;
     zarr_verify_result result;
-    uint64_t max_faults, n_shown, n_hidden; /* max_faults 0: no limit */
+    uint64_t limit, n_shown, n_hidden; /* limit 0: no limit */
     double seconds;
 };
 
@@ -54,7 +54,7 @@ static int on_finding(void *user, const zarr_finding *f)
     struct verify *v = user;
     struct cli *cli = v->cli;
 
-    if (v->max_faults && v->n_shown == v->max_faults) {
+    if (v->limit && v->n_shown == v->limit) {
         v->n_hidden++;
         return cli->out_failed;
     }
@@ -136,7 +136,7 @@ static void report_text(const struct verify *v)
     if (n)
         cli_say(v->cli, "%" PRIu64 " fault%s", n, n == 1 ? "" : "s");
     if (v->n_hidden)
-        cli_say(v->cli, "%" PRIu64 " of them are not shown; --max-faults=0 shows all",
+        cli_say(v->cli, "%" PRIu64 " of them are not shown; --limit=0 shows all",
                 v->n_hidden);
 }
 
@@ -219,8 +219,8 @@ static int verify(struct verify *v)
 static int verify_one(struct cli *cli, const char *place)
 {
     struct verify v = {
-        .cli = cli, .result = ZARR_VERIFY_RESULT_INIT, .max_faults = MAX_FAULTS};
-    int rc = cli_u64(cli, "max-faults", &v.max_faults);
+        .cli = cli, .result = ZARR_VERIFY_RESULT_INIT, .limit = LIMIT};
+    int rc = cli_u64(cli, "limit", &v.limit);
 
     if (!rc)
         rc = cli_node_open(cli, place, CLI_OPEN_PROBE, &v.node);

@@ -61,7 +61,7 @@ _zarrc()
         append) words+=' --axis -F --format --byte-order --leave-consolidated' ;;
         reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --keep-fill --leave-consolidated' ;;
         migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --leave-consolidated' ;;
-        verify) words+=' --no-data --strict --max-faults' ;;
+        verify) words+=' --no-data --strict -N --limit' ;;
         diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data --field' ;;
         clean) words+=' -n --dry-run --age' ;;
         consolidate) words+=' --check --key' ;;

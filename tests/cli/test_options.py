@@ -1,5 +1,6 @@
 """Parsing, exit codes and texts that do not depend on data."""
 import json
+import re
 import subprocess
 
 import pytest
@@ -78,6 +79,55 @@ def test_no_letter_or_name_twice(zarrc, commands):
                  if line.startswith(("  -", "      --"))]
         names = [w.split("=")[0].rstrip(",") for pair in words for w in pair if w.startswith("-")]
         assert len(names) == len(set(names)), (command, names)
+
+
+def options_of(zarrc, command):
+    """(letter, name, value, text) of each option that the help shows."""
+    text, found = zarrc("help", command).text.split("\nexamples:\n")[0], []
+    for line in text.splitlines():
+        option = re.match(r"  (?:-(\w), |    )--([\w-]+)(?:=(\S+))?\s*(.*)", line)
+        if option:
+            found.append([option[1], option[2], option[3], option[4]])
+        elif found and re.match(r" {10,}\S", line):
+            found[-1][3] += " " + line.strip()
+    return found
+
+
+# What an option is for, as its text begins or has it: one name each, in all commands.
+THINGS = {"format": r"(output )?format( of FILE)? \(default|format of FILE", "zarr-format": "Zarr format of|format of the new metadata",
+          "byte-order": "byte order of", "force": "replace an existing|replace existing|overwrite|delete the node at DEST|ignore nodes",
+          "dry-run": "change nothing", "leave-consolidated": "consolidated metadata of the groups above", "keep-fill": "_FillValue",
+          "dtype": "data type", "limit": "show at most N", "like": "that neither|that no option gives", "shape": "lengths of the dim",
+          "chunks": "chunk lengths", "shards": "shard lengths", "attributes": "attributes, a JSON object", "order": "order of the elem",
+          "codec": "the next codec", "memory": "memory (of|that) the elements|memory that elements", "axis": "the dimension that",
+          "field": "one field of an array", "verify": "read both afterwards", "recursive": "everything below", "output": "write a PNG"}
+# Letters that several options have, each in commands of its own.
+SHARED = {"t": {"dtype", "text", "term"}, "l": {"like", "long"}, "m": {"metadata", "map"}, "s": {"shards", "stats", "slice"},
+          "n": {"dry-run"}}
+
+
+def test_one_name_for_one_thing(zarrc, commands):
+    """An option has one letter, one kind of value and one purpose, whatever command takes it."""
+    forms, letters, purposes = {}, {}, {}
+    for command in commands:
+        for letter, name, value, text in options_of(zarrc, command):
+            forms.setdefault(name, set()).add((letter, bool(value)))
+            letters.setdefault(letter, set()).add(name)
+            purposes.setdefault(name, {})[command] = text
+    assert len(forms) > 60
+    # ls and rm have the letters of the usual ls and rm
+    assert {name: form for name, form in forms.items() if len(form) > 1} == {"recursive": {("R", False), ("r", False)}}
+    assert {letter: names for letter, names in letters.items() if letter and len(names) > 1} == {
+        letter: names for letter, names in SHARED.items() if len(names) > 1}
+    assert letters["f"] == {"force"} and letters["F"] == {"format"}
+    for name, begin in THINGS.items():
+        for other, texts in purposes.items():
+            for command, text in texts.items():
+                if re.match(rf"(\w+(, \w+)*: )?({begin})", text) and name != "keep-fill":
+                    assert other == name, (command, other, text)
+        assert any(re.search(begin, text) for text in purposes[name].values()), name
+    for name in ("format", "zarr-format", "byte-order", "dtype", "shape", "limit", "keep-fill", "recursive"):
+        assert all(re.search(THINGS[name], text) for text in purposes[name].values()), (name, purposes[name])
 
 
 def test_version(zarrc):

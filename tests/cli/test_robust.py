@@ -259,8 +259,8 @@ def test_verify_bounds_its_output(zarrc, tmp_path):
     done = zarrc("verify", tmp_path / "a", code=1)
     assert len(done.out.splitlines()) == 1000
     assert "1500 faults" in done.err and "500 of them are not shown" in done.err
-    assert len(zarrc("verify", "--max-faults=0", tmp_path / "a", code=1).out.splitlines()) == 1500
-    shown = zarrc("verify", "--json", "--max-faults=3", tmp_path / "a", code=1).json
+    assert len(zarrc("verify", "--limit=0", tmp_path / "a", code=1).out.splitlines()) == 1500
+    shown = zarrc("verify", "--json", "--limit=3", tmp_path / "a", code=1).json
     shown = shown[0] if isinstance(shown, list) else shown
     assert len(shown["faults"]) == 3 and shown["n_faults"] == 1500 and not shown["valid"]
 
