@@ -218,8 +218,7 @@ static int verify(struct verify *v)
 
 static int verify_one(struct cli *cli, const char *place)
 {
-    struct verify v = {
-        .cli = cli, .result = ZARR_VERIFY_RESULT_INIT, .limit = LIMIT};
+    struct verify v = {.cli = cli, .result = ZARR_VERIFY_RESULT_INIT, .limit = LIMIT};
     int rc = cli_u64(cli, "limit", &v.limit);
 
     if (!rc)
