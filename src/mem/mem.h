@@ -100,8 +100,9 @@ zarr_status zr_heap_alloc(struct zr_heap *h, uint64_t bytes, void **out, zarr_er
 struct zr_copy_counters {
     uint64_t copies_host, bytes_host, copies_up, bytes_up, copies_down, bytes_down,
         copies_device, bytes_device,
-        staged, /* device<->device or box copies that went through the host */
-        calls;  /* calls of backends for copies, fills and comparisons; one for a list */
+        staged,  /* device<->device or box copies that went through the host */
+        detours, /* of these, boxes of elements between two places on devices */
+        calls;   /* calls of backends for copies, fills and comparisons; one for a list */
 };
 
 /* ---- views --------------------------------------------------------------- */

@@ -167,6 +167,8 @@ static zarr_status route_device_box(const struct zr_memory_registry *r,
         ZR_TRY(zr_stream_sync(s, err));
         ZR_TRY(zr_stage_copy(r, box, way->dst, way->src, c, err));
         route_count_staged(c, way->kind, bytes);
+        if (c && way->kind == ZR_ROUTE_DEVICE)
+            c->detours++;
     }
 out:
     return st;

@@ -23,6 +23,7 @@ static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counter
     to->copies_device += from->copies_device;
     to->bytes_device += from->bytes_device;
     to->staged += from->staged;
+    to->detours += from->detours;
     to->calls += from->calls;
 }
 
@@ -55,6 +56,7 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
     *out = rq->locked.stats;
     out->struct_size = sizeof *out;
     out->elements *= ZR_MAX(rq->io.elements_each, 1u);
+    out->copies_decoded_host += c->detours;
     out->copies_host = c->copies_host;
     out->bytes_host = c->bytes_host;
     out->copies_up = c->copies_up;

@@ -171,6 +171,24 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     return ZARR_OK;
 }
 
+enum {
+    COUNTED_MOST = 1 << 20
+};
+
+/* Number of chunks that a projector gives. Those that several selections touch count
+ * once, unless there are too many to look at each. */
+static uint64_t count_once(struct zr_projector *p, bool several)
+{
+    uint64_t n = zr_project_count(p);
+    struct zr_projection proj;
+
+    if (!several || n > COUNTED_MOST)
+        return n;
+    for (n = 0; zr_project_next(p, &proj);)
+        n++;
+    return n;
+}
+
 /* Number of leaf chunks that a projection on a shard of level `level` touches; 1 if it
  * cannot be determined. */
 static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
@@ -188,7 +206,7 @@ static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
         st = zr_project_reopen_inner(f->leaves, proj, NULL, NULL);
     else
         st = zr_project_open_inner(&f->leaves, p->alloc, proj, edge, NULL, NULL, NULL);
-    return st == ZARR_OK ? zr_project_count(f->leaves) : 1;
+    return st == ZARR_OK ? count_once(f->leaves, proj->next != NULL) : 1;
 }
 
 /* Adds one item for everything that the request wants of a missing shard of level

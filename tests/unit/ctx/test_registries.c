@@ -112,6 +112,105 @@ static void test_can(void **state)
     zarr_context_free(ctx);
 }
 
+/* ---- tables of other releases ---------------------------------------------------- */
+
+static zarr_status no_pipeline(void *self, zarr_request *request,
+                               const zarr_pipeline_steps *steps, zarr_error *err)
+{
+    (void)self;
+    (void)request;
+    (void)steps;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "never called");
+}
+
+/* Copies a table to `bytes` bytes in front of others. */
+static void *other_size(unsigned char *room, size_t room_bytes, const void *table,
+                        size_t table_bytes, uint32_t bytes)
+{
+    memset(room, 0xff, room_bytes);
+    memcpy(room, table, ZR_MIN(table_bytes, (size_t)bytes));
+    memcpy(room, &bytes, sizeof bytes); /* struct_size */
+    return room;
+}
+
+/* A codec implementation of the first release ends before size_hint(), a pipeline with
+ * close(); those of a later one are longer than the library's. */
+static void test_sizes(void **state)
+{
+    const zarr_codec_impl_vtable impl = {.caps = ZARR_CODEC_CAN_DECODE,
+                                         .codec = "zstd",
+                                         .impl = "test.size",
+                                         .in_kinds = 2,
+                                         .out_kinds = 2,
+                                         .decode = can_many};
+    const zarr_pipeline_vtable pipeline = {.name = "test.size", .read = no_pipeline};
+    const uint32_t impl_first = (uint32_t)offsetof(zarr_codec_impl_vtable, size_hint);
+    const uint32_t pipe_first = (uint32_t)ZR_SIZE_THROUGH(zarr_pipeline_vtable, close);
+
+    _Alignas(16) unsigned char room[sizeof impl + sizeof pipeline + 128];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) { /* too short, first, later */
+        const uint32_t impl_bytes =
+            i == 2 ? (uint32_t)sizeof impl + 64 : impl_first - (i == 0);
+        const uint32_t pipe_bytes =
+            i == 2 ? (uint32_t)sizeof pipeline + 64 : pipe_first - (i == 0);
+        zarr_context *ctx = NULL;
+        char can[80] = "";
+
+        assert_ok(zarr_context_create(&ctx, NULL, &terr));
+        assert_status(zarr_context_register_codec_impl(
+                          ctx,
+                          other_size(room, sizeof room, &impl, sizeof impl, impl_bytes),
+                          "tests", &terr),
+                      i == 0 ? ZARR_ERR_ABI : ZARR_OK);
+        assert_status(
+            zarr_context_register_pipeline(
+                ctx,
+                other_size(room, sizeof room, &pipeline, sizeof pipeline, pipe_bytes),
+                NULL, "tests", &terr),
+            i == 0 ? ZARR_ERR_ABI : ZARR_OK);
+        if (i > 0) { /* what the table lacks is not there */
+            assert_ok(
+                zarr_context_list(ctx, ZARR_REGISTRY_CODEC_IMPL, see_can, can, &terr));
+            assert_string_equal(can, "decode");
+            assert_non_null(zr_pipeline_find(&ctx->pipelines, "test.size"));
+        }
+        zarr_context_free(ctx);
+    }
+}
+
+/* Work on a stream needs someone who ends it, and decoders state a power of two. */
+static void test_wrong_impls(void **state)
+{
+    const zarr_codec_impl_vtable good = {.struct_size = sizeof good,
+                                         .caps = ZARR_CODEC_CAN_DECODE,
+                                         .codec = "zstd",
+                                         .impl = "test.wrong",
+                                         .in_kinds = 2,
+                                         .out_kinds = 2,
+                                         .decode = can_many};
+    static const uint32_t alignments[] = {3, 48, 512};
+    zarr_codec_impl_vtable bad = good;
+    zarr_context *ctx = NULL;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    bad.caps |= ZARR_CODEC_ASYNC | ZARR_CODEC_BATCH;
+    assert_status(zarr_context_register_codec_impl(ctx, &bad, "tests", &terr),
+                  ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "ASYNC without settle"));
+    for (size_t i = 0; i < ZR_COUNT(alignments); i++) {
+        bad = good;
+        bad.alignment = alignments[i];
+        assert_status(zarr_context_register_codec_impl(ctx, &bad, "tests", &terr),
+                      ZARR_ERR_INVALID);
+        assert_non_null(strstr(terr.message, "alignment"));
+    }
+    assert_ok(zarr_context_register_codec_impl(ctx, &good, "tests", &terr));
+    zarr_context_free(ctx);
+}
+
 static void test_register(void **state)
 {
     zarr_context *ctx = NULL;
@@ -331,6 +430,8 @@ static void test_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_wrong_impls),
         cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),
         cmocka_unit_test(test_refused),

@@ -26,7 +26,11 @@ static struct {
     atomic_int calls, jobs; /* of decode() */
     atomic_int encode_calls, encode_jobs;
     atomic_int settled, at_once; /* calls; those without a stream */
+    atomic_int copied, declined; /* jobs */
 } n_late;
+
+/* The codec declines every third job of a call with this; ZARR_OK: none. */
+static zarr_status declines;
 
 /* A chunk that begins with this element is damaged. */
 static int32_t damage = -1;
@@ -55,10 +59,19 @@ static inline zarr_status late_copy(zarr_codec_job *jobs, uint64_t n, bool decod
     zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
-        jobs[i].dst.bytes = jobs[i].dst_used = jobs[i].src.bytes;
+        jobs[i].dst_used = jobs[i].src.bytes;
+        if (declines != ZARR_OK && i % 3 == 0) {
+            jobs[i].status = declines;
+            atomic_fetch_add(&n_late.declined, 1);
+            continue;
+        }
+        jobs[i].dst.bytes = jobs[i].src.bytes;
         st = zarr_fakedev_vtable_late()->copy(device, &jobs[i].dst, &jobs[i].src,
                                               jobs[i].src.bytes, exec->stream, err);
+        atomic_fetch_add(&n_late.copied, st == ZARR_OK);
     }
+    if (st == ZARR_OK && declines != ZARR_OK && n > 0)
+        st = zr_fail(err, declines, "test.late: not this one");
     if (exec->stream) { /* else all is done on return */
         exec->pending = malloc(sizeof decode);
         memcpy(exec->pending, &decode, sizeof decode);
