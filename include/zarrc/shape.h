@@ -41,7 +41,11 @@ typedef struct zarr_shape_options {
 #define ZARR_SHAPE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_shape_options)
 
 /**
- * Changes the shape of an array. Its rank stays. The metadata is written first. If a
+ * Changes the shape of an array. Its rank stays. A grid that lists the edges of its
+ * chunks gets one more chunk where the array grows beyond the last one; the chunk reaches
+ * beyond the array if that is a shard and inner chunks would not fit it otherwise.
+ *
+ * The metadata is written first. If a
  * dimension shrinks, chunks outside of the new shape are then deleted, and the part
  * outside of chunks at the border becomes the fill value. Elements that a larger shape
  * adds read as the fill value. The handle has the new shape when the call returns;

@@ -25,12 +25,33 @@ static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
     }
 }
 
+/* Where a grid must reach for the new shape: in a dimension that grows up to a whole
+ * inner chunk, so that a shard added at its end has room for it. */
+static zarr_status reach_of(uint64_t *out, const struct zr_grid *grid,
+                            const struct zr_shape_change *c, zarr_error *err)
+{
+    uint64_t unit[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_chain_unit(c->before->meta.chain, grid->ndim, unit, err));
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        uint64_t n = zr_ceil_div_u64(c->shape[d], unit[d]);
+
+        out[d] = c->shape[d];
+        if (c->shape[d] > grid->shape[d] && zr_mul_u64(n, unit[d], &n) && n <= INT64_MAX)
+            out[d] = n;
+    }
+out:
+    return st;
+}
+
 /* Grids that list their edges may need more of them for a larger shape. */
 static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_change *c,
                             struct zr_json_doc *json, zarr_error *err)
 {
     const zarr_limits *limits = &c->array->h.ctx->limits;
     struct zr_json *v = zr_json_get(json->root, "chunk_grid");
+    uint64_t reach[ZARR_MAX_RANK];
     struct zr_json_doc config;
     struct zr_str text;
     zarr_status st = ZARR_OK;
@@ -45,7 +66,8 @@ static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_ch
         return ZARR_OK;
     zr_str_init(&text, c->array->h.ctx->alloc);
     zr_json_doc_init(&config, c->array->h.ctx->alloc);
-    ZR_TRY(zr_grid_resized(grid, c->shape, &text, err));
+    ZR_TRY(reach_of(reach, grid, c, err));
+    ZR_TRY(zr_grid_resized(grid, reach, &text, err));
     ZR_TRY(zr_json_parse(&config, zr_str_text(&text), text.bytes, limits, err));
     zr_json_set(json, v, "configuration", zr_json_copy(json, config.root));
 out:

@@ -176,6 +176,39 @@ def test_append(context, tmp_path):
     cases.same_bits(peers.read(peers.PYTHON, tmp_path / "x"), data)
 
 
+@needs_rectilinear
+@pytest.mark.parametrize("codecs", [[sharding([4, 2], [LITTLE])], [transpose(1, 0), sharding([2, 4], [LITTLE, zstd()])]],
+                         ids=["shards", "transposed"])
+def test_growing_shards(context, tmp_path, codecs):
+    """A new shard's edge is rounded up to whole inner chunks; the shape is what was asked for."""
+    store = context.store(str(tmp_path / "x"), create=True)
+    array = store.create(document=document((10, 4), rectilinear([[4, 8], [4]]), codecs))
+    data = numbered((10, 4))
+    array.write(data)
+    for n, edges in ((1, [4, [8, 1]]), (3, [4, 8, 4]), (2, [4, 8, 4]), (5, [4, 8, 4, 8])):
+        more = np.full((n, 4), n, "i2")
+        array.append(more)
+        data = np.concatenate([data, more])
+        assert array.shape == data.shape
+        told = array.chunk_grid["configuration"]["chunk_shapes"][0]
+        assert peers.edges_of(told, data.shape[0]) == peers.edges_of(edges, data.shape[0])
+        cases.same_bits(array.read("i2"), data)
+        cases.same_bits(store.open().read("i2"), data)
+        cases.same_bits(peers.read(peers.PYTHON, tmp_path / "x"), data)
+    array.resize((22, 7))
+    assert array.chunk_grid["configuration"]["chunk_shapes"][1] in ([4, 4], [[4, 2]])
+    grown = np.full((22, 7), 7, "i2")
+    grown[:21, :4] = data
+    cases.same_bits(array.read("i2"), grown)
+    array.resize((3, 1))
+    array.resize((22, 7))
+    grown[3:], grown[:, 1:] = 7, 7
+    cases.same_bits(array.read("i2"), grown)
+    assert array.verify() == []
+    with pytest.raises(ZarrcError, match="is not a multiple of the inner chunk's"):  # edges that are given are as given
+        context.store().create(document=document((10, 4), rectilinear([[4, 6], [4]]), codecs))
+
+
 def test_resize_of_a_stale_handle(context):
     """Another handle added an edge: the stored edges count, not those that this one knows."""
     store = context.store()

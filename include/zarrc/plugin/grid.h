@@ -57,9 +57,10 @@ typedef struct zarr_grid_vtable {
      * the library need not ask for each of them. NULL: it asks for each. */
     uint64_t (*n_equal)(const void *self, int32_t dim, uint64_t chunk);
     /**
-     * Writes the canonical configuration for the array with the new lengths `shape`. The
-     * library refuses the resize if a chunk that exists before and after has another
-     * place or size. NULL: the configuration stays.
+     * Writes the canonical configuration for the array with the new lengths `shape`. In
+     * an array with shards, a length that grows is rounded up here to a multiple of the
+     * inner chunk's. The library refuses the resize if a chunk that exists before and
+     * after has another place or size. NULL: the configuration stays.
      */
     zarr_status (*resize)(const void *self, const uint64_t *shape, char *text, size_t cap,
                           size_t *text_bytes, zarr_error *err);
