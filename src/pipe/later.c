@@ -42,6 +42,10 @@ zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
     st = zr_mem_copy_bytes(w->io->engine->memory, &l->op.mem, &op->mem, op->mem.bytes,
                            &w->worker->copies, err);
 out:
+    if (st != ZARR_OK) { /* a unit of parts that failed is not stored */
+        zr_free(alloc, l->key);
+        l->key = NULL;
+    }
     return st;
 }
 

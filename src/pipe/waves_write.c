@@ -135,7 +135,7 @@ static uint64_t group_on_device(const struct units *u, uint32_t end, uint32_t th
 
     for (uint32_t i = u->first; i < end; i++)
         n += !u->done[i];
-    if (!lv->is_shard && !zr_io_is_host(u->io, lv->encode->fetch_device))
+    if (!lv->is_shard && lv->encode && !zr_io_is_host(u->io, lv->encode->fetch_device))
         stored = zr_mul_cap(lv->encoded_bound, n);
     return zr_add_cap(zr_mul_cap(each, ZR_MIN(n, (uint64_t)threads)), stored);
 }

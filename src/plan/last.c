@@ -180,16 +180,16 @@ static void bounds_of(const struct zr_projection *p, uint64_t *low, uint64_t *hi
 {
     for (int32_t d = 0; d < p->ndim; d++) {
         const struct zr_piece *piece = &p->dim[d];
-        const uint64_t end =
-            piece->c0 + (piece->n > 0 ? piece->n - 1 : 0) * (uint64_t)piece->c_step;
+        uint64_t end;
 
-        low[d] = ZR_MIN(piece->c0, end);
-        high[d] = ZR_MAX(piece->c0, end);
-        if (p->kind == ZR_PROJ_POINTS) {
+        if (p->kind == ZR_PROJ_POINTS) { /* these have no pieces */
             low[d] = 0;
             high[d] = UINT64_MAX;
             continue;
         }
+        end = piece->c0 + (piece->n > 0 ? piece->n - 1 : 0) * (uint64_t)piece->c_step;
+        low[d] = ZR_MIN(piece->c0, end);
+        high[d] = ZR_MAX(piece->c0, end);
         if (!piece->c_list || piece->n == 0)
             continue;
         low[d] = high[d] = piece->c_list[0];

@@ -183,14 +183,9 @@ static inline zarr_tensor tensor_of(int32_t *data)
     return t;
 }
 
-static inline void open_stores(uint32_t caps)
+static inline void open_stores_with(uint32_t caps, const zarr_context_options *o)
 {
-    zarr_context_options o = {.struct_size = sizeof o,
-                              .n_threads = 2,
-                              .log = trace,
-                              .log_level = ZARR_LOG_TRACE};
-
-    assert_ok(zarr_context_create(&ctx, &o, &err));
+    assert_ok(zarr_context_create(&ctx, o, &err));
     assert_ok(zarr_store_open(&memory, ctx, "memory:", NULL, &err));
     memset(&d, 0, sizeof d);
     d.inner = memory;
@@ -199,6 +194,16 @@ static inline void open_stores(uint32_t caps)
     pthread_cond_init(&d.more, NULL);
     assert_int_equal(pthread_create(&d.thread, NULL, answer, &d), 0);
     assert_ok(zarr_store_open_custom(&far, ctx, &distant_vtable, &d, NULL, &err));
+}
+
+static inline void open_stores(uint32_t caps)
+{
+    zarr_context_options o = {.struct_size = sizeof o,
+                              .n_threads = 2,
+                              .log = trace,
+                              .log_level = ZARR_LOG_TRACE};
+
+    open_stores_with(caps, &o);
 }
 
 static inline void close_stores(void)
