@@ -88,6 +88,9 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
                               const struct zr_target *t, bool *done, zarr_error *err);
 /* Copies encoded bytes to scratch if they are not in memory that s, the first stage of a
  * program, takes. Valid until the worker's next copy. */
+/* Whether a decoder takes its input where it is. */
+bool zr_stage_takes_at(const struct zr_io *io, const struct zr_stage *s,
+                       const zarr_mem *encoded);
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err);
 /* Copy the boxes of a target between a block of elements and the view. */

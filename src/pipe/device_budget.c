@@ -39,6 +39,9 @@ static uint64_t chunks_on_device(const struct zr_io *io, const struct zr_program
     if (!p) /* this build cannot write these codecs: the unit will fail and say so */
         return 0;
     chunk_adds(io, p->fetch_device, p->encoded_bound, &each);
+    if (!p->encode && p->n > 0 && p->stage[0].kind == ZR_STAGE_CODEC &&
+        p->stage[0].impl->vt.alignment > 1) /* it may be moved */
+        chunk_adds(io, p->fetch_device, p->encoded_bound, &each);
     for (uint32_t i = 0; i < p->n; i++) {
         const struct zr_stage *s = &p->stage[i];
 

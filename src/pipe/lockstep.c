@@ -194,5 +194,6 @@ out:
     zr_flow_end(&l.flow);
     zr_pool_give(io->engine->pool, &l.slab[0]);
     zr_pool_give(io->engine->pool, &l.slab[1]);
+    zr_pool_give(io->engine->pool, &l.aligned);
     return st;
 }

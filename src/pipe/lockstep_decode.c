@@ -217,11 +217,51 @@ out:
     return st;
 }
 
+/* Moves inputs that do not begin where the decoder wants them: chunks of a shard, from a
+ * store that reaches the device. */
+static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
+{
+    zarr_mem *dst = NULL, *src = NULL;
+    uint64_t step = 0;
+    uint32_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < l->n; k++)
+        if (!zr_stage_takes_at(l->io, l->stage, &l->item[k].cur)) {
+            step = ZR_MAX(step, l->item[k].cur.bytes);
+            n++;
+        }
+    if (n == 0)
+        return ZARR_OK;
+    dst = zr_arena_alloc(l->arena, n * sizeof *dst);
+    src = zr_arena_alloc(l->arena, n * sizeof *src);
+    if (!dst || !src)
+        return zr_fail_memory(err, n * sizeof *dst);
+    ZR_TRY(zr_flow_worker(&l->flow, err));
+    ZR_TRY(zr_lock_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
+    n = 0;
+    for (uint32_t k = 0; k < l->n; k++) {
+        zarr_mem *cur = &l->item[k].cur;
+
+        if (zr_stage_takes_at(l->io, l->stage, cur))
+            continue;
+        src[n] = *cur;
+        if (!zr_mem_slice(&l->aligned, n * step, src[n].bytes, &dst[n]))
+            return zr_internal(err);
+        *cur = dst[n++];
+    }
+    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, n, &l->flow.stream,
+                            &l->flow.w.worker->copies, err));
+out:
+    return st;
+}
+
 static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
 {
     struct lock_batch b = {.l = l};
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(batch_align(l, err));
     if (!zr_stage_is_async(l->stage)) /* jobs before it may be declined */
         ZR_TRY(zr_flow_wait(&l->flow, err));
     ZR_TRY(batch_sort(&b, err));
@@ -416,5 +456,6 @@ out:
     zr_flow_end(&l.flow);
     zr_pool_give(pool, &l.slab[0]);
     zr_pool_give(pool, &l.slab[1]);
+    zr_pool_give(pool, &l.aligned);
     return st;
 }

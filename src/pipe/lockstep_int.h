@@ -37,6 +37,7 @@ struct zr_lockstep {
     uint32_t n_levels;
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
+    zarr_mem aligned;             /* for inputs that a decoder wants elsewhere */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
     bool filling;          /* missing items are filled in a list, */
     bool fills;            /* which is still to be done */

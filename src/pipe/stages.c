@@ -31,13 +31,22 @@ static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
                              &w->worker->copies, err);
 }
 
+bool zr_stage_takes_at(const struct zr_io *io, const struct zr_stage *s,
+                       const zarr_mem *encoded)
+{
+    return s->kind != ZR_STAGE_CODEC || s->impl->vt.alignment <= 1 ||
+           encoded->offset % s->impl->vt.alignment == 0 ||
+           zr_io_is_host(io, encoded->device_type);
+}
+
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err)
 {
     const zarr_mem from = *encoded;
     zarr_status st = ZARR_OK;
 
-    if (s->kind == ZR_STAGE_COPY || from.device_type == s->in_device)
+    if (s->kind == ZR_STAGE_COPY ||
+        (from.device_type == s->in_device && zr_stage_takes_at(w->io, s, &from)))
         return ZARR_OK;
     ZR_TRY(
         zr_worker_scratch(w, ZR_SCRATCH_BRING, s->in_device, from.bytes, encoded, err));

@@ -500,10 +500,11 @@ typedef struct zarr_codec_impl_vtable {
      * of ZARR_MEMORY_BIT() of each */
     uint32_t in_kinds, out_kinds;
     int32_t priority; /**< the highest wins; the library's own CPU ones have 0 */
-    /** decoding: where input that is not in host memory begins, a power of two up to 256
-     * bytes; 0: anywhere. Input in host memory begins anywhere. Output that is not in
-     * host memory begins at a multiple of 256 bytes of its block, or at an element of the
-     * caller's tensor */
+    /** decoding: where input that is not in host memory begins, at multiples of so many
+     * bytes of its block (a power of two up to 256); 0: anywhere. Input in host memory
+     * begins anywhere. Output that is not in host memory begins at a multiple of 256
+     * bytes of its block, or at an element of the caller's tensor. The memory backend
+     * aligns blocks */
     uint32_t alignment;
     /**
      * Makes an instance in `*self`. UNSUPPORTED: it cannot serve this codec, these chunks

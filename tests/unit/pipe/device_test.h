@@ -32,6 +32,20 @@ static struct {
 /* The codec declines every third job of a call with this; ZARR_OK: none. */
 static zarr_status declines;
 
+/* What the codec says of its input, and how many blocks were not where they should be. */
+static uint32_t codec_alignment;
+static atomic_int n_crooked;
+
+static inline void look_where(const zarr_codec_job *job)
+{
+    const uint64_t in = codec_alignment ? codec_alignment : 1;
+
+    if (job->src.device_type != ZARR_DEVICE_CPU && job->src.offset % in)
+        atomic_fetch_add(&n_crooked, 1);
+    if (job->dst.device_type != ZARR_DEVICE_CPU && job->dst.offset % sizeof data[0])
+        atomic_fetch_add(&n_crooked, 1);
+}
+
 /* A chunk that begins with this element is damaged. */
 static int32_t damage = -1;
 
@@ -87,6 +101,8 @@ static inline zarr_status late_decode(void *self, zarr_codec_job *jobs, uint64_t
     zarr_status st = late_copy(jobs, n, true, exec, err);
 
     (void)self;
+    for (uint64_t i = 0; i < n; i++)
+        look_where(&jobs[i]);
     atomic_fetch_add(&n_late.calls, 1);
     atomic_fetch_add(&n_late.jobs, (int)n);
     return st == ZARR_OK && !exec->stream ? look(jobs, n, err) : st;
@@ -160,6 +176,7 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
                                          .in_kinds = EXT,
                                          .out_kinds = EXT,
                                          .priority = 10,
+                                         .alignment = codec_alignment,
                                          .encode = late_encode,
                                          .decode = late_decode,
                                          .settle = late_settle};

@@ -294,6 +294,60 @@ static void test_raw_and_missing(void **state)
     }
 }
 
+/* ---- where blocks begin ----------------------------------------------------------- */
+
+/* A store whose values are on the device: ranges of a shard begin anywhere. */
+static void values_on_device(struct pw *w)
+{
+    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+
+    o.device_type = ZARR_DEVICE_EXT;
+    zarr_store_free(w->store);
+    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", &o, &terr));
+}
+
+/* A decoder gets its input where it says, from the host, from a store that reaches the
+ * device, and from the codec before it. */
+static void test_alignment(void **state)
+{
+    static const char *const texts[] = {"...", "3:90, 5:37"};
+    static const uint32_t wanted[] = {0, 16, 256};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ZR_COUNT(wanted); i++)
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            static const int64_t lengths[2] = {34, 11};
+            zarr_selection *sel = NULL;
+            struct pw w;
+            zarr_array *a;
+            zarr_tensor t;
+            zarr_mem mem;
+
+            codec_alignment = wanted[i / 2];
+            open_world(&w, 2, 1 << 20);
+            if (i % 2)
+                values_on_device(&w);
+            a = filled_array(&w, "a", kind);
+            atomic_store(&n_crooked, 0);
+            memset(&n_late, 0, sizeof n_late);
+            for (size_t k = 0; k < ZR_COUNT(texts); k++)
+                compare(&w, a, texts[k]);
+            assert_ok(zarr_selection_parse(&sel, 2, shape, "0::3, 3:25:2", &terr));
+            mem = tensor_new(&w, &t, lengths);
+            assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
+            assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
+            zarr_selection_free(sel);
+            compare(&w, a, "...");
+            if (strstr(kinds[kind].codecs, "late"))
+                assert_true(atomic_load(&n_late.jobs) > 0);
+            assert_int_equal(atomic_load(&n_crooked), 0);
+            zarr_mem_free(w.ctx, &mem);
+            zarr_array_free(a);
+            close_world(&w);
+        }
+    codec_alignment = 0;
+}
+
 /* ---- failures ------------------------------------------------------------------ */
 
 /* The k-th call of the device fails, for each k. */
@@ -368,10 +422,11 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),    cmocka_unit_test(test_write),
-        cmocka_unit_test(test_calls),   cmocka_unit_test(test_failing_calls),
-        cmocka_unit_test(test_damage),  cmocka_unit_test(test_raw_and_missing),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_read),      cmocka_unit_test(test_write),
+        cmocka_unit_test(test_calls),     cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_damage),    cmocka_unit_test(test_raw_and_missing),
+        cmocka_unit_test(test_streams),   cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_alignment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
