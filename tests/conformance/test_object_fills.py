@@ -212,3 +212,15 @@ def test_v3_names_another_codec(tmp_path, config, dtype, codec):
         assert says in done and "zarrc reencode --zarr-format=3 --codec=NAME writes it anew." in done
     run("reencode", "--zarr-format=3", f"--codec={codec}", tmp_path / "a", tmp_path / "c")
     run("diff", tmp_path / "a", tmp_path / "c", "--data")
+
+
+@pytest.mark.parametrize("how", ["create", "import"])
+@pytest.mark.parametrize("config", [*CONFIGS, {"id": "vlen-utf8"}, {"id": "categorize", "labels": ["a", "b"], "dtype": "|O",
+                                                                   "astype": "|u1"}], ids=str)
+def test_codecs_of_objects_are_filters(tmp_path, config, how):
+    """zarr-python looks for them in filters[0], also if the program gets them last and as JSON."""
+    (tmp_path / "data.json").write_text('["a", "b", "a"]')
+    where = [tmp_path / "data.json", tmp_path / "a"] if how == "import" else [tmp_path / "a", "--shape=3"]
+    run(how, *where, "--zarr-format=2", "--dtype=string", f"--codec={json.dumps(config)}")
+    made = json.loads((tmp_path / "a/.zarray").read_text())
+    assert made["filters"] == [config] and made["compressor"] is None

@@ -97,7 +97,8 @@ def texts(rng, n):
 TEXT_FILTERS = [
     {"id": "json2"}, {**numcodecs.JSON().get_config()},
     {"id": "json2", "ensure_ascii": False, "separators": [" , ", ":"]},
-    {"id": "json2", "encoding": "ascii"},
+    {"id": "json2", "encoding": "ascii"}, {"id": "json2", "encoding": "UTF_8", "ensure_ascii": False},
+    {"id": "json2", "encoding": "US-ASCII"},
     {"id": "msgpack2"}, {"id": "msgpack2", "use_bin_type": False, "raw": False, "use_single_float": True}]
 
 
@@ -264,6 +265,21 @@ def test_no_json(context, value):
     store.put("0", msgpack.packb(["a", value, "|O", [2]]))
     with pytest.raises(ZarrcError, match="UNSUPPORTED.*element 1 is or has .*, which JSON lacks"):
         array.read_vlen()
+
+
+def test_raw_is_false(context):
+    """numcodecs hands `raw` on, and 0 is false. A new array says so in JSON."""
+    store = context.store()
+    for raw, says in ((0, None), (1, "raw is 1, must be true or false"), (True, "with raw the elements are bytes")):
+        odd = object_document([{"id": "msgpack2", "raw": raw}], (2,), (2,), fill="x")
+        store.put(".zarray", json.dumps(odd).encode())
+        if says:
+            with pytest.raises(ZarrcError, match=says):
+                store.open()
+        else:
+            assert store.open().read_vlen() == [b"x", b"x"]
+        with pytest.raises(ZarrcError, match="raw"):
+            context.store().create(document=odd)
 
 
 def test_values_refused(context):

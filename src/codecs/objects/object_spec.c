@@ -106,9 +106,32 @@ static bool json_separators(const struct zr_json *v, const char **comma)
     return true;
 }
 
+/* Whether a text is one of the names, as Python compares the names of encodings: without
+ * regard to case, and with '-', '_' and blanks as one. */
+static bool json_is_encoding(const char *text, const char *const *names)
+{
+    for (; text && *names; names++) {
+        const char *a = text, *b = *names;
+
+        for (; *a && *b; a++, b++) {
+            const char c = *a == '_' || *a == ' '   ? '-'
+                           : *a >= 'A' && *a <= 'Z' ? (char)(*a - 'A' + 'a')
+                                                    : *a;
+
+            if (c != *b)
+                break;
+        }
+        if (!*a && !*b)
+            return true;
+    }
+    return false;
+}
+
 zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err)
 {
+    static const char *const utf8[] = {"utf-8", "utf8", "u8", "utf", "cp65001", NULL};
+    static const char *const plain[] = {"ascii", "us-ascii", "646", NULL};
     const char *encoding = zarr_codec_spec_text(spec, "encoding");
     const struct zr_json *separators = zr_conf_value(spec, "separators");
     int ascii = 1, nan = 1;
@@ -118,10 +141,9 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
     ZR_TRY(zr_conf_encoder_bool(spec, "ensure_ascii", &ascii, err));
     ZR_TRY(zr_conf_encoder_bool(spec, "allow_nan", &nan, err));
     out->finite = !nan;
-    out->ascii = ascii != 0 || (encoding && zr_streq(encoding, "ascii"));
-    if (zr_conf_has(spec, "encoding") &&
-        (!encoding || (!zr_streq(encoding, "utf-8") && !zr_streq(encoding, "utf8") &&
-                       !zr_streq(encoding, "ascii"))))
+    out->ascii = ascii != 0 || json_is_encoding(encoding, plain);
+    if (zr_conf_has(spec, "encoding") && !json_is_encoding(encoding, utf8) &&
+        !json_is_encoding(encoding, plain))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "json2: encoding \"%.64s\", \"utf-8\" and \"ascii\" are known",
                        encoding ? encoding : "?");
@@ -180,12 +202,14 @@ static const char *const msgpack_members[] = {"raw", "use_single_float", "use_bi
 static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, char *text,
                                      size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    static const char *const bools[] = {"use_single_float", "use_bin_type", NULL};
+    static const char *const bools[] = {"raw", "use_single_float", "use_bin_type", NULL};
     int bytes = 0, ignored = 0;
+    uint64_t zero = 0;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_conf_known(raw, format, msgpack_members, err));
-    ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
+    if (!zr_conf_stored(raw) || !zr_json_u64(zr_conf_value(raw, "raw"), &zero) || zero)
+        ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "use_single_float", &ignored, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "use_bin_type", &ignored, err));
     if (bytes) {
