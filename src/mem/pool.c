@@ -323,7 +323,7 @@ static uint64_t pool_left(struct zr_pool *p)
 }
 
 /* The threads that were freeing blocks are not there. */
-static void pool_in_child(void *arg)
+static void blocks_in_child(void *arg)
 {
     struct zr_pool *p = arg;
 
@@ -349,7 +349,7 @@ zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry
     zr_mutex_init(&p->locked.mutex);
     zr_cond_init(&p->locked.freed);
     p->fork = (struct zr_fork_hook){
-        .mutex = &p->locked.mutex, .child = pool_in_child, .arg = p};
+        .mutex = &p->locked.mutex, .child = blocks_in_child, .arg = p};
     zr_fork_hook_add(&p->fork);
     return ZARR_OK;
 }
