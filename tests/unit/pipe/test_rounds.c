@@ -45,6 +45,34 @@ static void test_rounds(void **state)
             }
 }
 
+/* Ranges of one shard are joined as the call says; that changes no round trip. */
+static void test_coalesce(void **state)
+{
+    static const struct {
+        uint64_t gap, bytes;
+        uint32_t ranges; /* of each shard */
+    } rows[] = {{0, 0, 1}, {0, 1, 64}, {1, 1, 64}, {0, 64 * 8 * 8 * 4 / 2, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        zarr_io_options o = {.struct_size = sizeof o,
+                             .coalesce_gap = rows[i].gap,
+                             .coalesce_bytes = rows[i].bytes};
+        zarr_tensor t = tensor_of(got);
+        zarr_array *a = NULL;
+
+        open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        a = make_array(SHARDS);
+        memset(got, 0, sizeof got);
+        assert_ok(zarr_array_read(a, NULL, &t, &o, &err));
+        assert_memory_equal(got, elements, sizeof got);
+        assert_int_equal(d.rounds, 2);
+        assert_int_equal(d.n_gets, 16 + 16 * rows[i].ranges);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
 /* A read of parts of all shards, and four crops in one request, take as few. */
 static void test_partial(void **state)
 {
@@ -147,9 +175,8 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_rounds),  cmocka_unit_test(test_coalesce),
+        cmocka_unit_test(test_partial), cmocka_unit_test(test_missing),
         cmocka_unit_test(test_damage),
     };
 
