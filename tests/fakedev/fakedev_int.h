@@ -1,6 +1,7 @@
 /*
  * tests/fakedev/fakedev_int.h - what the files of the fake device share: its blocks, and
  * the work that is done at once (fakedev.c) or at the next wait (late.c).
+ * Lists are in lists.c, pinned memory and budgets in pinned.c.
  */
 #ifndef ZARR_FAKEDEV_INT_H
 #define ZARR_FAKEDEV_INT_H
@@ -77,7 +78,7 @@ uint64_t fake_box_items(const zarr_box *box);
 void fake_box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
                    const uint8_t *pattern);
 
-/* ---- late.c ---- */
+/* ---- late.c: work on a stream ---- */
 
 zarr_status fake_late_copy(struct fakedev *dev, void *stream, const zarr_mem *dst,
                            const zarr_mem *src, uint64_t bytes, zarr_error *err);
@@ -85,6 +86,10 @@ zarr_status fake_late_box(struct fakedev *dev, void *stream, const zarr_box *box
                           zarr_error *err);
 zarr_status fake_late_fill(struct fakedev *dev, void *stream, const zarr_box *box,
                            const void *pattern, zarr_error *err);
+/* Compares a run; stream NULL: at once. */
+zarr_status fake_late_equal(struct fakedev *dev, void *stream, const zarr_mem *src,
+                            const void *pattern, uint32_t item_bytes, uint8_t *equal,
+                            zarr_error *err);
 /* Whether queued work uses a block. */
 bool fake_late_uses(const struct block *b);
 

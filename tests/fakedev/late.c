@@ -1,10 +1,9 @@
 /*
- * tests/fakedev/late.c - streams of the fake device, and what only its full table has:
- * lists, pinned host memory, budgets. A stream is a list of work. Nothing of it is done
- * before the stream is waited for, or before a stream that is ordered after it. A stream
- * that is closed lives on until that work is done. When work is queued, the bytes of a
- * host source are noted; when it is done, they must be the same. One lock covers all
- * streams.
+ * tests/fakedev/late.c - streams of the fake device. A stream is a list of work. Nothing
+ * of it is done before the stream is waited for, or before a stream that is ordered after
+ * it. A stream that is closed lives on until that work is done. When work is queued, the
+ * bytes of a host source are noted; when it is done, they must be the same. One lock
+ * covers all streams.
  */
 #include "fakedev_int.h"
 
@@ -335,6 +334,23 @@ bool fake_late_uses(const struct block *b)
     return used;
 }
 
+zarr_status fake_late_equal(struct fakedev *dev, void *stream, const zarr_mem *src,
+                            const void *pattern, uint32_t item_bytes, uint8_t *equal,
+                            zarr_error *err)
+{
+    struct work *w = NULL;
+
+    if (!stream)
+        return do_equal(dev, src, pattern, item_bytes, equal, err);
+    w = work_make(LATE_EQUAL, NULL, pattern, item_bytes);
+    if (!w)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    w->src = *src;
+    w->equal = equal;
+    *equal = NOT_YET;
+    return work_queue(stream, w);
+}
+
 /* ---- streams ------------------------------------------------------------------- */
 
 zarr_status fake_stream_open(void *self, int32_t device_id, void **stream,
@@ -396,225 +412,4 @@ zarr_status fake_order(void *self, void *stream, void *foreign, zarr_error *err)
     dev->late.orders++;
     pthread_mutex_unlock(&dev->mutex);
     return work_queue(stream, w);
-}
-
-/* ---- lists --------------------------------------------------------------------- */
-
-/* Items may be done in any order, and are done backward. */
-
-static void count_list(struct fakedev *dev, uint64_t n)
-{
-    pthread_mutex_lock(&dev->mutex);
-    dev->late.lists++;
-    dev->late.list_items += n;
-    pthread_mutex_unlock(&dev->mutex);
-}
-
-/* The library promises that a list has one kind of memory on each side. */
-static bool same_kind(const zarr_mem *a, const zarr_mem *b)
-{
-    return a->device_type == b->device_type && a->device_id == b->device_id;
-}
-
-zarr_status fake_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
-                           uint64_t n, void *stream, zarr_error *err)
-{
-    struct fakedev *dev = self;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_LIST, err);
-
-    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
-        if (!same_kind(&dst[i], &dst[0]) || !same_kind(&src[i], &src[0]) ||
-            dst[i].bytes != src[i].bytes || dst[i].bytes == 0)
-            st = fake_fault(dev, err, "list with mixed memories or lengths");
-        else if (stream)
-            st = fake_late_copy(dev, stream, &dst[i], &src[i], dst[i].bytes, err);
-        else
-            st = fake_do_copy(dev, &dst[i], &src[i], dst[i].bytes, true, err);
-    }
-    if (st == ZARR_OK)
-        count_list(dev, n);
-    return st;
-}
-
-zarr_status fake_copy_boxes(void *self, const zarr_box *boxes, uint64_t n, void *stream,
-                            zarr_error *err)
-{
-    struct fakedev *dev = self;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_BOXES, err);
-
-    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
-        if (!same_kind(&boxes[i].dst.mem, &boxes[0].dst.mem) ||
-            !same_kind(&boxes[i].src.mem, &boxes[0].src.mem) ||
-            fake_box_items(&boxes[i]) == 0)
-            st = fake_fault(dev, err, "list with mixed memories or empty boxes");
-        else
-            st = stream ? fake_late_box(dev, stream, &boxes[i], err)
-                        : fake_do_box(dev, &boxes[i], true, err);
-    }
-    if (st == ZARR_OK)
-        count_list(dev, n);
-    return st;
-}
-
-zarr_status fake_fill_boxes(void *self, const zarr_box *boxes, uint64_t n,
-                            const void *pattern, void *stream, zarr_error *err)
-{
-    struct fakedev *dev = self;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_FILLS, err);
-
-    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
-        if (!same_kind(&boxes[i].dst.mem, &boxes[0].dst.mem) ||
-            boxes[i].item_bytes != boxes[0].item_bytes || fake_box_items(&boxes[i]) == 0)
-            st = fake_fault(dev, err, "list with mixed memories, items or empty boxes");
-        else
-            st = stream ? fake_late_fill(dev, stream, &boxes[i], pattern, err)
-                        : fake_do_fill(dev, &boxes[i], pattern, true, err);
-    }
-    if (st == ZARR_OK)
-        count_list(dev, n);
-    return st;
-}
-
-static zarr_status late_equal(struct stream *s, const zarr_mem *src, const void *pattern,
-                              uint32_t item_bytes, uint8_t *equal, zarr_error *err)
-{
-    struct work *w = work_make(LATE_EQUAL, NULL, pattern, item_bytes);
-
-    if (!w)
-        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    w->src = *src;
-    w->equal = equal;
-    *equal = NOT_YET;
-    return work_queue(s, w);
-}
-
-zarr_status fake_equal_list(void *self, const zarr_mem *src, uint64_t n,
-                            const void *pattern, uint32_t item_bytes, uint8_t *equal,
-                            void *stream, zarr_error *err)
-{
-    struct fakedev *dev = self;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_EQUAL, err);
-
-    for (uint64_t i = n; i-- > 0 && st == ZARR_OK;) {
-        if (!same_kind(&src[i], &src[0]) || src[i].bytes == 0)
-            st = fake_fault(dev, err, "list with mixed memories or empty runs");
-        else
-            st = stream ? late_equal(stream, &src[i], pattern, item_bytes, &equal[i], err)
-                        : do_equal(dev, &src[i], pattern, item_bytes, &equal[i], err);
-    }
-    if (st == ZARR_OK) {
-        count_list(dev, n);
-        pthread_mutex_lock(&dev->mutex);
-        dev->late.equals += n;
-        pthread_mutex_unlock(&dev->mutex);
-    }
-    return st;
-}
-
-/* ---- pinned host memory, facts ------------------------------------------------- */
-
-zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
-                            zarr_error *err)
-{
-    struct fakedev *dev = self;
-    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_HOST, err);
-    struct block *b = NULL;
-
-    if (st != ZARR_OK)
-        return st;
-    if (!fake_within(dev, bytes, true))
-        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of pinned memory");
-    b = calloc(1, sizeof *b);
-    if (!b)
-        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    b->owner = dev;
-    b->bytes = bytes ? bytes : 1;
-    b->device_id = device_id;
-    if (!fake_block_map(b, true)) {
-        free(b);
-        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    }
-    *out =
-        (zarr_mem){.device_type = ZARR_DEVICE_CPU, .handle = b->handle, .bytes = bytes};
-    pthread_mutex_lock(&fake_all.mutex);
-    b->next = fake_all.blocks;
-    fake_all.blocks = b;
-    pthread_mutex_unlock(&fake_all.mutex);
-    pthread_mutex_lock(&dev->mutex);
-    dev->late.pinned_allocs++;
-    dev->late.pinned_blocks++;
-    dev->late.pinned_bytes += b->bytes;
-    if (dev->late.pinned_bytes > dev->late.pinned_peak)
-        dev->late.pinned_peak = dev->late.pinned_bytes;
-    pthread_mutex_unlock(&dev->mutex);
-    return ZARR_OK;
-}
-
-void fake_host_free(void *self, zarr_mem *mem)
-{
-    struct fakedev *dev = self;
-    struct block *b = NULL;
-
-    if (!mem->handle)
-        return;
-    b = fake_block_take(dev, mem->handle, true);
-    pthread_mutex_lock(&dev->mutex);
-    dev->late.pinned_blocks--;
-    dev->late.pinned_bytes -= b->bytes;
-    pthread_mutex_unlock(&dev->mutex);
-    free(b);
-    *mem = (zarr_mem){0};
-}
-
-int fake_classify(void *self, const void *pointer, int32_t *device_type,
-                  int32_t *device_id)
-{
-    struct fakedev *dev = self;
-    const struct block *b = NULL;
-
-    pthread_mutex_lock(&fake_all.mutex);
-    b = fake_block_locked(pointer);
-    if (b && b->owner == dev) {
-        *device_type = b->pinned ? ZARR_DEVICE_CUDA_HOST : dev->device_type;
-        *device_id = b->device_id;
-    } else {
-        b = NULL;
-    }
-    pthread_mutex_unlock(&fake_all.mutex);
-    return b != NULL;
-}
-
-zarr_status fake_limit(void *self, int32_t device_id, uint64_t *bytes, zarr_error *err)
-{
-    struct fakedev *dev = self;
-    const zarr_status st = fake_inject(dev, ZARR_FAKEDEV_LIMIT, err);
-
-    (void)device_id;
-    if (st == ZARR_OK && dev->most)
-        *bytes = dev->most;
-    return st;
-}
-
-void zarr_fakedev_late_count(void *self, zarr_fakedev_late_counters *out)
-{
-    struct fakedev *dev = self;
-
-    pthread_mutex_lock(&dev->mutex);
-    *out = dev->late;
-    pthread_mutex_unlock(&dev->mutex);
-}
-
-void zarr_fakedev_decline(void *self, uint32_t calls)
-{
-    ((struct fakedev *)self)->declined = calls;
-}
-
-void zarr_fakedev_budget(void *self, uint64_t device_bytes, uint64_t pinned_bytes)
-{
-    struct fakedev *dev = self;
-
-    pthread_mutex_lock(&dev->mutex);
-    dev->most = device_bytes;
-    dev->pinned_most = pinned_bytes;
-    pthread_mutex_unlock(&dev->mutex);
 }

@@ -109,10 +109,14 @@ zarr_status decoding_end(struct decoding *w, zarr_codec_job *jobs, const char *c
                          zarr_error *err);
 zarr_status unshuffle_launch(struct lane *l, cl_mem dst, cl_mem src,
                              const struct k_planes *parts, uint64_t n, zarr_error *err);
+/* For qsort(): orders pointers to jobs, so that those with the same two buffers are
+ * neighbours. */
+int by_buffers(const void *a, const void *b);
+int same_buffers(const zarr_codec_job *a, const zarr_codec_job *b);
 /* Gives all jobs the status. Returns it. */
 zarr_status fail_all(zarr_codec_job *jobs, uint64_t n, zarr_status st);
 
-/* decode.c, blosc.c */
+/* lz4.c, shuffle.c, blosc.c */
 extern const zarr_codec_impl_vtable opencl_lz4, opencl_shuffle, opencl_blosc;
 
 #endif
