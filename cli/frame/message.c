@@ -176,7 +176,7 @@ static void report_text(const struct cli *cli, const struct report *r)
 
 static void report_json(struct cli *cli, const struct report *r)
 {
-    struct cli_string s = {0};
+    struct cli_string s = {0}, clean = {0};
     struct cli_json *j = cli_json_start(cli, &s, true);
 
     cli_json_object(j);
@@ -190,7 +190,9 @@ static void report_json(struct cli *cli, const struct report *r)
     cli_json_end(j);
     cli_json_done(j);
     cli_string_add(&s, "\n", 1);
-    write_stderr(&s);
+    cli_add_clean(&clean, s.text, s.n_bytes);
+    write_stderr(&clean);
+    cli_string_free(&s);
 }
 
 static int report(struct cli *cli, const struct report *r)

@@ -201,7 +201,8 @@ int cli_plot_term(struct cli *cli, const struct plot_data *data,
     const int mode = color_mode(cli);
     int rc;
 
-    cli_string_printf(&out, "%s\n", style->title);
+    cli_add_clean(&out, style->title, strlen(style->title)); /* it has names of a store */
+    cli_string_add(&out, "\n", 1);
     rows = rows > 5 ? rows - 3 : 2;
     if (data->ndim == 2) {
         struct plane p = {data, style, columns, rows * 2};

@@ -1,6 +1,7 @@
 """The commands that change a store: zarrc cp, mv, rm, resize, append, clean, consolidate."""
 import json
 import os
+import shutil
 import subprocess
 
 import numpy as np
@@ -310,6 +311,35 @@ def test_leave_consolidated(zarrc, store):
     zarrc("attrs", "set", store / "temp", "a", "2")
     zarrc("attrs", "del", store / "temp", "a", "none", code=3)
     zarrc("consolidate", "--check", store)
+
+
+@pytest.mark.parametrize("command", [
+    ["attrs", "set", "g/a", "k", "1"], ["attrs", "del", "g/a", "old"], ["attrs", "merge", "g", '{"k": 1}'],
+    ["create", "g/new", "--shape=4", "-t", "i1"], ["create", "-g", "g/new"], ["create", "--force", "g/a", "--shape=4", "-t", "i1"],
+    ["import", "n.npy", "g/new"], ["import", "--force", "n.npy", "g/a"], ["cp", "g/a", "g/new"], ["cp", "--force", "g/b", "g/a"],
+    ["cp", "g", "new"], ["mv", "g/a", "g/new"], ["mv", "g", "new"], ["rm", "g/a"], ["rm", "-r", "g"], ["resize", "g/a", "7"],
+    ["append", "g/a", "n.npy"], ["reencode", "g/a", "g/new"], ["reencode", "--force", "--chunks=2", "g/b", "g/a"],
+    ["migrate", "--remove-old", "g"]], ids=" ".join)
+def test_leave_consolidated_of_each_command(zarrc, tmp_path, command):
+    """With the option the entries stay as they are, with a warning; without it they are right, in every group above."""
+    top = tmp_path / "x.zarr"
+    form = 2 if command[0] == "migrate" else 3
+    zarrc("create", "-g", top, f"--zarr-format={form}")
+    for name, length in (("a", 4), ("b", 5)):
+        zarrc("create", top / f"g/{name}", f"--zarr-format={form}", f"--shape={length}", "-t", "i2", '--attributes={"old": 0}')
+    for group in ("g", ""):
+        zarrc("consolidate", "-q", top / group)
+    np.save(top / "n.npy", np.arange(4, dtype="i2"))
+    shutil.copytree(top, tmp_path / "y.zarr")
+    said = zarrc(*command, "--leave-consolidated", cwd=top).err
+    assert "zarrc consolidate updates it" in said and "consolidated metadata of" in said
+    if command[0] != "migrate":  # in the new format there is none
+        assert zarrc("consolidate", "--check", "--json", top, code=1).json["differences"]
+    assert "consolidate" not in zarrc(*command, cwd=tmp_path / "y.zarr").err
+    for group in ("y.zarr", "y.zarr/g", "y.zarr/new"):
+        if (tmp_path / group / "zarr.json").exists() and "node_type\": \"group" in (tmp_path / group / "zarr.json").read_text():
+            done = zarrc("consolidate", "--check", "--json", tmp_path / group, code=None)
+            assert done.code == 0 or "no consolidated metadata" in done.err, (group, done.out, done.err)
 
 
 def test_damaged_consolidated_metadata_is_a_warning(zarrc, tmp_path):

@@ -145,6 +145,23 @@ def test_killed_move(zarrc, store, tmp_path):
     assert files(target) == before and not store.exists()
 
 
+@pytest.mark.parametrize("moment", ["copy", "delete"])
+def test_killed_move_to_another_store(zarrc, store, tmp_path, moment):
+    """Until all is copied the source is a node and the destination is none; then it is the other way round."""
+    before, target = files(store), tmp_path / "y.zarr"
+    seen = {"copy": lambda: (target / "a/c").exists(), "delete": lambda: not (store / "zarr.json").exists()}
+    if not kill_during(["mv", store, target], seen[moment], tmp_path):
+        pytest.skip("the move was complete before it was killed")
+    at, name = (target, "mv") if moment == "copy" and not (target / "zarr.json").exists() else (store, "rm")
+    if not at.exists() or not (at / JOB).exists():
+        pytest.skip("it was killed between the two, or at the last file")
+    message = zarrc("info", at, code=3).err
+    assert f"interrupted {name}" in message
+    zarrc(*commands_in(message)[0])
+    zarrc("clean", "-q", "--age=0", target)  # the lock of the killed one
+    assert files(target) == before and not store.exists()
+
+
 @pytest.mark.parametrize("place", ["", "/g"])
 def test_killed_rm(zarrc, store, tmp_path, place):
     target = tmp_path / f"x.zarr{place}"

@@ -1,10 +1,11 @@
 """Parsing, exit codes and texts that do not depend on data."""
 import json
+import os
 import re
 import subprocess
 
 import pytest
-from conftest import PROGRAM
+from conftest import PROGRAM, pseudo_terminal
 
 
 def test_without_command(zarrc):
@@ -186,21 +187,45 @@ def test_environment_is_checked(zarrc):
 
 @pytest.mark.parametrize("command", [
     ["info"], ["info", "--metadata"], ["info", "--json"], ["ls"], ["ls", "-lR"], ["tree"], ["attrs"], ["attrs", "--json"],
-    ["verify"], ["rm", "-rn"], ["clean", "-n"], ["consolidate", "--check"], ["explain"]], ids=str)
+    ["verify"], ["rm", "-rn"], ["clean", "-n"], ["consolidate", "--check"], ["explain"], ["info", "--stats"],
+    ["plot", "--term"], ["plot", "--term", "--title=\x1b[31m"], ["migrate", "-n"], ["attrs", "get", "--text", None, "k\x1b"],
+    ["diff", "y.zarr"]], ids=str)
 def test_no_control_characters(zarrc, tmp_path, command):
     """Names and attributes of a store cannot send control characters to the terminal: C0, DEL, C1."""
     bad = "\x1b[31m\x7f\u009b1m"
     array = {"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "int8", "fill_value": 0,
              "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}, "codecs": ["bytes"],
-             "chunk_key_encoding": {"name": "default"}, "dimension_names": [bad], "attributes": {bad: bad}}
-    group = {"zarr_format": 3, "node_type": "group", "attributes": {bad: [bad]}}
-    for path, document in ((tmp_path / "x.zarr", group), (tmp_path / "x.zarr" / f"a{bad}", array)):
-        path.mkdir()
-        (path / "zarr.json").write_text(json.dumps(document, ensure_ascii=False))
-    for path in (tmp_path / "x.zarr", tmp_path / "x.zarr" / f"a{bad}"):
-        done = zarrc(*command, path, code=None)
-        for text in (done.out.decode(), done.err):
-            assert not [c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)], text
+             "chunk_key_encoding": {"name": "default"}, "dimension_names": [bad], "attributes": {bad: bad, "k\x1b": bad}}
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {bad: [bad], "k\x1b": bad}}
+    other = {**group, "attributes": {bad: 7}}
+    for path, document in (("x.zarr", group), (f"x.zarr/a{bad}", array), ("y.zarr", other),
+                           (f"y.zarr/a{bad}", {**array, "shape": [3], "dimension_names": [bad + "x"]})):
+        (tmp_path / path).mkdir()
+        (tmp_path / path / "zarr.json").write_text(json.dumps(document, ensure_ascii=False))
+    for path in ("x.zarr", f"x.zarr/a{bad}"):
+        words = [path if word is None else word for word in command] + [path] * (None not in command)
+        for text in on_terminal(words, tmp_path), on_terminal([*words, "--none" + bad], tmp_path):
+            assert text and not [c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)], text
+
+
+def on_terminal(words, cwd):
+    """What a terminal gets from zarrc, on standard output and standard error."""
+    main, side = pseudo_terminal()
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
+    process = subprocess.Popen([PROGRAM, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=side, stderr=side, env=environment)
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            block = os.read(main, 65536)
+        except OSError:
+            break
+        if not block:
+            break
+        shown += block
+    process.wait(60)
+    os.close(main)
+    return shown.decode().replace("\r\n", "\n").replace("\r\x1b[K", "")
 
 
 def test_file_size_limit(tmp_path):
