@@ -406,7 +406,7 @@ static zarr_status program_new(struct zr_program **out,
 
 static bool device_is_hosts(int32_t device)
 {
-    return ZARR_MEMORY_BIT(device) & ZR_HOST_KINDS;
+    return device > 0 && device < 32 && (ZARR_MEMORY_BIT(device) & ZR_HOST_KINDS);
 }
 
 static zarr_status program_try(struct zr_program **out, struct zr_place *place,
