@@ -203,6 +203,7 @@ static zarr_status clear_leftovers(zarr_array *array, const zarr_shape_options *
     void *lock = NULL;
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(zr_cancel_check(o->cancel, err));
     /* no lock, so that nothing to do is no error in a store that cannot be written */
     ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, err));
     *found = left.found;
