@@ -32,8 +32,8 @@ typedef struct zarr_array_spec {
      * spelling sets the stored byte order, too */
     const char *data_type;
     /** JSON text as the data type spells it, such as "0" or "\"NaN\""; in v2 also "null".
-     * For the v2 codecs json2 and msgpack2, JSON other than text is a value. NULL: zero,
-     * or "" for text */
+     * For the v2 codecs json2 and msgpack2, JSON other than text is a value, which the
+     * codec must be able to store. NULL: zero, or "" for text */
     const char *fill_value;
     /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
      * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
@@ -90,7 +90,8 @@ enum {
      * delete a node at the path first, with everything below it, also if it is damaged,
      * and chunks that an array left there. If there is no node but other keys, such as a
      * directory with files, the call fails with ZARR_ERR_EXISTS and deletes nothing;
-     * zarr_node_delete() deletes those
+     * zarr_node_delete() deletes those. Nothing is deleted either if a parent is an array
+     * or has damaged metadata
      */
     ZARR_SPEC_OVERWRITE = 1,
     ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */

@@ -69,6 +69,9 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
     bool is_node = false;
     zarr_status st = ZARR_OK;
 
+    /* nothing is deleted for an array that is then refused */
+    if (!(m->spec.flags & ZARR_SPEC_NO_PARENTS))
+        ZR_TRY(zr_parents_check(m->store, m->path, err));
     ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
     if (!zr_store_can(m->chunk_store, ZARR_STORE_CAP_LIST))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,

@@ -25,6 +25,9 @@ static zarr_status write_group(const struct group_making *m, zarr_error *err)
     zr_str_init(&text, alloc);
     ZR_TRY(zr_group_text(&text, m->format, m->attrs, alloc, err));
     if (m->flags & ZARR_GROUP_OVERWRITE) {
+        /* nothing is deleted for a group that is then refused */
+        if (!(m->flags & ZARR_GROUP_NO_PARENTS))
+            ZR_TRY(zr_parents_check(m->store, m->path, err));
         ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
         ZR_TRY(zr_node_erase_old(m->store, m->path, is_node, err));
     } else {

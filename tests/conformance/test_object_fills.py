@@ -138,8 +138,8 @@ def test_program(tmp_path, config, fill, element):
     def missing(path, n=5):
         assert json.loads(run("cat", path, "--format=json")) == [element] * n
         return json.loads((path / ".zarray").read_text()) if (path / ".zarray").exists() else None
-    run("create", a, "--zarr-format=2", "--dtype=string", "--shape=5", "--chunks=2", f"--codec={codec}",
-        f"--fill={fill if fill[0] != '\"' else json.dumps(element)}")
+    asked = json.dumps(element) if fill.startswith('"') else fill
+    run("create", a, "--zarr-format=2", "--dtype=string", "--shape=5", "--chunks=2", f"--codec={codec}", f"--fill={asked}")
     made = missing(a)
     assert made["filters"] == [config] and made["compressor"] is None  # zarr-python opens no other
     run("create", like, "--like", tmp_path / "theirs")
@@ -184,6 +184,19 @@ def test_what_cannot_be_written_is_read(context):
     assert array.read_vlen() == [b" " + str(1 << 70).encode()] * 5
     with pytest.raises(ZarrcError, match="an integer of more than 64 bits"):
         array.write_vlen([b"a"], Selection.box((5,), (1,), (1,)))
+    array.resize((7,))  # an array that another program made stays as it is
+    assert array.read_vlen() == [b" " + str(1 << 70).encode()] * 7
+
+
+@pytest.mark.parametrize("config,fill,why", [
+    ({"id": "msgpack2"}, str(1 << 70), "has an integer of more than 64 bits"),
+    ({"id": "msgpack2", "use_single_float": True}, "[1e300]", "is too large for 32 bits"),
+    ({"id": "json2", "allow_nan": False}, '{"a": NaN}', "is not finite")], ids=str)
+def test_what_cannot_be_written_is_refused(tmp_path, config, fill, why):
+    """A new array has no fill value that its chunks could not store."""
+    done = run("create", tmp_path / "a", "--zarr-format=2", "--dtype=string", "--shape=5", "--chunks=2",
+               f"--codec={json.dumps(config)}", f"--fill={fill}", code=2)
+    assert f"fill_value {why}" in done and not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("fill", ["0", '""', '"x"', "null"])

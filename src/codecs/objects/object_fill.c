@@ -98,6 +98,32 @@ out:
     return st;
 }
 
+/* INVALID if the codec could not store missing elements: a chunk that is written in part
+ * has them. */
+static zarr_status fill_check(const zarr_codec_spec *spec, const struct zr_json *v,
+                              zarr_error *err)
+{
+    struct zr_value_rule rule = {.any_float = true};
+    struct zr_json2 json;
+    int single = 0;
+    const char *why = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (zr_streq(zarr_codec_spec_name(spec), "json2")) {
+        ZR_TRY(zr_spec_json2(spec, &json, err));
+        rule = (struct zr_value_rule){.any_integer = true, .any_float = !json.finite};
+    } else {
+        (void)zarr_codec_spec_bool(spec, "use_single_float", &single);
+        rule.single = single != 0;
+    }
+    why = zr_value_unfit(&rule, v);
+    if (why)
+        st = zr_fail(err, ZARR_ERR_INVALID, "fill_value %s, which chunks cannot store",
+                     why);
+out:
+    return st;
+}
+
 zarr_status zr_object_fill_write(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                                  const char *json, char *text, size_t cap,
                                  size_t *text_bytes, zarr_error *err)
@@ -120,6 +146,8 @@ zarr_status zr_object_fill_write(const zarr_codec_spec *spec, const zarr_dtype *
         ZR_TRY(zr_internal(err));
     item = (zarr_vlen){doc.root->u.text.ptr, doc.root->u.text.bytes};
     ZR_TRY(zr_value_parse(&value, &item, &is_value, err));
+    if (is_value)
+        ZR_TRY(fill_check(spec, value.root, err));
     zr_json_write_tokens(is_value ? value.root : doc.root, &out);
     st = fill_give(&out, text, cap, text_bytes, err);
 out:

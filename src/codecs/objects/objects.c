@@ -218,29 +218,15 @@ static zarr_status objects_check_value(const struct zr_objects *self,
                                        zarr_error *err)
 {
     const bool json = self->json.comma != NULL;
-    struct zr_value_walk walk = {.depth = 0};
-    struct zr_numpy_value n;
-    uint32_t kind = 0;
+    const struct zr_value_rule rule = {.any_integer = json,
+                                       .any_float = !json || !self->json.finite,
+                                       .single = self->single};
+    const char *why = zr_value_unfit(&rule, v);
 
-    for (; v; v = zr_value_next(&walk, v)) {
-        if (v->type != ZR_JSON_NUMBER)
-            continue;
-        if (!zr_value_number(v, &kind, &n) && !json)
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s: element %" PRIu64 " has an integer of more than 64 bits",
-                           self->codec, i);
-        if (json && self->json.finite && kind == ZARR_KIND_FLOAT && !isfinite(n.d))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s: element %" PRIu64 " is not finite, allow_nan is false",
-                           self->codec, i);
-        if (self->single && kind == ZARR_KIND_FLOAT && isfinite(n.d) &&
-            !isfinite((float)n.d))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s: element %" PRIu64
-                           " is too large for 32 bits, use_single_float is true",
-                           self->codec, i);
-    }
-    return ZARR_OK;
+    if (!why)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " %s", self->codec, i,
+                   why);
 }
 
 static zarr_status objects_check_values(const struct zr_objects *self,

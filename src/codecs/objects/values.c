@@ -157,3 +157,31 @@ const struct zr_json *zr_value_next(struct zr_value_walk *w, const struct zr_jso
         v = w->around[--w->depth];
     return w->depth > 0 ? v->next : NULL;
 }
+
+static const char *number_unfit(const struct zr_value_rule *rule,
+                                const struct zr_json *number)
+{
+    struct zr_numpy_value n;
+    uint32_t kind = 0;
+
+    if (!zr_value_number(number, &kind, &n) && !rule->any_integer)
+        return "has an integer of more than 64 bits";
+    if (kind != ZARR_KIND_FLOAT)
+        return NULL;
+    if (!rule->any_float && !isfinite(n.d))
+        return "is not finite, allow_nan is false";
+    if (rule->single && isfinite(n.d) && !isfinite((float)n.d))
+        return "is too large for 32 bits, use_single_float is true";
+    return NULL;
+}
+
+const char *zr_value_unfit(const struct zr_value_rule *rule, const struct zr_json *v)
+{
+    struct zr_value_walk walk = {.depth = 0};
+    const char *why = NULL;
+
+    for (; v && !why; v = zr_value_next(&walk, v))
+        if (v->type == ZR_JSON_NUMBER)
+            why = number_unfit(rule, v);
+    return why;
+}

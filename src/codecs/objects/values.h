@@ -38,6 +38,16 @@ bool zr_value_number(const struct zr_json *v, uint32_t *kind, struct zr_numpy_va
 struct zr_json *zr_value_new_number(struct zr_json_doc *doc, uint32_t kind,
                                     struct zr_numpy_value v);
 
+/* Which numbers of a value a codec can write. */
+struct zr_value_rule {
+    bool any_integer; /* also of more than 64 bits */
+    bool any_float;   /* also NaN and Infinity */
+    bool single;      /* floats have 32 bits */
+};
+/* Returns why the codec cannot write a number in v, such as "is not finite, allow_nan is
+ * false"; NULL: it can write all. */
+const char *zr_value_unfit(const struct zr_value_rule *rule, const struct zr_json *v);
+
 /* A walk through a value that zr_value_parse() made, parents first. Begins zeroed, with
  * the value itself. */
 struct zr_value_walk {

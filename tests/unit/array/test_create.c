@@ -402,6 +402,41 @@ static void test_existing(void **state)
     world_close(&w);
 }
 
+/* OVERWRITE deletes nothing if the new node is refused: its parent is an array, or cannot
+ * be read. */
+static void test_overwrite_refused(void **state)
+{
+    static const char *const parents[] = {
+        "{", "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[],\"data_type\":"
+             "\"int8\",\"fill_value\":0,\"chunk_grid\":{\"name\":\"regular\","
+             "\"configuration\":{\"chunk_shape\":[]}},\"chunk_key_encoding\":{\"name\":"
+             "\"default\"},\"codecs\":[{\"name\":\"bytes\"}]}"};
+    const uint64_t shape[] = {4};
+    zarr_array_spec spec = {
+        .struct_size = sizeof spec, .ndim = 1, .shape = shape, .data_type = "int8"};
+    struct world w;
+    zarr_array *a = NULL;
+    zarr_group *g = NULL;
+    uint64_t n = 0;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(zarr_array_create(&a, w.store, "a/sub", &spec, NULL, &terr));
+    zarr_array_free(a);
+    put_text(&w, "a/sub/c/0", "1234");
+    n = (uint64_t)n_keys(&w, "a/sub");
+    spec.flags = ZARR_SPEC_OVERWRITE;
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
+        put_text(&w, "a/zarr.json", parents[i]);
+        assert_true(zarr_array_create(&a, w.store, "a/sub", &spec, NULL, &terr) !=
+                    ZARR_OK);
+        assert_true(group_create(&g, w.store, "a/sub", 3, NULL, ZARR_GROUP_OVERWRITE,
+                                 &terr) != ZARR_OK);
+        assert_int_equal(n_keys(&w, "a/sub"), n);
+    }
+    world_close(&w);
+}
+
 /* OVERWRITE replaces nodes and their leftovers, never other files. */
 static void test_overwrite_spares_files(void **state)
 {
@@ -518,10 +553,15 @@ static void test_grown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create_v3),   cmocka_unit_test(test_create_v2),
-        cmocka_unit_test(test_codecs),      cmocka_unit_test(test_bytes_alone),
-        cmocka_unit_test(test_chunk_guess), cmocka_unit_test(test_refused_specs),
-        cmocka_unit_test(test_existing),    cmocka_unit_test(test_overwrite_spares_files),
+        cmocka_unit_test(test_create_v3),
+        cmocka_unit_test(test_create_v2),
+        cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_bytes_alone),
+        cmocka_unit_test(test_chunk_guess),
+        cmocka_unit_test(test_refused_specs),
+        cmocka_unit_test(test_existing),
+        cmocka_unit_test(test_overwrite_refused),
+        cmocka_unit_test(test_overwrite_spares_files),
         cmocka_unit_test(test_grown),
     };
 
