@@ -140,9 +140,11 @@ const struct cli_command cli_cmd_consolidate = {
         "groups "
         "above up to date. Most other programs do not: run this command again after "
         "them. --check finds out whether it is up to date.\n\n"
-        "The document is valid JSON: bare NaN and Infinity, which some programs write "
-        "into attributes, become the strings \"NaN\" and \"Infinity\" in the copy. "
-        "--check treats both as equal.",
+        "Bare NaN and Infinity, which are not JSON and which some programs write into "
+        "attributes, become the strings \"NaN\" and \"Infinity\" in the copy. --check "
+        "treats both as equal. So the document is valid JSON, with one exception: a fill "
+        "value of the v2 codecs json2 and msgpack2 that has a bare NaN or Infinity stays "
+        "as it is, because the string would be another value.",
     .json = "node; nodes: the number of consolidated nodes. With --check: node; "
             "differences: an array of objects with path and what.",
     .options = options,

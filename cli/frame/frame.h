@@ -267,7 +267,8 @@ void cli_json_i64(struct cli_json *j, int64_t value);
 void cli_json_f64(struct cli_json *j, double value); /* "NaN", "Infinity", "-Infinity" */
 void cli_json_bool(struct cli_json *j, bool value);
 void cli_json_null(struct cli_json *j);
-/* Valid JSON text, which is indented anew; NULL: null. */
+/* JSON text, which is indented anew; NULL: null. On stdout NaN and Infinity without
+ * quotes, which metadata may have, become strings: --json writes JSON. */
 void cli_json_raw(struct cli_json *j, const char *json);
 void cli_json_shape(struct cli_json *j, int32_t ndim,
                     const uint64_t *shape); /* NULL: null */

@@ -347,13 +347,24 @@ static size_t scalar_length(const char *text)
     return text[n] ? n + 1 : n;
 }
 
+/* Whether the n bytes at text are a number that JSON does not have. */
+static bool is_token(const char *text, size_t n)
+{
+    static const char *const tokens[] = {"NaN", "Infinity", "-Infinity"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+        is = is || (strlen(tokens[i]) == n && strncmp(text, tokens[i], n) == 0);
+    return is;
+}
+
 void cli_json_raw(struct cli_json *j, const char *json)
 {
     const int outside = j->depth;
     const char *t = json ? json : "null";
 
     while (*t) {
-        size_t n = 1;
+        size_t n = 1, quotes;
 
         if (*t == '{' || *t == '[') {
             open_level(j, *t, *t == '{' ? '}' : ']', measure(t) <= LINE_BYTES);
@@ -368,7 +379,10 @@ void cli_json_raw(struct cli_json *j, const char *json)
             n = scalar_length(t);
             n = n ? n : 1;
             before(j);
+            quotes = !j->out && is_token(t, n) ? 1 : 0;
+            cli_string_add(&j->buffer, "\"", quotes);
             cli_string_add(&j->buffer, t, n);
+            cli_string_add(&j->buffer, "\"", quotes);
         }
         t += n;
     }

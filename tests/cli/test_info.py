@@ -286,3 +286,27 @@ def test_stats_of_groups(zarrc, tmp_path):
     text = zarrc("info", "--stats", tmp_path / "x.zarr").text
     assert "2 arrays, 1 group\n" in text and "20 B in 3 objects, of 28 B decoded" in text
     assert "stored" not in zarrc("info", tmp_path / "x.zarr").text
+
+
+@pytest.mark.parametrize("codec", ["json2", "msgpack2"])
+def test_json_has_no_bare_numbers(zarrc, tmp_path, codec):
+    """A fill value of these codecs may be a bare NaN, and attributes of other programs too. JSON has no such numbers."""
+    def strict(text):
+        return json.loads(text, parse_constant=lambda word: pytest.fail(f"a bare {word}"))
+    document = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|O", "compressor": None, "fill_value": float("nan"), "order": "C",
+                "filters": [{"id": codec}]}
+    (tmp_path / "document.json").write_text(json.dumps(document))
+    made = zarrc("create", "--json", f"--document={tmp_path}/document.json", tmp_path / "x.zarr/a")
+    assert strict(made.out)["metadata"]["fill_value"] == "NaN"
+    attributes = '{"k": [NaN, -Infinity, Infinity, "NaN"], "NaN": NaN}'
+    (tmp_path / "x.zarr/a/.zattrs").write_text(attributes)
+    info = strict(zarrc("info", "--json", tmp_path / "x.zarr/a").out)
+    assert info["metadata"]["fill_value"] == "NaN"
+    assert info["attributes"] == {"k": ["NaN", "-Infinity", "Infinity", "NaN"], "NaN": "NaN"}
+    assert strict(zarrc("attrs", "get", "--json", tmp_path / "x.zarr/a", "k").out)["value"] == info["attributes"]["k"]
+    assert "NaN" in (tmp_path / "x.zarr/a/.zarray").read_text() and (tmp_path / "x.zarr/a/.zattrs").read_text() == attributes
+    # the exception of the manual: the string would be another value
+    zarrc("consolidate", tmp_path / "x.zarr")
+    entries = (tmp_path / "x.zarr/.zmetadata").read_text()
+    assert json.loads(entries)["metadata"]["a/.zarray"]["fill_value"] != "NaN"
+    assert json.loads(entries)["metadata"]["a/.zattrs"] == info["attributes"]
