@@ -181,6 +181,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     src.dtype = a->in.dtype;
     src.byte_order = a->in.byte_order;
     io.cancel = cli_cancel;
+    a->node.began = true;
     st = zarr_array_append(a->node.array, a->axis, &src, &first, &io, &err);
     if (st)
         return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
@@ -347,7 +348,7 @@ static int run(struct cli *cli)
         rc = append(&a);
     if (!rc)
         report(&a);
-    if (rc || a.added)
+    if (a.node.began)
         rc = cli_update_after(cli, &a.node, false, rc);
     free(a.range);
     cli_input_close(&a.in);

@@ -244,13 +244,11 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
     struct target t = {.group = NULL};
     int rc = open_target(cli, place, v->writes ? CLI_OPEN_WRITE : 0, &t);
 
+    t.node.began = !rc && v->writes;
     if (!rc)
         rc = v->run(cli, &t);
-    if (t.node.store && v->writes) { /* also if only some of the changes were made */
-        const int done = cli_update_consolidated(cli, &t.node, false);
-
-        rc = rc ? rc : done;
-    }
+    if (t.node.began)
+        rc = cli_update_after(cli, &t.node, false, rc);
     if (!rc && v->writes) {
         close_target(&t);
         if (!rc && cli->json) { /* reads the new attributes from the store */

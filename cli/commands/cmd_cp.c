@@ -161,7 +161,6 @@ static int run(struct cli *cli)
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
     uint64_t objects = 0, bytes = 0;
-    bool began_copy = false;
     int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &c.src);
 
     if (!rc)
@@ -170,9 +169,10 @@ static int run(struct cli *cli)
         rc = cli_require_copyable(cli, &c.src, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
-    began_copy = !rc;
-    if (!rc)
+    if (!rc) {
+        c.dst.began = cli_copy_may_begin(cli, &c.dst, "skip-equal");
         rc = copy(&c);
+    }
     took = cli_seconds() - began;
     objects = c.objects;
     bytes = c.bytes;
@@ -180,8 +180,7 @@ static int run(struct cli *cli)
         rc = compare_all(&c);
     if (!rc)
         summary(&c, objects, bytes, took);
-    if (began_copy)
-        rc = cli_update_after(cli, &c.dst, true, rc);
+    rc = cli_update_after(cli, &c.dst, true, rc);
     if (rc)
         cli_remove_empty_root(&c.dst);
     cli_node_close(&c.src);

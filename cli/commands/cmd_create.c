@@ -123,6 +123,7 @@ static int create_array(struct cli *cli, struct cli_node *node)
     if (path)
         spec.spec.document = document.text;
     spec.spec.flags |= spec_flags(cli);
+    node->began = true;
     st = zarr_array_create(&node->array, node->store, node->path, &spec.spec, NULL, &err);
     if (st)
         rc = cli_fail(cli, st, &err, "cannot create array %s", node->shown);
@@ -143,9 +144,10 @@ static int create_group(struct cli *cli, struct cli_node *node)
         .attributes = cli_text(cli, "attributes")};
     zarr_group *group = NULL;
     zarr_error err = {0};
-    zarr_status st =
-        zarr_group_create(&group, node->store, node->path, &spec, NULL, &err);
+    zarr_status st;
 
+    node->began = true;
+    st = zarr_group_create(&group, node->store, node->path, &spec, NULL, &err);
     zarr_group_free(group);
     return st ? cli_fail(cli, st, &err, "cannot create group %s", node->shown) : CLI_OK;
 }

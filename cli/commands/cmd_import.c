@@ -103,6 +103,7 @@ static int create_target(struct import *im)
     if (cli_flag(im->cli, "force"))
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
     if (!rc) {
+        im->node.began = true;
         st = zarr_array_create(&im->node.array, im->target_store, im->target_path,
                                &spec.spec, NULL, &err);
         if (st)

@@ -35,17 +35,66 @@ static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
     cli_progress_update(&m->progress, bytes, objects);
 }
 
-/* Whether the move failed after the copy, before anything of the source was deleted. */
-static bool is_copied(const struct cli_node *src, const struct cli_node *dst)
+/* ---- a move that failed ---- */
+
+static bool both_exist(const struct cli_node *src, const struct cli_node *dst)
 {
     uint32_t kind[2] = {ZARR_NODE_NONE, ZARR_NODE_NONE};
     int32_t format;
 
-    return dst->kind == ZARR_NODE_NONE && dst->zarr_format == 0 &&
-           zarr_node_probe(dst->store, dst->path, &kind[0], &format, NULL) == ZARR_OK &&
+    return zarr_node_probe(dst->store, dst->path, &kind[0], &format, NULL) == ZARR_OK &&
            zarr_node_probe(src->store, src->path, &kind[1], &format, NULL) == ZARR_OK &&
            kind[0] != ZARR_NODE_NONE && kind[0] == kind[1];
 }
+
+/* The job object at the destination is deleted only after the flush of the copy. */
+static bool has_job(const struct cli_node *dst)
+{
+    struct cli_job job;
+    const bool has = cli_job_read(dst->store, dst->path, &job);
+
+    cli_job_free(&job);
+    return has;
+}
+
+/* The system may report a failed write to the disk only once, and then reads the copy
+ * from memory. So --skip-equal would find it equal and delete the source. */
+static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
+                       const struct cli_node *src, const struct cli_node *dst)
+{
+    char *at = cli_shell_word(dst->shown);
+    char *hint = cli_format(
+        "SOURCE is complete and unchanged. Do not continue with --skip-equal: it could "
+        "delete the only good copy. When the disk works again, the same command with "
+        "--force, without --skip-equal, copies all of it anew. "
+        "zarrc rm -r %s removes the copy.",
+        at);
+    const int rc = cli_fail_hint(
+        cli, st, err, hint, "%s was copied to %s, but the copy may not be on the disk",
+        src->shown, dst->shown);
+
+    free(hint);
+    free(at);
+    return rc;
+}
+
+static int move_failed(struct cli *cli, zarr_status st, const zarr_error *err,
+                       const struct cli_node *src, const struct cli_node *dst)
+{
+    const bool is_new = cli_node_is_missing(dst), both = both_exist(src, dst);
+
+    if (both && has_job(dst) && (is_new || st == ZARR_ERR_IO))
+        return not_durable(cli, st, err, src, dst);
+    if (both && is_new)
+        return cli_fail_hint(
+            cli, st, err,
+            "Both are complete. When it can be deleted, the same command with "
+            "--skip-equal does it.",
+            "%s was copied to %s, but cannot be deleted", src->shown, dst->shown);
+    return cli_copy_failed(cli, st, err, "move", src, dst);
+}
+
+/* ---- the move ---- */
 
 static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
                 struct moving *m)
@@ -73,14 +122,8 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
     free(name);
-    if (st && is_copied(src, dst))
-        return cli_error(cli, cli_exit_code(st, &err),
-                         "Both are complete. When it can be deleted, the same command "
-                         "with --skip-equal does it.",
-                         "%s was copied to %s, but cannot be deleted: %s", src->shown,
-                         dst->shown, err.message);
     if (st)
-        return cli_copy_failed(cli, st, &err, "move", src, dst);
+        return move_failed(cli, st, &err, src, dst);
     rc = cli_node_flush(cli, dst);
     if (!rc)
         rc = cli_node_flush(cli, src);
@@ -130,6 +173,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_require_copyable(cli, &src, &dst);
     if (!rc) {
+        src.began = dst.began = cli_copy_may_begin(cli, &dst, "skip-equal");
         rc = move(cli, &src, &dst, &m);
         if (!rc)
             summary(cli, &src, &dst, &m);

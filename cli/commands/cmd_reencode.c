@@ -236,6 +236,7 @@ static int reencode(struct reencode *r)
     o.source_name = name;
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
     o.cancel = cli_cancel;
+    r->dst.began = cli_copy_may_begin(r->cli, &r->dst, "resume");
     st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path, &o,
                             &r->result, &err);
     if (r->phase)

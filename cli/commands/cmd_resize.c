@@ -84,6 +84,7 @@ static int run(struct cli *cli)
     if (rc)
         goto out;
     before = cli_shape_text(zarr_array_ndim(node.array), zarr_array_shape(node.array));
+    node.began = true;
     st = zarr_array_resize(node.array, shape, &o, &err);
     rc = st ? cli_fail(cli, st, &err, "cannot resize %s", node.shown)
             : cli_node_flush(cli, &node);

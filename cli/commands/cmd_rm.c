@@ -80,6 +80,7 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
     opts.progress_user = &progress;
     opts.cancel = cli_cancel;
     cli_progress_begin(&progress, cli, "rm", 0, n_objects);
+    node->began = true;
     st = zarr_node_delete_watched(node->store, node->path, &opts, &err);
     cli_progress_end(&progress, st == ZARR_OK);
     rc = st ? cli_fail(cli, st, &err, "cannot delete %s", node->shown) : CLI_OK;

@@ -220,21 +220,14 @@ static char *vformat(const char *format, va_list args)
     return text;
 }
 
-int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
-             ...)
+static int fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *hint,
+                const char *what)
 {
-    struct report r = {0};
-    va_list args;
-    char *what;
+    struct report r = {.what = what, .next = hint};
 
-    va_start(args, format);
-    what = vformat(format, args);
-    va_end(args);
     r.code = zarr_status_text(st);
     r.exit_code = cli_exit_code(st, err);
-    r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
-    r.next = hint_for(cli, st, err);
     if (st == ZARR_ERR_CANCELLED || cli_cancelled()) {
         r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
@@ -242,8 +235,37 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
     } else {
         report(cli, &r);
     }
-    free(what);
     return r.exit_code;
+}
+
+int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
+             ...)
+{
+    va_list args;
+    char *what;
+    int rc;
+
+    va_start(args, format);
+    what = vformat(format, args);
+    va_end(args);
+    rc = fail(cli, st, err, hint_for(cli, st, err), what);
+    free(what);
+    return rc;
+}
+
+int cli_fail_hint(struct cli *cli, zarr_status st, const zarr_error *err,
+                  const char *hint, const char *format, ...)
+{
+    va_list args;
+    char *what;
+    int rc;
+
+    va_start(args, format);
+    what = vformat(format, args);
+    va_end(args);
+    rc = fail(cli, st, err, hint, what);
+    free(what);
+    return rc;
 }
 
 static const char *code_name(int exit_code)

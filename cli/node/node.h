@@ -38,6 +38,8 @@ struct cli_node {
     zarr_array *array;   /* open if kind is ARRAY, unless CLI_OPEN_PROBE was given */
     bool created_root;   /* CLI_OPEN_NEW created the root folder: cli_node_close() removes
                             it if it is empty */
+    bool began;          /* a command sets it right before the first call that may change
+                            the node, for cli_update_after() */
 };
 
 /* The path of the file or folder that `text` names, without the region; it need not

@@ -365,7 +365,7 @@ int cli_require_outside(struct cli *cli, const char *file, const struct cli_node
 
 /* ---- consolidated metadata ---- */
 
-static void warn_consolidated(struct cli *cli, const struct cli_node *node)
+static void warn_consolidated(struct cli *cli, const struct cli_node *node, bool is_sure)
 {
     char *path = cli_strdup(node->path);
 
@@ -377,38 +377,37 @@ static void warn_consolidated(struct cli *cli, const struct cli_node *node)
         if (zarr_group_open(&group, node->store, path, NULL, NULL) == ZARR_OK &&
             zarr_group_is_consolidated(group))
             cli_warn(cli,
-                     "consolidated metadata of %s:/%s is out of date; "
+                     "consolidated metadata of %s:/%s %s out of date; "
                      "zarrc consolidate updates it",
-                     zarr_store_url(node->store), path);
+                     zarr_store_url(node->store), path, is_sure ? "is" : "may be");
         zarr_group_free(group);
     }
     free(path);
 }
 
-int cli_update_consolidated(struct cli *cli, struct cli_node *node, bool below)
+int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
 {
     const zarr_consolidate_options o = {.struct_size = sizeof o,
                                         .flags = below ? ZARR_CONSOLIDATED_BELOW : 0};
     zarr_error err = {0};
+    int done;
 
+    if (rc && !node->began)
+        return rc;
     if (cli_flag(cli, "leave-consolidated"))
-        warn_consolidated(cli, node);
+        warn_consolidated(cli, node, rc == CLI_OK);
     else if (zarr_group_consolidated_update(node->store, node->path, &o, NULL, &err) !=
              ZARR_OK)
         cli_warn(cli,
                  "consolidated metadata is out of date: %s; zarrc consolidate writes it "
                  "anew",
                  err.message);
-    return cli_node_flush(cli, node);
+    done = cli_node_flush(cli, node);
+    return rc ? rc : done;
 }
 
-int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
+bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,
+                        const char *go_on)
 {
-    const bool refused = rc == CLI_USAGE || rc == CLI_EXISTS || rc == CLI_UNSUPPORTED;
-    int done = CLI_OK;
-
-    if (node->store &&
-        (rc == CLI_OK || (!refused && !cli_flag(cli, "leave-consolidated"))))
-        done = cli_update_consolidated(cli, node, below);
-    return rc ? rc : done;
+    return cli_node_is_missing(dst) || cli_flag(cli, "force") || cli_flag(cli, go_on);
 }

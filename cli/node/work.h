@@ -68,22 +68,23 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
 /* Removes the folder that CLI_OPEN_NEW created, if it is empty. */
 void cli_remove_empty_root(const struct cli_node *node);
 
-/* The option of commands that call cli_update_consolidated(). */
+/* The option of commands that call cli_update_after(). */
 #define CLI_CONSOLIDATED_OPTION                                                          \
     {                                                                                    \
         "leave-consolidated", 0, 0, NULL, NULL,                                          \
             "do not bring consolidated metadata of the groups above up to date"          \
     }
-/* After a command changed a node: brings consolidated metadata of the groups above it up
- * to date; below: for all nodes below it as well. Warns if it cannot, or if
- * --leave-consolidated leaves it as it is. Then flushes the store: call it after the last
- * change. */
-int cli_update_consolidated(struct cli *cli, struct cli_node *node, bool below);
-
-/* The same after a command that ended with the exit code `rc`, also if it failed, unless
- * it was refused: a part of the change may be made. Returns `rc`, or how the update ended
- * if that is CLI_OK. */
+/* After a command that may have changed a node: brings consolidated metadata of the
+ * groups above it up to date; below: for all nodes below it as well. Warns if it cannot,
+ * or if --leave-consolidated leaves it as it is. Then flushes the store: call it after
+ * the last change. rc is the exit code of the command. If it failed, node->began alone
+ * decides, because every exit code can come after a part of the change. Returns rc, or
+ * how the update ended if that is CLI_OK. */
 int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc);
+/* Whether a copy can change its destination: the library refuses a node that exists,
+ * unless --force or the option `go_on` is given. For node->began. */
+bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,
+                        const char *go_on);
 
 /* Seconds of a monotonic clock. */
 double cli_seconds(void);

@@ -159,11 +159,11 @@ def test_full(zarrc, session, tmp_path, noise):
 
 # ---- commands that end in the middle --------------------------------------------------
 
-def inject(log, what, arguments, cwd):
+def inject(log, what, arguments, cwd, options=()):
     """Runs zarrc under strace with one fault."""
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
-    done = subprocess.run(["strace", "-f", "-o", log, "-e", f"trace={what.split(':')[0]}", "-e", f"inject={what}", PROGRAM, *arguments],
+    done = subprocess.run(["strace", "-f", "-o", log, *options, "-e", f"trace={what.split(':')[0]}", "-e", f"inject={what}", PROGRAM, *arguments],
                           cwd=cwd, capture_output=True, text=True)
     if "ptrace" in done.stderr:
         pytest.skip("this machine permits no ptrace")
