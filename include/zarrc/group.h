@@ -620,7 +620,9 @@ typedef struct zarr_consolidate_options {
  * Writes the consolidated metadata of a group, in one step. It holds all nodes that the
  * store has below the group, also if the handle answers from consolidated metadata. NaN
  * and Infinity without quotes, which are not JSON, become the strings "NaN" and
- * "Infinity". The handle does not change: open the group again to use what was written.
+ * "Infinity", except in fill values of the v2 codecs json2 and msgpack2, where the string
+ * is another value. The handle does not change: open the group again to use what was
+ * written.
  *
  * @param group borrowed
  * @param opts options; NULL: defaults
