@@ -116,7 +116,8 @@ zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
 
         while (strchr(" \n\t\r", json[n - 1]))
             n--;
-        value->literal = (struct zr_json){.type = ZR_JSON_NUMBER, .u.text = {json, n}};
+        value->literal =
+            (struct zr_json){.type = ZR_JSON_NUMBER, .u.text = {.ptr = json, .bytes = n}};
         value->v = &value->literal;
         return ZARR_OK;
     }

@@ -141,7 +141,7 @@ static zarr_status cast_parse_scalar(const zarr_dtype *dtype, const struct zr_nu
                                      zarr_error *err)
 {
     static const struct zr_json infinity = {.type = ZR_JSON_STRING,
-                                            .u.text = {"Infinity", 8}};
+                                            .u.text = {.ptr = "Infinity", .bytes = 8}};
     uint8_t element[8] = {0};
     zarr_status st = ZARR_OK;
 

@@ -191,22 +191,22 @@ static void test_submitted(void **state)
     (void)state;
     for (int kind = 0; kind < N_KINDS; kind++) {
         zarr_request *r[MANY] = {NULL};
-        zarr_tensor t[2];
-        zarr_mem mem[2];
+        zarr_tensor t[MANY]; /* no two requests share memory */
+        zarr_mem mem[MANY];
         zarr_array *a;
         struct pw w;
 
         open_world(&w, 2, 1 << 20);
         a = filled_array(&w, "a", kind);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < MANY; i++) {
             mem[i] = tensor_new(&w, &t[i], sizes);
             assert_int_equal(zarr_fakedev_poke(mem[i].handle, 0, data, sizeof data), 0);
         }
         budget_set(&w, 40 << 10);
         for (int i = 0; i < MANY; i++)
             assert_ok(i % 3
-                          ? zarr_array_read_submit(&r[i], a, NULL, &t[1], NULL, &terr)
-                          : zarr_array_write_submit(&r[i], a, NULL, &t[0], NULL, &terr));
+                          ? zarr_array_read_submit(&r[i], a, NULL, &t[i], NULL, &terr)
+                          : zarr_array_write_submit(&r[i], a, NULL, &t[i], NULL, &terr));
         for (int i = 0; i < MANY; i += 4)
             zarr_request_cancel(r[i]);
         for (int i = 0; i < MANY; i++) {
@@ -219,7 +219,7 @@ static void test_submitted(void **state)
         assert_ok(zarr_array_read(a, NULL, &t[1], NULL, &terr));
         assert_int_equal(zarr_fakedev_peek(mem[1].handle, 0, got, sizeof got), 0);
         assert_memory_equal(got, data, sizeof got);
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < MANY; i++)
             zarr_mem_free(w.ctx, &mem[i]);
         zarr_array_free(a);
         close_world(&w);
