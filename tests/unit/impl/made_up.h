@@ -28,14 +28,15 @@
 #define DELTA "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\"}}"
 
 static int n_bound, n_states, refuse_to_bind;
+static zarr_codec_binding last_bound[2]; /* to decode, to encode */
 
 static inline zarr_status made_up_bind(void **self, const zarr_codec_spec *spec,
                                        const zarr_codec_binding *to, zarr_error *err)
 {
     ZR_UNUSED(spec);
-    ZR_UNUSED(to);
     if (refuse_to_bind)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "made-up: not this one");
+    last_bound[to->encode] = *to;
     n_bound++;
     *self = &n_bound;
     return ZARR_OK;
@@ -55,8 +56,8 @@ static inline int made_up_accepts(void *self, const zarr_codec_job *job)
 
 static inline zarr_status made_up_open(void *self, void **state, zarr_error *err)
 {
-    ZR_UNUSED(self);
     ZR_UNUSED(err);
+    assert_ptr_equal(self, &n_bound);
     n_states++;
     *state = &n_states;
     return ZARR_OK;

@@ -189,6 +189,39 @@ static void stores_that_reach_the_device(void **state)
     impl_env_close(&env);
 }
 
+/* An implementation is told the memory of both sides and the direction. */
+static void bindings(void **state)
+{
+    const struct made_up_row rows[] = {{"zstd", "ext.test", CPU, EXT, 50, 0}, {0}};
+    const uint64_t dims[] = {8, 0};
+    struct zr_placement_options opts = {.target_device = ZARR_DEVICE_EXT,
+                                        .preference = "zstd=ext"};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = "[" LITTLE ",\"zstd\"]", .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+
+    ZR_UNUSED(state);
+    memset(last_bound, 0, sizeof last_bound);
+    open_with(&env, rows);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    for (uint32_t encode = 0; encode < 2; encode++) {
+        struct zr_program *p = NULL;
+
+        opts.encode = encode;
+        assert_int_equal(
+            zr_program_make(&p, &env.impls, c.chain, &c.reps, &opts, NULL, NULL),
+            ZARR_OK);
+        assert_int_equal(last_bound[encode].struct_size, sizeof(zarr_codec_binding));
+        assert_int_equal(last_bound[encode].encode, encode);
+        assert_int_equal(last_bound[encode].decoded_type, ZARR_DEVICE_EXT);
+        assert_int_equal(last_bound[encode].encoded_type, ZARR_DEVICE_CPU);
+        zr_program_free(p);
+    }
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
 /* If only decoding tells the size, buffers grow, and only host buffers can. */
 static void no_device_without_sizes(void **state)
 {
@@ -431,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),
         cmocka_unit_test(stores_that_reach_the_device),
+        cmocka_unit_test(bindings),
         cmocka_unit_test(no_device_without_sizes),
         cmocka_unit_test(fallback_of_a_stage),
         cmocka_unit_test(refusals),
