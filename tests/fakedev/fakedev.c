@@ -61,7 +61,7 @@ struct block *fake_block_locked(const void *address)
     return NULL;
 }
 
-bool fake_block_map(struct block *b, bool pinned)
+static bool fake_block_map(struct block *b, bool pinned)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t data = (b->bytes + page - 1) / page * page;
@@ -146,6 +146,27 @@ bool fake_within(struct fakedev *dev, uint64_t bytes, bool pinned)
     return fits;
 }
 
+struct block *fake_block_new(struct fakedev *dev, int32_t device_id, uint64_t bytes,
+                             bool pinned)
+{
+    struct block *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return NULL;
+    b->owner = dev;
+    b->bytes = bytes ? bytes : 1;
+    b->device_id = device_id;
+    if (!fake_block_map(b, pinned)) {
+        free(b);
+        return NULL;
+    }
+    pthread_mutex_lock(&fake_all.mutex);
+    b->next = fake_all.blocks;
+    fake_all.blocks = b;
+    pthread_mutex_unlock(&fake_all.mutex);
+    return b;
+}
+
 static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
                               zarr_mem *out, zarr_error *err)
 {
@@ -157,20 +178,9 @@ static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
         return st;
     if (bytes > UINT64_C(1) << 40 || !fake_within(dev, bytes, false))
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    b = calloc(1, sizeof *b);
+    b = fake_block_new(dev, device_id, bytes, false);
     if (!b)
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    b->owner = dev;
-    b->bytes = bytes ? bytes : 1;
-    b->device_id = device_id;
-    if (!fake_block_map(b, false)) {
-        free(b);
-        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    }
-    pthread_mutex_lock(&fake_all.mutex);
-    b->next = fake_all.blocks;
-    fake_all.blocks = b;
-    pthread_mutex_unlock(&fake_all.mutex);
     pthread_mutex_lock(&dev->mutex);
     dev->count.allocs++;
     dev->count.live_blocks++;

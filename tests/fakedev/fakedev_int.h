@@ -60,7 +60,9 @@ zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *err);
 
 /* The live block that contains the address. */
 struct block *fake_block_locked(const void *address);
-bool fake_block_map(struct block *b, bool pinned);
+/* Makes a block with pages of its own and lists it. NULL: memory is short. */
+struct block *fake_block_new(struct fakedev *dev, int32_t device_id, uint64_t bytes,
+                             bool pinned);
 /* Takes a block out of the list and unmaps it; aborts if that breaks a rule. */
 struct block *fake_block_take(struct fakedev *dev, const void *handle, bool pinned);
 bool fake_within(struct fakedev *dev, uint64_t bytes, bool pinned);

@@ -17,22 +17,11 @@ zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_
         return st;
     if (!fake_within(dev, bytes, true))
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of pinned memory");
-    b = calloc(1, sizeof *b);
+    b = fake_block_new(dev, device_id, bytes, true);
     if (!b)
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    b->owner = dev;
-    b->bytes = bytes ? bytes : 1;
-    b->device_id = device_id;
-    if (!fake_block_map(b, true)) {
-        free(b);
-        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    }
     *out =
         (zarr_mem){.device_type = ZARR_DEVICE_CPU, .handle = b->handle, .bytes = bytes};
-    pthread_mutex_lock(&fake_all.mutex);
-    b->next = fake_all.blocks;
-    fake_all.blocks = b;
-    pthread_mutex_unlock(&fake_all.mutex);
     pthread_mutex_lock(&dev->mutex);
     dev->late.pinned_allocs++;
     dev->late.pinned_blocks++;

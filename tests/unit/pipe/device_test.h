@@ -249,15 +249,22 @@ static inline zarr_mem tensor_new(const struct pw *w, zarr_tensor *t,
     return mem;
 }
 
-static inline zarr_array *filled_array(const struct pw *w, const char *path, int kind)
+/* Makes an array and writes these N elements. */
+static inline zarr_array *array_of(const struct pw *w, const char *path, int kind,
+                                   int32_t *values)
 {
     zarr_array *a =
         pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, values, N * sizeof *values, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     return a;
+}
+
+static inline zarr_array *filled_array(const struct pw *w, const char *path, int kind)
+{
+    return array_of(w, path, kind, data);
 }
 
 /* A chunk of two arrays is stored alike, or missing in both. */

@@ -54,15 +54,9 @@ static void test_read(void **state)
 /* An array with `base`. */
 static zarr_array *based(const struct pw *w, const char *path, int kind)
 {
-    zarr_array *a =
-        pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
-    zarr_tensor t;
-
     for (int i = 0; i < N; i++)
         base[i] = -5000 - i;
-    zarr_tensor_host(&t, base, sizeof base, 2, sizes);
-    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    return a;
+    return array_of(w, path, kind, base);
 }
 
 /* Leaves are gathered and encoded by as many as there is room for. */

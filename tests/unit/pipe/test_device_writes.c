@@ -46,12 +46,8 @@ static void source_close(const struct pw *w, struct source *s)
 /* An array with `base`, except two chunks that are missing. */
 static zarr_array *based(const struct pw *w, const char *path, int kind)
 {
-    zarr_array *a =
-        pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
-    zarr_tensor t;
+    zarr_array *a = array_of(w, path, kind, base);
 
-    zarr_tensor_host(&t, base, sizeof base, 2, sizes);
-    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     for (uint64_t i = 0; i < 2; i++)
         assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){2 * i, 0}, &terr));
     return a;
