@@ -181,12 +181,18 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
     char *at = cli_shell_word(shown),
          *from = cli_shell_word(job->source ? job->source : "SOURCE"),
          *options = migrate_options(job->source);
+    const bool moves = strcmp(job->command, "mv") == 0;
     char *hint;
 
-    if (strcmp(job->command, "cp") == 0 || strcmp(job->command, "mv") == 0)
-        hint = cli_format("zarrc %s --skip-equal %s %s continues it. zarrc rm -r %s "
+    if (moves || strcmp(job->command, "cp") == 0)
+        /* --skip-equal reads the copy from memory, and mv then deletes the source */
+        hint = cli_format("zarrc %s --skip-equal %s %s continues it.%s zarrc rm -r %s "
                           "removes it.",
-                          job->command, from, at, at);
+                          job->command, from, at,
+                          moves ? " If mv said that the copy may not be on the disk, use "
+                                  "--force instead of --skip-equal."
+                                : "",
+                          at);
     else if (strcmp(job->command, "reencode") == 0)
         hint = cli_format("The same command with --resume continues it. zarrc rm -r %s "
                           "removes it.",
