@@ -52,6 +52,8 @@ K_FUNCTION k_u32 k_blosc_how(k_u32 flags)
     return inside == 0   ? K_BLOSCLZ
            : inside == 1 ? K_LZ4
            : inside == 2 ? K_SNAPPY
+           : inside == 3 ? K_ZLIB
+           : inside == 4 ? K_ZSTD
                          : K_DAMAGED;
 }
 
@@ -76,6 +78,15 @@ K_FUNCTION k_u32 k_blosc_blocks(K_GLOBAL const struct k_chunk *c,
     f->n_blocks = n;
     f->n_streams = (n - (rest ? 1 : 0)) * f->n_splits + (rest ? 1 : 0);
     return K_OK;
+}
+
+/* K_UNSUPPORTED, with the blocks: other code can decode the streams. */
+K_FUNCTION k_u32 k_blosc_inside(K_GLOBAL const struct k_chunk *c,
+                                K_GLOBAL struct k_frame *f)
+{
+    const k_u32 st = f->how == K_DAMAGED ? K_UNSUPPORTED : k_blosc_blocks(c, f);
+
+    return st == K_OK && f->how > K_DAMAGED ? K_UNSUPPORTED : st;
 }
 
 K_FUNCTION k_u32 k_blosc_header(K_GLOBAL const k_u8 *p, K_GLOBAL const struct k_chunk *c,
@@ -108,7 +119,7 @@ K_FUNCTION k_u32 k_blosc_header(K_GLOBAL const k_u8 *p, K_GLOBAL const struct k_
         return K_OK;
     if (p[1] != K_BLOSC_INSIDE)
         return K_BAD_HEADER;
-    return f->how == K_DAMAGED ? K_UNSUPPORTED : k_blosc_blocks(c, f);
+    return k_blosc_inside(c, f);
 }
 
 /* One work item for a chunk. Chunk i has status i. */
@@ -199,6 +210,22 @@ K_FUNCTION void k_blosc_block(K_GLOBAL const k_u8 *p, K_GLOBAL const struct k_ch
     }
 }
 
+/* Describes the planes of block k. */
+K_FUNCTION void k_blosc_planes(K_GLOBAL const struct k_chunk *c,
+                               K_GLOBAL const struct k_frame *f, k_u64 k,
+                               K_GLOBAL struct k_planes *p)
+{
+    const k_u64 done = k * f->block_bytes, left = c->dst_bytes - done;
+    const int shuffled =
+        f->how != K_STORED && (f->flags & (K_BLOSC_SHUFFLED | K_BLOSC_BITS));
+
+    p->src = c->scratch + done;
+    p->dst = c->dst + done;
+    p->bytes = left < f->block_bytes ? left : f->block_bytes;
+    p->bits = f->how != K_STORED && (f->flags & K_BLOSC_BITS) ? 1 : 0;
+    p->item_bytes = shuffled ? f->item_bytes : 1;
+}
+
 /* One work item for a block of all chunks. Streams get the number of their chunk. */
 K_KERNEL k_blosc_list(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_chunk *chunks,
                       K_GLOBAL const struct k_frame *frames,
@@ -212,18 +239,10 @@ K_KERNEL k_blosc_list(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_chunk *c
     const k_u64 i = k_blosc_chunk(frames, n_chunks, at);
     K_GLOBAL const struct k_chunk *c = &chunks[i];
     K_GLOBAL const struct k_frame *f = &frames[i];
-    const k_u64 k = at - f->first_block, done = k * f->block_bytes;
-    const k_u64 left = c->dst_bytes - done;
+    const k_u64 k = at - f->first_block;
 
     k_blosc_block(src + c->src, c, f, k, (k_u32)i, streams + f->first_stream);
-    planes[at].src = c->scratch + done;
-    planes[at].dst = c->dst + done;
-    planes[at].bytes = left < f->block_bytes ? left : f->block_bytes;
-    planes[at].bits = f->how != K_STORED && (f->flags & K_BLOSC_BITS) ? 1 : 0;
-    planes[at].item_bytes =
-        f->how != K_STORED && (f->flags & (K_BLOSC_SHUFFLED | K_BLOSC_BITS))
-            ? f->item_bytes
-            : 1;
+    k_blosc_planes(c, f, k, &planes[at]);
 }
 
 #endif

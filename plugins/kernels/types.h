@@ -50,7 +50,9 @@ enum {
         2, /* a block after its decoded length, four bytes, as numcodecs has it */
     K_SNAPPY = 3,
     K_BLOSCLZ = 4,
-    K_DAMAGED = 5 /* not at all: src_bytes is the status */
+    K_DAMAGED = 5, /* not at all: src_bytes is the status */
+    K_ZLIB = 6,    /* by other code only */
+    K_ZSTD = 7
 };
 /* A stream and the place of its output. */
 struct k_stream {

@@ -13,13 +13,6 @@ struct device {
     unsigned owners;
 };
 
-static const char *const kernel_names[N_KERNELS] = {
-    [KERNEL_COPY_BOXES] = "k_copy_boxes", [KERNEL_FILL_BOXES] = "k_fill_boxes",
-    [KERNEL_DIFFER] = "k_differ",         [KERNEL_DECODE] = "k_decode",
-    [KERNEL_UNSHUFFLE] = "k_unshuffle",
-};
-
-const zarr_host *host;
 struct device_counts opencl_counts;
 static struct device the_device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -39,7 +32,7 @@ zarr_status cl_failed(zarr_error *err, const char *what, cl_int rc)
         err->os_code = rc;
         err->os_domain = ZARR_OS_DEVICE;
     }
-    return host->fail(err, st, "opencl: %s: %d", what, rc);
+    return port_host->fail(err, st, "opencl: %s: %d", what, rc);
 }
 
 /* ---- the device -------------------- */
@@ -58,7 +51,7 @@ static zarr_status program_build(struct device *d, zarr_error *err)
         return ZARR_OK;
     clGetProgramBuildInfo(d->program, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
                           NULL);
-    return host->fail(err, ZARR_ERR_DEVICE, "opencl: %s", log);
+    return port_host->fail(err, ZARR_ERR_DEVICE, "opencl: %s", log);
 }
 
 static void device_release(struct device *d)
@@ -86,7 +79,7 @@ static zarr_status device_begin(struct device *d, zarr_error *err)
     if (rc == CL_SUCCESS)
         rc = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &d->id, NULL);
     if (rc != CL_SUCCESS)
-        return host->fail(err, ZARR_ERR_UNSUPPORTED, "opencl: no device (%d)", rc);
+        return port_host->fail(err, ZARR_ERR_UNSUPPORTED, "opencl: no device (%d)", rc);
     d->cl = clCreateContext(NULL, 1, &d->id, NULL, NULL, &rc);
     if (rc != CL_SUCCESS)
         return cl_failed(err, "context", rc);
@@ -144,21 +137,6 @@ cl_context device_cl(const struct device *d)
     return d->cl;
 }
 
-zarr_status device_buffer(const struct device *d, const void *from, uint64_t bytes,
-                          cl_mem *out, zarr_error *err)
-{
-    /* The runtime copies the bytes before it returns, and only reads them. */
-    union {
-        const void *in;
-        void *out;
-    } data = {.in = from};
-    cl_int rc;
-
-    *out = clCreateBuffer(d->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes,
-                          data.out, &rc);
-    return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "buffer", rc);
-}
-
 /* ---- lanes -------------------- */
 
 zarr_status lane_open(struct device *d, struct lane **out, zarr_error *err)
@@ -168,11 +146,11 @@ zarr_status lane_open(struct device *d, struct lane **out, zarr_error *err)
 
     *out = NULL;
     if (!l)
-        return host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a queue");
+        return port_host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a queue");
     l->device = d;
     l->queue = clCreateCommandQueue(d->cl, d->id, 0, &rc);
-    for (int k = 0; k < N_KERNELS && rc == CL_SUCCESS; k++)
-        l->kernel[k] = clCreateKernel(d->program, kernel_names[k], &rc);
+    for (int k = 0; k < PORT_N_KERNELS && rc == CL_SUCCESS; k++)
+        l->kernel[k] = clCreateKernel(d->program, port_kernel_facts[k].name, &rc);
     if (rc != CL_SUCCESS) {
         lane_close(l);
         return cl_failed(err, "queue", rc);
@@ -183,7 +161,7 @@ zarr_status lane_open(struct device *d, struct lane **out, zarr_error *err)
 
 void lane_close(struct lane *l)
 {
-    for (int k = 0; k < N_KERNELS; k++)
+    for (int k = 0; k < PORT_N_KERNELS; k++)
         if (l->kernel[k])
             clReleaseKernel(l->kernel[k]);
     if (l->queue)
@@ -207,28 +185,13 @@ zarr_status lane_end(struct lane *l, zarr_status st, zarr_error *err)
     const cl_int rc = clFinish(l->queue);
 
     count(&opencl_counts.waits);
+    lane_drop_staged(l);
+    if (st == ZARR_OK && rc != CL_SUCCESS)
+        st = cl_failed(err, "wait", rc);
+    port_synced(&l->port, st);
     pthread_mutex_lock(&d->mutex);
     l->next = d->idle;
     d->idle = l;
     pthread_mutex_unlock(&d->mutex);
-    if (st == ZARR_OK && rc != CL_SUCCESS)
-        st = cl_failed(err, "wait", rc);
     return st;
-}
-
-zarr_status lane_launch(struct lane *l, enum kernel k, const struct argument *arguments,
-                        cl_uint n, uint64_t work_items, zarr_error *err)
-{
-    const size_t local = 64, global = (size_t)((work_items + 63) / 64 * 64);
-    cl_int rc = CL_SUCCESS;
-
-    if (work_items == 0)
-        return ZARR_OK;
-    for (cl_uint i = 0; i < n && rc == CL_SUCCESS; i++)
-        rc = clSetKernelArg(l->kernel[k], i, arguments[i].bytes, arguments[i].value);
-    if (rc == CL_SUCCESS)
-        rc = clEnqueueNDRangeKernel(l->queue, l->kernel[k], 1, NULL, &global, &local, 0,
-                                    NULL, NULL);
-    count(&opencl_counts.launches);
-    return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, kernel_names[k], rc);
 }

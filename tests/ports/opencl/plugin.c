@@ -7,19 +7,17 @@
 static zarr_status load(const zarr_host *h, zarr_context *ctx, void **self,
                         zarr_error *err)
 {
-    static const zarr_codec_impl_vtable *const codecs[] = {&opencl_lz4, &opencl_shuffle,
-                                                           &opencl_blosc};
     struct device *d;
     zarr_status st;
 
     (void)self;
-    host = h;
+    port_host = h;
     st = device_open(&d, err);
     if (st != ZARR_OK)
         return st;
     st = h->register_memory(ctx, &opencl_memory, NULL, err);
-    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0] && st == ZARR_OK; i++)
-        st = h->register_codec_impl(ctx, codecs[i], err);
+    if (st == ZARR_OK)
+        st = port_register_codecs(ctx, err);
     if (st != ZARR_OK)
         device_close();
     return st;

@@ -1,0 +1,254 @@
+/*
+ * port/call.c - a call of a codec: its lane, its launches, and the statuses of its jobs,
+ * which come back in one copy.
+ */
+#include "port_int.h"
+
+#include <stdlib.h>
+
+const struct port_kernel_fact port_kernel_facts[PORT_N_KERNELS] = {
+#define PORT_KERNEL(id, name, per_stream) {name, per_stream},
+    PORT_KERNELS(PORT_KERNEL)
+#undef PORT_KERNEL
+};
+
+zarr_status port_no_memory(zarr_error *err)
+{
+    return port_host->fail(err, ZARR_ERR_NO_MEMORY, PORT_NAME ": no memory for a batch");
+}
+
+/* ---- statuses -------------------- */
+
+zarr_status port_statuses(struct port_call *c, zarr_error *err)
+{
+    return port_result_open(c->lane, c->n * sizeof(k_u32), &c->pending->status, err);
+}
+
+void port_found(struct port_call *c, uint64_t job, uint32_t status)
+{
+    if (c->pending->early[job] == K_OK)
+        c->pending->early[job] = status;
+}
+
+static const char *reason(k_u32 why)
+{
+    static const char *const reasons[K_STATUSES] = {
+        [K_BAD_INPUT] = "the input ends too early",
+        [K_BAD_OFFSET] = "a match begins before the output",
+        [K_TOO_LONG] = "the output is too long",
+        [K_TOO_SHORT] = "the output is too short",
+        [K_BAD_LENGTH] = "the length in the header is wrong",
+        [K_BAD_HEADER] = "the header is damaged",
+        [K_BAD_SUM] = "the checksum differs",
+        [K_BAD_PADDING] = "the count of padding bits is wrong",
+        [K_UNSUPPORTED] = "the device does not know the format"};
+
+    return why < K_STATUSES && reasons[why] ? reasons[why] : "unknown damage";
+}
+
+/* Gives the jobs their statuses. */
+static zarr_status report(const struct port_pending *p, zarr_codec_job *jobs,
+                          zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t i = 0; i < p->n; i++) {
+        k_u32 why = p->early[i];
+
+        if (why == K_OK && p->status.bytes > 0)
+            why = ((const k_u32 *)p->status.host)[i];
+        if (why == K_OK)
+            continue;
+        jobs[i].status = why == K_UNSUPPORTED ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_CORRUPT;
+        if (st != ZARR_OK)
+            continue;
+        st = port_host->fail(err, jobs[i].status, "%s: %s", p->codec, reason(why));
+        if (err)
+            err->item = i;
+    }
+    return st;
+}
+
+static void pending_free(struct port_pending *p)
+{
+    if (p->status.bytes > 0)
+        port_result_close(&p->status);
+    free(p->early);
+    free(p);
+}
+
+/* After the lane was waited for. `err` NULL: another failure is reported. */
+static zarr_status pending_end(struct port_pending *p, zarr_codec_job *jobs,
+                               zarr_error *err)
+{
+    zarr_status st;
+
+    for (int f = 0; f < PORT_N_FORMATS; f++)
+        if (p->inner[f])
+            port_decoder->settle(p->inner[f], p->status.host);
+    st = report(p, jobs, err);
+    pending_free(p);
+    return st;
+}
+
+/* ---- calls -------------------- */
+
+static zarr_status fail_all(zarr_codec_job *jobs, uint64_t n, zarr_status st)
+{
+    for (uint64_t i = 0; i < n; i++)
+        jobs[i].status = st;
+    return st;
+}
+
+static struct port_pending *pending_new(const char *codec, uint64_t n)
+{
+    struct port_pending *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->codec = codec;
+    p->n = n;
+    p->early = calloc((size_t)n, sizeof *p->early);
+    if (p->early)
+        return p;
+    free(p);
+    return NULL;
+}
+
+static const zarr_mem *device_side(const zarr_codec_job *job)
+{
+    return port_reaches(&job->dst) ? &job->dst : &job->src;
+}
+
+zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job *jobs,
+                     uint64_t n, zarr_codec_exec *exec, zarr_error *err)
+{
+    struct port_call c = {.self = self, .jobs = jobs, .n = n, .exec = exec};
+    zarr_status st, end;
+
+    if (n == 0)
+        return ZARR_OK;
+    c.pending = pending_new(codec->name, n);
+    if (!c.pending)
+        return fail_all(jobs, n, port_no_memory(err));
+    st = port_begin(exec->stream, device_side(&jobs[0])->device_id, &c.lane, err);
+    if (st != ZARR_OK) {
+        pending_free(c.pending);
+        return fail_all(jobs, n, st);
+    }
+    st = codec->queue(&c, err);
+    if (st == ZARR_OK && c.pending->status.bytes > 0)
+        st = port_result_fetch(c.lane, &c.pending->status, err);
+    if (st != ZARR_OK && exec->stream)
+        (void)port_wait(c.lane, NULL); /* what was queued still writes its statuses */
+    st = port_end(exec->stream, c.lane, st, err);
+    if (st == ZARR_OK && exec->stream) {
+        exec->pending = c.pending; /* moved */
+        return ZARR_OK;
+    }
+    end = pending_end(c.pending, jobs, st == ZARR_OK ? err : NULL);
+    return st == ZARR_OK ? end : fail_all(jobs, n, st);
+}
+
+zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                        zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)n;
+    return pending_end(exec->pending, jobs, err);
+}
+
+/* ---- jobs by their buffers -------------------- */
+
+static int same_buffers(const struct port_item *a, const struct port_item *b)
+{
+    return a->dst.buffer == b->dst.buffer && a->src.buffer == b->src.buffer;
+}
+
+static int by_buffers(const void *a, const void *b)
+{
+    const struct port_item *x = a, *y = b;
+    const uintptr_t xd = (uintptr_t)x->dst.buffer, yd = (uintptr_t)y->dst.buffer;
+    const uintptr_t xs = (uintptr_t)x->src.buffer, ys = (uintptr_t)y->src.buffer;
+
+    if (xd != yd)
+        return xd < yd ? -1 : 1;
+    if (xs != ys)
+        return xs < ys ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *err)
+{
+    struct port_item *x = malloc((size_t)c->n * sizeof *x);
+    int sorted = 1;
+
+    *out = x;
+    if (!x)
+        return port_no_memory(err);
+    for (uint64_t i = 0; i < c->n; i++) {
+        zarr_codec_job *job = &c->jobs[i];
+
+        x[i] = (struct port_item){.job = job, .number = i};
+        if (port_reaches(&job->src))
+            x[i].src = port_place_of(&job->src);
+        if (port_reaches(&job->dst))
+            x[i].dst = port_place_of(&job->dst);
+        sorted = sorted && (i == 0 || same_buffers(&x[i - 1], &x[i]));
+    }
+    if (!sorted)
+        qsort(x, (size_t)c->n, sizeof *x, by_buffers);
+    return ZARR_OK;
+}
+
+zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err)
+{
+    struct port_item *x;
+    zarr_status st = port_items(c, &x, err);
+
+    for (uint64_t i = 0, k; i < c->n && st == ZARR_OK; i = k) {
+        for (k = i + 1; k < c->n && same_buffers(&x[i], &x[k]); k++)
+            ;
+        st = fn(c, &x[i], k - i, err);
+    }
+    free(x);
+    return st;
+}
+
+/* ---- launches -------------------- */
+
+uint64_t port_each(uint64_t n, uint64_t most)
+{
+    enum {
+        ITEMS = 1 << 18, /* in all: more than a device runs at a time */
+        LEAST = 64,
+        BYTES = 16 /* for each item */
+    };
+    const uint64_t wanted = n < ITEMS / LEAST ? ITEMS / n : LEAST;
+    const uint64_t useful = (most / BYTES / LEAST + 1) * LEAST;
+
+    return wanted < useful ? wanted : useful;
+}
+
+zarr_status port_launch_decode(struct port_lane *l, struct port_place dst,
+                               struct port_place src, const struct port_block *streams,
+                               uint64_t n, const struct port_block *status,
+                               zarr_error *err)
+{
+    const struct port_argument a[] = {PORT_ARG_BUFFER(dst), PORT_ARG_BUFFER(src),
+                                      PORT_ARG_BLOCK(*streams), PORT_ARG_BLOCK(*status),
+                                      PORT_ARG_U64(n)};
+
+    return port_launch(l, PORT_DECODE, a, 5, n * port_lanes(), err);
+}
+
+zarr_status port_launch_planes(struct port_lane *l, enum port_kernel k,
+                               const struct port_planes *p, zarr_error *err)
+{
+    const uint64_t each = port_each(p->n, p->most);
+    const struct port_argument a[] = {PORT_ARG_BUFFER(p->dst), PORT_ARG_BUFFER(p->src),
+                                      PORT_ARG_BLOCK(*p->list), PORT_ARG_U64(p->n),
+                                      PORT_ARG_U64(each)};
+
+    return port_launch(l, k, a, 5, p->n * each, err);
+}

@@ -1,0 +1,55 @@
+/*
+ * port/lz4.c - the decoder of the codec lz4: a length, then one block.
+ */
+#include "port_int.h"
+
+static zarr_status lz4_group(struct port_call *c, const struct port_item *x, uint64_t n,
+                             zarr_error *err)
+{
+    struct port_block list;
+    zarr_status st = port_stage(c->lane, n * sizeof(struct k_stream), &list, err);
+
+    if (st != ZARR_OK)
+        return st;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_codec_job *job = x[i].job;
+
+        job->dst_used = job->dst.bytes;
+        ((struct k_stream *)list.host)[i] =
+            (struct k_stream){.src = x[i].src.at,
+                              .src_bytes = job->src.bytes,
+                              .dst = x[i].dst.at,
+                              .dst_bytes = job->dst.bytes,
+                              .how = K_LZ4_HEADED,
+                              .number = (k_u32)x[i].number};
+    }
+    return port_launch_decode(c->lane, x[0].dst, x[0].src, &list, n, &c->pending->status,
+                              err);
+}
+
+static zarr_status lz4_queue(struct port_call *c, zarr_error *err)
+{
+    const zarr_status st = port_statuses(c, err);
+
+    return st == ZARR_OK ? port_groups(c, lz4_group, err) : st;
+}
+
+static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    static const struct port_codec codec = {"lz4", lz4_queue};
+
+    return port_run(&codec, self, jobs, n, exec, err);
+}
+
+const zarr_codec_impl_vtable port_lz4 = {
+    .struct_size = sizeof port_lz4,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
+            ZARR_CODEC_SAFE | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
+    .codec = "lz4",
+    .impl = PORT_NAME ".lz4",
+    .in_kinds = PORT_KINDS,
+    .out_kinds = PORT_KINDS,
+    .priority = 10,
+    .decode = lz4_decode,
+    .settle = port_settle};

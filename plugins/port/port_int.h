@@ -1,0 +1,108 @@
+/*
+ * port/port_int.h - what the files of the room share: a call of a codec from its lane to
+ * its statuses, jobs ordered by their buffers, and launches.
+ */
+#ifndef PORT_INT_H
+#define PORT_INT_H
+
+#include "port.h"
+
+/* What a call leaves on a stream for settle(). */
+struct port_pending {
+    const char *codec;
+    uint64_t n;                  /* jobs */
+    struct port_block status;    /* of the jobs, by kernels; without bytes: none */
+    uint32_t *early;             /* K_ statuses that the host found; NULL: none */
+    void *inner[PORT_N_FORMATS]; /* of port_decoder */
+};
+
+/* A call of encode() or decode(). */
+struct port_call {
+    struct port_lane *lane;
+    void *self;
+    zarr_codec_job *jobs;
+    uint64_t n;
+    zarr_codec_exec *exec;
+    struct port_pending *pending;
+};
+
+/* A codec: its name for messages, and what queues the work of a call, which sets
+ * `dst_used` of each job. */
+struct port_codec {
+    const char *name;
+    zarr_status (*queue)(struct port_call *c, zarr_error *err);
+};
+zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job *jobs,
+                     uint64_t n, zarr_codec_exec *exec, zarr_error *err);
+/* settle() of all codecs. */
+zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                        zarr_codec_exec *exec, zarr_error *err);
+
+/* For queue(): a status for each job, which kernels write, and one that the host writes.
+ */
+zarr_status port_statuses(struct port_call *c, zarr_error *err);
+void port_found(struct port_call *c, uint64_t job, uint32_t status);
+
+zarr_status port_no_memory(zarr_error *err);
+
+/* A job with its number and its places. */
+struct port_item {
+    zarr_codec_job *job;
+    uint64_t number;
+    struct port_place src, dst;
+};
+/* Makes the list of all jobs, in which those with the same two buffers are neighbours;
+ * the caller frees it. Jobs with `src` on the host have the place {NULL, 0} there. */
+zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *err);
+/* Calls fn for each group of items with the same buffers. */
+typedef zarr_status (*port_group_fn)(struct port_call *c, const struct port_item *items,
+                                     uint64_t n, zarr_error *err);
+zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err);
+
+#define PORT_ARG_BUFFER(p)                                                               \
+    (struct port_argument)                                                               \
+    {                                                                                    \
+        .kind = PORT_BUFFER, .buffer = (p).buffer                                        \
+    }
+#define PORT_ARG_BLOCK(b)                                                                \
+    (struct port_argument)                                                               \
+    {                                                                                    \
+        .kind = PORT_BLOCK, .block = &(b)                                                \
+    }
+#define PORT_ARG_U64(x)                                                                  \
+    (struct port_argument)                                                               \
+    {                                                                                    \
+        .kind = PORT_U64, .number = (x)                                                  \
+    }
+#define PORT_ARG_U32(x)                                                                  \
+    (struct port_argument)                                                               \
+    {                                                                                    \
+        .kind = PORT_U32, .number = (x)                                                  \
+    }
+
+/* Work items for each of `n` parts of at most `most` bytes: enough to fill a device, and
+ * at least some bytes for each. */
+uint64_t port_each(uint64_t n, uint64_t most);
+
+/* Launches of lists that were staged: `n` of a block's descriptions. */
+zarr_status port_launch_decode(struct port_lane *l, struct port_place dst,
+                               struct port_place src, const struct port_block *streams,
+                               uint64_t n, const struct port_block *status,
+                               zarr_error *err);
+/* A staged list of planes; `most`: bytes of the longest. */
+struct port_planes {
+    const struct port_block *list;
+    uint64_t n, most;
+    struct port_place dst, src;
+};
+zarr_status port_launch_planes(struct port_lane *l, enum port_kernel k,
+                               const struct port_planes *p, zarr_error *err);
+
+static inline const uint8_t *port_host_bytes(const zarr_mem *m)
+{
+    return (const uint8_t *)m->handle + m->offset;
+}
+
+extern const zarr_codec_impl_vtable port_lz4, port_shuffle, port_blosc;
+
+#endif
