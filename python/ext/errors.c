@@ -34,20 +34,25 @@ static PyObject *inner_of(const zarr_error *err)
     return zx_shape(n, chunk);
 }
 
+static PyObject *url_of(const zarr_store *store)
+{
+    return zx_text(store ? zarr_store_url(store) : NULL);
+}
+
 static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *array,
-                         int is_index)
+                         const zarr_store *store, int is_index)
 {
     PyObject *exception;
 
     if (PyErr_Occurred()) /* an interrupt, which says more */
         return NULL;
     exception = PyObject_CallFunction(
-        st->make_error, "is{sNsNsNsNsNsisIsIsi}", (int)err->code, err->message, "node",
-        part_of(err, ZARR_ERROR_PATH), "key", part_of(err, ZARR_ERROR_KEY), "chunk",
-        chunk_of(err, array), "inner_chunk", inner_of(err), "field",
-        part_of(err, ZARR_ERROR_FIELD), "os_code", (int)err->os_code, "os_domain",
-        (unsigned)err->os_domain, "operation", (unsigned)err->operation, "is_index",
-        is_index);
+        st->make_error, "is{sNsNsNsNsNsNsisIsIsi}", (int)err->code, err->message, "store",
+        url_of(store), "node", part_of(err, ZARR_ERROR_PATH), "key",
+        part_of(err, ZARR_ERROR_KEY), "chunk", chunk_of(err, array), "inner_chunk",
+        inner_of(err), "field", part_of(err, ZARR_ERROR_FIELD), "os_code",
+        (int)err->os_code, "os_domain", (unsigned)err->os_domain, "operation",
+        (unsigned)err->operation, "is_index", is_index);
     if (exception)
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     Py_XDECREF(exception);
@@ -56,12 +61,17 @@ static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *
 
 PyObject *zx_fail(zx_state *st, const zarr_error *err, const zarr_array *array)
 {
-    return fail_as(st, err, array, 0);
+    return fail_as(st, err, array, array ? zarr_array_store(array) : NULL, 0);
+}
+
+PyObject *zx_fail_store(zx_state *st, const zarr_error *err, const zarr_store *store)
+{
+    return fail_as(st, err, NULL, store, 0);
 }
 
 PyObject *zx_fail_index(zx_state *st, const zarr_error *err)
 {
-    return fail_as(st, err, NULL, err->code == ZARR_ERR_INVALID);
+    return fail_as(st, err, NULL, NULL, err->code == ZARR_ERR_INVALID);
 }
 
 int zx_check(zx_state *st, zarr_status status, const zarr_error *err,

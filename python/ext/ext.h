@@ -119,6 +119,8 @@ struct zx_io {
 
 /* Raises the exception for `err`, and returns NULL. `array` may be NULL. */
 PyObject *zx_fail(zx_state *st, const zarr_error *err, const zarr_array *array);
+/* The same for a store, before there is an array. */
+PyObject *zx_fail_store(zx_state *st, const zarr_error *err, const zarr_store *store);
 /* The same for a selection: what is wrong with it is an IndexError. */
 PyObject *zx_fail_index(zx_state *st, const zarr_error *err);
 /* None, or NULL after a failure; hands the log over. */

@@ -54,7 +54,7 @@ int zx_writable(const zx_store *store)
         return 0;
     err.code = ZARR_ERR_INVALID;
     PyOS_snprintf(err.message, sizeof err.message, "the store is read-only");
-    zx_fail(store->st, &err, NULL);
+    zx_fail_store(store->st, &err, store->s);
     return -1;
 }
 

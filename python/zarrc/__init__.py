@@ -47,6 +47,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """The public names, also of what is not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name[:2] == "__" or name in ("plugins", "dask", "torch"))})
+
+
 def __getattr__(name: str) -> Any:
     """asyncio and zarr-python are imported only by programs that use them."""
     if name == "ZarrcCodecPipeline":

@@ -16,7 +16,7 @@ from ._create import DEFAULT_FILL_VALUE
 from ._group import Group
 from ._info import Tree
 from ._store import Place, open_place
-from .errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, NotFoundError, raised
+from .errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, raised
 
 _CREATING = ("a", "w", "w-", "x")
 _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
@@ -83,7 +83,7 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
             return _array.opened(place.store, place.path, zarr_format=zarr_format, config=config)
         except NotFoundError as problem:
             if mode in ("r", "r+") or "shape" not in given and "data" not in given:
-                raise raised(ArrayNotFoundError, problem.reason, node=problem.node, errno=2) from None
+                raise as_class(ArrayNotFoundError, problem) from None
     return create(store=store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, config=config,
                   overwrite=mode == "w", **given)
 
@@ -102,7 +102,7 @@ def open_group(store: Any = None, *, mode: str | None = None, path: str | None =
             return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
         except NotFoundError as problem:
             if mode in ("r", "r+"):
-                raise raised(GroupNotFoundError, problem.reason, node=problem.node, errno=2) from None
+                raise as_class(GroupNotFoundError, problem) from None
     return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
                         storage_options=storage_options)
 
@@ -350,7 +350,7 @@ def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int |
     try:
         place.store._consolidate(place.path)
     except NotFoundError as problem:
-        raise raised(GroupNotFoundError, problem.reason, node=problem.node, errno=2) from None
+        raise as_class(GroupNotFoundError, problem) from None
     return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
 
 

@@ -15,6 +15,7 @@ from . import _codecs, _core, _dtypes, _indexing
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
+from .errors import ZarrcError, in_store
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray
@@ -547,7 +548,11 @@ def _cut_edges(length: int, edges: Any) -> tuple[int, ...]:
 def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:
     """Opens an array of a store, or of a group that may know it from consolidated metadata."""
     found = ArrayConfig.of(config)
-    array = _core.open_array(Array, within or store, path, {**found.options(), "zarr_format": zarr_format or 0})
+    try:
+        array = _core.open_array(Array, within or store, path, {**found.options(), "zarr_format": zarr_format or 0})
+    except ZarrcError as problem:
+        in_store(problem, store.url)
+        raise
     return array._configured(found)
 
 

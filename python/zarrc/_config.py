@@ -191,7 +191,8 @@ class Config:
                 "lock_wait_ms": 0 if wait is None else max(1, round(1000 * wait))}
 
     def __repr__(self) -> str:
-        return f"zarrc.config({', '.join(f'{k}={v!r}' for k, v in self._values.items() if v != _DEFAULTS[k])})"
+        rows = ", ".join(f"{name!r}: {value!r}" for name, value in self._values.items())
+        return f"<zarrc.config {{{rows}}}>"
 
 
 config = Config()

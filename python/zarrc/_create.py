@@ -13,7 +13,7 @@ from ._array import Array, ArrayConfig
 from ._attrs import to_json
 from ._config import config as settings
 from ._store import Place
-from .errors import ContainsArrayError, ContainsGroupError, ExistsError, raised
+from .errors import ContainsArrayError, ContainsGroupError, ExistsError, ZarrcError, as_class, in_store
 
 OVERWRITE, IF_MISSING = 1, 8
 ARRAY, GROUP = 1, 2
@@ -33,10 +33,8 @@ def exists_error(problem: ExistsError, place: Place) -> ExistsError:
     """The exception that names what is there, as zarr-python's do."""
     kind = place.store._probe(place.path)[0]
     cls = {ARRAY: ContainsArrayError, GROUP: ContainsGroupError}.get(kind)
-    if cls is None:
-        return problem
-    facts = {name: getattr(problem, name) for name in ("node", "key", "errno")}
-    return raised(cls, problem.reason, **facts)  # type: ignore[return-value]
+    in_store(problem, place.store.url)
+    return problem if cls is None else as_class(cls, problem)  # type: ignore[return-value]
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
@@ -202,6 +200,9 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         array = _core.create_array(Array, place.store, place.path, spec, found.options())
     except ExistsError as problem:
         raise exists_error(problem, place) from None
+    except ZarrcError as problem:
+        in_store(problem, place.store.url)
+        raise
     array._configured(found)
     if data is not None and write_data:
         array[...] = data

@@ -210,8 +210,10 @@ def fill_json(context: _core.Context, name: str, value: Any) -> str:
     facts = context.facts(name)
     kind = facts[3]
     if kind == KIND_STRING:
-        return json.dumps("" if isinstance(value, (int, float)) and value == 0 else str(value))
+        return json.dumps(str(value))
     if kind == KIND_VBYTES:
+        if isinstance(value, (int, float, np.number)) and value != 0:
+            raise TypeError(f"fill value {value!r} is not bytes")
         data = value.encode() if isinstance(value, str) else bytes(value) if value else b""
         return json.dumps(base64.b64encode(data).decode())
     if kind == KIND_VARRAY:

@@ -13,7 +13,7 @@ from ._attrs import to_json
 from ._info import Info, Tree
 from ._node import Node
 from ._store import Place
-from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, raised
+from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, ZarrcError, as_class, in_store
 
 if TYPE_CHECKING:
     from ._aio import AsyncGroup
@@ -84,7 +84,7 @@ class Group(Node, _core.Group):
         try:
             return _array.opened(self.store, path.strip("/"), within=self)
         except NotFoundError as problem:
-            raise raised(ArrayNotFoundError, problem.reason, node=problem.node, errno=problem.errno) from None
+            raise as_class(ArrayNotFoundError, problem) from None
 
     def get_group(self, path: str) -> Group:
         """Opens a group below the group."""
@@ -303,7 +303,11 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consoli
         if use_consolidated and store._probe(path)[0] == GROUP:
             raise ValueError(f"Consolidated metadata requested with 'use_consolidated={use_consolidated!r}' but not found "
                              f"in '{path}'.") from problem
-        raise raised(GroupNotFoundError, problem.reason, node=problem.node, errno=problem.errno) from None
+        in_store(problem, store.url)
+        raise as_class(GroupNotFoundError, problem) from None
+    except ZarrcError as problem:
+        in_store(problem, store.url)
+        raise
     group._use_consolidated = use_consolidated
     return group
 
@@ -318,6 +322,9 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
         group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text, flags)
     except ExistsError as problem:
         raise _create.exists_error(problem, place) from None
+    except ZarrcError as problem:
+        in_store(problem, place.store.url)
+        raise
     group._use_consolidated = None
     return group
 

@@ -32,6 +32,8 @@ class ZarrcError(Exception):
     """
 
     code: int = 0
+    store: str | None = None
+    """The store, as a URL; None: it has none, such as one in memory."""
     node: str | None = None
     """Path of the node, such as ``/a/b``."""
     key: str | None = None
@@ -60,8 +62,7 @@ class ZarrcError(Exception):
 
 
 def _remade(cls: type[ZarrcError], args: tuple[Any, ...], facts: dict[str, Any]) -> ZarrcError:
-    self = cls.__new__(cls, *args)
-    self.args = args
+    self = cls(*args)
     _tell(self, facts)
     return self
 
@@ -202,6 +203,19 @@ def raised(cls: type[ZarrcError], reason: str, **facts: Any) -> ZarrcError:
     return error
 
 
+def as_class(cls: type[ZarrcError], error: ZarrcError) -> ZarrcError:
+    """The same exception, as a class that says more."""
+    facts = {name: getattr(error, name) for name in ("store", "node", "key", "reason")}
+    return _remade(cls, (error.reason,), {**facts, "errno": getattr(error, "errno", None) or _errno.ENOENT})
+
+
+def in_store(error: ZarrcError, url: str | None) -> None:
+    """Makes an exception tell which store it is about, which a text of the library does not."""
+    if error.store is None and url and not url.startswith("memory:"):
+        error.store = f"file://{url}" if url.startswith("/") else url
+        error.reason = f"{error.reason} (in {error.store})"
+
+
 def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     """The exception for a zarr_error; the extension calls it."""
     cls = _BY_CODE.get(code, InternalError)
@@ -217,7 +231,9 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     else:
         error = cls(message)
     facts["operation"] = _OPERATIONS[min(facts["operation"], len(_OPERATIONS) - 1)]
+    url = facts.pop("store")
     _tell(error, {**facts, "reason": message})
+    in_store(error, url)
     if isinstance(error, (NotFoundError, ExistsError)):
         error.errno = _errno.ENOENT if isinstance(error, NotFoundError) else _errno.EEXIST
     if service := _sys.modules.get("zarrc._service"):  # it has a cause only then

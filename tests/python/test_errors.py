@@ -56,6 +56,35 @@ def test_classes(path):
         assert caught.value.errno == 13
 
 
+@pytest.mark.parametrize("cls", [cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.ZarrcError)],
+                         ids=lambda cls: cls.__name__)
+def test_pickling(cls):
+    """Workers of dask and multiprocessing send exceptions back."""
+    error = errors.raised(cls, "why", node="/a", chunk=(1, 2), store="file:///x")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is cls and str(again) == "why" and (again.node, again.chunk, again.store) == ("/a", (1, 2), "file:///x")
+
+
+def test_store_is_named(path):
+    """Whatever fails, the text says in which store."""
+    array = damaged(path)
+    readonly = zarrc.open_array(path, path="g/a", mode="r")
+    for cls, fails in [
+            (errors.CorruptError, lambda: array[...]), (errors.ReadOnlyError, lambda: readonly.__setitem__(..., 1)),
+            (errors.ContainsArrayError, lambda: zarrc.create_array(path, name="g/a", shape=1, dtype="i4")),
+            (errors.ContainsGroupError, lambda: zarrc.create_group(path, path="g")),
+            (errors.ArrayNotFoundError, lambda: zarrc.open_array(path, path="g", mode="r")),
+            (errors.GroupNotFoundError, lambda: zarrc.open_group(path, path="g/a", mode="r")),
+            (errors.ArrayNotFoundError, lambda: zarrc.open_group(path).get_array("no")),
+            (errors.UnsupportedError, lambda: zarrc.create_array(path, name="n", shape=1, dtype="i4", compressors="none such"))]:
+        with pytest.raises(cls) as caught:
+            fails()
+        assert caught.value.store == f"file://{path}" and str(caught.value).endswith(f" (in file://{path})")
+    with pytest.raises(errors.UnsupportedError) as caught:
+        zarrc.create_array(None, shape=1, dtype="i4", compressors="none such")
+    assert caught.value.store is None and "memory" not in str(caught.value)
+
+
 def test_log(path, caplog):
     zarrc.create_array(path, shape=4, dtype="i4", zarr_format=2)
     zarrc.create_array(path + "/x", shape=4, dtype="i4")
@@ -78,7 +107,8 @@ def test_settings(path):
         assert zarrc.config["memory"] == 64 << 20 and zarrc.config.get("threads") == 3
         array = zarrc.create_array(path, data=np.arange(9), chunks=2)
         assert array[...].sum() == 36
-    assert zarrc.config["threads"] is None and "threads" not in repr(zarrc.config)
+        assert "'threads': 3" in repr(zarrc.config) and "'locks': 'none'" in repr(zarrc.config)
+    assert zarrc.config["threads"] is None and "'threads': None" in repr(zarrc.config)
     zarrc.config.set({"default_zarr_format": 2, "array.write_empty_chunks": True})
     assert zarrc.create_array(None, shape=1, dtype="i1").zarr_format == 2
     assert zarrc.create_array(None, shape=1, dtype="i1").config.write_empty_chunks
@@ -150,6 +180,13 @@ def test_threads(monkeypatch):
         assert _threads.count() == 4
     monkeypatch.setenv("ZARRC_THREADS", "2")
     assert _threads.count() == 0
+
+
+def test_names():
+    """Completion shows what there is to use, and nothing that the package only needs itself."""
+    names = {name for name in dir(zarrc) if not name.startswith("_")}
+    assert set(zarrc.__all__) - {"__version__"} <= names and not {"Any", "TYPE_CHECKING", "annotations"} & names
+    assert all(getattr(zarrc, name) is not None for name in names)
 
 
 def test_debug_info(capsys):

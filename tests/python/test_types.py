@@ -96,7 +96,7 @@ def test_bytes():
 @pytest.mark.parametrize("dtype,value,expected", [
     ("float32", "nan", np.nan), ("float64", np.inf, np.inf), ("int8", -5, -5), ("bool", True, True), ("complex64", 1 + 2j, 1 + 2j),
     ("datetime64[s]", np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "s")), ("S3", b"ab", b"ab"), ("U3", "äb", "äb"),
-    ("str", "none", "none"), ("datetime64[s]", np.datetime64("NaT", "s"), np.datetime64("NaT", "s"))])
+    ("str", "none", "none"), ("str", 0, "0"), ("str", "", ""), ("variable_length_bytes", 0, b""), ("datetime64[s]", np.datetime64("NaT", "s"), np.datetime64("NaT", "s"))])
 def test_fill_values(store, dtype, value, expected):
     for zarr_format in (2, 3):
         array = zarrc.create_array(store, name=f"a{zarr_format}", shape=3, dtype=dtype, fill_value=value, zarr_format=zarr_format)
@@ -106,8 +106,8 @@ def test_fill_values(store, dtype, value, expected):
 
 
 def test_wrong_fill_values():
-    for dtype, value in [("uint8", 300), ("uint8", -1), ("int32", 1.5)]:
-        with pytest.raises((ValueError, OverflowError)):
+    for dtype, value in [("uint8", 300), ("uint8", -1), ("int32", 1.5), ("variable_length_bytes", 5)]:
+        with pytest.raises((ValueError, OverflowError, TypeError)):
             zarrc.create_array(None, shape=3, dtype=dtype, fill_value=value)
 
 
