@@ -106,16 +106,6 @@ static void download(const struct opencl *o, cl_mem m, const struct argument *a)
     must(clReleaseMemObject(m), "release");
 }
 
-/* The first argument that is the same buffer as argument i. */
-static cl_uint first_of(const struct argument *arguments, cl_uint i)
-{
-    cl_uint k = 0;
-
-    while (arguments[k].bytes != arguments[i].bytes)
-        k++;
-    return k;
-}
-
 void opencl_launch(struct opencl *o, const char *kernel, uint64_t items, uint32_t group,
                    const struct argument arguments[ARGUMENTS_MOST])
 {
@@ -134,7 +124,7 @@ void opencl_launch(struct opencl *o, const char *kernel, uint64_t items, uint32_
         const cl_uint narrow = (cl_uint)a->n;
 
         if (a->bytes) {
-            const cl_uint same = first_of(arguments, i);
+            const cl_uint same = (cl_uint)first_of(arguments, (int)i);
 
             if (same == i)
                 buffers[i] = upload(o, a);

@@ -14,6 +14,10 @@ void launch(const struct target *t, const char *kernel, uint64_t items, int stre
                       streamed ? t->lanes : 0, arguments);
         return;
     }
+    if (t->cuda) {
+        cuda_launch(t->cuda, kernel, streamed ? items * t->lanes : items, arguments);
+        return;
+    }
     for (int i = 0; i < ARGUMENTS_MOST; i++)
         own[i] = (struct kernels_argument){arguments[i].bytes, arguments[i].n};
     if (!kernels_twin(kernel, items, own))
@@ -36,21 +40,41 @@ size_t targets_open(struct target *targets)
                                 .lanes = lanes,
                                 .opencl = o};
     }
+    struct cuda *c = cuda_open();
+
+    if (c)
+        targets[n++] = (struct target){.name = "cuda", .lanes = LANES, .cuda = c};
     return n;
 }
 
 void targets_close(struct target *targets, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (targets[i].opencl)
             opencl_close(targets[i].opencl);
+        if (targets[i].cuda)
+            cuda_close(targets[i].cuda);
+    }
+}
+
+/* Whether KERNELS_NEED names no target, or one of these. */
+static int has_needed(const struct target *targets, size_t n)
+{
+    const char *need = getenv("KERNELS_NEED");
+
+    for (size_t i = 0; need && i < n; i++)
+        if (strcmp(targets[i].name, need) == 0)
+            return 1;
+    if (need)
+        (void)fprintf(stderr, "there is no target %s\n", need);
+    return !need;
 }
 
 int run_on_targets(const char *name, const struct CMUnitTest *tests, size_t n)
 {
     struct target targets[TARGETS_MOST];
     const size_t n_targets = targets_open(targets);
-    int failed = 0;
+    int failed = has_needed(targets, n_targets) ? 0 : 1;
 
     for (size_t i = 0; i < n_targets; i++) {
         struct CMUnitTest *own = calloc(n, sizeof *own);

@@ -1,6 +1,6 @@
 /*
- * tests/kernels/runner.h - runs a kernel on a target: as its twin in host C, or by
- * OpenCL. Also random bytes, and blocks of exactly the right size.
+ * tests/kernels/runner.h - runs a kernel on a target: as its twin in host C, by
+ * OpenCL, or by CUDA. Also random bytes, and blocks of exactly the right size.
  */
 #ifndef TESTS_KERNELS_RUNNER_H
 #define TESTS_KERNELS_RUNNER_H
@@ -21,16 +21,23 @@
 /* ---- targets -------------------- */
 
 struct opencl;
+struct cuda;
 struct target {
     const char *name;
-    uint32_t lanes;        /* work items of a stream */
-    struct opencl *opencl; /* NULL: the twins */
+    uint32_t lanes; /* work items of a stream */
+    struct opencl *opencl;
+    struct cuda *cuda; /* both NULL: the twins */
 };
-/* The twins; then, where there is a device, OpenCL with one lane and with LANES. */
+/* The twins; then, where there is a device, OpenCL with one lane and with LANES, and
+ * CUDA. The program fails without the target that KERNELS_NEED=opencl or =cuda names. */
 enum {
-    LANES = 32,
-    TARGETS_MOST = 3
+    LANES = 32, /* also of CUDA: a warp */
+    TARGETS_MOST = 4
 };
+static inline int on_device(const struct target *t)
+{
+    return t->opencl || t->cuda;
+}
 size_t targets_open(struct target *targets);
 void targets_close(struct target *targets, size_t n);
 
@@ -55,11 +62,26 @@ void launch(const struct target *t, const char *kernel, uint64_t items, int stre
 #define LAUNCH_STREAMS(t, kernel, streams, ...)                                          \
     launch(t, kernel, streams, 1, (const struct argument[ARGUMENTS_MOST]){__VA_ARGS__})
 
+/* The first argument that is the same buffer as argument i. */
+static inline int first_of(const struct argument *arguments, int i)
+{
+    int k = 0;
+
+    while (arguments[k].bytes != arguments[i].bytes)
+        k++;
+    return k;
+}
+
 /* opencl.c; NULL: no device, or a build without OpenCL */
 struct opencl *opencl_open(uint32_t lanes);
 void opencl_close(struct opencl *o);
 void opencl_launch(struct opencl *o, const char *kernel, uint64_t items, uint32_t group,
                    const struct argument arguments[ARGUMENTS_MOST]);
+/* cuda.c; NULL: no device */
+struct cuda *cuda_open(void);
+void cuda_close(struct cuda *c);
+void cuda_launch(struct cuda *c, const char *kernel, uint64_t items,
+                 const struct argument arguments[ARGUMENTS_MOST]);
 
 /* The targets of a program; cmocka's state of each test is one of them. */
 int run_on_targets(const char *name, const struct CMUnitTest *tests, size_t n);

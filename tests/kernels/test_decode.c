@@ -302,10 +302,12 @@ static void damaged_streams_fail(void **state)
 {
     const struct target *t = *state;
 
-    if (t->opencl) {
-        damaged_batch(t, K_LZ4, (size_t)draws(2000));
-        damaged_batch(t, K_LZ4_HEADED, (size_t)draws(1000));
-        damaged_batch(t, K_SNAPPY, (size_t)draws(2000));
+    if (on_device(t)) {
+        const int n = t->cuda ? 10000 : 2000;
+
+        damaged_batch(t, K_LZ4, (size_t)draws(n));
+        damaged_batch(t, K_LZ4_HEADED, (size_t)draws(n / 2));
+        damaged_batch(t, K_SNAPPY, (size_t)draws(n));
         return;
     }
     damaged_streams(t, K_LZ4_HEADED, draws(4000));
@@ -471,8 +473,8 @@ static void other_blosc_is_unsupported(void **state)
 static void damaged_blosc_fails(void **state)
 {
     const struct target *t = *state, host = {.name = "host", .lanes = 1};
-    const int n =
-        draws(t->opencl ? 60 : 4000); /* a launch for each is slow on a device */
+    /* a launch for each is slow by OpenCL */
+    const int n = draws(t->opencl ? 60 : t->cuda ? 1000 : 4000);
     uint64_t seed = 67;
     int good = 0, bad = 0;
 
@@ -491,8 +493,8 @@ static void damaged_blosc_fails(void **state)
         dst = block(e.n_plain);
         want = block(e.n_plain);
         says = blosc_decode_one(t, &e, dst);
-        wanted = t->opencl ? blosc_decode_one(&host, &e, want) == K_OK
-                           : cpu_decodes(&zr_cpu_blosc, e.bytes, e.n, want, e.n_plain);
+        wanted = on_device(t) ? blosc_decode_one(&host, &e, want) == K_OK
+                              : cpu_decodes(&zr_cpu_blosc, e.bytes, e.n, want, e.n_plain);
         if (says != K_UNSUPPORTED && says != K_BAD_OFFSET && (says == K_OK) != wanted)
             fail_msg("draw %d, %s, %zu bytes for %zu: status %u, wanted %d", turn,
                      k.inside, e.n, e.n_plain, says, wanted);
