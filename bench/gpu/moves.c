@@ -1,0 +1,223 @@
+/*
+ * bench/gpu/moves.c - boxes, planes, fills, comparisons, checksums and casts: kernels
+ * whose time is that of memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "speed.h"
+
+struct room {
+    uint64_t bytes;
+    cu_place dst, src;
+};
+
+static void say(struct speed *s, const char *what, uint32_t item, uint64_t bytes,
+                double seconds)
+{
+    char name[100];
+
+    (void)snprintf(name, sizeof name, "%s, items of %u", what, item);
+    row(s, &(struct row){"moves", name, "", bytes, seconds});
+}
+
+/* ---- boxes -------------------- */
+
+enum {
+    EDGE = 64 /* elements of a chunk in its first two dimensions */
+};
+
+/* Chunks of EDGE x EDGE x `inner`, each contiguous, that become one array. */
+static uint64_t chunks_of_array(struct k_box *boxes, uint32_t item, uint64_t n)
+{
+    const uint64_t inner = 32, each = (uint64_t)EDGE * EDGE * inner;
+
+    for (uint64_t i = 0; i < n; i++) {
+        boxes[i] = (struct k_box){
+            .n = each,
+            .src_at = i * each * item,
+            .dst_at = i * inner * item,
+            .shape = {EDGE, EDGE, inner},
+            .dst = {(k_i64)(EDGE * n * inner * item), (k_i64)(n * inner * item), item},
+            .src = {(k_i64)(EDGE * inner * item), (k_i64)(inner * item), item},
+            .ndim = 3,
+            .item_bytes = item};
+    }
+    return each;
+}
+
+static void boxes_once(struct speed *s, const struct room *r, const char *what,
+                       const struct k_box *boxes, uint64_t n)
+{
+    const cu_place list = place_of(s, boxes, n * sizeof *boxes);
+    const struct launch l = {
+        "k_copy_boxes", n * boxes->n, {r->dst, r->src, list, n, boxes->n}};
+
+    say(s, what, boxes->item_bytes, n * boxes->n * boxes->item_bytes,
+        timed_launches(s, &l, 1));
+    places_free(s, &list, 1);
+}
+
+static void boxes_of(struct speed *s, const struct room *r, uint32_t item)
+{
+    const uint64_t count = r->bytes / item, n = count / ((uint64_t)EDGE * EDGE * 32);
+    struct k_box *boxes = memory(n * sizeof *boxes);
+    uint64_t side = 1;
+
+    while (side * side * 4 <= count)
+        side *= 2;
+    (void)chunks_of_array(boxes, item, n);
+    boxes_once(s, r, "boxes, chunks of an array", boxes, n);
+    for (uint64_t i = 0; i < n; i++)
+        boxes[i].swap_bytes = item;
+    if (item > 1)
+        boxes_once(s, r, "boxes, chunks, bytes swapped", boxes, n);
+    boxes[0] = (struct k_box){.n = count,
+                              .shape = {count},
+                              .dst = {item},
+                              .src = {item},
+                              .ndim = 1,
+                              .item_bytes = item};
+    boxes_once(s, r, "boxes, one contiguous", boxes, 1);
+    boxes[0] = (struct k_box){.n = side * side,
+                              .shape = {side, side},
+                              .dst = {(k_i64)(side * item), item},
+                              .src = {item, (k_i64)(side * item)},
+                              .ndim = 2,
+                              .item_bytes = item};
+    boxes_once(s, r, "boxes, one transposed", boxes, 1);
+    boxes[0] = (struct k_box){.n = count / 2,
+                              .shape = {count / 2},
+                              .dst = {item},
+                              .src = {2 * (k_i64)item},
+                              .ndim = 1,
+                              .item_bytes = item};
+    boxes_once(s, r, "boxes, every second element", boxes, 1);
+    boxes[0] = (struct k_box){
+        .n = count, .shape = {count}, .dst = {item}, .ndim = 1, .item_bytes = item};
+    {
+        const cu_place list = place_of(s, boxes, sizeof *boxes);
+        const struct launch l = {"k_fill_boxes", count, {r->dst, r->src, list, 1, count}};
+
+        say(s, "fill", item, r->bytes, timed_launches(s, &l, 1));
+        places_free(s, &list, 1);
+    }
+    free(boxes);
+}
+
+/* ---- parts of 128 KiB -------------------- */
+
+enum {
+    PART = 128 << 10
+};
+
+static void planes_of(struct speed *s, const struct room *r, uint32_t item, uint32_t bits)
+{
+    static const uint64_t eaches[] = {32, 256, 1024};
+    const uint64_t n = r->bytes / PART;
+    struct k_planes *parts = memory(n * sizeof *parts);
+    cu_place list;
+
+    for (uint64_t i = 0; i < n; i++)
+        parts[i] = (struct k_planes){i * PART, i * PART, PART, item, bits};
+    list = place_of(s, parts, n * sizeof *parts);
+    for (size_t i = 0; i < 3; i++) {
+        const struct launch l = {
+            "k_unshuffle", n * eaches[i], {r->dst, r->src, list, n, eaches[i]}};
+        char name[80];
+
+        (void)snprintf(name, sizeof name, "unshuffle%s, each %llu",
+                       bits ? " of bits" : "", (unsigned long long)eaches[i]);
+        say(s, name, item, r->bytes, timed_launches(s, &l, 1));
+    }
+    places_free(s, &list, 1);
+    free(parts);
+}
+
+static void runs_of(struct speed *s, const struct room *r)
+{
+    const uint64_t n = r->bytes / PART, each = 1024;
+    struct k_run *runs = memory(n * sizeof *runs);
+    uint8_t zeros[16] = {0};
+
+    for (uint64_t i = 0; i < n; i++)
+        runs[i] = (struct k_run){i * PART, i * PART, PART};
+    const cu_place w[] = {place_of(s, runs, n * sizeof *runs), place(s, n * 4),
+                          place_of(s, zeros, sizeof zeros)};
+    const struct launch copy = {"k_copy_runs", n * each, {r->dst, r->src, w[0], n, each}};
+    const struct launch differ = {
+        "k_differ", n * each, {r->dst, w[2], w[0], w[1], n, each, 4}};
+
+    say(s, "runs of 128 KiB", 1, r->bytes, timed_launches(s, &copy, 1));
+    must(s, s->d.set_async(r->dst, 0, r->bytes, s->stream), "set");
+    say(s, "differ, all equal", 4, r->bytes, timed_launches(s, &differ, 1));
+    places_free(s, w, 3);
+    free(runs);
+}
+
+static void sums_of(struct speed *s, const struct room *r)
+{
+    static const uint64_t eaches[] = {32, 256, 1024};
+    const uint64_t n = r->bytes / PART;
+    struct k_sum *sums = memory(n * sizeof *sums);
+    char name[80];
+
+    for (uint64_t i = 0; i < n; i++)
+        sums[i] = (struct k_sum){.src = i * PART,
+                                 .bytes = PART,
+                                 .at = 4 * i,
+                                 .kind = K_CRC32C,
+                                 .number = (k_u32)i,
+                                 .store = 1};
+    const cu_place w[] = {place_of(s, sums, n * sizeof *sums), place(s, n * 1024 * 8),
+                          place(s, n * 4)};
+    for (size_t i = 0; i < 3; i++) {
+        const uint64_t each = eaches[i];
+        const struct launch list[] = {
+            {"k_sum_slices", n * each, {r->src, w[0], w[1], n, each}},
+            {"k_sum_end", n, {r->dst, r->src, w[0], w[1], w[2], n, each}}};
+
+        (void)snprintf(name, sizeof name, "crc32c, each %llu", (unsigned long long)each);
+        say(s, name, 1, r->bytes, timed_launches(s, list, 2));
+    }
+    places_free(s, w, 3);
+    free(sums);
+}
+
+static void cast_of(struct speed *s, const struct room *r, const char *what,
+                    struct k_type from, struct k_type to)
+{
+    const uint64_t count = r->bytes / (from.bytes > to.bytes ? from.bytes : to.bytes);
+    const struct k_filter f = {.n = count, .from = from, .to = to, .scale = 1};
+    const cu_place list = place_of(s, &f, sizeof f);
+    const struct launch l = {"k_cast", count, {r->dst, r->src, list, 1, count}};
+
+    say(s, what, to.bytes, count * to.bytes, timed_launches(s, &l, 1));
+    places_free(s, &list, 1);
+}
+
+void speed_moves(struct speed *s)
+{
+    const struct room r = {.bytes = s->few ? 1 << 20 : 256 << 20,
+                           .dst = place(s, s->few ? 1 << 20 : 256 << 20),
+                           .src = place(s, s->few ? 1 << 20 : 256 << 20)};
+    uint8_t *bytes = memory(r.bytes);
+    const struct k_type i16 = {K_INT, 2, 0, 0}, f32 = {K_FLOAT, 4, 0, 0},
+                        f64 = {K_FLOAT, 8, 0, 0};
+
+    field(bytes, r.bytes, 2, 10, 1);
+    must(s, s->d.up(r.src, bytes, r.bytes), "up");
+    for (uint32_t item = 1; item <= 8; item *= 2)
+        boxes_of(s, &r, item);
+    for (uint32_t item = 2; item <= 8; item *= 2)
+        planes_of(s, &r, item, 0);
+    planes_of(s, &r, 2, 1);
+    planes_of(s, &r, 4, 1);
+    runs_of(s, &r);
+    sums_of(s, &r);
+    cast_of(s, &r, "cast int16 to float32", i16, f32);
+    cast_of(s, &r, "cast float64 to float32", f64, f32);
+    free(bytes);
+    places_free(s, (const cu_place[]){r.dst, r.src}, 2);
+}
