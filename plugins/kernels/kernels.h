@@ -15,6 +15,8 @@
 #include "planes.h"
 #include "lz.h"
 #include "blosc1.h"
+#include "lz4_encode.h"
+#include "blosc1_encode.h"
 #include "sums.h"
 #include "filters.h"
 

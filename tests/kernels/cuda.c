@@ -10,7 +10,7 @@
 
 enum {
     GUARD = 256, /* bytes on each side of a buffer; keeps its alignment */
-    BLOCK = 128  /* work items: a multiple of a warp */
+    BLOCK = 128  /* work items, if a kernel asks for no group */
 };
 struct cuda {
     struct driver driver;
@@ -82,10 +82,11 @@ static void download(const struct cuda *c, cu_place at, const struct argument *a
     free(bytes);
 }
 
-void cuda_launch(struct cuda *c, const char *kernel, uint64_t items,
+void cuda_launch(struct cuda *c, const char *kernel, uint64_t items, uint32_t group,
                  const struct argument arguments[ARGUMENTS_MOST])
 {
-    const uint64_t blocks = (items + BLOCK - 1) / BLOCK;
+    const unsigned each = group ? group : BLOCK;
+    const uint64_t blocks = (items + each - 1) / each;
     cu_place owned[ARGUMENTS_MOST] = {0};
     union {
         uint64_t wide; /* an address or a number */
@@ -114,7 +115,7 @@ void cuda_launch(struct cuda *c, const char *kernel, uint64_t items,
     }
     if (blocks)
         must(c,
-             c->driver.launch(f, (unsigned)blocks, 1, 1, BLOCK, 1, 1, 0, NULL, parameters,
+             c->driver.launch(f, (unsigned)blocks, 1, 1, each, 1, 1, 0, NULL, parameters,
                               NULL),
              kernel);
     must(c, c->driver.wait_all(), kernel);

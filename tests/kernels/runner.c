@@ -15,7 +15,8 @@ void launch(const struct target *t, const char *kernel, uint64_t items, int stre
         return;
     }
     if (t->cuda) {
-        cuda_launch(t->cuda, kernel, streamed ? items * t->lanes : items, arguments);
+        cuda_launch(t->cuda, kernel, streamed ? items * t->lanes : items,
+                    streamed ? t->lanes : 0, arguments);
         return;
     }
     for (int i = 0; i < ARGUMENTS_MOST; i++)

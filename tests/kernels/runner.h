@@ -80,7 +80,7 @@ void opencl_launch(struct opencl *o, const char *kernel, uint64_t items, uint32_
 /* cuda.c; NULL: no device */
 struct cuda *cuda_open(void);
 void cuda_close(struct cuda *c);
-void cuda_launch(struct cuda *c, const char *kernel, uint64_t items,
+void cuda_launch(struct cuda *c, const char *kernel, uint64_t items, uint32_t group,
                  const struct argument arguments[ARGUMENTS_MOST]);
 
 /* The targets of a program; cmocka's state of each test is one of them. */

@@ -1,0 +1,247 @@
+/*
+ * kernels/lz4_encode.h - an encoder of LZ4 blocks. It looks at K_WINDOW positions at a
+ * time, one a lane, and takes the first of them that has a match in the table of hashes,
+ * which has the positions before the window. So the bytes are the same for any number of
+ * lanes, which is 1 or K_WINDOW. A group of work items has one stream, because the table
+ * is in its memory.
+ *
+ * Format: LZ4 block format 1.5.
+ */
+#ifndef K_LZ4_ENCODE_H
+#define K_LZ4_ENCODE_H
+
+enum {
+    K_WINDOW = 32,
+    K_HASH_BITS = 11,
+    K_HASHES = 1 << K_HASH_BITS,
+    K_BACK_MOST = 65535, /* of a match */
+    K_ENCODE_MOST = 0x7E000000
+};
+
+#if K_LANES > 1
+#    define K_NEAR K_SHARED
+/* The bits of all lanes. Each lane has only the bit of its own number. */
+#    define K_JOIN(w, bits) K_BALLOT((w)->share, (w)->lane, (bits) != 0)
+#else
+#    define K_NEAR
+#    define K_JOIN(w, bits) (bits)
+#endif
+
+/* The number of the lowest bit that is set. */
+K_FUNCTION k_u32 k_lowest(k_u32 bits)
+{
+    return K_POPCOUNT((bits & (0U - bits)) - 1U);
+}
+
+/* An encoder: n bytes of input, of which `done` are written; `o` of the m bytes of output
+ * are in use. `full`: the output is too long. `table` has for each hash a position after
+ * the last of its bytes' places, or 0. */
+struct k_writer {
+    K_GLOBAL k_u8 *d;
+    K_GLOBAL const k_u8 *s;
+    k_u32 n, m, done, o;
+    k_u32 full, lane;
+    K_NEAR k_u32 *table;
+    K_NEAR k_u32 *share;
+};
+
+/* Four bytes as a number. Words may be read that begin before the bytes or end after
+ * them, but none without a byte of these. */
+K_FUNCTION k_u32 k_four(K_GLOBAL const k_u8 *p)
+{
+#if K_WORDS
+    const k_u32 off = (k_u32)((k_u64)p & 3);
+    K_GLOBAL const k_u32 *a = (K_GLOBAL const k_u32 *)(p - off);
+
+    return off ? a[0] >> 8 * off | a[1] << (32 - 8 * off) : a[0];
+#else
+    return (k_u32)p[0] | (k_u32)p[1] << 8 | (k_u32)p[2] << 16 | (k_u32)p[3] << 24;
+#endif
+}
+
+K_FUNCTION k_u32 k_hash(k_u32 four)
+{
+    return four * 2654435761U >> (32 - K_HASH_BITS);
+}
+
+/* The latest earlier position whose four bytes are those at `at`, plus 1; or 0. */
+K_FUNCTION k_u32 k_candidate(const struct k_writer *w, k_u32 at)
+{
+    const k_u32 four = k_four(w->s + at), from = w->table[k_hash(four)];
+
+    return from > 0 && at - (from - 1) <= K_BACK_MOST && k_four(w->s + from - 1) == four
+               ? from
+               : 0;
+}
+
+/* The last position at which a match may begin. */
+K_FUNCTION k_u32 k_last_match(const struct k_writer *w)
+{
+    return w->n - K_LZ4_CLOSE;
+}
+
+/* A bit for each position of the window at `at` that has a match. */
+K_FUNCTION k_u32 k_find(const struct k_writer *w, k_u32 at)
+{
+    k_u32 bits = 0;
+
+    for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES)
+        if (at + k <= k_last_match(w) && k_candidate(w, at + k))
+            bits |= 1U << k;
+    return K_JOIN(w, bits);
+}
+
+/* The highest position of a hash stays: lanes may have the same one. */
+K_FUNCTION void k_keep(K_NEAR k_u32 *place, k_u32 position)
+{
+#if K_LANES > 1
+    K_ATOMIC_MAX(place, position);
+#else
+    *place = position;
+#endif
+}
+
+/* The table learns the positions of the window at `at` that are before `end`. */
+K_FUNCTION void k_learn(const struct k_writer *w, k_u32 at, k_u32 end)
+{
+    K_MEET();
+    for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES)
+        if (at + k < end && at + k <= k_last_match(w))
+            k_keep(&w->table[k_hash(k_four(w->s + at + k))], at + k + 1);
+    K_MEET();
+}
+
+/* How many bytes are equal from both places on; the last bytes of the input are in no
+ * match. */
+K_FUNCTION k_u32 k_equal(const struct k_writer *w, k_u32 at, k_u32 from)
+{
+    const k_u32 most = w->n - K_LZ4_LAST - at;
+    k_u32 same = 0, bits;
+
+    do {
+        bits = 0;
+        for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES) {
+            const k_u32 i = same + 4 * k;
+
+            if (i + 4 > most || k_four(w->s + at + i) != k_four(w->s + from + i))
+                bits |= 1U << k;
+        }
+        bits = K_JOIN(w, bits);
+        same += bits ? 4 * k_lowest(bits) : 4 * K_WINDOW;
+    } while (!bits);
+    while (same < most && w->s[at + same] == w->s[from + same])
+        same++;
+    return same;
+}
+
+/* ---- output -------------------- */
+
+/* Bytes after the token that a length needs. */
+K_FUNCTION k_u32 k_length_bytes(k_u32 length)
+{
+    return length < 15 ? 0 : (length - 15) / 255 + 1;
+}
+
+K_FUNCTION void k_put_length(struct k_writer *w, k_u32 length)
+{
+    const k_u32 bytes = k_length_bytes(length);
+
+    for (k_u32 k = w->lane; k < bytes; k += K_LANES)
+        w->d[w->o + k] = (k_u8)(k + 1 < bytes ? 255 : (length - 15) % 255);
+    w->o += bytes;
+}
+
+/* The literals up to `at`, then a match; `bytes` 0: the last sequence, without one. */
+K_FUNCTION void k_put(struct k_writer *w, k_u32 at, k_u32 back, k_u32 bytes)
+{
+    const k_u32 literals = at - w->done, more = bytes ? bytes - 4 : 0;
+    const k_u32 token = (literals < 15 ? literals : 15) << 4 | (more < 15 ? more : 15);
+
+    if (1 + k_length_bytes(literals) + (k_u64)literals +
+            (bytes ? 2 + k_length_bytes(more) : 0) >
+        w->m - w->o) {
+        w->full = 1;
+        return;
+    }
+    if (w->lane == 0)
+        w->d[w->o] = (k_u8)token;
+    w->o++;
+    k_put_length(w, literals);
+    for (k_u32 k = w->lane; k < literals; k += K_LANES)
+        w->d[w->o + k] = w->s[w->done + k];
+    w->o += literals;
+    if (!bytes)
+        return;
+    if (w->lane == 0) {
+        w->d[w->o] = (k_u8)back;
+        w->d[w->o + 1] = (k_u8)(back >> 8);
+    }
+    w->o += 2;
+    k_put_length(w, more);
+    w->done = at + bytes;
+}
+
+K_FUNCTION void k_lz4_write(struct k_writer *w)
+{
+    k_u32 at = 0;
+
+    for (k_u32 k = w->lane; k < K_HASHES; k += K_LANES)
+        w->table[k] = 0;
+    K_MEET();
+    while (!w->full && w->n >= K_LZ4_CLOSE && at <= k_last_match(w)) {
+        const k_u32 found = k_find(w, at);
+        const k_u32 first = at + (found ? k_lowest(found) : 0);
+        const k_u32 from = found ? k_candidate(w, first) : 0;
+        const k_u32 bytes = found ? 4 + k_equal(w, first + 4, from + 3) : 0;
+        const k_u32 next = found ? first + bytes : at + K_WINDOW;
+
+        k_learn(w, at, next);
+        if (found)
+            k_put(w, first, first - (from - 1), bytes);
+        at = next;
+    }
+    if (!w->full)
+        k_put(w, w->n, 0, 0);
+}
+
+/* Encodes streams as K_LZ4 or K_LZ4_HEADED: K_LANES work items in a group of their own
+ * for each. sizes[number] becomes the length of the output, or 0 if that exceeds
+ * dst_bytes. */
+K_KERNEL k_encode(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
+                  K_GLOBAL const struct k_stream *streams, K_GLOBAL k_u32 *sizes,
+                  k_u64 n_streams)
+{
+#if K_LANES > 1
+    K_ROOM(k_u32, table[K_HASHES]);
+    K_ROOM(k_u32, share[K_LANES]);
+#else
+    k_u32 table[K_HASHES], share[1];
+#endif
+    const k_u64 at = K_STREAM;
+    struct k_writer w;
+
+    if (at >= n_streams)
+        return;
+    K_GLOBAL const struct k_stream *p = &streams[at];
+    const k_u32 head = p->how == K_LZ4_HEADED ? 4 : 0;
+
+    w.d = dst + p->dst + head;
+    w.s = src + p->src;
+    w.n = (k_u32)p->src_bytes;
+    w.m = (k_u32)(p->dst_bytes < 0xFFFFFFFFU ? p->dst_bytes : 0xFFFFFFFFU);
+    w.done = w.o = 0;
+    w.lane = K_LANE;
+    w.table = table;
+    w.share = share;
+    w.full = w.m < head || p->src_bytes > K_ENCODE_MOST;
+    w.m -= w.full ? w.m : head;
+    if (!w.full)
+        k_lz4_write(&w);
+    if (w.lane == 0 && head && !w.full)
+        for (k_u32 k = 0; k < 4; k++)
+            dst[p->dst + k] = (k_u8)(p->src_bytes >> 8 * k);
+    if (w.lane == 0)
+        sizes[p->number] = w.full ? 0 : w.o + head;
+}
+
+#endif
