@@ -13,6 +13,9 @@ const struct zr_refusal zr_codec_refused[] = {
     {"codec", "msgpack", "numcodecs before 0.6; its chunks do not say their shape"},
     {"codec", "imagecodecs_*",
      "a codec of the Python package imagecodecs; its format is not documented"},
+    {"codec", "nvcomp_*",
+     "a codec of KvikIO (ANS, Bitcomp, Cascaded, Gdeflate, LZ4, Snappy) in the format of "
+     "nvCOMP's managers, which NVIDIA does not document; nvcomp_batch can be read"},
     {"codec", "szip",
      "NCZarr takes its scan lines from the netCDF dimensions, which are not in the "
      "array's "

@@ -18,7 +18,8 @@
     X(quantize_array) X(quantize) X(astype_array) X(astype) X(bitround) X(bitround_v2)   \
     X(reshape) X(squeeze) X(cast_value) X(scale_offset) X(vlen_utf8) X(vlen_bytes)       \
     X(optional) X(zarrs_optional) X(n5_default) X(conditional) X(zarrs_vlen)             \
-    X(vlen_v2) X(vlen_array) X(text_json) X(text_msgpack) X(categorized)
+    X(vlen_v2) X(vlen_array) X(text_json) X(text_msgpack) X(categorized)                 \
+    X(nvcomp_batch)
 
 /* zr_cpu_<name>, in every build. */
 #define ZR_CODECS_IMPLS(X) \
@@ -28,7 +29,7 @@
     X(msgpack2) X(categorize) X(base64) X(crc32) X(adler32) X(fletcher32)                \
     X(jenkins_lookup3) X(packbits) X(packbits_array) X(fixedscaleoffset)                 \
     X(fixedscaleoffset_array) X(quantize) X(quantize_array) X(astype) X(astype_array)    \
-    X(bitround) X(cast_value) X(scale_offset)
+    X(bitround) X(cast_value) X(scale_offset) X(nvcomp_batch)
 
 /* Those that need an optional library: see codecs.c. */
 #define ZR_CODECS_OPTIONAL(X) X(bz2) X(lzma) X(snappy) X(zfp) X(zfpy)

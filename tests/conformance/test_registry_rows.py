@@ -125,6 +125,8 @@ REFUSED |= {
     ("codec", "json"): (["json", "numcodecs.json"], "do not say their shape"),
     ("codec", "msgpack"): (["msgpack", "numcodecs.msgpack"], "do not say their shape"),
     ("codec", "imagecodecs_*"): (["imagecodecs_jpeg2k", "imagecodecs_jpegxl"], "imagecodecs"),
+    ("codec", "nvcomp_*"): (["nvcomp_ANS", "nvcomp_Bitcomp", "nvcomp_Cascaded", "nvcomp_Gdeflate", "nvcomp_LZ4",
+                             "nvcomp_Snappy"], "nvCOMP's managers"),
     ("codec", "szip"): (["szip"], "scan lines"),
     ("codec", "lzw"): (["lzw"], draft(16)),
     ("codec", "pad"): (["pad"], draft(36)),

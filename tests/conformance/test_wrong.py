@@ -288,6 +288,7 @@ V2 = {
     "quantize": ("f", {"digits": 1, "dtype": "<f4"}, {"digits": 1.5, "dtype": "<u2", "astype": "<q9"}, "<f4"),
     "astype": ("f", {"encode_dtype": "<u4", "decode_dtype": "<u2"}, {"encode_dtype": "<U3", "decode_dtype": 5}),
     "bitround": ("f", {"keepbits": 3}, {"keepbits": -1}, "<f4"),
+    "nvcomp_batch": ("c", {"algorithm": "lz4"}, {"algorithm": "ans", "options": 7}),
     "packbits": ("f", {}, {}, "|b1"), "zfpy": ("c", {"mode": 5}, {"mode": 9}, "<f4"),
     "vlen-utf8": ("f", {}, {}, "|O"), "vlen-bytes": ("f", {}, {}, "|O"),
     "vlen-array": ("f", {"dtype": "<i4"}, {"dtype": "<q9"}, "|O"),

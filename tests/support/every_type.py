@@ -66,6 +66,7 @@ CODECS_V2 = {
     "packbits": ("|b1", False, [{"id": "packbits"}], NUMBERS % 3 == 0),
     "bitround": ("<f4", 0, [{"id": "bitround", "keepbits": 10}], NUMBERS.astype("f4")),
     "vlen-array": TYPES_V2["vlen-array"],
+    "nvcomp_batch": ("<i2", 0, [{"id": "nvcomp_batch", "algorithm": "lz4"}], NUMBERS.astype("i2")),
     "json2": ("|O", "", [{"id": "json2"}], words_of("string")),
     "json2 of numbers": ("<f4", 1.5, [{"id": "json2"}], NUMBERS.astype("f4") / 8),
     "msgpack2": ("|O", "", [{"id": "msgpack2"}], words_of("string")),

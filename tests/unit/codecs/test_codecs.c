@@ -62,7 +62,12 @@ static const char *const singles[] = {
 #endif
 #if defined(ZR_HAVE_SNAPPY)
     "{\"id\":\"snappy\"}",
+    "{\"id\":\"nvcomp_batch\",\"algorithm\":\"snappy\"}",
 #endif
+    "{\"id\":\"nvcomp_batch\",\"algorithm\":\"lz4\"}",
+    "{\"id\":\"nvcomp_batch\",\"algorithm\":\"lz4\",\"options\":{\"has_header\":false}}",
+    "{\"id\":\"nvcomp_batch\",\"algorithm\":\"zstd\"}",
+    "{\"id\":\"nvcomp_batch\",\"algorithm\":\"deflate\"}",
 #if defined(ZR_HAVE_LZMA)
     "{\"id\":\"lzma\",\"preset\":1}",
     "{\"id\":\"lzma\",\"check\":10,\"filters\":[{\"id\":3,\"dist\":4},{\"id\":33,"
