@@ -24,6 +24,11 @@ zarr_status port_statuses(struct port_call *c, zarr_error *err)
     return port_result_open(c->lane, c->n * sizeof(k_u32), &c->pending->status, err);
 }
 
+zarr_status port_sizes(struct port_call *c, zarr_error *err)
+{
+    return port_result_open(c->lane, c->n * sizeof(k_u32), &c->pending->sizes, err);
+}
+
 void port_found(struct port_call *c, uint64_t job, uint32_t status)
 {
     if (c->pending->early[job] == K_OK)
@@ -44,6 +49,19 @@ static const char *reason(k_u32 why)
         [K_UNSUPPORTED] = "the device does not know the format"};
 
     return why < K_STATUSES && reasons[why] ? reasons[why] : "unknown damage";
+}
+
+/* The lengths of outputs. A length of 0: it did not fit, so other code encodes the job.
+ */
+static void take_sizes(const struct port_pending *p, zarr_codec_job *jobs)
+{
+    const k_u32 *sizes = p->sizes.host;
+
+    for (uint64_t i = 0; i < p->n; i++) {
+        jobs[i].dst_used = sizes[i];
+        if (sizes[i] == 0 && p->early[i] == K_OK)
+            p->early[i] = K_UNSUPPORTED;
+    }
 }
 
 /* Gives the jobs their statuses. */
@@ -73,11 +91,13 @@ static void pending_free(struct port_pending *p)
 {
     if (p->status.bytes > 0)
         port_result_close(&p->status);
+    if (p->sizes.bytes > 0)
+        port_result_close(&p->sizes);
     free(p->early);
     free(p);
 }
 
-/* After the lane was waited for. `err` NULL: another failure is reported. */
+/* After the lane was waited for. */
 static zarr_status pending_end(struct port_pending *p, zarr_codec_job *jobs,
                                zarr_error *err)
 {
@@ -86,6 +106,8 @@ static zarr_status pending_end(struct port_pending *p, zarr_codec_job *jobs,
     for (int f = 0; f < PORT_N_FORMATS; f++)
         if (p->inner[f])
             port_decoder->settle(p->inner[f], p->status.host);
+    if (p->sizes.bytes > 0)
+        take_sizes(p, jobs);
     st = report(p, jobs, err);
     pending_free(p);
     return st;
@@ -139,6 +161,8 @@ zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job 
     st = codec->queue(&c, err);
     if (st == ZARR_OK && c.pending->status.bytes > 0)
         st = port_result_fetch(c.lane, &c.pending->status, err);
+    if (st == ZARR_OK && c.pending->sizes.bytes > 0)
+        st = port_result_fetch(c.lane, &c.pending->sizes, err);
     if (st != ZARR_OK && exec->stream)
         (void)port_wait(c.lane, NULL); /* what was queued still writes its statuses */
     st = port_end(exec->stream, c.lane, st, err);
@@ -160,7 +184,7 @@ zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* ---- jobs by their buffers -------------------- */
 
-static int same_buffers(const struct port_item *a, const struct port_item *b)
+int port_same_buffers(const struct port_item *a, const struct port_item *b)
 {
     return a->dst.buffer == b->dst.buffer && a->src.buffer == b->src.buffer;
 }
@@ -194,7 +218,7 @@ zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *
             x[i].src = port_place_of(&job->src);
         if (port_reaches(&job->dst))
             x[i].dst = port_place_of(&job->dst);
-        sorted = sorted && (i == 0 || same_buffers(&x[i - 1], &x[i]));
+        sorted = sorted && (i == 0 || port_same_buffers(&x[i - 1], &x[i]));
     }
     if (!sorted)
         qsort(x, (size_t)c->n, sizeof *x, by_buffers);
@@ -207,7 +231,7 @@ zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err)
     zarr_status st = port_items(c, &x, err);
 
     for (uint64_t i = 0, k; i < c->n && st == ZARR_OK; i = k) {
-        for (k = i + 1; k < c->n && same_buffers(&x[i], &x[k]); k++)
+        for (k = i + 1; k < c->n && port_same_buffers(&x[i], &x[k]); k++)
             ;
         st = fn(c, &x[i], k - i, err);
     }
@@ -240,6 +264,30 @@ zarr_status port_launch_decode(struct port_lane *l, struct port_place dst,
                                       PORT_ARG_U64(n)};
 
     return port_launch(l, PORT_DECODE, a, 5, n * port_lanes(), err);
+}
+
+zarr_status port_launch_encode(struct port_lane *l, struct port_place dst,
+                               struct port_place src, const struct port_block *streams,
+                               uint64_t n, const struct port_block *sizes,
+                               zarr_error *err)
+{
+    const struct port_argument a[] = {PORT_ARG_BUFFER(dst), PORT_ARG_BUFFER(src),
+                                      PORT_ARG_BLOCK(*streams), PORT_ARG_BLOCK(*sizes),
+                                      PORT_ARG_U64(n)};
+
+    return port_launch(l, PORT_ENCODE, a, 5, n * port_lanes(), err);
+}
+
+zarr_status port_launch_runs(struct port_lane *l, struct port_place dst,
+                             struct port_place src, const struct port_block *runs,
+                             uint64_t n, uint64_t most, zarr_error *err)
+{
+    const uint64_t each = port_each(n, most);
+    const struct port_argument a[] = {PORT_ARG_BUFFER(dst), PORT_ARG_BUFFER(src),
+                                      PORT_ARG_BLOCK(*runs), PORT_ARG_U64(n),
+                                      PORT_ARG_U64(each)};
+
+    return port_launch(l, PORT_COPY_RUNS, a, 5, n * each, err);
 }
 
 zarr_status port_launch_planes(struct port_lane *l, enum port_kernel k,

@@ -8,7 +8,7 @@ const zarr_host *port_host;
 zarr_status port_register_codecs(zarr_context *ctx, zarr_error *err)
 {
     static const zarr_codec_impl_vtable *const all[] = {&port_lz4, &port_shuffle,
-                                                        &port_blosc};
+                                                        &port_blosc, &port_blosc_encode};
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof all[0] && st == ZARR_OK; i++)

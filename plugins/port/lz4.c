@@ -1,30 +1,62 @@
 /*
- * port/lz4.c - the decoder of the codec lz4: a length, then one block.
+ * port/lz4.c - the codec lz4: a length, then one block.
  */
 #include "port_int.h"
+
+static zarr_status lz4_list(struct port_call *c, const struct port_item *x, uint64_t n,
+                            struct port_block *list, zarr_error *err)
+{
+    const zarr_status st = port_stage(c->lane, n * sizeof(struct k_stream), list, err);
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
+        ((struct k_stream *)list->host)[i] =
+            (struct k_stream){.src = x[i].src.at,
+                              .src_bytes = x[i].job->src.bytes,
+                              .dst = x[i].dst.at,
+                              .dst_bytes = x[i].job->dst.bytes,
+                              .how = K_LZ4_HEADED,
+                              .number = (k_u32)x[i].number};
+    return st;
+}
 
 static zarr_status lz4_group(struct port_call *c, const struct port_item *x, uint64_t n,
                              zarr_error *err)
 {
     struct port_block list;
-    zarr_status st = port_stage(c->lane, n * sizeof(struct k_stream), &list, err);
+    const zarr_status st = lz4_list(c, x, n, &list, err);
 
     if (st != ZARR_OK)
         return st;
-    for (uint64_t i = 0; i < n; i++) {
-        zarr_codec_job *job = x[i].job;
-
-        job->dst_used = job->dst.bytes;
-        ((struct k_stream *)list.host)[i] =
-            (struct k_stream){.src = x[i].src.at,
-                              .src_bytes = job->src.bytes,
-                              .dst = x[i].dst.at,
-                              .dst_bytes = job->dst.bytes,
-                              .how = K_LZ4_HEADED,
-                              .number = (k_u32)x[i].number};
-    }
+    for (uint64_t i = 0; i < n; i++)
+        x[i].job->dst_used = x[i].job->dst.bytes;
     return port_launch_decode(c->lane, x[0].dst, x[0].src, &list, n, &c->pending->status,
                               err);
+}
+
+static zarr_status lz4_group_encode(struct port_call *c, const struct port_item *x,
+                                    uint64_t n, zarr_error *err)
+{
+    struct port_block list;
+    const zarr_status st = lz4_list(c, x, n, &list, err);
+
+    return st == ZARR_OK ? port_launch_encode(c->lane, x[0].dst, x[0].src, &list, n,
+                                              &c->pending->sizes, err)
+                         : st;
+}
+
+static zarr_status lz4_queue_encode(struct port_call *c, zarr_error *err)
+{
+    const zarr_status st = port_sizes(c, err);
+
+    return st == ZARR_OK ? port_groups(c, lz4_group_encode, err) : st;
+}
+
+static zarr_status lz4_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    static const struct port_codec codec = {"lz4", lz4_queue_encode};
+
+    return port_run(&codec, self, jobs, n, exec, err);
 }
 
 static zarr_status lz4_queue(struct port_call *c, zarr_error *err)
@@ -44,12 +76,14 @@ static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 const zarr_codec_impl_vtable port_lz4 = {
     .struct_size = sizeof port_lz4,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
-            ZARR_CODEC_SAFE | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
+            ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |
+            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
     .codec = "lz4",
     .impl = PORT_NAME ".lz4",
     .in_kinds = PORT_KINDS,
     .out_kinds = PORT_KINDS,
     .priority = 10,
+    .encode = lz4_encode,
     .decode = lz4_decode,
     .settle = port_settle};

@@ -76,8 +76,9 @@ void port_result_close(struct port_block *b);
 zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *src,
                       uint64_t n, zarr_error *err);
 
-/* The kernels, and for each its name and whether it gives port_lanes() work items to a
- * stream. A plug-in looks them up by their names, all or each when it is first needed. */
+/* The kernels, and for each its name and whether a group of port_lanes() work items has
+ * one stream. A plug-in looks them up by their names, all or each when it is first
+ * needed. */
 #define PORT_KERNELS(X)                                                                  \
     X(COPY_BOXES, "k_copy_boxes", 0)                                                     \
     X(FILL_BOXES, "k_fill_boxes", 0)                                                     \
@@ -85,7 +86,9 @@ zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *
     X(DIFFER, "k_differ", 0)                                                             \
     X(SHUFFLE, "k_shuffle", 0)                                                           \
     X(UNSHUFFLE, "k_unshuffle", 0)                                                       \
-    X(DECODE, "k_decode", 1)
+    X(DECODE, "k_decode", 1)                                                             \
+    X(ENCODE, "k_encode", 1)                                                             \
+    X(BLOSC_PACK, "k_blosc_pack", 0)
 enum port_kernel {
 #define PORT_KERNEL(id, name, per_stream) PORT_##id,
     PORT_KERNELS(PORT_KERNEL)
@@ -112,8 +115,8 @@ struct port_argument {
     uint64_t number;
 };
 /* Queues a kernel for so many work items; 0: nothing. The plug-in rounds up to whole
- * groups. If the kernel gives several items to a stream, a group has a multiple of
- * port_lanes() items (OpenCL: exactly that many, if above 1). */
+ * groups. If the kernel has a stream in each group, a group has exactly port_lanes()
+ * items; if these are 1, any number. */
 zarr_status port_launch(struct port_lane *l, enum port_kernel k,
                         const struct port_argument *a, uint32_t n_arguments,
                         uint64_t work_items, zarr_error *err);

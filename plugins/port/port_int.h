@@ -12,6 +12,7 @@ struct port_pending {
     const char *codec;
     uint64_t n;                  /* jobs */
     struct port_block status;    /* of the jobs, by kernels; without bytes: none */
+    struct port_block sizes;     /* encoding: bytes of the outputs, or 0 for too many */
     uint32_t *early;             /* K_ statuses that the host found; NULL: none */
     void *inner[PORT_N_FORMATS]; /* of port_decoder */
 };
@@ -41,6 +42,9 @@ zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
 /* For queue(): a status for each job, which kernels write, and one that the host writes.
  */
 zarr_status port_statuses(struct port_call *c, zarr_error *err);
+/* The length of each job's output, which kernels write. The device does without the jobs
+ * for which they write 0. */
+zarr_status port_sizes(struct port_call *c, zarr_error *err);
 void port_found(struct port_call *c, uint64_t job, uint32_t status);
 
 zarr_status port_no_memory(zarr_error *err);
@@ -54,6 +58,7 @@ struct port_item {
 /* Makes the list of all jobs, in which those with the same two buffers are neighbours;
  * the caller frees it. Jobs with `src` on the host have the place {NULL, 0} there. */
 zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *err);
+int port_same_buffers(const struct port_item *a, const struct port_item *b);
 /* Calls fn for each group of items with the same buffers. */
 typedef zarr_status (*port_group_fn)(struct port_call *c, const struct port_item *items,
                                      uint64_t n, zarr_error *err);
@@ -89,6 +94,14 @@ zarr_status port_launch_decode(struct port_lane *l, struct port_place dst,
                                struct port_place src, const struct port_block *streams,
                                uint64_t n, const struct port_block *status,
                                zarr_error *err);
+zarr_status port_launch_encode(struct port_lane *l, struct port_place dst,
+                               struct port_place src, const struct port_block *streams,
+                               uint64_t n, const struct port_block *sizes,
+                               zarr_error *err);
+/* `most`: bytes of the longest run. */
+zarr_status port_launch_runs(struct port_lane *l, struct port_place dst,
+                             struct port_place src, const struct port_block *runs,
+                             uint64_t n, uint64_t most, zarr_error *err);
 /* A staged list of planes; `most`: bytes of the longest. */
 struct port_planes {
     const struct port_block *list;
@@ -103,6 +116,6 @@ static inline const uint8_t *port_host_bytes(const zarr_mem *m)
     return (const uint8_t *)m->handle + m->offset;
 }
 
-extern const zarr_codec_impl_vtable port_lz4, port_shuffle, port_blosc;
+extern const zarr_codec_impl_vtable port_lz4, port_shuffle, port_blosc, port_blosc_encode;
 
 #endif

@@ -73,10 +73,10 @@ void lane_drop_staged(struct lane *l)
     }
 }
 
-zarr_status port_stage(struct port_lane *port, uint64_t bytes, struct port_block *out,
+zarr_status port_stage(struct port_lane *l, uint64_t bytes, struct port_block *out,
                        zarr_error *err)
 {
-    struct lane *l = lane_of(port);
+    struct lane *lane = lane_of(l);
     struct staged *s = calloc(1, sizeof *s);
 
     *out = (struct port_block){.host = malloc((size_t)bytes), .bytes = bytes, .own = s};
@@ -86,8 +86,8 @@ zarr_status port_stage(struct port_lane *port, uint64_t bytes, struct port_block
         return port_host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a list");
     }
     s->block = *out;
-    s->next = l->staged;
-    l->staged = s;
+    s->next = lane->staged;
+    lane->staged = s;
     return ZARR_OK;
 }
 
@@ -165,21 +165,21 @@ static cl_int set_argument(const struct lane *l, cl_kernel k, cl_uint i,
     return rc == CL_SUCCESS ? clSetKernelArg(k, i, sizeof buffer, &buffer) : rc;
 }
 
-zarr_status port_launch(struct port_lane *port, enum port_kernel k,
+zarr_status port_launch(struct port_lane *l, enum port_kernel k,
                         const struct port_argument *a, uint32_t n_arguments,
                         uint64_t work_items, zarr_error *err)
 {
-    const struct lane *l = lane_of(port);
+    const struct lane *lane = lane_of(l);
     const size_t local = 64, global = (size_t)((work_items + 63) / 64 * 64);
     cl_int rc = CL_SUCCESS;
 
     if (work_items == 0)
         return ZARR_OK;
     for (cl_uint i = 0; i < n_arguments && rc == CL_SUCCESS; i++)
-        rc = set_argument(l, l->kernel[k], i, &a[i]);
+        rc = set_argument(lane, lane->kernel[k], i, &a[i]);
     if (rc == CL_SUCCESS)
-        rc = clEnqueueNDRangeKernel(l->queue, l->kernel[k], 1, NULL, &global, &local, 0,
-                                    NULL, NULL);
+        rc = clEnqueueNDRangeKernel(lane->queue, lane->kernel[k], 1, NULL, &global,
+                                    &local, 0, NULL, NULL);
     count(&opencl_counts.launches);
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, port_kernel_facts[k].name, rc);
 }

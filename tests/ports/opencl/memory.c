@@ -52,15 +52,14 @@ static cl_int copy_run(struct lane *l, const zarr_mem *dst, const zarr_mem *src,
                                host_pointer(dst), 0, NULL, NULL);
 }
 
-zarr_status port_copy(struct port_lane *port, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *src,
                       uint64_t n, zarr_error *err)
 {
-    struct lane *l = (struct lane *)port;
     cl_int rc = CL_SUCCESS;
 
     for (uint64_t i = 0; i < n && rc == CL_SUCCESS; i++)
         if (dst[i].bytes > 0)
-            rc = copy_run(l, &dst[i], &src[i], (size_t)dst[i].bytes);
+            rc = copy_run((struct lane *)l, &dst[i], &src[i], (size_t)dst[i].bytes);
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "copy", rc);
 }
 
