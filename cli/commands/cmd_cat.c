@@ -44,6 +44,7 @@ static const struct cli_option cat_options[] = {
     {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
     CLI_FIELD_OPTION,
     CLI_MEMORY_OPTION,
+    CLI_TRUST_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example cat_examples[] = {
@@ -127,6 +128,7 @@ static const struct cli_option export_options[] = {
      ".bin)"},
     CLI_FIELD_OPTION,
     CLI_MEMORY_OPTION,
+    CLI_TRUST_OPTION,
     {"force", 'f', 0, NULL, NULL, "overwrite FILE if it exists"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -29,6 +29,7 @@ static int explain(struct cli *cli, const struct cli_node *node,
     char *text = NULL;
     struct cli_memory memory;
     zarr_tensor tensor = ZARR_TENSOR_INIT;
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_status st = ZARR_OK;
     int rc = cli_memory_find(cli, &memory);
 
@@ -36,7 +37,8 @@ static int explain(struct cli *cli, const struct cli_node *node,
         return rc;
     tensor.device_type = memory.device_type;
     tensor.device_id = memory.device_id;
-    st = zarr_array_explain(&e, node->array, what, selection, &tensor, NULL, &err);
+    opts.trust = cli_trust(cli);
+    st = zarr_array_explain(&e, node->array, what, selection, &tensor, &opts, &err);
     if (!st)
         text = text_of(e, cli->json ? ZARR_EXPLAIN_JSON : ZARR_EXPLAIN_TEXT, &st, &err);
     if (st)
@@ -70,6 +72,7 @@ static const struct cli_option explain_options[] = {
     {"memory", 0, 0, "KIND[:N]", NULL,
      "the memory of the elements, such as cuda:0; see zarrc list devices (default: "
      "host)"},
+    CLI_TRUST_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example explain_examples[] = {

@@ -17,6 +17,7 @@ _zarrc()
     *,--color) words='auto always never' ;;
     *,--log-level) words='error warn info debug trace' ;;
     cat,--format|cat,-F) words='text csv npy raw elements json' ;;
+    cat,--trust) words='verified full none' ;;
     create,--zarr-format) words='2 3' ;;
     create,--separator) words='/ .' ;;
     create,--order) words='C F' ;;
@@ -26,6 +27,8 @@ _zarrc()
     import,--separator) words='/ .' ;;
     import,--order) words='C F' ;;
     export,--format|export,-F) words='text csv npy raw elements json' ;;
+    export,--trust) words='verified full none' ;;
+    explain,--trust) words='verified full none' ;;
     append,--format|append,-F) words='npy raw json elements lines' ;;
     append,--byte-order) words='little big' ;;
     reencode,--zarr-format) words='2 3' ;;
@@ -48,12 +51,12 @@ _zarrc()
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive' ;;
         tree) words+=' --ascii' ;;
-        cat) words+=' -F --format --field --memory' ;;
+        cat) words+=' -F --format --field --memory --trust' ;;
         attrs) words+=' -t --text --replace --leave-consolidated' ;;
         create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -g --group -f --force --if-missing --leave-consolidated' ;;
         import) words+=' -F --format -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --leave-consolidated' ;;
-        export) words+=' -F --format --field --memory -f --force' ;;
-        explain) words+=' -w --write --memory' ;;
+        export) words+=' -F --format --field --memory --trust -f --force' ;;
+        explain) words+=' -w --write --memory --trust' ;;
         cp) words+=' -f --force --skip-equal --verify --leave-consolidated' ;;
         mv) words+=' -f --force --skip-equal --leave-consolidated' ;;
         rm) words+=' -r --recursive -f --force -n --dry-run --leave-consolidated' ;;

@@ -298,6 +298,7 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     if (!st)
         st = cli_heap(cli, s->sink->type, &slot->heap, err);
     opts.heap = slot->heap;
+    opts.trust = cli_trust(cli);
     opts.cancel = cli_cancel;
     return st ? st
               : zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,

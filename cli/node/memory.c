@@ -1,8 +1,22 @@
 /*
  * node/memory.c - the memory that --memory names: a tensor there, and its copy on the
- * host, where the program writes elements from.
+ * host, where the program writes elements from. What --trust permits, which matters for
+ * memory of devices.
  */
 #include "node/node.h"
+
+#include <string.h>
+
+uint32_t cli_trust(const struct cli *cli)
+{
+    const char *text = cli_text(cli, "trust");
+
+    if (!text)
+        return ZARR_TRUST_DEFAULT;
+    return strcmp(text, "full") == 0   ? ZARR_TRUST_FULL
+           : strcmp(text, "none") == 0 ? ZARR_TRUST_NONE
+                                       : ZARR_TRUST_VERIFIED;
+}
 
 int cli_memory_find(struct cli *cli, struct cli_memory *out)
 {

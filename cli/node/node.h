@@ -121,7 +121,7 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
                       int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
 
-/* ---- memory that --memory names (memory.c) ---- */
+/* ---- memory that --memory names, and --trust (memory.c) ---- */
 
 #define CLI_MEMORY_OPTION                                                                \
     {                                                                                    \
@@ -129,6 +129,15 @@ void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_b
             "the memory that elements are read into, such as cuda:0; see zarrc list "    \
             "devices (default: host)"                                                    \
     }
+#define CLI_TRUST_OPTION                                                                 \
+    {                                                                                    \
+        "trust", 0, 0, "WORD", "verified|full|none",                                     \
+            "which decoders that do not check their input are used, such as some of "    \
+            "GPUs: for data with a checksum that was verified, all, or none "            \
+            "(default: verified)"                                                        \
+    }
+/* One of ZARR_TRUST_*; 0 without --trust. */
+uint32_t cli_trust(const struct cli *cli);
 /* The kind of memory and the number of the device; host memory without --memory. */
 struct cli_memory {
     int32_t device_type, device_id;

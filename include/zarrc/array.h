@@ -78,6 +78,8 @@ typedef struct zarr_array_open_options {
     /** one of ZARR_EMPTY_CHUNKS_*: whether chunks of fill values are stored */
     uint32_t empty_chunks;
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*: what a missing chunk means */
+    uint32_t trust;    /**< one of ZARR_TRUST_* of zarrc/context.h; 0: the context's */
+    uint32_t reserved; /**< must be 0 */
 } zarr_array_open_options;
 
 #define ZARR_ARRAY_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_array_open_options)

@@ -39,6 +39,24 @@ enum {
  */
 typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
+/**
+ * Which implementations of codecs may decode, of those that do not check their input
+ * (without ZARR_CODEC_SAFE): on damaged or hostile input they may crash, or change memory
+ * of a device that is not theirs. Some decoders of GPUs are such. The policy is set for a
+ * context, an array or a call. It does not count for encoding.
+ */
+enum {
+    ZARR_TRUST_DEFAULT = 0, /**< the array's, then the context's, then VERIFIED */
+    /**
+     * those whose input has been checked in the same read: a codec with
+     * ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, comes after theirs in the metadata. A
+     * checksum finds damage. It does not stop an attacker, who can write one that fits
+     */
+    ZARR_TRUST_VERIFIED = 1,
+    ZARR_TRUST_FULL = 2, /**< all: for data that the application trusts */
+    ZARR_TRUST_NONE = 3  /**< none, whatever the data has: for data of unknown origin */
+};
+
 /** Options of zarr_context_create(). */
 typedef struct zarr_context_options {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
@@ -96,6 +114,8 @@ typedef struct zarr_context_options {
      * or an array may have another one. Elements of variable length are in host memory
      * always, and so is metadata. 0: host memory */
     int32_t device_type, device_id;
+    uint32_t trust;    /**< one of ZARR_TRUST_*: what may decode unchecked input */
+    uint32_t reserved; /**< must be 0 */
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -114,14 +134,15 @@ typedef struct zarr_context_options {
  *
  * Some environment variables give members of the options that are zero another default:
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
- * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_LOG_LEVEL
- * (error, warn, info, debug or trace) and ZARRC_MEMORY, the default memory: a kind of
- * memory (host, cuda, cuda_host, opencl, ext, cuda_managed or a number), which ":" and
- * the number of the device may follow, as in "cuda:0". ZARRC_PLUGIN_PATH names more
- * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
- * which every file with the ending .so is loaded in the order of names. An empty part
- * means nothing. ZARRC_PLUGIN_OPTIONS is the default of `plugin_options`. Both are
- * ignored in a program that runs with raised privileges (set-user-ID).
+ * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_TRUST
+ * (verified, full or none), ZARRC_LOG_LEVEL (error, warn, info, debug or trace) and
+ * ZARRC_MEMORY, the default memory: a kind of memory (host, cuda, cuda_host, opencl, ext,
+ * cuda_managed or a number), which ":" and the number of the device may follow, as in
+ * "cuda:0". ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons: absolute
+ * paths of files, or of directories, from which every file with the ending .so is loaded
+ * in the order of names. An empty part means nothing. ZARRC_PLUGIN_OPTIONS is the default
+ * of `plugin_options`. Both are ignored in a program that runs with raised privileges
+ * (set-user-ID).
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults

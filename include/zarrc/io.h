@@ -103,7 +103,8 @@ typedef struct zarr_io_options {
     /** writes of shards: one of ZARR_INNER_ORDER_*. Whole and changed shards have their
      * inner chunks in this order; the index tells where each is, so readers need not know
      * it */
-    uint32_t inner_order, reserved;
+    uint32_t inner_order;
+    uint32_t trust; /**< reads: one of ZARR_TRUST_* of zarrc/context.h; 0: the array's */
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)

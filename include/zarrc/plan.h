@@ -55,6 +55,9 @@ typedef struct zarr_stats {
     uint64_t wall_ns;    /**< duration of the request in nanoseconds */
     uint64_t bytes_heap; /**< bytes of elements of variable length, put into the caller's
                             heap */
+    /** chunks that an implementation would have decoded if it were trusted
+     * (ZARR_TRUST_*), so that another one did */
+    uint64_t chunks_distrusted;
 } zarr_stats;
 
 #define ZARR_STATS_INIT ZARR_SIZE_FIRST(zarr_stats)
@@ -103,6 +106,9 @@ typedef struct zarr_explain_step {
     /** ZARR_STEP_TRANSPOSE: for each stored dimension the array's; `ndim` entries, else
      * NULL */
     const int32_t *order;
+    /** ZARR_STEP_CODEC: name of the implementation that would decode in place of the
+     * first one if it were trusted; NULL: there is none */
+    const char *distrusted;
 } zarr_explain_step;
 
 /** How elements of a whole chunk get to the tensor or back. */
@@ -162,6 +168,8 @@ typedef struct zarr_explanation {
     uint64_t indexes_cached, indexes_to_fetch;
     uint64_t waves;      /**< batches of chunks that are handled together */
     uint64_t wave_bytes; /**< decoded bytes of a batch at most */
+    uint32_t trust;      /**< one of ZARR_TRUST_* of zarrc/context.h, never 0 */
+    uint32_t reserved;
 } zarr_explanation;
 
 /** Forms of the text of an explanation. */

@@ -56,6 +56,7 @@ int zx_array_options(PyObject *dict, zarr_array_open_options *out)
         zx_opt_u32(dict, "consolidated", &out->consolidated) ||
         zx_opt_u32(dict, "empty_chunks", &out->empty_chunks) ||
         zx_opt_u32(dict, "missing_chunks", &out->missing_chunks) ||
+        zx_opt_u32(dict, "trust", &out->trust) ||
         zx_opt_text(dict, "codec_preference", &out->codec_preference) ||
         zx_opt_text(dict, "pipeline", &out->pipeline))
         return -1;

@@ -48,6 +48,7 @@ static int wish_of(PyObject *dict, struct wish *w)
         zx_opt_text(dict, "codec_preference", &w->o.codec_preference) ||
         zx_opt_text(dict, "plugin_options", &w->o.plugin_options) ||
         zx_opt_text(dict, "allocators", &w->o.allocators) ||
+        zx_opt_u32(dict, "trust", &w->o.trust) ||
         zx_opt_u32(dict, "untrusted", &untrusted) || plugins_of(dict, w))
         return -1;
     if (untrusted) {

@@ -1,6 +1,7 @@
 """The functions of the package, with the names and arguments that zarr-python's users know."""
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import platform
@@ -73,10 +74,14 @@ def _default_mode(store: Any, mode: str | None) -> str:
 
 
 def open_array(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
-               storage_options: dict[str, Any] | None = None, config: Any = None, **given: Any) -> Array:
-    """Opens an array; with a mode that creates, and ``shape=``, a missing one is created."""
+               storage_options: dict[str, Any] | None = None, config: Any = None, trust: str | None = None,
+               **given: Any) -> Array:
+    """Opens an array; with a mode that creates, and ``shape=``, a missing one is created. ``trust``
+    ("verified", "full", "none") tells which decoders that do not check their input may be used."""
     mode = _default_mode(store, mode)
     given = _no_longer(given)
+    if trust is not None:
+        config = dataclasses.replace(_array.ArrayConfig.of(config), trust=trust)
     if mode not in ("w", "w-", "x"):
         try:
             place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)

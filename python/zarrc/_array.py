@@ -32,13 +32,14 @@ class ArrayConfig:
     order: str = "C"
     write_empty_chunks: bool = False
     read_missing_chunks: bool = True
+    trust: str | None = None  # None: that of `zarrc.config` when the store was opened
 
     @classmethod
     def of(cls, given: ArrayConfig | Mapping[str, Any] | None) -> ArrayConfig:
         """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
         from ._config import config
 
-        defaults = {name: config[f"array.{name}"] for name in cls.__dataclass_fields__}
+        defaults = {name: None if name == "trust" else config[f"array.{name}"] for name in cls.__dataclass_fields__}
         if given is None:
             return cls(**defaults)
         if isinstance(given, cls):
@@ -52,8 +53,11 @@ class ArrayConfig:
 
     def options(self) -> dict[str, Any]:
         """As the library takes it."""
+        from ._config import TRUST, choice
+
         return {"empty_chunks": EMPTY_WRITE if self.write_empty_chunks else EMPTY_SKIP,
-                "missing_chunks": MISSING_FILL if self.read_missing_chunks else MISSING_ERROR}
+                "missing_chunks": MISSING_FILL if self.read_missing_chunks else MISSING_ERROR,
+                "trust": choice("trust", TRUST, self.trust)}
 
 
 class Metadata(Mapping[str, Any]):

@@ -16,6 +16,7 @@ from . import _core, _log, _threads
 DURABILITY = {"default": 0, "none": 1, "commit": 2, "ordered": 3, "each": 4}
 LOCKS = {"default": 0, "os": 1, "none": 2}
 SYMLINKS = {"default": 0, "within": 1, "deny": 2, "follow": 3}
+TRUST = {"default": 0, "verified": 1, "full": 2, "none": 3}
 _LOG_LEVELS = {"error": 1, "warn": 2, "info": 3, "debug": 4, "trace": 5}
 
 _DEFAULTS: dict[str, Any] = {
@@ -31,6 +32,7 @@ _DEFAULTS: dict[str, Any] = {
     "entry_points": True,  # whether plug-ins of installed packages are used
     "plugin_options": None,  # a dict of dicts
     "allocators": None,
+    "trust": None,  # "verified", "full" or "none": decoders that do not check their input
     "untrusted": False,  # narrow limits for data of unknown origin
     "log_level": None,  # None: what the logger "zarrc" takes
     "default_zarr_format": 3,
@@ -40,7 +42,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
 _OF_CONTEXT = ("threads", "memory", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
-               "untrusted", "log_level")
+               "untrusted", "log_level", "trust")
 
 
 def size_of(value: int | str) -> int:
@@ -67,7 +69,7 @@ def _check(name: str, value: Any) -> Any:
         raise KeyError(f"{name} is no setting of zarrc; there are {', '.join(_DEFAULTS)}")
     if value is None:
         return _DEFAULTS[name]
-    words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS}.get(name)
+    words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS, "trust": TRUST}.get(name)
     if words is not None:
         choice(name, words, value)
     elif name == "threads":
@@ -170,6 +172,7 @@ class Config:
         wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
         wanted["threads"] = _threads.count(values["threads"])
         wanted["untrusted"] = int(bool(values["untrusted"]))
+        wanted["trust"] = TRUST[values["trust"] or "default"]
         level = values["log_level"]
         wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (
             _log.library_level())

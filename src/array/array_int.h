@@ -53,6 +53,7 @@ struct zarr_array {
     struct zr_index_cache *indexes; /* NULL: no shards */
     const struct zr_pipeline *pipeline;
     char *codec_preference; /* NULL: the context's */
+    uint32_t trust;         /* ZARR_TRUST_*; 0: the context's */
     int32_t device_type, device_id;
     /* the store's or the context's: elements of variable length are in host memory */
     bool device_by_default;
@@ -109,7 +110,10 @@ bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *bef
 struct zr_layout_key {
     int32_t tensor, lent;
     const char *preference; /* for implementations of codecs; NULL: the array's */
+    uint32_t trust;         /* ZARR_TRUST_*; 0: the array's */
 };
+/* The trust of a call that asks for `trust`: never 0. */
+uint32_t zr_array_trust(const zarr_array *a, uint32_t trust);
 /* Returns the layout. It is made once and lives as long as the state. */
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
                             struct zr_array_state *s, const struct zr_layout_key *wanted,
@@ -139,9 +143,11 @@ zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_stat
 zarr_status zr_array_may_change(const zarr_array *array, zarr_error *err);
 
 /* Makes the io of a request for the whole array on this state, in memory of the given
- * kind. The caller sets view and selection. */
+ * kind. opts: their preference and trust count; may be NULL. The caller sets view and
+ * selection. */
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
-                        int32_t device_type, const char *preference, zarr_error *err);
+                        int32_t device_type, const zarr_io_options *opts,
+                        zarr_error *err);
 
 zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err);

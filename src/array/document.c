@@ -179,6 +179,7 @@ static void options_of(zarr_array_open_options *o, const zarr_array *a)
     o->pipeline = o->pipeline ? o->pipeline : a->pipeline->name;
     if (!o->codec_preference)
         o->codec_preference = a->codec_preference;
+    o->trust = o->trust ? o->trust : a->trust;
     if (o->device_type == 0) {
         o->device_type = a->device_type;
         o->device_id = a->device_id;

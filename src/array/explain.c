@@ -87,12 +87,13 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     ZR_TRY(zr_backend_find(&array->h.ctx->memory, device, &backend, err));
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_array_selection_check(s, q->selection, err));
-    ZR_TRY(zr_array_io(&io, array, s, device, o.codec_preference, err));
+    ZR_TRY(zr_array_io(&io, array, s, device, &o, err));
     ZR_TRY(zr_io_options_apply(&io, array, &o, err));
     ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
     io.selection = q->selection;
     explain_args(&args, array, &io, q->what, q->tensor);
     ZR_TRY(zr_plan_explain(&x->e, &args, &x->arena, err));
+    x->e.trust = zr_array_trust(array, o.trust);
 out:
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);

@@ -40,6 +40,8 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
     ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
     ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
     ZR_TRY(check_choice(o->missing_chunks, ZARR_MISSING_ERROR, "missing_chunks", err));
+    ZR_TRY(check_choice(o->trust, ZARR_TRUST_NONE, "trust", err));
+    ZR_TRY(check_choice(o->reserved, 0, "reserved", err));
     if (o->device_type < 0 || o->device_id < 0)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "array options: no device has the type %" PRId32
@@ -95,6 +97,7 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     a->may_go = !zr_store_can(store, ZARR_STORE_CAP_IMMUTABLE);
     a->may_probe = true;
     atomic_init(&a->has_document, true);
+    a->trust = o->trust;
     a->missing_chunks = o->missing_chunks ? o->missing_chunks : ZARR_MISSING_FILL;
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &a->pipeline, err));
     if (o->codec_preference) {

@@ -171,8 +171,7 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
         device = c->parts->tensor[0].device_type;
     if (c->parts->n > 0)
         ZR_TRY(parts_order(c, err));
-    ZR_TRY(
-        zr_array_io(&c->io, c->array, c->state, device, c->opts.codec_preference, err));
+    ZR_TRY(zr_array_io(&c->io, c->array, c->state, device, &c->opts, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     c->io.write = m->write;
     ZR_TRY(parts_views(c, err));

@@ -21,10 +21,11 @@ static void io_init(struct zr_io *io, const zarr_array *a)
 }
 
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
-                        int32_t device_type, const char *preference, zarr_error *err)
+                        int32_t device_type, const zarr_io_options *opts, zarr_error *err)
 {
     const struct zr_layout_key key = {.tensor = zr_ctx_memory(a->h.ctx, device_type),
-                                      .preference = preference};
+                                      .preference = opts ? opts->codec_preference : NULL,
+                                      .trust = opts ? opts->trust : 0};
 
     io_init(io, a);
     return zr_array_layout(&io->layout, a, s, &key, err);
@@ -36,7 +37,8 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
 {
     const struct zr_io_given *given = c->given;
     const struct zr_layout_key key = {zr_ctx_memory(c->array->h.ctx, device_type),
-                                      given->device_type, c->opts.codec_preference};
+                                      given->device_type, c->opts.codec_preference,
+                                      c->opts.trust};
 
     io_init(&c->io, c->array);
     c->io.store = given->store;
@@ -66,11 +68,11 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                        " is not one of its values",
                        o->missing_chunks, o->empty_chunks));
     if (o->outside > ZARR_OUTSIDE_RESET ||
-        o->inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || o->reserved != 0)
+        o->inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || o->trust > ZARR_TRUST_NONE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "io options: outside %" PRIu32 " or inner_order %" PRIu32
-                       " is not one of its values, or reserved is not 0",
-                       o->outside, o->inner_order));
+                       "io options: outside %" PRIu32 ", inner_order %" PRIu32
+                       " or trust %" PRIu32 " is not one of its values",
+                       o->outside, o->inner_order, o->trust));
     if (o->stats && o->stats->struct_size == 0)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_ABI,
@@ -273,8 +275,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     if (c->given)
         ZR_TRY(given_io(c, s, t.device_type, err));
     else
-        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type, c->opts.codec_preference,
-                           err));
+        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type, &c->opts, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
     c->io.selection = sel;

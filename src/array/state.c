@@ -13,6 +13,7 @@
 struct zr_layout_slot {
     struct zr_layout_slot *next;
     int32_t tensor, lent; /* as in zr_layout_key */
+    uint32_t trust;       /* never 0 */
     char *preference;     /* owned; the key's, or else the array's; NULL: the context's */
     struct zr_layout *layout;
 };
@@ -148,7 +149,7 @@ static const struct zr_layout *layout_find(struct zr_layout_slot *slot,
 {
     for (; slot; slot = slot->next)
         if (slot->tensor == key->tensor && slot->lent == key->lent &&
-            zr_streq(slot->preference, key->preference))
+            slot->trust == key->trust && zr_streq(slot->preference, key->preference))
             return slot->layout;
     return NULL;
 }
@@ -174,6 +175,8 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
         .preference = key->preference ? key->preference : ctx->codec_preference,
         .strict = key->preference != NULL,
         .log = &ctx->log,
+        .trust = key->trust,
+        .trust_told = &a->h.ctx->trust_told,
     };
 
     if (key->lent != 0) {
@@ -187,13 +190,19 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
     return zr_layout_make(out, &args, ctx->alloc, err);
 }
 
+uint32_t zr_array_trust(const zarr_array *a, uint32_t trust)
+{
+    return trust ? trust : a->trust ? a->trust : a->h.ctx->trust;
+}
+
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
                             struct zr_array_state *s, const struct zr_layout_key *wanted,
                             zarr_error *err)
 {
     const struct zr_layout_key own = {wanted->tensor, wanted->lent,
                                       wanted->preference ? wanted->preference
-                                                         : a->codec_preference};
+                                                         : a->codec_preference,
+                                      zr_array_trust(a, wanted->trust)};
     const struct zr_layout_key *key = &own;
     struct zr_layout_slot *head = atomic_load_explicit(&s->layouts, memory_order_acquire);
     struct zr_layout_slot *slot = NULL;
@@ -207,6 +216,7 @@ zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
         ZR_TRY(zr_fail_memory(err, sizeof *slot));
     slot->tensor = key->tensor;
     slot->lent = key->lent;
+    slot->trust = key->trust;
     slot->preference = key->preference ? zr_strdup(s->alloc, key->preference) : NULL;
     if (key->preference && !slot->preference)
         ZR_TRY(zr_fail_memory(err, strlen(key->preference)));

@@ -130,8 +130,10 @@ struct zarr_codec_spec { /* one link */
     uint32_t n_sub;
     uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
     uint64_t most_chunks; /* limits.chunks_per_shard */
-    /* Set in a stage's copy: the direction whose runners are made at once. */
+    /* Set in a stage's copy: the direction whose runners are made at once,
+     * and which implementations these may use (ZARR_TRUST_*). */
     enum zr_direction direction;
+    uint32_t trust;
     struct zr_structure structure; /* parsed once */
     zarr_codec_input input;        /* about the codecs before it */
 };

@@ -50,6 +50,7 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
 
     atomic_init(&ctx->refs, 1);
     atomic_init(&ctx->sealed, false);
+    atomic_init(&ctx->trust_told, false);
     zr_mutex_init(&ctx->locked.mutex);
     ctx->locked.fork = (struct zr_fork_hook){
         .mutex = &ctx->locked.mutex,
@@ -125,6 +126,7 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
 
     ZR_TRY(context_init_registries(ctx, err));
     ZR_TRY(zr_dtype_find(&ctx->dtypes, "uint64", &ctx->uint64, NULL, err));
+    ctx->trust = o->trust;
     if (o->codec_preference) {
         ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!ctx->codec_preference)

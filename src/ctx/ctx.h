@@ -80,6 +80,8 @@ struct zarr_context {
     int32_t device_type, device_id;     /* default memory; the type is never 0 */
     char *codec_preference;             /* NULL: only priorities decide */
     char *allocators;                   /* names; or NULL */
+    uint32_t trust;                     /* ZARR_TRUST_*, never 0 */
+    atomic_bool trust_told;             /* the log has the warning about it */
     const zarr_dtype *uint64;           /* for shard indexes */
 };
 

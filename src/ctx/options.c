@@ -76,6 +76,18 @@ static zarr_status env_log_level(uint32_t *level, zarr_error *err)
         text);
 }
 
+static zarr_status env_trust(uint32_t *trust, zarr_error *err)
+{
+    const char *text = *trust == 0 ? env_text("ZARRC_TRUST") : NULL;
+
+    if (!text || zr_trust_parse(text, trust))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "environment variable ZARRC_TRUST: \"%s\" is not one of verified, "
+                   "full, none",
+                   text);
+}
+
 static zarr_status env_device(zarr_context_options *o, zarr_error *err)
 {
     const char *text = o->device_type == 0 ? env_text("ZARRC_MEMORY") : NULL;
@@ -125,6 +137,11 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
     if (o->log_level > ZARR_LOG_TRACE)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "log_level %" PRIu32 " is not one of ZARR_LOG_*", o->log_level);
+    if (o->trust > ZARR_TRUST_NONE || o->reserved != 0)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "trust %" PRIu32
+                       " is not one of ZARR_TRUST_*, or reserved is not 0",
+                       o->trust);
     return ZARR_OK;
 }
 
@@ -150,6 +167,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
     ZR_TRY(env_bytes("ZARRC_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
     ZR_TRY(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
     ZR_TRY(env_log_level(&out->log_level, err));
+    ZR_TRY(env_trust(&out->trust, err));
     ZR_TRY(env_device(out, err));
     if (!out->pipeline)
         out->pipeline = env_text("ZARRC_PIPELINE");
@@ -166,6 +184,8 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
     if (threads == 0)
         threads = zarr_core_count();
     out->n_threads = (uint32_t)ZR_MIN(threads, (uint64_t)ZR_MAX_THREADS);
+    if (out->trust == 0)
+        out->trust = ZARR_TRUST_VERIFIED;
     if (out->log_level == 0)
         out->log_level = ZARR_LOG_WARN;
     if (out->wave_bytes == 0)

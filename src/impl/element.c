@@ -57,7 +57,7 @@ bool zr_elements_equal(const void *elements, uint64_t n, const void *pattern,
 
 zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                               const struct zr_chain *chain,
-                              const struct zr_chain_reps *reps, void *out,
+                              const struct zr_chain_reps *reps, uint32_t trust, void *out,
                               const zarr_allocator *alloc, zarr_error *err)
 {
     const uint64_t bytes = zarr_dtype_item_bytes(reps->rep[0].dtype);
@@ -66,6 +66,8 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     struct zr_thread_states ts = {.alloc = alloc};
     struct zr_buffer buffer[ZR_UNSIZED_BUFFERS] = {{0}}, element = {0};
     struct zr_unsized g = {.ts = &ts, .buffer = buffer};
+    const struct zr_placement_options opts = {.target_device = ZARR_DEVICE_CPU,
+                                              .trust = trust};
     struct zr_chain_reps one = {0};
     struct zr_program *p = NULL;
     const zarr_mem dst = zr_mem_of_host(out, bytes);
@@ -79,7 +81,7 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     else
         memset(element.p, 0, (size_t)stored_bytes);
     src = zr_mem_of_host(element.p, stored_bytes);
-    ZR_TRY(zr_program_make_plain(&p, impls, chain, &one, false, alloc, err));
+    ZR_TRY(zr_program_make_plain(&p, impls, chain, &one, &opts, alloc, err));
     ZR_TRY(zr_unsized_decode(p, &g, &src, &dst, &got, err));
 out:
     for (size_t i = 0; i < ZR_COUNT(buffer); i++)

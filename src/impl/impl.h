@@ -60,6 +60,10 @@ bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable 
 /* Whether no registered specification has the name of impl's codec. */
 bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry *codecs);
 
+/* The word for a ZARR_TRUST_*, and the value of a word. False: it is none. */
+const char *zr_trust_name(uint32_t trust);
+bool zr_trust_parse(const char *text, uint32_t *trust);
+
 /* One step of a program, in decoding order (encoding walks it backward). */
 enum zr_stage_kind {
     ZR_STAGE_CODEC,
@@ -83,6 +87,9 @@ struct zr_stage {
      * exists.
      */
     struct zr_stage *fallback;
+    /* the implementation that would decode in place of impl if it were trusted; or NULL
+     */
+    const struct zr_impl *distrusted;
 };
 /*
  * How the bytes of one chunk become elements in a given memory. When decoding, the
@@ -113,9 +120,10 @@ struct zr_program {
     /* Sizes of the bytes side are limits, not bounds. Run the program with
      * zr_unsized_decode() and zr_unsized_encode(); never allocate encoded_bound bytes. */
     bool unsized;
-    bool variable; /* elements of variable length */
-    bool gaps;     /* the stored value is a shard, which may have unused bytes */
-    bool raw;      /* n == 0: the stored bytes are the elements; ranges can be read */
+    bool variable;  /* elements of variable length */
+    bool gaps;      /* the stored value is a shard, which may have unused bytes */
+    bool raw;       /* n == 0: the stored bytes are the elements; ranges can be read */
+    bool distrusts; /* a stage has an implementation that is not trusted */
     /* Type of elements whose unused bits stores may hold anything in; NULL: no such
      * elements. The caller applies zr_program_unpad() after decoding or reading and
      * zr_program_pad() before encoding. Host memory only. */
@@ -136,8 +144,12 @@ struct zr_placement_options {
     const char *preference;
     /* a list without any registered name is INVALID, not a warning */
     bool strict;
-    const struct zr_log *log; /* for warnings about the preference; NULL: none */
+    const struct zr_log *log; /* for warnings; NULL: none */
     bool encode;              /* only implementations that encode */
+    /* ZARR_TRUST_*: decoders without ZARR_CODEC_SAFE that may be used; 0: VERIFIED */
+    uint32_t trust;
+    /* whether the log has the warning about trust, which it gets once; NULL: it has */
+    atomic_bool *trust_told;
 };
 /* Chooses implementations for the codecs of `chain` that follow its leading permutations.
  * sharding_indexed is a stage like any other here, because the plan already takes apart
@@ -284,10 +296,10 @@ void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts);
 void zr_buffer_trim(struct zr_buffer *b, const struct zr_thread_states *ts);
 
 /* Decodes the last fill value of reps (NULL: zero) through the chain's codecs, which are
- * all array->array. out: room for one element of reps->rep[0]. */
+ * all array->array. trust: ZARR_TRUST_*. out: room for one element of reps->rep[0]. */
 zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                               const struct zr_chain *chain,
-                              const struct zr_chain_reps *reps, void *out,
+                              const struct zr_chain_reps *reps, uint32_t trust, void *out,
                               const zarr_allocator *alloc, zarr_error *err);
 
 /* Whether each of n elements in host memory equals the pattern bit for bit. Of elements

@@ -34,11 +34,13 @@ zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
 /* ---- programs of runners (program.c) ---------------------------------------------- */
 
 /* A program in which all codecs of the chain are stages on the host; no copy applies a
- * permutation or a byte order. reps: resolved by zr_chain_resolve_any(). */
+ * permutation or a byte order. reps: resolved by zr_chain_resolve_any(). opts: for the
+ * host. */
 zarr_status zr_program_make_plain(struct zr_program **out,
                                   const struct zr_impl_registry *impls,
                                   const struct zr_chain *chain,
-                                  const struct zr_chain_reps *reps, bool encode,
+                                  const struct zr_chain_reps *reps,
+                                  const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err);
 
 /* ---- runners (runner.c) ----------------------------------------------------------- */
@@ -75,6 +77,12 @@ struct zr_place {
  */
 zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
                           uint32_t *n_steps, zarr_error *err);
+/* ZARR_TRUST_FULL if all implementations may decode this link: the user says so, or a
+ * checksum around it is checked first. Otherwise another ZARR_TRUST_*. */
+uint32_t zr_place_trust(const struct zr_place *p, uint32_t link);
+/* Whether only the lack of trust keeps an implementation from the link. */
+bool zr_place_distrusts(const struct zr_place *p, uint32_t link,
+                        const struct zr_impl *impl);
 /* Whether this implementation runs the link's codec in the wanted direction between these
  * memories. *cost: its cost. */
 bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,

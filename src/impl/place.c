@@ -11,8 +11,11 @@
  * bytes are copied. It is not used if elements would have to come back, unless the codec
  * preference names it. At equal cost the first registered implementation wins.
  *
+ * A decoder that does not check its input (without ZARR_CODEC_SAFE) is used only if the
+ * option trust permits it, or if a checksum around its codec has been checked by then.
+ *
  * Decoding and encoding walk the same graph, from stored to decoded. They differ only in
- * the capability that an implementation needs.
+ * trust and in the capability that an implementation needs.
  */
 #include "impl/impl_int.h"
 
@@ -61,7 +64,8 @@ bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_im
 
     if (!(v->caps & able) || !place_kind(v->in_kinds, in_device) ||
         !place_kind(v->out_kinds, out_device) ||
-        !zr_impl_is_for(impl, p->links[link].spec->vt))
+        !zr_impl_is_for(impl, p->links[link].spec->vt) ||
+        zr_place_distrusts(p, link, impl))
         return false;
     if (p->excluded && p->excluded[link * zr_impl_count(p->impls) + impl->id])
         return false;
@@ -117,6 +121,7 @@ static zarr_status place_fail(const struct zr_place *p, uint32_t link, zarr_erro
     const char *codec = zarr_codec_spec_name(p->links[link].spec);
     const char *absent = zr_impl_absent(p->impls, codec);
     char names[160] = "none is registered";
+    bool distrusts = false;
     size_t used = 0;
 
     for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
@@ -129,11 +134,15 @@ static zarr_status place_fail(const struct zr_place *p, uint32_t link, zarr_erro
         for (const char *c = v->impl; *c && used + 1 < sizeof names; c++)
             names[used++] = *c;
         names[used] = '\0';
+        distrusts |= zr_place_distrusts(p, link, zr_impl_at(p->impls, k));
     }
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "codec \"%s\": no implementation %s here (%s)%s%s", codec,
+                   "codec \"%s\": no implementation %s here (%s)%s%s%s", codec,
                    p->opts->encode ? "encodes" : "decodes", names,
-                   !used && absent ? ": " : "", !used && absent ? absent : "");
+                   !used && absent ? ": " : "", !used && absent ? absent : "",
+                   distrusts ? "; the option trust excludes implementations that do not "
+                               "check their input"
+                             : "");
 }
 
 static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,

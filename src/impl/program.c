@@ -148,9 +148,11 @@ static void stage_close(struct zr_stage *s)
     s->self = NULL;
 }
 
-static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *link,
-                              const struct zr_impl *impl, bool encode, zarr_error *err)
+static zarr_status stage_bind(struct zr_stage *s, const struct zr_place *p, uint32_t at,
+                              const struct zr_impl *impl, zarr_error *err)
 {
+    const struct zr_place_link *link = &p->links[at];
+    const bool encode = p->opts->encode;
     const zarr_codec_binding to = {.struct_size = sizeof to,
                                    .encode = encode,
                                    .decoded = link->decoded,
@@ -164,6 +166,7 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *li
     s->impl = impl;
     s->spec = *link->spec;
     s->spec.direction = encode ? ZR_DIRECTION_ENCODE : ZR_DIRECTION_DECODE;
+    s->spec.trust = zr_place_trust(p, at);
     stage_measure(s, link->encoded, link->decoded, encode);
     if (impl->vt.bind)
         st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
@@ -211,7 +214,7 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
         if (!next)
             return zr_fail_memory(err, sizeof *next);
         next->in_device = next->out_device = ZARR_DEVICE_CPU;
-        st = stage_bind(next, &p->links[link], impl, p->opts->encode, NULL);
+        st = stage_bind(next, p, link, impl, NULL);
         if (st == ZARR_OK) {
             last->fallback = next; /* moved */
             last = next;
@@ -285,7 +288,7 @@ static zarr_status program_bind(struct zr_program *p, const struct zr_place *pla
             p->n = i + 1;
             continue;
         }
-        st = stage_bind(s, &place->links[steps[i].link], steps[i].impl, p->encode, err);
+        st = stage_bind(s, place, steps[i].link, steps[i].impl, err);
         if (st == ZARR_ERR_UNSUPPORTED) {
             excluded[steps[i].link * zr_impl_count(place->impls) + steps[i].impl->id] =
                 true;
@@ -326,6 +329,72 @@ static zarr_status program_place(struct zr_program *p, const struct zr_place *pl
 out:
     zr_free(p->alloc, steps);
     return st;
+}
+
+/* ---- trust ----------------------------------------------------------------------- */
+
+static bool program_distrusts(const struct zr_place *place)
+{
+    for (uint32_t link = 0; link < place->n_links; link++)
+        for (size_t k = 0; k < zr_impl_count(place->impls); k++)
+            if (zr_place_distrusts(place, link, zr_impl_at(place->impls, k)))
+                return true;
+    return false;
+}
+
+static void trust_tell(const struct zr_placement_options *opts, const struct zr_stage *s)
+{
+    if (!opts->log || !opts->trust_told || s->out_device != ZARR_DEVICE_CPU ||
+        (s->distrusted->vt.out_kinds & ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)) ||
+        atomic_exchange(opts->trust_told, true))
+        return;
+    zr_log(opts->log, ZARR_LOG_WARN,
+           "trust: \"%s\" of codec \"%s\" does not check its input, so \"%s\" decodes on "
+           "the CPU. It is used for data with a checksum codec after \"%s\", or with "
+           "ZARRC_TRUST=full if all data is to be trusted",
+           s->distrusted->vt.impl, s->distrusted->vt.codec, s->impl->vt.impl,
+           s->distrusted->vt.codec);
+}
+
+/* Places the chain once more as if all were trusted, and notes in each stage which
+ * implementation it would have. */
+static zarr_status program_distrust(struct zr_program *p, const struct zr_place *place,
+                                    zarr_error *err)
+{
+    const size_t n = ((size_t)place->n_links + 1) * (zr_impl_count(place->impls) + 1);
+    struct zr_placement_options opts = *place->opts;
+    struct zr_place trusting = *place;
+    struct zr_program q = {.alloc = p->alloc};
+    zarr_error none = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+    uint32_t i = 0, k = 0;
+    bool *excluded;
+
+    if (!program_distrusts(place))
+        return ZARR_OK;
+    excluded = zr_calloc(p->alloc, n, 1);
+    if (!excluded)
+        return zr_fail_memory(err, n);
+    opts.trust = ZARR_TRUST_FULL;
+    trusting.opts = &opts;
+    trusting.excluded = excluded;
+    st = program_place(&q, &trusting, excluded, &none);
+    for (; st == ZARR_OK && i < p->n; i++) { /* both have one stage for each link */
+        if (p->stage[i].kind != ZR_STAGE_CODEC)
+            continue;
+        while (q.stage[k].kind != ZR_STAGE_CODEC)
+            k++;
+        if (q.stage[k].impl != p->stage[i].impl &&
+            !(q.stage[k].impl->vt.caps & ZARR_CODEC_SAFE)) {
+            p->stage[i].distrusted = q.stage[k].impl;
+            p->distrusts = true;
+            trust_tell(place->opts, &p->stage[i]);
+        }
+        k++;
+    }
+    program_drop_stages(&q);
+    zr_free(p->alloc, excluded);
+    return st == ZARR_ERR_NO_MEMORY ? zr_fail_memory(err, n) : ZARR_OK;
 }
 
 static bool store_reaches(const struct zr_placement_options *opts, int32_t device)
@@ -369,6 +438,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     ZR_TRY(zr_preference_check(place->opts->preference, err));
     if (place->n_links) {
         ZR_TRY(program_place(p, place, excluded, err));
+        ZR_TRY(program_distrust(p, place, err));
         for (uint32_t i = 0; i < p->n; i++)
             if (p->stage[i].kind == ZR_STAGE_CODEC)
                 ZR_TRY(zr_preference_tell(place->opts, place->impls, &p->stage[i].spec,
@@ -486,19 +556,18 @@ out:
 zarr_status zr_program_make_plain(struct zr_program **out,
                                   const struct zr_impl_registry *impls,
                                   const struct zr_chain *chain,
-                                  const struct zr_chain_reps *reps, bool encode,
+                                  const struct zr_chain_reps *reps,
+                                  const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err)
 {
-    const struct zr_placement_options opts = {.target_device = ZARR_DEVICE_CPU,
-                                              .encode = encode};
     zarr_status st = ZARR_OK;
-    struct zr_place place = {.impls = impls, .opts = &opts, .alloc = alloc};
+    struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
     const struct program_cut cut = {.first = 0, .computes = true};
     struct zr_program *p = NULL;
 
-    ZR_TRY(program_new(&p, &opts, alloc, err));
+    ZR_TRY(program_new(&p, opts, alloc, err));
     p->item_bytes = 1;
-    p->decoded_bytes = stage_rep_bytes(&reps->rep[0], encode);
+    p->decoded_bytes = stage_rep_bytes(&reps->rep[0], opts->encode);
     p->decoded_exact = reps->rep[0].exact != 0;
     ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
     *out = p; /* moved */

@@ -21,6 +21,7 @@ struct zarr_codec_runner {
     const struct zr_impl_registry *impls;
     struct zr_chain_reps reps;
     const char *name, *member;
+    uint32_t trust; /* ZARR_TRUST_* */
     const zarr_allocator *alloc;
 };
 
@@ -41,11 +42,13 @@ static zarr_status runner_program(const zarr_codec_runner *r, bool encode,
 {
     _Atomic(struct zr_program *) *place = &r->self->program[encode];
     struct zr_program *there = atomic_load_explicit(place, memory_order_acquire);
+    const struct zr_placement_options opts = {
+        .target_device = ZARR_DEVICE_CPU, .encode = encode, .trust = r->trust};
     struct zr_program *made = NULL;
     zarr_status st = ZARR_OK;
 
     if (!there) {
-        ZR_TRY(zr_program_make_plain(&made, r->impls, &r->chain, &r->reps, encode,
+        ZR_TRY(zr_program_make_plain(&made, r->impls, &r->chain, &r->reps, &opts,
                                      r->alloc, err));
         if (atomic_compare_exchange_strong_explicit(
                 place, &there, made, memory_order_acq_rel, memory_order_acquire))
@@ -95,6 +98,7 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
     r->impls = spec->registry->impls;
     r->name = zarr_codec_spec_name(spec);
     r->member = member;
+    r->trust = spec->trust;
     st = zr_chain_resolve_any(&r->reps, chain, decoded, decoded->dtype && !decoded->exact,
                               &limits, r->alloc, err);
     if (st != ZARR_OK)

@@ -262,7 +262,9 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(batch_align(l, err));
-    if (!zr_stage_is_async(l->stage)) /* jobs before it may be declined */
+    /* Jobs before it may be declined, and a checksum before it must be known to be right
+     * if it does not check its input. */
+    if (!zr_stage_is_async(l->stage) || !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE))
         ZR_TRY(zr_flow_wait(&l->flow, err));
     ZR_TRY(batch_sort(&b, err));
     ZR_TRY(batch_refused(&b, err));
@@ -327,6 +329,7 @@ static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
     if (it->again)
         return ZARR_OK;
     w->worker->stats.bytes_decoded += it->cur.bytes;
+    w->worker->stats.chunks_distrusted += l->p->distrusts;
     ZR_TRY(check_elements(l, it, err));
     ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
     if (it->item)
@@ -360,6 +363,7 @@ static zarr_status finish_on_device(struct zr_lockstep *l, zarr_error *err)
         if (it->again)
             continue;
         l->flow.w.worker->stats.bytes_decoded += it->cur.bytes;
+        l->flow.w.worker->stats.chunks_distrusted += l->p->distrusts;
         if (it->item)
             zr_item_count(&l->flow.w, it->item, it->direct);
     }

@@ -128,6 +128,7 @@ static zarr_status decode_partial(const struct zr_work *w, const struct zr_progr
     }
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += job.dst_used;
+    w->worker->stats.chunks_distrusted += p->distrusts;
     block.bytes = p->decoded_bytes;
     *out = block;
 out:

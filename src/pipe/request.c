@@ -34,6 +34,7 @@ static void add_stats(zarr_stats *to, const zarr_stats *from)
     to->chunks_direct += from->chunks_direct;
     to->chunks_partial += from->chunks_partial;
     to->chunks_fallback += from->chunks_fallback;
+    to->chunks_distrusted += from->chunks_distrusted;
     to->elements += from->elements;
     to->bytes_stored += from->bytes_stored;
     to->bytes_decoded += from->bytes_decoded;

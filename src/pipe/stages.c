@@ -258,6 +258,7 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
     zarr_status st = ZARR_OK;
 
     w->worker->stats.bytes_decoded += out->bytes;
+    w->worker->stats.chunks_distrusted += p->distrusts;
     if (!p->unsized) /* otherwise checked where the sizes are known */
         ZR_TRY(check_decoded(p, out, err));
     if (!p->padded)

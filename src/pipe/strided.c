@@ -59,8 +59,10 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
             zr_worker_scratch(w, ZR_SCRATCH_CODEC, s->out_device, need, &scratch, err));
     st = zr_stage_strided(s, &job, to, &w->worker->states, scratch, err);
     *done = st == ZARR_OK;
-    if (*done)
+    if (*done) {
         w->worker->stats.bytes_decoded += job.dst_used;
+        w->worker->stats.chunks_distrusted += s->distrusted != NULL;
+    }
     if (st == ZARR_ERR_UNSUPPORTED || zr_stage_declines(s, st))
         st = ZARR_OK;
 out:

@@ -70,8 +70,8 @@ zarr_status zr_level_inner_fill(const struct zr_layout *l,
     in->own_fill = zr_calloc(l->alloc, 2, bytes);
     if (!in->own_fill)
         return zr_fail_memory(err, 2 * bytes);
-    st = zr_element_decode(args->impls, &elementwise, &in->reps, in->own_fill, l->alloc,
-                           err);
+    st = zr_element_decode(args->impls, &elementwise, &in->reps, args->trust,
+                           in->own_fill, l->alloc, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "the fill value of chunks missing in a shard");
     memcpy(in->own_fill + bytes, in->own_fill, bytes);

@@ -151,6 +151,7 @@ static void explain_codec(struct route *r, zarr_explain_step *step,
     for (const struct zr_stage *f = s; f; f = f->fallback)
         names[n++] = kept_text(r, f->impl->vt.impl);
     step->codec = kept_text(r, zarr_codec_spec_name(&s->spec));
+    step->distrusted = kept_text(r, s->distrusted ? s->distrusted->vt.impl : NULL);
     step->implementations = names;
     step->n_implementations = n;
 }

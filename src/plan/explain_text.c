@@ -165,6 +165,18 @@ static void print_objects(const zarr_explanation *e, struct zr_str *out)
                       e->whole_shard_codec);
 }
 
+/* Why decoders were not chosen. */
+static void print_trust(const zarr_explanation *e, struct zr_str *out)
+{
+    for (uint32_t i = 0; i < e->n_steps; i++)
+        if (e->steps[i]->distrusted)
+            zr_str_printf(
+                out, "trust:        %s: not %s@%s, which does not check its input%s\n",
+                zr_trust_name(e->trust), e->steps[i]->codec, e->steps[i]->distrusted,
+                e->trust == ZARR_TRUST_VERIFIED ? ", because no checksum codec follows"
+                                                : "");
+}
+
 void zr_explanation_print(const zarr_explanation *e, struct zr_str *out)
 {
     const bool write = e->operation == ZARR_EXPLAIN_WRITE;
@@ -177,6 +189,7 @@ void zr_explanation_print(const zarr_explanation *e, struct zr_str *out)
     zr_str_puts(out, "\ncopies:       ");
     print_copies(e, out);
     zr_str_putc(out, '\n');
+    print_trust(e, out);
     print_objects(e, out);
     print_count(out, "waves:        ", e->waves);
     print_count(out, " of at most ", e->wave_bytes);
@@ -244,6 +257,7 @@ static struct zr_json *step_json(struct zr_json_doc *doc, const zarr_explanation
             zr_json_append(doc, list, zr_json_new_text(doc, s->implementations[i]));
         zr_json_set(doc, o, "implementations", list);
     }
+    explain_put_text(doc, o, "distrusted", s->distrusted);
     if (s->kind == ZARR_STEP_SWAP)
         explain_put_count(doc, o, "swap_bytes", s->swap_bytes);
     if (s->kind == ZARR_STEP_INDEX)
@@ -302,6 +316,8 @@ zarr_status zr_explanation_json(const zarr_explanation *e, struct zr_str *out,
     zr_json_set(&doc, o, "steps", steps);
     explain_put_text(&doc, o, "copy", copies[e->copy]);
     explain_put_flag(&doc, o, "compared", e->flags & ZARR_EXPLAIN_COMPARED);
+    if (e->operation == ZARR_EXPLAIN_READ)
+        explain_put_text(&doc, o, "trust", zr_trust_name(e->trust));
     explain_put_numbers(&doc, o, e);
     if (!zr_json_ok(&doc))
         st = zr_fail_memory(err, 0);

@@ -21,8 +21,8 @@ struct level_maker {
     zarr_error *err;
     /* inner: these chunks are in a shard, so they are encoded to host memory, and the
      * store does not see them alone. buffered: the shard is decoded first, so they are
-     * also decoded from host memory. */
-    bool inner, buffered;
+     * also decoded from host memory. checked: a checksum around it is checked first. */
+    bool inner, buffered, checked;
 };
 
 /*
@@ -72,7 +72,11 @@ static void placement_fill(const struct level_maker *m, bool encode, bool host_o
         .strict = m->args->strict,
         .log = m->args->log,
         .encode = encode,
+        .trust = m->args->trust,
+        .trust_told = m->args->trust_told,
     };
+    if (m->checked && m->args->trust == ZARR_TRUST_VERIFIED)
+        out->trust = ZARR_TRUST_FULL;
 }
 
 static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
@@ -349,6 +353,15 @@ out:
     return st;
 }
 
+/* Whether a codec around the shards of this chain is a checksum. */
+static bool around_is_checked(const struct zr_chain *chain)
+{
+    for (uint32_t i = chain->a2b + 1; i < chain->n; i++)
+        if (chain->codec[i].vt->flags & ZARR_CODEC_SPEC_CHECKSUM)
+            return true;
+    return false;
+}
+
 static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *l)
 {
     zarr_status st = ZARR_OK;
@@ -366,6 +379,7 @@ static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *
         } else {
             ZR_TRY(next_level(m, &l->level[i - 1], &l->level[i]));
             inner.buffered |= l->level[i - 1].bytes_decode != NULL;
+            inner.checked |= around_is_checked(l->level[i - 1].chain);
             ZR_TRY(make_level(&inner, &l->level[i]));
             ZR_TRY(zr_level_inner_fill(l, m->args, &l->level[i], m->err));
         }

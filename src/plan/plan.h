@@ -90,6 +90,8 @@ struct zr_layout_args {
     const char *preference;
     bool strict;              /* as in struct zr_placement_options */
     const struct zr_log *log; /* NULL: no warnings */
+    uint32_t trust;           /* as in struct zr_placement_options */
+    atomic_bool *trust_told;
 };
 struct zr_layout {
     const struct zr_grid *grid;

@@ -167,7 +167,7 @@ static const void *cut(const void *table, uint32_t bytes)
 static zarr_status register_old(uint32_t missing)
 {
     const zarr_codec_spec_vtable spec = {.name = "old", .kind = ZARR_CODEC_BYTES_BYTES};
-    const zarr_codec_impl_vtable impl = {.caps = ZARR_CODEC_CAN_DECODE,
+    const zarr_codec_impl_vtable impl = {.caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE,
                                          .codec = "old",
                                          .impl = "cpu.old",
                                          .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),

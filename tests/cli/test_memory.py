@@ -70,3 +70,12 @@ def test_wrong_memory(place, command):
     assert '"foo:1" is not a kind of memory' in run(command, "--memory=foo:1", place[0], code=2).err
     assert "zarrc list devices" in run(command, "--memory=", place[0], code=2).err
     assert run(command, "--memory=cuda:0", place[0], code=6).err.count("\n") >= 2
+
+
+@pytest.mark.parametrize("word", ["verified", "full", "none"])
+def test_trust(place, word):
+    path, values = place
+    assert run("explain", f"--trust={word}", "--json", path).json["trust"] == word
+    assert run("explain", "--json", path, env={"ZARRC_TRUST": word}).json["trust"] == word
+    assert run("cat", f"--trust={word}", "--format=raw", path).out == values.tobytes()
+    assert "--trust" in run("cat", "--trust=some", path, code=2).err

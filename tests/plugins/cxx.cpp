@@ -68,7 +68,7 @@ zarr_status load(const zarr_host *given, zarr_context *ctx, void **, zarr_error 
     impl.struct_size = sizeof impl;
     impl.codec = "tests.turned";
     impl.impl = "cpu.cxx";
-    impl.caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE;
+    impl.caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE;
     impl.in_kinds = impl.out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
     impl.encode = impl.decode = turn;
     st = host->register_codec_spec(ctx, &spec, err);

@@ -58,8 +58,9 @@ static zarr_status no_status(void *self, zarr_codec_job *jobs, uint64_t n,
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_impl_vtable), .codec = (name),                  \
         .impl = "cpu.odd",                                                               \
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | (more), .priority = 1,   \
-        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),                                    \
+        .caps =                                                                          \
+            ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | (more),    \
+        .priority = 1, .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),                     \
         .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU), .encode = turn, .decode = (how)   \
     }
 

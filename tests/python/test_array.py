@@ -32,6 +32,22 @@ def test_resize_and_append(store, numbers):
     assert text.shape == (2,)
 
 
+def test_trust(path, numbers):
+    zarrc.create_array(path, data=numbers, chunks=(16, 16))
+    for word in ("verified", "full", "none"):
+        array = zarrc.open(path, trust=word)
+        assert array.config.trust == word and (array[:] == numbers).all()
+        assert pickle.loads(pickle.dumps(array)).config.trust == word
+        assert zarrc.open_array(path, config={"trust": word}).config == array.config
+        with zarrc.config.set(trust=word):
+            assert zarrc.open_array(path).config.trust is None and (zarrc.open(path)[:] == numbers).all()
+    assert array.with_config({"write_empty_chunks": True}).config.trust == "none"
+    with pytest.raises(ValueError, match="verified, full, none"):
+        zarrc.open_array(path, trust="some")
+    with pytest.raises(ValueError, match="trust"):
+        zarrc.config.set(trust="some")
+
+
 def test_two_handles(path, numbers):
     one = zarrc.create_array(path, data=numbers)
     two = zarrc.open_array(path)

@@ -56,7 +56,7 @@ class Stats(Sized):
         chunks_total chunks_done chunks_missing chunks_direct chunks_partial chunks_fallback
         elements bytes_stored bytes_decoded store_gets store_puts store_erases store_ranges
         index_reads index_hits copies_host bytes_host copies_up bytes_up copies_down bytes_down
-        copies_device bytes_device copies_decoded_host waves read_modify_writes wall_ns""".split()]
+        copies_device bytes_device copies_decoded_host waves read_modify_writes wall_ns bytes_heap chunks_distrusted""".split()]
 
     def __repr__(self):
         return " ".join(f"{n}={getattr(self, n)}" for n, _ in self._fields_[2:] if getattr(self, n))
@@ -94,7 +94,8 @@ class ArrayOpenOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("consolidated", c_uint32), ("chunk_store", c_void_p), ("device_type", c_int32),
                 ("device_id", c_int32), ("codec_preference", c_char_p), ("pipeline", c_char_p),
-                ("empty_chunks", c_uint32), ("missing_chunks", c_uint32)]
+                ("empty_chunks", c_uint32), ("missing_chunks", c_uint32), ("trust", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class ArraySpec(Sized):
@@ -119,7 +120,7 @@ class IoOptions(Sized):
                 ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p),
                 ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64),
                 ("codec_preference", c_char_p), ("present", POINTER(c_uint8)),
-                ("n_present", c_uint64), ("inner_order", c_uint32), ("reserved", c_uint32)]
+                ("n_present", c_uint64), ("inner_order", c_uint32), ("trust", c_uint32)]
 
 
 class ShapeOptions(Sized):

@@ -173,7 +173,11 @@ enum {
     ZARR_CODEC_SPEC_KEEPS_SHAPE = 128,
     /** if metadata names the codec "numcodecs." and `name`, the prefix stays when the
      * codec is written, because other readers know no other name */
-    ZARR_CODEC_SPEC_KEEPS_PREFIX = 256
+    ZARR_CODEC_SPEC_KEEPS_PREFIX = 256,
+    /** bytes->bytes: adds a checksum, and decoding fails with CORRUPT if the bytes are
+     * not those that were encoded. Implementations without ZARR_CODEC_SAFE may decode
+     * what comes out of it; see ZARR_TRUST_VERIFIED */
+    ZARR_CODEC_SPEC_CHECKSUM = 512
 };
 
 enum {
@@ -443,7 +447,10 @@ enum {
      * comes alone, and so does a shard with codecs around it
      */
     ZARR_CODEC_BATCH = 4,
-    ZARR_CODEC_SAFE = 8, /**< checks all bounds, whatever the input; for listings */
+    /** decode() checks all bounds: it touches no memory but its own, whatever the input.
+     * An implementation without this flag decodes only data that is trusted; see
+     * ZARR_TRUST_VERIFIED */
+    ZARR_CODEC_SAFE = 8,
     /** equal input gives equal encoded bytes; for listings */
     ZARR_CODEC_DETERMINISTIC = 16,
     /**
@@ -537,8 +544,8 @@ typedef struct zarr_codec_impl_vtable {
      */
     zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
-    /** Decodes `n` chunks, as encode() encodes them. The input is hostile: damage is
-     * CORRUPT. NULL: only without ZARR_CODEC_CAN_DECODE. */
+    /** Decodes `n` chunks, as encode() encodes them. The input is hostile (but see
+     * ZARR_CODEC_SAFE): damage is CORRUPT. NULL: only without ZARR_CODEC_CAN_DECODE. */
     zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
     /** Frees what bind() made, which is not NULL; cannot fail. NULL: nothing to free. */

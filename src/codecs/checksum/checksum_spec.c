@@ -113,8 +113,9 @@ static zarr_status crc32c_spell(const zarr_codec_spec *spec, zarr_codec_spelling
 
 #define CHECKSUM_VTABLE(id, spelled, prefixed, canon, spelling)                          \
     {                                                                                    \
-        .struct_size = sizeof(zarr_codec_spec_vtable), .flags = (prefixed), .name = id,  \
-        .aliases = (spelled), .kind = ZARR_CODEC_BYTES_BYTES, .canonical = (canon),      \
+        .struct_size = sizeof(zarr_codec_spec_vtable), .name = id,                       \
+        .flags = ZARR_CODEC_SPEC_CHECKSUM | (prefixed), .aliases = (spelled),            \
+        .kind = ZARR_CODEC_BYTES_BYTES, .canonical = (canon),                            \
         .resolve = checksum_resolve, .spell = (spelling),                                \
     }
 static const char *const crc32c_aliases[] = {"numcodecs.crc32c", NULL};

@@ -173,16 +173,16 @@ static void register_codecs(struct world *w)
                                                  ZARR_CODEC_SPEC_V3 | codecs[i].flags,
                                              .kind = codecs[i].kind,
                                              .resolve = codecs[i].resolve};
-        const zarr_codec_impl_vtable impl = {.struct_size = sizeof impl,
-                                             .caps = ZARR_CODEC_CAN_DECODE |
-                                                     ZARR_CODEC_CAN_ENCODE,
-                                             .in_kinds = cpu,
-                                             .out_kinds = cpu,
-                                             .codec = codecs[i].name,
-                                             .impl = codecs[i].impl,
-                                             .encode = codecs[i].run,
-                                             .decode = codecs[i].run,
-                                             .partial = codecs[i].partial};
+        const zarr_codec_impl_vtable impl = {
+            .struct_size = sizeof impl,
+            .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+            .in_kinds = cpu,
+            .out_kinds = cpu,
+            .codec = codecs[i].name,
+            .impl = codecs[i].impl,
+            .encode = codecs[i].run,
+            .decode = codecs[i].run,
+            .partial = codecs[i].partial};
 
         assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "tests", &terr));
         assert_ok(zarr_context_register_codec_impl(w->ctx, &impl, "tests", &terr));

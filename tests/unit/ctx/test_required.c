@@ -118,7 +118,7 @@ static void set_names(union table *t, const struct noun *n, const char *name)
 {
     if (strcmp(n->name, "codec_impl") == 0) {
         t->impl.codec = t->impl.impl = name;
-        t->impl.caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE;
+        t->impl.caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE;
         t->impl.in_kinds = t->impl.out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
     } else if (strcmp(n->name, "codec_spec") == 0) {
         t->spec.name = name;
@@ -192,7 +192,7 @@ static void test_others(void **state)
     (void)state;
     assert_int_equal(zarr_context_create(&ctx, NULL, &terr), ZARR_OK);
     assert_int_equal(put_codec_impl(ctx, &t), ZARR_ERR_INVALID); /* no capability */
-    t.impl.caps = ZARR_CODEC_CAN_DECODE;
+    t.impl.caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE;
     assert_int_equal(put_codec_impl(ctx, &t), ZARR_ERR_INVALID);
     t.impl.decode = (zarr_status(*)(void *, zarr_codec_job *, uint64_t, zarr_codec_exec *,
                                     zarr_error *))never;

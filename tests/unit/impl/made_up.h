@@ -89,7 +89,8 @@ static inline zarr_status made_up_code(void *self, zarr_codec_job *jobs, uint64_
 
 static const zarr_codec_impl_vtable made_up = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH,
+    .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
+            ZARR_CODEC_BATCH,
     .codec = "zstd",
     .impl = "ext.test",
     .in_kinds = EXT,

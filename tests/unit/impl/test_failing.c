@@ -85,7 +85,8 @@ static zarr_status odd_strided(void *self, zarr_codec_job *job,
 
 static const zarr_codec_impl_vtable odd_impl = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH,
+    .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
+            ZARR_CODEC_BATCH,
     .codec = "zstd",
     .impl = "cpu.odd",
     .in_kinds = CPU,

@@ -88,7 +88,7 @@ static const struct {
      "zstd@ext.test/cpu.libzstd",
      "zstd@ext.test/cpu.libzstd"},
     /* An implementation that only decodes. */
-    {{{"zstd", "ext.test", EXT, EXT, 0, ZARR_CODEC_CAN_DECODE}},
+    {{{"zstd", "ext.test", EXT, EXT, 0, ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE}},
      "[" LITTLE ",\"zstd\"]",
      12,
      NULL,

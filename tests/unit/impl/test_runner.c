@@ -112,8 +112,8 @@ static const char *const box_chains[] = {"codecs", NULL};
 #define BOX_IMPL(n)                                                                      \
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE, .codec = n,               \
-        .impl = "test", .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),                    \
+        .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,         \
+        .codec = n, .impl = "test", .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),        \
         .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU), .bind = box_bind,                 \
         .encode = box_encode, .decode = box_decode, .close = box_close,                  \
     }

@@ -147,19 +147,25 @@ static inline zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
 #define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 
 static uint64_t pinned_bytes; /* of the next context; 0: the default */
+static uint32_t context_trust;
+static zarr_log_fn context_log;
+static void (*more_codecs)(const struct pw *w); /* registers them; NULL: none */
+static bool unchecked; /* the device's codec does not check its input */
 
 static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
 {
     zarr_context_options opts = {.n_threads = threads,
                                  .memory_bytes = UINT64_C(64) << 20,
                                  .wave_bytes = wave,
-                                 .pinned_bytes = pinned_bytes};
+                                 .pinned_bytes = pinned_bytes,
+                                 .trust = context_trust,
+                                 .log = context_log};
     const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
                                          .name = "test.late",
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pw_resolve_same};
     const zarr_codec_impl_vtable host = {.struct_size = sizeof host,
-                                         .caps = ZARR_CODEC_CAN_DECODE |
+                                         .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
                                                  ZARR_CODEC_CAN_ENCODE,
                                          .codec = "test.late",
                                          .impl = "cpu.same",
@@ -167,19 +173,19 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
                                          .out_kinds = CPU,
                                          .encode = same,
                                          .decode = same};
-    const zarr_codec_impl_vtable late = {.struct_size = sizeof late,
-                                         .caps = ZARR_CODEC_CAN_DECODE |
-                                                 ZARR_CODEC_CAN_ENCODE |
-                                                 ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
-                                         .codec = "test.late",
-                                         .impl = "fake.late",
-                                         .in_kinds = EXT,
-                                         .out_kinds = EXT,
-                                         .priority = 10,
-                                         .alignment = codec_alignment,
-                                         .encode = late_encode,
-                                         .decode = late_decode,
-                                         .settle = late_settle};
+    const zarr_codec_impl_vtable late = {
+        .struct_size = sizeof late,
+        .caps = (unchecked ? 0 : ZARR_CODEC_SAFE) | ZARR_CODEC_CAN_DECODE |
+                ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
+        .codec = "test.late",
+        .impl = "fake.late",
+        .in_kinds = EXT,
+        .out_kinds = EXT,
+        .priority = 10,
+        .alignment = codec_alignment,
+        .encode = late_encode,
+        .decode = late_decode,
+        .settle = late_settle};
 
     pw_context_options(w, &opts);
     device = zarr_fakedev_create();
@@ -188,6 +194,8 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
     assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
     assert_ok(zarr_context_register_codec_impl(w->ctx, &host, "test", &terr));
     assert_ok(zarr_context_register_codec_impl(w->ctx, &late, "test", &terr));
+    if (more_codecs)
+        more_codecs(w);
     assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
     damage = -1;
     for (int i = 0; i < N; i++)

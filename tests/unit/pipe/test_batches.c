@@ -103,7 +103,7 @@ static void open_world(struct pw *w, uint32_t threads)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = resolve};
     const zarr_codec_impl_vtable way = {.struct_size = sizeof way,
-                                        .caps = ZARR_CODEC_CAN_DECODE |
+                                        .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
                                                 ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH,
                                         .codec = "test.plus",
                                         .impl = "cpu.batch",

@@ -191,7 +191,8 @@ static void register_ways(struct pw *w)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pw_resolve_same};
     zarr_codec_impl_vtable way = {.struct_size = sizeof way,
-                                  .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                  .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                          ZARR_CODEC_CAN_ENCODE,
                                   .codec = "test.same",
                                   .impl = "cpu.first",
                                   .priority = 10,

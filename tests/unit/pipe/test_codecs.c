@@ -70,7 +70,8 @@ static void register_flip(zarr_context *ctx, bool batch)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pw_resolve_same};
     zarr_codec_impl_vtable v = {.struct_size = sizeof v,
-                                .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                        ZARR_CODEC_CAN_ENCODE,
                                 .codec = "test.flip",
                                 .impl = "cpu.single",
                                 .in_kinds = cpu,
@@ -82,7 +83,7 @@ static void register_flip(zarr_context *ctx, bool batch)
     assert_ok(zarr_context_register_codec_impl(ctx, &v, "test", &terr));
     if (!batch)
         return;
-    v.caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH;
+    v.caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH;
     v.impl = "cpu.batch";
     v.priority = 1000;
     v.encode = NULL;

@@ -155,7 +155,7 @@ static void open_world(struct pw *w, bool on_device)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pw_resolve_same};
     const zarr_codec_impl_vtable host = {.struct_size = sizeof host,
-                                         .caps = ZARR_CODEC_CAN_DECODE |
+                                         .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
                                                  ZARR_CODEC_CAN_ENCODE,
                                          .codec = "test.hard",
                                          .impl = "cpu.same",
@@ -165,8 +165,8 @@ static void open_world(struct pw *w, bool on_device)
                                          .decode = same};
     const zarr_codec_impl_vtable fast = {
         .struct_size = sizeof fast,
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
-                (on_device ? ZARR_CODEC_ASYNC : 0),
+        .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
+                ZARR_CODEC_BATCH | (on_device ? ZARR_CODEC_ASYNC : 0),
         .codec = "test.hard",
         .impl = "fast.picky",
         .in_kinds = on_device ? EXT : CPU,

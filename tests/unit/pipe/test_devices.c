@@ -208,7 +208,8 @@ static void register_all(struct pw *w, const struct setting *s)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pw_resolve_same};
     zarr_codec_impl_vtable v = {.struct_size = sizeof v,
-                                .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                        ZARR_CODEC_CAN_ENCODE,
                                 .codec = "test.turn",
                                 .impl = "cpu.test",
                                 .in_kinds = NEAR_BIT,

@@ -124,7 +124,8 @@ static void add_codecs(const struct pw *w, bool device)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pw_resolve_same};
     zarr_codec_impl_vtable v = {.struct_size = sizeof v,
-                                .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                        ZARR_CODEC_CAN_ENCODE,
                                 .codec = "test.not",
                                 .impl = "cpu.not",
                                 .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),

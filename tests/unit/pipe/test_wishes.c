@@ -37,7 +37,7 @@ static void open_world(struct wish_world *w, const char *preference)
 {
     static const uint64_t shape[2] = {4, 4}, chunk[2] = {2, 2};
     const zarr_codec_impl_vtable far = {.struct_size = sizeof far,
-                                        .caps = ZARR_CODEC_CAN_DECODE,
+                                        .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE,
                                         .codec = "gzip",
                                         .impl = "fake.far",
                                         .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
