@@ -11,6 +11,8 @@
 #include <string.h>
 
 enum {
+    CONTEXT_WAVE_BYTES = 64 << 20,
+    CONTEXT_DEVICE_WAVE_BYTES = 256 << 20,
     CONTEXT_KEEP_MAX = 1 << 30, /* idle pool memory */
     CONTEXT_KEEP_PART = 4       /* of the byte budget */
 };
@@ -97,6 +99,10 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
     ctx->engine.budget = &ctx->budget;
     ctx->engine.n_threads = o->n_threads;
     ctx->engine.wave_bytes = o->wave_bytes;
+    if (o->wave_bytes == 0) {
+        ctx->engine.wave_bytes = CONTEXT_WAVE_BYTES;
+        ctx->engine.device_wave_bytes = CONTEXT_DEVICE_WAVE_BYTES;
+    }
     ZR_TRY(zr_engine_init(&ctx->engine, err));
     if (o->n_threads > zr_cpu_count())
         zr_pool_want(o->n_threads);

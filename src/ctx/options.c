@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 enum {
-    OPTIONS_WAVE_BYTES = 64 << 20,
     OPTIONS_BUDGET_MIN = 256 << 20,
     OPTIONS_BUDGET_PART = 8, /* of the machine's memory */
     OPTIONS_VARIABLE_CHUNK = 256 << 20
@@ -188,8 +187,6 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
         out->trust = ZARR_TRUST_VERIFIED;
     if (out->log_level == 0)
         out->log_level = ZARR_LOG_WARN;
-    if (out->wave_bytes == 0)
-        out->wave_bytes = OPTIONS_WAVE_BYTES;
     if (out->memory_bytes == 0)
         out->memory_bytes = ZR_MAX(machine_memory_bytes() / OPTIONS_BUDGET_PART,
                                    (uint64_t)OPTIONS_BUDGET_MIN);

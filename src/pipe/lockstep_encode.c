@@ -97,6 +97,25 @@ static uint32_t stage_number(const struct zr_lock_leaves *l, const struct zr_sta
     return l->p->n - 1 - (uint32_t)(s - l->p->stage);
 }
 
+bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->encode;
+
+    return p->n > 1 && !p->raw && p->stage[0].kind == ZR_STAGE_COPY &&
+           zr_io_is_host(io, p->stage[0].in_device) &&
+           !zr_io_is_host(io, p->stage[0].out_device);
+}
+
+/* The leaves get their rooms. If none is to be encoded again, their lengths are known. */
+static zarr_status late_rooms(struct zr_lock_leaves *l, zarr_error *err)
+{
+    const bool in_place = l->stage->kind == ZR_STAGE_COPY && !l->flow.again;
+
+    for (uint32_t i = 0; i < l->n_left; i++)
+        l->leaf[i].lw->out = l->leaf[i].cur;
+    return l->rooms->take(l->rooms->arg, in_place, err);
+}
+
 static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
 {
     const bool last = k + 1 == l->p->n;
@@ -109,6 +128,8 @@ static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *
     for (uint32_t i = 0; i < l->n_left && l->stage->kind == ZR_STAGE_COPY; i++)
         most = ZR_MAX(most, l->leaf[i].cur.bytes);
     step = most;
+    if (last && l->rooms)
+        ZR_TRY(late_rooms(l, err));
     if (!last) {
         ZR_TRY(zr_flow_hold(&l->flow, slab, err));
         ZR_TRY(
@@ -279,7 +300,8 @@ out:
 }
 
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
-                             uint32_t n, uint32_t threads, zarr_error *err)
+                             uint32_t n, uint32_t threads,
+                             const struct zr_leaf_rooms *rooms, zarr_error *err)
 {
     struct zr_pool *pool = w->io->engine->pool;
     const zarr_allocator *alloc = w->io->engine->alloc;
@@ -288,6 +310,7 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                                .lw = lw,
                                .n = n,
                                .threads = threads,
+                               .rooms = rooms,
                                .leaf = zr_calloc(alloc, n, sizeof *l.leaf)};
     zarr_status st = ZARR_OK;
 

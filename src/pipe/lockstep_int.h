@@ -109,6 +109,7 @@ struct zr_lock_leaves {
     const struct zr_program *p;
     struct zr_leaf_write *lw;
     uint32_t n, threads;
+    const struct zr_leaf_rooms *rooms; /* NULL: all have room */
     struct zr_lock_leaf *leaf; /* first all leaves, then those that are not empty */
     uint32_t n_left;
     struct zr_flow flow;

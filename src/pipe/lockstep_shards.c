@@ -8,7 +8,7 @@
 #include "pipe/shard_int.h"
 
 enum {
-    LEAVES_MOST = 1024
+    LEAVES_MOST = 4096
 };
 
 /* Inner chunks of several shards that are encoded at once. */
@@ -21,7 +21,9 @@ struct shard_group {
     struct zr_leaf_write *leaf; /* one of these */
     struct zr_shard_write *sub;
     uint32_t n, most, threads;
-    zarr_mem slots;
+    bool wait;           /* leaves get their rooms late, in their shards if possible */
+    bool reserved;       /* those of this batch have them in their shards */
+    zarr_mem slots;      /* rooms outside of shards */
     uint64_t slot_bytes; /* distance between two */
     struct zr_arena lists;
     uint64_t failed; /* the shard */
@@ -51,9 +53,65 @@ static zarr_status inner_of(struct shard_group *g, uint32_t i, zarr_error *err)
 
     if (g->sub)
         return zr_shard_nested(s, &g->proj[i], &g->sub[i], err);
-    if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
+    if (g->wait)
+        room = (zarr_mem){0};
+    else if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
         return zr_internal(err);
     return zr_shard_leaf(s, &g->proj[i], &room, &g->leaf[i], err);
+}
+
+static zarr_status take_slots(struct shard_group *g, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (g->slots.handle)
+        return ZARR_OK;
+    g->slot_bytes = g->in->encoded_bound;
+    ZR_TRY(zr_take_slices(g->w->io, g->in->encode->fetch_device, &g->slot_bytes, g->most,
+                          &g->slots, err));
+out:
+    return st;
+}
+
+/* For struct zr_leaf_rooms: in the shards if the lengths are known, else in slots. */
+static zarr_status late_leaf_rooms(void *arg, bool in_place, zarr_error *err)
+{
+    struct shard_group *g = arg;
+    zarr_status st = ZARR_OK;
+
+    g->reserved = in_place;
+    if (!in_place)
+        ZR_TRY(take_slots(g, err));
+    for (uint32_t i = 0; i < g->n && in_place; i++) {
+        const struct zr_inner_result r = result_of(g, i);
+
+        ZR_TRY(zr_shard_reserve(&g->writer[g->owner[i]], &g->proj[i], &r, err));
+    }
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_leaf_write *lw = &g->leaf[i];
+
+        if (lw->empty)
+            continue;
+        if (in_place ? !zr_shard_reserved(&g->writer[g->owner[i]], &g->proj[i], &lw->room)
+                     : !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound,
+                                     &lw->room))
+            return zr_internal(err);
+    }
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    return st;
+}
+
+static zarr_status encode_inners(struct shard_group *g, zarr_error *err)
+{
+    const struct zr_leaf_rooms rooms = {.take = late_leaf_rooms, .arg = g};
+
+    g->reserved = false;
+    if (g->sub)
+        return zr_shards_write(g->w, g->sub, g->n, err);
+    return zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL,
+                            err);
 }
 
 static zarr_status encode_group(struct shard_group *g, zarr_error *err)
@@ -67,12 +125,11 @@ static zarr_status encode_group(struct shard_group *g, zarr_error *err)
     }
     if (g->n == 0)
         return ZARR_OK;
-    st = g->sub ? zr_shards_write(g->w, g->sub, g->n, &e)
-                : zr_leaves_encode(g->w, g->leaf, g->n, g->threads, &e);
+    st = encode_inners(g, &e);
     if (st != ZARR_OK)
         g->failed = g->owner[e.item < g->n ? e.item : 0];
     ZR_TRY(zr_pass(err, st, &e));
-    for (uint32_t i = 0; i < g->n; i++) {
+    for (uint32_t i = 0; i < g->n && !g->reserved; i++) {
         const struct zr_inner_result r = result_of(g, i);
 
         g->failed = g->owner[i];
@@ -117,12 +174,12 @@ static uint32_t group_most(const struct zr_io *io, const struct zr_level *in,
 {
     const uint32_t threads = zr_io_threads(io);
     const uint64_t wave = zr_io_wave_bytes(io) / ZR_MAX(in->decoded_bytes, UINT64_C(1));
-    uint32_t most = zr_inner_batch(in, threads, LEAVES_MOST);
+    uint64_t most = ZR_MIN(ZR_MAX(wave, (uint64_t)threads), (uint64_t)LEAVES_MOST);
 
-    most = (uint32_t)ZR_MIN((uint64_t)most, ZR_MAX(wave, (uint64_t)threads));
-    if (!in->is_shard)
-        most = ZR_MIN(most, zr_device_most(io, in, true, true, 1));
-    return (uint32_t)ZR_MIN(all, (uint64_t)most);
+    most = ZR_MIN(most, (uint64_t)(in->is_shard ? zr_inner_batch(in, threads, LEAVES_MOST)
+                                                : zr_device_most(io, in, true, true,
+                                                                 zr_write_flights(io))));
+    return (uint32_t)ZR_MIN(all, most);
 }
 
 uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
@@ -141,7 +198,6 @@ static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
                               const struct zr_level *lv, zarr_error *err)
 {
     const zarr_allocator *alloc = g->w->io->engine->alloc;
-    uint64_t step = g->in->encoded_bound;
     zarr_status st = ZARR_OK;
 
     g->most = group_most(g->w->io, g->in, zr_mul_cap(lv->n_inner_all, n_shards));
@@ -154,10 +210,9 @@ static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
         g->leaf = zr_calloc(alloc, g->most, sizeof *g->leaf);
     if (!g->writer || !g->owner || !g->proj || (!g->sub && !g->leaf))
         ZR_TRY(zr_fail_memory(err, g->most * sizeof *g->proj));
-    if (g->leaf)
-        ZR_TRY(zr_take_slices(g->w->io, g->in->encode->fetch_device, &step, g->most,
-                              &g->slots, err));
-    g->slot_bytes = step;
+    g->wait = g->leaf && zr_leaf_rooms_can_wait(g->w->io, g->in);
+    if (g->leaf && !g->wait)
+        ZR_TRY(take_slots(g, err));
 out:
     return st;
 }

@@ -186,28 +186,65 @@ static zarr_status put_all(struct objects *o, zarr_error *err)
 
 /* ---- encoding ------------------------------------------------------------------- */
 
+/* Bytes between the beginnings of two leaves. */
+static uint64_t leaf_step(uint64_t bytes)
+{
+    return (bytes + ZR_CHUNK_ALIGNMENT - 1) / ZR_CHUNK_ALIGNMENT * ZR_CHUNK_ALIGNMENT;
+}
+
 static zarr_mem old_of(const struct object *u)
 {
     return u->old_value ? u->old_value->old : (zarr_mem){0};
 }
 
+/* Room for each leaf. tight: for as many bytes as it will have. */
+static zarr_status leaf_slab(struct objects *o, bool tight, zarr_error *err)
+{
+    uint64_t step = o->lv->encoded_bound, at = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; tight && i < o->n; i++)
+        at += o->leaf[i].empty ? 0 : leaf_step(o->leaf[i].out.bytes);
+    if (tight)
+        step = at;
+    ZR_TRY(zr_take_slices(o->w.io, o->lv->encode->fetch_device, &step, tight ? 1 : o->n,
+                          &o->slab, err));
+    at = 0;
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct zr_leaf_write *lw = &o->leaf[i];
+        const uint64_t bytes = tight ? lw->out.bytes : o->lv->encoded_bound;
+
+        if (tight && lw->empty)
+            continue;
+        if (!zr_mem_slice(&o->slab, at, bytes, &lw->room))
+            return zr_internal(err);
+        at += tight ? leaf_step(bytes) : step;
+    }
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    return st;
+}
+
+static zarr_status late_slab(void *arg, bool in_place, zarr_error *err)
+{
+    return leaf_slab(arg, in_place, err);
+}
+
 static zarr_status encode_leaves(struct objects *o, zarr_error *err)
 {
-    uint64_t step = o->lv->encoded_bound;
+    const struct zr_leaf_rooms rooms = {.take = late_slab, .arg = o};
+    const bool wait = zr_leaf_rooms_can_wait(o->w.io, o->lv);
     zarr_error e = ZARR_ERROR_INIT;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(
-        zr_take_slices(o->w.io, o->lv->encode->fetch_device, &step, o->n, &o->slab, err));
-    for (uint32_t i = 0; i < o->n; i++) {
-        const struct object *u = &o->one[i];
-
-        o->leaf[i] =
-            (struct zr_leaf_write){.level = o->lv, .proj = u->proj, .old = old_of(u)};
-        if (!zr_mem_slice(&o->slab, i * step, o->lv->encoded_bound, &o->leaf[i].room))
-            return zr_internal(err);
-    }
-    st = zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io), &e);
+    for (uint32_t i = 0; i < o->n; i++)
+        o->leaf[i] = (struct zr_leaf_write){
+            .level = o->lv, .proj = o->one[i].proj, .old = old_of(&o->one[i])};
+    if (!wait)
+        ZR_TRY(leaf_slab(o, false, err));
+    st = zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io),
+                          wait ? &rooms : NULL, &e);
     if (st != ZARR_OK)
         return unit_failed(o, e.item, st, &e, err);
     for (uint32_t i = 0; i < o->n; i++) {
@@ -411,8 +448,9 @@ static void objects_collect(struct objects *o, const struct zr_level *const *lv,
                             bool *done)
 {
     uint32_t locks = zr_old_values_most(o->w.io);
+    const uint32_t flights = zr_write_flights(o->w.io);
     const uint32_t most =
-        o->shard ? UINT32_MAX : zr_device_most(o->w.io, o->lv, true, true, 1);
+        o->shard ? UINT32_MAX : zr_device_most(o->w.io, o->lv, true, true, flights);
 
     for (uint32_t k = 0; k < n; k++) {
         uint64_t need = o->need;
@@ -425,7 +463,7 @@ static void objects_collect(struct objects *o, const struct zr_level *const *lv,
             return;
         if (!objects_add(o, &proj[k], &need))
             need = UINT64_MAX;
-        if (o->n > 0 && need > zr_io_budget(o->w.io))
+        if (o->n > 0 && need > zr_io_budget(o->w.io) / flights)
             return; /* belongs to the next round */
         o->need = need;
         tried[k] = true;

@@ -65,6 +65,8 @@ struct zr_engine {
     struct zr_budget unsized_budget;
     uint32_t n_threads;
     uint64_t wave_bytes;
+    /* chunks that a device decodes or encodes may have larger waves; 0: no */
+    uint64_t device_wave_bytes;
     struct {
         zr_mutex mutex;
         struct zr_worker *free; /* list of idle ones */

@@ -408,15 +408,42 @@ static uint64_t wave_on_device(const struct zr_io *io, const struct zr_wave *w,
     return most;
 }
 
-static uint64_t wave_on_host(const struct zr_wave *w, uint64_t n)
+/* What a chunk has in host memory besides its encoded bytes: for a device, what stages
+ * leave there. */
+static uint64_t chunk_on_host(const struct zr_io *io, const struct zr_program *p,
+                              bool lockstep)
 {
-    uint64_t most = w->level->decode->decoded_bytes; /* of one chunk */
-    uint64_t need = 0;
+    uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < w->n_segments; i++)
-        most = ZR_MAX(most, w->segment[i].level->decode->decoded_bytes);
-    if (!zr_mul_u64(n, most, &need))
-        return UINT64_MAX;
+    if (!lockstep)
+        return p->decoded_bytes;
+    if (zr_io_is_host(io, io->view.base.device_type))
+        return zr_mul_cap(p->decoded_bytes, 2);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (zr_io_is_host(io, p->stage[i].out_device))
+            sum = zr_add_cap(sum, ZR_MAX(p->stage[i].out_bytes, p->stage[i].in_bytes));
+    return sum;
+}
+
+static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, uint64_t n,
+                             bool lockstep)
+{
+    const uint64_t alone = ZR_MIN(n, (uint64_t)zr_io_threads(io));
+    const struct zr_level *last = w->level;
+    uint64_t most = chunk_on_host(io, last->decode, lockstep);
+    uint64_t decoded = last->decode->decoded_bytes, need;
+
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        if (w->segment[i].level == last)
+            continue;
+        last = w->segment[i].level;
+        most = ZR_MAX(most, chunk_on_host(io, last->decode, lockstep));
+        decoded = ZR_MAX(decoded, last->decode->decoded_bytes);
+    }
+    need = zr_mul_cap(n, most);
+    /* chunks that the device declines are done by the CPU */
+    if (lockstep && !zr_io_is_host(io, io->view.base.device_type))
+        need = zr_add_cap(need, zr_mul_cap(zr_mul_cap(decoded, 2), alone));
     for (uint32_t i = 0; i < w->n_segments; i++) {
         const struct zr_segment *r = &w->segment[i];
 
@@ -435,6 +462,6 @@ struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_w
     const uint64_t n =
         lockstep ? w->n_items : (uint64_t)ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
 
-    return (struct zr_need){.host = wave_on_host(w, lockstep ? 2 * n : n),
+    return (struct zr_need){.host = wave_on_host(&rq->io, w, n, lockstep),
                             .device = wave_on_device(&rq->io, w, n)};
 }

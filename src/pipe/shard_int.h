@@ -49,6 +49,12 @@ zarr_status zr_shard_nested(const struct zr_shard_writer *s,
 /* Appends an inner chunk that changed, in C order, after the untouched ones before it. */
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
                             const struct zr_inner_result *r, zarr_error *err);
+/* As zr_shard_append(), but the caller copies the bytes of a chunk that is not empty to
+ * where zr_shard_reserved() says, once it has reserved all of a batch. */
+zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
+                             const struct zr_inner_result *r, zarr_error *err);
+bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
+                       zarr_mem *out);
 /* Appends what is left and the index, and runs the codecs around the shard. Sets what
  * struct zr_shard_write returns. */
 zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err);

@@ -16,6 +16,19 @@ enum {
 
 /* ---- appending --------------------------------------------------------- */
 
+/* A block for the value. Bytes that come from a device are copied there. */
+static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
+                              zarr_mem *block, zarr_error *err)
+{
+    const struct zr_io *io = s->w->io;
+    const zarr_mem *tensor = &io->view.base;
+
+    if (s->in->is_shard || !zr_leaf_rooms_can_wait(io, s->in))
+        return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, block, err);
+    return zr_pool_take_staging(io->engine->pool, tensor->device_type, tensor->device_id,
+                                bytes, block, err);
+}
+
 static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error *err)
 {
     struct zr_pool *pool = s->w->io->engine->pool;
@@ -28,7 +41,7 @@ static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error
     if (need <= s->sw->block.bytes)
         return ZARR_OK;
     want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
-    ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, want, &bigger, err));
+    ZR_TRY(take_block(s, want, &bigger, err));
     if (s->pos > 0)
         st = zr_mem_copy_bytes(s->w->io->engine->memory, &bigger, &s->sw->block, s->pos,
                                &s->w->worker->copies, err);
@@ -38,21 +51,32 @@ out:
     return st;
 }
 
+/* Makes room for the next inner chunk. */
+static zarr_status reserve_bytes(struct zr_shard_writer *s, uint64_t id, uint64_t bytes,
+                                 zarr_error *err)
+{
+    zarr_status st = out_room(s, bytes, err);
+
+    if (st != ZARR_OK)
+        return st;
+    s->pairs[2 * id] = s->pos;
+    s->pairs[2 * id + 1] = bytes;
+    s->pos += bytes;
+    s->any = true;
+    return ZARR_OK;
+}
+
 static zarr_status append_bytes(struct zr_shard_writer *s, uint64_t id,
                                 const zarr_mem *bytes, zarr_error *err)
 {
     zarr_mem dst;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(out_room(s, bytes->bytes, err));
-    if (!zr_mem_slice(&s->sw->block, s->pos, bytes->bytes, &dst))
+    ZR_TRY(reserve_bytes(s, id, bytes->bytes, err));
+    if (!zr_mem_slice(&s->sw->block, s->pairs[2 * id], bytes->bytes, &dst))
         return zr_internal(err);
     ZR_TRY(zr_mem_copy_bytes(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
                              &s->w->worker->copies, err));
-    s->pairs[2 * id] = s->pos;
-    s->pairs[2 * id + 1] = bytes->bytes;
-    s->pos += bytes->bytes;
-    s->any = true;
 out:
     return st;
 }
@@ -153,6 +177,29 @@ out:
     return st;
 }
 
+zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
+                             const struct zr_inner_result *r, zarr_error *err)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(keep_until(s, id, err));
+    if (!r->empty)
+        ZR_TRY(reserve_bytes(s, id, r->out.bytes, err));
+    s->filled = s->filled && r->filled;
+    s->next = id + 1;
+out:
+    return st;
+}
+
+bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
+                       zarr_mem *out)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+
+    return zr_mem_slice(&s->sw->block, s->pairs[2 * id], s->pairs[2 * id + 1], out);
+}
+
 zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projector **out,
                              zarr_error *err)
 {
@@ -187,10 +234,10 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
     if (!s->pairs)
         ZR_TRY(zr_fail_memory(err, pairs));
     memset(s->pairs, 0xff, (size_t)pairs);
-    ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
-                               s->value.bytes + s->lv->index_bytes),
-                        &s->sw->block, err));
+    ZR_TRY(take_block(s,
+                      ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
+                             s->value.bytes + s->lv->index_bytes),
+                      &s->sw->block, err));
 out:
     return st;
 }

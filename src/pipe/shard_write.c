@@ -110,7 +110,7 @@ static zarr_status encode_together(struct inner_batch *b, zarr_error *err)
 
     for (uint32_t i = 0; i < b->n; i++)
         ZR_TRY(batch_leaf(b, i, &b->leaf[i], err));
-    ZR_TRY(zr_leaves_encode(b->s->w, b->leaf, b->n, b->s->sw->threads, err));
+    ZR_TRY(zr_leaves_encode(b->s->w, b->leaf, b->n, b->s->sw->threads, NULL, err));
     for (uint32_t i = 0; i < b->n; i++)
         b->result[i] = (struct zr_inner_result){.out = b->leaf[i].out,
                                                 .empty = b->leaf[i].empty,

@@ -1,9 +1,8 @@
 /*
- * pipe/waves.c - the reads of the pipeline `waves`. The caller's thread and its helpers,
- * FLIGHT threads at most, pull waves from the plan under one lock. Each carries its wave
- * out in a parallel loop over the segments, so the next wave is fetched while the last
- * chunks of one are decoded. Helpers are tasks that may start late or never, so no
- * request waits for a busy pool. The thread that holds the plan opens shards.
+ * pipe/waves.c - the reads of the pipeline `waves`. The caller's thread and its helpers
+ * (flights.c) pull waves from the plan under one lock. Each carries its wave out in a
+ * parallel loop over the segments, so the next wave is fetched while the last chunks of
+ * one are decoded. The thread that holds the plan opens shards.
  * Writing is in waves_write.c, batches for slow stores are in prefetch.c.
  *
  * docs/internals/pipe.md says what makes a wave.
@@ -14,48 +13,16 @@
 #include <string.h>
 
 enum {
-    FLIGHT = 3,
     OPENS_FAR = 256 /* shards opened in one round trip */
 };
 
 /* One read under way. */
 struct reading {
-    atomic_uint refs; /* threads that may still use this struct */
+    struct zr_flights f; /* its lock is also that of the plan */
     /* without a worker context: the threads of each loop take their own */
     struct zr_work work;
-    struct {
-        zr_mutex mutex;
-        zr_cond idle;
-        struct zr_plan *plan;
-        bool closed;        /* no more waves are pulled */
-        uint32_t n_active;  /* helpers inside a wave or the plan */
-        uint64_t failed_at; /* ordinal of the lowest failing item */
-        zarr_status status;
-        zarr_error error;
-    } locked;
+    struct zr_plan *plan;
 };
-
-static void fail_locked(struct reading *r, zarr_status st, const zarr_error *err,
-                        uint64_t ordinal)
-{
-    if (r->locked.status == ZARR_OK || ordinal < r->locked.failed_at) {
-        r->locked.status = st;
-        r->locked.failed_at = ordinal;
-        r->locked.error = *err;
-    }
-    r->locked.closed = true;
-}
-
-/* Its holder may be opening shards, which can take long; the wait counts as blocked in
- * the pool. */
-static void lock_plan(struct reading *r)
-{
-    if (zr_mutex_try(&r->locked.mutex))
-        return;
-    zr_block_begin();
-    zr_mutex_lock(&r->locked.mutex);
-    zr_block_end();
-}
 
 /* ---- carrying out one wave --------------------------------------------------- */
 
@@ -160,11 +127,12 @@ out:
     zr_request_wave(rq, wave->n_segments, begun_ns);
     zr_request_report(rq);
     if (st != ZARR_OK) {
-        zr_mutex_lock(&r->locked.mutex);
-        fail_locked(r, st, &err,
-                    err.item < wave->n_segments ? wave->segment[err.item].item[0]->ordinal
-                                                : UINT64_MAX);
-        zr_mutex_unlock(&r->locked.mutex);
+        zr_mutex_lock(&r->f.locked.mutex);
+        zr_flights_fail(&r->f, st, &err,
+                        err.item < wave->n_segments
+                            ? wave->segment[err.item].item[0]->ordinal
+                            : UINT64_MAX);
+        zr_mutex_unlock(&r->f.locked.mutex);
     }
 }
 
@@ -186,111 +154,46 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
                                              .item_ns = 20000};
     bool have = false;
 
-    lock_plan(r);
-    while (!r->locked.closed && !have) {
+    zr_flights_lock(&r->f);
+    while (!r->f.locked.closed && !have) {
         zarr_error err = {0};
         zarr_status st = ZARR_OK;
 
         if (zr_is_cancelled(&r->work.rq->cancel)) {
-            r->locked.closed = true;
+            r->f.locked.closed = true;
             break;
         }
-        st = zr_plan_next(r->locked.plan, w, &err);
+        st = zr_plan_next(r->plan, w, &err);
         if (st == ZARR_OK && w->n_opens > 0) {
             st = zr_opens_ahead(r->work.io, r->work.rq, w, &err);
             if (st == ZARR_OK)
                 st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
             zr_opens_ahead_end(r->work.io, w);
             if (st == ZARR_OK)
-                st = zr_plan_resume(r->locked.plan, w, &err);
+                st = zr_plan_resume(r->plan, w, &err);
         }
         if (st != ZARR_OK)
-            fail_locked(r, st, &err,
-                        err.item < w->n_opens ? w->open[err.item].ordinal : UINT64_MAX);
+            zr_flights_fail(&r->f, st, &err,
+                            err.item < w->n_opens ? w->open[err.item].ordinal
+                                                  : UINT64_MAX);
         else if (w->n_segments > 0)
             have = true;
         else if (w->kind == ZR_WAVE_END)
-            r->locked.closed = true;
+            r->f.locked.closed = true;
     }
-    zr_mutex_unlock(&r->locked.mutex);
+    zr_mutex_unlock(&r->f.locked.mutex);
     return have;
 }
 
-static void pull_waves(struct reading *r)
+static void pull_waves(struct zr_flights *f)
 {
+    struct reading *r = (struct reading *)f;
     struct zr_wave w;
 
     zr_wave_init(&w, r->work.io->engine->alloc);
     while (pull_wave(r, &w))
         do_wave(r, &w);
     zr_wave_deinit(&w);
-}
-
-/* ---- helpers: tasks on the pool ------------------------------------------------ */
-
-/* A helper that the pool starts late may outlive the request, and even the context with
- * its allocator. So the structs `reading` and `helper` are allocated by the process, not
- * by the context. */
-struct helper {
-    struct zr_task task;
-    struct reading *reading;
-};
-
-static void reading_unref(struct reading *r)
-{
-    if (atomic_fetch_sub(&r->refs, 1) != 1)
-        return;
-    zr_cond_deinit(&r->locked.idle);
-    zr_mutex_deinit(&r->locked.mutex);
-    zr_free(NULL, r);
-}
-
-static void helper_task(void *arg)
-{
-    struct helper *h = arg;
-    struct reading *r = h->reading;
-    bool late = false;
-
-    lock_plan(r);
-    late = r->locked.closed;
-    r->locked.n_active += !late;
-    zr_mutex_unlock(&r->locked.mutex);
-    zr_free(NULL, h);
-    if (!late) { /* the caller waits for this helper, so what io borrows is valid */
-        pull_waves(r);
-        lock_plan(r);
-        if (--r->locked.n_active == 0)
-            zr_cond_broadcast(&r->locked.idle);
-        zr_mutex_unlock(&r->locked.mutex);
-    }
-    reading_unref(r);
-}
-
-static void start_helpers(struct reading *r)
-{
-    for (int i = 1; i < FLIGHT; i++) {
-        struct helper *h = zr_calloc(NULL, 1, sizeof *h);
-
-        if (!h)
-            return; /* fewer waves in flight: slower, not wrong */
-        h->reading = r;
-        h->task = (struct zr_task){.fn = helper_task, .arg = h};
-        atomic_fetch_add(&r->refs, 1);
-        if (zr_task_submit(&h->task, NULL) != ZARR_OK) {
-            atomic_fetch_sub(&r->refs, 1);
-            zr_free(NULL, h);
-            return;
-        }
-    }
-}
-
-static void wait_helpers(struct reading *r)
-{
-    zr_mutex_lock(&r->locked.mutex);
-    r->locked.closed = true;
-    while (r->locked.n_active > 0)
-        zr_cond_wait(&r->locked.idle, &r->locked.mutex);
-    zr_mutex_unlock(&r->locked.mutex);
 }
 
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
@@ -320,7 +223,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         out->segment_bytes = ZR_MIN(out->segment_bytes, io->memory_bytes);
     /* a wave is in memory as a whole, and several must fit */
     if (zr_wants_batches(io, leaf)) {
-        uint64_t share = ZR_MAX(zr_io_budget(io) / (FLIGHT + 1), UINT64_C(1));
+        uint64_t share = ZR_MAX(zr_io_budget(io) / (ZR_FLIGHTS + 1), UINT64_C(1));
 
         out->wave_bytes = ZR_MIN(out->wave_bytes, share);
         share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));
@@ -329,7 +232,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
     }
     if (zr_goes_lockstep(io, leaf))
         out->wave_items =
-            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, FLIGHT));
+            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, ZR_FLIGHTS));
 }
 
 static zarr_status waves_read(void *self, zarr_request *rq,
@@ -340,32 +243,26 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     struct reading *r = zr_calloc(NULL, 1, sizeof *r);
     zarr_status st = ZARR_OK;
     uint64_t elements = 0;
+    bool many = false;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     if (!r)
         return zr_fail_memory(err, sizeof *r);
-    atomic_init(&r->refs, 1);
+    zr_flights_init(&r->f, pull_waves);
     r->work = (struct zr_work){.io = io, .rq = rq};
-    zr_mutex_init(&r->locked.mutex);
-    zr_cond_init(&r->locked.idle);
     zr_waves_cut(io, &args);
-    ZR_TRY(zr_plan_open(&r->locked.plan, &args, io->engine->alloc, err));
+    ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress)
-        zr_request_total(rq, zr_plan_count(r->locked.plan));
+        zr_request_total(rq, zr_plan_count(r->plan));
     elements = zr_io_elements(io);
     /* A request of one wave's elements is not worth a helper. */
-    if (args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes)
-        start_helpers(r);
-    pull_waves(r);
-    wait_helpers(r);
-    st = r->locked.status;
-    if (st != ZARR_OK && err)
-        *err = r->locked.error;
+    many = args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes;
+    st = zr_flights_run(&r->f, many ? ZR_FLIGHTS : 1, err);
 out:
-    zr_plan_free(r->locked.plan);
-    r->locked.plan = NULL;
-    reading_unref(r);
+    zr_plan_free(r->plan);
+    r->plan = NULL;
+    zr_flights_unref(&r->f);
     return st;
 }
 

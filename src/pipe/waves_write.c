@@ -2,8 +2,9 @@
  * pipe/waves_write.c - the writes of the pipeline `waves`. Outer chunks (units) come from
  * the projector. A batch of them is written by as many threads as there are units; in a
  * small batch each unit gets several threads instead. Codecs that take whole batches get
- * them first (lockstep_units.c).
- * Thread class: one thread per request.
+ * them first (lockstep_units.c). Of elements from a device several batches are in work at
+ * once (flights.c), so that one is encoded while others come down or are stored.
+ * Thread class: one struct per batch; the projector under the lock of the flights.
  */
 #include "pipe/pipe_int.h"
 
@@ -257,10 +258,14 @@ static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq
     return ZARR_OK;
 }
 
-static zarr_status units_room(struct units *u, zarr_error *err)
+static zarr_status units_room(struct units *u, const struct zr_io *io,
+                              struct zarr_request *rq, zarr_error *err)
 {
-    const zarr_allocator *alloc = u->io->engine->alloc;
-    const size_t n = u->most;
+    const zarr_allocator *alloc = io->engine->alloc;
+    const size_t n = zr_units_most(io);
+
+    *u = (struct units){.io = io, .rq = rq, .most = (uint32_t)n};
+    zr_arena_init(&u->lists, alloc);
 
     u->proj = zr_malloc(alloc, n * sizeof *u->proj);
     u->done = zr_calloc(alloc, 2 * n, sizeof *u->done);
@@ -277,43 +282,114 @@ static zarr_status units_room(struct units *u, zarr_error *err)
     return ZARR_OK;
 }
 
+static void units_free(struct units *u)
+{
+    const zarr_allocator *alloc = u->io->engine->alloc;
+
+    zr_free(alloc, u->proj);
+    zr_free(alloc, u->done);
+    zr_free(alloc, u->old_value);
+    zr_free(alloc, u->old_value_of);
+    zr_free(alloc, u->later);
+    zr_arena_deinit(&u->lists);
+}
+
+/* ---- batches -------------------------------------------------------------------- */
+
+/* One write under way. */
+struct writing {
+    struct zr_flights f; /* its lock is also that of the projector */
+    const struct zr_io *io;
+    struct zarr_request *rq;
+    struct zr_projector *p;
+    uint64_t n_units; /* taken from the projector */
+};
+
+/* Takes the next batch. Returns false if nothing is left for this thread. */
+static bool pull_units(struct writing *w, struct units *u, uint64_t *first)
+{
+    struct zr_projection proj;
+    bool fits = true;
+
+    u->n = 0;
+    zr_arena_reset(&u->lists);
+    zr_flights_lock(&w->f);
+    *first = w->n_units;
+    if (zr_is_cancelled(&w->rq->cancel))
+        w->f.locked.closed = true;
+    while (!w->f.locked.closed && u->n < u->most) {
+        if (!zr_next_unit(w->io, w->p, &proj)) {
+            w->f.locked.closed = true;
+            break;
+        }
+        fits = keep_unit(u, &proj);
+        if (!fits) {
+            zarr_error err = ZARR_ERROR_INIT;
+
+            zr_flights_fail(&w->f, zr_fail_memory(&err, sizeof proj), &err, *first);
+            break;
+        }
+        u->n++;
+    }
+    w->n_units += u->n;
+    zr_mutex_unlock(&w->f.locked.mutex);
+    return fits && u->n > 0;
+}
+
+static void pull_batches(struct zr_flights *f)
+{
+    struct writing *w = (struct writing *)f;
+    zarr_error err = ZARR_ERROR_INIT;
+    struct units u;
+    uint64_t first = 0;
+    zarr_status st = units_room(&u, w->io, w->rq, &err);
+
+    while (st == ZARR_OK && pull_units(w, &u, &first))
+        st = do_units(&u, &err);
+    if (st != ZARR_OK) {
+        zr_mutex_lock(&f->locked.mutex);
+        zr_flights_fail(f, st, &err, first);
+        zr_mutex_unlock(&f->locked.mutex);
+    }
+    units_free(&u);
+}
+
+/* Counters of parts that failed are taken back, and sinks get their units in order, so
+ * such requests do one batch after the other. */
+uint32_t zr_write_flights(const struct zr_io *io)
+{
+    const bool many = !zr_io_is_host(io, io->view.base.device_type) && !io->parts &&
+                      !io->sink && zr_io_threads(io) > 1;
+
+    return many ? ZR_FLIGHTS : 1;
+}
+
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    struct units u = {.io = io, .rq = rq, .most = (uint32_t)zr_units_most(io)};
-    struct zr_projector *p = NULL;
-    struct zr_projection proj;
+    const uint64_t wave = zr_io_wave_bytes(io) / io->layout->item_bytes;
+    const uint32_t n = zr_io_elements(io) > wave ? zr_write_flights(io) : 1;
+    struct writing alone = {.f = {.is_callers = true}};
+    struct writing *w = n > 1 ? zr_calloc(NULL, 1, sizeof *w) : &alone;
     zarr_selection *all = NULL;
     zarr_status st = ZARR_OK;
-    bool more = true;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
-    zr_arena_init(&u.lists, io->engine->alloc);
-    ZR_TRY(units_room(&u, err));
-    ZR_TRY(zr_io_project(&p, io, &all, err));
+    if (!w)
+        return zr_fail_memory(err, sizeof *w);
+    zr_flights_init(&w->f, pull_batches);
+    w->io = io;
+    w->rq = rq;
+    ZR_TRY(zr_io_project(&w->p, io, &all, err));
     if (rq->submitted || io->progress)
         ZR_TRY(count_written(io, rq, err));
-    while (more && !zr_is_cancelled(&rq->cancel)) {
-        u.n = 0;
-        zr_arena_reset(&u.lists);
-        while (u.n < u.most && (more = zr_next_unit(io, p, &proj))) {
-            if (!keep_unit(&u, &proj))
-                ZR_TRY(zr_fail_memory(err, sizeof proj));
-            u.n++;
-        }
-        if (u.n > 0)
-            ZR_TRY(do_units(&u, err));
-    }
+    st = zr_flights_run(&w->f, n, err);
 out:
-    zr_project_free(p);
+    zr_project_free(w->p);
+    w->p = NULL;
     zarr_selection_free(all);
-    zr_free(io->engine->alloc, u.proj);
-    zr_free(io->engine->alloc, u.done);
-    zr_free(io->engine->alloc, u.old_value);
-    zr_free(io->engine->alloc, u.old_value_of);
-    zr_free(io->engine->alloc, u.later);
-    zr_arena_deinit(&u.lists);
+    zr_flights_unref(&w->f);
     return st;
 }

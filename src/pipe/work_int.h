@@ -88,6 +88,40 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
                            const struct zr_parallel_options *opts, zr_work_fn fn,
                            void *arg, zarr_error *err);
 
+/* ---- flights (flights.c) --------------------------------------------------------- */
+
+/*
+ * Waves of one request that are carried out at once. The first member of a struct of the
+ * process's memory (zr_calloc(NULL, ...)): a helper that the pool starts late may outlive
+ * the request, and even the context with its allocator.
+ */
+struct zr_flights {
+    bool is_callers;  /* memory of the caller instead: there are no helpers */
+    atomic_uint refs; /* threads that may still use the struct */
+    /* pulls waves under the lock and carries them out, until none is left or `closed` */
+    void (*pull)(struct zr_flights *f);
+    struct {
+        zr_mutex mutex;
+        zr_cond idle;
+        bool closed;        /* no more waves are pulled */
+        uint32_t n_active;  /* helpers inside pull() */
+        uint64_t failed_at; /* ordinal of the lowest failing item */
+        zarr_status status;
+        zarr_error error;
+    } locked;
+};
+enum {
+    ZR_FLIGHTS = 3
+};
+void zr_flights_init(struct zr_flights *f, void (*pull)(struct zr_flights *f));
+void zr_flights_unref(struct zr_flights *f);
+void zr_flights_lock(struct zr_flights *f);
+/* Notes a failure and closes. Called under the lock. */
+void zr_flights_fail(struct zr_flights *f, zarr_status st, const zarr_error *err,
+                     uint64_t ordinal);
+/* Calls pull() on this thread and up to n - 1 helpers, and waits for all. */
+zarr_status zr_flights_run(struct zr_flights *f, uint32_t n, zarr_error *err);
+
 /* ---- requests ------------------------------------------------------------------ */
 
 struct zarr_request {

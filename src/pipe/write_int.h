@@ -9,6 +9,8 @@
 
 /* The largest number of outer chunks that `waves` writes at once. */
 uint64_t zr_units_most(const struct zr_io *io);
+/* The batches of units that it has in work at once at most. */
+uint32_t zr_write_flights(const struct zr_io *io);
 /* The next unit that a write touches. A write of a field never covers a whole unit, even
  * with all its elements. If elements outside of the shape become the fill value, a whole
  * unit is a full one. */
@@ -128,7 +130,9 @@ struct zr_leaf_write {
     /* Its old encoded bytes; handle NULL: none. If proj->whole, an old value that cannot
      * be decoded is ignored. */
     zarr_mem old;
-    zarr_mem room; /* from zr_leaf_room(), or host memory if encoding ends there */
+    /* from zr_leaf_room(), or host memory if encoding ends there; handle NULL: struct
+     * zr_leaf_rooms sets it */
+    zarr_mem room;
     /* for its elements, and for a copy of them on the host; handle NULL: scratch */
     zarr_mem block, host;
     /* out: in room, or the caller's own memory if it can be stored unchanged */
@@ -162,11 +166,24 @@ zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *ste
  * places without an alignment. The bytes between slices are copied, too. */
 zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                                 uint64_t n, zarr_mem *slab, zarr_error *err);
+/*
+ * How leaves get their room only before their last stage. Unless `take` sets a room, it
+ * is set before. in_place: `out.bytes` of each leaf that is not empty is the length that
+ * it will have, and the last stage copies them to host memory; so rooms can be where the
+ * bytes belong. Else each has room for encoded_bound bytes.
+ */
+struct zr_leaf_rooms {
+    zarr_status (*take)(void *arg, bool in_place, zarr_error *err);
+    void *arg;
+};
+/* Whether leaves of a level can get their room so late. */
+bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv);
 /* Encodes n leaves of one level together, stage by stage, for programs with an
- * implementation that takes batches and for elements that come from a device. All must
- * have room. On failure err->item is the leaf that failed. */
+ * implementation that takes batches and for elements that come from a device. rooms NULL:
+ * all have room. On failure err->item is the leaf that failed. */
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
-                             uint32_t n, uint32_t threads, zarr_error *err);
+                             uint32_t n, uint32_t threads,
+                             const struct zr_leaf_rooms *rooms, zarr_error *err);
 /* Writes together those of n units whose program takes batches, or whose elements come
  * from a device. Sets done[i] for each that needs nothing more. */
 zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
