@@ -1,0 +1,370 @@
+/*
+ * cuda/device.c - the devices of the process: the primary context of each, its kernels
+ * and its memory pool. All contexts of the library share them. A device is opened when it
+ * is first used, and its kernels are compiled by the driver when one is first launched.
+ * Thread class: shared.
+ */
+#include "device.h"
+#include "kernels/text.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEVICES_MAX = 256
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    unsigned holders;
+    struct cuda_device *_Atomic open[DEVICES_MAX];
+} devices = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- contexts -------------------- */
+
+zarr_status device_check(struct cuda_device *d, zarr_error *err, const char *what,
+                         CUresult rc)
+{
+    return rc == CUDA_SUCCESS ? ZARR_OK : device_failed(d, err, what, rc);
+}
+
+zarr_status device_enter(struct cuda_device *d, struct place *was, zarr_error *err)
+{
+    CUcontext now = NULL;
+    CUresult rc;
+
+    was->pushed = 0;
+    if (!driver_runs())
+        return driver_start(err); /* says why */
+    if (atomic_load(&d->lost))
+        return device_is_lost(d, err);
+    rc = cuda.cuCtxGetCurrent(&now);
+    if (rc == CUDA_SUCCESS && now == d->context)
+        return ZARR_OK;
+    if (rc == CUDA_SUCCESS)
+        rc = cuda.cuCtxPushCurrent_v2(d->context);
+    if (rc != CUDA_SUCCESS)
+        return device_failed(d, err, "context", rc);
+    was->pushed = 1;
+    return ZARR_OK;
+}
+
+void device_leave(const struct place *was)
+{
+    CUcontext own = NULL;
+
+    if (was->pushed)
+        (void)cuda.cuCtxPopCurrent_v2(&own);
+}
+
+void device_give_up(struct cuda_device *d)
+{
+    int none = 0;
+
+    (void)atomic_compare_exchange_strong(&d->lost, &none, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+zarr_status device_wait(struct cuda_device *d, CUstream s, zarr_error *err)
+{
+    const CUresult rc = cuda.cuStreamSynchronize(s);
+    zarr_status st;
+
+    if (rc == CUDA_SUCCESS)
+        return ZARR_OK;
+    st = device_failed(d, err, "wait", rc);
+    if (!atomic_load(&d->lost) && cuda.cuStreamSynchronize(s) != CUDA_SUCCESS)
+        device_give_up(d);
+    return st;
+}
+
+/* ---- kernels -------------------- */
+
+static zarr_status module_load(struct cuda_device *d, zarr_error *err)
+{
+    char log[300] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                              CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    /* The driver takes numbers as pointers. */
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUmodule module = NULL;
+    CUresult rc = cuda.cuModuleLoadDataEx(&module, kernels_ptx, 2, options, values);
+    zarr_status st;
+
+    for (int k = 0; k < PORT_N_KERNELS && rc == CUDA_SUCCESS; k++)
+        rc = cuda.cuModuleGetFunction(&d->kernel[k], module, port_kernel_facts[k].name);
+    if (rc == CUDA_SUCCESS) {
+        d->module = module;
+        return ZARR_OK;
+    }
+    st = device_failed(d, err, "kernels", rc);
+    if (log[0])
+        st = port_host->fail(err, st, "cuda: kernels: %s", log);
+    if (module && !atomic_load(&d->lost))
+        (void)cuda.cuModuleUnload(module);
+    return st;
+}
+
+zarr_status device_kernels(struct cuda_device *d, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (atomic_load(&d->has_kernels))
+        return ZARR_OK;
+    if (kernels_ptx_bytes == 0)
+        return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
+                               "cuda: the plug-in was built without kernels");
+    pthread_mutex_lock(&devices.mutex);
+    if (!atomic_load(&d->has_kernels))
+        st = module_load(d, err);
+    if (st == ZARR_OK)
+        atomic_store(&d->has_kernels, 1);
+    pthread_mutex_unlock(&devices.mutex);
+    return st;
+}
+
+/* ---- opening and closing -------------------- */
+
+/* Memory pools free memory without a wait for the whole device. The pool gives memory
+ * that is free back to the device: the library keeps blocks itself. */
+static zarr_status pool_open(struct cuda_device *d, zarr_error *err)
+{
+    const CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->id}};
+    int has = 0;
+    CUresult rc;
+
+    if (!cuda.cuMemPoolCreate || !cuda.cuMemPoolDestroy || !cuda.cuMemFreeAsync ||
+        !cuda.cuMemAllocFromPoolAsync)
+        return ZARR_OK;
+    rc = cuda.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                                   d->id);
+    if (rc == CUDA_SUCCESS && has)
+        rc = cuda.cuMemPoolCreate(&d->pool, &props);
+    return device_check(d, err, "memory pool", rc);
+}
+
+/* Frees what the device has; its context is current. */
+static void device_empty(struct cuda_device *d)
+{
+    for (struct cuda_lane *l = d->idle, *next; l; l = next) {
+        next = l->next;
+        lane_free(l);
+    }
+    for (struct pair *p = d->pairs, *next; p; p = next) {
+        next = p->next;
+        pair_free(p);
+    }
+    if (d->module && !atomic_load(&d->lost))
+        (void)cuda.cuModuleUnload(d->module);
+    if (d->blocks && !atomic_load(&d->lost))
+        (void)cuda.cuStreamDestroy_v2(d->blocks);
+    if (d->pool && !atomic_load(&d->lost))
+        (void)cuda.cuMemPoolDestroy(d->pool);
+}
+
+/* After a loss or a fork only host memory is freed, and what the driver has stays. */
+static void device_close(struct cuda_device *d)
+{
+    struct place was;
+
+    if (device_enter(d, &was, NULL) == ZARR_OK) {
+        device_empty(d);
+        device_leave(&was);
+        if (!atomic_load(&d->lost))
+            (void)cuda.cuDevicePrimaryCtxRelease_v2(d->id);
+    } else {
+        atomic_store(&d->lost, CUDA_ERROR_DEINITIALIZED);
+        device_empty(d);
+    }
+    free(d);
+}
+
+static zarr_status device_begin(struct cuda_device *d, zarr_error *err)
+{
+    struct place was;
+    zarr_status st;
+    CUresult rc = cuda.cuDeviceGet(&d->id, d->number);
+
+    if (rc == CUDA_SUCCESS)
+        rc = cuda.cuDevicePrimaryCtxRetain(&d->context, d->id);
+    if (rc != CUDA_SUCCESS) {
+        st = device_failed(d, err, "context", rc);
+        free(d);
+        return st;
+    }
+    st = device_enter(d, &was, err);
+    if (st == ZARR_OK) {
+        st = pool_open(d, err);
+        if (st == ZARR_OK)
+            st = device_check(d, err, "stream",
+                              cuda.cuStreamCreate(&d->blocks, CU_STREAM_NON_BLOCKING));
+        device_leave(&was);
+    }
+    if (st != ZARR_OK)
+        device_close(d);
+    return st;
+}
+
+static zarr_status number_check(int32_t number, zarr_error *err)
+{
+    const zarr_status st = driver_start(err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (number < 0 || number >= driver_devices() || number >= DEVICES_MAX)
+        return port_host->fail(err, ZARR_ERR_INVALID,
+                               "cuda: there is no device %d: the driver shows %d, whose "
+                               "numbers begin at 0",
+                               (int)number, (int)driver_devices());
+    return ZARR_OK;
+}
+
+zarr_status device_open(int32_t number, struct cuda_device **out, zarr_error *err)
+{
+    zarr_status st = number_check(number, err);
+
+    *out = NULL;
+    if (st != ZARR_OK)
+        return st;
+    *out = atomic_load(&devices.open[number]);
+    if (*out)
+        return atomic_load(&(*out)->lost) ? device_is_lost(*out, err) : ZARR_OK;
+    pthread_mutex_lock(&devices.mutex);
+    *out = atomic_load(&devices.open[number]);
+    if (!*out) {
+        struct cuda_device *d = calloc(1, sizeof *d);
+
+        if (!d) {
+            st = port_host->fail(err, ZARR_ERR_NO_MEMORY, "cuda: no memory for a device");
+        } else {
+            d->number = number;
+            st = device_begin(d, err);
+        }
+        if (st == ZARR_OK) {
+            atomic_store(&devices.open[number], d);
+            *out = d;
+        }
+    }
+    pthread_mutex_unlock(&devices.mutex);
+    return st;
+}
+
+struct cuda_device *device_usable(int32_t number)
+{
+    struct cuda_device *d = NULL;
+
+    if (driver_runs() && number >= 0 && number < DEVICES_MAX)
+        d = atomic_load(&devices.open[number]);
+    return d && !atomic_load(&d->lost) ? d : NULL;
+}
+
+void devices_lock(int lock)
+{
+    if (lock)
+        pthread_mutex_lock(&devices.mutex);
+    else
+        pthread_mutex_unlock(&devices.mutex);
+}
+
+void devices_hold(void)
+{
+    pthread_mutex_lock(&devices.mutex);
+    devices.holders++;
+    pthread_mutex_unlock(&devices.mutex);
+}
+
+void devices_release(void)
+{
+    unsigned left;
+
+    pthread_mutex_lock(&devices.mutex);
+    left = --devices.holders;
+    for (int i = 0; i < DEVICES_MAX && left == 0; i++) {
+        struct cuda_device *d = atomic_load(&devices.open[i]);
+
+        if (!d || !driver_runs() || atomic_load(&d->lost))
+            continue; /* what is lost stays so as long as the process */
+        device_close(d);
+        atomic_store(&devices.open[i], NULL);
+    }
+    pthread_mutex_unlock(&devices.mutex);
+}
+
+/* ---- memory and facts -------------------- */
+
+zarr_status device_alloc(struct cuda_device *d, uint64_t bytes, CUdeviceptr *out,
+                         zarr_error *err)
+{
+    const size_t n = bytes > 0 ? (size_t)bytes : 1;
+    zarr_status st;
+
+    *out = 0;
+    if (!d->pool)
+        return device_check(d, err, "allocation", cuda.cuMemAlloc_v2(out, n));
+    st = device_check(d, err, "allocation",
+                      cuda.cuMemAllocFromPoolAsync(out, n, d->pool, d->blocks));
+    if (st == ZARR_OK) /* any stream may use it from now on */
+        st = device_wait(d, d->blocks, err);
+    if (st != ZARR_OK) {
+        device_free(d, *out);
+        *out = 0;
+    }
+    return st;
+}
+
+void device_free(struct cuda_device *d, CUdeviceptr p)
+{
+    zarr_error err =
+        ZARR_ERROR_INIT; /* not read: the result may mark the device as lost */
+
+    if (!p || atomic_load(&d->lost))
+        return;
+    (void)device_check(d, &err, "free",
+                       d->pool ? cuda.cuMemFreeAsync(p, d->blocks)
+                               : cuda.cuMemFree_v2(p));
+}
+
+static void put_uuid(zarr_device_facts *out, const CUuuid *id)
+{
+    const size_t at = strlen(out->name);
+    char text[48] = "", *p = text;
+
+    for (int i = 0; i < 16; i++)
+        p += snprintf(p, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+                      (unsigned)(unsigned char)id->bytes[i]);
+    (void)snprintf(out->name + at, sizeof out->name - at, " (%s)", text);
+}
+
+zarr_status device_describe(int32_t number, zarr_device_facts *out, zarr_error *err)
+{
+    struct cuda_device *d = device_usable(number);
+    size_t total = 0, free_now = 0;
+    CUdevice id = 0;
+    CUuuid uuid;
+    struct place was;
+    zarr_status st = number_check(number, err);
+    CUresult rc;
+
+    if (st != ZARR_OK)
+        return st;
+    rc = cuda.cuDeviceGet(&id, number);
+    if (rc == CUDA_SUCCESS)
+        rc = cuda.cuDeviceGetName(out->name, 80, id);
+    if (rc == CUDA_SUCCESS)
+        rc = cuda.cuDeviceTotalMem_v2(&total, id);
+    if (rc != CUDA_SUCCESS)
+        return driver_failed(err, "description", rc);
+    out->name[79] = '\0';
+    out->total_bytes = total;
+    if (cuda.cuDeviceGetUuid_v2 && cuda.cuDeviceGetUuid_v2(&uuid, id) == CUDA_SUCCESS)
+        put_uuid(out, &uuid);
+    if (d && device_enter(d, &was, NULL) == ZARR_OK) { /* a context costs much memory */
+        if (cuda.cuMemGetInfo_v2(&free_now, &total) == CUDA_SUCCESS)
+            out->free_bytes = free_now;
+        device_leave(&was);
+    }
+    return ZARR_OK;
+}

@@ -1,0 +1,159 @@
+/*
+ * cuda/host.c - memory that both the host and CUDA's devices reach: pinned host memory
+ * and managed memory. The library uses both as host memory. The driver copies between
+ * them and a device as fast as it can, and needs no help. Thread class: shared.
+ */
+#include "device.h"
+
+#include <string.h>
+
+/* ---- pinned -------------------- */
+
+static zarr_status host_memory_alloc(void *self, int32_t device_id, uint64_t bytes,
+                                     zarr_mem *out, zarr_error *err)
+{
+    struct cuda_device *d;
+    void *p = NULL;
+    struct place was;
+    zarr_status st = device_open(device_id, &d, err);
+
+    (void)self;
+    *out = (zarr_mem){.device_type = ZARR_DEVICE_CUDA_HOST, .device_id = device_id};
+    if (st == ZARR_OK)
+        st = device_enter(d, &was, err);
+    if (st != ZARR_OK)
+        return st;
+    st = device_check(
+        d, err, "pinned memory",
+        cuda.cuMemHostAlloc(&p, bytes > 0 ? (size_t)bytes : 1, CU_MEMHOSTALLOC_PORTABLE));
+    device_leave(&was);
+    out->handle = p;
+    out->bytes = bytes;
+    return st;
+}
+
+static void host_memory_free(void *self, zarr_mem *mem)
+{
+    struct cuda_device *d = device_usable(mem->device_id);
+    zarr_error err = ZARR_ERROR_INIT;
+    struct place was;
+
+    (void)self;
+    if (mem->handle && d && device_enter(d, &was, NULL) == ZARR_OK) {
+        (void)device_check(d, &err, "free", cuda.cuMemFreeHost(mem->handle));
+        device_leave(&was);
+    }
+    *mem = (zarr_mem){0};
+}
+
+/* ---- managed -------------------- */
+
+/* The host touches managed memory while kernels run, which not all devices permit. */
+static zarr_status managed_check(struct cuda_device *d, zarr_error *err)
+{
+    int has = 0;
+    const CUresult rc = cuda.cuDeviceGetAttribute(
+        &has, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, d->id);
+
+    if (rc == CUDA_SUCCESS && !has)
+        return port_host->fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "cuda: the host and device %d cannot use managed memory at "
+            "the same time",
+            (int)d->number);
+    return device_check(d, err, "managed memory", rc);
+}
+
+static zarr_status managed_alloc(void *self, int32_t device_id, uint64_t bytes,
+                                 zarr_mem *out, zarr_error *err)
+{
+    struct cuda_device *d;
+    CUdeviceptr p = 0;
+    struct place was;
+    zarr_status st = device_open(device_id, &d, err);
+
+    (void)self;
+    *out = (zarr_mem){.device_type = ZARR_DEVICE_CUDA_MANAGED, .device_id = device_id};
+    if (st == ZARR_OK)
+        st = device_enter(d, &was, err);
+    if (st != ZARR_OK)
+        return st;
+    st = managed_check(d, err);
+    if (st == ZARR_OK)
+        st = device_check(d, err, "managed memory",
+                          cuda.cuMemAllocManaged(&p, bytes > 0 ? (size_t)bytes : 1,
+                                                 CU_MEM_ATTACH_GLOBAL));
+    device_leave(&was);
+    out->handle = (void *)(uintptr_t)p;
+    out->bytes = bytes;
+    return st;
+}
+
+static void managed_free(void *self, zarr_mem *mem)
+{
+    struct cuda_device *d = device_usable(mem->device_id);
+    zarr_error err = ZARR_ERROR_INIT;
+    struct place was;
+
+    (void)self;
+    if (mem->handle && d && device_enter(d, &was, NULL) == ZARR_OK) {
+        (void)device_check(d, &err, "free",
+                           cuda.cuMemFree_v2((CUdeviceptr)(uintptr_t)mem->handle));
+        device_leave(&was);
+    }
+    *mem = (zarr_mem){0};
+}
+
+/* ---- both -------------------- */
+
+/* Both sides are memory that the host reaches. */
+static zarr_status host_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+                             uint64_t bytes, void *stream, zarr_error *err)
+{
+    (void)self;
+    (void)stream;
+    (void)err;
+    memcpy((char *)dst->handle + dst->offset, (char *)src->handle + src->offset,
+           (size_t)bytes);
+    return ZARR_OK;
+}
+
+/* There are no streams of the library here, only the application's. */
+static zarr_status host_sync(void *self, void *stream, zarr_error *err)
+{
+    (void)self;
+    return stream ? foreign_wait(stream, err) : ZARR_OK;
+}
+
+static zarr_status host_device_count(void *self, uint32_t *n, zarr_error *err)
+{
+    (void)self;
+    (void)n; /* it is 1: as in DLPack, the memory has no device */
+    return driver_start(err);
+}
+
+const zarr_memory_vtable cuda_host_memory = {
+    .struct_size = sizeof cuda_host_memory,
+    .flags = ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE,
+    .name = "cuda_host",
+    .device_type = ZARR_DEVICE_CUDA_HOST,
+    .alignment = 256,
+    .alloc = host_memory_alloc,
+    .free = host_memory_free,
+    .copy = host_copy,
+    .sync = host_sync,
+    .device_count = host_device_count,
+};
+
+const zarr_memory_vtable cuda_managed_memory = {
+    .struct_size = sizeof cuda_managed_memory,
+    .flags = ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE,
+    .name = "cuda_managed",
+    .device_type = ZARR_DEVICE_CUDA_MANAGED,
+    .alignment = 256,
+    .alloc = managed_alloc,
+    .free = managed_free,
+    .copy = host_copy,
+    .sync = host_sync,
+    .device_count = host_device_count,
+};

@@ -1,0 +1,177 @@
+#include "arrays.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+zarr_context *ctx;
+zarr_store *store;
+zarr_error err;
+
+void assert_ok(zarr_status st, int line)
+{
+    if (st != ZARR_OK)
+        fail_msg("line %d: %s", line, err.message);
+}
+
+#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#define LZ4    "{\"name\":\"numcodecs.lz4\",\"configuration\":{\"acceleration\":1}}"
+#define ZSTD   "{\"name\":\"zstd\",\"configuration\":{\"level\":1,\"checksum\":true}}"
+#define BLOSC(cname)                                                                     \
+    "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"" cname                          \
+    "\",\"clevel\":5,\"shuffle\":\"shuffle\",\"typesize\":2,\"blocksize\":0}}"
+#define TRANSPOSE "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
+#define SHUFFLE   "{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":4}}"
+
+const struct kind kinds[] = {
+    {"raw", "uint16", "[" LITTLE "]", {32, 32}, {96, 64}},
+    {"raw_whole", "uint16", "[" LITTLE "]", {40, 50}, {0, 0}},
+    {"big_endian", "uint16", "[" BIG "]", {32, 32}, {96, 64}},
+    {"transposed", "float32", "[" TRANSPOSE "," LITTLE "]", {32, 64}, {0, 0}},
+    {"zstd", "uint16", "[" LITTLE "," ZSTD "]", {32, 32}, {96, 64}},
+    {"zstd_big_endian", "float32", "[" BIG "," ZSTD "]", {40, 50}, {0, 0}},
+    {"lz4", "uint16", "[" LITTLE "," LZ4 "]", {32, 32}, {96, 64}},
+    {"transposed_lz4", "uint16", "[" TRANSPOSE "," BIG "," LZ4 "]", {32, 64}, {96, 64}},
+    {"whole_lz4", "uint16", "[" LITTLE "," LZ4 "]", {40, 50}, {0, 0}},
+    {"shuffle_lz4_crc32c",
+     "float32",
+     "[" LITTLE "," SHUFFLE "," LZ4 ",{\"name\":\"crc32c\"}]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_lz4", "uint16", "[" LITTLE "," BLOSC("lz4") "]", {32, 32}, {96, 64}},
+    {"blosc_zstd", "uint16", "[" LITTLE "," BLOSC("zstd") "]", {32, 32}, {96, 64}},
+};
+const int n_kinds = sizeof kinds / sizeof kinds[0];
+
+size_t item_bytes(const struct kind *k)
+{
+    return strcmp(k->type, "float32") == 0 ? 4 : 2;
+}
+
+void make_elements(const struct kind *k, uint8_t *out)
+{
+    uint32_t x = 12345;
+
+    for (size_t i = 0; i < N; i++) {
+        uint16_t whole;
+        float real;
+
+        x = x * 1664525u + 1013904223u;
+        whole = (uint16_t)(1000 + i % COLS / 4 + (x >> 28));
+        real = (float)whole / 16;
+        if (item_bytes(k) == 2)
+            memcpy(out + 2 * i, &whole, 2);
+        else
+            memcpy(out + 4 * i, &real, 4);
+    }
+}
+
+static const int64_t whole_shape[2] = {ROWS, COLS};
+
+zarr_array *make_array(const struct kind *k, uint8_t *elements)
+{
+    const uint64_t shape[2] = {ROWS, COLS};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array *a = NULL;
+    zarr_tensor src;
+
+    make_elements(k, elements);
+    spec.ndim = 2;
+    spec.shape = shape;
+    spec.chunk_shape = k->chunk;
+    spec.shard_shape = k->shard[0] ? k->shard : NULL;
+    spec.data_type = k->type;
+    spec.codecs = k->codecs;
+    spec.flags = ZARR_SPEC_OVERWRITE;
+    OK(zarr_array_create(&a, store, k->name, &spec, NULL, &err));
+    zarr_tensor_host(&src, elements, N * item_bytes(k), 2, whole_shape);
+    OK(zarr_array_write(a, NULL, &src, NULL, &err));
+    return a;
+}
+
+zarr_tensor tensor_of(const zarr_mem *mem)
+{
+    zarr_tensor t = ZARR_TENSOR_INIT;
+
+    t.device_type = mem->device_type;
+    t.device_id = mem->device_id;
+    t.ndim = 2;
+    t.data = mem->handle;
+    t.data_bytes = mem->bytes;
+    t.shape = whole_shape;
+    return t;
+}
+
+void fetch(uint8_t *to, const zarr_mem *mem, uint64_t bytes)
+{
+    const zarr_mem back = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = bytes};
+
+    OK(zarr_mem_copy(ctx, &back, mem, bytes, &err));
+}
+
+void put(const zarr_mem *mem, const uint8_t *from, uint64_t bytes)
+{
+    union {
+        const uint8_t *in;
+        void *out;
+    } source = {.in = from};
+    const zarr_mem src = {
+        .device_type = ZARR_DEVICE_CPU, .handle = source.out, .bytes = bytes};
+
+    OK(zarr_mem_copy(ctx, mem, &src, bytes, &err));
+}
+
+/* ---- the driver as an application has it -------------------- */
+
+any_call driver_call(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *symbol;
+    any_call call = NULL;
+
+    symbol = driver ? dlsym(driver, name) : NULL;
+    memcpy(&call, &symbol, sizeof call);
+    return call;
+}
+
+int is_fake(void)
+{
+    return driver_call("fakecuda_fail") != NULL;
+}
+
+/* ---- contexts -------------------- */
+
+void begin_context(const char *allocators, void (*add)(void))
+{
+    static const char *const plugins[] = {PORT_PLUGIN, NULL};
+    zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
+    zarr_mem mem;
+    zarr_status st;
+
+    opts.plugins = plugins;
+    opts.allocators = allocators;
+    st = zarr_context_create(&ctx, &opts, &err);
+    if (st != ZARR_OK) {
+        printf("failed: %s\n", err.message);
+        exit(1);
+    }
+    if (add)
+        add();
+    st = zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err);
+    if (st != ZARR_OK) {
+        printf("%s: %s\n", st == ZARR_ERR_UNSUPPORTED ? "skipped" : "failed",
+               err.message);
+        exit(st == ZARR_ERR_UNSUPPORTED ? 77 : 1);
+    }
+    zarr_mem_free(ctx, &mem);
+    OK(zarr_store_open(&store, ctx, "memory:", NULL, &err));
+}
+
+void end_context(void)
+{
+    zarr_store_free(store);
+    zarr_context_free(ctx);
+    store = NULL;
+    ctx = NULL;
+}

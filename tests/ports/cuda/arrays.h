@@ -1,0 +1,61 @@
+/*
+ * ports/cuda/arrays.h - what the tests of the CUDA plug-in share: a context with the
+ * plug-in, arrays that the CPU wrote, and the driver as an application calls it.
+ */
+#ifndef PORT_CUDA_ARRAYS_H
+#define PORT_CUDA_ARRAYS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <zarrc/plugin/plugin.h>
+#include <zarrc/zarrc.h>
+
+enum {
+    ROWS = 96,
+    COLS = 128,
+    N = ROWS * COLS
+};
+
+extern zarr_context *ctx;
+extern zarr_store *store;
+extern zarr_error err;
+
+#define OK(call) assert_ok((call), __LINE__)
+void assert_ok(zarr_status st, int line);
+
+struct kind {
+    const char *name, *type, *codecs;
+    uint64_t chunk[2], shard[2]; /* `shard` 0: none */
+};
+extern const struct kind kinds[];
+extern const int n_kinds;
+
+size_t item_bytes(const struct kind *k);
+/* A walk with some noise, which all codecs shorten. */
+void make_elements(const struct kind *k, uint8_t *out);
+/* Makes the array and writes `elements`, which it fills, by the CPU. */
+zarr_array *make_array(const struct kind *k, uint8_t *elements);
+/* All elements, in memory of a kind. */
+zarr_tensor tensor_of(const zarr_mem *mem);
+/* Bytes of any memory on the host, and back. */
+void fetch(uint8_t *to, const zarr_mem *mem, uint64_t bytes);
+void put(const zarr_mem *mem, const uint8_t *from, uint64_t bytes);
+
+/* Makes `ctx` and `store`. Ends the process with 77 and the reason if there is no GPU.
+ * `add` NULL, or registers more before the store is opened. */
+void begin_context(const char *allocators, void (*add)(void));
+void end_context(void);
+
+/* The driver's function of a name, or NULL: also what only the fake driver has. */
+typedef void (*any_call)(void);
+any_call driver_call(const char *name);
+#define DRIVER(type, name) ((type)driver_call(name))
+/* Whether the driver is the fake one. */
+int is_fake(void);
+
+#endif

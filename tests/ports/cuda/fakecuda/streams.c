@@ -1,0 +1,516 @@
+/*
+ * fakecuda/streams.c - streams whose work is late, events, copies and kernels. Everything
+ * runs on the thread that waits, so a test is the same each time.
+ */
+#include "fakecuda.h"
+
+#include "twins.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PARAMETERS_MAX = 12
+};
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    CUcontext context;
+    struct work *first, **last;
+    uint64_t queued, done; /* pieces of work */
+    int capturing, destroyed;
+};
+struct CUevent_st {
+    CUcontext context;
+    CUstream stream; /* NULL: never recorded */
+    uint64_t target;
+};
+struct CUfunc_st {
+    struct CUfunc_st *next;
+    char name[64];
+    int n;
+    int wide[PARAMETERS_MAX]; /* 8 bytes, else 4 */
+};
+struct CUmod_st {
+    const char *ptx;
+    CUcontext context;
+    CUfunction functions;
+};
+
+static CUstream streams, defaults[DEVICES_MAX]; /* never freed: events point to them */
+
+/* ---- order -------------------- */
+
+static CUstream stream_new(CUcontext c)
+{
+    CUstream s = calloc(1, sizeof *s);
+
+    if (!s)
+        fake_fault("no memory");
+    s->context = c;
+    s->last = &s->first;
+    s->next = streams;
+    streams = s;
+    return s;
+}
+
+CUstream fake_stream(CUstream s)
+{
+    const uintptr_t number = (uintptr_t)s;
+
+    if (number <= 2) { /* both default streams are one here */
+        CUcontext c = fake_current();
+
+        if (!c)
+            return NULL;
+        if (!defaults[c->number])
+            defaults[c->number] = stream_new(c);
+        return defaults[c->number];
+    }
+    for (CUstream k = streams; k; k = k->next)
+        if (k == s && !k->destroyed)
+            return s;
+    return NULL;
+}
+
+CUcontext fake_stream_context(CUstream s)
+{
+    CUstream k = fake_stream(s);
+
+    return k ? k->context : NULL;
+}
+
+static void run_until(CUstream s, uint64_t target)
+{
+    while (s->first && s->done < target) {
+        struct work *w = s->first;
+
+        s->first = w->next;
+        if (!s->first)
+            s->last = &s->first;
+        s->done++;
+        w->run(w);
+        if (w->drop)
+            w->drop(w);
+        free(w);
+    }
+}
+
+void fake_drain(CUstream s)
+{
+    if (s) {
+        run_until(s, s->queued);
+        return;
+    }
+    for (s = streams; s; s = s->next)
+        run_until(s, s->queued);
+}
+
+/* True now and then. */
+static int chance(void)
+{
+    static uint64_t x;
+
+    if (x == 0)
+        x = fake_setting("FAKECUDA_SEED", 1) * UINT64_C(0x9E3779B97F4A7C15);
+    if (x == 0)
+        return 0;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return x % 8 == 0;
+}
+
+void fake_queue(CUstream s, struct work *w)
+{
+    w->next = NULL;
+    *s->last = w;
+    s->last = &w->next;
+    s->queued++;
+    if (chance())
+        run_until(s, s->queued);
+}
+
+/* ---- copies -------------------- */
+
+struct copy {
+    struct work work;
+    CUdeviceptr dst, src;
+    size_t bytes;
+    CUstream stream;
+    int value; /* of a fill; below 0: a copy */
+};
+
+static void *place_now(CUdeviceptr p, size_t bytes, CUstream s)
+{
+    void *d;
+
+    if (!fake_is_device(p))
+        return (void *)(uintptr_t)p; /* NOLINT(performance-no-int-to-ptr) */
+    d = fake_device(p, bytes, s);
+    if (!d)
+        fake_fault("memory was freed while a stream had work that uses it");
+    return d;
+}
+
+static void copy_run(struct work *w)
+{
+    const struct copy *c = (struct copy *)w;
+    void *dst = place_now(c->dst, c->bytes, c->stream);
+
+    if (c->value >= 0)
+        memset(dst, c->value, c->bytes);
+    else
+        memmove(dst, place_now(c->src, c->bytes, c->stream), c->bytes);
+}
+
+static CUresult copy_queue(CUdeviceptr dst, CUdeviceptr src, size_t bytes, int value,
+                           CUstream of)
+{
+    CUstream s = fake_stream(of);
+    struct copy *c;
+    const int late = (fake_is_device(dst) || fake_is_pinned(dst, bytes)) &&
+                     (value >= 0 || fake_is_device(src) || fake_is_pinned(src, bytes));
+
+    if (!s)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((fake_is_device(dst) && !fake_device(dst, bytes, s)) ||
+        (value < 0 && fake_is_device(src) && !fake_device(src, bytes, s)))
+        return CUDA_ERROR_INVALID_VALUE;
+    c = calloc(1, sizeof *c);
+    if (!c)
+        fake_fault("no memory");
+    *c = (struct copy){.work = {.run = copy_run},
+                       .dst = dst,
+                       .src = src,
+                       .bytes = bytes,
+                       .stream = s,
+                       .value = value};
+    fake_queue(s, &c->work);
+    if (!late) /* pageable memory: the driver waits */
+        fake_drain(s);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+    FAKE_CALL("cuMemcpyAsync", s, copy_queue(dst, src, bytes, -1, s));
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+                           size_t bytes, CUstream s)
+{
+    FAKE_CALL("cuMemcpyPeerAsync", s,
+              to && from ? copy_queue(dst, src, bytes, -1, s) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream s)
+{
+    FAKE_CALL("cuMemsetD8Async", s,
+              fake_is_device(dst) ? copy_queue(dst, 0, n, value, s)
+                                  : CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- streams -------------------- */
+
+static CUresult stream_open(CUstream *out)
+{
+    *out = stream_new(fake_current());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *out, unsigned flags)
+{
+    (void)flags;
+    FAKE_CALL("cuStreamCreate", NULL, stream_open(out));
+}
+
+static CUresult stream_close(CUstream s)
+{
+    if (!fake_stream(s))
+        fake_fault("a stream is destroyed twice");
+    fake_drain(s);
+    s->destroyed = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream s)
+{
+    FAKE_CALL("cuStreamDestroy", s, stream_close(s));
+}
+
+static CUresult stream_wait(CUstream of)
+{
+    CUstream s = fake_stream(of);
+
+    if (!s)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (s->capturing)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    fake_drain(s);
+    fake_settled(s);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream s)
+{
+    FAKE_CALL("cuStreamSynchronize", s, stream_wait(s));
+}
+
+CUresult cuStreamQuery(CUstream s)
+{
+    FAKE_CALL(
+        "cuStreamQuery", s,
+        fake_stream(s) && fake_stream(s)->first ? 600 /* not ready */ : CUDA_SUCCESS);
+}
+
+static CUresult capture(CUstream of, int begin)
+{
+    CUstream s = fake_stream(of);
+
+    if (!s || s->capturing == begin)
+        return CUDA_ERROR_INVALID_VALUE;
+    s->capturing = begin;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream s, int mode)
+{
+    (void)mode;
+    FAKE_CALL("cuStreamBeginCapture", s, capture(s, 1));
+}
+
+CUresult cuStreamEndCapture(CUstream s, void **graph)
+{
+    *graph = NULL;
+    FAKE_CALL("cuStreamEndCapture", s, capture(s, 0));
+}
+
+static CUresult is_capturing(CUstream of, CUstreamCaptureStatus *status)
+{
+    CUstream s = fake_stream(of);
+
+    if (!s)
+        return CUDA_ERROR_INVALID_VALUE;
+    *status = s->capturing;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status)
+{
+    FAKE_CALL("cuStreamIsCapturing", s, is_capturing(s, status));
+}
+
+static CUresult context_of(CUstream s, CUcontext *out)
+{
+    *out = fake_stream_context(s);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuStreamGetCtx(CUstream s, CUcontext *out)
+{
+    FAKE_CALL("cuStreamGetCtx", s, context_of(s, out));
+}
+
+/* ---- events -------------------- */
+
+struct wait {
+    struct work work;
+    CUstream stream;
+    uint64_t target;
+};
+
+static void wait_run(struct work *w)
+{
+    const struct wait *e = (struct wait *)w;
+
+    run_until(e->stream, e->target);
+}
+
+static CUresult event_open(CUevent *out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        fake_fault("no memory");
+    (*out)->context = fake_current();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned flags)
+{
+    (void)flags;
+    FAKE_CALL("cuEventCreate", NULL, event_open(out));
+}
+
+static CUresult event_record(CUevent e, CUstream of)
+{
+    CUstream s = fake_stream(of);
+
+    if (!s || s->context != e->context)
+        return 400; /* an invalid handle */
+    if (s->capturing)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    e->stream = s;
+    e->target = s->queued;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent e, CUstream s)
+{
+    FAKE_CALL("cuEventRecord", s, event_record(e, s));
+}
+
+static CUresult event_wait(CUstream of, CUevent e)
+{
+    CUstream s = fake_stream(of);
+    struct wait *w;
+
+    if (!s)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!e->stream)
+        return CUDA_SUCCESS;
+    w = calloc(1, sizeof *w);
+    if (!w)
+        fake_fault("no memory");
+    *w = (struct wait){
+        .work = {.run = wait_run}, .stream = e->stream, .target = e->target};
+    fake_queue(s, &w->work);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
+{
+    (void)flags;
+    FAKE_CALL("cuStreamWaitEvent", s, event_wait(s, e));
+}
+
+static CUresult event_close(CUevent e)
+{
+    free(e);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent e)
+{
+    FAKE_CALL("cuEventDestroy", NULL, event_close(e));
+}
+
+/* ---- kernels -------------------- */
+
+static CUresult module_open(CUmodule *out, const char *image)
+{
+    if (!strstr(image, ".entry"))
+        return 200; /* an invalid image */
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        fake_fault("no memory");
+    **out = (struct CUmod_st){.ptx = image, .context = fake_current()};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n,
+                            CUjit_option *options, void **values)
+{
+    (void)n, (void)options, (void)values;
+    FAKE_CALL("cuModuleLoadData", NULL, module_open(out, image));
+}
+
+static CUresult module_close(CUmodule m)
+{
+    for (CUfunction f = m->functions, next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
+    free(m);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule m)
+{
+    FAKE_CALL("cuModuleUnload", NULL, module_close(m));
+}
+
+/* Reads the parameters of an entry: ".entry name(.param .u64 name_param_0, ...)". */
+static CUresult function_open(CUfunction *out, CUmodule m, const char *name)
+{
+    char entry[100];
+    const char *at, *end;
+    CUfunction f = calloc(1, sizeof *f);
+
+    if (!f)
+        fake_fault("no memory");
+    f->next = m->functions;
+    m->functions = f;
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    (void)snprintf(entry, sizeof entry, ".entry %s(", name);
+    at = strstr(m->ptx, entry);
+    if (!at)
+        return 500; /* not found */
+    end = strchr(at, ')');
+    while (f->n < PARAMETERS_MAX && (at = strstr(at, ".param .")) && at < end) {
+        at += strlen(".param .");
+        f->wide[f->n++] = strncmp(at + 1, "64", 2) == 0;
+    }
+    *out = f;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
+{
+    FAKE_CALL("cuModuleGetFunction", NULL, function_open(out, m, name));
+}
+
+struct launch {
+    struct work work;
+    CUfunction f;
+    uint64_t items;
+    struct kernels_argument a[PARAMETERS_MAX];
+};
+
+static void launch_run(struct work *w)
+{
+    const struct launch *l = (struct launch *)w;
+
+    if (!kernels_twin(l->f->name, l->items, l->a))
+        fake_fault("no kernel has the name %s", l->f->name);
+}
+
+/* Each number may be an address, so it gets both forms. Address 0 becomes where the
+ * driver's view of all device memory is. */
+static CUresult launch_queue(CUfunction f, uint64_t items, CUstream of, void **arguments)
+{
+    CUstream s = fake_stream(of);
+    struct launch *l = calloc(1, sizeof *l);
+
+    if (!l)
+        fake_fault("no memory");
+    if (!s || items == 0) {
+        free(l);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (s->context != fake_current())
+        fake_fault("a launch on a stream of another context");
+    l->work.run = launch_run;
+    l->f = f;
+    l->items = items;
+    for (int i = 0; i < f->n; i++) {
+        memcpy(&l->a[i].number, arguments[i], f->wide[i] ? 8 : 4);
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+        l->a[i].bytes = (void *)((uintptr_t)l->a[i].number + fake_shift());
+    }
+    fake_queue(s, &l->work);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared_bytes, CUstream s,
+                        void **arguments, void **extra)
+{
+    (void)shared_bytes;
+    (void)extra;
+    FAKE_CALL("cuLaunchKernel", s,
+              (uint64_t)gy * gz * by * bz == 1 && bx <= 1024 && gx <= INT32_MAX
+                  ? launch_queue(f, (uint64_t)gx * bx, s, arguments)
+                  : CUDA_ERROR_INVALID_VALUE);
+}

@@ -1,0 +1,385 @@
+/*
+ * ports/cuda/test_cuda_faults.c - what the CUDA plug-in does when the driver fails: any
+ * call may, a device may be lost, there may be no driver, no device or an old driver, and
+ * a process may fork or end at any time. All but the fork needs the fake driver. What
+ * leaves the driver unusable runs in a process of its own.
+ */
+#include "arrays.h"
+
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+typedef void (*fail_fn)(uint64_t k, int result);
+typedef const char *(*failed_fn)(void);
+typedef uint64_t (*number_fn)(void);
+
+enum {
+    OUT_OF_MEMORY = 2,
+    ILLEGAL_ADDRESS = 700,
+    UNKNOWN = 999,
+    CALLS_MAX = 3000
+};
+
+static uint8_t elements[4 * N], got[4 * N];
+
+/* ---- any call fails -------------------- */
+
+/* Reads an array and writes it back. What fails first is in `err`. */
+static zarr_status read_and_write(zarr_array *a, const zarr_mem *mem)
+{
+    zarr_tensor t = tensor_of(mem);
+    zarr_status st = zarr_array_read(a, NULL, &t, NULL, &err);
+
+    return st == ZARR_OK ? zarr_array_write(a, NULL, &t, NULL, &err) : st;
+}
+
+static void copy_failed(char *to, size_t room)
+{
+    (void)snprintf(to, room, "%s", DRIVER(failed_fn, "fakecuda_failed")());
+}
+
+/* Does all in a new context with the k-th call failing; returns whether one failed. */
+static int one_failure(uint64_t k, int result)
+{
+    const struct kind *kind = &kinds[k % 2 ? 6 : 0];
+    const uint64_t bytes = N * item_bytes(kind);
+    const uint64_t blocks = DRIVER(number_fn, "fakecuda_blocks")();
+    char failed[64];
+    zarr_array *a;
+    zarr_mem mem = {0};
+    zarr_status st;
+
+    begin_context(NULL, NULL);
+    a = make_array(kind, elements);
+    DRIVER(fail_fn, "fakecuda_fail")(k, result);
+    st = zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err);
+    if (st == ZARR_OK)
+        st = read_and_write(a, &mem);
+    copy_failed(failed, sizeof failed);
+    if (st != ZARR_OK &&
+        (!failed[0] || (st != ZARR_ERR_DEVICE && st != ZARR_ERR_NO_MEMORY)))
+        fail_msg("call %d: status %d after %s: %s", (int)k, st, failed, err.message);
+    if (!failed[0])
+        DRIVER(fail_fn, "fakecuda_fail")(0, 0);
+    if (st == ZARR_OK) { /* the library may have found another way */
+        memset(got, 0, sizeof got);
+        fetch(got, &mem, bytes);
+        assert_memory_equal(got, elements, bytes);
+    }
+    zarr_array_free(a);
+    zarr_mem_free(ctx, &mem);
+    end_context();
+    copy_failed(failed, sizeof failed);
+    DRIVER(fail_fn, "fakecuda_fail")(0, 0);
+    /* Where the call that failed was to free something, or to make the context current
+     * for that, memory is left. */
+    if (DRIVER(number_fn, "fakecuda_blocks")() != blocks && !strstr(failed, "Free") &&
+        !strstr(failed, "Ctx"))
+        fail_msg("call %d: memory is left after %s failed", (int)k, failed);
+    return failed[0] != '\0';
+}
+
+static void every_call_fails(int result)
+{
+    uint64_t k = 1;
+
+    if (!is_fake())
+        skip();
+    while (k < CALLS_MAX && one_failure(k, result))
+        k++;
+    assert_in_range(k, 20, CALLS_MAX - 1);
+    (void)one_failure(0, 0);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    every_call_fails(OUT_OF_MEMORY);
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    every_call_fails(UNKNOWN);
+}
+
+/* ---- in processes of their own -------------------- */
+
+/* Runs this program in a part; `set` and `to`: a variable of the environment. */
+static void run_part(const char *part, const char *number, const char *set,
+                     const char *to)
+{
+    char program[] = "test_port_cuda_faults";
+    char *args[] = {program, strdup(part), strdup(number), NULL};
+    char old[4096] = "";
+    int how = 0;
+    pid_t child;
+
+    if (set) {
+        (void)snprintf(old, sizeof old, "%s", getenv(set) ? getenv(set) : "");
+        assert_int_equal(setenv(set, to, 1), 0);
+    }
+    assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, args, environ), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    if (set && old[0])
+        assert_int_equal(setenv(set, old, 1), 0);
+    else if (set)
+        assert_int_equal(unsetenv(set), 0);
+    free(args[1]);
+    free(args[2]);
+    if (how != 0)
+        fail_msg("%s %s: status %#x", part, number, (unsigned)how);
+}
+
+static void part_fails(const char *why)
+{
+    (void)fprintf(stderr, "%s (%d: %s)\n", why, err.code, err.message);
+    _exit(1);
+}
+
+#define EXPECT(condition)                                                                \
+    do {                                                                                 \
+        if (!(condition))                                                                \
+            part_fails(#condition);                                                      \
+    } while (0)
+
+/* A context whose device may not work. */
+static void only_plugin(void)
+{
+    static const char *const plugins[] = {PORT_PLUGIN, NULL};
+    zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
+
+    opts.plugins = plugins;
+    EXPECT(zarr_context_create(&ctx, &opts, &err) == ZARR_OK);
+}
+
+/* The k-th call destroys the context: what is pending fails, and nothing follows. */
+static int part_lost(uint64_t k)
+{
+    const struct kind *kind = &kinds[6];
+    number_fn after;
+    zarr_array *a;
+    zarr_mem mem;
+    zarr_tensor t;
+
+    begin_context(NULL, NULL);
+    after = DRIVER(number_fn, "fakecuda_after_loss");
+    a = make_array(kind, elements);
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem, &err));
+    t = tensor_of(&mem);
+    DRIVER(fail_fn, "fakecuda_fail")(k, ILLEGAL_ADDRESS);
+    if (read_and_write(a, &mem) == ZARR_OK)
+        return 2; /* there are not so many calls */
+    EXPECT(err.code == ZARR_ERR_DEVICE);
+    EXPECT(strstr(err.message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_ERR_DEVICE);
+    EXPECT(strstr(err.message, "is lost"));
+    EXPECT(strstr(err.message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    zarr_mem_free(ctx, &mem);
+    zarr_array_free(a);
+    end_context();
+    EXPECT(after() == 0);
+    EXPECT(DRIVER(number_fn, "fakecuda_depth")() == 0);
+    only_plugin();
+    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) == ZARR_ERR_DEVICE);
+    EXPECT(strstr(err.message, "is lost")); /* for other contexts, too */
+    zarr_context_free(ctx);
+    return 0;
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    if (!is_fake())
+        skip();
+    for (int k = 1; k < CALLS_MAX; k += 3) {
+        char number[16];
+        int how = 0;
+        pid_t child;
+        char program[] = "test_port_cuda_faults", part[] = "lost";
+        char *args[] = {program, part, number, NULL};
+
+        (void)snprintf(number, sizeof number, "%d", k);
+        assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, args, environ),
+                         0);
+        assert_int_equal(waitpid(child, &how, 0), child);
+        if (WIFEXITED(how) && WEXITSTATUS(how) == 2) {
+            assert_true(k > 20);
+            return;
+        }
+        if (how != 0)
+            fail_msg("call %d: status %#x", k, (unsigned)how);
+    }
+    fail_msg("there is no end of calls");
+}
+
+static int part_fork(void)
+{
+    const struct kind *kind = &kinds[6];
+    zarr_array *a;
+    zarr_mem mem;
+    zarr_tensor t;
+    int how = 0;
+    pid_t child;
+
+    begin_context(NULL, NULL);
+    a = make_array(kind, elements);
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem, &err));
+    t = tensor_of(&mem);
+    EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
+    child = fork();
+    if (child == 0) {
+        EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_ERR_DEVICE);
+        EXPECT(strstr(err.message, "spawn"));
+        zarr_tensor_host(&t, got, sizeof got, 2, t.shape);
+        EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
+        zarr_mem_free(ctx, &mem);
+        zarr_array_free(a);
+        end_context();
+        exit(0);
+    }
+    EXPECT(waitpid(child, &how, 0) == child && how == 0);
+    EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
+    fetch(got, &mem, N * item_bytes(kind));
+    EXPECT(memcmp(got, elements, N * item_bytes(kind)) == 0);
+    zarr_mem_free(ctx, &mem);
+    zarr_array_free(a);
+    end_context();
+    return 0;
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    run_part("fork", "0", NULL, NULL);
+}
+
+/* The process ends while a context and memory are there. */
+static int part_exit(void)
+{
+    zarr_array *a;
+    zarr_mem mem;
+    zarr_tensor t;
+
+    begin_context(NULL, NULL);
+    a = make_array(&kinds[6], elements);
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    t = tensor_of(&mem);
+    EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
+    exit(0);
+}
+
+static void test_exit(void **state)
+{
+    (void)state;
+    run_part("exit", "0", NULL, NULL);
+}
+
+/* ---- no device -------------------- */
+
+static int show_device(void *user, const zarr_registry_item *item)
+{
+    const char *want = user;
+
+    if (strcmp(item->name, "cuda") == 0)
+        EXPECT(strstr(item->detail, want));
+    return 0;
+}
+
+/* The plug-in can be loaded, and each call says what is missing. */
+static int part_none(const char *want)
+{
+    char text[64];
+    int32_t type = 0, id = 0;
+    zarr_mem mem;
+
+    (void)snprintf(text, sizeof text, "%s", want);
+    only_plugin();
+    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) ==
+           ZARR_ERR_UNSUPPORTED);
+    EXPECT(strstr(err.message, want));
+    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, 64, &mem, &err) ==
+           ZARR_ERR_UNSUPPORTED);
+    EXPECT(strstr(err.message, want));
+    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_MANAGED, 0, 64, &mem, &err) ==
+           ZARR_ERR_UNSUPPORTED);
+    EXPECT(strstr(err.message, want));
+    zarr_mem_classify(ctx, elements, &type, &id);
+    EXPECT(type == ZARR_DEVICE_CPU);
+    EXPECT(zarr_context_list(ctx, ZARR_REGISTRY_DEVICE, show_device, text, &err) ==
+           ZARR_OK);
+    zarr_context_free(ctx);
+    return 0;
+}
+
+static void test_none(void **state)
+{
+    (void)state;
+    if (!is_fake())
+        skip();
+    run_part("none", "no device", "FAKECUDA_DEVICES", "0");
+    run_part("none", "too old: it has CUDA 10.2", "FAKECUDA_VERSION", "10020");
+    run_part("none", "no libcuda.so.1", "LD_LIBRARY_PATH", "/nonexistent");
+}
+
+/* A device without memory pools. */
+static int part_plain(void)
+{
+    zarr_array *a;
+    zarr_mem mem;
+
+    begin_context(NULL, NULL);
+    a = make_array(&kinds[6], elements);
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    EXPECT(read_and_write(a, &mem) == ZARR_OK);
+    zarr_mem_free(ctx, &mem);
+    zarr_array_free(a);
+    end_context();
+    EXPECT(DRIVER(number_fn, "fakecuda_blocks")() == 0);
+    return 0;
+}
+
+static void test_without_pools(void **state)
+{
+    (void)state;
+    if (!is_fake())
+        skip();
+    run_part("plain", "0", "FAKECUDA_POOLS", "0");
+    run_part("plain", "0", "FAKECUDA_SEED", "0");
+    run_part("plain", "0", "FAKECUDA_SEED", "77");
+}
+
+static int run_as_part(const char *part, const char *argument)
+{
+    if (strcmp(part, "lost") == 0)
+        return part_lost(strtoull(argument, NULL, 10));
+    if (strcmp(part, "fork") == 0)
+        return part_fork();
+    if (strcmp(part, "exit") == 0)
+        return part_exit();
+    if (strcmp(part, "plain") == 0)
+        return part_plain();
+    return part_none(argument);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_lost),          cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_exit),          cmocka_unit_test(test_none),
+        cmocka_unit_test(test_without_pools),
+    };
+
+    if (argc == 3)
+        return run_as_part(argv[1], argv[2]);
+    begin_context(NULL, NULL); /* ends with 77 without a GPU */
+    end_context();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
