@@ -7,8 +7,24 @@ const zarr_host *port_host;
 
 zarr_status port_register_codecs(zarr_context *ctx, zarr_error *err)
 {
-    static const zarr_codec_impl_vtable *const all[] = {&port_lz4, &port_shuffle,
-                                                        &port_blosc, &port_blosc_encode};
+    static const zarr_codec_impl_vtable *const all[] = {&port_lz4,
+                                                        &port_snappy,
+                                                        &port_shuffle,
+                                                        &port_blosc,
+                                                        &port_blosc_encode,
+                                                        &port_crc32c,
+                                                        &port_crc32,
+                                                        &port_adler32,
+                                                        &port_fletcher32,
+                                                        &port_jenkins_lookup3,
+                                                        &port_delta,
+                                                        &port_delta_array,
+                                                        &port_fixedscaleoffset,
+                                                        &port_fixedscaleoffset_array,
+                                                        &port_quantize,
+                                                        &port_quantize_array,
+                                                        &port_astype,
+                                                        &port_astype_array};
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof all[0] && st == ZARR_OK; i++)

@@ -1,11 +1,15 @@
 /*
- * port/lz4.c - the codec lz4: a length, then one block.
+ * port/lz4.c - the codec lz4: a length, then one block. The codec snappy is decoded
+ * alike.
  */
+#include <string.h>
+
 #include "port_int.h"
 
 static zarr_status lz4_list(struct port_call *c, const struct port_item *x, uint64_t n,
                             struct port_block *list, zarr_error *err)
 {
+    const uint32_t how = strcmp(c->pending->codec, "lz4") == 0 ? K_LZ4_HEADED : K_SNAPPY;
     const zarr_status st = port_stage(c->lane, n * sizeof(struct k_stream), list, err);
 
     for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
@@ -14,7 +18,7 @@ static zarr_status lz4_list(struct port_call *c, const struct port_item *x, uint
                               .src_bytes = x[i].job->src.bytes,
                               .dst = x[i].dst.at,
                               .dst_bytes = x[i].job->dst.bytes,
-                              .how = K_LZ4_HEADED,
+                              .how = how,
                               .number = (k_u32)x[i].number};
     return st;
 }
@@ -86,4 +90,24 @@ const zarr_codec_impl_vtable port_lz4 = {
     .priority = 10,
     .encode = lz4_encode,
     .decode = lz4_decode,
+    .settle = port_settle};
+
+static zarr_status snappy_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                 zarr_codec_exec *exec, zarr_error *err)
+{
+    static const struct port_codec codec = {"snappy", lz4_queue};
+
+    return port_run(&codec, self, jobs, n, exec, err);
+}
+
+const zarr_codec_impl_vtable port_snappy = {
+    .struct_size = sizeof port_snappy,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
+            ZARR_CODEC_SAFE | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
+    .codec = "snappy",
+    .impl = PORT_NAME ".snappy",
+    .in_kinds = PORT_KINDS,
+    .out_kinds = PORT_KINDS,
+    .priority = 10,
+    .decode = snappy_decode,
     .settle = port_settle};

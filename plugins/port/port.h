@@ -88,7 +88,15 @@ zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *
     X(UNSHUFFLE, "k_unshuffle", 0)                                                       \
     X(DECODE, "k_decode", 1)                                                             \
     X(ENCODE, "k_encode", 1)                                                             \
-    X(BLOSC_PACK, "k_blosc_pack", 0)
+    X(BLOSC_PACK, "k_blosc_pack", 0)                                                     \
+    X(SUM_SLICES, "k_sum_slices", 0)                                                     \
+    X(SUM_END, "k_sum_end", 0)                                                           \
+    X(CAST, "k_cast", 0)                                                                 \
+    X(SCALE, "k_scale", 0)                                                               \
+    X(UNSCALE, "k_unscale", 0)                                                           \
+    X(DELTA, "k_delta", 0)                                                               \
+    X(DELTA_SUMS, "k_delta_sums", 0)                                                     \
+    X(UNDELTA, "k_undelta", 0)
 enum port_kernel {
 #define PORT_KERNEL(id, name, per_stream) PORT_##id,
     PORT_KERNELS(PORT_KERNEL)
@@ -105,6 +113,7 @@ extern const struct port_kernel_fact port_kernel_facts[PORT_N_KERNELS];
 enum port_argument_kind {
     PORT_BUFFER, /* the start of `buffer`: places in it are in descriptions */
     PORT_BLOCK,  /* where the device's side of `block` begins */
+    PORT_AT,     /* `number` bytes from the start of `buffer` */
     PORT_U64,
     PORT_U32
 };

@@ -74,6 +74,11 @@ zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err);
     {                                                                                    \
         .kind = PORT_BLOCK, .block = &(b)                                                \
     }
+#define PORT_ARG_AT(p)                                                                   \
+    (struct port_argument)                                                               \
+    {                                                                                    \
+        .kind = PORT_AT, .buffer = (p).buffer, .number = (p).at                          \
+    }
 #define PORT_ARG_U64(x)                                                                  \
     (struct port_argument)                                                               \
     {                                                                                    \
@@ -116,6 +121,10 @@ static inline const uint8_t *port_host_bytes(const zarr_mem *m)
     return (const uint8_t *)m->handle + m->offset;
 }
 
-extern const zarr_codec_impl_vtable port_lz4, port_shuffle, port_blosc, port_blosc_encode;
+extern const zarr_codec_impl_vtable port_lz4, port_snappy, port_shuffle, port_blosc,
+    port_blosc_encode, port_crc32c, port_crc32, port_adler32, port_fletcher32,
+    port_jenkins_lookup3, port_delta, port_delta_array, port_fixedscaleoffset,
+    port_fixedscaleoffset_array, port_quantize, port_quantize_array, port_astype,
+    port_astype_array;
 
 #endif

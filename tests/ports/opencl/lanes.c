@@ -162,6 +162,8 @@ static cl_int set_argument(const struct lane *l, cl_kernel k, cl_uint i,
         return clSetKernelArg(k, i, sizeof small, &small);
     if (a->kind == PORT_BLOCK)
         rc = block_buffer(l, a, &buffer);
+    if (a->kind == PORT_AT && a->number != 0)
+        return CL_INVALID_ARG_VALUE; /* scratch memory is a buffer of its own */
     return rc == CL_SUCCESS ? clSetKernelArg(k, i, sizeof buffer, &buffer) : rc;
 }
 

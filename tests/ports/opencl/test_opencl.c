@@ -159,6 +159,79 @@ static const struct kind kinds[] = {
      {0, 0},
      "opencl.blosc",
      "opencl.blosc_encode"},
+    {"raw_crc32",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.crc32\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64},
+     "opencl.crc32",
+     "opencl.crc32"},
+    {"raw_adler32",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.adler32\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64},
+     "opencl.adler32",
+     "opencl.adler32"},
+    {"raw_fletcher32",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.fletcher32\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64},
+     "opencl.fletcher32",
+     "opencl.fletcher32"},
+    {"raw_jenkins_lookup3",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.jenkins_lookup3\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64},
+     "opencl.jenkins_lookup3",
+     "opencl.jenkins_lookup3"},
+    {"raw_crc32c",
+     "float32",
+     "[" LITTLE ",{\"name\":\"crc32c\"}"
+     "]",
+     {32, 32},
+     {96, 64},
+     "opencl.crc32c",
+     "opencl.crc32c"},
+    {"delta_lz4",
+     "uint16",
+     "["
+     "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<u2\"}}"
+     "," LITTLE "," LZ4 "]",
+     {32, 32},
+     {96, 64},
+     "opencl.lz4",
+     "opencl.filters"},
+    {"scale_lz4",
+     "float32",
+     "["
+     "{\"name\":\"numcodecs.fixedscaleoffset\",\"configuration\":{\"offset\":60,"
+     "\"scale\":16,\"dtype\":\"<f4\",\"astype\":\"<i4\"}}"
+     "," LITTLE "," LZ4 "]",
+     {32, 32},
+     {96, 64},
+     "opencl.lz4",
+     "opencl.filters"},
+    {"astype_lz4",
+     "uint16",
+     "["
+     "{\"name\":\"numcodecs.astype\",\"configuration\":{\"encode_dtype\":\"<i4\","
+     "\"decode_dtype\":\"<u2\"}}"
+     "," LITTLE "," LZ4 "]",
+     {32, 32},
+     {96, 64},
+     "opencl.lz4",
+     "opencl.filters"},
 };
 enum {
     N_KINDS = sizeof kinds / sizeof kinds[0]
@@ -324,34 +397,102 @@ static void test_read(void **state)
     }
 }
 
-static void test_write(void **state)
+/* The device's elements are those of the host. */
+static void read_both(zarr_array *a, const struct kind *k)
 {
     static const int64_t shape[2] = {ROWS, COLS};
-    static uint8_t elements[4 * N], got[4 * N];
+    static uint8_t got[4 * N], want[4 * N];
+    const uint64_t bytes = N * item_bytes(k);
+    zarr_tensor t;
+    zarr_mem mem;
+
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    t = device_tensor(&mem, shape);
+    OK(zarr_array_read(a, NULL, &t, NULL, &err));
+    fetch(got, &mem, bytes);
+    zarr_tensor_host(&t, want, bytes, 2, shape);
+    OK(zarr_array_read(a, NULL, &t, NULL, &err));
+    assert_memory_equal(got, want, bytes);
+    zarr_mem_free(ctx, &mem);
+}
+
+/* What the device wrote is read on the host as what the host wrote. */
+static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
+{
+    static const int64_t shape[2] = {ROWS, COLS};
+    static uint8_t got[4 * N], want[4 * N];
+    const uint64_t bytes = N * item_bytes(k);
+    const zarr_mem from = {
+        .device_type = ZARR_DEVICE_CPU, .handle = elements, .bytes = bytes};
+    zarr_tensor t, on_host;
+    zarr_mem mem;
+
+    zarr_tensor_host(&t, elements, bytes, 2, shape);
+    zarr_tensor_host(&on_host, want, bytes, 2, shape);
+    OK(zarr_array_write(a, NULL, &t, NULL, &err));
+    OK(zarr_array_read(a, NULL, &on_host, NULL, &err));
+    memset(got, 0, sizeof got);
+    zarr_tensor_host(&on_host, got, bytes, 2, shape);
+    OK(zarr_array_write(a, NULL, &on_host, NULL, &err));
+
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_mem_copy(ctx, &mem, &from, bytes, &err));
+    t = device_tensor(&mem, shape);
+    check_impl(a, k, ZARR_EXPLAIN_WRITE, &t);
+    OK(zarr_array_write(a, NULL, &t, NULL, &err));
+    OK(zarr_array_read(a, NULL, &on_host, NULL, &err));
+    assert_memory_equal(got, want, bytes);
+    zarr_mem_free(ctx, &mem);
+}
+
+static void test_write(void **state)
+{
+    static uint8_t elements[4 * N];
 
     (void)state;
     for (int i = 0; i < N_KINDS; i++) {
         const struct kind *k = &kinds[i];
-        const uint64_t bytes = N * item_bytes(k);
         zarr_array *a = make_array(k, elements);
-        const zarr_mem from = {
-            .device_type = ZARR_DEVICE_CPU, .handle = elements, .bytes = bytes};
-        zarr_mem mem;
-        zarr_tensor t;
 
-        for (uint64_t e = 0; e < bytes / 2; e++) /* other elements than those stored */
+        for (uint64_t e = 0; e < N; e++) /* other elements than those stored */
             elements[e] = (uint8_t)(elements[e] + 1);
-        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
-        OK(zarr_mem_copy(ctx, &mem, &from, bytes, &err));
-        t = device_tensor(&mem, shape);
-        check_impl(a, k, ZARR_EXPLAIN_WRITE, &t);
-        OK(zarr_array_write(a, NULL, &t, NULL, &err));
-        zarr_tensor_host(&t, got, bytes, 2, shape);
-        OK(zarr_array_read(a, NULL, &t, NULL, &err));
-        assert_memory_equal(got, elements, bytes);
-        zarr_mem_free(ctx, &mem);
+        write_both(a, k, elements);
         zarr_array_free(a);
         OK(zarr_node_delete(store, k->name, &err));
+    }
+}
+
+/* Filters of v2 name a byte order of their own. */
+static void test_v2(void **state)
+{
+    static const char *const filters[] = {
+        "{\"id\":\"delta\",\"dtype\":\">u2\",\"astype\":\">u2\"}",
+        "{\"id\":\"astype\",\"encode_dtype\":\">i4\",\"decode_dtype\":\">u2\"}",
+        "{\"id\":\"fixedscaleoffset\",\"offset\":3,\"scale\":2,\"dtype\":\">u2\","
+        "\"astype\":\">f8\"}",
+        "{\"id\":\"shuffle\",\"elementsize\":2}",
+        "{\"id\":\"crc32c\",\"location\":\"start\"}"};
+    static uint8_t elements[4 * N];
+    struct kind k = {.type = ">u2"};
+    char text[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        zarr_array *a = NULL;
+
+        (void)snprintf(text, sizeof text,
+                       "{\"zarr_format\":2,\"shape\":[96,128],\"chunks\":[30,50],"
+                       "\"dtype\":\">u2\",\"fill_value\":0,\"order\":\"C\","
+                       "\"filters\":[%s],\"compressor\":{\"id\":\"lz4\","
+                       "\"acceleration\":1}}",
+                       filters[i]);
+        OK(zarr_store_put(store, "v2/.zarray", text, strlen(text), &err));
+        OK(zarr_array_open(&a, store, "v2", NULL, &err));
+        make_elements(&k, elements);
+        write_both(a, &k, elements);
+        read_both(a, &k);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, "v2", &err));
     }
 }
 
@@ -480,9 +621,8 @@ static bool is_opencl_alive(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_read),   cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_write),  cmocka_unit_test(test_v2),
         cmocka_unit_test(test_damage),
     };
 
