@@ -11,7 +11,8 @@
 
 enum {
     BLOCK_ALIGN = 16,
-    GROUP_ITEMS = 128, /* of a launch: a multiple of port_lanes() */
+    GROUP_ITEMS = 256, /* of a launch, if a group does not work on one stream */
+    LANES = 32,        /* a warp, which is the group of a stream */
     ARGUMENTS_MAX = 12
 };
 
@@ -288,7 +289,7 @@ struct port_place port_place_of(const zarr_mem *m)
 
 uint32_t port_lanes(void)
 {
-    return 32;
+    return LANES;
 }
 
 zarr_status port_launch(struct port_lane *lane, enum port_kernel k,
@@ -296,7 +297,8 @@ zarr_status port_launch(struct port_lane *lane, enum port_kernel k,
                         uint64_t work_items, zarr_error *err)
 {
     struct cuda_lane *l = (struct cuda_lane *)lane;
-    const uint64_t groups = (work_items + GROUP_ITEMS - 1) / GROUP_ITEMS;
+    const uint32_t group = port_kernel_facts[k].per_stream ? LANES : GROUP_ITEMS;
+    const uint64_t groups = (work_items + group - 1) / group;
     uint64_t wide[ARGUMENTS_MAX];
     uint32_t narrow[ARGUMENTS_MAX];
     void *values[ARGUMENTS_MAX];
@@ -321,8 +323,7 @@ zarr_status port_launch(struct port_lane *lane, enum port_kernel k,
         return st;
     return device_check(l->device, err, port_kernel_facts[k].name,
                         cuda.cuLaunchKernel(l->device->kernel[k], (unsigned)groups, 1, 1,
-                                            GROUP_ITEMS, 1, 1, 0, l->stream, values,
-                                            NULL));
+                                            group, 1, 1, 0, l->stream, values, NULL));
 }
 
 /* Length of the run that begins with run i: neighbours in the same two blocks are one. */

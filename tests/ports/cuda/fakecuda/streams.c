@@ -478,7 +478,8 @@ static void launch_run(struct work *w)
 
 /* Each number may be an address, so it gets both forms. Address 0 becomes where the
  * driver's view of all device memory is. */
-static CUresult launch_queue(CUfunction f, uint64_t items, CUstream of, void **arguments)
+static CUresult launch_queue(CUfunction f, uint64_t items, unsigned group, CUstream of,
+                             void **arguments)
 {
     CUstream s = fake_stream(of);
     struct launch *l = calloc(1, sizeof *l);
@@ -491,6 +492,9 @@ static CUresult launch_queue(CUfunction f, uint64_t items, CUstream of, void **a
     }
     if (s->context != fake_current())
         fake_fault("a launch on a stream of another context");
+    if (group != 32 &&
+        (strcmp(f->name, "k_decode") == 0 || strcmp(f->name, "k_encode") == 0))
+        fake_fault("a group of %s is not a warp", f->name);
     l->work.run = launch_run;
     l->f = f;
     l->items = items;
@@ -511,6 +515,6 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     (void)extra;
     FAKE_CALL("cuLaunchKernel", s,
               (uint64_t)gy * gz * by * bz == 1 && bx <= 1024 && gx <= INT32_MAX
-                  ? launch_queue(f, (uint64_t)gx * bx, s, arguments)
+                  ? launch_queue(f, (uint64_t)gx * bx, bx, s, arguments)
                   : CUDA_ERROR_INVALID_VALUE);
 }
