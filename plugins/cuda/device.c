@@ -35,26 +35,33 @@ zarr_status device_enter(struct cuda_device *d, struct place *was, zarr_error *e
     CUcontext now = NULL;
     CUresult rc;
 
-    was->pushed = 0;
+    *was = (struct place){.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
     if (!driver_runs())
         return driver_start(err); /* says why */
     if (atomic_load(&d->lost))
         return device_is_lost(d, err);
     rc = cuda.cuCtxGetCurrent(&now);
-    if (rc == CUDA_SUCCESS && now == d->context)
-        return ZARR_OK;
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS && now != d->context) {
         rc = cuda.cuCtxPushCurrent_v2(d->context);
-    if (rc != CUDA_SUCCESS)
-        return device_failed(d, err, "context", rc);
-    was->pushed = 1;
-    return ZARR_OK;
+        was->pushed = rc == CUDA_SUCCESS;
+    }
+    if (rc == CUDA_SUCCESS) {
+        rc = cuda.cuThreadExchangeStreamCaptureMode(&was->mode);
+        was->relaxed = rc == CUDA_SUCCESS;
+    }
+    if (rc == CUDA_SUCCESS)
+        return ZARR_OK;
+    device_leave(was);
+    return device_failed(d, err, "context", rc);
 }
 
 void device_leave(const struct place *was)
 {
+    CUstreamCaptureMode mode = was->mode;
     CUcontext own = NULL;
 
+    if (was->relaxed)
+        (void)cuda.cuThreadExchangeStreamCaptureMode(&mode);
     if (was->pushed)
         (void)cuda.cuCtxPopCurrent_v2(&own);
 }

@@ -82,9 +82,13 @@ zarr_status device_kernels(struct cuda_device *d, zarr_error *err);
 
 /* What was current on a thread. */
 struct place {
-    int pushed;
+    int pushed, relaxed;
+    CUstreamCaptureMode mode;
 };
-/* Makes the device's context current. Fails if the device is lost. */
+/* Makes the device's context current. Fails if the device is lost. While another thread
+ * captures a graph, CUDA forbids allocations and waits to threads whose mode is not
+ * relaxed, and such a call would spoil the graph: the thread is relaxed until
+ * device_leave(), because the plug-in's work is in no graph. */
 zarr_status device_enter(struct cuda_device *d, struct place *was, zarr_error *err);
 /* Makes what was current before current again. */
 void device_leave(const struct place *was);

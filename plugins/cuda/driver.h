@@ -48,6 +48,7 @@
     X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                               \
     X(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                \
     X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                            \
+    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                                 \
     X(CU_STREAM_NON_BLOCKING, 1)                                                         \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0)
 
@@ -62,6 +63,7 @@ typedef int CUdevice;
 typedef int CUdevice_attribute;
 typedef int CUpointer_attribute;
 typedef int CUjit_option;
+typedef int CUstreamCaptureMode;
 typedef int CUstreamCaptureStatus;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -117,6 +119,7 @@ typedef struct CUmemPoolProps_st {
     X(cuStreamSynchronize, (CUstream s))                                                 \
     X(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned flags))                        \
     X(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus * status))                 \
+    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))                   \
     X(cuStreamGetCtx, (CUstream s, CUcontext * out))                                     \
     X(cuEventCreate, (CUevent * out, unsigned flags))                                    \
     X(cuEventRecord, (CUevent e, CUstream s))                                            \

@@ -284,6 +284,34 @@ static void test_capture(void **state)
     zarr_array_free(a);
 }
 
+/* A graph that is captured on another stream does not suffer, and neither do reads. */
+static void test_capture_elsewhere(void **state)
+{
+    zarr_array *a = make_array(&kinds[6], elements);
+    const uint64_t bytes = N * item_bytes(&kinds[6]);
+    void *stream = NULL, *graph = NULL;
+    zarr_mem mem, pinned;
+    zarr_tensor t;
+
+    (void)state;
+    enter();
+    assert_int_equal(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1), 0);
+    assert_int_equal(DRIVER(capture_fn, "cuStreamBeginCapture_v2")(stream, 0), 0);
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
+    t = tensor_of(&mem);
+    OK(zarr_array_read(a, NULL, &t, NULL, &err));
+    fetch(got, &mem, bytes);
+    assert_memory_equal(got, elements, bytes);
+    OK(zarr_array_write(a, NULL, &t, NULL, &err));
+    zarr_mem_free(ctx, &mem);
+    zarr_mem_free(ctx, &pinned);
+    assert_int_equal(DRIVER(end_capture_fn, "cuStreamEndCapture")(stream, &graph), 0);
+    assert_int_equal(DRIVER(stream_fn, "cuStreamDestroy_v2")(stream), 0);
+    leave();
+    zarr_array_free(a);
+}
+
 /* ---- the application's contexts and pointers -------------------- */
 
 static void *current(void)
@@ -537,11 +565,17 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_streams),       cmocka_unit_test(test_capture),
-        cmocka_unit_test(test_context_stays), cmocka_unit_test(test_classify),
-        cmocka_unit_test(test_second_device), cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_allocator),     cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_capture),
+        cmocka_unit_test(test_capture_elsewhere),
+        cmocka_unit_test(test_context_stays),
+        cmocka_unit_test(test_classify),
+        cmocka_unit_test(test_second_device),
+        cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_allocator),
+        cmocka_unit_test(test_damage),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -19,6 +19,7 @@ static int started, forked;
 static struct CUctx_st contexts[DEVICES_MAX];
 static _Thread_local CUcontext stack[STACK_MAX];
 static _Thread_local int depth;
+static _Thread_local CUstreamCaptureMode capture_mode; /* 0: global */
 
 /* What a test asked for. */
 static struct {
@@ -114,6 +115,23 @@ CUresult fake_call(const char *name, CUstream s)
 static void in_child(void)
 {
     forked = started;
+}
+
+CUresult fake_unsafe(void)
+{
+    if (capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED || !fake_spoil_captures())
+        return CUDA_SUCCESS;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+/* A matter of the thread, which no error of a device changes. */
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    const CUstreamCaptureMode old = capture_mode;
+
+    capture_mode = *mode;
+    *mode = old;
+    return CUDA_SUCCESS;
 }
 
 /* ---- start and devices -------------------- */

@@ -44,6 +44,11 @@ CUresult fake_call(const char *name, CUstream s);
         fake_unlock();                                                                   \
         return rc_;                                                                      \
     } while (0)
+/* Fails for an allocation or a wait on a thread that is not relaxed while any thread
+ * captures a graph, which is then spoiled. */
+CUresult fake_unsafe(void);
+/* Whether a stream captures a graph; the graphs are invalid from now on. */
+int fake_spoil_captures(void);
 /* Says what is wrong and aborts. */
 void fake_fault(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 CUcontext fake_current(void);

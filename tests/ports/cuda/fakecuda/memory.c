@@ -109,6 +109,8 @@ static CUresult device_block(CUdeviceptr *out, size_t bytes, CUstream maker)
 
     if (bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (fake_unsafe())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (bytes > fake_setting("FAKECUDA_BYTES", 256 << 20) - *live)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!front)
@@ -155,7 +157,9 @@ static CUresult block_free(CUdeviceptr p, int host)
 
 static CUresult host_block(CUdeviceptr *out, size_t bytes, enum kind kind)
 {
-    void *p = bytes ? aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE) : NULL;
+    void *p = bytes && !fake_unsafe()
+                  ? aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE)
+                  : NULL;
 
     if (!p)
         return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;

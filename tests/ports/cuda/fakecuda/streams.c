@@ -20,6 +20,7 @@ struct CUstream_st {
     struct work *first, **last;
     uint64_t queued, done; /* pieces of work */
     int capturing, destroyed;
+    int spoiled; /* the graph */
 };
 struct CUevent_st {
     CUcontext context;
@@ -246,7 +247,7 @@ static CUresult stream_wait(CUstream of)
 
     if (!s)
         return CUDA_ERROR_INVALID_VALUE;
-    if (s->capturing)
+    if (s->capturing || fake_unsafe())
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     fake_drain(s);
     fake_settled(s);
@@ -265,6 +266,17 @@ CUresult cuStreamQuery(CUstream s)
         fake_stream(s) && fake_stream(s)->first ? 600 /* not ready */ : CUDA_SUCCESS);
 }
 
+int fake_spoil_captures(void)
+{
+    int found = 0;
+
+    for (CUstream s = streams; s; s = s->next) {
+        s->spoiled |= s->capturing;
+        found |= s->capturing;
+    }
+    return found;
+}
+
 static CUresult capture(CUstream of, int begin)
 {
     CUstream s = fake_stream(of);
@@ -272,7 +284,9 @@ static CUresult capture(CUstream of, int begin)
     if (!s || s->capturing == begin)
         return CUDA_ERROR_INVALID_VALUE;
     s->capturing = begin;
-    return CUDA_SUCCESS;
+    if (begin)
+        s->spoiled = 0;
+    return s->spoiled ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream s, int mode)
