@@ -73,9 +73,8 @@ void device_give_up(struct cuda_device *d)
     (void)atomic_compare_exchange_strong(&d->lost, &none, CUDA_ERROR_LAUNCH_FAILED);
 }
 
-zarr_status device_wait(struct cuda_device *d, CUstream s, zarr_error *err)
+zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc, zarr_error *err)
 {
-    const CUresult rc = cuda.cuStreamSynchronize(s);
     zarr_status st;
 
     if (rc == CUDA_SUCCESS)
@@ -314,7 +313,7 @@ zarr_status device_alloc(struct cuda_device *d, uint64_t bytes, CUdeviceptr *out
     st = device_check(d, err, "allocation",
                       cuda.cuMemAllocFromPoolAsync(out, n, d->pool, d->blocks));
     if (st == ZARR_OK) /* any stream may use it from now on */
-        st = device_wait(d, d->blocks, err);
+        st = device_waited(d, d->blocks, cuda.cuStreamSynchronize(d->blocks), err);
     if (st != ZARR_OK) {
         device_free(d, *out);
         *out = 0;

@@ -101,9 +101,10 @@ zarr_status device_check(struct cuda_device *d, zarr_error *err, const char *wha
 zarr_status device_is_lost(const struct cuda_device *d, zarr_error *err);
 /* Counts a device as lost on which work may go on that could not be waited for. */
 void device_give_up(struct cuda_device *d);
-/* Waits for a stream of the plug-in. Nothing is queued on it afterwards, also if the wait
- * fails: if a second one fails, the device is given up. */
-zarr_status device_wait(struct cuda_device *d, CUstream s, zarr_error *err);
+/* Ends a wait for a stream of the plug-in that gave `rc`: nothing is queued on it
+ * afterwards, also if the wait failed. If a second one fails, the device is given up. */
+zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc,
+                          zarr_error *err);
 /* A name and a UUID, and sizes. */
 zarr_status device_describe(int32_t number, zarr_device_facts *out, zarr_error *err);
 
@@ -118,7 +119,8 @@ struct cuda_lane {
     struct port_lane port; /* first */
     struct cuda_device *device;
     CUstream stream;
-    CUevent event;
+    CUevent event;      /* of the application's stream */
+    CUevent done;       /* of the lane's work */
     struct pair *pairs; /* descriptions since the last wait; the first has room */
     struct place was;   /* between port_begin() and port_end() */
     struct cuda_lane *next, *after; /* in the lists of idle ones and of all */

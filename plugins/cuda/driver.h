@@ -24,6 +24,7 @@
     X(CUDA_ERROR_NO_DEVICE, 100)                                                         \
     X(CUDA_ERROR_ECC_UNCORRECTABLE, 214)                                                 \
     X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220)                                              \
+    X(CUDA_ERROR_NOT_READY, 600)                                                         \
     X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                                                   \
     X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                                                    \
     X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                                              \
@@ -36,6 +37,7 @@
     X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908)                                       \
     X(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89)                                 \
     X(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)                                   \
+    X(CU_EVENT_BLOCKING_SYNC, 1)                                                         \
     X(CU_EVENT_DISABLE_TIMING, 2)                                                        \
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                                        \
     X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                                             \
@@ -123,6 +125,8 @@ typedef struct CUmemPoolProps_st {
     X(cuStreamGetCtx, (CUstream s, CUcontext * out))                                     \
     X(cuEventCreate, (CUevent * out, unsigned flags))                                    \
     X(cuEventRecord, (CUevent e, CUstream s))                                            \
+    X(cuEventQuery, (CUevent e))                                                         \
+    X(cuEventSynchronize, (CUevent e))                                                   \
     X(cuEventDestroy_v2, (CUevent e))                                                    \
     X(cuModuleLoadDataEx, (CUmodule * out, const void *image, unsigned n,                \
                            CUjit_option *options, void **values))                        \

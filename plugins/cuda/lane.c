@@ -8,12 +8,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     BLOCK_ALIGN = 16,
     GROUP_ITEMS = 256, /* of a launch, if a group does not work on one stream */
     LANES = 32,        /* a warp, which is the group of a stream */
-    ARGUMENTS_MAX = 12
+    ARGUMENTS_MAX = 12,
+    AWAKE_NS = 50000
 };
 
 static struct {
@@ -59,6 +61,8 @@ void lane_free(struct cuda_lane *l)
     lane_unlist(l);
     if (l->event && !atomic_load(&l->device->lost))
         (void)cuda.cuEventDestroy_v2(l->event);
+    if (l->done && !atomic_load(&l->device->lost))
+        (void)cuda.cuEventDestroy_v2(l->done);
     if (l->stream && !atomic_load(&l->device->lost))
         (void)cuda.cuStreamDestroy_v2(l->stream);
     for (struct pair *p = l->pairs, *next; p; p = next) {
@@ -83,6 +87,9 @@ static zarr_status lane_new(struct cuda_device *d, struct cuda_lane **out,
     rc = cuda.cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING);
     if (rc == CUDA_SUCCESS)
         rc = cuda.cuEventCreate(&l->event, CU_EVENT_DISABLE_TIMING);
+    if (rc == CUDA_SUCCESS)
+        rc = cuda.cuEventCreate(&l->done,
+                                CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
     if (rc == CUDA_SUCCESS) {
         *out = l;
         return ZARR_OK;
@@ -176,15 +183,38 @@ static void lane_empty(struct cuda_lane *l)
         keep->used = keep->sent = 0;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* Waits awake for a moment, then asleep: the driver's own wait for a stream keeps a core
+ * busy that could decode. */
+static CUresult lane_sleep(const struct cuda_lane *l)
+{
+    const uint64_t end = now_ns() + AWAKE_NS;
+    CUresult rc = cuda.cuEventRecord(l->done, l->stream);
+
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    do
+        rc = cuda.cuEventQuery(l->done);
+    while (rc == CUDA_ERROR_NOT_READY && now_ns() < end);
+    if (rc == CUDA_ERROR_NOT_READY)
+        rc = cuda.cuEventSynchronize(l->done);
+    return rc;
+}
+
 zarr_status lane_wait(struct cuda_lane *l, zarr_error *err)
 {
     struct cuda_device *d = l->device;
-    zarr_status st;
+    const zarr_status st = atomic_load(&d->lost)
+                               ? device_is_lost(d, err)
+                               : device_waited(d, l->stream, lane_sleep(l), err);
 
-    if (atomic_load(&d->lost))
-        st = device_is_lost(d, err);
-    else
-        st = device_wait(d, l->stream, err);
     if (!atomic_load(&d->lost))
         lane_empty(l);
     port_synced(&l->port, st);

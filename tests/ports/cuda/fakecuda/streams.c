@@ -399,6 +399,32 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
     FAKE_CALL("cuStreamWaitEvent", s, event_wait(s, e));
 }
 
+/* Work goes on by itself now and then. */
+CUresult cuEventQuery(CUevent e)
+{
+    CUresult rc = CUDA_ERROR_NOT_READY;
+
+    fake_lock();
+    if (!e->stream || e->stream->done >= e->target)
+        rc = fake_call("cuEventQuery", NULL);
+    else if (chance())
+        run_until(e->stream, e->stream->done + 1);
+    fake_unlock();
+    return rc;
+}
+
+static CUresult event_finish(CUevent e)
+{
+    if (e->stream)
+        run_until(e->stream, e->target);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent e)
+{
+    FAKE_CALL("cuEventSynchronize", e->stream, event_finish(e));
+}
+
 static CUresult event_close(CUevent e)
 {
     free(e);
