@@ -32,16 +32,6 @@ zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err)
 
 /* ---- waiting ------------------------------------------------------------------ */
 
-static void flow_count(struct zr_flow *f, const struct zr_stage_call *call)
-{
-    struct zr_copy_counters *c = &f->w.worker->copies;
-
-    c->copies_up += call->up_copies;
-    c->bytes_up += call->up_bytes;
-    c->copies_down += call->down_copies;
-    c->bytes_down += call->down_bytes;
-}
-
 static zarr_status flow_sync(struct zr_flow *f, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -100,7 +90,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
         zarr_error own = ZARR_ERROR_INIT;
         const zarr_status one = zr_stage_end(c->stage, &c->call, f->encode, &own);
 
-        flow_count(f, &c->call);
+        zr_worker_count_call(f->w.worker, &c->call);
         if (one == ZARR_OK || st != ZARR_OK || flow_declines(f, c, one))
             continue;
         st = one;
@@ -170,8 +160,7 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
         *f->last = c;
         f->last = &c->next;
     }
-    flow_count(f, &c->call);
-    c->call.up_bytes = c->call.up_copies = c->call.down_bytes = c->call.down_copies = 0;
+    zr_worker_count_call(f->w.worker, &c->call);
     if (st == ZARR_OK)
         return ZARR_OK;
     flow_name(c, err);

@@ -225,6 +225,7 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
             do {
                 ZR_TRY(coding_begin(&s, w, encode, err));
                 st = zr_stage_run(s.by, &s.call, encode, err);
+                zr_worker_count_call(w->worker, &s.call);
             } while (coding_again(&s, w, &st, err));
             ZR_TRY(coding_end(&s, w, encode, st, err));
         }

@@ -55,6 +55,8 @@ void zr_workers_free(struct zr_engine *e); /* frees the idle ones */
  * or PUT moved, those between memories included. */
 void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
 void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
+/* Counts what an implementation copied itself in a call, and clears it there. */
+void zr_worker_count_call(struct zr_worker *worker, struct zr_stage_call *call);
 /* Frees the buffers of unsized chunks, which are no longer needed. A worker calls it
  * before it waits for anything but the room for such buffers. */
 void zr_worker_trim(struct zr_worker *worker);

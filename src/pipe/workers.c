@@ -153,6 +153,17 @@ void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op)
     worker->copies.bytes_down += op->down_bytes;
 }
 
+void zr_worker_count_call(struct zr_worker *worker, struct zr_stage_call *call)
+{
+    struct zr_copy_counters *c = &worker->copies;
+
+    c->copies_up += call->up_copies;
+    c->bytes_up += call->up_bytes;
+    c->copies_down += call->down_copies;
+    c->bytes_down += call->down_bytes;
+    call->up_copies = call->up_bytes = call->down_copies = call->down_bytes = 0;
+}
+
 void zr_worker_give(struct zr_worker *worker)
 {
     struct zr_engine *e = NULL;

@@ -57,6 +57,8 @@ static zarr_status encode(void *self, zarr_codec_job *jobs, uint64_t n,
     (void)self;
     if (exec->scratch.bytes < 100 * n)
         return zr_internal(err);
+    exec->down_copies++;
+    exec->down_bytes += n;
     atomic_fetch_add(&n_calls, 1);
     atomic_fetch_add(&n_jobs, (int)n);
     if (atomic_load(&most) < (int)n)
@@ -73,10 +75,12 @@ static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err)
 {
     (void)self;
-    (void)exec;
     for (uint64_t i = 0; i < n; i++) {
         zarr_codec_job *job = &jobs[i];
         const uint64_t bytes = job->src.bytes - 1;
+
+        exec->up_copies++; /* as if it had a device of its own */
+        exec->up_bytes += job->src.bytes;
 
         if (job->src.bytes == 0 || bytes > job->dst.bytes ||
             bytes_of(&job->src)[bytes] != '+')
@@ -290,6 +294,35 @@ static void test_batches(void **state)
     pw_close(&w);
 }
 
+/* What the codec copied itself is in the counters, whether chunks come together or one by
+ * one. */
+static void test_own_copies(void **state)
+{
+    static const char *const pipelines[] = {"waves", "serial"};
+    struct pw w;
+
+    (void)state;
+    open_world(&w, 2);
+    for (int i = 0; i < 2; i++) {
+        const int64_t size[2] = {ROWS, COLS};
+        const zarr_tensor t = pw_tensor(got, size, sizeof got);
+        zarr_array *a = pw_array(w.store, pipelines[i], codecs[0], shape, chunk);
+        zarr_stats stats = ZARR_STATS_INIT;
+        const zarr_io_options opts = {
+            .struct_size = sizeof opts, .pipeline = pipelines[i], .stats = &stats};
+
+        write_all(a, pipelines[i], false, &stats);
+        assert_int_equal(stats.copies_down, i == 0 ? 1 : N_CHUNKS);
+        assert_int_equal(stats.bytes_down, N_CHUNKS);
+        stats = (zarr_stats)ZARR_STATS_INIT;
+        assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+        assert_int_equal(stats.copies_up, N_CHUNKS);
+        assert_int_equal(stats.bytes_up, N_CHUNKS * (4 * 4 * 4 + 1));
+        zarr_array_free(a);
+    }
+    pw_close(&w);
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
 static void failing(uint32_t threads, const char *chain)
@@ -423,8 +456,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_objects), cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_failing_job),  cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_padded),       cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_own_copies),   cmocka_unit_test(test_failing_job),
+        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_padded),
+        cmocka_unit_test(test_edges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
