@@ -1,8 +1,10 @@
-"""For every pytest suite: hypothesis profiles, one seed, the marker `long`, the option --zarr-python.
+"""For every pytest suite: hypothesis profiles, one seed, the marker `long`, the options --zarr-python and --draw. With
+$ZARRC_TEST_DEVICE (see support/zarrc_abi.py) only the tests that move elements through a device.
 
 scripts/run-tests sets ZARRC (the program), ZARRC_LIBRARY (libzarrc.so), ZARRC_BUILD (the
 build folder) and HYPOTHESIS_PROFILE. By hand: ZARRC=build/dev/bin/zarrc pytest tests/cli
 """
+import inspect
 import os
 import random
 
@@ -21,7 +23,12 @@ settings.load_profile("long" if LONG else "default")
 ZARR_PYTHON = {"zarr", "peers", "both_ways"}
 
 
+# These count what the fake device does.
+OF_THE_FAKE_DEVICE = {"test_copies", "test_front"}
+
+
 def pytest_addoption(parser):
+    parser.addoption("--draw", type=int, metavar="N", help="N of the tests, which the seed chooses")
     parser.addoption("--zarr-python", action="store_true",
                      help="only tests whose result depends on the version of zarr-python")
 
@@ -39,12 +46,27 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"repeat with ZARRC_SEED={os.environ['ZARRC_SEED']}")
 
 
+def leave(config, items, wanted):
+    """Takes all others away."""
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = [item for item in items if wanted(item)]
+
+
+def moves_through_a_device(item):
+    found = vars(item.module)
+    return item.module.__name__.rpartition(".")[2] not in OF_THE_FAKE_DEVICE and (
+        {"both_ways", "read_every_way", "write_every_way"} & set(found) or '"fake"' in inspect.getsource(item.module))
+
+
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--zarr-python"):
-        out = {item for item in items
-               if not ZARR_PYTHON & set(vars(item.module)) or item.get_closest_marker("zarr_makes_input")}
-        config.hook.pytest_deselected(items=list(out))
-        items[:] = [item for item in items if item not in out]
+        leave(config, items, lambda item: ZARR_PYTHON & set(vars(item.module))
+              and not item.get_closest_marker("zarr_makes_input"))
+    if os.environ.get("ZARRC_TEST_DEVICE"):
+        leave(config, items, moves_through_a_device)
+    if (most := config.getoption("--draw")) is not None and most < len(items):
+        drawn = set(random.Random(int(os.environ["ZARRC_SEED"])).sample([item.nodeid for item in items], most))
+        leave(config, items, lambda item: item.nodeid in drawn)
     for item in items:
         if not LONG and item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="long: make test-long"))

@@ -11,7 +11,10 @@ STATUS = {0: "OK", -1: "NOT_FOUND", -2: "EXISTS", -3: "INVALID", -4: "UNSUPPORTE
           -6: "IO", -7: "NO_MEMORY", -8: "LIMIT", -9: "DEVICE", -10: "CANCELLED", -11: "ABI",
           -12: "INTERNAL", -13: "CONFLICT", -14: "MEMORY_KIND"}
 NUMBER = {name: number for number, name in STATUS.items()}
-CPU, FAKE = 1, 12
+# The device that the tests call "fake": the fake one, or that of the plug-in in $ZARRC_TEST_DEVICE, which is the name
+# of a memory kind and a file ("opencl:build/x.so").
+KIND, _, PLUGIN = os.environ.get("ZARRC_TEST_DEVICE", "").partition(":")
+CPU, FAKE = 1, {"": 12, "cuda": 2, "opencl": 4}[KIND]
 CHUNKS_OBJECTS, CHUNKS_INNER = 0, 1
 U64_MAX = 2**64 - 1
 SLICE_DEFAULT = -2**63
@@ -244,7 +247,7 @@ FUNCTIONS = {
     "zarr_context_trim": (None, [P]), "zarr_context_limits_sized": (None, [P, POINTER(Limits), c_uint32]),
     "zarr_context_register_memory": (T, [P, P, P, S, E]),
     "zarr_mem_alloc": (T, [P, T, T, U, POINTER(Mem), E]), "zarr_mem_free": (None, [P, POINTER(Mem)]),
-    "zarr_mem_copy": (T, [P, POINTER(Mem), POINTER(Mem), U, E]),
+    "zarr_context_load": (T, [P, c_char_p, E]), "zarr_mem_copy": (T, [P, POINTER(Mem), POINTER(Mem), U, E]),
     "zarr_dtype_find": (T, [P, S, OUT, E]), "zarr_dtype_name": (S, [P]), "zarr_dtype_v2": (S, [P]),
     "zarr_dtype_kind": (c_uint32, [P]), "zarr_dtype_item_bytes": (U, [P]),
     "zarr_dtype_swap_bytes": (c_uint32, [P]), "zarr_dtype_print": (T, [P, P, *TEXT]),

@@ -7,7 +7,7 @@ import os
 import threading
 from ctypes import byref, c_int32, c_uint32, c_uint64, c_void_p
 
-from zarrc_abi import (NUMBER, U64_MAX, CheckFn, ConsolidateOptions, ContextOptions, FakeCounters,
+from zarrc_abi import (NUMBER, PLUGIN, U64_MAX, CheckFn, ConsolidateOptions, ContextOptions, FakeCounters,
                        GroupOpenOptions, GroupSpec, Handle, ItemFn, MigrateFn, MigrateOptions, StoreItem,
                        StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_of)
 from zarrc_dict import LOCK
@@ -34,6 +34,8 @@ class Context(Handle):
             self.device = fakedev.zarr_fakedev_create()
             table = fakedev.zarr_fakedev_vtable() if fake == "full" else fakedev.zarr_fakedev_vtable_plain()
             call("zarr_context_register_memory", self.pointer, table, self.device, b"tests")
+            if PLUGIN:
+                call("zarr_context_load", self.pointer, os.fsencode(PLUGIN))
 
     def counters(self):
         counters = FakeCounters()

@@ -1,7 +1,8 @@
 """zarrc_memory - tensors of host memory and of the fake device, options of a request, heaps.
 
 Host tensors are numpy views of any strides and byte order; fake device tensors
-(tests/fakedev) have the same layout in guarded memory."""
+(tests/fakedev) have the same layout in guarded memory. A plug-in may take the place of the
+fake device: see zarrc_abi."""
 import ctypes
 import os
 import weakref
@@ -9,7 +10,7 @@ from ctypes import byref, c_int64, c_void_p
 
 import numpy as np
 
-from zarrc_abi import CPU, FAKE, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
+from zarrc_abi import CPU, FAKE, PLUGIN, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
 
 
 class Block:
@@ -25,14 +26,25 @@ class Block:
     def poke(self, data):
         data = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
         assert data.nbytes == self.size
-        if self.size:
+        if self.size and PLUGIN:
+            self.copy(self.mem, host_block(data))
+        elif self.size:
             assert fakedev.zarr_fakedev_poke(self.mem.handle, 0, data.ctypes.data, self.size) == 0
 
     def peek(self):
         data = np.empty(self.size, np.uint8)
-        if self.size:
+        if self.size and PLUGIN:
+            self.copy(host_block(data), self.mem)
+        elif self.size:
             assert fakedev.zarr_fakedev_peek(self.mem.handle, 0, data.ctypes.data, self.size) == 0
         return data
+
+    def copy(self, to, of):
+        call("zarr_mem_copy", self.context.pointer, byref(to), byref(of), self.size)
+
+
+def host_block(data):
+    return Mem(device_type=CPU, handle=data.ctypes.data, bytes=data.nbytes)
 
 
 def base_of(view):
@@ -61,7 +73,7 @@ class Tensor:
         if memory == "fake":
             self.block = Block(context, base.nbytes)
             self.block.poke(base)
-            data, device = self.block.mem.handle, FAKE
+            data, device, offset = self.block.mem.handle, FAKE, offset + self.block.mem.offset
         self.struct = TensorStruct(device_type=device, ndim=view.ndim, data=data, dtype=dtype,
                                    shape=self.shape, strides=self.strides, byte_offset=offset,
                                    data_bytes=base.nbytes, byte_order=order)
