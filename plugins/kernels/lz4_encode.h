@@ -20,11 +20,8 @@ enum {
 
 #if K_LANES > 1
 #    define K_NEAR K_SHARED
-/* The bits of all lanes. Each lane has only the bit of its own number. */
-#    define K_JOIN(w, bits) K_BALLOT((w)->share, (w)->lane, (bits) != 0)
 #else
 #    define K_NEAR
-#    define K_JOIN(w, bits) (bits)
 #endif
 
 /* The number of the lowest bit that is set. */
@@ -88,17 +85,13 @@ K_FUNCTION k_u32 k_find(const struct k_writer *w, k_u32 at)
     for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES)
         if (at + k <= k_last_match(w) && k_candidate(w, at + k))
             bits |= 1U << k;
-    return K_JOIN(w, bits);
+    return K_JOIN(w->share, w->lane, bits);
 }
 
 /* The highest position of a hash stays: lanes may have the same one. */
 K_FUNCTION void k_keep(K_NEAR k_u32 *place, k_u32 position)
 {
-#if K_LANES > 1
     K_ATOMIC_MAX(place, position);
-#else
-    *place = position;
-#endif
 }
 
 /* The table learns the positions of the window at `at` that are before `end`. */
@@ -126,7 +119,7 @@ K_FUNCTION k_u32 k_equal(const struct k_writer *w, k_u32 at, k_u32 from)
             if (i + 4 > most || k_four(w->s + at + i) != k_four(w->s + from + i))
                 bits |= 1U << k;
         }
-        bits = K_JOIN(w, bits);
+        bits = K_JOIN(w->share, w->lane, bits);
         same += bits ? 4 * k_lowest(bits) : 4 * K_WINDOW;
     } while (!bits);
     while (same < most && w->s[at + same] == w->s[from + same])

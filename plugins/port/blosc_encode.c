@@ -238,12 +238,15 @@ static zarr_status describe_all(struct work *w, const struct port_item *x,
 
 static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
 {
-    struct k_pack_chunk *chunks = malloc((size_t)c->n * sizeof *chunks);
+    struct k_pack_chunk *chunks = calloc((size_t)c->n, sizeof *chunks);
     struct port_item *items = NULL;
     struct work w = {.call = c, .self = c->self};
-    zarr_status st = chunks ? port_sizes(c, err) : port_no_memory(err);
+    zarr_status st;
 
+    if (!chunks)
+        return port_no_memory(err);
     w.scratch = port_place_of(&c->exec->scratch);
+    st = port_sizes(c, err);
     if (st == ZARR_OK)
         st = port_items(c, &items, err);
     if (st == ZARR_OK)

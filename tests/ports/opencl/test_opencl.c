@@ -462,14 +462,15 @@ static void test_write(void **state)
     }
 }
 
+#define V2_SCALE                                                                         \
+    "{\"id\":\"fixedscaleoffset\",\"offset\":3,\"scale\":2,\"dtype\":\">u2\","           \
+    "\"astype\":\">f8\"}"
 /* Filters of v2 name a byte order of their own. */
 static void test_v2(void **state)
 {
     static const char *const filters[] = {
         "{\"id\":\"delta\",\"dtype\":\">u2\",\"astype\":\">u2\"}",
-        "{\"id\":\"astype\",\"encode_dtype\":\">i4\",\"decode_dtype\":\">u2\"}",
-        "{\"id\":\"fixedscaleoffset\",\"offset\":3,\"scale\":2,\"dtype\":\">u2\","
-        "\"astype\":\">f8\"}",
+        "{\"id\":\"astype\",\"encode_dtype\":\">i4\",\"decode_dtype\":\">u2\"}", V2_SCALE,
         "{\"id\":\"shuffle\",\"elementsize\":2}",
         "{\"id\":\"crc32c\",\"location\":\"start\"}"};
     static uint8_t elements[4 * N];
