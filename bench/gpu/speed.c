@@ -14,7 +14,8 @@
 
 enum {
     BLOCK = 256, /* work items */
-    STEP = 64    /* elements of a field between two points of its curve */
+    WARP = 32,
+    STEP = 64 /* elements of a field between two points of its curve */
 };
 
 void must(struct speed *s, cu_result rc, const char *what)
@@ -45,9 +46,17 @@ double now(void)
 
 /* ---- launches -------------------- */
 
+/* Work items of a group: some kernels have one stream in each. */
+static unsigned group_of(const char *kernel)
+{
+    return strcmp(kernel, "k_decode") == 0 || strcmp(kernel, "k_encode") == 0 ? WARP
+                                                                              : BLOCK;
+}
+
 void launch(struct speed *s, const struct launch *l)
 {
-    const uint64_t blocks = (l->items + BLOCK - 1) / BLOCK;
+    const unsigned group = group_of(l->kernel);
+    const uint64_t blocks = (l->items + group - 1) / group;
     void *parameters[PARAMETERS_MOST];
     cu_function f;
 
@@ -56,7 +65,7 @@ void launch(struct speed *s, const struct launch *l)
         parameters[i] = (void *)(uintptr_t)&l->parameters[i];
     if (blocks)
         must(s,
-             s->d.launch(f, (unsigned)blocks, 1, 1, BLOCK, 1, 1, 0, s->stream, parameters,
+             s->d.launch(f, (unsigned)blocks, 1, 1, group, 1, 1, 0, s->stream, parameters,
                          NULL),
              l->kernel);
 }
@@ -272,12 +281,13 @@ int main(int argc, char **argv)
     } groups[] = {{"copies", speed_copies},
                   {"moves", speed_moves},
                   {"lz4", speed_lz4},
-                  {"blosc", speed_blosc}};
+                  {"blosc", speed_blosc},
+                  {"encode", speed_encode}};
     static struct speed s;
 
     if (argc < 2) {
         (void)fprintf(stderr, "usage: kernels_speed OUT.json [copies] [moves] [lz4] "
-                              "[blosc] (KERNELS_FEW=1: small)\n");
+                              "[blosc] [encode] (KERNELS_FEW=1: small)\n");
         return 2;
     }
     speed_open(&s, argv[1]);

@@ -64,6 +64,7 @@ void shuffle(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t item);
 void speed_copies(struct speed *s); /* between host and device, and what calls cost */
 void speed_lz4(struct speed *s);
 void speed_blosc(struct speed *s);
+void speed_encode(struct speed *s);
 void speed_moves(struct speed *s); /* boxes, planes, fills, comparisons, sums, casts */
 
 #endif
