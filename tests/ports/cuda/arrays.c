@@ -19,9 +19,9 @@ void assert_ok(zarr_status st, int line)
 #define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
 #define LZ4    "{\"name\":\"numcodecs.lz4\",\"configuration\":{\"acceleration\":1}}"
 #define ZSTD   "{\"name\":\"zstd\",\"configuration\":{\"level\":1,\"checksum\":true}}"
-#define BLOSC(cname)                                                                     \
-    "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"" cname                          \
-    "\",\"clevel\":5,\"shuffle\":\"shuffle\",\"typesize\":2,\"blocksize\":0}}"
+#define BLOSC(cname, clevel, shuffle, blocksize)                                         \
+    "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"" cname "\",\"clevel\":" clevel  \
+    ",\"shuffle\":\"" shuffle "\",\"typesize\":2,\"blocksize\":" blocksize "}}"
 #define TRANSPOSE "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
 #define SHUFFLE   "{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":4}}"
 
@@ -40,14 +40,121 @@ const struct kind kinds[] = {
      "[" LITTLE "," SHUFFLE "," LZ4 ",{\"name\":\"crc32c\"}]",
      {32, 32},
      {96, 64}},
-    {"blosc_lz4", "uint16", "[" LITTLE "," BLOSC("lz4") "]", {32, 32}, {96, 64}},
-    {"blosc_zstd", "uint16", "[" LITTLE "," BLOSC("zstd") "]", {32, 32}, {96, 64}},
+    {"blosc_lz4",
+     "uint16",
+     "[" LITTLE "," BLOSC("lz4", "5", "shuffle", "0") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_zstd",
+     "uint16",
+     "[" LITTLE "," BLOSC("zstd", "5", "shuffle", "0") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_lz4_blocks",
+     "uint16",
+     "[" LITTLE "," BLOSC("lz4", "5", "shuffle", "768") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_lz4hc_bits",
+     "uint16",
+     "[" LITTLE "," BLOSC("lz4hc", "5", "bitshuffle", "768") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_blosclz",
+     "uint16",
+     "[" LITTLE "," BLOSC("blosclz", "9", "shuffle", "768") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_lz4_plain",
+     "uint16",
+     "[" LITTLE "," BLOSC("lz4", "5", "noshuffle", "0") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_stored",
+     "uint16",
+     "[" LITTLE "," BLOSC("lz4", "0", "shuffle", "0") "]",
+     {32, 32},
+     {96, 64}},
+    {"blosc_lz4_bits",
+     "float32",
+     "[" LITTLE ",{\"name\":\"blosc\",\"configuration\":{\"cname\":\"lz4\",\"clevel\":5,"
+     "\"shuffle\":\"bitshuffle\",\"typesize\":4,\"blocksize\":1000}}]",
+     {96, 64},
+     {0, 0}},
+    {"blosc_lz4_large",
+     "float32",
+     "[" LITTLE ",{\"name\":\"blosc\",\"configuration\":{\"cname\":\"lz4\",\"clevel\":1,"
+     "\"shuffle\":\"shuffle\",\"typesize\":4,\"blocksize\":0}}]",
+     {96, 128},
+     {0, 0}},
+    {"raw_crc32",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.crc32\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64}},
+    {"raw_adler32",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.adler32\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64}},
+    {"raw_fletcher32",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.fletcher32\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64}},
+    {"raw_jenkins_lookup3",
+     "uint16",
+     "[" LITTLE ","
+     "{\"name\":\"numcodecs.jenkins_lookup3\",\"configuration\":{}}"
+     "]",
+     {32, 32},
+     {96, 64}},
+    {"raw_crc32c",
+     "float32",
+     "[" LITTLE ",{\"name\":\"crc32c\"}"
+     "]",
+     {32, 32},
+     {96, 64}},
+    {"delta_lz4",
+     "uint16",
+     "["
+     "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<u2\"}}"
+     "," LITTLE "," LZ4 "]",
+     {32, 32},
+     {96, 64}},
+    {"scale_lz4",
+     "float32",
+     "["
+     "{\"name\":\"numcodecs.fixedscaleoffset\",\"configuration\":{\"offset\":60,"
+     "\"scale\":16,\"dtype\":\"<f4\",\"astype\":\"<i4\"}}"
+     "," LITTLE "," LZ4 "]",
+     {32, 32},
+     {96, 64}},
+    {"astype_lz4",
+     "uint16",
+     "["
+     "{\"name\":\"numcodecs.astype\",\"configuration\":{\"encode_dtype\":\"<i4\","
+     "\"decode_dtype\":\"<u2\"}}"
+     "," LITTLE "," LZ4 "]",
+     {32, 32},
+     {96, 64}},
 };
 const int n_kinds = sizeof kinds / sizeof kinds[0];
 
 size_t item_bytes(const struct kind *k)
 {
     return strcmp(k->type, "float32") == 0 ? 4 : 2;
+}
+
+int is_lossy(const struct kind *k)
+{
+    return strstr(k->codecs, "fixedscaleoffset") != NULL;
 }
 
 void make_elements(const struct kind *k, uint8_t *out)

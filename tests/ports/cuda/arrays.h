@@ -36,6 +36,8 @@ extern const struct kind kinds[];
 extern const int n_kinds;
 
 size_t item_bytes(const struct kind *k);
+/* Whether other elements than those of make_elements() change. */
+int is_lossy(const struct kind *k);
 /* A walk with some noise, which all codecs shorten. */
 void make_elements(const struct kind *k, uint8_t *out);
 /* Makes the array and writes `elements`, which it fills, by the CPU. */

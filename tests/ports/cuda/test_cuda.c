@@ -90,7 +90,8 @@ static void write_all(zarr_array *a, const struct kind *k, const zarr_mem *mem)
     const uint64_t bytes = N * item_bytes(k);
     zarr_tensor t = tensor_of(mem);
 
-    for (uint64_t i = 0; i < bytes / 2; i++) /* other elements than those stored */
+    for (uint64_t i = 0; i < bytes / 2 && !is_lossy(k);
+         i++) /* other elements than those stored */
         elements[i] = (uint8_t)(elements[i] + 1);
     put(mem, elements, bytes);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
@@ -159,7 +160,8 @@ static void test_arrays(void **state)
             read_all(a, k, &mem);
             read_part(a, k, &mem);
             write_all(a, k, &mem);
-            write_part(a, k, &mem);
+            if (!is_lossy(k))
+                write_part(a, k, &mem);
             write_fill(a, k, &mem);
             zarr_mem_free(ctx, &mem);
             zarr_array_free(a);
