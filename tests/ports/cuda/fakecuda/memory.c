@@ -43,6 +43,12 @@ static void space_open(void)
     if (front == MAP_FAILED || back == MAP_FAILED)
         fake_fault("no memory for a device");
     (void)close(fd);
+    if (back < front) { /* the way from one to the other is a buffer's start for twins */
+        char *higher = front;
+
+        front = back;
+        back = higher;
+    }
 }
 
 static struct block *block_of(CUdeviceptr p, size_t bytes)

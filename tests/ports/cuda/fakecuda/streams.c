@@ -23,6 +23,7 @@ struct CUstream_st {
     int spoiled; /* the graph */
 };
 struct CUevent_st {
+    struct CUevent_st *next;
     CUcontext context;
     CUstream stream; /* NULL: never recorded */
     uint64_t target;
@@ -34,12 +35,15 @@ struct CUfunc_st {
     int wide[PARAMETERS_MAX]; /* 8 bytes, else 4 */
 };
 struct CUmod_st {
+    struct CUmod_st *next;
     const char *ptx;
     CUcontext context;
     CUfunction functions;
 };
 
 static CUstream streams, defaults[DEVICES_MAX]; /* never freed: events point to them */
+static CUevent events;                          /* also those of a lost device */
+static CUmodule modules;
 
 /* ---- order -------------------- */
 
@@ -348,6 +352,8 @@ static CUresult event_open(CUevent *out)
     if (!*out)
         fake_fault("no memory");
     (*out)->context = fake_current();
+    (*out)->next = events;
+    events = *out;
     return CUDA_SUCCESS;
 }
 
@@ -427,6 +433,13 @@ CUresult cuEventSynchronize(CUevent e)
 
 static CUresult event_close(CUevent e)
 {
+    CUevent *at = &events;
+
+    while (*at && *at != e)
+        at = &(*at)->next;
+    if (!*at)
+        fake_fault("an event is destroyed twice");
+    *at = e->next;
     free(e);
     return CUDA_SUCCESS;
 }
@@ -445,7 +458,8 @@ static CUresult module_open(CUmodule *out, const char *image)
     *out = calloc(1, sizeof **out);
     if (!*out)
         fake_fault("no memory");
-    **out = (struct CUmod_st){.ptx = image, .context = fake_current()};
+    **out = (struct CUmod_st){.next = modules, .ptx = image, .context = fake_current()};
+    modules = *out;
     return CUDA_SUCCESS;
 }
 
@@ -458,6 +472,13 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n,
 
 static CUresult module_close(CUmodule m)
 {
+    CUmodule *at = &modules;
+
+    while (*at && *at != m)
+        at = &(*at)->next;
+    if (!*at)
+        fake_fault("a module is unloaded twice");
+    *at = m->next;
     for (CUfunction f = m->functions, next; f; f = next) {
         next = f->next;
         free(f);
