@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""end_to_end - times whole reads from files into memory of a device, and whole writes from it: medians of five, after one that
+warms up. Files are in a tmpfs. Beside it the same by the CPU and a copy, and by other packages where they are installed.
+
+    end_to_end.py OUT.json [--plugin FILE] [--folder /dev/shm/...] [--gib 4] [--seconds 200] [--cases WORD,...]
+
+Every result is compared with what was written. No case begins after --seconds.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
+from library import KINDS, Failed, Library, Stats  # noqa: E402
+
+LITTLE = '{"name":"bytes","configuration":{"endian":"little"}}'
+CHAINS = {
+    "raw": "[{0}]",
+    "lz4": '[{0},{{"name":"numcodecs.lz4","configuration":{{"acceleration":1}}}}]',
+    "shuffle-lz4": '[{0},{{"name":"numcodecs.shuffle","configuration":{{"elementsize":{1}}}}},'
+                   '{{"name":"numcodecs.lz4","configuration":{{"acceleration":1}}}}]',
+    "blosc-lz4": '[{0},{{"name":"blosc","configuration":{{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":{1},'
+                 '"blocksize":0}}}}]',
+    "zstd": '[{0},{{"name":"zstd","configuration":{{"level":1,"checksum":false}}}}]',
+}
+CPU_ONLY = b"lz4=cpu;blosc=cpu;zstd=cpu;shuffle=cpu;numcodecs.shuffle=cpu;numcodecs.lz4=cpu"
+DEEP = {"uint16": 128, "float32": 64}  # of a shard: 64 MiB
+CHUNKS = {"uint16": {"128K": (16, 64, 64), "1M": (32, 128, 128), "8M": (64, 256, 256)},
+          "float32": {"128K": (8, 64, 64), "1M": (16, 128, 128), "8M": (32, 256, 256)}}
+RATIO = 1.75  # that the noise is chosen for; 1.5 to 2 are found
+REPEATS = 5
+GIB = 1 << 30
+
+
+def field(dtype, noise, deep, flat, seed=1):
+    """Smooth hills with noise; floats have six bits after the point, as an instrument gives them."""
+    random = np.random.default_rng(seed)
+    z, y, x = (np.arange(n, dtype=np.float32) for n in (deep, flat, flat))
+    hill = (np.sin(z / 31)[:, None, None] + np.sin(y / 97)[None, :, None] + np.sin(x / 211)[None, None, :])
+    bell = random.random(hill.shape, np.float32) + random.random(hill.shape, np.float32) - 1
+    if dtype == "uint16":
+        return (9000 + 1500 * hill + 2 * noise * bell).astype(np.uint16)
+    return (280 + np.floor(64 * (20 * hill + noise * bell)) / 64).astype(np.float32)
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.rows, self.start = options, [], time.monotonic()
+        self.library = Library(plugin=options.plugin)
+        self.noises = {}
+
+    def left(self):
+        return self.options.seconds - (time.monotonic() - self.start)
+
+    def row(self, name, n_bytes, seconds, **more):
+        row = {"name": name, "gib": round(n_bytes / GIB, 3), "seconds": [round(s, 5) for s in sorted(seconds)],
+               "gib_s": round(n_bytes / GIB / statistics.median(seconds), 3), **more}
+        self.rows.append(row)
+        print(f"{name:46} {row['gib_s']:8.2f} GiB/s  " + " ".join(f"{k}={v}" for k, v in more.items() if k != "stats"), flush=True)
+        self.save()
+
+    def failed(self, name, why):
+        self.rows.append({"name": name, "failed": str(why)})
+        print(f"{name:46} failed: {why}", flush=True)
+        self.save()
+
+    def save(self):
+        Path(self.options.out).write_text(json.dumps({"gib": self.options.gib, "kind": self.options.kind, "cores": os.cpu_count(),
+                                                      "rows": self.rows}, indent=1) + "\n")
+
+    def wanted(self, name):
+        words = self.options.cases.split(",") if self.options.cases else []
+        return self.left() > 0 and (not words or any(word in name for word in words))
+
+    # ---- stores ----
+
+    def ratio(self, codec, dtype, noise):
+        values = field(dtype, noise, CHUNKS[dtype]["1M"][0], 256)
+        path, stats = Path(self.options.folder) / "sample", Stats()
+        array = self.library.create(path, values.shape, dtype, CHUNKS[dtype]["1M"], self.chain(codec, dtype))
+        memory = self.library.memory("host", values.nbytes)
+        memory.put(values)
+        array.write(memory, values.shape, stats=stats)
+        array.close()
+        shutil.rmtree(path)
+        return values.nbytes / stats.bytes_stored
+
+    def noise(self, codec, dtype):
+        """With which the codec has the ratio."""
+        key = codec, dtype
+        if codec == "raw":
+            return 20
+        if key not in self.noises:
+            low, high = .01, 1e4
+            for _ in range(14):
+                middle = (low * high) ** .5
+                low, high = (middle, high) if self.ratio(codec, dtype, middle) > RATIO else (low, middle)
+            self.noises[key] = low
+        return self.noises[key]
+
+    @staticmethod
+    def chain(codec, dtype):
+        return CHAINS[codec].format(LITTLE, np.dtype(dtype).itemsize)
+
+    def shard(self, dtype):
+        return DEEP[dtype], min(512, self.options.flat), min(512, self.options.flat)
+
+    def shape(self, dtype):
+        slab = DEEP[dtype] * self.options.flat ** 2 * np.dtype(dtype).itemsize
+        return max(1, int(self.options.gib * GIB) // slab) * DEEP[dtype], self.options.flat, self.options.flat
+
+    def store(self, path, codec, dtype, size, values):
+        """Many slabs of the same elements: no codec sees more than a chunk."""
+        shape, stored = self.shape(dtype), 0
+        array = self.library.create(path, shape, dtype, CHUNKS[dtype][size], self.chain(codec, dtype), self.shard(dtype))
+        memory = self.library.memory("host", values.nbytes)
+        memory.put(values)
+        for z in range(0, shape[0], DEEP[dtype]):
+            stats = Stats()
+            array.write(memory, values.shape, selection=f"{z}:{z + DEEP[dtype]}", stats=stats)
+            stored += stats.bytes_stored
+        array.close()
+        return stored
+
+    # ---- cases ----
+
+    def timed(self, what, repeats=REPEATS):
+        seconds = []
+        for i in range(1 + repeats):
+            start = time.perf_counter()
+            what()
+            seconds.append(time.perf_counter() - start)
+            if self.left() < 0 and i > 0:
+                break
+        return seconds[1:]
+
+    def equal(self, memory, values):
+        """The first and the last slab of memory."""
+        want = values.view(np.uint8).reshape(-1)
+        return all(np.array_equal(memory.get(values.nbytes, offset), want) for offset in {0, memory.n_bytes - values.nbytes})
+
+    def reads(self, name, path, dtype, values, stored):
+        shape = self.shape(dtype)
+        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        memory, stats = self.library.memory(self.options.kind, n_bytes), Stats()
+        array = self.library.open(path)
+        ways = {"": {}, ", CPU codecs": {"codec_preference": CPU_ONLY}}
+        try:
+            for way, more in ways.items():
+                if way and "1M" not in name:
+                    continue
+                try:
+                    seconds = self.timed(lambda more=more: array.read(memory, shape, stats=stats, **more), REPEATS if not way else 3)
+                except Failed as why:
+                    self.failed(name + way, why)
+                    continue
+                self.row(name + way, n_bytes, seconds, ratio=round(n_bytes / stored, 3), equal=self.equal(memory, values),
+                         up_gb_s=round(stored / 1e9 / statistics.median(seconds), 2), fallback=stats.chunks_fallback,
+                         decoded_host=stats.copies_decoded_host, stats=stats.found())
+            if "1M" in name:
+                self.by_cpu(name, array, shape, n_bytes, memory)
+        finally:
+            array.close()
+            memory.free()
+
+    def by_cpu(self, name, array, shape, n_bytes, memory):
+        """The CPU decodes everything into pinned memory, which is then copied."""
+        pinned = self.library.memory("pinned" if self.options.kind == "device" else "host", n_bytes)
+
+        def both():
+            array.read(pinned, shape, codec_preference=CPU_ONLY)
+            self.library.copy(memory, pinned, n_bytes)
+        try:
+            self.row(name + ", CPU, then a copy", n_bytes, self.timed(both, 3))
+            self.row(name + ", CPU, no copy", n_bytes, self.timed(lambda: array.read(pinned, shape, codec_preference=CPU_ONLY), 3))
+        except Failed as why:
+            self.failed(name + ", CPU, then a copy", why)
+        finally:
+            pinned.free()
+
+    def others(self, name, path, n_bytes):
+        for package, how in {"tensorstore": tensorstore_read, "zarr-python": zarr_read}.items():
+            try:
+                read = how(path)
+                self.row(f"{name}, {package}", n_bytes, self.timed(read, 2))
+            except ImportError as why:
+                self.failed(f"{name}, {package}", f"not installed: {why}")
+            except Exception as why:  # of another library
+                self.failed(f"{name}, {package}", f"{type(why).__name__}: {why}"[:300])
+
+    def write(self, codec, dtype, size, values):
+        """From the device into new files."""
+        name = f"write {codec} {dtype} {size}"
+        if not self.wanted(name):
+            return
+        shape, path = self.shape(dtype), Path(self.options.folder) / "written"
+        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        memory, stats = self.library.memory(self.options.kind, n_bytes), Stats()
+        for offset in range(0, n_bytes, values.nbytes):
+            memory.put(values, offset)
+        seconds = []
+        try:
+            for _ in range(4):
+                array = self.library.create(path, shape, dtype, CHUNKS[dtype][size], self.chain(codec, dtype), self.shard(dtype))
+                start = time.perf_counter()
+                array.write(memory, shape, stats=stats)
+                seconds.append(time.perf_counter() - start)
+                back = self.library.memory("host", values.nbytes)
+                array.read(back, values.shape, selection=f"0:{DEEP[dtype]}")
+                equal = np.array_equal(back.get(), values.view(np.uint8).reshape(-1))
+                array.close()
+                shutil.rmtree(path)
+            self.row(name, n_bytes, seconds[1:], ratio=round(n_bytes / stats.bytes_stored, 3), equal=bool(equal),
+                     fallback=stats.chunks_fallback, decoded_host=stats.copies_decoded_host, stats=stats.found())
+        except Failed as why:
+            self.failed(name, why)
+        finally:
+            memory.free()
+            shutil.rmtree(path, ignore_errors=True)
+
+    def case(self, codec, dtype, size):
+        name = f"{codec} {dtype} {size}"
+        if not self.wanted(name):
+            return
+        values, path = field(dtype, self.noise(codec, dtype), DEEP[dtype], self.options.flat), Path(self.options.folder) / "read"
+        try:
+            stored = self.store(path, codec, dtype, size, values)
+            self.reads(name, path, dtype, values, stored)
+            if size == "1M" and codec in ("blosc-lz4", "zstd") and dtype == "uint16" and self.left() > 0:
+                self.others(name, path, int(np.prod(self.shape(dtype))) * np.dtype(dtype).itemsize)
+        except Failed as why:
+            self.failed(name, why)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+        if size == "1M" and dtype == "uint16":
+            self.write(codec, dtype, size, values)
+
+    def copies(self):
+        """What the bus gives for a copy from pinned memory."""
+        n_bytes = min(GIB, int(self.options.gib * GIB))
+        device = self.library.memory(self.options.kind, n_bytes)
+        pinned = self.library.memory("pinned" if self.options.kind == "device" else "host", n_bytes)
+        self.row("copy up, pinned", n_bytes, self.timed(lambda: self.library.copy(device, pinned, n_bytes)))
+        self.row("copy down, pinned", n_bytes, self.timed(lambda: self.library.copy(pinned, device, n_bytes)))
+        device.free()
+        pinned.free()
+
+    def run(self):
+        self.copies()
+        for size in ("1M", "128K", "8M"):
+            for codec in ("blosc-lz4", "lz4", "zstd", "raw", "shuffle-lz4"):
+                for dtype in ("uint16", "float32"):
+                    self.case(codec, dtype, size)
+        self.library.close()
+
+
+def tensorstore_read(path):
+    import tensorstore
+    import torch
+    opened = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}, open=True).result()
+
+    def read():
+        torch.from_numpy(opened.read().result()).cuda()
+        torch.cuda.synchronize()
+    return read
+
+
+def zarr_read(path):
+    import cupy
+    import zarr
+    zarr.config.enable_gpu()
+    array = zarr.open_array(path, mode="r")
+
+    def read():
+        array[...]
+        cupy.cuda.Device().synchronize()
+    return read
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("--plugin")
+    parser.add_argument("--kind", default="device", choices=list(KINDS))
+    parser.add_argument("--folder", default="/dev/shm/zarrc-bench")
+    parser.add_argument("--gib", type=float, default=4)
+    parser.add_argument("--flat", type=int, default=1024, help="elements along two dimensions, a multiple of 256")
+    parser.add_argument("--seconds", type=float, default=200)
+    parser.add_argument("--cases", default="", help="words of the names of cases; default: all")
+    options = parser.parse_args()
+    Path(options.folder).mkdir(parents=True, exist_ok=True)
+    bench = Bench(options)
+    try:
+        bench.run()
+    finally:
+        shutil.rmtree(options.folder, ignore_errors=True)
+    return any(row.get("equal") is False for row in bench.rows)
+
+
+sys.exit(main())
