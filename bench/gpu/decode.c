@@ -225,7 +225,8 @@ static void blosc_case(struct speed *s, struct decoded *all)
                                      .src_bytes = all->n_bytes[i % DISTINCT],
                                      .dst = i * all->chunk,
                                      .dst_bytes = all->chunk,
-                                     .scratch = i * all->chunk};
+                                     .scratch = i * all->chunk,
+                                     .number = i};
         at += chunks[i].src_bytes;
     }
     cu_place w[] = {place(s, bytes),

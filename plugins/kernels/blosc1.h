@@ -26,6 +26,7 @@ enum {
  * The two may be equal if the chunk is not shuffled. */
 struct k_chunk {
     k_u64 src, src_bytes, dst, dst_bytes, scratch;
+    k_u64 number; /* place of its status */
 };
 
 /* What a header says. A chunk without blocks to decode (empty, or damaged) has none; one
@@ -122,7 +123,7 @@ K_FUNCTION k_u32 k_blosc_header(K_GLOBAL const k_u8 *p, K_GLOBAL const struct k_
     return k_blosc_inside(c, f);
 }
 
-/* One work item for a chunk. Chunk i has status i. */
+/* One work item for a chunk. */
 K_KERNEL k_blosc_open(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_chunk *chunks,
                       K_GLOBAL struct k_frame *frames, K_GLOBAL k_u32 *status,
                       k_u64 n_chunks)
@@ -136,7 +137,7 @@ K_KERNEL k_blosc_open(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_chunk *c
     if (st == K_OK)
         return;
     frames[at].n_blocks = frames[at].n_streams = 0;
-    status[at] = st;
+    status[chunks[at].number] = st;
 }
 
 /* One work item for all chunks: numbers their blocks and streams one after the other.
@@ -226,7 +227,7 @@ K_FUNCTION void k_blosc_planes(K_GLOBAL const struct k_chunk *c,
     p->item_bytes = shuffled ? f->item_bytes : 1;
 }
 
-/* One work item for a block of all chunks. Streams get the number of their chunk. */
+/* One work item for a block of all chunks. Streams share the status of their chunk. */
 K_KERNEL k_blosc_list(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_chunk *chunks,
                       K_GLOBAL const struct k_frame *frames,
                       K_GLOBAL struct k_stream *streams, K_GLOBAL struct k_planes *planes,
@@ -241,7 +242,7 @@ K_KERNEL k_blosc_list(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_chunk *c
     K_GLOBAL const struct k_frame *f = &frames[i];
     const k_u64 k = at - f->first_block;
 
-    k_blosc_block(src + c->src, c, f, k, (k_u32)i, streams + f->first_stream);
+    k_blosc_block(src + c->src, c, f, k, (k_u32)c->number, streams + f->first_stream);
     k_blosc_planes(c, f, k, &planes[at]);
 }
 

@@ -17,6 +17,11 @@ enum {
     GAP = 512 /* bytes between two chunks that are copied rather than left out */
 };
 
+struct blosc_self {
+    uint64_t decoded; /* bytes of a chunk */
+    int foreign;      /* streams of port_decoder are decoded, too */
+};
+
 /* A chunk of a batch, in the order of the buffers. */
 struct chunk {
     const struct port_item *item;
@@ -48,35 +53,39 @@ static enum port_format format_of(uint32_t how)
     return how == K_ZSTD ? PORT_ZSTD : PORT_ZLIB;
 }
 
-static int foreign_known(uint32_t how)
+static int foreign_known(enum port_format f)
 {
-    return port_decoder && port_decoder->knows && port_decoder->knows(format_of(how));
+    return port_decoder && port_decoder->knows && port_decoder->knows(f);
+}
+
+int port_blosc_fits(const struct k_frame *f, uint64_t decoded)
+{
+    return f->n_streams <= FEW_STREAMS + decoded / STREAM_BYTES;
 }
 
 /* Reads the header of a chunk on the host: a status of K_. */
-static uint32_t read_header(const uint8_t *p, const struct k_chunk *at, struct k_frame *f)
+static uint32_t read_header(const struct blosc_self *self, const uint8_t *p,
+                            const struct k_chunk *at, struct k_frame *f)
 {
     const uint32_t st = k_blosc_header(p, at, f);
 
-    if (st == K_UNSUPPORTED && f->n_blocks > 0 && foreign_known(f->how))
+    if (st == K_UNSUPPORTED && self->foreign && f->n_blocks > 0 &&
+        foreign_known(format_of(f->how)))
         return K_OK;
     return st;
 }
 
-static int blosc_accepts(void *self, const zarr_codec_job *job)
+static int blosc_accepts(void *self_ptr, const zarr_codec_job *job)
 {
-    const uint64_t *decoded = self;
-    const struct k_chunk at = {.src_bytes = job->src.bytes, .dst_bytes = *decoded};
+    const struct blosc_self *self = self_ptr;
+    const struct k_chunk at = {.src_bytes = job->src.bytes, .dst_bytes = self->decoded};
     struct k_frame f;
     uint32_t st;
 
-    if (port_reaches(&job->src))
-        return 1;
-    if (job->src.bytes > K_BLOSC1_HEADER + *decoded)
+    if (job->src.bytes > K_BLOSC1_HEADER + self->decoded)
         return 0;
-    st = read_header(port_host_bytes(&job->src), &at, &f);
-    return st != K_UNSUPPORTED &&
-           (st != K_OK || f.n_streams <= FEW_STREAMS + *decoded / STREAM_BYTES);
+    st = read_header(self, port_host_bytes(&job->src), &at, &f);
+    return st != K_UNSUPPORTED && (st != K_OK || port_blosc_fits(&f, self->decoded));
 }
 
 /* ---- encoded bytes go up -------------------- */
@@ -180,7 +189,7 @@ static void open_chunk(struct work *w, struct chunk *c)
     c->at = (struct k_chunk){
         .src_bytes = job->src.bytes, .dst = c->item->dst.at, .dst_bytes = job->dst.bytes};
     job->dst_used = job->dst.bytes;
-    st = read_header(port_host_bytes(&job->src), &c->at, &c->frame);
+    st = read_header(w->call->self, port_host_bytes(&job->src), &c->at, &c->frame);
     if (st != K_OK) {
         c->frame.n_blocks = c->frame.n_streams = 0;
         port_found(w->call, c->item->number, st);
@@ -459,32 +468,60 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return port_run(&codec, self, jobs, n, exec, err);
 }
 
-/* ---- the table -------------------- */
+/* ---- the tables -------------------- */
 
-/* `self` is the decoded length. */
-static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
-                              const zarr_codec_binding *to, zarr_error *err)
+static zarr_status bind_any(void **self, const zarr_codec_binding *to, int foreign,
+                            zarr_error *err)
 {
-    uint64_t *bytes = malloc(sizeof *bytes);
+    struct blosc_self *s = malloc(sizeof *s);
 
-    (void)spec;
-    if (!bytes)
+    if (!s)
         return port_no_memory(err);
-    *bytes = to->decoded->n_bytes;
-    *self = bytes;
+    *s = (struct blosc_self){.decoded = to->decoded->n_bytes, .foreign = foreign};
+    *self = s;
     return ZARR_OK;
 }
 
-/* Encoded chunks, blocks before they are unshuffled, and what port_decoder needs. */
-static uint64_t blosc_scratch(void *self, uint64_t n, uint64_t max_out)
+/* The format inside that metadata names; PORT_N_FORMATS: one that the kernels decode. */
+static enum port_format named_format(const zarr_codec_spec *spec)
 {
+    const char *name = port_host->spec_text(spec, "cname");
+
+    return name && strcmp(name, "zstd") == 0   ? PORT_ZSTD
+           : name && strcmp(name, "zlib") == 0 ? PORT_ZLIB
+                                               : PORT_N_FORMATS;
+}
+
+static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
+                              const zarr_codec_binding *to, zarr_error *err)
+{
+    if (named_format(spec) == PORT_N_FORMATS)
+        return bind_any(self, to, 0, err);
+    return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
+                           PORT_NAME ".blosc: no decoder of what is inside");
+}
+
+static zarr_status foreign_bind(void **self, const zarr_codec_spec *spec,
+                                const zarr_codec_binding *to, zarr_error *err)
+{
+    const enum port_format f = named_format(spec);
+
+    if (f != PORT_N_FORMATS && foreign_known(f))
+        return bind_any(self, to, 1, err);
+    return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
+                           PORT_NAME ".blosc_foreign: no decoder of what is inside");
+}
+
+/* Encoded chunks, blocks before they are unshuffled, and what port_decoder needs. */
+static uint64_t blosc_scratch(void *self_ptr, uint64_t n, uint64_t max_out)
+{
+    const struct blosc_self *self = self_ptr;
     const uint64_t each = 2 * max_out + K_BLOSC1_HEADER + 16;
     uint64_t bytes, most = 0;
 
-    (void)self;
     if (max_out > K_BLOSC_MOST || __builtin_mul_overflow(n, each, &bytes))
         return UINT64_MAX;
-    for (int f = 0; port_decoder && port_decoder->scratch && f < PORT_N_FORMATS; f++) {
+    for (int f = 0; self->foreign && port_decoder->scratch && f < PORT_N_FORMATS; f++) {
         const uint64_t one = port_decoder->scratch((enum port_format)f, n, max_out);
 
         most = one > most ? one : most;
@@ -495,18 +532,22 @@ static uint64_t blosc_scratch(void *self, uint64_t n, uint64_t max_out)
     return bytes;
 }
 
-const zarr_codec_impl_vtable port_blosc = {
-    .struct_size = sizeof port_blosc,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
-            ZARR_CODEC_SAFE | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
-    .codec = "blosc",
-    .impl = PORT_NAME ".blosc",
-    .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
-    .out_kinds = PORT_KINDS,
-    .priority = 10,
-    .bind = blosc_bind,
-    .accepts = blosc_accepts,
-    .scratch = blosc_scratch,
-    .decode = blosc_decode,
-    .settle = port_settle,
-    .close = free};
+#define BLOSC(table, name, safe, bound)                                                  \
+    const zarr_codec_impl_vtable table = {                                               \
+        .struct_size = sizeof table,                                                     \
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC | (safe) |   \
+                ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,                                   \
+        .codec = "blosc",                                                                \
+        .impl = PORT_NAME name,                                                          \
+        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),                                    \
+        .out_kinds = PORT_KINDS,                                                         \
+        .priority = 10,                                                                  \
+        .bind = (bound),                                                                 \
+        .accepts = blosc_accepts,                                                        \
+        .scratch = blosc_scratch,                                                        \
+        .decode = blosc_decode,                                                          \
+        .settle = port_settle,                                                           \
+        .close = free}
+BLOSC(port_blosc, ".blosc", ZARR_CODEC_SAFE, blosc_bind);
+/* The decoders of port_decoder need not check their input. */
+BLOSC(port_blosc_foreign, ".blosc_foreign", 0, foreign_bind);

@@ -1,7 +1,8 @@
 /*
  * port/blosc_encode.c - the encoder of blosc with lz4 inside, for chunks in the device's
- * memory. Blocks are shuffled to scratch memory, streams are encoded to slots behind
- * them, and what became of them is copied to the chunks.
+ * memory; and the table of blosc for such chunks. Blocks are shuffled to scratch memory,
+ * streams are encoded to slots behind them, and what became of them is copied to the
+ * chunks.
  *
  * Format: kernels/blosc1.h. Blocks are smaller than those of c-blosc, so that a device
  * has more streams to encode and decode at a time.
@@ -127,17 +128,6 @@ static zarr_status shuffle_group(struct work *w, const struct port_item *x, uint
     return port_launch_planes(w->call->lane, PORT_SHUFFLE, &planes, err);
 }
 
-/* A block that the device writes first. */
-static zarr_status stage_empty(struct port_lane *l, uint64_t bytes,
-                               struct port_block *out, zarr_error *err)
-{
-    const zarr_status st = port_stage(l, bytes, out, err);
-
-    if (st == ZARR_OK)
-        memset(out->host, 0, (size_t)bytes);
-    return st;
-}
-
 /* Writes the chunks of a group, whose streams are encoded. */
 static zarr_status pack_group(struct work *w, const struct port_item *x, uint64_t n,
                               struct k_pack_chunk *chunks, zarr_error *err)
@@ -153,9 +143,9 @@ static zarr_status pack_group(struct work *w, const struct port_item *x, uint64_
         most = chunks[i].bytes > most ? chunks[i].bytes : most;
     }
     if (st == ZARR_OK)
-        st = stage_empty(l, n_runs * sizeof(struct k_run), &runs, err);
+        st = port_stage_empty(l, n_runs * sizeof(struct k_run), &runs, err);
     if (st == ZARR_OK)
-        st = stage_empty(l, n * sizeof(struct k_run), &whole, err);
+        st = port_stage_empty(l, n * sizeof(struct k_run), &whole, err);
     if (st != ZARR_OK)
         return st;
     memcpy(list.host, chunks, (size_t)n * sizeof *chunks);
@@ -205,7 +195,7 @@ static zarr_status encode_all(struct work *w, const struct port_item *x,
         n += chunks[i].n_streams;
     st = port_stage(l, n * sizeof(struct k_stream), &w->streams, err);
     if (st == ZARR_OK)
-        st = stage_empty(l, n * sizeof(k_u32), &w->sizes, err);
+        st = port_stage_empty(l, n * sizeof(k_u32), &w->sizes, err);
     if (st == ZARR_OK)
         st = each_group(w, x, chunks, shuffle_group, err);
     if (st == ZARR_OK)
@@ -286,7 +276,7 @@ static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
     (void)port_host->spec_i64(spec, "clevel", &clevel);
     (void)port_host->spec_i64(spec, "typesize", &item);
     (void)port_host->spec_i64(spec, "blocksize", &block);
-    if (!cname || !shuffle || strcmp(cname, "lz4") != 0 || clevel == 0)
+    if (to->encode && (!cname || !shuffle || strcmp(cname, "lz4") != 0 || clevel == 0))
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                PORT_NAME ".blosc: encodes lz4 only");
     s = malloc(sizeof *s);
@@ -294,7 +284,7 @@ static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
         return port_no_memory(err);
     *s = (struct blosc_self){.item_bytes =
                                  item < 1 || item > ITEM_MOST ? 1 : (uint32_t)item,
-                             .flags = LZ4_INSIDE | shuffle_flags(shuffle),
+                             .flags = LZ4_INSIDE | shuffle_flags(shuffle ? shuffle : ""),
                              .block_bytes = block > 0 ? (uint64_t)block : 0};
     *self = s;
     return ZARR_OK;
@@ -311,18 +301,19 @@ static uint64_t blosc_scratch(void *self, uint64_t n, uint64_t max_out)
                : bytes;
 }
 
-const zarr_codec_impl_vtable port_blosc_encode = {
-    .struct_size = sizeof port_blosc_encode,
-    .caps = ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC |
-            ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2 |
-            ZARR_CODEC_FOR_V3,
+const zarr_codec_impl_vtable port_blosc_device = {
+    .struct_size = sizeof port_blosc_device,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
+            ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |
+            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
     .codec = "blosc",
-    .impl = PORT_NAME ".blosc_encode",
+    .impl = PORT_NAME ".blosc_device",
     .in_kinds = PORT_KINDS,
     .out_kinds = PORT_KINDS,
     .priority = 10,
     .bind = blosc_bind,
     .scratch = blosc_scratch,
     .encode = blosc_encode,
+    .decode = port_blosc_decode,
     .settle = port_settle,
     .close = free};

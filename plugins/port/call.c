@@ -5,6 +5,7 @@
 #include "port_int.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const struct port_kernel_fact port_kernel_facts[PORT_N_KERNELS] = {
 #define PORT_KERNEL(id, name, per_stream) {name, per_stream},
@@ -240,6 +241,16 @@ zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err)
 }
 
 /* ---- launches -------------------- */
+
+zarr_status port_stage_empty(struct port_lane *l, uint64_t bytes, struct port_block *out,
+                             zarr_error *err)
+{
+    const zarr_status st = port_stage(l, bytes, out, err);
+
+    if (st == ZARR_OK)
+        memset(out->host, 0, (size_t)bytes);
+    return st;
+}
 
 uint64_t port_each(uint64_t n, uint64_t most)
 {

@@ -116,15 +116,25 @@ struct port_planes {
 zarr_status port_launch_planes(struct port_lane *l, enum port_kernel k,
                                const struct port_planes *p, zarr_error *err);
 
+/* A block that the device writes first. */
+zarr_status port_stage_empty(struct port_lane *l, uint64_t bytes, struct port_block *out,
+                             zarr_error *err);
+
+/* Whether a frame has so few streams that their list is shorter than its elements. */
+int port_blosc_fits(const struct k_frame *f, uint64_t decoded);
+/* decode() for chunks in the device's memory. */
+zarr_status port_blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err);
+
 static inline const uint8_t *port_host_bytes(const zarr_mem *m)
 {
     return (const uint8_t *)m->handle + m->offset;
 }
 
 extern const zarr_codec_impl_vtable port_lz4, port_snappy, port_shuffle, port_blosc,
-    port_blosc_encode, port_crc32c, port_crc32, port_adler32, port_fletcher32,
-    port_jenkins_lookup3, port_delta, port_delta_array, port_fixedscaleoffset,
-    port_fixedscaleoffset_array, port_quantize, port_quantize_array, port_astype,
-    port_astype_array;
+    port_blosc_device, port_blosc_foreign, port_crc32c, port_crc32, port_adler32,
+    port_fletcher32, port_jenkins_lookup3, port_delta, port_delta_array,
+    port_fixedscaleoffset, port_fixedscaleoffset_array, port_quantize,
+    port_quantize_array, port_astype, port_astype_array;
 
 #endif

@@ -427,7 +427,8 @@ static void blosc_chunks(void **state)
                                              .src_bytes = all[count].n,
                                              .dst = m,
                                              .dst_bytes = k.bytes,
-                                             .scratch = m};
+                                             .scratch = m,
+                                             .number = count};
             n += all[count].n;
             m += all[count++].n_plain;
         }

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-const struct port_decoder *port_decoder;
-
 static struct lane *lane_of(struct port_lane *l)
 {
     return (struct lane *)l;
