@@ -158,6 +158,7 @@ static PyMethodDef array_methods[] = {
     {"_submit", zx_array_submit, METH_VARARGS, NULL},
     {"_vlen", zx_array_vlen, METH_VARARGS, NULL},
     {"_tensor", zx_array_tensor, METH_O, NULL},
+    {"_device", zx_array_device, METH_VARARGS, NULL},
     {"_places", zx_array_places, METH_O, NULL},
     {"_decode", zx_array_decode, METH_VARARGS, NULL},
     {"_encode", zx_array_encode, METH_VARARGS, NULL},

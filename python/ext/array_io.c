@@ -46,6 +46,8 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
 
+    uint64_t stream = 0;
+
     io->o = none;
     io->progress = io->field = NULL;
     io->is_packed = 0;
@@ -64,8 +66,10 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
         zx_opt_text(options, "codec_preference", &io->o.codec_preference) ||
         zx_opt_text(options, "pipeline", &io->o.pipeline) ||
         zx_opt_u32(options, "packed", &io->is_packed) ||
-        zx_opt_text(options, "field", &io->o.field))
+        zx_opt_text(options, "field", &io->o.field) ||
+        zx_opt_u64(options, "stream", &stream))
         return -1;
+    io->o.stream = (void *)(uintptr_t)stream; /* NOLINT(performance-no-int-to-ptr) */
     io->progress = PyDict_GetItemString(options, "progress");
     if (io->progress == Py_None)
         io->progress = NULL;
@@ -128,8 +132,9 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
     int32_t ndim;
 
     if ((!is_read && zx_writable(a->store)) ||
-        (zx_is_capsule(object) ? zx_memory_of_capsule(m, a, object, is_read)
-                               : zx_memory_init(m, a->st, object, is_read)))
+        (zx_is_capsule(object)   ? zx_memory_of_capsule(m, a, object, is_read)
+         : PyTuple_Check(object) ? zx_memory_of_address(m, a, object)
+                                 : zx_memory_init(m, a->st, object, is_read)))
         return -1;
     if (m->owner && is_read && Py_TYPE(m->owner) == a->st->vlen_type)
         io->o.heap = ((zx_vlen *)m->owner)->heap;

@@ -101,14 +101,28 @@ static void capsule_drop(PyObject *capsule)
     }
 }
 
-static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
+PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
+                     zarr_dlpack_release release, void *user)
 {
-    zarr_context *ctx = zarr_array_context(self->array->a);
+    zarr_context *ctx = zarr_array_context(array->a);
     struct DLManagedTensorVersioned *v = NULL;
     struct DLManagedTensor *m = NULL;
-    zarr_tensor t = ZARR_TENSOR_INIT;
     zarr_error err;
     zarr_status status;
+
+    status = has_version
+                 ? zarr_tensor_to_dlpack(&v, ctx, t, 0, release, user, &err)
+                 : zarr_tensor_to_dlpack_unversioned(&m, ctx, t, release, user, &err);
+    if (status)
+        return zx_fail(array->st, &err, array->a);
+    return PyCapsule_New(has_version ? (void *)v : (void *)m,
+                         has_version ? versioned : plain, capsule_drop);
+}
+
+static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
+{
+    zarr_tensor t = ZARR_TENSOR_INIT;
+    PyObject *capsule;
 
     t.device_type = ZARR_DEVICE_CPU;
     t.dtype = zarr_array_dtype(self->array->a);
@@ -117,16 +131,12 @@ static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
     t.shape = (const int64_t *)view->shape;
     t.strides = (const int64_t *)view->strides;
     t.byte_order = self->array->order;
-    status = has_version ? zarr_tensor_to_dlpack(&v, ctx, &t, 0, release_view, view, &err)
-                         : zarr_tensor_to_dlpack_unversioned(&m, ctx, &t, release_view,
-                                                             view, &err);
-    if (status) {
+    capsule = zx_capsule(self->array, &t, has_version, release_view, view);
+    if (!capsule) {
         PyBuffer_Release(view);
         PyMem_Free(view);
-        return zx_fail(self->st, &err, self->array->a);
     }
-    return PyCapsule_New(has_version ? (void *)v : (void *)m,
-                         has_version ? versioned : plain, capsule_drop);
+    return capsule;
 }
 
 /* capsule(has_version) */

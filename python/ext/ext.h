@@ -20,6 +20,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <zarrc/dlpack.h>
 #include <zarrc/zarrc.h>
 
 /* Headers from 3.12 on take None for immortal, also in the limited API of 3.11, where it
@@ -40,7 +41,7 @@ typedef struct zx_state {
     PyObject *flights;     /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
-    PyTypeObject *service_type, *batch_type;
+    PyTypeObject *service_type, *batch_type, *device_type;
     PyTypeObject *plugin_service_type, *plugin_call_type;
     unsigned long main_thread; /* the only one that signals interrupt */
 } zx_state;
@@ -102,7 +103,7 @@ struct zx_memory {
     zarr_tensor t;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     Py_buffer view;
-    PyObject *owner; /* a Vlen or a capsule; NULL: `view` is held */
+    PyObject *owner; /* a Vlen, a capsule, ...; NULL: `view` is held */
     bool is_held;
 };
 
@@ -160,14 +161,22 @@ int zx_key(zx_state *st, int32_t ndim, const uint64_t *shape, PyObject *key,
 int zx_dim(PyObject *item, zarr_dim_selection *dim, Py_buffer *view, bool *is_held);
 PyObject *zx_selection_wrap(zx_state *st, zarr_selection *sel); /* moved */
 
-/* ---- memory.c, vlen.c, dlpack.c --------------------------------------------- */
+/* ---- memory.c, vlen.c, dlpack.c, device.c ----------------------------------- */
 
-/* Describes memory of `object`: a buffer or a Vlen. -1: an exception. */
+/* Describes memory of `object`: a buffer, a Vlen or a Device. -1: an exception. */
 int zx_memory_init(struct zx_memory *m, zx_state *st, PyObject *object, bool is_writable);
 /* The same for a capsule of DLPack, which must be one. */
 bool zx_is_capsule(PyObject *object);
 int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
                          bool is_writable);
+/* A capsule of DLPack of a tensor; NULL: an exception, and `release` is not called. */
+PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
+                     zarr_dlpack_release release, void *user);
+PyObject *zx_array_device(PyObject *self, PyObject *args);
+void zx_memory_of_device(struct zx_memory *m, PyObject *device);
+/* Memory of a device by its address: a tuple (address, shape, strides in bytes or None,
+ * what keeps it). */
+int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple);
 /* arrow.c: (schema, column), capsules of Arrow's PyCapsule interface */
 PyObject *zx_array_arrow(PyObject *self, PyObject *args);
 PyObject *zx_array_tensor(PyObject *self, PyObject *memory);
@@ -294,6 +303,6 @@ PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
     zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec,
-    zx_block_spec, zx_service_spec, zx_batch_spec;
+    zx_block_spec, zx_service_spec, zx_batch_spec, zx_device_spec;
 
 #endif

@@ -46,6 +46,8 @@ int zx_memory_init(struct zx_memory *m, zx_state *st, PyObject *object, bool is_
     m->t.device_type = ZARR_DEVICE_CPU;
     if (Py_TYPE(object) == st->vlen_type) {
         held_by_vlen(m, (zx_vlen *)object);
+    } else if (Py_TYPE(object) == st->device_type) {
+        zx_memory_of_device(m, object);
     } else if (held_by_buffer(m, object, is_writable)) {
         zx_memory_deinit(m);
         return -1;

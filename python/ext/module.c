@@ -109,6 +109,7 @@ static int exec(PyObject *module)
                  {&st->block_type, &zx_block_spec},
                  {&st->service_type, &zx_service_spec},
                  {&st->batch_type, &zx_batch_spec},
+                 {&st->device_type, &zx_device_spec},
                  {&st->plugin_service_type, &zx_plugin_service_spec},
                  {&st->plugin_call_type, &zx_plugin_call_spec}};
 

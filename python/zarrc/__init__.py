@@ -20,7 +20,7 @@ from ._api import (
     empty_like, from_array, full, full_like, group, load, ones, ones_like, open, open_array, open_consolidated, open_group,
     open_like, print_debug_info, save, save_array, save_group, tree, zeros, zeros_like,
 )
-from ._array import Array, ArrayConfig, Tensor
+from ._array import Array, ArrayConfig, DeviceTensor, Tensor
 from ._codecs import Codec
 from ._config import config
 from ._core import version as _version
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __version__: str = _version()
 
 __all__ = [
-    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
+    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "DeviceTensor", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
     "ZarrcError", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
     "copy_store", "create", "create_array", "create_group", "create_hierarchy", "disable", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",

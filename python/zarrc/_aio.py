@@ -69,7 +69,8 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
     if out is not None and _indexing.is_tensor(out):
-        await queue.run(array._submit(queue.native, READ, selection, _indexing.capsule_of(out), 0, None))
+        memory, options = _indexing.lent(out, array, is_out=True)
+        await queue.run(array._submit(queue.native, READ, selection, memory, 0, options))
         return out
     target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._memory_of(out)
     order = _indexing._check_out(target, shape, array.dtype)
@@ -86,6 +87,10 @@ async def _write(array: Array, selection: _core.Selection | None, value: Any) ->
         order = 0
     elif array._how == _dtypes.OTHER:
         _indexing.write(array, selection, value)  # raises
+        return
+    elif _indexing.is_tensor(value) and not _indexing._has_numpy(value):
+        memory, options = _indexing.lent(value, array)
+        await queue.run(array._submit(queue.native, WRITE, selection, memory, 0, options))
         return
     else:
         memory, order = _indexing.coerce(array.dtype, value)

@@ -15,7 +15,7 @@ from . import _codecs, _core, _dtypes, _indexing
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
-from .errors import ZarrcError, in_store
+from .errors import UnsupportedError, ZarrcError, in_store, raised
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray
@@ -39,7 +39,7 @@ class ArrayConfig:
         """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
         from ._config import config
 
-        defaults = {name: None if name == "trust" else config[f"array.{name}"] for name in cls.__dataclass_fields__}
+        defaults: dict[str, Any] = {name: None if name == "trust" else config[f"array.{name}"] for name in cls.__dataclass_fields__}
         if given is None:
             return cls(**defaults)
         if isinstance(given, cls):
@@ -281,14 +281,20 @@ class Array(Node, _core.Array):
         _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
 
     def read(self, key: Any = ..., *, out: Any = None, fields: Any = None, packed: bool = False,
-             progress: Any = None, threads: int | None = None) -> Any:
+             progress: Any = None, threads: int | None = None, device: str | None = None) -> Any:
         """Reads what ``z[key]`` reads, with options.
 
         ``out`` is filled and returned: an array of NumPy with any strides and byte order, an NDBuffer
-        of zarr-python, or a tensor of another library in host memory. ``packed=True`` gives elements
+        of zarr-python, or a tensor of another library, in host memory or on a device. ``device``, such
+        as "cuda:0", gives a `DeviceTensor` instead of an array of NumPy. ``packed=True`` gives elements
         of 2 or 4 bits as uint8 with several of them a byte. ``progress`` is called with (chunks done,
         chunks in all); True shows a bar, if tqdm is installed.
         """
+        if device is not None and not _is_host(device):
+            if out is not None or fields or packed:
+                raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
+            with reporter(progress) as options:
+                return DeviceTensor._read(self, key, device, _with(options, threads))
         if not (packed or fields or progress or threads):
             if out is not None and self._read_into(key, out):
                 return out
@@ -470,9 +476,12 @@ class Array(Node, _core.Array):
         digest = hashlib.sha256(self._metadata_text.encode()).hexdigest()
         return "zarrc.Array", str(self.store), self.path, digest, self._config
 
-    def tensor(self, key: Any = ...) -> Tensor:
+    def tensor(self, key: Any = ..., *, device: str | None = None) -> Tensor | DeviceTensor:
         """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The
-        library gets the elements without a further copy, also types that NumPy lacks, as bfloat16."""
+        library gets the elements without a further copy, also types that NumPy lacks, as bfloat16.
+        With ``device``, such as "cuda:0", they are in memory of that device."""
+        if device is not None and not _is_host(device):
+            return DeviceTensor._read(self, key, device, {})
         return Tensor(self, np.asarray(self[key]))
 
     def column(self, key: Any = ...) -> Column:
@@ -508,6 +517,77 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.array, dtype=dtype) if copy else np.asarray(self.array, dtype=dtype)
+
+
+class DeviceTensor:
+    """Elements in memory of a device, for libraries that speak DLPack or the CUDA array interface:
+    ``torch.from_dlpack(t)``, ``cupy.from_dlpack(t)``, ``jax.dlpack.from_dlpack(t)``. They are there
+    already, so no stream has to wait. Memory is freed with the last object that uses it."""
+
+    def __init__(self, block: _core.Device, dtype: np.dtype[Any]) -> None:
+        self._block, self.dtype = block, dtype
+
+    @classmethod
+    def _read(cls, array: Array, key: Any, device: str, options: dict[str, Any]) -> DeviceTensor:
+        if array._how != _dtypes.PLAIN:
+            raise TypeError(f"elements of type {array.dtype} are in host memory only")
+        selection = _indexing.any_key(array, key)
+        try:
+            block = array._device(selection.shape, device)
+        except UnsupportedError as problem:
+            raise raised(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory "
+                         f"(zarrc.config[\"plugins\"], ZARRC_PLUGIN_PATH)", store=problem.store, node=array.name) from problem
+        array._read(selection, block, 0, options)
+        return cls(block, array.dtype.newbyteorder("="))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._block.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self._block.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without dimensions has no length")
+        return self.shape[0]
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if copy or dl_device is not None and tuple(dl_device) != self._block.place:
+            raise BufferError("the elements stay where they are")
+        return self._block.capsule(max_version is not None and max_version[0] >= 1)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._block.place
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._block.place[0] not in _indexing.CUDA_KINDS:
+            raise AttributeError("the memory is not of CUDA")
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self._block.pointer if self.nbytes else 0, False),
+                "strides": None, "stream": None, "version": 3}
+
+    def __array__(self, *unused: Any, **options: Any) -> Any:
+        raise TypeError("the elements are on a device: read them without device=, or copy them by the library that uses them")
+
+    def __repr__(self) -> str:
+        kind, number = self._block.place
+        return f"<DeviceTensor shape={self.shape} dtype={self.dtype} device={_KINDS.get(kind, kind)}:{number}>"
+
+
+_KINDS = {2: "cuda", 3: "cuda_host", 4: "opencl", 12: "ext", 13: "cuda_managed"}  # of DLPack
+
+
+def _is_host(device: str) -> bool:
+    if not isinstance(device, str):
+        raise TypeError(f"device: {device!r} is not a text such as 'cuda:0'")
+    return device in ("cpu", "host", "cpu:0", "host:0")
 
 
 class Column:

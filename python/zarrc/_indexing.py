@@ -174,16 +174,54 @@ def _memory_of(out: Any) -> np.ndarray[Any, Any]:
     return np.asarray(memoryview(out))
 
 
-def capsule_of(tensor: Any) -> Any:
-    """The capsule of a tensor of another library. It frees itself."""
+HOST_KINDS = (1, 3)  # DLPack's numbers of memory that NumPy can use, too
+CUDA_KINDS = (2, 13)  # memory whose users have streams
+DEFAULT_STREAM = 1  # what DLPack and CUDA call the legacy default stream
+
+
+def lent(tensor: Any, array: Array, options: dict[str, Any] | None = None, *, is_out: bool = False) -> tuple[Any, dict[str, Any]]:
+    """(memory of a tensor of another library, options of a call that uses it). Work on memory of CUDA
+    that its library has queued comes first: the library orders the stream that is named here after it, and
+    ours begins after what is on that stream."""
+    options = options or {}
+    if not hasattr(tensor, "__dlpack__"):
+        return _of_interface(tensor, array, options, is_out)
+    if _device_of(tensor) in CUDA_KINDS:
+        return _capsule(tensor, stream=DEFAULT_STREAM), {**options, "stream": DEFAULT_STREAM}
+    return _capsule(tensor), options
+
+
+def _capsule(tensor: Any, **options: Any) -> Any:
+    """The capsule of a tensor. It frees itself."""
     try:
-        return tensor.__dlpack__(max_version=(1, 1))
+        return tensor.__dlpack__(**options, max_version=(1, 1))
     except TypeError:  # older than DLPack 1.0
-        return tensor.__dlpack__()
+        return tensor.__dlpack__(**options)
+
+
+def _of_interface(tensor: Any, array: Array, options: dict[str, Any], is_out: bool) -> tuple[Any, dict[str, Any]]:
+    """The same by the CUDA array interface."""
+    told = tensor.__cuda_array_interface__
+    pointer, is_read_only = told["data"]
+    given = np.dtype(told["typestr"])
+    if not given.isnative or given != array.dtype.newbyteorder("="):
+        raise TypeError(f"the memory has the data type {told['typestr']}, and the array {array.dtype}")
+    if is_read_only and is_out:
+        raise ValueError("out is read-only")
+    if (stream := told.get("stream")) is not None:
+        options = {**options, "stream": stream}
+    return (pointer, tuple(told["shape"]), told.get("strides"), tensor), options
+
+
+def _device_of(tensor: Any) -> int:
+    """DLPack's number of the kind of memory."""
+    return int(tensor.__dlpack_device__()[0]) if hasattr(tensor, "__dlpack_device__") else 1
 
 
 def is_tensor(out: Any) -> bool:
-    return hasattr(out, "__dlpack__") and not isinstance(out, np.ndarray) and not hasattr(out, "as_numpy_array")
+    """Whether memory is described by DLPack, or by the CUDA array interface."""
+    return not isinstance(out, np.ndarray) and not hasattr(out, "as_numpy_array") and (
+        hasattr(out, "__dlpack__") or hasattr(out, "__cuda_array_interface__"))
 
 
 def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -270,7 +308,8 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
         _memory_of(out)[...] = found
         return out
     if out is not None and is_tensor(out):
-        array._read(selection, capsule_of(out), 0, options)
+        memory, options = lent(out, array, options, is_out=True)
+        array._read(selection, memory, 0, options)
         return out
     target = fresh(array, shape, array.dtype) if out is None else _memory_of(out)
     if out is not None and _is_packed(array, target, shape):
@@ -346,7 +385,8 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
     elif array._how == _dtypes.OTHER:
         raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
     elif is_tensor(value) and not _has_numpy(value):
-        array._write(selection, capsule_of(value), 0, options)
+        memory, options = lent(value, array, options)
+        array._write(selection, memory, 0, options)
     elif options.get("packed"):
         array._write(selection, np.asarray(value, np.uint8), 0, options)
     else:
@@ -355,7 +395,9 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
 
 
 def _has_numpy(value: Any) -> bool:
-    """Whether a tensor becomes an array of NumPy; one of bfloat16 does not."""
+    """Whether a tensor becomes an array of NumPy; one of bfloat16 does not, nor one on a device."""
+    if not hasattr(value, "__dlpack__") or _device_of(value) not in HOST_KINDS:
+        return False
     try:
         np.asarray(value)
     except (TypeError, RuntimeError, BufferError):

@@ -21,19 +21,21 @@ def _given(out: Any, n: int) -> list[Any]:
     return found
 
 
-def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any]) -> tuple[list[Any], int]:
-    """What the extension fills, and the byte order of it all."""
+def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any],
+            options: dict[str, Any]) -> tuple[list[Any], int, dict[str, Any]]:
+    """What the extension fills, the byte order of it all, and the options of the call."""
     memory, orders = [], set()
     for selection, one in zip(selections, out):
         if _indexing.is_tensor(one):
-            memory.append(_indexing.capsule_of(one))
+            one, options = _indexing.lent(one, array, options, is_out=True)
+            memory.append(one)
             orders.add(_dtypes.NATIVE)
         else:
             memory.append(_indexing._memory_of(one))
             orders.add(_indexing._check_out(memory[-1], selection.shape, array.dtype))
     if len(orders) > 1:
         raise ValueError("out has memory of both byte orders")
-    return memory, orders.pop() if orders else _dtypes.NATIVE
+    return memory, orders.pop() if orders else _dtypes.NATIVE, options
 
 
 def read(array: Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -> list[Any]:
@@ -48,6 +50,6 @@ def read(array: Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -
         order = _indexing._check_out(given[0], selections[0].shape, array.dtype) if given else _dtypes.NATIVE
         array._read_many(tuple(selections), tuple(given), order, options)
         return [one[()] if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in given]
-    memory, order = _memory(array, selections, given)
+    memory, order, options = _memory(array, selections, given, options)
     array._read_many(tuple(selections), tuple(memory), order, options)
     return given

@@ -744,9 +744,9 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
         times = []
         for _ in range(3):  # the quickest: other programs use the machine, too
             sys.modules.pop("zarrc_hook.pipeline", None)
-            start = time.perf_counter()
+            start = time.process_time()
             point.load()
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         assert "zarrc" not in sys.modules and min(times) < .02, times
         z = zarr.create_array({}, shape=(4,), dtype="i4")
         z[...] = 1

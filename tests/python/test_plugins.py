@@ -775,9 +775,9 @@ def test_the_search_costs_little(tmp_path):
     done = run("""
         import time, importlib.metadata, zarrc
         zarrc.config._context()
-        began = time.perf_counter()
+        began = time.process_time()
         for _ in range(1000):
             zarrc.config._context()
-        print((time.perf_counter() - began) / 1000)
+        print((time.process_time() - began) / 1000)
     """, env=environment(tmp_path))
     assert float(done.stdout) < 1e-3, done.stdout  # 5 us when nothing else runs

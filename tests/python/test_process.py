@@ -281,9 +281,9 @@ def test_sub_interpreters_are_refused(what):
 def test_import_is_quick():
     done = run("""
         import time, numpy
-        began = time.perf_counter()
+        began = time.process_time()
         import zarrc
-        print(time.perf_counter() - began)
+        print(time.process_time() - began)
     """)
     assert float(done.stdout) < 0.5, done.stdout  # 30 ms when nothing else runs
 

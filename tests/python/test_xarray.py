@@ -385,9 +385,9 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
         times = []
         for _ in range(3):
             sys.modules.pop("zarrc_hook.engine", None)
-            start = time.perf_counter()
+            start = time.process_time()
             point.load()
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         assert "zarrc" not in sys.modules and "zarr" not in sys.modules and min(times) < .01, times
         xr.Dataset({"a": ("x", np.arange(5))}).to_zarr("x.zarr")
         assert xr.open_dataset("x.zarr")["a"].sum() == 10 and "zarrc" not in sys.modules

@@ -1,0 +1,245 @@
+/* device.c - memory of devices. Out: the type Device, elements that were read into memory
+ * which the library allocated on a device; other libraries take it by DLPack. In: memory
+ * that is known by its address only, as the CUDA array interface tells it. */
+#include "ext.h"
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zx_array *array; /* owned: whose data type the elements have */
+    zarr_mem mem;
+    int32_t ndim;
+    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+} zx_device;
+
+/* ---- Device: out ---------------------------------------------------------------- */
+
+/* Strides in C order; returns the bytes, at least 1, or 0: too many. */
+static uint64_t layout(zx_device *self, const uint64_t *length)
+{
+    uint64_t bytes = zarr_dtype_item_bytes(zarr_array_dtype(self->array->a));
+    bool is_empty = false;
+
+    for (int32_t d = self->ndim - 1; d >= 0; d--) {
+        self->shape[d] = (int64_t)length[d];
+        self->strides[d] = (int64_t)bytes;
+        is_empty |= length[d] == 0;
+        if (length[d] && bytes > (uint64_t)PY_SSIZE_T_MAX / length[d])
+            return 0;
+        bytes *= length[d] ? length[d] : 1;
+    }
+    return is_empty ? 1 : bytes;
+}
+
+static int allocate(zx_device *self, const char *where, uint64_t bytes)
+{
+    zarr_context *ctx = zarr_array_context(self->array->a);
+    int32_t device_type, device_id;
+    zarr_error err;
+    zarr_status status;
+
+    Py_BEGIN_ALLOW_THREADS status =
+        zarr_memory_parse(ctx, where, &device_type, &device_id, &err);
+    if (status == ZARR_OK)
+        status = zarr_mem_alloc(ctx, device_type, device_id, bytes, &self->mem, &err);
+    Py_END_ALLOW_THREADS return zx_check(self->st, status, &err, self->array->a);
+}
+
+/* Array._device(shape, text of the device) -> Device */
+PyObject *zx_array_device(PyObject *o, PyObject *args)
+{
+    zx_array *a = (zx_array *)o;
+    uint64_t length[ZARR_MAX_RANK], bytes;
+    const char *where;
+    PyObject *shape;
+    zx_device *self;
+    int32_t ndim;
+
+    if (!PyArg_ParseTuple(args, "Os", &shape, &where) ||
+        (ndim = zx_lengths(shape, length)) < 0)
+        return NULL;
+    self = zx_alloc(a->st->device_type);
+    if (!self)
+        return NULL;
+    self->st = a->st;
+    self->array = (zx_array *)Py_NewRef(o);
+    self->ndim = ndim;
+    bytes = layout(self, length);
+    if (!bytes)
+        PyErr_NoMemory();
+    if (!bytes || allocate(self, where, bytes))
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static void device_dealloc(PyObject *o)
+{
+    zx_device *self = (zx_device *)o;
+
+    if (self->array && self->mem.handle) {
+        zarr_context *ctx = zarr_array_context(self->array->a);
+
+        Py_BEGIN_ALLOW_THREADS zarr_mem_free(ctx, &self->mem);
+        Py_END_ALLOW_THREADS
+    }
+    Py_XDECREF((PyObject *)self->array);
+    zx_free(o);
+}
+
+static void tensor_of(zarr_tensor *t, const zx_device *self)
+{
+    static const zarr_tensor none = ZARR_TENSOR_INIT;
+
+    *t = none;
+    t->device_type = self->mem.device_type;
+    t->device_id = self->mem.device_id;
+    t->dtype = zarr_array_dtype(self->array->a);
+    t->data = self->mem.handle;
+    t->byte_offset = self->mem.offset;
+    t->ndim = self->ndim;
+    t->shape = self->shape;
+    t->strides = self->strides;
+}
+
+/* On any thread: zarr_dlpack_release. */
+static void release_device(void *user)
+{
+    if (Py_IsInitialized()) { /* else the memory goes with the process */
+        const PyGILState_STATE gil = PyGILState_Ensure();
+
+        Py_DECREF((PyObject *)user);
+        PyGILState_Release(gil);
+    }
+}
+
+/* capsule(has_version) */
+static PyObject *device_capsule(PyObject *o, PyObject *has_version)
+{
+    zx_device *self = (zx_device *)o;
+    const int wanted = PyObject_IsTrue(has_version);
+    PyObject *capsule;
+    zarr_tensor t;
+
+    if (wanted < 0)
+        return NULL;
+    tensor_of(&t, self);
+    Py_INCREF(o);
+    capsule = zx_capsule(self->array, &t, wanted, release_device, o);
+    if (!capsule)
+        Py_DECREF(o);
+    return capsule;
+}
+
+static PyObject *device_place(PyObject *o, void *unused)
+{
+    zx_device *self = (zx_device *)o;
+
+    (void)unused;
+    return Py_BuildValue("(ii)", (int)self->mem.device_type, (int)self->mem.device_id);
+}
+
+static PyObject *device_pointer(PyObject *o, void *unused)
+{
+    zx_device *self = (zx_device *)o;
+
+    (void)unused;
+    return PyLong_FromVoidPtr((char *)self->mem.handle + self->mem.offset);
+}
+
+static PyObject *device_shape(PyObject *o, void *unused)
+{
+    zx_device *self = (zx_device *)o;
+    uint64_t length[ZARR_MAX_RANK];
+
+    (void)unused;
+    for (int32_t d = 0; d < self->ndim; d++)
+        length[d] = (uint64_t)self->shape[d];
+    return zx_shape(self->ndim, length);
+}
+
+void zx_memory_of_device(struct zx_memory *m, PyObject *o)
+{
+    zx_device *self = (zx_device *)o;
+
+    tensor_of(&m->t, self);
+    m->owner = Py_NewRef(o);
+    for (int32_t d = 0; d < self->ndim; d++) {
+        m->shape[d] = self->shape[d];
+        m->strides[d] = self->strides[d];
+    }
+}
+
+/* ---- addresses: in ---------------------------------------------------------------- */
+
+static int strides_of(struct zx_memory *m, PyObject *strides, uint64_t item_bytes)
+{
+    int64_t next = (int64_t)item_bytes;
+
+    if (strides != Py_None &&
+        (!PyTuple_Check(strides) || PyTuple_Size(strides) != m->t.ndim)) {
+        PyErr_SetString(PyExc_ValueError, "there is one stride for each dimension");
+        return -1;
+    }
+    for (int32_t d = m->t.ndim - 1; d >= 0; d--) {
+        if (strides == Py_None) {
+            m->strides[d] = next;
+            if (m->shape[d] && next > PY_SSIZE_T_MAX / m->shape[d]) {
+                PyErr_NoMemory();
+                return -1;
+            }
+            next *= m->shape[d];
+        } else if ((m->strides[d] = PyLong_AsLongLong(PyTuple_GetItem(strides, d))) ==
+                       -1 &&
+                   PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple)
+{
+    static const zarr_tensor none = ZARR_TENSOR_INIT;
+    uint64_t length[ZARR_MAX_RANK];
+    PyObject *pointer, *shape, *strides, *owner;
+    int32_t ndim;
+
+    m->owner = NULL;
+    m->is_held = false;
+    m->t = none;
+    if (!PyArg_ParseTuple(tuple, "OOOO", &pointer, &shape, &strides, &owner) ||
+        (ndim = zx_lengths(shape, length)) < 0)
+        return -1;
+    m->t.data = PyLong_AsVoidPtr(pointer);
+    if (PyErr_Occurred())
+        return -1;
+    m->t.ndim = ndim;
+    for (int32_t d = 0; d < ndim; d++)
+        m->shape[d] = (int64_t)length[d];
+    if (strides_of(m, strides, zarr_dtype_item_bytes(zarr_array_dtype(a->a))))
+        return -1;
+    m->t.shape = m->shape;
+    m->t.strides = m->strides;
+    zarr_mem_classify(zarr_array_context(a->a), m->t.data, &m->t.device_type,
+                      &m->t.device_id);
+    if (m->t.device_type == ZARR_DEVICE_CPU && m->t.data) {
+        PyErr_SetString(PyExc_ValueError, "no memory backend knows this memory of a "
+                                          "device: is the plug-in for it loaded?");
+        return -1;
+    }
+    m->owner = Py_NewRef(tuple); /* which keeps the memory */
+    return 0;
+}
+
+static PyMethodDef device_methods[] = {{"capsule", device_capsule, METH_O, NULL},
+                                       {NULL, NULL, 0, NULL}};
+static PyGetSetDef device_getset[] = {{"place", device_place, NULL, NULL, NULL},
+                                      {"pointer", device_pointer, NULL, NULL, NULL},
+                                      {"shape", device_shape, NULL, NULL, NULL},
+                                      {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot device_slots[] = {{Py_tp_dealloc, device_dealloc},
+                                     {Py_tp_methods, device_methods},
+                                     {Py_tp_getset, device_getset},
+                                     {0, NULL}};
+PyType_Spec zx_device_spec = {"zarrc._core.Device", sizeof(zx_device), 0,
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                              device_slots};

@@ -1,0 +1,226 @@
+"""Memory of devices: `device=`, and `out=` of libraries with streams. The device is the fake one of
+tests/fakedev under the number of CUDA: memory that the CPU cannot touch, and streams whose work is done
+only when they are waited for."""
+import asyncio
+import ctypes
+import gc
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import zarrc
+from zarrc import errors
+
+CUDA = (2, 0)
+
+
+def plugin():
+    build = os.environ.get("ZARRC_BUILD") or str(pathlib.Path(zarrc.__file__).parents[2])
+    return os.path.join(build, "tests/libzarrc_fakecuda.so")
+
+
+pytestmark = pytest.mark.skipif(not os.path.exists(plugin()), reason="the fake device is not built here")
+
+
+class Counters(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        "allocs", "frees", "live_blocks", "live_bytes", "peak_bytes", "copies_up", "copies_down", "copies_device", "bytes_up",
+        "bytes_down", "bytes_device", "boxes", "fills", "faults")]
+
+
+class Late(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        "calls", "lists", "list_items", "equals", "queued", "syncs", "orders", "streams", "streams_opened", "pinned_allocs",
+        "pinned_blocks", "pinned_bytes", "pinned_peak")]
+
+
+class Device:
+    """What a library of the application knows of the device."""
+
+    def __init__(self):
+        self.lib = ctypes.CDLL(plugin())
+        for name in ("zarr_fakedev_peek", "zarr_fakedev_poke"):
+            getattr(self.lib, name).argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64]
+        self.lib.zarr_fakecuda_queue_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+
+    def count(self):
+        counters, late = Counters(), Late()
+        self.lib.zarr_fakecuda_count(ctypes.byref(counters), ctypes.byref(late))
+        return counters, late
+
+    def peek(self, tensor):
+        """The elements of a tensor, in host memory."""
+        found = np.empty(tensor.shape, tensor.dtype)
+        assert self.lib.zarr_fakedev_peek(tensor.pointer, 0, found.ctypes.data, found.nbytes) == 0
+        return found
+
+    def poke(self, tensor, data):
+        data = np.ascontiguousarray(data, tensor.dtype)
+        assert self.lib.zarr_fakedev_poke(tensor.pointer, 0, data.ctypes.data, data.nbytes) == 0
+
+    def queue_copy(self, to, source):
+        """On the default stream: done when something waits for it."""
+        assert self.lib.zarr_fakecuda_queue_copy(to.pointer, source.pointer, to.nbytes) == 0
+
+
+class Tensor:
+    """A tensor as torch and CuPy have it: on the device, with DLPack and a stream."""
+
+    def __init__(self, like, shape, dtype=None):
+        source = zarrc.create_array(None, shape=shape, dtype=dtype or like.dtype, chunks=shape)
+        self._held = source.read(device="cuda:0")
+        self.shape, self.dtype, self.nbytes = self._held.shape, self._held.dtype, self._held.nbytes
+        self.pointer = self._held.__cuda_array_interface__["data"][0]
+        self.streams = []
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.streams.append(stream)
+        return self._held.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self):
+        return CUDA
+
+    def __array__(self, *unused, **options):
+        raise TypeError("can't convert a cuda tensor to NumPy")
+
+
+class OldTensor(Tensor):
+    """One of before DLPack 1.0."""
+
+    def __dlpack__(self, *, stream=None):
+        return super().__dlpack__(stream=stream)
+
+
+class Interface:
+    """Memory that is known by the CUDA array interface only, as Numba's."""
+
+    def __init__(self, tensor, **more):
+        self.told = {"shape": tensor.shape, "typestr": tensor.dtype.str, "data": (tensor.pointer, False), "version": 3, **more}
+        self.__cuda_array_interface__ = self.told
+
+
+@pytest.fixture
+def device():
+    with zarrc.config.set({"plugins": [plugin()]}):
+        found = Device()
+        yield found
+        gc.collect()
+        assert found.count()[0].faults == 0
+
+
+@pytest.fixture
+def array(device, path, numbers):
+    return zarrc.create_array(path, data=numbers, chunks=(16, 16))
+
+
+def test_device_reads(device, array, numbers):
+    for key in (..., slice(5, 50), (slice(None, None, -3), 7), (3, 4), (slice(3, 3), slice(None)), ([5, 1], slice(2, 9))):
+        for found in (array.read(key, device="cuda:0"), array.tensor(key, device="cuda")):
+            wanted = numbers[key]
+            assert found.shape == wanted.shape and found.dtype == numbers.dtype and found.nbytes == wanted.nbytes
+            assert found.__dlpack_device__() == CUDA and "cuda:0" in repr(found)
+            told = found.__cuda_array_interface__
+            assert told["shape"] == wanted.shape and told["typestr"] == "<i4" and told["stream"] is None
+            if wanted.size:
+                found.pointer = told["data"][0]
+                assert (device.peek(found) == wanted).all()
+    assert array.read(slice(3), device="cpu").tolist() == numbers[:3].tolist()
+    assert isinstance(array.tensor(device="cpu"), zarrc.Tensor)
+
+
+def test_device_memory_is_freed(device, array):
+    gc.collect()
+    before = device.count()[0].live_blocks
+    held = [array.read(device="cuda:0").__dlpack__(max_version=version) for version in (None, (1, 0)) for _ in range(5)]
+    gc.collect()
+    assert device.count()[0].live_blocks == before + 10  # the capsules have them
+    del held
+    gc.collect()
+    assert device.count()[0].live_blocks == before
+
+
+@pytest.mark.parametrize("kind", [Tensor, OldTensor])
+def test_out(device, array, numbers, kind):
+    target = kind(array, (60, 20))
+    orders = device.count()[1].orders
+    assert array.read((slice(None), slice(0, 20)), out=target) is target
+    assert target.streams == [1] and device.count()[1].orders > orders
+    assert (device.peek(target) == numbers[:, :20]).all()
+    # zarrc writes only after what the library has queued: else the queued copy would win.
+    stale = Tensor(array, (60, 20))
+    device.queue_copy(target, stale)
+    array.read((slice(None), slice(0, 20)), out=target)
+    device.lib.zarr_fakecuda_sync()
+    assert (device.peek(target) == numbers[:, :20]).all()
+
+
+def test_value(device, array, numbers):
+    source, target = Tensor(array, (60, 40)), Tensor(array, (60, 40))
+    device.poke(source, numbers + 7)
+    device.queue_copy(target, source)  # zarrc must not read before that
+    array[...] = target
+    assert (array[...] == numbers + 7).all()
+    part = Tensor(array, (1, 40))
+    device.poke(part, np.full((1, 40), 9))
+    array[2:5] = part  # it is repeated
+    assert (array[2:5] == 9).all()
+
+
+def test_cuda_array_interface(device, array, numbers):
+    tensor = Tensor(array, (60, 40))
+    for more in ({}, {"stream": 1}, {"strides": (160, 4)}, {"strides": None, "stream": None}):
+        device.poke(tensor, np.zeros((60, 40)))
+        memory = Interface(tensor, **more)
+        assert array.read(out=memory) is memory
+        assert (device.peek(tensor) == numbers).all()
+    device.poke(tensor, numbers - 3)
+    array[...] = Interface(tensor)
+    assert (array[...] == numbers - 3).all()
+    with pytest.raises(ValueError, match="read-only"):
+        array.read(out=Interface(tensor, data=(tensor.pointer, True)))
+    with pytest.raises(TypeError, match="data type"):
+        array.read(out=Interface(tensor, typestr="<f4"))
+    with pytest.raises(TypeError, match="data type"):
+        array.read(out=Interface(tensor, typestr=">i4"))
+    with pytest.raises(ValueError, match="stride"):
+        array.read(out=Interface(tensor, strides=(4,)))
+    with pytest.raises(ValueError, match="plug-in"):
+        array.read(out=Interface(tensor, data=(np.zeros(9).ctypes.data, False)))
+
+
+def test_many_and_asyncio(device, array, numbers):
+    rows = [Tensor(array, (40,)) for _ in range(3)]
+    array.read_many([5, 6, 50], out=rows)
+    assert [device.peek(row).tolist() for row in rows] == numbers[[5, 6, 50]].tolist()
+    rows = [Tensor(array, (40,)) for _ in range(3)]
+
+    async def work():
+        await asyncio.gather(*[array.async_array.getitem(i, out=row) for i, row in enumerate(rows)])
+        await array.async_array.setitem(9, rows[0])
+
+    asyncio.run(work())
+    assert [device.peek(row).tolist() for row in rows] == numbers[:3].tolist() and (array[9] == numbers[0]).all()
+
+
+def test_wrong(device, array, path):
+    with pytest.raises(ValueError, match="tpu"):
+        array.read(device="tpu:0")
+    with pytest.raises(errors.UnsupportedError):
+        array.read(device="opencl:0")
+    with pytest.raises(TypeError, match="text"):
+        array.read(device=0)
+    with pytest.raises(TypeError, match="device="):
+        array.read(device="cuda:0", out=np.zeros(1))
+    with pytest.raises(BufferError):
+        array.read(device="cuda:0").__dlpack__(dl_device=(1, 0))
+    with pytest.raises(TypeError, match="host memory"):
+        zarrc.create_array(None, shape=3, dtype=str).read(device="cuda:0")
+    with pytest.raises(TypeError, match="on a device"):
+        np.asarray(array.read(device="cuda:0"))
+    with pytest.raises(ValueError):
+        array.read(out=Tensor(array, (3, 3)))
+    with zarrc.config.set({"plugins": []}), pytest.raises(errors.UnsupportedError) as caught:
+        zarrc.open_array(path).read(device="cuda:0")
+    assert "cuda" in str(caught.value)
