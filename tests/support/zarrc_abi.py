@@ -337,6 +337,7 @@ def _load_fake():
     fake = ctypes.CDLL(path)
     for name, result, arguments in [
             ("zarr_fakedev_vtable", P, []), ("zarr_fakedev_vtable_plain", P, []),
+            ("zarr_fakedev_vtable_near", P, [T]),
             ("zarr_fakedev_create", P, []), ("zarr_fakedev_free", None, [P]),
             ("zarr_fakedev_count", None, [P, POINTER(FakeCounters)]),
             ("zarr_fakedev_fail", None, [P, c_uint32, U, T]),

@@ -11,6 +11,7 @@ from zarrc_abi import (NUMBER, PLUGIN, U64_MAX, CheckFn, ConsolidateOptions, Con
                        GroupOpenOptions, GroupSpec, Handle, ItemFn, MigrateFn, MigrateOptions, StoreItem,
                        StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_of)
 from zarrc_dict import LOCK
+from zarrc_memory import NEAR
 from zarrc_nodes import Array, Group, array_spec, open_options
 
 
@@ -36,6 +37,12 @@ class Context(Handle):
             call("zarr_context_register_memory", self.pointer, table, self.device, b"tests")
             if PLUGIN:
                 call("zarr_context_load", self.pointer, os.fsencode(PLUGIN))
+
+    def add_near(self):
+        """Pinned and managed memory, for which host memory stands."""
+        for kind in ("pinned", "managed"):
+            table = fakedev.zarr_fakedev_vtable_near(NEAR[kind])
+            call("zarr_context_register_memory", self.pointer, table, table, b"tests")
 
     def counters(self):
         counters = FakeCounters()

@@ -13,6 +13,10 @@ import numpy as np
 from zarrc_abi import CPU, FAKE, PLUGIN, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
 
 
+# Kinds of memory that the CPU reads and writes, for which other memory of the host can stand.
+NEAR = {"host": CPU, "pinned": 3, "managed": 13}
+
+
 class Block:
     """Fake device memory, freed with the object."""
 
@@ -69,8 +73,8 @@ class Tensor:
         self.strides = (c_int64 * max(1, view.ndim))(*view.strides)
         order = {"<": 1, ">": 2}.get(view.dtype.byteorder, 0)
         self.base, self.block = base, None
-        data, device = base.ctypes.data, CPU
-        if memory == "fake":
+        data, device = base.ctypes.data, NEAR.get(memory, FAKE)
+        if memory not in NEAR:
             self.block = Block(context, base.nbytes)
             self.block.poke(base)
             data, device, offset = self.block.mem.handle, FAKE, offset + self.block.mem.offset
