@@ -129,6 +129,18 @@ static zarr_status decode_listed(const struct work *w, zarr_error *err)
     return st == ZARR_OK ? port_launch_planes(l, PORT_UNSHUFFLE, &all, err) : st;
 }
 
+static zarr_status decode_chunks(struct work *w, zarr_error *err)
+{
+    zarr_status st = place_chunks(w, err);
+
+    if (st == ZARR_OK)
+        st = read_headers(w, err);
+    if (st != ZARR_OK)
+        return st;
+    number(w);
+    return w->n_blocks > 0 ? decode_listed(w, err) : ZARR_OK;
+}
+
 static zarr_status decode_group(struct port_call *c, const struct port_item *x,
                                 uint64_t n, zarr_error *err)
 {
@@ -137,18 +149,9 @@ static zarr_status decode_group(struct port_call *c, const struct port_item *x,
                      .n = n,
                      .chunk = calloc((size_t)n, sizeof *w.chunk),
                      .frame = calloc((size_t)n, sizeof *w.frame)};
-    zarr_status st = ZARR_OK;
+    const zarr_status st =
+        w.chunk && w.frame ? decode_chunks(&w, err) : port_no_memory(err);
 
-    if (!w.chunk || !w.frame)
-        st = port_no_memory(err);
-    if (st == ZARR_OK)
-        st = place_chunks(&w, err);
-    if (st == ZARR_OK)
-        st = read_headers(&w, err);
-    if (st == ZARR_OK)
-        number(&w);
-    if (st == ZARR_OK && w.n_blocks > 0)
-        st = decode_listed(&w, err);
     free(w.chunk);
     free(w.frame);
     return st;
