@@ -6,6 +6,8 @@ import ctypes
 import gc
 import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -224,3 +226,15 @@ def test_wrong(device, array, path):
     with zarrc.config.set({"plugins": []}), pytest.raises(errors.UnsupportedError) as caught:
         zarrc.open_array(path).read(device="cuda:0")
     assert "cuda" in str(caught.value)
+
+
+def test_cuda_plugin():
+    """The plug-in for CUDA over a driver without a GPU: what test_gpu.py tests on a real one."""
+    build = pathlib.Path(plugin()).parents[1]
+    if not (build / "lib/zarrc/v1/cuda.so").exists() or not (build / "tests/fakecuda").exists():
+        pytest.skip("the plug-in for CUDA is not built here")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "round_trip", pathlib.Path(__file__).with_name("test_gpu.py")],
+        env={**os.environ, "LD_LIBRARY_PATH": str(build / "tests/fakecuda"), "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1/cuda.so")},
+        capture_output=True, text=True)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
