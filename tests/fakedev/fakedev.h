@@ -22,8 +22,8 @@ ZARR_API const zarr_memory_vtable *zarr_fakedev_vtable(void);
 /** The same device without copy_box and fill_box: the library has to go through the host.
  */
 ZARR_API const zarr_memory_vtable *zarr_fakedev_vtable_plain(void);
-/* Memory of the host under the name of pinned or managed memory; NULL for other types. Its
- * `self` is the table itself. */
+/* Memory of the host under the name of pinned or managed memory; NULL for other types.
+ * Its `self` is the table itself. */
 ZARR_API const zarr_memory_vtable *zarr_fakedev_vtable_near(int32_t device_type);
 
 /**
