@@ -351,10 +351,10 @@ static void test_alignment(void **state)
 
 /* ---- failures ------------------------------------------------------------------ */
 
-/* The k-th call of the device fails, for each k. */
-static void test_failing_calls(void **state)
+/* The k-th call of the device fails, for each k: the read fails with that, or what it
+ * gives is right. */
+static void failing_calls(zarr_status status)
 {
-    (void)state;
     for (int kind = 0; kind < N_KINDS; kind++) {
         bool passed = false;
         struct pw w;
@@ -370,7 +370,7 @@ static void test_failing_calls(void **state)
 
             assert_true(k < 2000);
             zarr_context_trim(w.ctx); /* so that blocks are allocated each time */
-            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, ZARR_ERR_DEVICE);
+            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, status);
             st = zarr_array_read(a, NULL, &t, NULL, &terr);
             zarr_fakedev_fail(device, 0, 0, ZARR_OK);
             if (st == ZARR_OK) {
@@ -379,13 +379,25 @@ static void test_failing_calls(void **state)
                 /* an allocation is tried again after a trim */
                 passed = k > 100;
             } else {
-                assert_int_equal(st, ZARR_ERR_DEVICE);
+                assert_int_equal(st, status);
             }
         }
         zarr_mem_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
+}
+
+static void test_failing_calls(void **state)
+{
+    (void)state;
+    failing_calls(ZARR_ERR_DEVICE);
+}
+
+static void test_short_of_memory(void **state)
+{
+    (void)state;
+    failing_calls(ZARR_ERR_NO_MEMORY);
 }
 
 /* One chunk of a batch is damaged. */
@@ -423,10 +435,15 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),      cmocka_unit_test(test_write),
-        cmocka_unit_test(test_calls),     cmocka_unit_test(test_failing_calls),
-        cmocka_unit_test(test_damage),    cmocka_unit_test(test_raw_and_missing),
-        cmocka_unit_test(test_streams),   cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_short_of_memory),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_raw_and_missing),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_alignment),
     };
 

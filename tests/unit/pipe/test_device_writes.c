@@ -252,9 +252,8 @@ static void test_declined_entries(void **state)
 
 /* The k-th call of the device fails, for each k. Each chunk then has its old value or the
  * new one. */
-static void test_failing_calls(void **state)
+static void failing_calls(zarr_status status)
 {
-    (void)state;
     for (int kind = 0; kind < N_KINDS; kind++) {
         bool passed = false;
         struct source s;
@@ -270,13 +269,13 @@ static void test_failing_calls(void **state)
 
             assert_true(k < 4000);
             zarr_context_trim(w.ctx); /* so that blocks are allocated each time */
-            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, ZARR_ERR_DEVICE);
+            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, status);
             st = zarr_array_write(a, s.sel, &s.t, NULL, &terr);
             zarr_fakedev_fail(device, 0, 0, ZARR_OK);
             /* an allocation is tried again after a trim */
             passed = st == ZARR_OK && k > 150;
             if (st != ZARR_OK)
-                assert_int_equal(st, ZARR_ERR_DEVICE);
+                assert_int_equal(st, status);
         }
         zarr_tensor_host(&t, got, sizeof got, 2, sizes);
         assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
@@ -291,6 +290,18 @@ static void test_failing_calls(void **state)
     }
 }
 
+static void test_failing_calls(void **state)
+{
+    (void)state;
+    failing_calls(ZARR_ERR_DEVICE);
+}
+
+static void test_short_of_memory(void **state)
+{
+    (void)state;
+    failing_calls(ZARR_ERR_NO_MEMORY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_raw),
         cmocka_unit_test(test_blended),
         cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_short_of_memory),
         cmocka_unit_test(test_declined_entries),
     };
 
