@@ -74,6 +74,22 @@ def write(library, source, target, values, kind):
         array.close()
 
 
+def codecs_of(path):
+    """Names of the codecs in the document of an array."""
+    if (path / ".zarray").exists():
+        document = json.loads((path / ".zarray").read_text())
+        more = {"transpose"} if document["order"] == "F" else set()
+        return {"bytes", *more, *(codec["id"] for codec in [*(document["filters"] or []), document["compressor"]] if codec)}
+
+    def names(codecs):
+        for codec in codecs:
+            yield codec["name"]
+            for inner in codec.get("configuration", {}).values():
+                if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+                    yield from names(inner)
+    return set(names(json.loads((path / "zarr.json").read_text())["codecs"]))
+
+
 def loses(name):
     """Filters that cannot encode what they decode, bit for bit."""
     return any(word in name for word in ("astype", "fixedscaleoffset"))
@@ -107,8 +123,9 @@ def check(out, stores):
 
 def run(options):
     library = Library(plugin=options.plugin)
-    said = {"kinds": {}, "wrong": []}
+    said = {"kinds": {}, "codecs": {}, "wrong": []}
     for kind in options.kinds.split(","):
+        codecs = {True: set(), False: set()}  # of arrays that were right, and that were not
         counts = said["kinds"][kind] = dict.fromkeys(("arrays", "reads", "writes", "chunks_total", "chunks_fallback",
                                                       "copies_decoded_host"), 0)
         for file in sorted(options.stores.glob("*.npy")):
@@ -119,7 +136,9 @@ def run(options):
             except Exception:
                 found = [traceback.format_exc(limit=2)]
             counts["arrays"] += 1
+            codecs[not found] |= codecs_of(file.with_suffix(""))
             said["wrong"] += [f"{kind} {file.stem}: {what}" for what in found]
+        said["codecs"][kind] = sorted(codecs[True] - codecs[False])  # scripts/status reads them
         print(kind, counts, flush=True)
     library.close()
     return said
