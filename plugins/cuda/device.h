@@ -130,6 +130,8 @@ zarr_status lane_open(struct cuda_device *d, struct cuda_lane **out, zarr_error 
 void lane_keep(struct cuda_lane *l);
 /* Frees a lane. */
 void lane_free(struct cuda_lane *l);
+/* Queues the copy of what was staged since the last launch. */
+zarr_status lane_send(struct cuda_lane *l, zarr_error *err);
 /* Waits for all work on a lane, and ends its comparisons. */
 zarr_status lane_wait(struct cuda_lane *l, zarr_error *err);
 /* Whether a stream of the library or of an application is a lane. */

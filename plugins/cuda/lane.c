@@ -253,7 +253,7 @@ zarr_status port_stage(struct port_lane *lane, uint64_t bytes, struct port_block
 }
 
 /* Queues the copy of what was staged since the last launch. */
-static zarr_status lane_send(struct cuda_lane *l, zarr_error *err)
+zarr_status lane_send(struct cuda_lane *l, zarr_error *err)
 {
     CUresult rc = CUDA_SUCCESS;
 

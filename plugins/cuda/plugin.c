@@ -4,6 +4,9 @@
  */
 #include "device.h"
 #include "kernels/text.h"
+#include "nvcomp.h"
+
+#include <stdlib.h>
 
 const struct port_decoder *port_decoder; /* there is none */
 
@@ -12,6 +15,7 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
 {
     static const zarr_memory_vtable *const kinds[] = {&cuda_memory, &cuda_host_memory,
                                                       &cuda_managed_memory};
+    const char *nvcomp = host->option_text(ctx, "nvcomp");
     zarr_status st;
 
     (void)self;
@@ -21,6 +25,9 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
         st = host->register_memory(ctx, kinds[i], NULL, err);
     if (st == ZARR_OK && kernels_ptx_bytes > 0)
         st = port_register_codecs(ctx, err);
+    nvcomp_place(nvcomp ? nvcomp : secure_getenv("ZARRC_NVCOMP"));
+    if (st == ZARR_OK)
+        st = nvcomp_register(host, ctx, err);
     if (st == ZARR_OK)
         devices_hold();
     return st;

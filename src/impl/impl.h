@@ -183,6 +183,11 @@ bool zr_program_is_padded_well(const struct zr_program *p, const void *elements,
 /* Whether s->impl takes this encoded chunk. If not, the caller tries s->fallback. The
  * chunk may still be in host memory, before its copy to s->in_device. */
 bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job);
+/* Whether each chunk that the stage gets was accepted before it left host memory. */
+static inline bool zr_stage_looked(const struct zr_stage *s)
+{
+    return (s->impl->vt.caps & ZARR_CODEC_LOOKS) && s->in_device != ZARR_DEVICE_CPU;
+}
 /* Whether a failure only says that s->impl cannot do it (UNSUPPORTED, NO_MEMORY, DEVICE),
  * and there is a fallback to try. */
 bool zr_stage_declines(const struct zr_stage *s, zarr_status st);

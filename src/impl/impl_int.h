@@ -73,7 +73,7 @@ struct zr_place {
     const bool *excluded; /* [link * zr_impl_count(impls) + impl id]: refused to bind */
     const zarr_allocator *alloc;
 };
-/* steps: room for 2 * n_links + 1. UNSUPPORTED names the codec without an implementation.
+/* steps: room for 3 * n_links + 1. UNSUPPORTED names the codec without an implementation.
  */
 zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
                           uint32_t *n_steps, zarr_error *err);

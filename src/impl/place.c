@@ -34,6 +34,7 @@ struct place_node {
     const struct zr_impl *impl; /* the edge from memory `from`: an implementation, */
     uint32_t from;
     bool copied; /* or a copy at the same position */
+    bool looks;  /* the implementation's input is copied from the host before */
 };
 struct place_grid {
     struct place_node *node; /* [position * n + memory] */
@@ -76,11 +77,16 @@ bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_im
     return true;
 }
 
+static int64_t copy_price(uint32_t position)
+{
+    return PLACE_COPY_COST + PLACE_COPY_STEP * position;
+}
+
 /* A copy from the cheapest memory at this position is always the cheapest copy. */
 static void place_copies(struct place_grid *g, uint32_t position)
 {
     struct place_node *row = g->node + (size_t)position * g->n;
-    const int64_t price = PLACE_COPY_COST + PLACE_COPY_STEP * position;
+    const int64_t price = copy_price(position);
     uint32_t best = 0;
 
     for (uint32_t i = 1; i < g->n; i++)
@@ -92,24 +98,41 @@ static void place_copies(struct place_grid *g, uint32_t position)
                 .cost = row[best].cost + price, .from = best, .copied = true};
 }
 
+/* Cost of the input of an implementation in memory i; PLACE_NEVER: it gets none. An
+ * implementation that looks at its input takes what comes from the host (memory 0). */
+static int64_t input_cost(const struct place_grid *g, uint32_t link, uint32_t i,
+                          bool looks)
+{
+    const struct place_node *row = g->node + (size_t)link * g->n;
+
+    if (!looks || i == 0)
+        return row[i].cost;
+    return row[0].cost == PLACE_NEVER ? PLACE_NEVER : row[0].cost + copy_price(link);
+}
+
 static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t link)
 {
-    const struct place_node *from = g->node + (size_t)link * g->n;
     struct place_node *to = g->node + ((size_t)link + 1) * g->n;
 
     for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
         const struct zr_impl *impl = zr_impl_at(p->impls, k);
 
+        const bool looks = !p->opts->encode && (impl->vt.caps & ZARR_CODEC_LOOKS);
+
         for (uint32_t i = 0; i < g->n; i++) {
-            if (from[i].cost == PLACE_NEVER)
+            const int64_t before = input_cost(g, link, i, looks);
+
+            if (before == PLACE_NEVER)
                 continue;
             for (uint32_t j = 0; j < g->n; j++) {
                 int64_t cost = 0;
 
                 if (zr_place_usable(p, link, impl, g->device[i], g->device[j], &cost) &&
-                    from[i].cost + cost < to[j].cost)
-                    to[j] = (struct place_node){
-                        .cost = from[i].cost + cost, .impl = impl, .from = i};
+                    before + cost < to[j].cost)
+                    to[j] = (struct place_node){.cost = before + cost,
+                                                .impl = impl,
+                                                .from = i,
+                                                .looks = looks && i != 0};
             }
         }
     }
@@ -181,6 +204,11 @@ static uint32_t place_trace(const struct zr_place *p, const struct place_grid *g
                                       .in_device = g->device[node->from],
                                       .out_device = g->device[at]};
         at = node->from;
+        if (node->looks) {
+            steps[n++] = (struct zr_step){
+                .link = position, .in_device = g->device[0], .out_device = g->device[at]};
+            at = 0;
+        }
     }
     for (uint32_t i = 0; i < n / 2; i++) {
         const struct zr_step last = steps[n - 1 - i];

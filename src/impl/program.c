@@ -312,9 +312,9 @@ static zarr_status program_place(struct zr_program *p, const struct zr_place *pl
     uint32_t n = 0;
     bool refused = false;
 
-    steps = zr_calloc(p->alloc, 2 * (size_t)place->n_links + 1, sizeof *steps);
+    steps = zr_calloc(p->alloc, 3 * (size_t)place->n_links + 1, sizeof *steps);
     if (!steps)
-        return zr_fail_memory(err, (2 * (uint64_t)place->n_links + 1) * sizeof *steps);
+        return zr_fail_memory(err, (3 * (uint64_t)place->n_links + 1) * sizeof *steps);
     do {
         const bool again = refused;
 

@@ -184,8 +184,8 @@ static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
 
         if (it->again)
             continue;
-        if (zr_lock_skips(it, k) ||
-            (l->stage->fallback && !zr_stage_accepts(l->stage, &job))) {
+        if (zr_lock_skips(it, k) || (l->stage->fallback && !zr_stage_looked(l->stage) &&
+                                     !zr_stage_accepts(l->stage, &job))) {
             b->refused[b->n_refused++] = i;
             continue;
         }

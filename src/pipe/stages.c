@@ -127,7 +127,7 @@ static void coding_choose(struct coding_step *s, const struct zr_coding *c, bool
 
     if (by->fallback && coding_skips(c))
         by = by->fallback;
-    while (!encode && by->fallback && !zr_stage_accepts(by, &job))
+    while (!encode && by->fallback && !zr_stage_looked(by) && !zr_stage_accepts(by, &job))
         by = by->fallback;
     s->by = by;
 }
@@ -223,8 +223,9 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
         } else {
             coding_choose(&s, c, encode);
             do {
-                ZR_TRY(coding_begin(&s, w, encode, err));
-                st = zr_stage_run(s.by, &s.call, encode, err);
+                st = coding_begin(&s, w, encode, err);
+                if (st == ZARR_OK)
+                    st = zr_stage_run(s.by, &s.call, encode, err);
                 zr_worker_count_call(w->worker, &s.call);
             } while (coding_again(&s, w, &st, err));
             ZR_TRY(coding_end(&s, w, encode, st, err));

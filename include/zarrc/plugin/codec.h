@@ -469,7 +469,13 @@ enum {
      * from the metadata or from bytes that the host can read. encode() may leave
      * `dst_used` to settle().
      */
-    ZARR_CODEC_ASYNC = 128
+    ZARR_CODEC_ASYNC = 128,
+    /**
+     * accepts() must see the encoded bytes in host memory. The library decodes with it
+     * only what it copies from host memory right before, and asks accepts() there, and
+     * not again. For decoders of a device that fail badly on some valid streams
+     */
+    ZARR_CODEC_LOOKS = 256
 };
 
 /**
@@ -526,7 +532,8 @@ typedef struct zarr_codec_impl_vtable {
      * it can decode all. */
     int (*accepts)(void *self, const zarr_codec_job *job);
     /** Returns how many bytes of scratch memory a call with `n` chunks of at most
-     * `max_out` decoded bytes each needs. NULL: 0. */
+     * `max_out` decoded bytes each needs. If there is no room for them, the next
+     * implementation of the codec gets the chunks. NULL: 0. */
     uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
     /** Makes in `*state` what one thread uses at a time, such as a context of a
      * compression library. All instances of the implementation share it; `self` is the

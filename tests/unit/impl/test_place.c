@@ -94,6 +94,21 @@ static const struct {
      NULL,
      "copy host->ext -> zstd@ext.test/cpu.libzstd",
      "copy ext->host -> zstd@cpu.libzstd"},
+    /* A device decodes what another one of its codecs gives, unless it must look. */
+    {{{"crc32c", "ext.sum", EXT, EXT, 0, 0}, {"zstd", "ext.test", EXT, EXT, 0, 0}},
+     "[" LITTLE ",\"zstd\",\"crc32c\"]",
+     12,
+     NULL,
+     "copy host->ext -> crc32c@ext.sum/cpu.zarrc -> zstd@ext.test/cpu.libzstd",
+     "zstd@ext.test/cpu.libzstd -> crc32c@ext.sum/cpu.zarrc -> copy ext->host"},
+    {{{"crc32c", "ext.sum", EXT, EXT, 0, 0},
+      {"zstd", "ext.test", EXT, EXT, 0,
+       ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_LOOKS}},
+     "[" LITTLE ",\"zstd\",\"crc32c\"]",
+     12,
+     NULL,
+     "crc32c@cpu.zarrc -> copy host->ext -> zstd@ext.test/cpu.libzstd",
+     "copy ext->host -> zstd@cpu.libzstd -> crc32c@cpu.zarrc"},
     /* Decode directly into memory that the host shares. */
     {{{0}}, "[" LITTLE ",\"zstd\"]", 3, NULL, "zstd@cpu.libzstd", "zstd@cpu.libzstd"},
     /* A better host implementation that does not accept every job, so it has a

@@ -28,6 +28,7 @@ enum mode {
     N_MODES
 };
 static enum mode mode;
+static uint64_t scratch_bytes; /* for any call of the codec */
 static zarr_status answer;
 static void *device;
 static atomic_int n_hard, n_same, n_asked_host, n_asked_device;
@@ -123,6 +124,14 @@ static zarr_status picky_end(void *self, zarr_codec_job *jobs, uint64_t n,
     return st;
 }
 
+static uint64_t picky_scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    (void)self;
+    (void)n;
+    (void)max_out;
+    return scratch_bytes;
+}
+
 static int picky_accepts(void *self, const zarr_codec_job *job)
 {
     (void)self;
@@ -173,6 +182,7 @@ static void open_world(struct pw *w, bool on_device)
         .out_kinds = on_device ? EXT : CPU,
         .priority = 10,
         .accepts = picky_accepts,
+        .scratch = picky_scratch,
         .encode = picky,
         .decode = picky,
         .settle = on_device ? picky_end : NULL};
@@ -306,6 +316,44 @@ static void test_all(void **state)
             }
 }
 
+/* A codec whose scratch memory no device has does nothing. */
+static void test_no_scratch(void **state)
+{
+    const int64_t sizes[2] = {ROWS, COLS};
+
+    (void)state;
+    for (size_t k = 0; k < ZR_COUNT(kinds); k++) {
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        zarr_stats stats = ZARR_STATS_INIT;
+        struct pw w;
+        zarr_array *a;
+        zarr_tensor t;
+        zarr_mem mem;
+
+        open_world(&w, true);
+        o.stats = &stats;
+        a = pw_array(w.store, "a", kinds[k].codecs, shape, kinds[k].chunk);
+        assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+        zarr_tensor_host(&t, mem.handle, sizeof data, 2, sizes);
+        t.device_type = ZARR_DEVICE_EXT;
+        assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
+        scratch_bytes = UINT64_C(1) << 46;
+        assert_ok(zarr_array_write(a, NULL, &t, &o, &terr));
+        check_stats(&stats, CHUNKS * (uint64_t)kinds[k].hard);
+        stats = (zarr_stats)ZARR_STATS_INIT;
+        assert_int_equal(zarr_fakedev_poke(mem.handle, 0, got, sizeof got), 0);
+        assert_ok(zarr_array_read(a, NULL, &t, &o, &terr));
+        check_stats(&stats, CHUNKS * (uint64_t)kinds[k].hard);
+        scratch_bytes = 0;
+        assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+        assert_memory_equal(got, data, sizeof data);
+        memset(got, 0, sizeof got);
+        zarr_mem_free(w.ctx, &mem);
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
 /* Chunks that accepts() refuses are not copied to the device. */
 static void test_refused_early(void **state)
 {
@@ -375,6 +423,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all),
+        cmocka_unit_test(test_no_scratch),
         cmocka_unit_test(test_refused_early),
         cmocka_unit_test(test_errors),
     };

@@ -77,6 +77,11 @@ FAKE_API int fakecuda_depth(void);
 /* Blocks of memory that are alive. */
 FAKE_API uint64_t fakecuda_blocks(void);
 
+/* For other fakes of libraries that use streams, also work without a lock in `run`:
+ * memory as fake_device(), and work at its turn. */
+FAKE_API void *fakecuda_memory(CUdeviceptr p, size_t bytes, CUstream s);
+FAKE_API void fakecuda_queue(CUstream s, void (*run)(void *arg), void *arg);
+
 /* ---- memory.c -------------------- */
 
 /* The driver's address of device memory; NULL if [p, p + bytes) is not inside of a live

@@ -137,6 +137,40 @@ void fake_queue(CUstream s, struct work *w)
         run_until(s, s->queued);
 }
 
+/* ---- work of other libraries -------------------- */
+
+struct guest {
+    struct work work;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void guest_run(struct work *w)
+{
+    struct guest *g = (struct guest *)w;
+
+    g->run(g->arg);
+}
+
+void fakecuda_queue(CUstream s, void (*run)(void *arg), void *arg)
+{
+    struct guest *g = calloc(1, sizeof *g);
+
+    fake_lock();
+    if (!g || !fake_stream(s))
+        fake_fault("a library uses no live stream");
+    g->work.run = guest_run;
+    g->run = run;
+    g->arg = arg;
+    fake_queue(fake_stream(s), &g->work);
+    fake_unlock();
+}
+
+void *fakecuda_memory(CUdeviceptr p, size_t bytes, CUstream s)
+{
+    return fake_device(p, bytes, fake_stream(s));
+}
+
 /* ---- copies -------------------- */
 
 struct copy {

@@ -1,0 +1,318 @@
+/*
+ * ports/cuda/test_nvcomp.c - arrays in memory of a CUDA device whose codecs nvCOMP does:
+ * read, written, damaged, of forms that it does not take, and with calls that fail. The
+ * program runs over the fake driver and a fake nvCOMP. On a machine with a GPU,
+ * ZARRC_NVCOMP names the real one.
+ */
+#include "arrays.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define ZSTD   "{\"name\":\"zstd\",\"configuration\":{\"level\":3,\"checksum\":false}}"
+#define GZIP   "{\"name\":\"gzip\",\"configuration\":{\"level\":5}}"
+#define ZLIB   "{\"name\":\"numcodecs.zlib\",\"configuration\":{\"level\":5}}"
+#define LZ4    "{\"name\":\"numcodecs.lz4\",\"configuration\":{\"acceleration\":1}}"
+#define CRC    "{\"name\":\"crc32c\"}"
+
+static const struct kind all[] = {
+    {"zstd", "uint16", "[" LITTLE "," ZSTD "]", {32, 32}, {0, 0}},
+    {"zstd_odd", "uint16", "[" LITTLE "," ZSTD "]", {7, 9}, {0, 0}},
+    {"zstd_shards", "float32", "[" LITTLE "," ZSTD "]", {32, 32}, {96, 64}},
+    {"zstd_crc", "uint16", "[" LITTLE "," ZSTD "," CRC "]", {32, 32}, {96, 64}},
+    {"gzip", "uint16", "[" LITTLE "," GZIP "]", {32, 32}, {0, 0}},
+    {"gzip_shards", "float32", "[" LITTLE "," GZIP "]", {31, 32}, {93, 64}},
+    {"zlib", "uint16", "[" LITTLE "," ZLIB "]", {32, 32}, {0, 0}},
+    {"zlib_crc", "float32", "[" LITTLE "," ZLIB "," CRC "]", {32, 32}, {96, 64}},
+};
+enum {
+    N_ALL = sizeof all / sizeof all[0],
+    WITH_CRC = 3
+};
+
+typedef void (*nvcomp_fail_fn)(uint64_t k, int result);
+typedef uint64_t (*nvcomp_calls_fn)(void);
+
+static uint8_t elements[4 * N], got[4 * N];
+
+/* A function of the fake library, which the plug-in has loaded. */
+static any_call fake(const char *name)
+{
+    void *library = dlopen(FAKE_NVCOMP, RTLD_NOW | RTLD_NOLOAD), *symbol;
+    any_call call = NULL;
+
+    symbol = library ? dlsym(library, name) : NULL;
+    memcpy(&call, &symbol, sizeof call);
+    return call;
+}
+
+static uint64_t calls(void)
+{
+    nvcomp_calls_fn fn = (nvcomp_calls_fn)fake("fakenvcomp_calls");
+
+    return fn ? fn() : 0;
+}
+
+static void fail_call(uint64_t k, int result)
+{
+    nvcomp_fail_fn fn = (nvcomp_fail_fn)fake("fakenvcomp_fail");
+
+    assert_non_null(fn);
+    fn(k, result);
+}
+
+static zarr_mem device_memory(void)
+{
+    zarr_mem mem;
+
+    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    return mem;
+}
+
+/* Reads all to the device; `trust` as in zarr_io_options. */
+static zarr_status read_device(zarr_array *a, const struct kind *k, uint32_t trust,
+                               zarr_stats *stats)
+{
+    const uint64_t bytes = N * item_bytes(k);
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_mem mem = device_memory();
+    zarr_tensor t = tensor_of(&mem);
+    zarr_status st;
+
+    *stats = (zarr_stats)ZARR_STATS_INIT;
+    opts.stats = stats;
+    opts.trust = trust;
+    memset(got, 0x77, sizeof got);
+    put(&mem, got, bytes);
+    st = zarr_array_read(a, NULL, &t, &opts, &err);
+    if (st == ZARR_OK)
+        fetch(got, &mem, bytes);
+    zarr_mem_free(ctx, &mem);
+    return st;
+}
+
+static void same(const struct kind *k)
+{
+    if (memcmp(got, elements, N * item_bytes(k)) != 0)
+        fail_msg("%s: other elements", k->name);
+}
+
+/* ---- reading -------------------- */
+
+static void test_read(void **state)
+{
+    zarr_stats stats;
+
+    (void)state;
+    for (int i = 0; i < N_ALL; i++) {
+        zarr_array *a = make_array(&all[i], elements);
+        const int crc = strstr(all[i].codecs, CRC) != NULL;
+        uint64_t before = calls();
+
+        OK(read_device(a, &all[i], ZARR_TRUST_FULL, &stats));
+        same(&all[i]);
+        if (is_fake())
+            assert_true(calls() > before);
+        assert_int_equal(stats.chunks_fallback, 0);
+        assert_int_equal(stats.chunks_distrusted, 0);
+        before = calls();
+        OK(read_device(a, &all[i], ZARR_TRUST_VERIFIED, &stats));
+        same(&all[i]);
+        if (is_fake())
+            assert_int_equal(calls() > before, crc);
+        assert_int_equal(stats.chunks_distrusted > 0, !crc);
+        before = calls();
+        OK(read_device(a, &all[i], ZARR_TRUST_NONE, &stats));
+        same(&all[i]);
+        assert_int_equal(calls(), before);
+        zarr_array_free(a);
+    }
+}
+
+/* ---- writing -------------------- */
+
+/* What the device encodes, the CPU decodes. */
+static void test_write(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_ALL; i++) {
+        const struct kind *k = &all[i];
+        const uint64_t bytes = N * item_bytes(k);
+        zarr_array *a = make_array(k, elements);
+        zarr_mem mem = device_memory();
+        zarr_tensor t = tensor_of(&mem);
+        const uint64_t before = calls();
+
+        for (uint64_t j = 0; j < bytes; j++)
+            elements[j] = (uint8_t)(elements[j] + 1 + j / 100 % 2);
+        put(&mem, elements, bytes);
+        OK(zarr_array_write(a, NULL, &t, NULL, &err));
+        if (is_fake())
+            assert_int_equal(calls() > before, strstr(k->name, "zlib") == NULL);
+        zarr_tensor_host(&t, got, bytes, 2, t.shape);
+        OK(zarr_array_read(a, NULL, &t, NULL, &err));
+        same(k);
+        zarr_mem_free(ctx, &mem);
+        zarr_array_free(a);
+    }
+}
+
+/* Elements without any pattern become longer: such outputs may not fit their room. */
+static void test_write_noise(void **state)
+{
+    const struct kind *k = &all[0];
+    const uint64_t bytes = N * item_bytes(k);
+    zarr_array *a = make_array(k, elements);
+    zarr_mem mem = device_memory();
+    zarr_tensor t = tensor_of(&mem);
+    uint32_t x = 1;
+
+    (void)state;
+    for (uint64_t j = 0; j < bytes; j++)
+        elements[j] = (uint8_t)((x = x * 1664525u + 1013904223u) >> 24);
+    put(&mem, elements, bytes);
+    OK(zarr_array_write(a, NULL, &t, NULL, &err));
+    zarr_tensor_host(&t, got, bytes, 2, t.shape);
+    OK(zarr_array_read(a, NULL, &t, NULL, &err));
+    same(k);
+    zarr_mem_free(ctx, &mem);
+    zarr_array_free(a);
+}
+
+/* ---- other forms -------------------- */
+
+static const struct kind one = {
+    "one", "uint16", "[" LITTLE "," ZSTD "]", {ROWS, COLS}, {0, 0}};
+static uint8_t value[8 * N];
+
+static void store_value(const uint8_t *p, uint64_t n)
+{
+    const zarr_mem mem = {
+        .device_type = ZARR_DEVICE_CPU, .handle = (void *)(uintptr_t)p, .bytes = n};
+
+    OK(zarr_store_write(store, "one/c/0/0", &mem, NULL, NULL, &err));
+}
+
+/* Frames that only the CPU decodes: the length is not told, or there are two. */
+static void test_other_frames(void **state)
+{
+    zarr_array *a = make_array(&one, elements);
+    const size_t bytes = (size_t)2 * N;
+    ZSTD_CCtx *c = ZSTD_createCCtx();
+    zarr_stats stats;
+    size_t n;
+
+    (void)state;
+    (void)ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, 0);
+    n = ZSTD_compress2(c, value, sizeof value, elements, bytes);
+    store_value(value, n);
+    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
+    same(&one);
+    assert_int_equal(stats.chunks_fallback, 1);
+
+    n = ZSTD_compress(value, sizeof value, elements, bytes / 2, 3);
+    n += ZSTD_compress(value + n, sizeof value - n, elements + bytes / 2, bytes / 2, 3);
+    store_value(value, n);
+    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
+    same(&one);
+    assert_int_equal(stats.chunks_fallback, 1);
+    (void)ZSTD_freeCCtx(c);
+    zarr_array_free(a);
+}
+
+/* nvCOMP says that it cannot; the CPU then says what is wrong. */
+static void test_damage(void **state)
+{
+    zarr_array *a = make_array(&one, elements);
+    zarr_stats stats;
+    size_t n;
+
+    (void)state;
+    if (!is_fake()) {
+        zarr_array_free(a);
+        skip();
+    }
+    n = ZSTD_compress(value, sizeof value, elements, (size_t)2 * N, 3);
+    for (size_t i = 60; i < n; i += 7)
+        value[i] ^= 0x5A;
+    store_value(value, n);
+    assert_int_equal(read_device(a, &one, ZARR_TRUST_FULL, &stats), ZARR_ERR_CORRUPT);
+    assert_non_null(strstr(err.message, "zstd"));
+    zarr_array_free(a);
+}
+
+/* ---- failures -------------------- */
+
+/* A call that fails is done by the CPU. */
+static void test_calls_fail(void **state)
+{
+    static const int results[] = {10, 11, 21, 1000, 10000};
+    zarr_stats stats;
+
+    (void)state;
+    if (!is_fake())
+        skip();
+    for (size_t r = 0; r < sizeof results / sizeof *results; r++)
+        for (uint64_t k = 1; k <= 3; k++) {
+            zarr_array *a = make_array(&all[2], elements);
+
+            fail_call(k, results[r]);
+            OK(read_device(a, &all[2], ZARR_TRUST_FULL, &stats));
+            same(&all[2]);
+            fail_call(0, 0);
+            zarr_array_free(a);
+        }
+}
+
+/* Each call of the driver fails once; the read ends well or with an error. */
+static void test_driver_fails(void **state)
+{
+    const nvcomp_fail_fn fails = (nvcomp_fail_fn)driver_call("fakecuda_fail");
+    zarr_array *a = make_array(&all[WITH_CRC], elements);
+    zarr_stats stats;
+    int n_ok = 0;
+
+    (void)state;
+    for (uint64_t k = 1; fails && k < 60; k++) {
+        zarr_mem mem = device_memory();
+        zarr_tensor t = tensor_of(&mem);
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        zarr_status st;
+
+        fails(k, 2); /* out of memory */
+        st = zarr_array_read(a, NULL, &t, &opts, &err);
+        fails(0, 0);
+        n_ok += st == ZARR_OK;
+        if (st == ZARR_OK) {
+            fetch(got, &mem, N * item_bytes(&all[WITH_CRC]));
+            same(&all[WITH_CRC]);
+        }
+        zarr_mem_free(ctx, &mem);
+    }
+    assert_true(!fails || n_ok > 0);
+    OK(read_device(a, &all[WITH_CRC], 0, &stats));
+    same(&all[WITH_CRC]);
+    zarr_array_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),         cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_noise),  cmocka_unit_test(test_other_frames),
+        cmocka_unit_test(test_damage),       cmocka_unit_test(test_calls_fail),
+        cmocka_unit_test(test_driver_fails),
+    };
+    int rc;
+
+    setenv("ZARRC_NVCOMP", FAKE_NVCOMP, 0);
+    begin_context(NULL, NULL);
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    end_context();
+    return rc;
+}
