@@ -365,8 +365,8 @@ const zarr_codec_impl_vtable *model_lz4(void)
 {
     static const zarr_codec_impl_vtable table = {
         .struct_size = sizeof table,
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
-                ZARR_CODEC_ASYNC,
+        .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
+                ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
         .codec = "lz4",
         .impl = "model.lz4",
         .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),

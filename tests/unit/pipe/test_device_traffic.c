@@ -103,7 +103,8 @@ static void open_packed(struct pw *w, uint32_t threads, uint64_t wave)
                                          .kind = ZARR_CODEC_BYTES_BYTES,
                                          .resolve = pack_resolve};
     zarr_codec_impl_vtable impl = {.struct_size = sizeof impl,
-                                   .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                   .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                           ZARR_CODEC_CAN_ENCODE,
                                    .codec = "test.pack",
                                    .impl = "cpu.pack",
                                    .in_kinds = CPU,
