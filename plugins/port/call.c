@@ -252,15 +252,23 @@ zarr_status port_stage_empty(struct port_lane *l, uint64_t bytes, struct port_bl
     return st;
 }
 
+static uint64_t whole_groups(uint64_t items)
+{
+    enum {
+        GROUP = 256
+    };
+
+    return (items / GROUP + (items % GROUP != 0)) * GROUP;
+}
+
 uint64_t port_each(uint64_t n, uint64_t most)
 {
     enum {
-        ITEMS = 1 << 18, /* in all: more than a device runs at a time */
-        LEAST = 64,
-        BYTES = 16 /* for each item */
+        ITEMS = 1 << 21, /* in all: several times what a device runs at a time */
+        BYTES = 32       /* for each item */
     };
-    const uint64_t wanted = n < ITEMS / LEAST ? ITEMS / n : LEAST;
-    const uint64_t useful = (most / BYTES / LEAST + 1) * LEAST;
+    const uint64_t wanted = whole_groups(ITEMS / n + 1);
+    const uint64_t useful = whole_groups(most / BYTES + 1);
 
     return wanted < useful ? wanted : useful;
 }
