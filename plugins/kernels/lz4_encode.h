@@ -12,6 +12,7 @@
 
 enum {
     K_WINDOW = 32,
+    K_OF_LANE = K_WINDOW / K_LANES, /* positions of a lane */
     K_HASH_BITS = 11,
     K_HASHES = 1 << K_HASH_BITS,
     K_BACK_MOST = 65535, /* of a match */
@@ -61,47 +62,77 @@ K_FUNCTION k_u32 k_hash(k_u32 four)
     return four * 2654435761U >> (32 - K_HASH_BITS);
 }
 
-/* The latest earlier position whose four bytes are those at `at`, plus 1; or 0. */
-K_FUNCTION k_u32 k_candidate(const struct k_writer *w, k_u32 at)
-{
-    const k_u32 four = k_four(w->s + at), from = w->table[k_hash(four)];
-
-    return from > 0 && at - (from - 1) <= K_BACK_MOST && k_four(w->s + from - 1) == four
-               ? from
-               : 0;
-}
-
 /* The last position at which a match may begin. */
 K_FUNCTION k_u32 k_last_match(const struct k_writer *w)
 {
     return w->n - K_LZ4_CLOSE;
 }
 
-/* A bit for each position of the window at `at` that has a match. */
-K_FUNCTION k_u32 k_find(const struct k_writer *w, k_u32 at)
+/* The positions of a window that belong to a lane: their four bytes, and the latest
+ * earlier position with the same bytes, plus 1, or 0. */
+struct k_view {
+    k_u32 four[K_OF_LANE], from[K_OF_LANE];
+};
+
+/* Looks at the window at `at`. Returns a bit for each position that has a match. */
+K_FUNCTION k_u32 k_find(const struct k_writer *w, struct k_view *v, k_u32 at)
 {
     k_u32 bits = 0;
 
-    for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES)
-        if (at + k <= k_last_match(w) && k_candidate(w, at + k))
+    for (k_u32 j = 0; j < K_OF_LANE; j++) {
+        const k_u32 k = w->lane + j * K_LANES, here = at + k;
+
+        v->four[j] = v->from[j] = 0;
+        if (here > k_last_match(w))
+            continue;
+        v->four[j] = k_four(w->s + here);
+        const k_u32 from = w->table[k_hash(v->four[j])];
+
+        if (from > 0 && here - (from - 1) <= K_BACK_MOST &&
+            k_four(w->s + from - 1) == v->four[j]) {
+            v->from[j] = from;
             bits |= 1U << k;
+        }
+    }
     return K_JOIN(w->share, w->lane, bits);
 }
 
-/* The highest position of a hash stays: lanes may have the same one. */
-K_FUNCTION void k_keep(K_NEAR k_u32 *place, k_u32 position)
+/* The number that belongs to position k of a window; each lane has those of its own. */
+K_FUNCTION k_u32 k_pick(const struct k_writer *w, const k_u32 *own, k_u32 k)
 {
-    K_ATOMIC_MAX(place, position);
+    (void)w;
+#if K_LANES > 1
+    return K_TAKE(w->share, w->lane, own[0], k);
+#else
+    return own[k];
+#endif
 }
 
-/* The table learns the positions of the window at `at` that are before `end`. */
-K_FUNCTION void k_learn(const struct k_writer *w, k_u32 at, k_u32 end)
+/* The table learns the positions of the window at `at` that are before `end`. The highest
+ * position of a hash stays, because lanes may have the same one. */
+K_FUNCTION void k_learn(const struct k_writer *w, const struct k_view *v, k_u32 at,
+                        k_u32 end)
 {
     K_MEET();
-    for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES)
-        if (at + k < end && at + k <= k_last_match(w))
-            k_keep(&w->table[k_hash(k_four(w->s + at + k))], at + k + 1);
+    for (k_u32 j = 0; j < K_OF_LANE; j++) {
+        const k_u32 here = at + w->lane + j * K_LANES;
+
+        if (here < end && here <= k_last_match(w))
+            K_ATOMIC_MAX(&w->table[k_hash(v->four[j])], here + 1);
+    }
     K_MEET();
+}
+
+/* What differs in four bytes; `left` of them count, and the next one differs. */
+K_FUNCTION k_u32 k_unlike(K_GLOBAL const k_u8 *a, K_GLOBAL const k_u8 *b, k_u32 left)
+{
+    k_u32 x = 0xFFFFFFFFU;
+
+    if (left >= 4)
+        return k_four(a) ^ k_four(b);
+    for (k_u32 k = left; k-- > 0;)
+        x = x << 8 | (k_u32)(a[k] ^ b[k]);
+    return x;
 }
 
 /* How many bytes are equal from both places on; the last bytes of the input are in no
@@ -109,22 +140,21 @@ K_FUNCTION void k_learn(const struct k_writer *w, k_u32 at, k_u32 end)
 K_FUNCTION k_u32 k_equal(const struct k_writer *w, k_u32 at, k_u32 from)
 {
     const k_u32 most = w->n - K_LZ4_LAST - at;
-    k_u32 same = 0, bits;
+    k_u32 same = 0, bits, unlike[K_OF_LANE];
 
-    do {
+    for (;; same += 4 * K_WINDOW) {
         bits = 0;
-        for (k_u32 k = w->lane; k < K_WINDOW; k += K_LANES) {
-            const k_u32 i = same + 4 * k;
+        for (k_u32 j = 0; j < K_OF_LANE; j++) {
+            const k_u32 k = w->lane + j * K_LANES, i = same + 4 * k;
 
-            if (i + 4 > most || k_four(w->s + at + i) != k_four(w->s + from + i))
-                bits |= 1U << k;
+            unlike[j] = k_unlike(w->s + at + i, w->s + from + i, i < most ? most - i : 0);
+            bits |= (k_u32)(unlike[j] != 0) << k;
         }
         bits = K_JOIN(w->share, w->lane, bits);
-        same += bits ? 4 * k_lowest(bits) : 4 * K_WINDOW;
-    } while (!bits);
-    while (same < most && w->s[at + same] == w->s[from + same])
-        same++;
-    return same;
+        if (bits)
+            break;
+    }
+    return same + 4 * k_lowest(bits) + k_lowest(k_pick(w, unlike, k_lowest(bits))) / 8;
 }
 
 /* ---- output -------------------- */
@@ -182,15 +212,18 @@ K_FUNCTION void k_lz4_write(struct k_writer *w)
         w->table[k] = 0;
     K_MEET();
     while (!w->full && w->n >= K_LZ4_CLOSE && at <= k_last_match(w)) {
-        const k_u32 found = k_find(w, at);
-        const k_u32 first = at + (found ? k_lowest(found) : 0);
-        const k_u32 from = found ? k_candidate(w, first) : 0;
-        const k_u32 bytes = found ? 4 + k_equal(w, first + 4, from + 3) : 0;
-        const k_u32 next = found ? first + bytes : at + K_WINDOW;
+        struct k_view v;
+        const k_u32 found = k_find(w, &v, at);
+        k_u32 next = at + K_WINDOW;
 
-        k_learn(w, at, next);
-        if (found)
-            k_put(w, first, first - (from - 1), bytes);
+        if (found) {
+            const k_u32 k = k_lowest(found), from = k_pick(w, v.from, k) - 1;
+            const k_u32 bytes = 4 + k_equal(w, at + k + 4, from + 4);
+
+            next = at + k + bytes;
+            k_put(w, at + k, at + k - from, bytes);
+        }
+        k_learn(w, &v, at, next);
         at = next;
     }
     if (!w->full)

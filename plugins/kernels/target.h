@@ -52,18 +52,21 @@ typedef long k_i64;
 #        define K_ROOM(type, name)     static __attribute__((shared)) type name
 #        define K_POPCOUNT(x)          ((k_u32)__builtin_popcount(x))
 #        define K_ATOMIC_MAX(place, x) ((void)__nvvm_atom_max_gen_ui(place, x))
+#        define K_TAKE(share, lane, x, from)                                             \
+            ((k_u32)__nvvm_shfl_sync_idx_i32(0xFFFFFFFFU, (int)(x), (int)(from), 31))
 #        define K_JOIN(share, lane, bits)                                                \
             __nvvm_vote_ballot_sync(0xFFFFFFFFU, (bits) != 0)
 #    else
-#        define K_KERNEL                  extern "C" __global__ void
-#        define K_FUNCTION                static __device__
-#        define K_PLACE                   ((k_u64)blockIdx.x * blockDim.x + threadIdx.x)
-#        define K_RINT(x)                 rint(x)
-#        define K_MEET()                  __syncwarp()
-#        define K_ROOM(type, name)        __shared__ type name
-#        define K_POPCOUNT(x)             ((k_u32)__popc(x))
-#        define K_ATOMIC_MAX(place, x)    ((void)atomicMax(place, x))
-#        define K_JOIN(share, lane, bits) __ballot_sync(0xFFFFFFFFU, (bits) != 0)
+#        define K_KERNEL                     extern "C" __global__ void
+#        define K_FUNCTION                   static __device__
+#        define K_PLACE                      ((k_u64)blockIdx.x * blockDim.x + threadIdx.x)
+#        define K_RINT(x)                    rint(x)
+#        define K_MEET()                     __syncwarp()
+#        define K_ROOM(type, name)           __shared__ type name
+#        define K_POPCOUNT(x)                ((k_u32)__popc(x))
+#        define K_ATOMIC_MAX(place, x)       ((void)atomicMax(place, x))
+#        define K_TAKE(share, lane, x, from) __shfl_sync(0xFFFFFFFFU, x, (int)(from))
+#        define K_JOIN(share, lane, bits)    __ballot_sync(0xFFFFFFFFU, (bits) != 0)
 #    endif
 typedef unsigned char k_u8;
 typedef unsigned short k_u16;
@@ -105,7 +108,8 @@ static _Thread_local k_u64 k_place;
 #define K_STREAM (K_PLACE / K_LANES) /* the number of this item's stream */
 
 /* K_JOIN(): the bits of all lanes, of which each has only the bit of its own number, so
- * there are 32 lanes at most. `share` is K_SHARED memory, a number for each lane. */
+ * there are 32 lanes at most. K_TAKE(): the value of another lane. `share` is K_SHARED
+ * memory, a number for each lane. */
 #if defined(__OPENCL_C_VERSION__) && K_LANES > 1
 K_FUNCTION k_u32 k_join(__local k_u32 *share, k_u32 lane, k_u32 bits)
 {
@@ -117,7 +121,16 @@ K_FUNCTION k_u32 k_join(__local k_u32 *share, k_u32 lane, k_u32 bits)
     barrier(CLK_LOCAL_MEM_FENCE);
     return bits;
 }
-#    define K_JOIN(share, lane, bits) k_join(share, lane, bits)
+K_FUNCTION k_u32 k_take(__local k_u32 *share, k_u32 lane, k_u32 x, k_u32 from)
+{
+    share[lane] = x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x = share[from];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return x;
+}
+#    define K_TAKE(share, lane, x, from) k_take(share, lane, x, from)
+#    define K_JOIN(share, lane, bits)    k_join(share, lane, bits)
 #elif K_LANES == 1
 #    define K_JOIN(share, lane, bits) (bits)
 #endif
