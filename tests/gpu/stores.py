@@ -54,6 +54,10 @@ def v2_cases():
                           "delta-shuffle": [numcodecs.Delta("<i4"), numcodecs.Shuffle(4)], "crc32": [numcodecs.CRC32()],
                           "adler32": [numcodecs.Adler32()], "fletcher32": [numcodecs.Fletcher32()]}.items():
         yield f"v2-{name}", "<i4", {"filters": filters, "compressors": numcodecs.LZ4()}
+    yield "v2-lookup3", "<i4", {"filters": [numcodecs.JenkinsLookup3(7)], "compressors": numcodecs.LZ4()}
+    yield "v2-base64", "<i4", {"filters": None, "compressors": numcodecs.Base64()}
+    yield "v2-quantize", "<f8", {"filters": [numcodecs.Quantize(1, "<f8")], "compressors": numcodecs.LZ4()}
+    yield "v2-bitround", "<f4", {"filters": [numcodecs.BitRound(9)], "compressors": numcodecs.LZ4()}
     yield "v2-packbits", "bool", {"filters": [numcodecs.PackBits()], "compressors": numcodecs.Zstd()}
     yield "v2-fixedscaleoffset", "<f8", {"filters": [numcodecs.FixedScaleOffset(0, 2, "<f8", "<i4")], "compressors": numcodecs.LZ4()}
     yield "v2-astype", "<i8", {"filters": [numcodecs.AsType("<i4", "<i8")], "compressors": numcodecs.LZ4()}
