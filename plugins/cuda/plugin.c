@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-const struct port_decoder *port_decoder; /* there is none */
-
 static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
                         zarr_error *err)
 {
