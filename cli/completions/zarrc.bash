@@ -44,7 +44,7 @@ _zarrc()
         return
     fi
     if [[ -z $command && $cur != -* ]]; then
-        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list version help completion'
+        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list calibrate version help completion'
     elif [[ $cur == -* ]]; then
         words=' --json -j --threads --mem --variable-chunk --untrusted --lock-wait --max-linked --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
@@ -69,6 +69,7 @@ _zarrc()
         clean) words+=' -n --dry-run --age' ;;
         consolidate) words+=' --check --key' ;;
         plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
+        calibrate) words+=' -n --dry-run --size' ;;
         esac
     else
         COMPREPLY=($(compgen -f -- "$cur"))

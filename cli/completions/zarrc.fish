@@ -21,6 +21,7 @@ complete -c zarrc -n __fish_use_subcommand -f -a clean -d 'remove what killed wr
 complete -c zarrc -n __fish_use_subcommand -f -a consolidate -d 'write the metadata of all nodes into one document'
 complete -c zarrc -n __fish_use_subcommand -f -a plot -d 'draw an array as PNG or in the terminal'
 complete -c zarrc -n __fish_use_subcommand -f -a list -d 'list codecs, data types, stores and the other registries'
+complete -c zarrc -n __fish_use_subcommand -f -a calibrate -d 'measure whether devices or the CPU are faster with codecs'
 complete -c zarrc -n __fish_use_subcommand -f -a version -d 'show the versions of the program and the library'
 complete -c zarrc -n __fish_use_subcommand -f -a help -d 'show help for zarrc or one command'
 complete -c zarrc -n __fish_use_subcommand -f -a completion -d 'write a completion script for bash, zsh or fish'
@@ -170,3 +171,5 @@ complete -c zarrc -n '__fish_seen_subcommand_from plot' -l origin -x -a 'upper l
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l aspect -x -a 'auto equal fill' -d 'equal: elements are square; fill: use the whole size; auto (default): equal unless the picture becomes too narrow'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l bare -d 'draw no axes, title and colour bar'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l title -x -d 'title (default: the node and its region)'
+complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -s n -l dry-run -d 'measure and print, but keep nothing'
+complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -l size -x -d 'bytes of elements in each measurement, in steps of 4 MiB (default: 64M)'

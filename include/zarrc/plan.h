@@ -109,6 +109,9 @@ typedef struct zarr_explain_step {
     /** ZARR_STEP_CODEC: name of the implementation that would decode in place of the
      * first one if it were trusted; NULL: there is none */
     const char *distrusted;
+    /** ZARR_STEP_CODEC: the measurement by `zarrc calibrate` that decided between the CPU
+     * and the device, as one line; NULL: nothing was measured */
+    const char *measured;
 } zarr_explain_step;
 
 /** How elements of a whole chunk get to the tensor or back. */

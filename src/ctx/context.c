@@ -30,6 +30,7 @@ static void context_destroy(zarr_context *ctx)
     zr_registry_deinit(&ctx->pipelines);
     zr_grid_registry_deinit(&ctx->grids);
     zr_impl_registry_deinit(&ctx->impls);
+    zr_ctx_costs_deinit(ctx);
     zr_codec_registry_deinit(&ctx->codecs);
     zr_dtype_registry_deinit(&ctx->dtypes);
     zr_plugins_deinit(&ctx->plugins,
@@ -64,6 +65,7 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
     zr_codec_registry_init(&ctx->codecs, &ctx->dtypes, alloc);
     zr_impl_registry_init(&ctx->impls, alloc);
     ctx->codecs.impls = &ctx->impls;
+    zr_ctx_costs_init(ctx);
     zr_pipeline_registry_init(&ctx->pipelines, alloc);
 }
 
@@ -133,6 +135,7 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
     ZR_TRY(context_init_registries(ctx, err));
     ZR_TRY(zr_dtype_find(&ctx->dtypes, "uint64", &ctx->uint64, NULL, err));
     ctx->trust = o->trust;
+    ZR_TRY(zr_ctx_costs_path(&ctx->costs_path, ctx->alloc, err));
     if (o->codec_preference) {
         ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!ctx->codec_preference)

@@ -83,6 +83,9 @@ struct zarr_context {
     uint32_t trust;                     /* ZARR_TRUST_*, never 0 */
     atomic_bool trust_told;             /* the log has the warning about it */
     const zarr_dtype *uint64;           /* for shard indexes */
+    char *costs_path;                   /* of the file of measured costs; or NULL */
+    _Atomic(struct zr_ctx_costs *)
+        costs; /* measured ones (costs.c); NULL: not read yet */
 };
 
 struct zarr_heap {

@@ -71,6 +71,13 @@ zarr_status zr_ctx_devices_list(zarr_context *ctx,
                                 int (*emit)(void *user, const zarr_registry_item *item),
                                 void *user, zarr_error *err);
 
+/* The file of the user's cache that `zarrc calibrate` writes; NULL: there is no such
+ * folder. */
+zarr_status zr_ctx_costs_path(char **out, const zarr_allocator *alloc, zarr_error *err);
+/* What was measured on this machine (costs.c). init: nothing is read yet. */
+void zr_ctx_costs_init(zarr_context *ctx);
+void zr_ctx_costs_deinit(zarr_context *ctx);
+
 /* Registers everything that this build has. */
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
 #define ZR_CTX_CORE "core"

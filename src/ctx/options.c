@@ -151,6 +151,27 @@ const char *zr_ctx_plugin_path(void)
     return text && *text ? text : NULL;
 }
 
+zarr_status zr_ctx_costs_path(char **out, const zarr_allocator *alloc, zarr_error *err)
+{
+    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+    zarr_status st = ZARR_OK;
+    struct zr_str path;
+
+    zr_str_init(&path, alloc);
+    if (cache && *cache == '/')
+        zr_str_printf(&path, "%s/zarrc/costs.json", cache);
+    else if (home && *home == '/')
+        zr_str_printf(&path, "%s/.cache/zarrc/costs.json", home);
+    st = zr_str_status(&path, err);
+    *out = NULL;
+    if (st == ZARR_OK && zr_str_text(&path)[0]) {
+        *out = zr_strdup(alloc, zr_str_text(&path));
+        st = *out ? ZARR_OK : zr_fail_memory(err, path.bytes);
+    }
+    zr_str_deinit(&path);
+    return st;
+}
+
 zarr_status zr_ctx_options_read(zarr_context_options *out,
                                 const zarr_context_options *opts, zarr_error *err)
 {

@@ -28,10 +28,37 @@ struct zr_impl {
 struct zr_impl_absence { /* why this build has no implementation of a codec */
     const char *codec, *why;
 };
+/* What one implementation for a device costs, measured on this machine (costs.c). */
+struct zr_measured {
+    const char *codec, *impl;
+    int32_t device_type;
+    bool to_stored;       /* it encodes */
+    uint64_t chunk_bytes; /* decoded */
+    /* nanoseconds for a MiB of elements that are or will be on the device: by this
+     * implementation, and by the CPU; copies included */
+    uint64_t device_ns, host_ns;
+};
+struct zr_costs {
+    const struct zr_measured *of;
+    uint32_t n;
+};
 struct zr_impl_registry {
     const struct zr_impl_absence *absent; /* borrowed, ends with a NULL codec; or NULL */
     struct zr_registry impls;             /* struct zr_impl */
+    /* the costs that were measured, called when a device is a target; NULL: none were */
+    const struct zr_costs *(*costs)(void *arg);
+    void *costs_arg;
 };
+const struct zr_costs *zr_impl_costs(const struct zr_impl_registry *r);
+/* The measurement with chunks of about that size; NULL: there is none. impl NULL: any. */
+struct zr_measured_of {
+    const char *codec, *impl;
+    int32_t device_type;
+    bool to_stored;
+    uint64_t chunk_bytes;
+};
+const struct zr_measured *zr_costs_find(const struct zr_costs *costs,
+                                        const struct zr_measured_of *of);
 static inline size_t zr_impl_count(const struct zr_impl_registry *r)
 {
     return r->impls.n;
@@ -90,6 +117,9 @@ struct zr_stage {
     /* the implementation that would decode in place of impl if it were trusted; or NULL
      */
     const struct zr_impl *distrusted;
+    /* what decided between the CPU and the device; NULL: nothing was measured, or nothing
+     * was to be decided. As long as the registry */
+    const struct zr_measured *measured;
 };
 /*
  * How the bytes of one chunk become elements in a given memory. When decoding, the

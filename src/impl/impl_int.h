@@ -70,6 +70,7 @@ struct zr_place {
     const struct zr_placement_options *opts;
     const struct zr_place_link *links;
     uint32_t n_links;
+    const struct zr_costs *costs; /* of the device; NULL: none were measured */
     const bool *excluded; /* [link * zr_impl_count(impls) + impl id]: refused to bind */
     const zarr_allocator *alloc;
 };
@@ -80,6 +81,10 @@ zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
 /* ZARR_TRUST_FULL if all implementations may decode this link: the user says so, or a
  * checksum around it is checked first. Otherwise another ZARR_TRUST_*. */
 uint32_t zr_place_trust(const struct zr_place *p, uint32_t link);
+/* What was measured for a link, by this implementation of the target's device (NULL: by
+ * any); NULL: nothing. */
+const struct zr_measured *zr_place_measured(const struct zr_place *p, uint32_t link,
+                                            const struct zr_impl *impl);
 /* Whether only the lack of trust keeps an implementation from the link. */
 bool zr_place_distrusts(const struct zr_place *p, uint32_t link,
                         const struct zr_impl *impl);

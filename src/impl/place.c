@@ -5,7 +5,8 @@
  * which changes the memory. The search goes forward over positions, so it costs
  * positions x memories^2 x implementations: a few hundred steps at open.
  *
- * Costs, the weightiest first: the rank in the preference's list; copies, which are
+ * Costs, the weightiest first: the rank in the preference's list; that the device was
+ * slower than the CPU when they were measured (costs.c); copies, which are
  * cheaper near the stored bytes because those are fewer; priorities. So a device
  * implementation is used if elements go to the device anyway, and then the compressed
  * bytes are copied. It is not used if elements would have to come back, unless the codec
@@ -26,6 +27,8 @@ enum {
 #define PLACE_COPY_STEP INT64_C(1000) /* added for each position */
 #define PLACE_PRIORITY_MAX                                                               \
     400 /* below PLACE_COPY_STEP, for 32 codecs in a chain below a copy */
+#define PLACE_SLOWER_COST                                                                \
+    INT64_C(10000000) /* measured: more than all copies, less than a wish */
 #define PLACE_RANK_COST INT64_C(100000000)
 #define PLACE_NEVER     INT64_MAX
 
@@ -56,6 +59,18 @@ static bool place_kind(uint32_t kinds, int32_t device)
     return device > 0 && device < 32 && (kinds & ZARR_MEMORY_BIT(device));
 }
 
+const struct zr_measured *zr_place_measured(const struct zr_place *p, uint32_t link,
+                                            const struct zr_impl *impl)
+{
+    const struct zr_measured_of of = {.codec = zarr_codec_spec_name(p->links[link].spec),
+                                      .impl = impl ? impl->vt.impl : NULL,
+                                      .device_type = p->opts->target_device,
+                                      .to_stored = p->opts->encode,
+                                      .chunk_bytes = p->links[link].decoded->n_bytes};
+
+    return p->costs ? zr_costs_find(p->costs, &of) : NULL;
+}
+
 bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
                      int32_t in_device, int32_t out_device, int64_t *cost)
 {
@@ -73,6 +88,12 @@ bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_im
     *cost =
         -(int64_t)ZR_MAX(ZR_MIN(v->priority, PLACE_PRIORITY_MAX), -PLACE_PRIORITY_MAX);
     *cost += PLACE_PRIORITY_MAX;
+    if (in_device != ZARR_DEVICE_CPU && out_device != ZARR_DEVICE_CPU) {
+        const struct zr_measured *m = zr_place_measured(p, link, impl);
+
+        if (m && m->host_ns < m->device_ns)
+            *cost += PLACE_SLOWER_COST;
+    }
     *cost += PLACE_RANK_COST * zr_preference_rank(p->opts->preference, codec, v->impl);
     return true;
 }

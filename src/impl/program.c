@@ -405,6 +405,19 @@ static bool store_reaches(const struct zr_placement_options *opts, int32_t devic
     return false;
 }
 
+/* What decided where a stage works: a measurement of its implementation, or of one that
+ * the CPU was faster than. */
+static const struct zr_measured *program_measured(const struct zr_place *place,
+                                                  uint32_t link, const struct zr_stage *s)
+{
+    const bool on_host =
+        s->in_device == ZARR_DEVICE_CPU && s->out_device == ZARR_DEVICE_CPU;
+    const struct zr_measured *m =
+        zr_place_measured(place, link, on_host ? NULL : s->impl);
+
+    return m && (m->host_ns < m->device_ns) == on_host ? m : NULL;
+}
+
 /* Adds the stages of the codecs from cut.first on. p has its shape already. */
 static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
                                 const struct zr_chain *chain,
@@ -432,6 +445,8 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     if (p->unsized && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
         zr_add_u64(guess, 4096, &guess))
         p->encoded_bound = ZR_MIN(guess, p->encoded_most);
+    if (place->opts->target_device != ZARR_DEVICE_CPU)
+        place->costs = zr_impl_costs(place->impls);
     place->links = links;
     place->n_links = program_links(links, chain, reps, cut, p->encode);
     place->excluded = excluded;
@@ -439,10 +454,14 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     if (place->n_links) {
         ZR_TRY(program_place(p, place, excluded, err));
         ZR_TRY(program_distrust(p, place, err));
-        for (uint32_t i = 0; i < p->n; i++)
-            if (p->stage[i].kind == ZR_STAGE_CODEC)
-                ZR_TRY(zr_preference_tell(place->opts, place->impls, &p->stage[i].spec,
-                                          p->stage[i].impl, err));
+        for (uint32_t i = 0, link = 0; i < p->n; i++) {
+            struct zr_stage *s = &p->stage[i];
+
+            if (s->kind != ZR_STAGE_CODEC)
+                continue;
+            s->measured = program_measured(place, link++, s);
+            ZR_TRY(zr_preference_tell(place->opts, place->impls, &s->spec, s->impl, err));
+        }
         p->fetch_device = p->stage[0].in_device;
         p->decoded_device = p->stage[p->n - 1].out_device;
         goto out;

@@ -7,6 +7,7 @@
  */
 #include "plan/plan_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -105,6 +106,20 @@ static const char *kept_text(struct route *r, const char *text)
     return kept;
 }
 
+/* The numbers that decided where a stage works. */
+static const char *measured_text(struct route *r, const struct zr_stage *s)
+{
+    const struct zr_measured *m = s->measured;
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "%s %" PRIu64 " us a MiB, the CPU and a copy %" PRIu64
+             ", with chunks of %" PRIu64 " bytes",
+             m->impl, (m->device_ns + 500) / 1000, (m->host_ns + 500) / 1000,
+             m->chunk_bytes);
+    return kept_text(r, text);
+}
+
 /* Appends a step, or returns a step that is not part of the way. */
 static zarr_explain_step *explain_step(struct route *r, uint32_t kind, int32_t from,
                                        int32_t to)
@@ -151,6 +166,8 @@ static void explain_codec(struct route *r, zarr_explain_step *step,
     for (const struct zr_stage *f = s; f; f = f->fallback)
         names[n++] = kept_text(r, f->impl->vt.impl);
     step->codec = kept_text(r, zarr_codec_spec_name(&s->spec));
+    if (s->measured)
+        step->measured = measured_text(r, s);
     step->distrusted = kept_text(r, s->distrusted ? s->distrusted->vt.impl : NULL);
     step->implementations = names;
     step->n_implementations = n;

@@ -177,6 +177,14 @@ static void print_trust(const zarr_explanation *e, struct zr_str *out)
                                                 : "");
 }
 
+static void print_measured(const zarr_explanation *e, struct zr_str *out)
+{
+    for (uint32_t i = 0; i < e->n_steps; i++)
+        if (e->steps[i]->measured)
+            zr_str_printf(out, "measured:     %s: %s\n", e->steps[i]->codec,
+                          e->steps[i]->measured);
+}
+
 void zr_explanation_print(const zarr_explanation *e, struct zr_str *out)
 {
     const bool write = e->operation == ZARR_EXPLAIN_WRITE;
@@ -190,6 +198,7 @@ void zr_explanation_print(const zarr_explanation *e, struct zr_str *out)
     print_copies(e, out);
     zr_str_putc(out, '\n');
     print_trust(e, out);
+    print_measured(e, out);
     print_objects(e, out);
     print_count(out, "waves:        ", e->waves);
     print_count(out, " of at most ", e->wave_bytes);
@@ -258,6 +267,7 @@ static struct zr_json *step_json(struct zr_json_doc *doc, const zarr_explanation
         zr_json_set(doc, o, "implementations", list);
     }
     explain_put_text(doc, o, "distrusted", s->distrusted);
+    explain_put_text(doc, o, "measured", s->measured);
     if (s->kind == ZARR_STEP_SWAP)
         explain_put_count(doc, o, "swap_bytes", s->swap_bytes);
     if (s->kind == ZARR_STEP_INDEX)
