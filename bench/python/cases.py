@@ -84,6 +84,7 @@ def chunk_sizes(size):
         cube = (min(size, 16 * edge),) * 3
         for action in ("read", "write"):
             yield Case("chunks", f"{action} {edge}^3 ({2 * edge ** 3 >> 10} KiB)", action, cube, (edge,) * 3, None, ZSTD)
+    yield Case("chunks", "write 32^3 (64 KiB), raw", "write", (min(size, 512),) * 3, (32,) * 3, None, ())
     yield Case("chunks", "out= 64^3", "out", (size,) * 3, (64,) * 3, None, ZSTD)
     yield Case("chunks", "out= 64^3, raw", "out", (size,) * 3, (64,) * 3, None, ())
 
