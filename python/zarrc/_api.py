@@ -359,9 +359,9 @@ def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int |
     return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
 
 
-def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> Tree:
-    """The hierarchy below a group."""
-    return grp.tree(expand=expand, level=level)
+def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree:
+    """The hierarchy below a group, or of a store."""
+    return (grp if isinstance(grp, Group) else open_group(grp, mode="r")).tree(expand=expand, level=level)
 
 
 def _if_exists(word: str) -> int:

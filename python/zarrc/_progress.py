@@ -24,7 +24,10 @@ def reporter(progress: Any) -> Iterator[dict[str, Any]]:
     if progress is None or progress is False:
         yield {}
     elif progress is True:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        try:
+            from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        except ImportError:
+            raise ImportError("progress=True shows a bar of tqdm: pip install tqdm, or give a function of (done, total)") from None
         with tqdm(unit="chunk") as bar:
             yield {"progress": _Bar(bar)}
     elif hasattr(progress, "update") and hasattr(progress, "total"):

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from . import _core, _native
 from ._config import config
-from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
+from .errors import InvalidError, NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
 
 READ_ONLY, CREATE = 1, 2
 _RECURSIVE, _DIRECTORY = 0, 1
@@ -163,6 +163,11 @@ def _open_url(url: str, options: dict[str, Any]) -> Store:
         store = _core.open_store(Store, config._context(), url, options)
     except NotFoundError as problem:
         raise raised(NodeNotFoundError, problem.reason, errno=problem.errno) from None
+    except InvalidError:
+        if not os.path.isfile(url):
+            raise
+        hint = f"; zarr.storage.ZipStore({url!r}) is a store" if url.endswith(".zip") else ""
+        raise raised(InvalidError, f"{url}: a file is not a store{hint}") from None
     store._options = options
     return store
 

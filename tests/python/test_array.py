@@ -3,6 +3,7 @@ libraries ask of it."""
 import asyncio
 import operator
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -168,7 +169,7 @@ def test_pickle(path, numbers):
         pickle.dumps(zarrc.create_array(None, shape=1, dtype="i1"))
 
 
-def test_progress(store, numbers):
+def test_progress(store, numbers, monkeypatch):
     array = zarrc.create_array(store, name="a", data=numbers, chunks=(2, 2))
     seen = []
     assert (array.read(progress=lambda done, total: seen.append((done, total))) == numbers).all()
@@ -188,6 +189,9 @@ def test_progress(store, numbers):
         array.read(progress=lambda done, total: 1 / 0)
     with pytest.raises(TypeError, match="progress"):
         array.read(progress=3)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ImportError, match="pip install tqdm"):
+        array.read(progress=True)
 
 
 def test_read_only(path, numbers):

@@ -61,6 +61,14 @@ def test_require(store):
     assert group.full(name="f", shape=2, fill_value=7)[1] == 7 and group.full_like(name="g", data=np.zeros(3), fill_value=2)[0] == 2
 
 
+def test_files_are_no_stores(tmp_path):
+    for name, hint in (("x.zip", "ZipStore"), ("x.zarr", "a file is not a store")):
+        (tmp_path / name).write_bytes(b"PK")
+        for mode in ("r", "a", "w"):
+            with pytest.raises(ValueError, match=hint):
+                zarrc.open(tmp_path / name, mode=mode)
+
+
 def test_tree(store):
     group = zarrc.open_group(store)
     group.create_array("a/b/c", shape=(3, 4), dtype="i4")
@@ -69,6 +77,7 @@ def test_tree(store):
     assert repr(group.tree()) == "/\n├── a\n│   ├── b\n│   │   └── c (3, 4) int32\n│   └── d\n└── e () float32"
     assert repr(zarrc.tree(group, level=1)) == "/\n├── a\n└── e () float32"
     assert "<pre" in group._repr_html_() and "<Group " in repr(group)
+    assert repr(zarrc.tree(group.store, level=1)) == repr(group.tree(level=1))
 
 
 def test_modes(path):
