@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "boxes.h"
 #include "speed.h"
 
 struct room {
@@ -48,15 +48,24 @@ static uint64_t chunks_of_array(struct k_box *boxes, uint32_t item, uint64_t n)
 }
 
 static void boxes_once(struct speed *s, const struct room *r, const char *what,
-                       const struct k_box *boxes, uint64_t n)
+                       const struct k_box *boxes, uint64_t n, int fill)
 {
-    const cu_place list = place_of(s, boxes, n * sizeof *boxes);
-    const struct launch l = {
-        "k_copy_boxes", n * boxes->n, {r->dst, r->src, list, n, boxes->n}};
+    struct k_box *ready = memory(n * sizeof *ready);
+
+    for (uint64_t i = 0; i < n; i++) {
+        ready[i] = boxes[i];
+        kernels_box_ready(&ready[i], fill);
+    }
+    const cu_place list = place_of(s, ready, n * sizeof *ready);
+    const uint64_t each = kernels_box_items(ready);
+    const struct launch l = {fill ? "k_fill_boxes" : "k_copy_boxes",
+                             n * each,
+                             {r->dst, r->src, list, n, each}};
 
     say(s, what, boxes->item_bytes, n * boxes->n * boxes->item_bytes,
         timed_launches(s, &l, 1));
     places_free(s, &list, 1);
+    free(ready);
 }
 
 static void boxes_of(struct speed *s, const struct room *r, uint32_t item)
@@ -68,41 +77,35 @@ static void boxes_of(struct speed *s, const struct room *r, uint32_t item)
     while (side * side * 4 <= count)
         side *= 2;
     (void)chunks_of_array(boxes, item, n);
-    boxes_once(s, r, "boxes, chunks of an array", boxes, n);
+    boxes_once(s, r, "boxes, chunks of an array", boxes, n, 0);
     for (uint64_t i = 0; i < n; i++)
         boxes[i].swap_bytes = item;
     if (item > 1)
-        boxes_once(s, r, "boxes, chunks, bytes swapped", boxes, n);
+        boxes_once(s, r, "boxes, chunks, bytes swapped", boxes, n, 0);
     boxes[0] = (struct k_box){.n = count,
                               .shape = {count},
                               .dst = {item},
                               .src = {item},
                               .ndim = 1,
                               .item_bytes = item};
-    boxes_once(s, r, "boxes, one contiguous", boxes, 1);
+    boxes_once(s, r, "boxes, one contiguous", boxes, 1, 0);
     boxes[0] = (struct k_box){.n = side * side,
                               .shape = {side, side},
                               .dst = {(k_i64)(side * item), item},
                               .src = {item, (k_i64)(side * item)},
                               .ndim = 2,
                               .item_bytes = item};
-    boxes_once(s, r, "boxes, one transposed", boxes, 1);
+    boxes_once(s, r, "boxes, one transposed", boxes, 1, 0);
     boxes[0] = (struct k_box){.n = count / 2,
                               .shape = {count / 2},
                               .dst = {item},
                               .src = {2 * (k_i64)item},
                               .ndim = 1,
                               .item_bytes = item};
-    boxes_once(s, r, "boxes, every second element", boxes, 1);
+    boxes_once(s, r, "boxes, every second element", boxes, 1, 0);
     boxes[0] = (struct k_box){
         .n = count, .shape = {count}, .dst = {item}, .ndim = 1, .item_bytes = item};
-    {
-        const cu_place list = place_of(s, boxes, sizeof *boxes);
-        const struct launch l = {"k_fill_boxes", count, {r->dst, r->src, list, 1, count}};
-
-        say(s, "fill", item, r->bytes, timed_launches(s, &l, 1));
-        places_free(s, &list, 1);
-    }
+    boxes_once(s, r, "fill", boxes, 1, 1);
     free(boxes);
 }
 

@@ -14,6 +14,8 @@
 #include "copy.h"
 #include "planes.h"
 #include "lz.h"
+#include "lanes.h"
+#include "decode.h"
 #include "blosc1.h"
 #include "lz4_encode.h"
 #include "blosc1_encode.h"

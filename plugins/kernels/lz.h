@@ -9,6 +9,10 @@
 #ifndef K_LZ_H
 #define K_LZ_H
 
+enum {
+    K_STREAM_MOST = 0x7FFFFFF0 /* bytes of a stream, except a stored one, on each side */
+};
+
 /* A decoder: it is at byte i of the n of its input, and at byte o of the m of its output.
  * It goes on while the status is K_OK. */
 struct k_walk {
@@ -45,8 +49,7 @@ K_FUNCTION void k_literals(struct k_walk *w, k_u64 bytes)
         w->status = K_TOO_LONG;
     if (w->status != K_OK)
         return;
-    for (k_u64 k = w->lane; k < bytes; k += K_LANES)
-        w->d[w->o + k] = w->s[w->i + k];
+    k_copy_bytes(w->d + w->o, w->s + w->i, bytes, w->lane, K_LANES);
     w->i += bytes;
     w->o += bytes;
 }
@@ -123,24 +126,8 @@ K_FUNCTION int k_lz4_sequence(struct k_walk *w)
 
 K_FUNCTION void k_lz4(struct k_walk *w)
 {
-    if (w->m == 0 && (w->n != 1 || w->s[0] != 0))
-        w->status = K_BAD_INPUT;
-    else
-        while (k_lz4_sequence(w))
-            ;
-}
-
-/* Four bytes of the decoded length, then a block. */
-K_FUNCTION void k_lz4_headed(struct k_walk *w)
-{
-    if (k_number(w, 4) != w->m || w->status != K_OK) {
-        w->status = K_BAD_LENGTH;
-        return;
-    }
-    w->s += 4;
-    w->n -= 4;
-    w->i = 0;
-    k_lz4(w);
+    while (k_lz4_sequence(w))
+        ;
 }
 
 /* ---- snappy -------------------- */
@@ -181,8 +168,6 @@ K_FUNCTION void k_snappy_item(struct k_walk *w)
 
 K_FUNCTION void k_snappy(struct k_walk *w)
 {
-    if (k_snappy_length(w) != w->m && w->status == K_OK)
-        w->status = K_BAD_LENGTH;
     while (w->status == K_OK && w->i < w->n)
         k_snappy_item(w);
 }
@@ -227,52 +212,6 @@ K_FUNCTION void k_blosclz(struct k_walk *w)
         }
         control = k_next(w); /* the last item has literals, too */
     }
-}
-
-/* ---- the kernel -------------------- */
-
-K_FUNCTION k_u32 k_decode_stream(struct k_walk *w, k_u32 how)
-{
-    if (how == K_STORED && w->n != w->m)
-        w->status = K_BAD_LENGTH;
-    else if (how == K_STORED)
-        k_literals(w, w->m);
-    else if (how == K_LZ4)
-        k_lz4(w);
-    else if (how == K_LZ4_HEADED)
-        k_lz4_headed(w);
-    else if (how == K_SNAPPY)
-        k_snappy(w);
-    else if (how == K_BLOSCLZ)
-        k_blosclz(w);
-    else
-        w->status = (k_u32)w->n; /* K_DAMAGED */
-    if (w->status == K_OK && w->o != w->m)
-        w->status = K_TOO_SHORT;
-    return w->status;
-}
-
-/* K_LANES work items for a stream. */
-K_KERNEL k_decode(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
-                  K_GLOBAL const struct k_stream *streams, K_GLOBAL k_u32 *status,
-                  k_u64 n_streams)
-{
-    const k_u64 at = K_STREAM;
-    struct k_walk w;
-
-    if (at >= n_streams)
-        return;
-    K_GLOBAL const struct k_stream *p = &streams[at];
-
-    w.d = dst + p->dst;
-    w.s = src + p->src;
-    w.n = p->src_bytes;
-    w.m = p->dst_bytes;
-    w.i = w.o = 0;
-    w.status = K_OK;
-    w.lane = K_LANE;
-    if (k_decode_stream(&w, p->how) != K_OK)
-        status[p->number] = w.status;
 }
 
 #endif

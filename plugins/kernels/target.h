@@ -33,16 +33,16 @@ typedef ushort k_u16;
 typedef uint k_u32;
 typedef ulong k_u64;
 typedef long k_i64;
+typedef uint4 k_quad;
 #elif defined(__CUDA__) || defined(__CUDACC__)
 #    define K_GLOBAL
 #    define K_SHARED
 #    define K_WORDS 1
-#    if !defined(K_LANES)
-#        define K_LANES 32
-#    endif
+#    define K_LANES 32
+#    define K_TEAM  1
 #    if defined(__clang__)
 #        define K_KERNEL   extern "C" __attribute__((global)) void
-#        define K_FUNCTION static __attribute__((device))
+#        define K_FUNCTION static __attribute__((device, always_inline)) inline
 #        define K_PLACE                                                                  \
             ((k_u64)(k_u32)__nvvm_read_ptx_sreg_ctaid_x() *                              \
                  (k_u32)__nvvm_read_ptx_sreg_ntid_x() +                                  \
@@ -56,23 +56,32 @@ typedef long k_i64;
             ((k_u32)__nvvm_shfl_sync_idx_i32(0xFFFFFFFFU, (int)(x), (int)(from), 31))
 #        define K_JOIN(share, lane, bits)                                                \
             __nvvm_vote_ballot_sync(0xFFFFFFFFU, (bits) != 0)
+#        define K_BALLOT(x) __nvvm_vote_ballot_sync(0xFFFFFFFFU, (x) != 0)
+#        define K_GROUP     ((k_u32)__nvvm_read_ptx_sreg_ntid_x())
 #    else
 #        define K_KERNEL                     extern "C" __global__ void
-#        define K_FUNCTION                   static __device__
+#        define K_FUNCTION                   static __device__ __forceinline__
 #        define K_PLACE                      ((k_u64)blockIdx.x * blockDim.x + threadIdx.x)
 #        define K_RINT(x)                    rint(x)
 #        define K_MEET()                     __syncwarp()
 #        define K_ROOM(type, name)           __shared__ type name
 #        define K_POPCOUNT(x)                ((k_u32)__popc(x))
 #        define K_ATOMIC_MAX(place, x)       ((void)atomicMax(place, x))
-#        define K_TAKE(share, lane, x, from) __shfl_sync(0xFFFFFFFFU, x, (int)(from))
 #        define K_JOIN(share, lane, bits)    __ballot_sync(0xFFFFFFFFU, (bits) != 0)
+#        define K_BALLOT(x)                  __ballot_sync(0xFFFFFFFFU, (x) != 0)
+#        define K_TAKE(share, lane, x, from) __shfl_sync(0xFFFFFFFFU, x, (int)(from))
+#        define K_GROUP                      ((k_u32)blockDim.x)
 #    endif
 typedef unsigned char k_u8;
 typedef unsigned short k_u16;
 typedef unsigned k_u32;
 typedef unsigned long long k_u64;
 typedef long long k_i64;
+#    if defined(__clang__)
+typedef unsigned k_quad __attribute__((ext_vector_type(4)));
+#    else
+typedef uint4 k_quad;
+#    endif
 #else
 #    include <math.h>
 #    include <stdint.h>
@@ -82,15 +91,22 @@ typedef long long k_i64;
 #    define K_PLACE   k_place
 #    define K_RINT(x) rint(x)
 #    define K_SHARED
-#    define K_ROOM(type, name) type name
-#    define K_POPCOUNT(x)      ((k_u32)__builtin_popcount(x))
-#    define K_WORDS            0 /* alignment and aliasing: bytes only */
-#    define K_MEET()           ((void)0)
+#    define K_POPCOUNT(x) ((k_u32)__builtin_popcount(x))
+#    define K_WORDS       0 /* alignment and aliasing: bytes only */
+#    if !defined(K_TEAM)
+#        define K_ROOM(type, name) type name
+#        define K_MEET()           ((void)0)
+#    endif
 typedef uint8_t k_u8;
 typedef uint16_t k_u16;
 typedef uint32_t k_u32;
 typedef uint64_t k_u64;
 typedef int64_t k_i64;
+#    if defined(K_TEAM)
+typedef struct {
+    k_u32 x, y, z, w;
+} __attribute__((may_alias, aligned(16))) k_quad;
+#    endif
 static _Thread_local k_u64 k_place;
 /* Runs a kernel for n work items: K_RUN(n, k_copy_boxes(dst, src, boxes, 1, n)); */
 #    define K_RUN(n, call)                                                               \
@@ -98,8 +114,19 @@ static _Thread_local k_u64 k_place;
         call
 #endif
 
+#if defined(__clang__) || defined(__CUDACC__) || defined(__OPENCL_C_VERSION__)
+#    define K_UNROLL _Pragma("unroll")
+#else
+#    define K_UNROLL
+#endif
 #if !defined(K_LANES)
 #    define K_LANES 1
+#endif
+/* Whether a stream that is decoded has a team of lanes. That needs K_TAKE(), K_BALLOT(),
+ * the lanes of which a value is not 0, and K_GROUP, the size of a group, which must be
+ * K_LANES. The tests have a team in host C, and define what it needs. */
+#if !defined(K_TEAM)
+#    define K_TEAM 0
 #endif
 #if !defined(K_ATOMIC_MAX)
 #    define K_ATOMIC_MAX(place, x) (*(place) = *(place) < (x) ? (x) : *(place))

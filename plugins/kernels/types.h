@@ -27,13 +27,18 @@ enum {
     K_STATUSES
 };
 
-/* A strided box of n elements. */
+/* A strided box of n elements. The host fills it in, and kernels_box_ready() (boxes.h)
+ * then orders its dimensions and sets the last three fields. */
 struct k_box {
     k_u64 n, dst_at, src_at; /* bytes to the first elements */
     k_u64 shape[K_RANK];
     k_i64 dst[K_RANK], src[K_RANK]; /* strides in bytes */
     k_u32 ndim, item_bytes;
     k_u32 swap_bytes; /* units of an element whose bytes are reversed; 0 and 1: none */
+    k_u32 piece; /* elements of a unit of work; 0: up to sixteen bytes of a row, which is
+                    contiguous on both sides */
+    k_u64 units, in_row; /* of the box, and of a row: the last dimension */
+    k_u32 turn; /* the dimension that neighbouring units follow; ndim: the last one */
     k_u32 unused;
 };
 

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "kernels/boxes.h"
+
 /* A box and the buffers of its sides. */
 struct box_item {
     const zarr_box *box;
@@ -50,23 +52,26 @@ static zarr_status launch_boxes(struct port_lane *l, const struct box_item *x, u
                                 const struct port_block *pattern, zarr_error *err)
 {
     struct port_block list;
-    uint64_t most = 0;
+    uint64_t each = 0;
     zarr_status st = port_stage(l, n * sizeof(struct k_box), &list, err);
 
     if (st != ZARR_OK)
         return st;
     for (uint64_t i = 0; i < n; i++) {
         struct k_box *b = (struct k_box *)list.host + i;
+        uint64_t items;
 
         *b = box_of(&x[i], pattern != NULL);
-        most = b->n > most ? b->n : most;
+        kernels_box_ready(b, pattern != NULL);
+        items = kernels_box_items(b);
+        each = items > each ? items : each;
     }
     const struct port_argument a[] = {
         PORT_ARG_BUFFER(x[0].dst),
         pattern ? PORT_ARG_BLOCK(*pattern) : PORT_ARG_BUFFER(x[0].src),
-        PORT_ARG_BLOCK(list), PORT_ARG_U64(n), PORT_ARG_U64(most)};
+        PORT_ARG_BLOCK(list), PORT_ARG_U64(n), PORT_ARG_U64(each)};
 
-    return port_launch(l, pattern ? PORT_FILL_BOXES : PORT_COPY_BOXES, a, 5, n * most,
+    return port_launch(l, pattern ? PORT_FILL_BOXES : PORT_COPY_BOXES, a, 5, n * each,
                        err);
 }
 

@@ -19,6 +19,8 @@ void launch(const struct target *t, const char *kernel, uint64_t items, int stre
                     streamed ? t->lanes : 0, arguments);
         return;
     }
+    if (t->team && team_launch(kernel, items, arguments))
+        return;
     for (int i = 0; i < ARGUMENTS_MOST; i++)
         own[i] = (struct kernels_argument){arguments[i].bytes, arguments[i].n};
     if (!kernels_twin(kernel, items, own))
@@ -32,6 +34,8 @@ size_t targets_open(struct target *targets)
     size_t n = 0;
 
     targets[n++] = (struct target){.name = "host", .lanes = K_LANES};
+    if (team_open())
+        targets[n++] = (struct target){.name = "team", .lanes = LANES, .team = 1};
     for (uint32_t lanes = 1; lanes <= LANES; lanes += LANES - 1) {
         struct opencl *o = opencl_open(lanes);
 
@@ -50,6 +54,7 @@ size_t targets_open(struct target *targets)
 
 void targets_close(struct target *targets, size_t n)
 {
+    team_close();
     for (size_t i = 0; i < n; i++) {
         if (targets[i].opencl)
             opencl_close(targets[i].opencl);

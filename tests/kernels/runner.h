@@ -1,6 +1,7 @@
 /*
- * tests/kernels/runner.h - runs a kernel on a target: as its twin in host C, by
- * OpenCL, or by CUDA. Also random bytes, and blocks of exactly the right size.
+ * tests/kernels/runner.h - runs a kernel on a target: as its twin in host C, as a
+ * team in host C, by OpenCL, or by CUDA. Also random bytes, and blocks of exactly the
+ * right size.
  */
 #ifndef TESTS_KERNELS_RUNNER_H
 #define TESTS_KERNELS_RUNNER_H
@@ -25,18 +26,21 @@ struct cuda;
 struct target {
     const char *name;
     uint32_t lanes; /* work items of a stream */
+    int team;       /* the team of k_decode() as fibers, and of other kernels the twins */
     struct opencl *opencl;
-    struct cuda *cuda; /* both NULL: the twins */
+    struct cuda *cuda; /* all of them 0: the twins */
 };
-/* The twins; then, where there is a device, OpenCL with one lane and with LANES, and
- * CUDA. The program fails without the target that KERNELS_NEED=opencl or =cuda names. */
+/* The twins; k_decode()'s team, where there are fibers; then, where there is a device,
+ * OpenCL with one lane and with LANES, and CUDA. The program fails without the target
+ * that KERNELS_NEED=opencl or =cuda names. */
 enum {
     LANES = 32, /* also of CUDA: a warp */
-    TARGETS_MOST = 4
+    TARGETS_MOST = 5
 };
+/* Whether a target is compared with the twins. */
 static inline int on_device(const struct target *t)
 {
-    return t->opencl || t->cuda;
+    return t->team || t->opencl || t->cuda;
 }
 size_t targets_open(struct target *targets);
 void targets_close(struct target *targets, size_t n);
@@ -72,6 +76,11 @@ static inline int first_of(const struct argument *arguments, int i)
     return k;
 }
 
+/* team.c; 0: no fibers, or not a kernel with a team */
+int team_open(void);
+void team_close(void);
+int team_launch(const char *kernel, uint64_t streams,
+                const struct argument arguments[ARGUMENTS_MOST]);
 /* opencl.c; NULL: no device, or a build without OpenCL */
 struct opencl *opencl_open(uint32_t lanes);
 void opencl_close(struct opencl *o);
@@ -105,6 +114,11 @@ static inline int draws(int n)
     const int few = n / 50 > 1 ? n / 50 : 1;
 
     return getenv("KERNELS_FEW") ? few : n;
+}
+/* Of a target: fibers are slow. */
+static inline int draws_on(const struct target *t, int n)
+{
+    return t->team ? draws(n / 8 + 1) : draws(n);
 }
 /* A block of n bytes and not more, for the address sanitizer; n may be 0. */
 static inline void *block(size_t n)

@@ -5,6 +5,7 @@
  */
 #include "runner.h"
 
+#include "boxes.h"
 #include "codecs/shuffle/shuffle.h"
 #include "mem/mem.h"
 
@@ -102,7 +103,8 @@ static void boxes_once(const struct target *t, const struct zr_memory_registry *
     static const uint32_t items[] = {1, 2, 3, 4, 8, 12, 16};
     struct k_box boxes[BOXES];
     const uint32_t item = items[below(seed, COUNT(items))];
-    uint64_t dst_bytes = 0, src_bytes = 0, most = 0;
+    const uint64_t each = 1 + below(seed, 300);
+    uint64_t dst_bytes = 0, src_bytes = 0;
     uint8_t pattern[16], *dst, *want, *src;
 
     for (size_t i = 0; i < BOXES; i++) {
@@ -111,7 +113,6 @@ static void boxes_once(const struct target *t, const struct zr_memory_registry *
         box_make(&boxes[i], item, &dst_bytes, &src_bytes, seed);
         boxes[i].dst_at += dst_from;
         boxes[i].src_at += src_from;
-        most = boxes[i].n > most ? boxes[i].n : most;
     }
     dst = block(dst_bytes);
     want = block(dst_bytes);
@@ -123,14 +124,16 @@ static void boxes_once(const struct target *t, const struct zr_memory_registry *
     for (size_t i = 0; i < BOXES; i++)
         box_by_library(r, &boxes[i], want, dst_bytes, src, src_bytes,
                        fill ? pattern : NULL);
+    for (size_t i = 0; i < BOXES; i++)
+        kernels_box_ready(&boxes[i], fill);
     if (fill)
-        LAUNCH(t, "k_fill_boxes", BOXES * most, BUFFER(dst, dst_bytes),
+        LAUNCH(t, "k_fill_boxes", BOXES * each, BUFFER(dst, dst_bytes),
                BUFFER(pattern, sizeof pattern), BUFFER(boxes, sizeof boxes),
-               NUMBER(BOXES), NUMBER(most));
+               NUMBER(BOXES), NUMBER(each));
     else
-        LAUNCH(t, "k_copy_boxes", BOXES * most, BUFFER(dst, dst_bytes),
+        LAUNCH(t, "k_copy_boxes", BOXES * each, BUFFER(dst, dst_bytes),
                BUFFER(src, src_bytes), BUFFER(boxes, sizeof boxes), NUMBER(BOXES),
-               NUMBER(most));
+               NUMBER(each));
     assert_memory_equal(dst, want, dst_bytes);
     free(dst);
     free(want);

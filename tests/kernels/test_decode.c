@@ -126,7 +126,7 @@ static void streams_decode(void **state)
     static const uint32_t hows[] = {K_LZ4, K_LZ4_HEADED, K_SNAPPY, K_STORED};
     uint64_t seed = 23;
 
-    for (int turn = 0; turn < draws(6); turn++) {
+    for (int turn = 0; turn < draws_on(*state, 6); turn++) {
         struct encoded all[STREAMS];
         struct k_stream streams[STREAMS];
         uint32_t status[STREAMS] = {0};
@@ -305,9 +305,9 @@ static void damaged_streams_fail(void **state)
     if (on_device(t)) {
         const int n = t->cuda ? 10000 : 2000;
 
-        damaged_batch(t, K_LZ4, (size_t)draws(n));
-        damaged_batch(t, K_LZ4_HEADED, (size_t)draws(n / 2));
-        damaged_batch(t, K_SNAPPY, (size_t)draws(n));
+        damaged_batch(t, K_LZ4, (size_t)draws_on(t, n));
+        damaged_batch(t, K_LZ4_HEADED, (size_t)draws_on(t, n / 2));
+        damaged_batch(t, K_SNAPPY, (size_t)draws_on(t, n));
         return;
     }
     damaged_streams(t, K_LZ4_HEADED, draws(4000));
@@ -411,7 +411,7 @@ static void blosc_chunks(void **state)
 {
     uint64_t seed = 53;
 
-    for (int turn = 0; turn < draws(8); turn++) {
+    for (int turn = 0; turn < draws_on(*state, 8); turn++) {
         struct encoded all[STREAMS];
         struct k_chunk chunks[STREAMS];
         uint32_t status[STREAMS] = {0};
@@ -475,7 +475,7 @@ static void damaged_blosc_fails(void **state)
 {
     const struct target *t = *state, host = {.name = "host", .lanes = 1};
     /* a launch for each is slow by OpenCL */
-    const int n = draws(t->opencl ? 60 : t->cuda ? 1000 : 4000);
+    const int n = draws(t->opencl || t->team ? 60 : t->cuda ? 1000 : 4000);
     uint64_t seed = 67;
     int good = 0, bad = 0;
 
