@@ -22,6 +22,7 @@ struct reading {
     /* without a worker context: the threads of each loop take their own */
     struct zr_work work;
     struct zr_plan *plan;
+    zr_mutex turn; /* of fetching for a device */
 };
 
 /* ---- carrying out one wave --------------------------------------------------- */
@@ -90,6 +91,32 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
     return st;
 }
 
+/* Whether waves are fetched one after the other: the CPU copies the bytes with all
+ * threads, so that a device begins with the first wave while the second one is copied. */
+static bool fetches_in_turn(const struct zr_io *io, const struct zr_wave *wave)
+{
+    return !zr_io_is_host(io, io->view.base.device_type) &&
+           zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) &&
+           wave->n_segments >= zr_io_threads(io);
+}
+
+static zarr_status fetch_wave(struct reading *r, struct zr_wave *wave,
+                              struct zr_prefetch *p, zarr_error *err)
+{
+    const bool in_turn = fetches_in_turn(r->work.io, wave);
+    zarr_status st = ZARR_OK;
+
+    if (in_turn && !zr_mutex_try(&r->turn)) {
+        zr_block_begin();
+        zr_mutex_lock(&r->turn);
+        zr_block_end();
+    }
+    st = zr_prefetch_run(r->work.io, r->work.rq, wave, p, err);
+    if (in_turn)
+        zr_mutex_unlock(&r->turn);
+    return st;
+}
+
 static void do_wave(struct reading *r, struct zr_wave *wave)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
@@ -113,7 +140,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
         st = zr_request_take(rq, need, &err);
         w.granted = st == ZARR_OK;
         ZR_TRY(st);
-        ZR_TRY(zr_prefetch_run(w.io, rq, wave, &p, &err));
+        ZR_TRY(fetch_wave(r, wave, &p, &err));
         j.fetched = p.mem;
     }
     if (lockstep)
@@ -250,6 +277,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     if (!r)
         return zr_fail_memory(err, sizeof *r);
     zr_flights_init(&r->f, pull_waves);
+    zr_mutex_init(&r->turn);
     r->work = (struct zr_work){.io = io, .rq = rq};
     zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
@@ -260,6 +288,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     many = args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes;
     st = zr_flights_run(&r->f, many ? ZR_FLIGHTS : 1, err);
 out:
+    zr_mutex_deinit(&r->turn);
     zr_plan_free(r->plan);
     r->plan = NULL;
     zr_flights_unref(&r->f);
