@@ -507,7 +507,7 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if stream is not None or dl_device is not None and tuple(dl_device) != HOST:
+        if stream is not None or dl_device is not None and _place_of(dl_device) != HOST:
             raise BufferError("the elements are in host memory")
         memory = self.array.copy() if copy else self.array
         return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
@@ -559,7 +559,7 @@ class DeviceTensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if copy or dl_device is not None and tuple(dl_device) != self._block.place:
+        if copy or dl_device is not None and _place_of(dl_device) != self._block.place:
             raise BufferError("the elements stay where they are")
         return self._block.capsule(max_version is not None and max_version[0] >= 1)
 
@@ -582,6 +582,12 @@ class DeviceTensor:
 
 
 _KINDS = {2: "cuda", 3: "cuda_host", 4: "opencl", 12: "ext", 13: "cuda_managed"}  # of DLPack
+
+
+def _place_of(dl_device: Any) -> tuple[int, int]:
+    """A device as DLPack names it; the kind may be an enum that equals no number."""
+    kind, number = dl_device
+    return int(getattr(kind, "value", kind)), int(number)
 
 
 def _is_host(device: str) -> bool:

@@ -3,6 +3,7 @@ tests/fakedev under the number of CUDA: memory that the CPU cannot touch, and st
 only when they are waited for."""
 import asyncio
 import ctypes
+import enum
 import gc
 import os
 import pathlib
@@ -217,6 +218,7 @@ def test_wrong(device, array, path):
         array.read(device="cuda:0", out=np.zeros(1))
     with pytest.raises(BufferError):
         array.read(device="cuda:0").__dlpack__(dl_device=(1, 0))
+    array.read(device="cuda:0").__dlpack__(dl_device=(enum.Enum("Kind", {"CUDA": 2}).CUDA, 0))
     with pytest.raises(TypeError, match="host memory"):
         zarrc.create_array(None, shape=3, dtype=str).read(device="cuda:0")
     with pytest.raises(TypeError, match="on a device"):
