@@ -204,12 +204,24 @@ K_FUNCTION void k_put(struct k_writer *w, k_u32 at, k_u32 back, k_u32 bytes)
     w->done = at + bytes;
 }
 
+/* The table learns the positions before `end` that a match at `end` may reach. */
+K_FUNCTION void k_learn_before(const struct k_writer *w, k_u32 end)
+{
+    const k_u32 first = end > K_BACK_MOST ? end - K_BACK_MOST : 0;
+
+    for (k_u32 at = first + w->lane; at < end && at + 4 <= w->n; at += K_LANES)
+        K_ATOMIC_MAX(&w->table[k_hash(k_four(w->s + at))], at + 1);
+}
+
+/* All sequences from w->done on, except the last one, which has no match. */
 K_FUNCTION void k_lz4_write(struct k_writer *w)
 {
-    k_u32 at = 0;
+    k_u32 at = w->done;
 
     for (k_u32 k = w->lane; k < K_HASHES; k += K_LANES)
         w->table[k] = 0;
+    K_MEET();
+    k_learn_before(w, at);
     K_MEET();
     while (!w->full && w->n >= K_LZ4_CLOSE && at <= k_last_match(w)) {
         struct k_view v;
@@ -226,8 +238,6 @@ K_FUNCTION void k_lz4_write(struct k_writer *w)
         k_learn(w, &v, at, next);
         at = next;
     }
-    if (!w->full)
-        k_put(w, w->n, 0, 0);
 }
 
 /* Encodes streams as K_LZ4 or K_LZ4_HEADED: K_LANES work items in a group of their own
@@ -263,11 +273,175 @@ K_KERNEL k_encode(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
     w.m -= w.full ? w.m : head;
     if (!w.full)
         k_lz4_write(&w);
+    if (!w.full)
+        k_put(&w, w.n, 0, 0);
     if (w.lane == 0 && head && !w.full)
         for (k_u32 k = 0; k < 4; k++)
             dst[p->dst + k] = (k_u8)(p->src_bytes >> 8 * k);
     if (w.lane == 0)
         sizes[p->number] = w.full ? 0 : w.o + head;
+}
+
+/* ---- pieces -------------------- */
+
+/* A piece of an input: the bytes from `first` to `end`. Its sequences go to a slot that
+ * has room for k_encode()'s output, and match bytes before it, too. */
+struct k_piece {
+    k_u64 src, dst; /* of the whole input; of the slot */
+    k_u32 first, end;
+    k_u32 bytes, rest; /* written by k_encode_pieces(): bytes in the slot, and literals
+                          after the last match, which are not there */
+};
+/* A block of LZ4 that is made of pieces: `dst` has room for dst_bytes. */
+struct k_joined {
+    k_u64 src, bytes, dst, dst_bytes;
+    k_u64 first_piece, n_pieces;
+    k_u32 headed, number; /* after four bytes with the decoded length; of its length */
+};
+
+/* K_LANES work items in a group of their own for each piece. */
+K_KERNEL k_encode_pieces(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
+                         K_GLOBAL struct k_piece *pieces, k_u64 n_pieces)
+{
+#if K_LANES > 1
+    K_ROOM(k_u32, table[K_HASHES]);
+    K_ROOM(k_u32, share[K_LANES]);
+#else
+    k_u32 table[K_HASHES], share[1];
+#endif
+    const k_u64 at = K_STREAM;
+    struct k_writer w;
+
+    if (at >= n_pieces)
+        return;
+    K_GLOBAL struct k_piece *p = &pieces[at];
+
+    w.d = dst + p->dst;
+    w.s = src + p->src;
+    w.n = p->end;
+    w.m = 0xFFFFFFFFU;
+    w.done = p->first;
+    w.o = w.full = 0;
+    w.lane = K_LANE;
+    w.table = table;
+    w.share = share;
+    k_lz4_write(&w);
+    if (w.lane != 0)
+        return;
+    p->bytes = w.o;
+    p->rest = p->end - w.done;
+}
+
+/* Where a block that is joined is at, and how many literals wait for the next match. */
+struct k_joint {
+    K_GLOBAL k_u8 *d; /* NULL: only `o` is wanted */
+    k_u64 o;
+    k_u64 waiting;
+};
+
+/* The token and the length of `literals`. */
+K_FUNCTION void k_join_head(struct k_joint *j, k_u64 literals, k_u32 low)
+{
+    const k_u32 n = (k_u32)literals, bytes = k_length_bytes(n);
+
+    if (j->d) {
+        j->d[j->o] = (k_u8)((n < 15 ? n : 15) << 4 | low);
+        for (k_u32 k = 0; k < bytes; k++)
+            j->d[j->o + 1 + k] = (k_u8)(k + 1 < bytes ? 255 : (n - 15) % 255);
+    }
+    j->o += 1 + bytes;
+}
+
+K_FUNCTION void k_set_run(K_GLOBAL struct k_run *r, k_u64 src, k_u64 dst, k_u64 bytes)
+{
+    r->src = src;
+    r->dst = dst;
+    r->bytes = bytes;
+}
+
+/* Appends a piece: the literals before its first match, from the input, and the rest of
+ * its slot. */
+K_FUNCTION void k_join_piece(struct k_joint *j, K_GLOBAL const k_u8 *slots,
+                             K_GLOBAL const struct k_piece *p, k_u64 dst,
+                             K_GLOBAL struct k_run *literals, K_GLOBAL struct k_run *body)
+{
+    K_GLOBAL const k_u8 *s = slots + p->dst;
+    const k_u32 token = p->bytes ? s[0] : 0;
+    k_u64 own = token >> 4;
+    k_u32 i = 1, b = own == 15 ? 255 : 0;
+
+    if (j->d) {
+        literals->bytes = 0;
+        body->bytes = 0;
+    }
+    if (p->bytes == 0) {
+        j->waiting += p->rest;
+        return;
+    }
+    for (; b == 255; own += b)
+        b = s[i++];
+    k_join_head(j, j->waiting + own, token & 15);
+    if (j->d) {
+        k_set_run(literals, p->src + p->first - j->waiting, dst + j->o, j->waiting + own);
+        k_set_run(body, p->dst + i + own, dst + j->o + j->waiting + own,
+                  p->bytes - i - own);
+    }
+    j->o += j->waiting + p->bytes - i;
+    j->waiting = p->rest;
+}
+
+/* A whole block; the runs only if `d` is not NULL. Returns its length. */
+K_FUNCTION k_u64 k_join_pieces(K_GLOBAL k_u8 *d, K_GLOBAL const k_u8 *slots,
+                               K_GLOBAL const struct k_joined *b,
+                               K_GLOBAL const struct k_piece *p,
+                               K_GLOBAL struct k_run *literals,
+                               K_GLOBAL struct k_run *bodies)
+{
+    struct k_joint j;
+
+    j.d = d;
+    j.o = b->headed ? 4 : 0;
+    j.waiting = 0;
+    for (k_u64 i = 0; i < b->n_pieces; i++)
+        k_join_piece(&j, slots, &p[i], b->dst, &literals[i], &bodies[i]);
+    k_join_head(&j, j.waiting, 0);
+    if (d)
+        k_set_run(&literals[b->n_pieces], b->src + b->bytes - j.waiting, b->dst + j.o,
+                  j.waiting);
+    return j.o + j.waiting;
+}
+
+/* One work item for a block. Block i has n_pieces + 1 runs from the inputs, from number
+ * first_piece + i on, and n_pieces runs from the slots, from number first_piece on.
+ * sizes[number] becomes its length, or 0 if that exceeds dst_bytes. */
+/* NOLINTNEXTLINE(readability-function-size): a kernel gets no struct of pointers */
+K_KERNEL k_join_blocks(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *slots,
+                       K_GLOBAL const struct k_joined *blocks,
+                       K_GLOBAL const struct k_piece *pieces,
+                       K_GLOBAL struct k_run *literals, K_GLOBAL struct k_run *bodies,
+                       K_GLOBAL k_u32 *sizes, k_u64 n_blocks)
+{
+    const k_u64 at = K_PLACE;
+
+    if (at >= n_blocks)
+        return;
+    K_GLOBAL const struct k_joined *b = &blocks[at];
+    K_GLOBAL const struct k_piece *p = pieces + b->first_piece;
+    K_GLOBAL struct k_run *l = literals + b->first_piece + at;
+    K_GLOBAL struct k_run *r = bodies + b->first_piece;
+    const k_u64 size = k_join_pieces(0, slots, b, p, l, r);
+    const int fits = size <= b->dst_bytes && size <= 0xFFFFFFFFU;
+
+    sizes[b->number] = fits ? (k_u32)size : 0;
+    if (fits)
+        (void)k_join_pieces(dst + b->dst, slots, b, p, l, r);
+    for (k_u32 k = 0; fits && b->headed && k < 4; k++)
+        dst[b->dst + k] = (k_u8)(b->bytes >> 8 * k);
+    for (k_u64 i = 0; !fits && i <= b->n_pieces; i++) {
+        l[i].bytes = 0;
+        if (i < b->n_pieces)
+            r[i].bytes = 0;
+    }
 }
 
 #endif

@@ -45,6 +45,14 @@ TWIN(encode)
 {
     K_RUN(n, k_encode(B(0), B(1), B(2), B(3), U(4)));
 }
+TWIN(encode_pieces)
+{
+    K_RUN(n, k_encode_pieces(B(0), B(1), B(2), U(3)));
+}
+TWIN(join_blocks)
+{
+    K_RUN(n, k_join_blocks(B(0), B(1), B(2), B(3), B(4), B(5), B(6), U(7)));
+}
 TWIN(blosc_pack)
 {
     K_RUN(n, k_blosc_pack(B(0), B(1), B(2), B(3), B(4), B(5), B(6), U(7)));
@@ -109,12 +117,13 @@ TWIN(undelta)
 static const struct {
     const char *name;
     void (*run)(uint64_t n, const struct kernels_argument *a);
-} twins[] = {ROW(copy_boxes), ROW(fill_boxes),  ROW(copy_runs),  ROW(gather),
-             ROW(differ),     ROW(unshuffle),   ROW(shuffle),    ROW(decode),
-             ROW(encode),     ROW(blosc_pack),  ROW(blosc_open), ROW(blosc_number),
-             ROW(blosc_list), ROW(sum_slices),  ROW(sum_end),    ROW(cast),
-             ROW(unscale),    ROW(scale),       ROW(delta),      ROW(delta_sums),
-             ROW(undelta),    ROW(unpack_bits), ROW(pack_bits)};
+} twins[] = {ROW(copy_boxes), ROW(fill_boxes),    ROW(copy_runs),   ROW(gather),
+             ROW(differ),     ROW(unshuffle),     ROW(shuffle),     ROW(decode),
+             ROW(encode),     ROW(encode_pieces), ROW(join_blocks), ROW(blosc_pack),
+             ROW(blosc_open), ROW(blosc_number),  ROW(blosc_list),  ROW(sum_slices),
+             ROW(sum_end),    ROW(cast),          ROW(unscale),     ROW(scale),
+             ROW(delta),      ROW(delta_sums),    ROW(undelta),     ROW(unpack_bits),
+             ROW(pack_bits)};
 
 int kernels_twin(const char *name, uint64_t n, const struct kernels_argument *arguments)
 {

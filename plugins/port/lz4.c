@@ -37,22 +37,11 @@ static zarr_status lz4_group(struct port_call *c, const struct port_item *x, uin
                               err);
 }
 
-static zarr_status lz4_group_encode(struct port_call *c, const struct port_item *x,
-                                    uint64_t n, zarr_error *err)
-{
-    struct port_block list;
-    const zarr_status st = lz4_list(c, x, n, &list, err);
-
-    return st == ZARR_OK ? port_launch_encode(c->lane, x[0].dst, x[0].src, &list, n,
-                                              &c->pending->sizes, err)
-                         : st;
-}
-
 static zarr_status lz4_queue_encode(struct port_call *c, zarr_error *err)
 {
     const zarr_status st = port_sizes(c, err);
 
-    return st == ZARR_OK ? port_groups(c, lz4_group_encode, err) : st;
+    return st == ZARR_OK ? port_groups(c, port_lz4_encode_group, err) : st;
 }
 
 static zarr_status lz4_encode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -68,6 +57,17 @@ static zarr_status lz4_queue(struct port_call *c, zarr_error *err)
     const zarr_status st = port_statuses(c, err);
 
     return st == ZARR_OK ? port_groups(c, lz4_group, err) : st;
+}
+
+static zarr_status lz4_bind(void **self, const zarr_codec_spec *spec,
+                            const zarr_codec_binding *to, zarr_error *err)
+{
+    static char encodes;
+
+    (void)spec;
+    (void)err;
+    *self = to->encode ? &encodes : NULL;
+    return ZARR_OK;
 }
 
 static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -88,6 +88,8 @@ const zarr_codec_impl_vtable port_lz4 = {
     .in_kinds = PORT_KINDS,
     .out_kinds = PORT_KINDS,
     .priority = 10,
+    .bind = lz4_bind,
+    .scratch = port_lz4_scratch,
     .encode = lz4_encode,
     .decode = lz4_decode,
     .settle = port_settle};

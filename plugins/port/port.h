@@ -88,6 +88,8 @@ zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *
     X(UNSHUFFLE, "k_unshuffle", 0)                                                       \
     X(DECODE, "k_decode", 1)                                                             \
     X(ENCODE, "k_encode", 1)                                                             \
+    X(ENCODE_PIECES, "k_encode_pieces", 1)                                               \
+    X(JOIN_BLOCKS, "k_join_blocks", 0)                                                   \
     X(BLOSC_OPEN, "k_blosc_open", 0)                                                     \
     X(BLOSC_LIST, "k_blosc_list", 0)                                                     \
     X(BLOSC_PACK, "k_blosc_pack", 0)                                                     \

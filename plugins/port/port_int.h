@@ -120,6 +120,10 @@ zarr_status port_launch_planes(struct port_lane *l, enum port_kernel k,
 zarr_status port_stage_empty(struct port_lane *l, uint64_t bytes, struct port_block *out,
                              zarr_error *err);
 
+/* lz4_encode.c: `self` of lz4 is not NULL if it encodes. */
+uint64_t port_lz4_scratch(void *self, uint64_t n, uint64_t max_out);
+zarr_status port_lz4_encode_group(struct port_call *c, const struct port_item *x,
+                                  uint64_t n, zarr_error *err);
 /* Whether a frame has so few streams that their list is shorter than its elements. */
 int port_blosc_fits(const struct k_frame *f, uint64_t decoded);
 /* decode() for chunks in the device's memory. */

@@ -227,6 +227,128 @@ static void lz4_ratio(void **state)
     print_message("%.3f of liblz4's length\n", (double)ours / (double)theirs);
 }
 
+/* ---- LZ4 in pieces -------------------- */
+
+enum {
+    PIECES_MOST = 40
+};
+/* Inputs that are cut into pieces, encoded and joined. */
+struct joined {
+    struct k_joined blocks[4];
+    struct k_piece pieces[4 * PIECES_MOST];
+    struct k_run literals[4 * PIECES_MOST + 4], bodies[4 * PIECES_MOST];
+    uint32_t sizes[4];
+    uint64_t n, n_pieces, n_slots, n_out;
+};
+
+static void cut(struct joined *j, const uint64_t *lengths, uint64_t n, uint64_t piece)
+{
+    uint64_t src = 0;
+
+    *j = (struct joined){.n = n};
+    for (uint64_t i = 0; i < n; i++) {
+        struct k_joined *b = &j->blocks[i];
+
+        *b = (struct k_joined){.src = src,
+                               .bytes = lengths[i],
+                               .dst = j->n_out,
+                               .dst_bytes = bound(lengths[i]) + 4,
+                               .first_piece = j->n_pieces,
+                               .headed = i % 2,
+                               .number = (uint32_t)i};
+        for (uint64_t at = 0; at < lengths[i]; at += piece, b->n_pieces++) {
+            const uint64_t end = lengths[i] - at < piece ? lengths[i] : at + piece;
+
+            j->pieces[j->n_pieces++] = (struct k_piece){.src = src,
+                                                        .dst = j->n_slots,
+                                                        .first = (uint32_t)at,
+                                                        .end = (uint32_t)end};
+            j->n_slots += bound(end - at);
+        }
+        src += lengths[i];
+        j->n_out += b->dst_bytes;
+    }
+}
+
+static void join(const struct target *t, struct joined *j, const uint8_t *src, uint64_t n,
+                 uint8_t *out)
+{
+    uint8_t *slots = block(j->n_slots);
+
+    LAUNCH_STREAMS(t, "k_encode_pieces", j->n_pieces, BUFFER(slots, j->n_slots),
+                   BUFFER(src, n), BUFFER(j->pieces, sizeof j->pieces),
+                   NUMBER(j->n_pieces));
+    LAUNCH(t, "k_join_blocks", j->n, BUFFER(out, j->n_out), BUFFER(slots, j->n_slots),
+           BUFFER(j->blocks, sizeof j->blocks), BUFFER(j->pieces, sizeof j->pieces),
+           BUFFER(j->literals, sizeof j->literals), BUFFER(j->bodies, sizeof j->bodies),
+           BUFFER(j->sizes, sizeof j->sizes), NUMBER(j->n));
+    LAUNCH(t, "k_copy_runs", (j->n_pieces + j->n) * 33, BUFFER(out, j->n_out),
+           BUFFER(src, n), BUFFER(j->literals, sizeof j->literals),
+           NUMBER(j->n_pieces + j->n), NUMBER(33));
+    LAUNCH(t, "k_copy_runs", j->n_pieces * 33, BUFFER(out, j->n_out),
+           BUFFER(slots, j->n_slots), BUFFER(j->bodies, sizeof j->bodies),
+           NUMBER(j->n_pieces), NUMBER(33));
+    free(slots);
+}
+
+static void check_joined(const struct joined *j, const uint8_t *src, const uint8_t *out)
+{
+    for (uint64_t i = 0; i < j->n; i++) {
+        const struct k_joined *b = &j->blocks[i];
+        const uint64_t head = b->headed ? 4 : 0, n = j->sizes[i] - head;
+        uint8_t *exact = block(n), *got = block(b->bytes);
+
+        assert_in_range(j->sizes[i], head + 1, b->dst_bytes);
+        memcpy(exact, out + b->dst + head, n);
+        assert_int_equal(
+            LZ4_decompress_safe((const char *)exact, (char *)got, (int)n, (int)b->bytes),
+            b->bytes);
+        assert_memory_equal(got, src + b->src, b->bytes);
+        for (uint64_t k = 0; k < head; k++)
+            assert_int_equal(out[b->dst + k], (uint8_t)(b->bytes >> 8 * k));
+        free(exact);
+        free(got);
+    }
+}
+
+static void lz4_pieces(void **state)
+{
+    const struct target twin = {.name = "host", .lanes = K_LANES};
+    uint64_t seed = 82;
+
+    for (int turn = 0; turn < draws(16); turn++) {
+        uint64_t lengths[4], n = 0;
+        struct joined j, own;
+        uint8_t *src, *out, *same;
+
+        for (int i = 0; i < 4; i++)
+            n += lengths[i] = turn == 0 ? (uint64_t)i : draw_length(&seed);
+        cut(&j, lengths, 4, turn % 3 == 0 ? 2000 : 7777 + 60000 * (uint64_t)(turn % 2));
+        src = block(n);
+        out = block(j.n_out);
+        same = block(j.n_out);
+        memset(out, 0xEE, j.n_out);
+        memset(same, 0xEE, j.n_out);
+        for (int i = 0; i < 4; i++)
+            fill_input(src + j.blocks[i].src, lengths[i], &seed);
+        own = j;
+        join(*state, &j, src, n, out);
+        check_joined(&j, src, out);
+        join(&twin, &own, src, n, same);
+        assert_memory_equal(out, same, j.n_out);
+        for (int i = 0; i < 4; i++) /* one byte too few */
+            own.blocks[i].dst_bytes = own.sizes[i] - 1;
+        memset(same, 0xEE, j.n_out);
+        join(*state, &own, src, n, same);
+        for (uint64_t k = 0; k < j.n_out; k++)
+            assert_int_equal(same[k], 0xEE);
+        assert_int_equal(own.sizes[0] | own.sizes[1] | own.sizes[2] | own.sizes[3], 0);
+        free(src);
+        free(out);
+        free(same);
+    }
+}
+
 /* ---- blosc -------------------- */
 
 struct chunk_case {
@@ -354,8 +476,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lz4_round_trip), cmocka_unit_test(lz4_little_room),
-        cmocka_unit_test(lz4_edges), cmocka_unit_test(lz4_ratio),
-        cmocka_unit_test(blosc_round_trip)};
+        cmocka_unit_test(lz4_edges),      cmocka_unit_test(lz4_ratio),
+        cmocka_unit_test(lz4_pieces),     cmocka_unit_test(blosc_round_trip)};
 
     return run_on_targets("encode", tests, COUNT(tests));
 }
