@@ -169,6 +169,50 @@ static void test_arrays(void **state)
         }
 }
 
+/* More descriptions than one block of a lane has room for. */
+static void test_small_chunks(void **state)
+{
+    enum {
+        EDGE = 512
+    };
+    static const uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {8, 8};
+    static const int64_t tensor_shape[2] = {EDGE, EDGE};
+    static uint16_t from[EDGE * EDGE], to[EDGE * EDGE];
+
+    (void)state;
+    for (int i = 0; i < EDGE * EDGE; i++)
+        from[i] = (uint16_t)(i / 7 + i % 3);
+    for (int k = 0; k < n_kinds; k += 6) { /* raw, lz4, ... */
+        zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+        zarr_array *a = NULL;
+        zarr_mem mem;
+        zarr_tensor t;
+
+        if (item_bytes(&kinds[k]) != 2)
+            continue;
+        spec.flags = ZARR_SPEC_OVERWRITE;
+        spec.ndim = 2;
+        spec.shape = spec.shard_shape = shape;
+        spec.chunk_shape = chunk;
+        spec.data_type = "uint16";
+        spec.codecs = kinds[k].codecs;
+        OK(zarr_array_create(&a, store, "small", &spec, NULL, &err));
+        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof from, &mem, &err));
+        put(&mem, (uint8_t *)from, sizeof from);
+        t = tensor_of(&mem);
+        t.shape = tensor_shape;
+        OK(zarr_array_write(a, NULL, &t, NULL, &err));
+        memset(to, 0, sizeof to);
+        put(&mem, (uint8_t *)to, sizeof to);
+        OK(zarr_array_read(a, NULL, &t, NULL, &err));
+        fetch((uint8_t *)to, &mem, sizeof to);
+        assert_memory_equal(to, from, sizeof to);
+        zarr_mem_free(ctx, &mem);
+        zarr_array_free(a);
+    }
+    OK(zarr_node_delete(store, "small", &err));
+}
+
 /* Many requests at once, each on its thread of the library. */
 static void test_many(void **state)
 {
@@ -567,17 +611,12 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_capture),
-        cmocka_unit_test(test_capture_elsewhere),
-        cmocka_unit_test(test_context_stays),
-        cmocka_unit_test(test_classify),
-        cmocka_unit_test(test_second_device),
-        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_allocator),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_arrays),        cmocka_unit_test(test_small_chunks),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_capture),       cmocka_unit_test(test_capture_elsewhere),
+        cmocka_unit_test(test_context_stays), cmocka_unit_test(test_classify),
+        cmocka_unit_test(test_second_device), cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_allocator),     cmocka_unit_test(test_damage),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
