@@ -303,6 +303,16 @@ out:
     return st;
 }
 
+/* Whether some codec has a decoder that is not trusted. */
+static bool program_distrusts(const struct zr_place *place)
+{
+    for (uint32_t link = 0; link < place->n_links; link++)
+        for (size_t k = 0; k < zr_impl_count(place->impls); k++)
+            if (zr_place_distrusts(place, link, zr_impl_at(place->impls, k)))
+                return true;
+    return false;
+}
+
 /* Ends, because every round but the last excludes one more implementation of a link. */
 static zarr_status program_place(struct zr_program *p, const struct zr_place *place,
                                  bool *excluded, zarr_error *err)
@@ -328,19 +338,14 @@ static zarr_status program_place(struct zr_program *p, const struct zr_place *pl
     } while (refused);
 out:
     zr_free(p->alloc, steps);
+    if (st == ZARR_ERR_UNSUPPORTED && refused && program_distrusts(place))
+        return zr_prefix(err, st,
+                         "the option trust excludes implementations that do not check "
+                         "their input");
     return st;
 }
 
 /* ---- trust ----------------------------------------------------------------------- */
-
-static bool program_distrusts(const struct zr_place *place)
-{
-    for (uint32_t link = 0; link < place->n_links; link++)
-        for (size_t k = 0; k < zr_impl_count(place->impls); k++)
-            if (zr_place_distrusts(place, link, zr_impl_at(place->impls, k)))
-                return true;
-    return false;
-}
 
 static void trust_tell(const struct zr_placement_options *opts, const struct zr_stage *s)
 {

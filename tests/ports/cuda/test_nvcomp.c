@@ -46,6 +46,10 @@ enum {
     WITH_CRC = 3
 };
 
+static const struct kind one = {
+    "one", "uint16", "[" LITTLE "," ZSTD "]", {ROWS, COLS}, {0, 0}};
+static uint8_t value[8 * N];
+
 typedef void (*nvcomp_fail_fn)(uint64_t k, int result);
 typedef uint64_t (*nvcomp_calls_fn)(void);
 
@@ -212,11 +216,90 @@ static void test_write_noise(void **state)
     zarr_array_free(a);
 }
 
-/* ---- other forms -------------------- */
+/* ---- KvikIO's codec -------------------- */
 
-static const struct kind one = {
-    "one", "uint16", "[" LITTLE "," ZSTD "]", {ROWS, COLS}, {0, 0}};
-static uint8_t value[8 * N];
+static zarr_array *batch_array(const char *path, const char *algorithm)
+{
+    const uint64_t shape[2] = {ROWS, COLS};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array *a = NULL;
+    char codecs[200];
+
+    (void)snprintf(codecs, sizeof codecs,
+                   "{\"filters\":null,\"compressor\":{\"id\":\"nvcomp_batch\","
+                   "\"algorithm\":%s}}",
+                   algorithm);
+    spec.zarr_format = 2;
+    spec.ndim = 2;
+    spec.shape = spec.chunk_shape = shape;
+    spec.data_type = "<u2";
+    spec.codecs = codecs;
+    OK(zarr_array_create(&a, store, path, &spec, NULL, &err));
+    return a;
+}
+
+static void test_kvikio(void **state)
+{
+    static const struct {
+        const char *algorithm;
+        int real_only; /* the fake library has no Snappy */
+    } batches[] = {{"\"zstd\"", 0},
+                   {"\"lz4\"", 0},
+                   {"\"lz4\",\"options\":{\"has_header\":false}", 0},
+                   {"\"snappy\"", 1},
+                   {"\"deflate\"", 0}}; /* the last: its chunk is used below */
+    zarr_stats stats;
+    zarr_array *a;
+
+    (void)state;
+    make_elements(&one, elements);
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        char path[16];
+        zarr_mem mem = device_memory();
+        zarr_tensor t = tensor_of(&mem);
+
+        (void)snprintf(path, sizeof path, "k%d", (int)i);
+        a = batch_array(path, batches[i].algorithm);
+        zarr_tensor_host(&t, elements, (size_t)2 * N, 2, t.shape);
+        OK(zarr_array_write(a, NULL, &t, NULL, &err));
+        zarr_mem_free(ctx, &mem);
+        OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
+        same(&one);
+        assert_true(explains(a) || (batches[i].real_only && is_fake()));
+        zarr_array_free(a);
+    }
+}
+
+/* Only nvCOMP decodes GDeflate, so without trust there is no way. */
+static void test_gdeflate(void **state)
+{
+    zarr_mem mem = {
+        .device_type = ZARR_DEVICE_CPU, .handle = value, .bytes = sizeof value};
+    zarr_array *a = batch_array("g", "\"gdeflate\"");
+    zarr_store_value got_value = {.struct_size = sizeof got_value};
+    zarr_stats stats;
+
+    (void)state;
+    if (!is_fake()) { /* there GDeflate is deflate */
+        zarr_array_free(a);
+        skip();
+    }
+    OK(zarr_store_read(store, "k4/0.0", 0, UINT64_MAX, &mem, &got_value, &err));
+    mem.bytes = got_value.bytes;
+    OK(zarr_store_write(store, "g/0.0", &mem, NULL, NULL, &err));
+    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
+    same(&one);
+    assert_int_equal(read_device(a, &one, 0, &stats), ZARR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "trust"));
+    value[mem.bytes / 2] ^= 0x5A;
+    value[mem.bytes / 2 + 1] ^= 0x5A;
+    OK(zarr_store_write(store, "g/0.0", &mem, NULL, NULL, &err));
+    if (read_device(a, &one, ZARR_TRUST_FULL, &stats) != ZARR_OK)
+        assert_non_null(strstr(err.message, "nvCOMP"));
+    zarr_array_free(a);
+}
+
+/* ---- other forms -------------------- */
 
 static void store_value(const uint8_t *p, uint64_t n)
 {
@@ -334,7 +417,8 @@ int main(void)
         cmocka_unit_test(test_read),         cmocka_unit_test(test_write),
         cmocka_unit_test(test_write_noise),  cmocka_unit_test(test_other_frames),
         cmocka_unit_test(test_damage),       cmocka_unit_test(test_calls_fail),
-        cmocka_unit_test(test_driver_fails),
+        cmocka_unit_test(test_driver_fails), cmocka_unit_test(test_kvikio),
+        cmocka_unit_test(test_gdeflate),
     };
     int rc;
 
