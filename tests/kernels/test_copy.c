@@ -57,7 +57,7 @@ static void box_make(struct k_box *b, uint32_t item, uint64_t *dst_bytes,
     b->swap_bytes = item % (swap ? swap : 1) == 0 ? swap : 0;
     b->n = 1;
     for (uint32_t d = 0; d < b->ndim; d++) {
-        b->shape[d] = 1 + below(seed, b->ndim > 3 ? 3 : 12);
+        b->shape[d] = 1 + below(seed, b->ndim > 3 ? 3 : b->ndim > 2 ? 12 : 60);
         b->n *= b->shape[d];
     }
     /* any alignment: elements that do not fit a word are copied by bytes */
