@@ -70,7 +70,8 @@ def test_kind(kinds, name, kind):
         cases.same_bits(array.read_into(view, memory=MEMORIES[kind]), data)
         part = array.read_into(np.empty_like(data), memory=MEMORIES[kind], pipeline="serial")
         cases.same_bits(part, data)
-    assert TABLE[row_of(name)][kind].startswith({"pinned": "stand-in", "managed": "stand-in"}.get(kind, "CI"))
+    said = {"pinned": "stand-in", "managed": "stand-in", "cuda": ("ran on", "not run on a GPU yet")}  # cuda: in CI without a GPU
+    assert TABLE[row_of(name)][kind].startswith(said.get(kind, "CI"))
 
 
 @pytest.mark.skipif(DEVICE != "fake", reason="one run of it is enough")
