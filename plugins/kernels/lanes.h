@@ -593,11 +593,11 @@ K_FUNCTION void k_fill_jumps(struct k_team *w, k_u32 v)
     K_UNROLL for (k_u32 k = 0; k < EACH; k++)
     {
         to[k] = v + K_LANES * k < end ? to[k] - v + w->lane : K_LANES * k + w->lane;
-        jump[K_LANES * k] = (k_u16)to[k];
+        jump[(k_u64)K_LANES * k] = (k_u16)to[k];
     }
     K_MEET();
     K_UNROLL for (k_u32 k = 0; k < EACH; k++) to[k] = w->room->jump[to[k]];
-    K_UNROLL for (k_u32 k = 0; k < EACH; k++) twice[K_LANES * k] = (k_u16)to[k];
+    K_UNROLL for (k_u32 k = 0; k < EACH; k++) twice[(k_u64)K_LANES * k] = (k_u16)to[k];
     K_MEET();
 }
 
