@@ -53,6 +53,12 @@ static const struct {
     {"dec_sums", "{\"id\":\"adler32\",\"location\":\"end\"}", 5},
     {"dec_bz2", "{\"id\":\"bz2\"}", 0},
     {"dec_snappy", "{\"id\":\"snappy\"}", 0},
+    {"dec_nvcomp", "{\"id\":\"nvcomp_batch\",\"algorithm\":\"deflate\"}", 0},
+    {"dec_nvcomp",
+     "{\"id\":\"nvcomp_batch\",\"algorithm\":\"lz4\",\"options\":{\"has_header\":false}}",
+     1},
+    {"dec_nvcomp", "{\"id\":\"nvcomp_batch\",\"algorithm\":\"lz4\"}", 2},
+    {"dec_nvcomp", "{\"id\":\"nvcomp_batch\",\"algorithm\":\"zstd\"}", 3},
     {"dec_lzma", "{\"id\":\"lzma\",\"preset\":0}", 0},
     {"dec_lzma", "{\"id\":\"lzma\",\"format\":2,\"preset\":0}", 1},
     {"dec_lzma", "{\"id\":\"lzma\",\"format\":3,\"filters\":[{\"id\":33}]}", 2},
@@ -100,6 +106,51 @@ static void seeds_encoded(struct impl_env *env)
             free(enc);
             impl_chain_close(&c);
         }
+    }
+}
+
+/* The head of an input of `kernels`: which, and the decoded length. */
+static void seeds_kernels(struct impl_env *env)
+{
+    static const struct {
+        uint8_t kernel;
+        const char *codec;
+    } kinds[] = {
+        {2, "{\"id\":\"lz4\"}"},
+        {3, "{\"id\":\"snappy\"}"},
+        {5, "{\"id\":\"blosc\",\"cname\":\"lz4\",\"shuffle\":1,\"blocksize\":512}"},
+        {5, "{\"id\":\"blosc\",\"cname\":\"blosclz\",\"shuffle\":0,\"clevel\":9}"},
+        {5, "{\"id\":\"blosc\",\"cname\":\"lz4\",\"shuffle\":2,\"clevel\":9}"},
+        {5, "{\"id\":\"blosc\",\"cname\":\"lz4\",\"clevel\":0}"},
+        {6, "{\"id\":\"crc32c\"}"},
+        {7, "{\"id\":\"crc32c\"}"},
+    };
+    static const uint64_t dims[] = {600, 0};
+
+    for (size_t k = 0; k < ZR_COUNT(kinds); k++) {
+        char text[256];
+        const struct impl_chain_args args = {
+            .format = 2, .codecs = text, .dtype = "int32", .dims = dims};
+        struct impl_chain c;
+        uint8_t plain[2400], *enc = NULL, input[4096] = {2400 % 256, 2400 / 256};
+        size_t n = 0;
+
+        (void)snprintf(text, sizeof text, "[{\"id\":\"bytes\",\"endian\":\"little\"},%s]",
+                       kinds[k].codec);
+        impl_pattern(plain, sizeof plain, 3);
+        if (impl_chain_open(&c, env, &args, NULL) != ZARR_OK)
+            continue;
+        if (impl_run(c.encode, env, plain, sizeof plain, &enc, &n, NULL) == ZARR_OK &&
+            n + 2 <= sizeof input) {
+            memcpy(input + 2, enc, n);
+            seed_write("kernels", (int)k, kinds[k].kernel, input, n + 2);
+            if (kinds[k].kernel == 2) { /* the same block without its header */
+                memcpy(input + 2, enc + 4, n - 4);
+                seed_write("kernels", 90, 1, input, n - 2);
+            }
+        }
+        free(enc);
+        impl_chain_close(&c);
     }
 }
 
@@ -275,6 +326,7 @@ int main(int argc, char **argv)
     seeds_root = argv[1];
     seeds_encoded(&env);
     seeds_arrays(&env);
+    seeds_kernels(&env);
     seeds_foreign();
     seeds_chains();
     impl_env_close(&env);
