@@ -98,7 +98,7 @@ typedef struct zarr_context_options {
     /**
      * bytes of pinned host memory for copies to and from each device, in use and idle
      * together; when they are used up, ordinary host memory is used. 0: a quarter of
-     * `memory_bytes`, at most 1 GiB and at most `device_bytes`
+     * `memory_bytes`, at most 4 GiB and at most `device_bytes`
      */
     uint64_t pinned_bytes;
     /** options for plug-ins: the text of a JSON object with an object for each plug-in,

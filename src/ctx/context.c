@@ -17,6 +17,9 @@ enum {
     CONTEXT_KEEP_PART = 4       /* of the byte budget */
 };
 
+/* of pinned memory: waves in flight, encoded, and their elements on the way */
+#define CONTEXT_PINNED_MAX ((uint64_t)4 << 30)
+
 static void context_destroy(zarr_context *ctx)
 {
     const bool own = ctx->alloc != NULL;
@@ -91,7 +94,8 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
 
     ZR_TRY(zr_pool_create(&ctx->pool, &ctx->memory, ctx->alloc,
                           ZR_MIN(keep, (uint64_t)CONTEXT_KEEP_MAX), err));
-    zr_pool_set_budgets(ctx->pool, o->device_bytes, o->pinned_bytes);
+    zr_pool_set_budgets(ctx->pool, o->device_bytes, o->pinned_bytes,
+                        ZR_MIN(keep, CONTEXT_PINNED_MAX));
     ctx->engine.alloc = ctx->alloc;
     ctx->engine.limits = &ctx->limits;
     ctx->engine.log = &ctx->log;

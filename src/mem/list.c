@@ -150,9 +150,18 @@ static zarr_status boxes_copy(const struct zr_memory_registry *r, const zarr_box
     if (be && !zr_route_repeats(boxes)) {
         ZR_TRY(zr_stream_handle(s, be, &handle, err));
         ZR_TRY(zr_backend_copy_boxes(be, boxes, n, handle, &done, err));
+        if (done)
+            zr_count_call(c);
+        else if (way.kind != ZR_ROUTE_DEVICE && n > 1)
+            ZR_TRY(zr_pack_copy(r,
+                                &(struct zr_pack_list){.be = be,
+                                                       .boxes = boxes,
+                                                       .n = n,
+                                                       .bytes = bytes,
+                                                       .up = way.kind == ZR_ROUTE_UP},
+                                s, c, &done, err));
     }
     if (done) {
-        zr_count_call(c);
         zr_route_count(c, way.kind, n, bytes);
         goto out;
     }

@@ -190,6 +190,7 @@ struct zr_stream {
     bool failed;  /* a call failed, so nothing more is queued on it */
     int32_t device_id;
     uint64_t fork_generation; /* of the process that opened it */
+    struct zr_pool *pool;     /* for blocks that copies need meanwhile; NULL: none */
 };
 /* Opens a stream for memory of a device. `handle` stays NULL if the backend has none. */
 zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registry *r,
@@ -270,8 +271,9 @@ zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry
 void zr_pool_free(struct zr_pool *p);
 /* Sets the budgets of each device: bytes of its blocks in use and idle together, and
  * bytes of its pinned host memory. Before the first block. 0: what the backend's limit()
- * says; for pinned memory also at most keep_bytes. */
-void zr_pool_set_budgets(struct zr_pool *p, uint64_t device_bytes, uint64_t pinned_bytes);
+ * says; for pinned memory also at most pinned_most. */
+void zr_pool_set_budgets(struct zr_pool *p, uint64_t device_bytes, uint64_t pinned_bytes,
+                         uint64_t pinned_most);
 /* Gives the budget of a device's memory, or of its pinned host memory. UINT64_MAX: there
  * is none. */
 zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t device_id,

@@ -109,6 +109,21 @@ zarr_status zr_stage_fill(const struct zr_memory_registry *r, const zarr_box *bo
                           const void *pattern, const struct zr_backend *dst_be,
                           struct zr_copy_counters *c, zarr_error *err);
 
+/* ---- boxes between a device and the host (pack.c) ---- */
+
+struct zr_pack_list {
+    const struct zr_backend *be;
+    const zarr_box *boxes; /* between one device of the backend and the host */
+    uint64_t n, bytes;     /* of all boxes */
+    bool up;               /* to the device */
+};
+/* Copies boxes for a backend that copies them only inside of the device; the work is done
+ * on return. *done false: the backend has no such copies, there is no memory for a block,
+ * or it is not worth it. */
+zarr_status zr_pack_copy(const struct zr_memory_registry *r, const struct zr_pack_list *l,
+                         struct zr_stream *s, struct zr_copy_counters *c, bool *done,
+                         zarr_error *err);
+
 /* ---- streams (stream.c) ---- */
 
 /* Gives the handle of a stream for work of `be`, and notes that work is queued. If `be`

@@ -53,7 +53,7 @@ struct pool_shelf {
 struct zr_pool {
     const struct zr_memory_registry *r;
     const zarr_allocator *alloc;
-    uint64_t keep_bytes, device_bytes, pinned_bytes;
+    uint64_t keep_bytes, device_bytes, pinned_bytes, pinned_most;
     atomic_uint_fast64_t pinned_in_use; /* blocks */
     struct {
         zr_mutex mutex;
@@ -149,7 +149,7 @@ static zarr_status pool_ask(const struct zr_pool *p, const struct zr_backend *be
     if (!*budget)
         ZR_TRY(zr_backend_limit(p->r, be, id, budget, err));
     if (pinned)
-        *budget = ZR_MIN(*budget, p->keep_bytes);
+        *budget = ZR_MIN(*budget, p->pinned_most);
 out:
     return st;
 }
@@ -344,7 +344,7 @@ zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry
         return zr_fail_memory(err, sizeof *p);
     p->r = r;
     p->alloc = alloc;
-    p->keep_bytes = keep_bytes;
+    p->keep_bytes = p->pinned_most = keep_bytes;
     atomic_init(&p->pinned_in_use, 0);
     zr_mutex_init(&p->locked.mutex);
     zr_cond_init(&p->locked.freed);
@@ -354,10 +354,12 @@ zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry
     return ZARR_OK;
 }
 
-void zr_pool_set_budgets(struct zr_pool *p, uint64_t device_bytes, uint64_t pinned_bytes)
+void zr_pool_set_budgets(struct zr_pool *p, uint64_t device_bytes, uint64_t pinned_bytes,
+                         uint64_t pinned_most)
 {
     p->device_bytes = device_bytes;
     p->pinned_bytes = pinned_bytes;
+    p->pinned_most = pinned_most;
 }
 
 zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t device_id,

@@ -159,9 +159,18 @@ static zarr_status route_device_box(const struct zr_memory_registry *r,
     if (be) {
         ZR_TRY(zr_stream_handle(s, be, &handle, err));
         ZR_TRY(zr_backend_copy_box(be, box, handle, &done, err));
+        if (done)
+            zr_count_call(c);
+        else if (way->kind != ZR_ROUTE_DEVICE)
+            ZR_TRY(zr_pack_copy(r,
+                                &(struct zr_pack_list){.be = be,
+                                                       .boxes = box,
+                                                       .n = 1,
+                                                       .bytes = bytes,
+                                                       .up = way->kind == ZR_ROUTE_UP},
+                                s, c, &done, err));
     }
     if (done) {
-        zr_count_call(c);
         zr_route_count(c, way->kind, 1, bytes);
     } else {
         ZR_TRY(zr_stream_sync(s, err));

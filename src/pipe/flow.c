@@ -17,6 +17,7 @@ zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t de
         return ZARR_OK;
     ZR_TRY(zr_stream_take(&f->stream, &io->engine->streams, io->engine->memory, device,
                           zr_io_device_id(io, device), err));
+    f->stream.pool = io->engine->pool;
     f->device = device;
 out:
     return st;

@@ -203,12 +203,13 @@ static uint64_t op_bytes(const struct zr_wave *w, const struct zr_prefetch *p, u
     return bytes <= UINT64_MAX - align ? (bytes + align - 1) / align * align : bytes;
 }
 
-/* Whether encoded bytes are copied to the tensor's device as they are. */
+/* Whether encoded bytes are copied to the tensor's device as they are, by the library or
+ * by a codec that reads headers on the host. */
 static bool goes_up(const struct zr_io *io, const struct zr_program *prog)
 {
     return !zr_io_is_host(io, io->view.base.device_type) &&
            zr_io_is_host(io, prog->fetch_device) &&
-           (prog->n == 0 || prog->stage[0].kind == ZR_STAGE_COPY);
+           (prog->n == 0 || !zr_io_is_host(io, prog->stage[0].out_device));
 }
 
 /* Whether operation k still needs memory. */

@@ -99,9 +99,10 @@ typedef struct zarr_memory_vtable {
      * host memory. */
     zarr_status (*copy)(void *self, const zarr_mem *dst, const zarr_mem *src,
                         uint64_t bytes, void *stream, zarr_error *err);
-    /** Copies a box of elements, between the same memories as copy(). UNSUPPORTED: the
-     * library packs the elements of this box on the host and copies rows; nothing was
-     * queued. NULL: it does so for every box. */
+    /** Copies a box of elements, between the same memories as copy(). UNSUPPORTED, NULL:
+     * if the host is one side, the library packs the elements in a block of the device,
+     * by boxes inside of the device, and copies the block; if that is UNSUPPORTED, too,
+     * it packs them on the host and copies rows. Nothing was queued. */
     zarr_status (*copy_box)(void *self, const zarr_box *box, void *stream,
                             zarr_error *err);
     /** Sets each element of `box->dst` to the `item_bytes` bytes of `pattern`, which is

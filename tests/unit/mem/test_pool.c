@@ -272,7 +272,7 @@ static void budgets_come_from_the_device(void **state)
     assert_int_equal(budget(&b, true), 5 << 20);
     bench_close(&b);
     late_open(&b, 9 << 20, 5 << 20, 0, 0);
-    zr_pool_set_budgets(b.pool, 4096, 8192);
+    zr_pool_set_budgets(b.pool, 4096, 8192, 8192);
     assert_int_equal(budget(&b, false), 4096);
     assert_int_equal(budget(&b, true), 8192);
     bench_close(&b);

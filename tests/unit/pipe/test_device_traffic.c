@@ -96,7 +96,25 @@ static zarr_status unpack(void *self, zarr_codec_job *jobs, uint64_t n,
     return ZARR_OK;
 }
 
-static void open_packed(struct pw *w, uint32_t threads, uint64_t wave)
+/* A decoder whose input stays on the host: it reads headers there, and brings the bytes
+ * to the device itself. */
+static void add_host_reader(const struct pw *w)
+{
+    const zarr_codec_impl_vtable impl = {.struct_size = sizeof impl,
+                                         .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                                 ZARR_CODEC_BATCH,
+                                         .codec = "test.pack",
+                                         .impl = "fake.reader",
+                                         .in_kinds = CPU,
+                                         .out_kinds = EXT,
+                                         .priority = 20,
+                                         .decode = unpack};
+
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &impl, "test", &terr));
+}
+
+/* `folder` NULL: a store in memory, and codecs without a reader. */
+static void open_packed(struct pw *w, uint32_t threads, uint64_t wave, const char *folder)
 {
     const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
                                          .name = "test.pack",
@@ -125,7 +143,10 @@ static void open_packed(struct pw *w, uint32_t threads, uint64_t wave)
     impl.in_kinds = impl.out_kinds = EXT;
     impl.priority = 10;
     assert_ok(zarr_context_register_codec_impl(w->ctx, &impl, "test", &terr));
-    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
+    if (folder)
+        add_host_reader(w);
+    assert_ok(
+        zarr_store_open(&w->store, w->ctx, folder ? folder : "memory:", NULL, &terr));
     for (int i = 0; i < N; i++)
         data[i] = FIRST + 1 + i * 7 % 250;
 }
@@ -206,7 +227,7 @@ static void one_array(const struct packed *p, uint32_t threads, uint64_t wave)
     zarr_tensor t;
     zarr_mem mem;
 
-    open_packed(&w, threads, wave);
+    open_packed(&w, threads, wave, NULL);
     a = pw_array(w.store, "a", p->codecs, shape, p->chunk);
     mem = tensor_new(&w, &t, sizes);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
@@ -242,9 +263,51 @@ static void test_traffic(void **state)
         }
 }
 
+/* ---- bytes that the codec reads on the host ---------------------------------------- */
+
+/* It gets pinned memory, so that its copies are fast: a block for many chunks. */
+static void test_host_reader(void **state)
+{
+    static int32_t got[N];
+    char dir[] = "/tmp/zarrc-traffic-XXXXXX", command[96];
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(packed); i++) {
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        struct counts c;
+        struct pw w;
+        zarr_array *a;
+        zarr_tensor t;
+        zarr_mem mem;
+
+        strcpy(dir + strlen(dir) - 6, "XXXXXX");
+        assert_non_null(mkdtemp(dir));
+        open_packed(&w, 2, 1 << 20, dir);
+        a = pw_array(w.store, "a", packed[i].codecs, shape, packed[i].chunk);
+        mem = tensor_new(&w, &t, sizes);
+        assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
+        assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+        zarr_context_trim(w.ctx);
+        assert_int_equal(zarr_fakedev_poke(mem.handle, 0, got, sizeof got), 0);
+        count_begin(&c, &opts);
+        assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+        count_end(&c);
+        assert_in_range(c.late.pinned_allocs, 1, 2 * c.stats.waves);
+        assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+        assert_memory_equal(got, data, sizeof data);
+        memset(got, 0, sizeof got);
+        zarr_mem_free(w.ctx, &mem);
+        zarr_array_free(a);
+        close_world(&w);
+        snprintf(command, sizeof command, "rm -r %s", dir);
+        assert_int_equal(system(command), 0); // NOLINT(cert-env33-c)
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traffic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traffic),
+                                       cmocka_unit_test(test_host_reader)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
