@@ -295,6 +295,9 @@ static zarr_status run_stage(struct zr_lockstep *l, uint32_t i, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     l->stage = s;
+    /* the next codec looks at bytes that a copy brings from the device */
+    if (s->kind == ZR_STAGE_COPY && i > 0 && l->p->stage[i - 1].kind == ZR_STAGE_COPY)
+        ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
     if (s->kind == ZR_STAGE_COPY && l->flow.device != 0)
         return zr_lock_copy(l, i, &l->slab[i % 2], next_is_aligned(l, i), err);
     ZR_TRY(stage_rooms(l, i, err));

@@ -301,6 +301,90 @@ static void test_late_checksum(void **state)
     unchecked = false;
 }
 
+/* ---- a decoder that looks at what comes from the device ---------------------------- */
+
+static atomic_int n_looked, n_blind;
+
+/* Counts the chunks that it sees before their bytes are on the host. */
+static int sees(void *self, const zarr_codec_job *job)
+{
+    const unsigned char *at = (const unsigned char *)job->src.handle + job->src.offset;
+
+    (void)self;
+    atomic_fetch_add(&n_looked, 1);
+    for (uint64_t i = 0; i < job->src.bytes; i++)
+        if (at[i] != 0xEE)
+            return 1;
+    atomic_fetch_add(&n_blind, 1);
+    return 1;
+}
+
+static void add_looking(const struct pw *w)
+{
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.looks",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = pw_resolve_same};
+    zarr_codec_impl_vtable v = {.struct_size = sizeof v,
+                                .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH |
+                                        ZARR_CODEC_ASYNC | ZARR_CODEC_LOOKS |
+                                        ZARR_CODEC_SAFE,
+                                .codec = "test.looks",
+                                .impl = "fake.looks",
+                                .in_kinds = EXT,
+                                .out_kinds = EXT,
+                                .accepts = sees,
+                                .decode = late_decode,
+                                .settle = late_settle};
+
+    add_sum(w);
+    assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &v, "test", &terr));
+    v = (zarr_codec_impl_vtable){.struct_size = sizeof v,
+                                 .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
+                                         ZARR_CODEC_SAFE,
+                                 .codec = "test.looks",
+                                 .impl = "cpu.looks",
+                                 .in_kinds = CPU,
+                                 .out_kinds = CPU,
+                                 .encode = same,
+                                 .decode = same};
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &v, "test", &terr));
+}
+
+/* The preference has the codec before it done on the device, too. The bytes come down,
+ * and the decoder looks at them only once they are there. */
+static void test_looks_behind_the_device(void **state)
+{
+    const struct chain c = {
+        "[" BYTES ",{\"name\":\"test.looks\"},{\"name\":\"test.sum\"}]", {10, 10}, true};
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    static int32_t got[N];
+    struct counts n;
+    zarr_tensor t;
+    zarr_array *a;
+    zarr_mem mem;
+    struct pw w;
+
+    (void)state;
+    more_codecs = add_looking;
+    open_world(&w, 2, 1 << 20);
+    a = chain_array(&w, &c);
+    mem = tensor_new(&w, &t, sizes);
+    opts.codec_preference = "test.sum=fake;test.looks=fake";
+    count_begin(&n, &opts);
+    assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+    assert_int_equal(n_late.calls, 2);
+    assert_int_equal(n_looked, ROWS / 10 * (COLS / 10));
+    assert_int_equal(n_blind, 0);
+    assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+    assert_memory_equal(got, data, sizeof data);
+    zarr_mem_free(w.ctx, &mem);
+    zarr_array_free(a);
+    close_world(&w);
+    more_codecs = NULL;
+}
+
 /* ---- decoders of the host ---------------------------------------------------------- */
 
 static atomic_int n_quick;
@@ -416,9 +500,13 @@ static void test_no_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_policy),          cmocka_unit_test(test_write),
-        cmocka_unit_test(test_where_it_is_set), cmocka_unit_test(test_one_warning),
-        cmocka_unit_test(test_late_checksum),   cmocka_unit_test(test_host),
+        cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_where_it_is_set),
+        cmocka_unit_test(test_one_warning),
+        cmocka_unit_test(test_late_checksum),
+        cmocka_unit_test(test_looks_behind_the_device),
+        cmocka_unit_test(test_host),
         cmocka_unit_test(test_no_other),
     };
 
