@@ -26,7 +26,8 @@ struct shard_group {
     zarr_mem slots;      /* rooms outside of shards */
     uint64_t slot_bytes; /* distance between two */
     struct zr_arena lists;
-    uint64_t failed; /* the shard */
+    uint64_t failed;   /* the shard */
+    uint32_t reserves; /* the shard that was given rooms last */
 };
 
 static void give_subs(struct shard_group *g)
@@ -85,6 +86,7 @@ static zarr_status late_leaf_rooms(void *arg, bool in_place, zarr_error *err)
     for (uint32_t i = 0; i < g->n && in_place; i++) {
         const struct zr_inner_result r = result_of(g, i);
 
+        g->reserves = g->owner[i];
         ZR_TRY(zr_shard_reserve(&g->writer[g->owner[i]], &g->proj[i], &r, err));
     }
     for (uint32_t i = 0; i < g->n; i++) {
@@ -108,6 +110,7 @@ static zarr_status encode_inners(struct shard_group *g, zarr_error *err)
     const struct zr_leaf_rooms rooms = {.take = late_leaf_rooms, .arg = g};
 
     g->reserved = false;
+    g->reserves = g->owner[0];
     if (g->sub)
         return zr_shards_write(g->w, g->sub, g->n, err);
     return zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL,
@@ -127,7 +130,7 @@ static zarr_status encode_group(struct shard_group *g, zarr_error *err)
         return ZARR_OK;
     st = encode_inners(g, &e);
     if (st != ZARR_OK)
-        g->failed = g->owner[e.item < g->n ? e.item : 0];
+        g->failed = e.item < g->n ? g->owner[e.item] : g->reserves;
     ZR_TRY(zr_pass(err, st, &e));
     for (uint32_t i = 0; i < g->n && !g->reserved; i++) {
         const struct zr_inner_result r = result_of(g, i);

@@ -302,16 +302,49 @@ static void test_short_of_memory(void **state)
     failing_calls(ZARR_ERR_NO_MEMORY);
 }
 
+/* ---- damage ------------------------------------------------------------------------ */
+
+/* Each entry of a shard's index names all of the shard. The error is that shard's, even
+ * if the inner chunks of another one are encoded with its own. */
+static void test_endless_index(void **state)
+{
+    static const char codecs[] =
+        "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[1,1],"
+        "\"codecs\":[" BYTES "," LATE "],\"index_codecs\":[" BYTES
+        "],\"index_location\":\"end\"}}]";
+    static unsigned char value[1600 + 6400];
+    uint64_t index[800];
+    struct source s;
+    struct pw w;
+    zarr_tensor t;
+    zarr_array *a;
+
+    (void)state;
+    open_writes(&w, 2, 1 << 20);
+    a = pw_array(w.store, "a", codecs, shape, (uint64_t[2]){20, 20});
+    zarr_tensor_host(&t, base, sizeof base, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    for (int i = 0; i < 400; i++) {
+        index[2 * i] = 0;
+        index[2 * i + 1] = 1600;
+    }
+    memcpy(value + 1600, index, sizeof index);
+    assert_ok(zarr_store_put(w.store, "a/c/0/1", value, sizeof value, &terr));
+    source_open(&w, &s, "0:20, 0:24");
+    assert_status(zarr_array_write(a, s.sel, &s.t, NULL, &terr), ZARR_ERR_CORRUPT);
+    assert_non_null(strstr(terr.message, "a/c/0/1"));
+    source_close(&w, &s);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_over_old_values),
-        cmocka_unit_test(test_many_shards),
-        cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_blended),
-        cmocka_unit_test(test_failing_calls),
-        cmocka_unit_test(test_short_of_memory),
-        cmocka_unit_test(test_declined_entries),
+        cmocka_unit_test(test_endless_index),   cmocka_unit_test(test_over_old_values),
+        cmocka_unit_test(test_many_shards),     cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_blended),         cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_short_of_memory), cmocka_unit_test(test_declined_entries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
