@@ -238,7 +238,7 @@ void cli_man_program(struct cli_string *out)
         "list pipelines.\n"
         ".TP\nZARRC_TRUST\nWhich decoders that do not check their input are used: "
         "verified (the default: for data with a checksum that was verified), full or "
-        "none.\n"
+        "none. Ignored in a program with raised privileges.\n"
         ".TP\nZARRC_CODEC_PREF\nThe preferred implementations of codecs, as "
         "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
         "implementations.\n"

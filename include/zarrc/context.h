@@ -141,8 +141,8 @@ typedef struct zarr_context_options {
  * "cuda:0". ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons: absolute
  * paths of files, or of directories, from which every file with the ending .so is loaded
  * in the order of names. An empty part means nothing. ZARRC_PLUGIN_OPTIONS is the default
- * of `plugin_options`. Both are ignored in a program that runs with raised privileges
- * (set-user-ID).
+ * of `plugin_options`. Both, and ZARRC_TRUST, are ignored in a program that runs with
+ * raised privileges (set-user-ID).
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults

@@ -33,7 +33,8 @@ struct zr_ctx_costs {
 static bool costs_read(const char *path, char *text, size_t cap, size_t *bytes,
                        const char **why)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* a FIFO there must not stop the program */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t n = 0;
 
     *bytes = 0;

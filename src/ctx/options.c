@@ -77,9 +77,9 @@ static zarr_status env_log_level(uint32_t *level, zarr_error *err)
 
 static zarr_status env_trust(uint32_t *trust, zarr_error *err)
 {
-    const char *text = *trust == 0 ? env_text("ZARRC_TRUST") : NULL;
+    const char *text = *trust == 0 ? secure_getenv("ZARRC_TRUST") : NULL;
 
-    if (!text || zr_trust_parse(text, trust))
+    if (!text || !*text || zr_trust_parse(text, trust))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INVALID,
                    "environment variable ZARRC_TRUST: \"%s\" is not one of verified, "

@@ -122,6 +122,12 @@ def test_a_folder_in_place_of_the_file(place, tmp_path):
     assert device(tmp_path, "calibrate", "--size=4M", code=None).code != 0
 
 
+def test_a_fifo_in_place_of_the_file(place, tmp_path):
+    (tmp_path / "zarrc").mkdir()
+    os.mkfifo(tmp_path / "zarrc/costs.json")
+    assert "lz4@model.lz4" in way(tmp_path, place)
+
+
 def test_refused(tmp_path):
     assert "there is no device" in run("calibrate", env={"XDG_CACHE_HOME": str(tmp_path)}).err
     assert list(tmp_path.iterdir()) == []
