@@ -290,7 +290,8 @@ static zarr_status pack_begin(struct pack *p, const struct zr_pack_list *l,
 {
     const zarr_mem *dev = &pack_dev_side(l->boxes, p->up)->mem;
     /* in a list, each box begins at a multiple of 256 bytes */
-    const uint64_t room = l->n > 1 ? PACK_BYTES : ZR_MIN(l->bytes, PACK_BYTES);
+    const uint64_t gaps = l->n > 1 ? zr_mul_cap(l->n, 256) : 0;
+    const uint64_t room = ZR_MIN(zr_add_cap(l->bytes, gaps), PACK_BYTES);
     zarr_status st = ZARR_OK;
 
     p->own = zr_malloc(p->r->alloc, PACK_MOST * sizeof *p->own);

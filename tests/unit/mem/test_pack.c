@@ -278,9 +278,34 @@ static void each_call_may_fail(void **state)
     }
 }
 
+/* A block is no larger than the elements of its list need: what waves took of the
+ * device's budget does not have more. */
+static void a_small_list_has_a_small_block(void **state)
+{
+    ZR_UNUSED(state);
+    for (int way = 0; way < WAYS; way++) {
+        zarr_fakedev_counters c;
+        struct bench b;
+        zarr_box box[2];
+
+        bench_open(&b, way, ROOM);
+        for (int i = 0; i < 2; i++) {
+            box[i] = large_box(&b, way % 2);
+            box[i].shape[0] = 1;
+            box[i].shape[1] = 20;
+            box[i].src.mem.offset = box[i].dst.mem.offset = (uint64_t)i * (1 << 18);
+        }
+        assert_int_equal(zr_box_copy_list(&b.r, box, 2, &b.stream, &b.c, NULL), ZARR_OK);
+        zarr_fakedev_count(b.dev, &c);
+        assert_in_range(c.peak_bytes, ROOM, 2 * ROOM);
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_list_has_a_small_block),
         cmocka_unit_test(random_lists),
         cmocka_unit_test(a_large_box),
         cmocka_unit_test(no_memory_for_a_block),
