@@ -339,9 +339,9 @@ static zarr_status program_place(struct zr_program *p, const struct zr_place *pl
 out:
     zr_free(p->alloc, steps);
     if (st == ZARR_ERR_UNSUPPORTED && refused && program_distrusts(place))
-        return zr_prefix(err, st,
-                         "the option trust excludes implementations that do not check "
-                         "their input");
+        (void)zr_prefix(err, st,
+                        "the option trust excludes implementations that do not check "
+                        "their input");
     return st;
 }
 
