@@ -335,12 +335,7 @@ static zarr_status call_queue(struct call *c, zarr_status *declined, zarr_error 
     b.n = c->pending->n;
     if (b.n > 0)
         st = nvcomp_queue(c->lane, &b, &c->pending->results, err);
-    if (st == ZARR_OK && b.n > 0 && c->self->encode) {
-        st = call_outputs(c, err);
-        if (st != ZARR_OK)
-            (void)port_wait(&c->lane->port, NULL); /* nothing writes there later */
-    }
-    return st;
+    return st == ZARR_OK && b.n > 0 && c->self->encode ? call_outputs(c, err) : st;
 }
 
 /* Gives the jobs their lengths and statuses, after the lane was waited for. */
@@ -399,6 +394,8 @@ static zarr_status self_run(void *self, zarr_codec_job *jobs, uint64_t n,
     if (st == ZARR_OK) {
         c.lane = (struct cuda_lane *)lane;
         st = call_queue(&c, &declined, err);
+        if (st != ZARR_OK && exec->stream)
+            (void)port_wait(lane, NULL); /* inputs may be on their way to the scratch */
         st = port_end(exec->stream, lane, st, err);
     }
     free(c.stream);

@@ -108,11 +108,13 @@ static zarr_status launch_all(struct port_lane *l, struct box_item *x, uint64_t 
     return st;
 }
 
+/* Kernels reach the memory of one device. */
 static int boxes_fit(const zarr_box *x, uint64_t n, int fill)
 {
     for (uint64_t i = 0; i < n; i++)
         if (x[i].ndim > K_RANK || !port_reaches(&x[i].dst.mem) ||
-            (!fill && !port_reaches(&x[i].src.mem)))
+            (!fill && (!port_reaches(&x[i].src.mem) ||
+                       x[i].src.mem.device_id != x[i].dst.mem.device_id)))
             return 0;
     return 1;
 }

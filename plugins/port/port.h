@@ -169,7 +169,7 @@ extern const struct port_decoder *port_decoder;
 void port_synced(struct port_lane *l, zarr_status st);
 
 /* Entries of zarr_memory_vtable; `self` is not used. Boxes with a side that kernels do
- * not reach are UNSUPPORTED. */
+ * not reach, or with sides on two devices, are UNSUPPORTED. */
 zarr_status port_copy_box(void *self, const zarr_box *box, void *stream, zarr_error *err);
 zarr_status port_fill_box(void *self, const zarr_box *box, const void *pattern,
                           void *stream, zarr_error *err);
