@@ -17,9 +17,11 @@ enum {
     K_BLOSC_SHUFFLED = 0x01,
     K_BLOSC_STORED = 0x02,
     K_BLOSC_BITS = 0x04,
+    K_BLOSC_RESERVED = 0x08,
     K_BLOSC_NO_SPLIT = 0x10,
     K_BLOSC_SPLIT_ITEMS = 128, /* blocks of fewer elements are one stream */
-    K_BLOSC_MOST = 0x7FFFFFFF - 16
+    K_BLOSC_MOST = 0x7FFFFFFF - 16,
+    K_BLOSC_BLOCK_MOST = (0x7FFFFFFF - 4 * 255) / 3 /* c-blosc allocates three blocks */
 };
 
 /* A chunk: its bytes, the place of its output, and that of its blocks before unshuffling.
@@ -66,7 +68,7 @@ K_FUNCTION k_u32 k_blosc_blocks(K_GLOBAL const struct k_chunk *c,
     const int rest = block > 0 && c->dst_bytes % block != 0;
     k_u64 n;
 
-    if (block == 0 || block > c->dst_bytes)
+    if (block == 0 || block > c->dst_bytes || block > K_BLOSC_BLOCK_MOST)
         return K_BAD_HEADER;
     n = c->dst_bytes / block + (rest ? 1 : 0);
     if (n > (c->src_bytes - K_BLOSC1_HEADER) / 4)
@@ -118,7 +120,7 @@ K_FUNCTION k_u32 k_blosc_header(K_GLOBAL const k_u8 *p, K_GLOBAL const struct k_
     }
     if (c->dst_bytes == 0)
         return K_OK;
-    if (p[1] != K_BLOSC_INSIDE)
+    if (p[1] != K_BLOSC_INSIDE || (f->flags & K_BLOSC_RESERVED))
         return K_BAD_HEADER;
     return k_blosc_inside(c, f);
 }

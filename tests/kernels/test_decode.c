@@ -471,9 +471,30 @@ static void other_blosc_is_unsupported(void **state)
     }
 }
 
+/* Decodes a chunk that may be damaged. The target must say what the CPU codec says, or
+ * one with a compiler of its own what the twin says. Returns whether that is success. */
+static int blosc_as_the_cpu(const struct target *t, const struct encoded *e)
+{
+    const struct target host = {.name = "host", .lanes = 1};
+    uint8_t *dst = block(e->n_plain), *want = block(e->n_plain);
+    const uint32_t says = blosc_decode_one(t, e, dst);
+    const int wanted = on_device(t)
+                           ? blosc_decode_one(&host, e, want) == K_OK
+                           : cpu_decodes(&zr_cpu_blosc, e->bytes, e->n, want, e->n_plain);
+
+    if (says != K_UNSUPPORTED && says != K_BAD_OFFSET && (says == K_OK) != wanted)
+        fail_msg("%zu bytes for %zu, flags %02x: status %u, wanted %d", e->n, e->n_plain,
+                 e->n > 2 ? e->bytes[2] : 0U, says, wanted);
+    if (says == K_OK)
+        assert_memory_equal(dst, want, e->n_plain);
+    free(dst);
+    free(want);
+    return wanted;
+}
+
 static void damaged_blosc_fails(void **state)
 {
-    const struct target *t = *state, host = {.name = "host", .lanes = 1};
+    const struct target *t = *state;
     /* a launch for each is slow by OpenCL */
     const int n = draws(t->opencl || t->team ? 60 : t->cuda ? 1000 : 4000);
     uint64_t seed = 67;
@@ -482,8 +503,6 @@ static void damaged_blosc_fails(void **state)
     for (int turn = 0; turn < n; turn++) {
         const struct blosc_kind k = blosc_draw(&seed);
         struct encoded e;
-        uint8_t *dst, *want;
-        uint32_t says;
         int wanted;
 
         if (!blosc_make(&e, &k, &seed))
@@ -491,23 +510,59 @@ static void damaged_blosc_fails(void **state)
         damage(&e.bytes, &e.n, &seed);
         if (e.n >= 16 && below(&seed, 4))
             zr_store_le32(e.bytes + 12, (uint32_t)e.n); /* so that more is looked at */
-        dst = block(e.n_plain);
-        want = block(e.n_plain);
-        says = blosc_decode_one(t, &e, dst);
-        wanted = on_device(t) ? blosc_decode_one(&host, &e, want) == K_OK
-                              : cpu_decodes(&zr_cpu_blosc, e.bytes, e.n, want, e.n_plain);
-        if (says != K_UNSUPPORTED && says != K_BAD_OFFSET && (says == K_OK) != wanted)
-            fail_msg("draw %d, %s, %zu bytes for %zu: status %u, wanted %d", turn,
-                     k.inside, e.n, e.n_plain, says, wanted);
-        if (says == K_OK)
-            assert_memory_equal(dst, want, e.n_plain);
+        wanted = blosc_as_the_cpu(t, &e);
         good += wanted;
         bad += !wanted;
-        free(dst);
-        free(want);
         encoded_free(&e);
     }
     assert_true(good >= n / 100 && bad >= n / 4);
+}
+
+/* All values of the flags and of the bytes around them. */
+static void other_blosc_headers(void **state)
+{
+    const struct target *t = *state;
+    const int few = t->opencl || t->team || t->cuda;
+    uint64_t seed = 71;
+
+    for (int turn = 0; turn < (few ? 1 : 3); turn++) {
+        const struct blosc_kind k = blosc_draw(&seed);
+        struct encoded e;
+
+        if (!blosc_make(&e, &k, &seed))
+            continue;
+        for (int at = few ? 2 : 0; at < (few ? 3 : 12); at++) {
+            const uint8_t was = e.bytes[at];
+
+            for (int bits = 0; bits < 256; bits += few ? 8 : 1) {
+                e.bytes[at] = (uint8_t)(was ^ bits);
+                (void)blosc_as_the_cpu(t, &e);
+            }
+            e.bytes[at] = was;
+        }
+        encoded_free(&e);
+    }
+}
+
+/* c-blosc has no blocks of more than a third of 2 GiB. */
+static void long_blosc_block_fails(void **state)
+{
+    const uint32_t most = BLOSC_MAX_BLOCKSIZE;
+    uint8_t bytes[32] = {2, 1, 0x30, 1};
+
+    for (uint32_t more = 0; more < 2; more++) {
+        struct k_chunk c = {.src_bytes = sizeof bytes, .dst_bytes = most + more};
+        struct k_frame frame = {0};
+        uint32_t status = K_OK;
+
+        zr_store_le32(bytes + 4, most + more);
+        zr_store_le32(bytes + 8, most + more);
+        zr_store_le32(bytes + 12, sizeof bytes);
+        LAUNCH(*state, "k_blosc_open", 1, BUFFER(bytes, sizeof bytes),
+               BUFFER(&c, sizeof c), BUFFER(&frame, sizeof frame),
+               BUFFER(&status, sizeof status), NUMBER(1));
+        assert_int_equal(status, more ? K_BAD_HEADER : K_OK);
+    }
 }
 
 int main(void)
@@ -519,6 +574,8 @@ int main(void)
         cmocka_unit_test(blosc_chunks),
         cmocka_unit_test(other_blosc_is_unsupported),
         cmocka_unit_test(damaged_blosc_fails),
+        cmocka_unit_test(other_blosc_headers),
+        cmocka_unit_test(long_blosc_block_fails),
     };
 
     return run_on_targets("decode", tests, COUNT(tests));
