@@ -138,6 +138,12 @@ enum {
  * key is a file. "memory:" is a new, empty store in memory. Other schemes are names of
  * registered stores. The call seals the registries of the context.
  *
+ * "gds:path" is the same directory, whose chunks are read and written by memory of
+ * devices without a way through the host, where a plug-in can do that. Where it cannot,
+ * the store is as any local store, and the log has a warning that says why. The
+ * `device_types` of zarr_store_capabilities() show which it is. `kind` "gds" does the
+ * same for a path.
+ *
  * A reader of a local store finds the old value of a key or the new one, never a mix,
  * also after the writer was killed. `durability` says what a loss of power leaves.
  *

@@ -131,6 +131,14 @@ static int64_t input_cost(const struct place_grid *g, uint32_t link, uint32_t i,
     return row[0].cost == PLACE_NEVER ? PLACE_NEVER : row[0].cost + copy_price(link);
 }
 
+/* Bytes that a store can give the host and the device alike go to the device. */
+static bool place_is_better(const struct place_node *to, uint32_t j, uint32_t from,
+                            int64_t cost)
+{
+    return cost < to[j].cost ||
+           (cost == to[j].cost && !to[j].copied && to[j].from == 0 && from == j);
+}
+
 static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t link)
 {
     struct place_node *to = g->node + ((size_t)link + 1) * g->n;
@@ -149,7 +157,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
                 int64_t cost = 0;
 
                 if (zr_place_usable(p, link, impl, g->device[i], g->device[j], &cost) &&
-                    before + cost < to[j].cost)
+                    place_is_better(to, j, i, before + cost))
                     to[j] = (struct place_node){.cost = before + cost,
                                                 .impl = impl,
                                                 .from = i,

@@ -140,6 +140,9 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
                        "memory backend \"%s\": host memory has no other allocator than "
                        "the context's",
                        name);
+    if (v->reaches_files && (!v->read_file || !v->write_file))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "memory backend \"%s\" lacks read_file or write_file", name);
     if (v->device_type < 1 || (size_t)v->device_type >= ZR_COUNT(r->by_type))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "memory backend \"%s\": device type %" PRId32 " is not in 1..%zu",

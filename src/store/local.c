@@ -201,6 +201,8 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
 {
     struct zr_local *l = zr_calloc(env->alloc, 1, sizeof *l);
     const char *path = zr_starts_with(url, "file://") ? url + 7 : url;
+    const bool direct =
+        opts->kind ? zr_streq(opts->kind, "gds") : zr_starts_with(url, "gds:");
     zarr_status st = ZARR_OK;
 
     if (!l)
@@ -214,11 +216,15 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     zr_keylocks_init(&l->keylocks, env, opts);
     zr_local_lock_files_init(l);
     ZR_TRY(local_read_options(l, opts, err));
+    if (direct && zr_starts_with(path, "gds:"))
+        path += zr_starts_with(path, "gds://") ? 6 : 4;
     if (*path == '\0') {
         st = zr_fail(err, ZARR_ERR_INVALID, "%s: no path in it", url);
         goto out;
     }
     ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));
+    if (direct)
+        zr_local_find_devices(l, url);
     *self = l;
     l = NULL;
 out:
@@ -236,6 +242,10 @@ static void local_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW;
     if (l->locking == ZARR_LOCKING_OS)
         out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL;
+    if (l->n_device_types > 0) /* such a read takes longer, and a longer one is faster */
+        out->flags &= ~(uint32_t)ZARR_STORE_CAP_FAST_GET;
+    out->device_types = l->device_types;
+    out->n_device_types = l->n_device_types;
 }
 
 static void local_run(void *self, zarr_store_op *op, zarr_error *err)
@@ -280,5 +290,5 @@ const struct zr_store_native zr_local_native = {
     .same = zr_local_same,
     .overlap = zr_local_overlap,
     .erase_link = zr_local_erase_link,
-    .detail = "a directory; URL: a path or file://path",
+    .detail = "a directory; URL: a path, file://path or gds:path",
 };

@@ -29,6 +29,9 @@ struct zr_local {
     struct zr_log log;
     const struct zr_memory_registry *memory;
     uint64_t listing_keys, linked_directories;
+    int32_t
+        device_types[ZR_STORE_KINDS]; /* that files are read into; see local_device.c */
+    uint32_t n_device_types;
     int root;
     dev_t device; /* the root's device, which is what syncfs() reaches */
     uint32_t durability, locking, symlinks;
@@ -143,6 +146,17 @@ void zr_local_lock_holders(int fd, const char *name, char out[ZR_LOCK_HOLDER_BYT
 zarr_status zr_local_lock(void *self, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err);
 void zr_local_unlock(void *self, void *lock);
+
+/* ---- local_device.c: values between files and devices ------------------ */
+
+/* Fills l->device_types, or logs why chunks go through host memory. */
+void zr_local_find_devices(struct zr_local *l, const char *url);
+bool zr_local_is_direct(const struct zr_local *l, const zarr_mem *mem);
+/* Reads n bytes at `offset` into op's memory, or writes op's value. */
+zarr_status zr_local_read_device(const struct zr_local *l, zarr_store_op *op, int fd,
+                                 uint64_t offset, uint64_t n, zarr_error *err);
+zarr_status zr_local_write_device(const struct zr_local *l, zarr_store_op *op, int fd,
+                                  zarr_error *err);
 
 /* ---- local_write.c ----------------------------------------------------- */
 

@@ -130,6 +130,12 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
 
     op->object_bytes = object_bytes;
     zr_op_range(op, object_bytes, &offset, &n);
+    if (n > 0 && zr_local_is_direct(l, &op->mem)) {
+        st = zr_local_read_device(l, op, fd, offset, n, err);
+        op->done_bytes = st == ZARR_OK ? n : 0;
+        zr_op_end(op, st, op->os_code);
+        return;
+    }
     if (n > 0)
         st = zr_mem_host_ptr(l->memory, &op->mem, n, &to, err);
     for (uint64_t done = 0; st == ZARR_OK && done < n;) {

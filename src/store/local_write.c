@@ -33,6 +33,7 @@
 #define WRITE_MAX_BYTES ((size_t)0x7ffff000)
 
 enum {
+    WRITE_TOLD = -1, /* in place of an errno: `op` and the error have been filled */
     ALLOCATE_FROM_BYTES = 1 << 20, /* below this, delayed allocation is as good */
     TEMP_NAME_BYTES = 64,
     TEMP_TRIES = 16
@@ -98,9 +99,9 @@ static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
 }
 
 /* Writes op's value to a file that is empty, or dirty from an earlier attempt, and sets
- * op's version. */
+ * op's version. Returns 0, an errno or WRITE_TOLD. */
 static int write_value(struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
-                       const void *from)
+                       const void *from, zarr_error *err)
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
     struct stat st;
@@ -109,7 +110,9 @@ static int write_value(struct zr_local *l, zarr_store_op *op, int fd, bool is_di
     if (is_dirty && write_empty(fd) != 0)
         return errno;
     os_code = write_allocate(fd, op->mem.bytes);
-    if (os_code == 0)
+    if (os_code == 0 && zr_local_is_direct(l, &op->mem))
+        os_code = zr_local_write_device(l, op, fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
+    else if (os_code == 0)
         os_code = write_all(fd, from, op->mem.bytes);
     if (os_code != 0)
         return os_code;
@@ -161,6 +164,8 @@ static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb
 {
     zarr_status st = os_code == ENAMETOOLONG ? ZARR_ERR_INVALID : ZARR_ERR_IO;
 
+    if (os_code == WRITE_TOLD)
+        return op->status;
     return zr_op_end(op, zr_fail_os(err, st, os_code, "%s: cannot %s", op->key, verb),
                      os_code);
 }
@@ -229,7 +234,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
 
     if (st != ZARR_OK)
         return st;
-    os_code = write_value(l, op, lk->file.fd, lk->is_dirty, from);
+    os_code = write_value(l, op, lk->file.fd, lk->is_dirty, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
@@ -297,7 +302,7 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     }
     os_code = fd < 0 ? -fd : 0;
     if (os_code == 0) {
-        os_code = write_value(l, op, fd, false, from);
+        os_code = write_value(l, op, fd, false, from, err);
         if (os_code == 0 && fstat(fd, &st) != 0)
             os_code = errno;
         if (close(fd) != 0 && errno != EINTR && os_code == 0)
@@ -320,7 +325,7 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     void *from = NULL;
     zarr_status st = zr_local_key_check(op->key, err);
 
-    if (st == ZARR_OK && op->mem.bytes > 0)
+    if (st == ZARR_OK && op->mem.bytes > 0 && !zr_local_is_direct(l, &op->mem))
         st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &from, err);
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);

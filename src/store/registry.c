@@ -48,7 +48,7 @@ bool zr_store_registry_is_foreign(const struct zr_store_registry *r, const char 
 {
     const struct zr_store_row *row = registry_find(r, name, n);
 
-    return row && !row->native;
+    return row && (!row->native || zr_streq(row->entry.name, "gds"));
 }
 
 /* The length of a URL scheme: a letter, then letters, digits, '+', '-', '.'; lower case
@@ -71,7 +71,7 @@ static zarr_status registry_add(struct zr_store_registry *r, const zarr_store_vt
 
     ZR_TRY(zr_registry_add(&r->rows, &row.entry, sizeof row, NULL, err));
     added = (void *)zr_registry_find(&r->rows, name);
-    added->vt.name = added->entry.name; /* "file" uses the vtable of "local" */
+    added->vt.name = added->entry.name; /* "file" and "gds" use that of "local" */
 out:
     return st;
 }
@@ -82,6 +82,7 @@ zarr_status zr_store_registry_add_core(struct zr_store_registry *r, zarr_error *
 
     ZR_TRY(registry_add(r, &zr_local_vtable, "local", &zr_local_native, "core", err));
     ZR_TRY(registry_add(r, &zr_local_vtable, "file", &zr_local_native, "core", err));
+    ZR_TRY(registry_add(r, &zr_local_vtable, "gds", &zr_local_native, "core", err));
     ZR_TRY(registry_add(r, &zr_memory_vtable, "memory", &zr_memory_native, "core", err));
 out:
     return st;

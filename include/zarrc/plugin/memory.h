@@ -187,6 +187,26 @@ typedef struct zarr_memory_vtable {
      * zeros. NULL: only the number of the device is listed. */
     zarr_status (*describe)(void *self, int32_t device_id, zarr_device_facts *out,
                             zarr_error *err);
+    /**
+     * Tells whether files below a directory can be read into memory of this kind, and
+     * written from it, without a way through host memory. `directory` is a descriptor of
+     * it. UNSUPPORTED says in `err` what is missing. NULL: they cannot. A store of URL
+     * "gds:" asks once, when it is opened.
+     */
+    zarr_status (*reaches_files)(void *self, int directory, zarr_error *err);
+    /**
+     * Reads `dst->bytes` bytes of a file from `offset` on, before it returns. `file` is a
+     * descriptor opened for reading; the function may open the file again by it, and
+     * keeps nothing of the descriptor. Adds to `*staged` the bytes that went through host
+     * memory. CONFLICT: the file ends before. Required with reaches_files().
+     */
+    zarr_status (*read_file)(void *self, int file, uint64_t offset, const zarr_mem *dst,
+                             uint64_t *staged, zarr_error *err);
+    /** Writes `src->bytes` bytes at the beginning of a file, which is empty or has only
+     * space reserved, before it returns. `file` is open for reading and writing. `staged`
+     * as for read_file(). Required with reaches_files(). */
+    zarr_status (*write_file)(void *self, int file, const zarr_mem *src, uint64_t *staged,
+                              zarr_error *err);
 } zarr_memory_vtable;
 
 ZARR_END_DECLS

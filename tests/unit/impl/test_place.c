@@ -173,7 +173,7 @@ static void places(void **state)
 
 static void stores_that_reach_the_device(void **state)
 {
-    const struct made_up_row rows[] = {{"zstd", "ext.test", EXT, EXT, 0, 0}, {0}};
+    const struct made_up_row rows[] = {{"zstd", "ext.test", CPU | EXT, EXT, 0, 0}, {0}};
     const int32_t reach[] = {ZARR_DEVICE_EXT};
     const uint64_t dims[] = {8, 0};
     const struct zr_placement_options opts = {

@@ -102,6 +102,8 @@ static const struct {
     {"..", "..", "", NULL, 1},
     {"s3://bucket/x[1]", "s3://bucket/x", "", "1", 0},
     {"memory:", "memory:", "", NULL, 0},
+    {"gds:h.zarr", "gds:h.zarr", "", NULL, 0},
+    {"gds:/abs/x.zarr:/a/b[1]", "gds:/abs/x.zarr", "a/b", "1", 0},
     {"plug:rest/of/it", "plug:rest/of/it", "", NULL, 0},
     {"plug:/abs:/n/m[2]", "plug:/abs", "n/m", "2", 0},
     {"plug://host/x:/n", "plug://host/x", "n", NULL, 0},
