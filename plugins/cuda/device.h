@@ -65,6 +65,7 @@ struct cuda_device {
     atomic_int lost;   /* the CUresult that destroyed the context; 0: none */
     struct cuda_lane *idle;
     struct pair *pairs; /* not in use */
+    int file_blocks;    /* of gds.c */
 };
 
 /* The device of a number, opened when it is first asked for. */

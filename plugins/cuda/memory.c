@@ -3,6 +3,7 @@
  * (plugins/port). Host memory on the other side of a copy may be pinned, managed or
  * ordinary: the driver tells by the address. Thread class: shared.
  */
+#include "cufile.h"
 #include "device.h"
 
 static zarr_status memory_alloc(void *self, int32_t device_id, uint64_t bytes,
@@ -203,4 +204,7 @@ const zarr_memory_vtable cuda_memory = {
     .limit = memory_limit,
     .device_count = memory_device_count,
     .describe = memory_describe,
+    .reaches_files = gds_reaches_files,
+    .read_file = gds_read_file,
+    .write_file = gds_write_file,
 };

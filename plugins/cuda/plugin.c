@@ -2,6 +2,7 @@
  * cuda/plugin.c - the plug-in's door. Loading it starts no driver and needs no GPU: the
  * first call that needs a device says what is missing.
  */
+#include "cufile.h"
 #include "device.h"
 #include "kernels/text.h"
 #include "nvcomp.h"
@@ -14,6 +15,7 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     static const zarr_memory_vtable *const kinds[] = {&cuda_memory, &cuda_host_memory,
                                                       &cuda_managed_memory};
     const char *nvcomp = host->option_text(ctx, "nvcomp");
+    const char *library = host->option_text(ctx, "cufile");
     zarr_status st;
 
     (void)self;
@@ -26,14 +28,18 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     nvcomp_place(nvcomp ? nvcomp : secure_getenv("ZARRC_NVCOMP"));
     if (st == ZARR_OK)
         st = nvcomp_register(host, ctx, err);
-    if (st == ZARR_OK)
+    cufile_place(library ? library : secure_getenv("ZARRC_CUFILE"));
+    if (st == ZARR_OK) {
         devices_hold();
+        gds_hold();
+    }
     return st;
 }
 
 static void unload(void *self)
 {
     (void)self;
+    gds_release();
     devices_release();
 }
 
