@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _array, _core, _create, _group
+from . import _array, _core, _create, _devices, _group
 from ._array import Array
 from ._create import DEFAULT_FILL_VALUE
 from ._group import Group
@@ -39,13 +39,19 @@ def _join(*parts: str | None) -> str | None:
 
 
 def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
-         storage_options: dict[str, Any] | None = None, **given: Any) -> Array | Group:
+         storage_options: dict[str, Any] | None = None, device: str | None = None, **given: Any) -> Array | Group:
     """Opens an array or a group. With a mode that creates, and ``shape=`` (or ``data=``), a missing
     node becomes an array, else a group.
 
     Modes: "r" reads; "r+" reads and writes what exists; "a" (the default) also creates; "w" replaces;
     "w-" creates and fails if there is something.
+
+    ``device``, such as "cuda:0", lets arrays of what is opened by a path, a URL or a store of another package use
+    memory of the device, in ``read(device=)``, ``out=`` and as values: the package's plug-in for it is loaded.
     """
+    if device is not None:
+        with _devices.opening_for(device):
+            return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **given)
     mode = _default_mode(store, mode)
     wants_array = "shape" in given or "data" in given
     if mode not in ("w", "w-", "x"):
@@ -75,9 +81,13 @@ def _default_mode(store: Any, mode: str | None) -> str:
 
 def open_array(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, config: Any = None, trust: str | None = None,
-               **given: Any) -> Array:
+               device: str | None = None, **given: Any) -> Array:
     """Opens an array; with a mode that creates, and ``shape=``, a missing one is created. ``trust``
-    ("verified", "full", "none") tells which decoders that do not check their input may be used."""
+    ("verified", "full", "none") tells which decoders that do not check their input may be used. ``device``: see `open`."""
+    if device is not None:
+        with _devices.opening_for(device):
+            return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
+                              config=config, trust=trust, **given)
     mode = _default_mode(store, mode)
     given = _no_longer(given)
     if trust is not None:
@@ -95,8 +105,12 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
 
 def open_group(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, attributes: Mapping[str, Any] | None = None,
-               use_consolidated: bool | str | None = None, **given: Any) -> Group:
-    """Opens a group; with a mode that creates a missing one is created."""
+               use_consolidated: bool | str | None = None, device: str | None = None, **given: Any) -> Group:
+    """Opens a group; with a mode that creates a missing one is created. ``device``: see `open`."""
+    if device is not None:
+        with _devices.opening_for(device):
+            return open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
+                              attributes=attributes, use_consolidated=use_consolidated, **given)
     _no_longer(given)
     if given:
         raise TypeError(f"open_group() has no argument {', '.join(given)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _codecs, _core, _dtypes, _indexing
+from . import _codecs, _core, _devices, _dtypes, _indexing
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
@@ -535,8 +535,11 @@ class DeviceTensor:
         try:
             block = array._device(selection.shape, device)
         except UnsupportedError as problem:
-            raise raised(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory "
-                         f"(zarrc.config[\"plugins\"], ZARRC_PLUGIN_PATH)", store=problem.store, node=array.name) from problem
+            if "no memory backend" not in problem.reason:
+                raise  # such as a missing driver
+            raise raised(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory: open the store with "
+                         f"device={device!r}, or set zarrc.config[\"device\"], [\"plugins\"] or ZARRC_PLUGIN_PATH",
+                         store=problem.store, node=array.name) from problem
         array._read(selection, block, 0, options)
         return cls(block, array.dtype.newbyteorder("="))
 
@@ -591,9 +594,7 @@ def _place_of(dl_device: Any) -> tuple[int, int]:
 
 
 def _is_host(device: str) -> bool:
-    if not isinstance(device, str):
-        raise TypeError(f"device: {device!r} is not a text such as 'cuda:0'")
-    return device in ("cpu", "host", "cpu:0", "host:0")
+    return _devices.checked(device) in ("cpu", "host", "cpu:0", "host:0")
 
 
 class Column:

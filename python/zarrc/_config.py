@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _core, _log, _threads
+from . import _core, _devices, _log, _threads
 
 DURABILITY = {"default": 0, "none": 1, "commit": 2, "ordered": 3, "each": 4}
 LOCKS = {"default": 0, "os": 1, "none": 2}
@@ -31,6 +31,7 @@ _DEFAULTS: dict[str, Any] = {
     "plugins": (),  # files of plug-ins
     "entry_points": True,  # whether plug-ins of installed packages are used
     "plugin_options": None,  # a dict of dicts
+    "device": None,  # such as "cuda:0": whose plug-in is loaded
     "allocators": None,
     "trust": None,  # "verified", "full" or "none": decoders that do not check their input
     "untrusted": False,  # narrow limits for data of unknown origin
@@ -79,6 +80,8 @@ def _check(name: str, value: Any) -> Any:
         value = size_of(value)
     elif name == "plugins":
         value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
+    elif name == "device":
+        _devices.checked(value)
     elif name == "default_zarr_format" and value not in (2, 3):
         raise ValueError(f"default_zarr_format: {value!r} is not 2 or 3")
     elif name == "array.order" and value not in ("C", "F"):
@@ -94,7 +97,7 @@ def _truth(text: str) -> bool:
 
 
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
-    "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth,
+    "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
     "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
@@ -176,10 +179,13 @@ class Config:
         level = values["log_level"]
         wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (
             _log.library_level())
-        if values["plugin_options"] is not None:
-            wanted["plugin_options"] = json.dumps(values["plugin_options"])
         files, wanted["python"] = _plugins.registry.wanted(values["entry_points"])
         wanted["plugins"] = (*values["plugins"], *(file for file in files if file not in values["plugins"]))
+        options = values["plugin_options"]
+        if file := _devices.plugin(_devices.wanted() or values["device"], wanted["plugins"]):
+            wanted["plugins"] += (file,)
+            options = _devices.with_nvcomp(options)
+        wanted["plugin_options"] = None if options is None else json.dumps(options)
         key = tuple(wanted.values())
         with self._lock:
             if key not in self._contexts:

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _core, _devices
 from ._service import ENDING, Service, Single, line, remember
 
 if TYPE_CHECKING:
@@ -409,7 +409,7 @@ def open_adapter(adapter: Adapter) -> Store:
     flags = 0 if adapter.can_write else READ_ONLY
     store = _core.open_foreign(Store, config._context(), service().native, number, caps_of(adapter), adapter.parallel, flags,
                                adapter.can_flush, adapter.can_erase_prefix)
-    store._options = {"flags": flags}
+    store._options = {"flags": flags, "device": _devices.wanted()}
     store._adapter = adapter
     return store
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from . import _core, _native
+from . import _core, _devices, _native
 from ._config import config
 from .errors import InvalidError, NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
 
@@ -116,7 +116,7 @@ class Store(_core.Store):
 
     def __reduce__(self) -> Any:
         if self._adapter is not None:
-            return _reopened_foreign, (self._adapter.pickled(), self.read_only)
+            return _reopened_foreign, (self._adapter.pickled(), self.read_only, self._options.get("device"))
         if self.kind == "memory":
             raise TypeError("a store in memory cannot be pickled: another process has no access to it")
         return _reopened, (self.url, self._options, self.read_only)
@@ -151,16 +151,20 @@ def _reopened(url: str, options: dict[str, Any], read_only: bool) -> Store:
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
-def _reopened_foreign(source: Any, read_only: bool) -> Store:
+def _reopened_foreign(source: Any, read_only: bool, device: str | None = None) -> Store:
     from ._foreign import open_foreign
-    store = open_foreign(source)
+    with _devices.opening_for(device):
+        store = open_foreign(source)
     assert store is not None
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
 def _open_url(url: str, options: dict[str, Any]) -> Store:
+    if device := _devices.wanted():
+        options = {**options, "device": device}
     try:
-        store = _core.open_store(Store, config._context(), url, options)
+        with _devices.opening_for(options.get("device")):
+            store = _core.open_store(Store, config._context(), url, {k: v for k, v in options.items() if k != "device"})
     except NotFoundError as problem:
         raise raised(NodeNotFoundError, problem.reason, errno=problem.errno) from None
     except InvalidError:
@@ -276,10 +280,12 @@ def _of_foreign(store: Any, mode: str) -> Place:
     return Place(found, "")
 
 
-def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None) -> Store:
+def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
+               device: str | None = None) -> Store:
     """Opens a store: a path, a ``file:`` URL, ``memory:`` (new) or ``memory://name`` (shared in this
-    process). With mode "r" it refuses writes; with "a" a missing directory is made."""
-    place = open_place(store, mode=mode, storage_options=storage_options)
+    process). With mode "r" it refuses writes; with "a" a missing directory is made. ``device``: see `open`."""
+    with _devices.opening_for(device):
+        place = open_place(store, mode=mode, storage_options=storage_options)
     if place.path:
         raise ValueError(f"{store!r} names a node, not a store")
     return place.store

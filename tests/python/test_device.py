@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zarrc
-from zarrc import errors
+from zarrc import _devices, errors
 
 CUDA = (2, 0)
 
@@ -240,3 +240,101 @@ def test_cuda_plugin():
         env={**os.environ, "LD_LIBRARY_PATH": str(build / "tests/fakecuda"), "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1/cuda.so")},
         capture_output=True, text=True)
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+# ---- the plug-in that the package has ----
+
+OWN = pathlib.Path(zarrc.__file__).parent / "lib/cuda.so"
+needs_own = pytest.mark.skipif(not OWN.exists(), reason="the package has no plug-in for CUDA")
+
+
+def run(program, *arguments, **environment):
+    build = pathlib.Path(plugin()).parents[1]
+    outside = {name: text for name, text in os.environ.items() if not name.startswith("ZARRC_")}
+    done = subprocess.run([sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True,
+                          env={**outside, "LD_LIBRARY_PATH": str(build / "tests/fakecuda"), **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+LAZY = """
+import pickle, sys
+import numpy as np
+import zarrc
+
+def is_loaded():
+    with open("/proc/self/maps") as file:
+        return "/cuda.so" in file.read()
+
+path, data = sys.argv[1], np.arange(600, dtype="int32").reshape(20, 30)
+assert (zarrc.create_array(path, data=data, chunks=(7, 7))[...] == data).all()
+try:
+    zarrc.open(path).read(device="cuda:0")
+except zarrc.errors.UnsupportedError as problem:
+    assert "device='cuda:0'" in str(problem)
+else:
+    raise SystemExit("it read")
+assert not is_loaded() and zarrc.config["device"] is None
+zarrc.open(path, device="cpu")
+assert not is_loaded()
+z = zarrc.open(path, device="cuda:0")
+assert is_loaded()
+there = z.read(device="cuda:0")
+assert there.__dlpack_device__() == (2, 0)
+z[...] = z.read(slice(None, None, -1), device="cuda:0")
+assert (zarrc.open(path)[...] == data[::-1]).all()
+back = {}
+group = zarrc.create_group(path + ".group")
+group.create_array("a", data=data)
+for opened in (pickle.loads(pickle.dumps(z)), zarrc.open_array(path, mode="r", device="cuda"),
+               zarrc.open(path, mode="r", device="cuda").store.with_read_only(False),
+               zarrc.open_group(path + ".group", device="cuda:0")["a"], zarrc.open_store(path, device="cuda:0"),
+               zarrc.open_array(back, mode="w", shape=3, dtype="int32", device="cuda_managed")):
+    opened = zarrc.open_array(opened) if isinstance(opened, zarrc.Store) else opened
+    assert opened.read(device="cuda:0").shape == opened.shape
+with zarrc.config.set(device="cuda:0"):
+    assert zarrc.create_array(None, data=data).read(device="cuda:0").shape == data.shape
+"""
+
+
+@needs_own
+def test_own_plugin_is_loaded_when_a_device_is_wanted(tmp_path):
+    run(LAZY, tmp_path / "x.zarr")
+    # The environment may want a device for all that is opened, or name a plug-in in place of the package's.
+    short = "import zarrc; print(zarrc.create_array(None, data=[1, 2]).read(device='cuda:0').shape)"
+    build = pathlib.Path(plugin()).parents[1]
+    for environment in ({"ZARRC_DEVICE": "cuda"}, {"ZARRC_DEVICE": "cuda", "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1")},
+                        {"ZARRC_DEVICE": "cuda", "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1/cuda.so")}):
+        assert run(short, **environment) == "(2,)\n"
+    with pytest.raises(TypeError, match="text"):
+        zarrc.open(str(tmp_path / "x.zarr"), device=0)
+
+
+@needs_own
+def test_missing_driver_is_named(path, numbers):
+    zarrc.create_array(path, data=numbers)
+    if os.path.exists("/dev/nvidiactl"):
+        pytest.skip("there is a driver")
+    program = "import sys, zarrc; zarrc.open(sys.argv[1], device='cuda:0').read(device='cuda:0')"
+    with pytest.raises(AssertionError, match="UnsupportedError.*libcuda"):
+        run(program, path, LD_LIBRARY_PATH="")
+
+
+def test_libnvcomp_of_a_package(tmp_path, monkeypatch):
+    monkeypatch.delenv("ZARRC_NVCOMP", raising=False)
+    monkeypatch.delenv("ZARRC_PLUGIN_OPTIONS", raising=False)
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = tmp_path / "nvidia/libnvcomp/lib64"
+    folder.mkdir(parents=True)
+    mine = {"cuda": {"nvcomp": "/mine"}}
+    assert str(folder) not in str(_devices.with_nvcomp(None))  # no library is in it
+    (folder / "libnvcomp.so.6").touch()
+    assert _devices.with_nvcomp(None) == {"cuda": {"nvcomp": str(folder)}}
+    assert _devices.with_nvcomp({"a": {"b": 1}, "cuda": {"c": 2}}) == {"a": {"b": 1}, "cuda": {"c": 2, "nvcomp": str(folder)}}
+    assert _devices.with_nvcomp(mine) == mine
+    assert "nvidia" not in sys.modules
+    monkeypatch.setenv("ZARRC_PLUGIN_OPTIONS", "{}")
+    assert _devices.with_nvcomp(None) is None
+    monkeypatch.setenv("ZARRC_NVCOMP", "/mine")
+    assert _devices.with_nvcomp({}) == {}

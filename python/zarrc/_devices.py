@@ -1,0 +1,73 @@
+"""The plug-ins for devices that the package has itself. Contexts load none of them until a device is
+wanted: by ``open(..., device="cuda:0")`` or the setting `device`.
+"""
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+_PLUGINS = {"cuda": "cuda", "cuda_host": "cuda", "cuda_managed": "cuda"}  # by the kind of memory
+_wanted: contextvars.ContextVar[str | None] = contextvars.ContextVar("zarrc_device", default=None)
+
+
+def checked(device: Any) -> str:
+    if not isinstance(device, str):
+        raise TypeError(f"device: {device!r} is not a text such as 'cuda:0'")
+    return device
+
+
+def wanted() -> str | None:
+    """The device of the opening that runs in this thread or task."""
+    return _wanted.get()
+
+
+@contextlib.contextmanager
+def opening_for(device: str | None) -> Iterator[None]:
+    """What is opened in the ``with`` statement can use the device. None changes nothing."""
+    if device is None:
+        yield
+        return
+    token = _wanted.set(checked(device))
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def plugin(device: str | None, others: Iterable[str]) -> str | None:
+    """The package's file for a device, unless one of the same name is loaded anyway."""
+    name = _PLUGINS.get((device or "").partition(":")[0])
+    if name is None:
+        return None
+    for other in (*others, *os.environ.get("ZARRC_PLUGIN_PATH", "").split(":")):
+        if other and (os.path.basename(other) == f"{name}.so" or os.path.exists(os.path.join(other, f"{name}.so"))):
+            return None
+    file = os.path.join(os.path.dirname(__file__), "lib", f"{name}.so")
+    return file if os.path.exists(file) else None
+
+
+def with_nvcomp(options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The setting `plugin_options` with the place of libnvcomp, if a package of NVIDIA has it and nothing names one."""
+    if "ZARRC_NVCOMP" in os.environ or options is None and "ZARRC_PLUGIN_OPTIONS" in os.environ:
+        return options
+    of_cuda = (options or {}).get("cuda", {})
+    folder = None if "nvcomp" in of_cuda else _nvcomp()
+    return options if folder is None else {**(options or {}), "cuda": {**of_cuda, "nvcomp": folder}}
+
+
+def _nvcomp() -> str | None:
+    """The folder of nvidia-libnvcomp-cu12 or -cu13 with the library. Nothing is imported for it."""
+    import importlib.util
+
+    try:
+        found = importlib.util.find_spec("nvidia")
+    except ValueError:  # a module that something else has put there
+        found = None
+    for root in (found.submodule_search_locations or ()) if found else ():
+        folder = os.path.join(root, "libnvcomp", "lib64")
+        if os.path.isdir(folder) and any(name.startswith("libnvcomp.so") for name in os.listdir(folder)):
+            return folder
+    return None
