@@ -86,7 +86,8 @@ static bool same_machine(const struct zr_json *root)
 }
 
 /* Whether the device has the name and size that a measurement was made with. */
-static bool same_device(const zarr_context *ctx, const struct zr_json *one, int32_t type)
+static bool costs_same_device(const zarr_context *ctx, const struct zr_json *one,
+                              int32_t type)
 {
     const struct zr_backend *be = NULL;
     zarr_device_facts facts;
@@ -159,7 +160,7 @@ static const char *costs_parse(const zarr_context *ctx, struct zr_ctx_costs *c)
                            zr_json_get(one, "device_id")) ||
             !zr_json_equal(zr_json_get(before, "device_type"),
                            zr_json_get(one, "device_type")))
-            there = same_device(ctx, one, m.device_type);
+            there = costs_same_device(ctx, one, m.device_type);
         before = one;
         if (there)
             c->of[c->table.n++] = m;
