@@ -269,10 +269,11 @@ static void test_traffic(void **state)
 static void test_host_reader(void **state)
 {
     static int32_t got[N];
-    char dir[] = "/tmp/zarrc-traffic-XXXXXX", command[96];
+    char command[96];
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(packed); i++) {
+        char dir[] = "/tmp/zarrc-traffic-XXXXXX";
         zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
         struct counts c;
         struct pw w;
@@ -280,7 +281,6 @@ static void test_host_reader(void **state)
         zarr_tensor t;
         zarr_mem mem;
 
-        strcpy(dir + strlen(dir) - 6, "XXXXXX");
         assert_non_null(mkdtemp(dir));
         open_packed(&w, 2, 1 << 20, dir);
         a = pw_array(w.store, "a", packed[i].codecs, shape, packed[i].chunk);
