@@ -70,14 +70,13 @@ static void lane_run(void)
 
 static void one_team(uint64_t stream)
 {
-    for (uint32_t k = 0; k < K_LANES; k++) {
-        ucontext_t *f = &team.fibers[k];
-
-        assert_int_equal(getcontext(f), 0);
-        f->uc_stack.ss_sp = team.stacks + (size_t)STACK * k;
-        f->uc_stack.ss_size = STACK;
-        f->uc_link = NULL;
-        makecontext(f, lane_run, 0);
+    /* no local variable lives across getcontext(), which compilers treat as setjmp() */
+    for (team.lane = 0; team.lane < K_LANES; team.lane++) {
+        assert_int_equal(getcontext(&team.fibers[team.lane]), 0);
+        team.fibers[team.lane].uc_stack.ss_sp = team.stacks + (size_t)STACK * team.lane;
+        team.fibers[team.lane].uc_stack.ss_size = STACK;
+        team.fibers[team.lane].uc_link = NULL;
+        makecontext(&team.fibers[team.lane], lane_run, 0);
     }
     do {
         for (team.lane = 0; team.lane < K_LANES; team.lane++) {
