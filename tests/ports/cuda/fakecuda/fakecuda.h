@@ -80,6 +80,8 @@ FAKE_API uint64_t fakecuda_blocks(void);
 /* For other fakes of libraries that use streams, also work without a lock in `run`:
  * memory as fake_device(), and work at its turn. */
 FAKE_API void *fakecuda_memory(CUdeviceptr p, size_t bytes, CUstream s);
+/* The same for a library that works at once, outside of fakecuda_queue(). */
+FAKE_API void *fakecuda_memory_now(CUdeviceptr p, size_t bytes);
 FAKE_API void fakecuda_queue(CUstream s, void (*run)(void *arg), void *arg);
 
 /* ---- memory.c -------------------- */

@@ -171,6 +171,16 @@ void *fakecuda_memory(CUdeviceptr p, size_t bytes, CUstream s)
     return fake_device(p, bytes, fake_stream(s));
 }
 
+void *fakecuda_memory_now(CUdeviceptr p, size_t bytes)
+{
+    void *at;
+
+    fake_lock();
+    at = fake_device(p, bytes, NULL);
+    fake_unlock();
+    return at;
+}
+
 /* ---- copies -------------------- */
 
 struct copy {

@@ -183,7 +183,7 @@ struct cufile_result cuFileBufRegister(const void *base, size_t bytes, int flags
 
     pthread_mutex_lock(&mutex);
     if (!is_open || at % PAGE || bytes % PAGE || flags != 0 ||
-        !fakecuda_memory(at, bytes, NULL))
+        !fakecuda_memory_now(at, bytes))
         fault("cuFileBufRegister()");
     for (int i = 0; i < BUFFERS && r.code; i++)
         if (!buffers[i].bytes) {
@@ -225,7 +225,7 @@ static void *check(const struct handle *h, const void *base, size_t bytes, off_t
     for (int i = 0; i < BUFFERS; i++)
         inside |= buffers[i].bytes && p >= buffers[i].at &&
                   p + bytes <= buffers[i].at + buffers[i].bytes;
-    memory = inside ? fakecuda_memory(p, bytes, NULL) : NULL;
+    memory = inside ? fakecuda_memory_now(p, bytes) : NULL;
     if (!memory)
         fault("memory that is not registered");
     return memory;
