@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/zarr-python/*.json: metadata documents as zarr-python writes them.
+"""Writes tests/golden/zarr-python.json: metadata documents, by name, as zarr-python writes them.
 
 Run by hand when a case is added, with the interpreter that scripts/venv prints. The unit
 test meta_golden reads each of them, and compares what we write with zarr-python's document
-as JSON values, and with tests/golden/zarrc/ byte for byte (ZR_GOLDEN_UPDATE=1 renews those).
+as JSON values, and with tests/golden/zarrc.txt byte for byte (ZR_GOLDEN_UPDATE=1 renews that).
 """
 import json
 import pathlib
@@ -16,7 +16,8 @@ from zarr.codecs import (BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, Transpo
 from zarr.storage import MemoryStore
 
 warnings.simplefilter("ignore")
-HERE = pathlib.Path(__file__).parent / "zarr-python"
+GOLDEN = pathlib.Path(__file__).with_name("zarr-python.json")
+DOCUMENTS = {}  # by name
 
 DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8",
           "c16", "S5", "U3", "V4", "M8[10us]", "m8[ns]"]
@@ -27,8 +28,7 @@ FILLS = {"bool": True, "i1": -7, "i2": -300, "i4": 2**31 - 1, "i8": -(2**63), "u
 
 
 def save(name, store, key):
-    document = json.loads(store[key].to_bytes())
-    (HERE / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
+    DOCUMENTS[name] = json.loads(store[key].to_bytes())
 
 
 def array(name, key, **kwargs):
@@ -109,10 +109,9 @@ def groups():
 
 
 if __name__ == "__main__":
-    for old in HERE.glob("*.json"):
-        old.unlink()
     dtypes()
     codecs()
     shapes()
     groups()
-    print(f"zarr {zarr.__version__}: {len(list(HERE.glob('*.json')))} documents")
+    GOLDEN.write_text(json.dumps(dict(sorted(DOCUMENTS.items())), indent=2) + "\n")
+    print(f"zarr {zarr.__version__}: {len(DOCUMENTS)} documents")
