@@ -99,6 +99,8 @@ zarr_status zr_route_fill(const struct zr_memory_registry *r, const zarr_box *bo
 
 /* ---- boxes through the host (stage.c) ---- */
 
+/* Copies a box without dimensions of length 1, the longest stride of one side first. */
+void zr_box_sort(zarr_box *out, const zarr_box *box, bool by_dst);
 /* Copies a box for which no single backend can do everything. dst_be, src_be NULL:
  * host. Nothing is queued, before or after. */
 zarr_status zr_stage_copy(const struct zr_memory_registry *r, const zarr_box *box,

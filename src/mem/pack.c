@@ -39,11 +39,6 @@ static const zarr_box_side *pack_dev_side(const zarr_box *box, bool up)
     return up ? &box->dst : &box->src;
 }
 
-static uint64_t pack_stride(int64_t v)
-{
-    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-}
-
 static uint64_t pack_bytes(const zarr_box *box)
 {
     uint64_t n = 0;
@@ -71,33 +66,6 @@ static uint64_t pack_rows(const zarr_box *box, bool up)
             }
     }
     return pack_bytes(box) / row;
-}
-
-/* Copies a box without dimensions of one, the host's longest stride first. */
-static void pack_sort(zarr_box *out, const zarr_box *box, bool up)
-{
-    int32_t n = 0;
-
-    *out = *box;
-    for (int32_t k = 0; k < box->ndim; k++) {
-        const zarr_box_side *host = up ? &box->src : &box->dst;
-        const uint64_t size = pack_stride(host->stride[k]);
-        int32_t at = n;
-
-        if (box->shape[k] == 1)
-            continue;
-        for (; at > 0 && pack_stride(pack_host_side(out, up)->stride[at - 1]) < size;
-             at--) {
-            out->shape[at] = out->shape[at - 1];
-            out->dst.stride[at] = out->dst.stride[at - 1];
-            out->src.stride[at] = out->src.stride[at - 1];
-        }
-        out->shape[at] = box->shape[k];
-        out->dst.stride[at] = box->dst.stride[k];
-        out->src.stride[at] = box->src.stride[k];
-        n++;
-    }
-    out->ndim = n;
 }
 
 /* Makes one side of a box the packed elements, which begin at `mem`. Returns whether the
@@ -346,7 +314,7 @@ zarr_status zr_pack_copy(const struct zr_memory_registry *r, const struct zr_pac
         return ZARR_OK;
     ZR_TRY(pack_begin(&p, l, err));
     for (uint64_t i = 0; i < l->n && p.done; i++) {
-        pack_sort(&sorted, &l->boxes[i], l->up);
+        zr_box_sort(&sorted, &l->boxes[i], !l->up); /* as the host has them */
         ZR_TRY(pack_box(&p, &sorted, err));
     }
     if (p.done)

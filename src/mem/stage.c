@@ -20,11 +20,6 @@ struct stage {
     struct zr_copy_counters *c;
 };
 
-static uint64_t stage_stride(int64_t v)
-{
-    return (uint64_t)(v < 0 ? -v : v);
-}
-
 static zarr_box_side *stage_side(zarr_box *box, bool up)
 {
     return up ? &box->dst : &box->src;
@@ -41,10 +36,14 @@ static void stage_flip(zarr_box *box, int32_t k)
     box->src.stride[k] = -box->src.stride[k];
 }
 
-/* Sorts dimensions so that the device's shortest stride is last, and makes all strides
- * positive. */
-static void stage_sort(zarr_box *out, const zarr_box *box, bool up)
+static uint64_t stride_bytes(int64_t v)
 {
+    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+}
+
+void zr_box_sort(zarr_box *out, const zarr_box *box, bool by_dst)
+{
+    const int64_t *by = by_dst ? out->dst.stride : out->src.stride;
     int32_t n = 0;
 
     out->struct_size = sizeof *out;
@@ -53,13 +52,12 @@ static void stage_sort(zarr_box *out, const zarr_box *box, bool up)
     out->dst.mem = box->dst.mem;
     out->src.mem = box->src.mem;
     for (int32_t k = 0; k < box->ndim; k++) {
-        const zarr_box_side *from = up ? &box->dst : &box->src;
-        const uint64_t size = stage_stride(from->stride[k]);
+        const int64_t stride = by_dst ? box->dst.stride[k] : box->src.stride[k];
         int32_t at = n;
 
         if (box->shape[k] == 1)
             continue;
-        for (; at > 0 && stage_stride(stage_side(out, up)->stride[at - 1]) < size; at--) {
+        for (; at > 0 && stride_bytes(by[at - 1]) < stride_bytes(stride); at--) {
             out->shape[at] = out->shape[at - 1];
             out->dst.stride[at] = out->dst.stride[at - 1];
             out->src.stride[at] = out->src.stride[at - 1];
@@ -70,7 +68,13 @@ static void stage_sort(zarr_box *out, const zarr_box *box, bool up)
         n++;
     }
     out->ndim = n;
-    for (int32_t k = 0; k < n; k++)
+}
+
+/* Sorts dimensions as the device has them, and makes its strides positive. */
+static void stage_sort(zarr_box *out, const zarr_box *box, bool up)
+{
+    zr_box_sort(out, box, up);
+    for (int32_t k = 0; k < out->ndim; k++)
         if (stage_side(out, up)->stride[k] < 0)
             stage_flip(out, k);
 }
