@@ -88,9 +88,23 @@ const struct zr_measured *zr_place_measured(const struct zr_place *p, uint32_t l
 /* Whether only the lack of trust keeps an implementation from the link. */
 bool zr_place_distrusts(const struct zr_place *p, uint32_t link,
                         const struct zr_impl *impl);
+bool zr_place_distrusts_any(const struct zr_place *p); /* some codec's decoder */
 /* Whether this implementation runs the link's codec in the wanted direction between these
  * memories. *cost: its cost. */
 bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
                      int32_t in_device, int32_t out_device, int64_t *cost);
+
+/* ---- stages of a program (bind.c, trust.c) ------------------------------ */
+
+/* The room for a representation: while decoding one without an exact size, more than its
+ * bound. */
+uint64_t zr_stage_rep_bytes(const zarr_chunk_spec *rep, bool encode);
+/* Places the links and binds their implementations. excluded: place->excluded. */
+zarr_status zr_program_place(struct zr_program *p, const struct zr_place *place,
+                             bool *excluded, zarr_error *err);
+/* Notes in each stage which implementation it would have if all were trusted. */
+zarr_status zr_program_distrust(struct zr_program *p, const struct zr_place *place,
+                                zarr_error *err);
+void zr_program_drop_stages(struct zr_program *p);
 
 #endif

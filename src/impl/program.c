@@ -1,9 +1,7 @@
 /*
  * impl/program.c - makes a program of a chain for one chunk shape. Leading transposes,
  * and the byte order of `bytes`, become facts that the copy between chunk and tensor
- * applies at no extra cost. The other codecs become stages where place.c put them, each
- * bound to its implementation. If an implementation refuses to bind (UNSUPPORTED), it is
- * excluded and the path is searched again.
+ * applies at no extra cost. The other codecs become stages (bind.c).
  *
  * A stage swaps the bytes of structs that have another byte order than this machine's,
  * because their fields differ in size. If an array->array codec computes, all codecs
@@ -11,9 +9,7 @@
  * Codecs that only change the shape are not stages. When decoding, codecs whose decoding
  * changes nothing are not stages. Unused bits (bool, int4) are a fact if elements end in
  * host memory, and a stage elsewhere.
- *
- * A stage has a chain of fallbacks on the host, all other implementations of its codec,
- * for the chunks that it does not take. Thread class: frozen once made.
+ * Thread class: frozen once made.
  */
 #include "impl/impl_int.h"
 
@@ -118,289 +114,7 @@ static uint32_t program_links(struct zr_place_link *links, const struct zr_chain
     return n;
 }
 
-/* ---- stages ---------------------------------------------------------------------- */
-
-static uint64_t stage_rep_bytes(const zarr_chunk_spec *rep, bool encode)
-{
-    uint64_t room = rep->n_bytes;
-
-    if (rep->exact || encode)
-        return room;
-    if (!zr_add_u64(room, room / 8 + 65536, &room))
-        room = UINT64_MAX;
-    return room;
-}
-
-static void stage_measure(struct zr_stage *s, const zarr_chunk_spec *encoded,
-                          const zarr_chunk_spec *decoded, bool encode)
-{
-    s->in_bytes = stage_rep_bytes(encoded, encode);
-    s->out_bytes = stage_rep_bytes(decoded, encode);
-    s->in_exact = encoded->exact != 0;
-    s->out_exact = decoded->exact != 0;
-    s->out_item = decoded->dtype ? (uint32_t)zarr_dtype_item_bytes(decoded->dtype) : 0;
-}
-
-static void stage_close(struct zr_stage *s)
-{
-    if (s->impl && s->self && s->impl->vt.close)
-        s->impl->vt.close(s->self);
-    s->self = NULL;
-}
-
-static zarr_status stage_bind(struct zr_stage *s, const struct zr_place *p, uint32_t at,
-                              const struct zr_impl *impl, zarr_error *err)
-{
-    const struct zr_place_link *link = &p->links[at];
-    const bool encode = p->opts->encode;
-    const zarr_codec_binding to = {.struct_size = sizeof to,
-                                   .encode = encode,
-                                   .decoded = link->decoded,
-                                   .encoded = link->encoded,
-                                   .decoded_type = s->out_device,
-                                   .encoded_type = s->in_device};
-    struct zr_foreign said;
-    zarr_status st = ZARR_OK;
-
-    s->kind = ZR_STAGE_CODEC;
-    s->impl = impl;
-    s->spec = *link->spec;
-    s->spec.direction = encode ? ZR_DIRECTION_ENCODE : ZR_DIRECTION_DECODE;
-    s->spec.trust = zr_place_trust(p, at);
-    stage_measure(s, link->encoded, link->decoded, encode);
-    if (impl->vt.bind)
-        st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
-    return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
-}
-
-/* The cheapest host implementation that is not in the chain of fallbacks yet. */
-static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t link,
-                                             const struct zr_stage *head)
-{
-    const struct zr_impl *best = NULL;
-    int64_t best_cost = INT64_MAX;
-
-    for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
-        const struct zr_impl *impl = zr_impl_at(p->impls, k);
-        int64_t cost = 0;
-        bool taken = false;
-
-        for (const struct zr_stage *s = head; s; s = s->fallback)
-            taken |= s->impl == impl;
-        if (!taken &&
-            zr_place_usable(p, link, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
-            cost < best_cost) {
-            best = impl;
-            best_cost = cost;
-        }
-    }
-    return best;
-}
-
-static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
-                                       struct zr_stage *head, bool *excluded,
-                                       zarr_error *err)
-{
-    struct zr_stage *last = head;
-
-    for (;;) {
-        const struct zr_impl *impl = stage_next_host(p, link, head);
-        struct zr_stage *next = NULL;
-        zarr_status st = ZARR_OK;
-
-        if (!impl)
-            return ZARR_OK;
-        next = zr_calloc(p->alloc, 1, sizeof *next);
-        if (!next)
-            return zr_fail_memory(err, sizeof *next);
-        next->in_device = next->out_device = ZARR_DEVICE_CPU;
-        st = stage_bind(next, p, link, impl, NULL);
-        if (st == ZARR_OK) {
-            last->fallback = next; /* moved */
-            last = next;
-            continue;
-        }
-        zr_free(p->alloc, next);
-        if (st != ZARR_ERR_UNSUPPORTED)
-            return zr_fail(err, st, "codec \"%s\": \"%s\" did not bind",
-                           zarr_codec_spec_name(p->links[link].spec), impl->vt.impl);
-        excluded[link * zr_impl_count(p->impls) + impl->id] = true;
-    }
-}
-
-static void program_drop_stages(struct zr_program *p)
-{
-    for (uint32_t i = 0; i < p->n; i++) {
-        struct zr_stage *next = p->stage[i].fallback;
-
-        stage_close(&p->stage[i]);
-        while (next) {
-            struct zr_stage *s = next;
-
-            next = s->fallback;
-            stage_close(s);
-            zr_free(p->alloc, s);
-        }
-    }
-    zr_free(p->alloc, p->stage);
-    p->stage = NULL;
-    p->n = 0;
-}
-
-void zr_program_free(struct zr_program *p)
-{
-    if (!p)
-        return;
-    program_drop_stages(p);
-    zr_free(p->alloc, p);
-}
-
-static void stage_copy(struct zr_stage *s, const struct zr_place *place,
-                       const struct zr_step *step)
-{
-    const bool first = step->link < place->n_links;
-    const zarr_chunk_spec *rep = first ? place->links[step->link].encoded
-                                       : place->links[place->n_links - 1].decoded;
-
-    s->kind = ZR_STAGE_COPY;
-    stage_measure(s, rep, rep, place->opts->encode);
-}
-
-/* Binds the implementations that place.c chose. *refused: one did not bind and is now
- * excluded, so the caller must place again. */
-static zarr_status program_bind(struct zr_program *p, const struct zr_place *place,
-                                const struct zr_step *steps, uint32_t n, bool *excluded,
-                                bool *refused, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    *refused = false;
-    p->stage = zr_calloc(p->alloc, ZR_MAX(n, 1U), sizeof *p->stage);
-    if (!p->stage)
-        return zr_fail_memory(err, n * sizeof *p->stage);
-    for (uint32_t i = 0; i < n; i++) {
-        struct zr_stage *s = &p->stage[i];
-
-        s->in_device = steps[i].in_device;
-        s->out_device = steps[i].out_device;
-        if (!steps[i].impl) {
-            stage_copy(s, place, &steps[i]);
-            p->n = i + 1;
-            continue;
-        }
-        st = stage_bind(s, place, steps[i].link, steps[i].impl, err);
-        if (st == ZARR_ERR_UNSUPPORTED) {
-            excluded[steps[i].link * zr_impl_count(place->impls) + steps[i].impl->id] =
-                true;
-            *refused = true;
-        }
-        if (st != ZARR_OK)
-            goto out;
-        p->n = i + 1;
-        ZR_TRY(stage_add_fallbacks(place, steps[i].link, s, excluded, err));
-    }
-out:
-    return st;
-}
-
-/* Whether some codec has a decoder that is not trusted. */
-static bool program_distrusts(const struct zr_place *place)
-{
-    for (uint32_t link = 0; link < place->n_links; link++)
-        for (size_t k = 0; k < zr_impl_count(place->impls); k++)
-            if (zr_place_distrusts(place, link, zr_impl_at(place->impls, k)))
-                return true;
-    return false;
-}
-
-/* Ends, because every round but the last excludes one more implementation of a link. */
-static zarr_status program_place(struct zr_program *p, const struct zr_place *place,
-                                 bool *excluded, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-    struct zr_step *steps = NULL;
-    uint32_t n = 0;
-    bool refused = false;
-
-    steps = zr_calloc(p->alloc, 3 * (size_t)place->n_links + 1, sizeof *steps);
-    if (!steps)
-        return zr_fail_memory(err, (3 * (uint64_t)place->n_links + 1) * sizeof *steps);
-    do {
-        const bool again = refused;
-
-        program_drop_stages(p);
-        st = zr_place_path(place, steps, &n, again ? NULL : err);
-        if (again && st == ZARR_ERR_UNSUPPORTED)
-            break; /* err already says why the last implementation refused */
-        if (st != ZARR_OK)
-            goto out;
-        st = program_bind(p, place, steps, n, excluded, &refused, err);
-    } while (refused);
-out:
-    zr_free(p->alloc, steps);
-    if (st == ZARR_ERR_UNSUPPORTED && refused && program_distrusts(place))
-        (void)zr_prefix(err, st,
-                        "the option trust excludes implementations that do not check "
-                        "their input");
-    return st;
-}
-
-/* ---- trust ----------------------------------------------------------------------- */
-
-static void trust_tell(const struct zr_placement_options *opts, const struct zr_stage *s)
-{
-    if (!opts->log || !opts->trust_told || s->out_device != ZARR_DEVICE_CPU ||
-        (s->distrusted->vt.out_kinds & ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)) ||
-        atomic_exchange(opts->trust_told, true))
-        return;
-    zr_log(opts->log, ZARR_LOG_WARN,
-           "trust: \"%s\" of codec \"%s\" does not check its input, so \"%s\" decodes on "
-           "the CPU. It is used for data with a checksum codec after \"%s\", or with "
-           "ZARRC_TRUST=full if all data is to be trusted",
-           s->distrusted->vt.impl, s->distrusted->vt.codec, s->impl->vt.impl,
-           s->distrusted->vt.codec);
-}
-
-/* Places the chain once more as if all were trusted, and notes in each stage which
- * implementation it would have. */
-static zarr_status program_distrust(struct zr_program *p, const struct zr_place *place,
-                                    zarr_error *err)
-{
-    const size_t n = ((size_t)place->n_links + 1) * (zr_impl_count(place->impls) + 1);
-    struct zr_placement_options opts = *place->opts;
-    struct zr_place trusting = *place;
-    struct zr_program q = {.alloc = p->alloc};
-    zarr_error none = ZARR_ERROR_INIT;
-    zarr_status st = ZARR_OK;
-    uint32_t i = 0, k = 0;
-    bool *excluded;
-
-    if (!program_distrusts(place))
-        return ZARR_OK;
-    excluded = zr_calloc(p->alloc, n, 1);
-    if (!excluded)
-        return zr_fail_memory(err, n);
-    opts.trust = ZARR_TRUST_FULL;
-    trusting.opts = &opts;
-    trusting.excluded = excluded;
-    st = program_place(&q, &trusting, excluded, &none);
-    for (; st == ZARR_OK && i < p->n; i++) { /* both have one stage for each link */
-        if (p->stage[i].kind != ZR_STAGE_CODEC)
-            continue;
-        while (q.stage[k].kind != ZR_STAGE_CODEC)
-            k++;
-        if (q.stage[k].impl != p->stage[i].impl &&
-            !(q.stage[k].impl->vt.caps & ZARR_CODEC_SAFE)) {
-            p->stage[i].distrusted = q.stage[k].impl;
-            p->distrusts = true;
-            trust_tell(place->opts, &p->stage[i]);
-        }
-        k++;
-    }
-    program_drop_stages(&q);
-    zr_free(p->alloc, excluded);
-    return st == ZARR_ERR_NO_MEMORY ? zr_fail_memory(err, n) : ZARR_OK;
-}
+/* ---- filling ---------------------------------------------------------------------- */
 
 static bool store_reaches(const struct zr_placement_options *opts, int32_t device)
 {
@@ -441,7 +155,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
         st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *links);
         goto out;
     }
-    p->encoded_bound = stage_rep_bytes(stored, p->encode);
+    p->encoded_bound = zr_stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     p->encoded_most = p->encoded_bound;
     p->unsized = reps->unsized;
@@ -457,8 +171,8 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     place->excluded = excluded;
     ZR_TRY(zr_preference_check(place->opts->preference, err));
     if (place->n_links) {
-        ZR_TRY(program_place(p, place, excluded, err));
-        ZR_TRY(program_distrust(p, place, err));
+        ZR_TRY(zr_program_place(p, place, excluded, err));
+        ZR_TRY(zr_program_distrust(p, place, err));
         for (uint32_t i = 0, link = 0; i < p->n; i++) {
             struct zr_stage *s = &p->stage[i];
 
@@ -483,6 +197,14 @@ out:
 }
 
 /* ---- making ---------------------------------------------------------------------- */
+
+void zr_program_free(struct zr_program *p)
+{
+    if (!p)
+        return;
+    zr_program_drop_stages(p);
+    zr_free(p->alloc, p);
+}
 
 static zarr_status program_new(struct zr_program **out,
                                const struct zr_placement_options *opts,
@@ -567,7 +289,7 @@ zarr_status zr_program_make_bytes(struct zr_program **out,
 
     ZR_TRY(program_new(&p, opts, alloc, err));
     p->item_bytes = 1;
-    p->decoded_bytes = stage_rep_bytes(&reps->rep[cut.first], opts->encode);
+    p->decoded_bytes = zr_stage_rep_bytes(&reps->rep[cut.first], opts->encode);
     p->decoded_exact = reps->rep[cut.first].exact != 0;
     ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
     *out = p; /* moved */
@@ -591,7 +313,7 @@ zarr_status zr_program_make_plain(struct zr_program **out,
 
     ZR_TRY(program_new(&p, opts, alloc, err));
     p->item_bytes = 1;
-    p->decoded_bytes = stage_rep_bytes(&reps->rep[0], opts->encode);
+    p->decoded_bytes = zr_stage_rep_bytes(&reps->rep[0], opts->encode);
     p->decoded_exact = reps->rep[0].exact != 0;
     ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
     *out = p; /* moved */

@@ -1,0 +1,214 @@
+/*
+ * impl/bind.c - the stages of a program: each codec is bound to the implementation that
+ * place.c chose. If an implementation refuses to bind (UNSUPPORTED), it is excluded and
+ * the path is searched again. A stage has a chain of fallbacks on the host, all other
+ * implementations of its codec, for the chunks that it does not take.
+ * Thread class: frozen once made.
+ */
+#include "impl/impl_int.h"
+
+uint64_t zr_stage_rep_bytes(const zarr_chunk_spec *rep, bool encode)
+{
+    uint64_t room = rep->n_bytes;
+
+    if (rep->exact || encode)
+        return room;
+    if (!zr_add_u64(room, room / 8 + 65536, &room))
+        room = UINT64_MAX;
+    return room;
+}
+
+static void stage_measure(struct zr_stage *s, const zarr_chunk_spec *encoded,
+                          const zarr_chunk_spec *decoded, bool encode)
+{
+    s->in_bytes = zr_stage_rep_bytes(encoded, encode);
+    s->out_bytes = zr_stage_rep_bytes(decoded, encode);
+    s->in_exact = encoded->exact != 0;
+    s->out_exact = decoded->exact != 0;
+    s->out_item = decoded->dtype ? (uint32_t)zarr_dtype_item_bytes(decoded->dtype) : 0;
+}
+
+static void stage_close(struct zr_stage *s)
+{
+    if (s->impl && s->self && s->impl->vt.close)
+        s->impl->vt.close(s->self);
+    s->self = NULL;
+}
+
+static zarr_status stage_bind(struct zr_stage *s, const struct zr_place *p, uint32_t at,
+                              const struct zr_impl *impl, zarr_error *err)
+{
+    const struct zr_place_link *link = &p->links[at];
+    const bool encode = p->opts->encode;
+    const zarr_codec_binding to = {.struct_size = sizeof to,
+                                   .encode = encode,
+                                   .decoded = link->decoded,
+                                   .encoded = link->encoded,
+                                   .decoded_type = s->out_device,
+                                   .encoded_type = s->in_device};
+    struct zr_foreign said;
+    zarr_status st = ZARR_OK;
+
+    s->kind = ZR_STAGE_CODEC;
+    s->impl = impl;
+    s->spec = *link->spec;
+    s->spec.direction = encode ? ZR_DIRECTION_ENCODE : ZR_DIRECTION_DECODE;
+    s->spec.trust = zr_place_trust(p, at);
+    stage_measure(s, link->encoded, link->decoded, encode);
+    if (impl->vt.bind)
+        st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
+    return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
+}
+
+/* The cheapest host implementation that is not in the chain of fallbacks yet. */
+static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t link,
+                                             const struct zr_stage *head)
+{
+    const struct zr_impl *best = NULL;
+    int64_t best_cost = INT64_MAX;
+
+    for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
+        const struct zr_impl *impl = zr_impl_at(p->impls, k);
+        int64_t cost = 0;
+        bool taken = false;
+
+        for (const struct zr_stage *s = head; s; s = s->fallback)
+            taken |= s->impl == impl;
+        if (!taken &&
+            zr_place_usable(p, link, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
+            cost < best_cost) {
+            best = impl;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
+                                       struct zr_stage *head, bool *excluded,
+                                       zarr_error *err)
+{
+    struct zr_stage *last = head;
+
+    for (;;) {
+        const struct zr_impl *impl = stage_next_host(p, link, head);
+        struct zr_stage *next = NULL;
+        zarr_status st = ZARR_OK;
+
+        if (!impl)
+            return ZARR_OK;
+        next = zr_calloc(p->alloc, 1, sizeof *next);
+        if (!next)
+            return zr_fail_memory(err, sizeof *next);
+        next->in_device = next->out_device = ZARR_DEVICE_CPU;
+        st = stage_bind(next, p, link, impl, NULL);
+        if (st == ZARR_OK) {
+            last->fallback = next; /* moved */
+            last = next;
+            continue;
+        }
+        zr_free(p->alloc, next);
+        if (st != ZARR_ERR_UNSUPPORTED)
+            return zr_fail(err, st, "codec \"%s\": \"%s\" did not bind",
+                           zarr_codec_spec_name(p->links[link].spec), impl->vt.impl);
+        excluded[link * zr_impl_count(p->impls) + impl->id] = true;
+    }
+}
+
+void zr_program_drop_stages(struct zr_program *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct zr_stage *next = p->stage[i].fallback;
+
+        stage_close(&p->stage[i]);
+        while (next) {
+            struct zr_stage *s = next;
+
+            next = s->fallback;
+            stage_close(s);
+            zr_free(p->alloc, s);
+        }
+    }
+    zr_free(p->alloc, p->stage);
+    p->stage = NULL;
+    p->n = 0;
+}
+
+static void stage_copy(struct zr_stage *s, const struct zr_place *place,
+                       const struct zr_step *step)
+{
+    const bool first = step->link < place->n_links;
+    const zarr_chunk_spec *rep = first ? place->links[step->link].encoded
+                                       : place->links[place->n_links - 1].decoded;
+
+    s->kind = ZR_STAGE_COPY;
+    stage_measure(s, rep, rep, place->opts->encode);
+}
+
+/* Binds the implementations that place.c chose. *refused: one did not bind and is now
+ * excluded, so the caller must place again. */
+static zarr_status program_bind(struct zr_program *p, const struct zr_place *place,
+                                const struct zr_step *steps, uint32_t n, bool *excluded,
+                                bool *refused, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *refused = false;
+    p->stage = zr_calloc(p->alloc, ZR_MAX(n, 1U), sizeof *p->stage);
+    if (!p->stage)
+        return zr_fail_memory(err, n * sizeof *p->stage);
+    for (uint32_t i = 0; i < n; i++) {
+        struct zr_stage *s = &p->stage[i];
+
+        s->in_device = steps[i].in_device;
+        s->out_device = steps[i].out_device;
+        if (!steps[i].impl) {
+            stage_copy(s, place, &steps[i]);
+            p->n = i + 1;
+            continue;
+        }
+        st = stage_bind(s, place, steps[i].link, steps[i].impl, err);
+        if (st == ZARR_ERR_UNSUPPORTED) {
+            excluded[steps[i].link * zr_impl_count(place->impls) + steps[i].impl->id] =
+                true;
+            *refused = true;
+        }
+        if (st != ZARR_OK)
+            goto out;
+        p->n = i + 1;
+        ZR_TRY(stage_add_fallbacks(place, steps[i].link, s, excluded, err));
+    }
+out:
+    return st;
+}
+
+zarr_status zr_program_place(struct zr_program *p, const struct zr_place *place,
+                             bool *excluded, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_step *steps = NULL;
+    uint32_t n = 0;
+    bool refused = false;
+
+    steps = zr_calloc(p->alloc, 3 * (size_t)place->n_links + 1, sizeof *steps);
+    if (!steps)
+        return zr_fail_memory(err, (3 * (uint64_t)place->n_links + 1) * sizeof *steps);
+    do { /* ends: every round but the last excludes one more implementation of a link */
+        const bool again = refused;
+
+        zr_program_drop_stages(p);
+        st = zr_place_path(place, steps, &n, again ? NULL : err);
+        if (again && st == ZARR_ERR_UNSUPPORTED)
+            break; /* err already says why the last implementation refused */
+        if (st != ZARR_OK)
+            goto out;
+        st = program_bind(p, place, steps, n, excluded, &refused, err);
+    } while (refused);
+out:
+    zr_free(p->alloc, steps);
+    if (st == ZARR_ERR_UNSUPPORTED && refused && zr_place_distrusts_any(place))
+        (void)zr_prefix(err, st,
+                        "the option trust excludes implementations that do not check "
+                        "their input");
+    return st;
+}
