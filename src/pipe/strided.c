@@ -42,12 +42,12 @@ static bool places(const struct zr_io *io, const struct zr_program *p,
 
 /* Runs the last stage from c->cur with strides. *done false: the ordinary entry must do
  * it. */
-static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
-                              const zarr_codec_strided *to, const zarr_mem *cur,
-                              bool *done, zarr_error *err)
+static zarr_status last_stage(const struct zr_work *w, const struct zr_coding *c,
+                              const zarr_codec_strided *to, bool *done, zarr_error *err)
 {
+    const struct zr_stage *s = &c->p->stage[c->p->n - 1];
     const uint64_t need = zr_stage_scratch(s, 1);
-    zarr_codec_job job = {.src = *cur};
+    zarr_codec_job job = {.src = c->cur};
     zarr_mem scratch = {0};
     zarr_status st = ZARR_OK;
 
@@ -61,7 +61,7 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
     *done = st == ZARR_OK;
     if (*done) {
         w->worker->stats.bytes_decoded += job.dst_used;
-        w->worker->stats.chunks_distrusted += s->distrusted != NULL;
+        w->worker->stats.chunks_distrusted += c->p->distrusts;
     }
     if (st == ZARR_ERR_UNSUPPORTED || zr_stage_declines(s, st))
         st = ZARR_OK;
@@ -85,7 +85,7 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
     ZR_TRY(zr_stages_run(w, c, p->n - 1, NULL, err));
     if (c->done == 0)
         ZR_TRY(zr_bring_encoded(w, s, &c->cur, err));
-    ZR_TRY(last_stage(w, s, &to, &c->cur, done, err));
+    ZR_TRY(last_stage(w, c, &to, done, err));
 out:
     return st;
 }

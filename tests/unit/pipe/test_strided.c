@@ -1,7 +1,8 @@
 /*
  * unit/pipe/test_strided.c - decoders that write with strides: whole chunks are decoded
  * directly into views of every layout; parts of chunks, and jobs that a decoder refuses,
- * take the general way; and the decoder's answers are checked.
+ * take the general way; the decoder's answers are checked; and a chunk counts as
+ * distrusted whichever of its codecs is.
  */
 #include "pipe_test.h"
 
@@ -67,9 +68,35 @@ static zarr_status turn_strided(void *self, zarr_codec_job *job,
     return ZARR_OK;
 }
 
+#define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
+
+/* "cpu.rash", which does not check its input, and "cpu.calm". */
+static void add_rash(const struct pw *w)
+{
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.rash",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = pw_resolve_same};
+    zarr_codec_impl_vtable v = {.struct_size = sizeof v,
+                                .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                .codec = "test.rash",
+                                .impl = "cpu.rash",
+                                .in_kinds = CPU,
+                                .out_kinds = CPU,
+                                .priority = 10,
+                                .encode = turn_each,
+                                .decode = turn_each};
+
+    assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &v, "test", &terr));
+    v.caps |= ZARR_CODEC_SAFE;
+    v.impl = "cpu.calm";
+    v.priority = 0;
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &v, "test", &terr));
+}
+
 static void open_world(struct pw *w)
 {
-    const uint32_t cpu = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
     const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
                                          .name = "test.turn",
                                          .kind = ZARR_CODEC_BYTES_BYTES,
@@ -79,8 +106,8 @@ static void open_world(struct pw *w)
                                               ZARR_CODEC_CAN_ENCODE,
                                       .codec = "test.turn",
                                       .impl = "cpu.test",
-                                      .in_kinds = cpu,
-                                      .out_kinds = cpu,
+                                      .in_kinds = CPU,
+                                      .out_kinds = CPU,
                                       .encode = turn_each,
                                       .decode = turn_each,
                                       .strided = turn_strided};
@@ -88,6 +115,7 @@ static void open_world(struct pw *w)
     pw_context(w, 2, UINT64_C(64) << 20, 0);
     assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
     assert_ok(zarr_context_register_codec_impl(w->ctx, &v, "test", &terr));
+    add_rash(w);
     assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
 }
 
@@ -198,11 +226,41 @@ static void test_other_order(void **state)
     pw_close(&w);
 }
 
+/* The decoder with strides is trusted, and the one before it is not. */
+static void test_distrusted(void **state)
+{
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    static const int64_t size[] = {ROWS, COLS};
+    const zarr_tensor t = pw_tensor(data, size, sizeof data);
+    zarr_array *a;
+    struct pw w;
+
+    (void)state;
+    mode = TAKE;
+    open_world(&w);
+    a = pw_array(w.store, "a",
+                 "[" BYTES ",{\"name\":\"test.turn\"},{\"name\":\"test.rash\"}]", shape,
+                 chunk);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    assert_ok(read_to(a, 0, COLS, 1, &opts));
+    check(0, COLS, 1);
+    assert_int_equal(atomic_load(&n_strided), 4);
+    assert_int_equal(stats.chunks_distrusted, 6);
+    opts.trust = ZARR_TRUST_FULL;
+    stats = (zarr_stats)ZARR_STATS_INIT;
+    assert_ok(read_to(a, 0, COLS, 1, &opts));
+    assert_int_equal(stats.chunks_distrusted, 0);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_other_order),
+        cmocka_unit_test(test_distrusted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
