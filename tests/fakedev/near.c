@@ -1,6 +1,6 @@
 /*
- * tests/fakedev/near.c - pinned and managed memory, for which the host's memory stands:
- * the CPU reads and writes both.
+ * tests/fakedev/near.c - memory of the host under the names of pinned and managed memory,
+ * which the CPU reads and writes, too.
  */
 #include "fakedev_int.h"
 

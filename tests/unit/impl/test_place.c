@@ -204,6 +204,16 @@ static void stores_that_reach_the_device(void **state)
     impl_env_close(&env);
 }
 
+static struct zr_program *made(const struct impl_env *env, const struct impl_chain *c,
+                               const struct zr_placement_options *opts)
+{
+    struct zr_program *p = NULL;
+
+    assert_int_equal(
+        zr_program_make(&p, &env->impls, c->chain, &c->reps, opts, NULL, NULL), ZARR_OK);
+    return p;
+}
+
 /* An implementation is told the memory of both sides and the direction. */
 static void bindings(void **state)
 {
@@ -224,9 +234,7 @@ static void bindings(void **state)
         struct zr_program *p = NULL;
 
         opts.encode = encode;
-        assert_int_equal(
-            zr_program_make(&p, &env.impls, c.chain, &c.reps, &opts, NULL, NULL),
-            ZARR_OK);
+        p = made(&env, &c, &opts);
         assert_int_equal(last_bound[encode].struct_size, sizeof(zarr_codec_binding));
         assert_int_equal(last_bound[encode].encode, encode);
         assert_int_equal(last_bound[encode].decoded_type, ZARR_DEVICE_EXT);
@@ -261,9 +269,7 @@ static void no_device_without_sizes(void **state)
         struct zr_program *p = NULL;
 
         opts.encode = encode;
-        assert_int_equal(
-            zr_program_make(&p, &env.impls, c.chain, &c.reps, &opts, NULL, NULL),
-            ZARR_OK);
+        p = made(&env, &c, &opts);
         assert_true(p->unsized);
         assert_int_equal(p->n, 2);
         for (uint32_t i = 0; i < p->n; i++) {

@@ -250,6 +250,17 @@ static void no_memory_for_a_block(void **state)
     bench_close(&b);
 }
 
+/* Two boxes of 20 rows each. */
+static void small_boxes(struct bench *b, int way, zarr_box box[2])
+{
+    for (int i = 0; i < 2; i++) {
+        box[i] = large_box(b, way % 2);
+        box[i].shape[0] = 1;
+        box[i].shape[1] = 20;
+        box[i].src.mem.offset = box[i].dst.mem.offset = (uint64_t)i * (1 << 18);
+    }
+}
+
 static void each_call_may_fail(void **state)
 {
     ZR_UNUSED(state);
@@ -262,12 +273,7 @@ static void each_call_may_fail(void **state)
             zarr_status st;
 
             bench_open(&b, way, ROOM);
-            for (int i = 0; i < 2; i++) {
-                box[i] = large_box(&b, way % 2);
-                box[i].shape[0] = 1;
-                box[i].shape[1] = 20;
-                box[i].src.mem.offset = box[i].dst.mem.offset = (uint64_t)i * (1 << 18);
-            }
+            small_boxes(&b, way, box);
             zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_ALL, k, ZARR_ERR_DEVICE);
             st = zr_box_copy_list(&b.r, box, 2, &b.stream, &b.c, NULL);
             done = st == ZARR_OK;
@@ -289,12 +295,7 @@ static void a_small_list_has_a_small_block(void **state)
         zarr_box box[2];
 
         bench_open(&b, way, ROOM);
-        for (int i = 0; i < 2; i++) {
-            box[i] = large_box(&b, way % 2);
-            box[i].shape[0] = 1;
-            box[i].shape[1] = 20;
-            box[i].src.mem.offset = box[i].dst.mem.offset = (uint64_t)i * (1 << 18);
-        }
+        small_boxes(&b, way, box);
         assert_int_equal(zr_box_copy_list(&b.r, box, 2, &b.stream, &b.c, NULL), ZARR_OK);
         zarr_fakedev_count(b.dev, &c);
         assert_in_range(c.peak_bytes, ROOM, 2 * ROOM);

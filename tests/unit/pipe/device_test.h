@@ -351,4 +351,20 @@ static inline void count_end(struct counts *c)
     COUNT_ADDED(late, pinned_allocs);
 }
 
+/* Reads all elements into a tensor of tensor_new(), which has others before, and compares
+ * them with `data`. */
+static inline void read_data(struct counts *c, zarr_array *a, const zarr_tensor *t,
+                             const zarr_mem *mem, zarr_io_options *opts)
+{
+    static int32_t got[N];
+
+    memset(got, 0, sizeof got);
+    assert_int_equal(zarr_fakedev_poke(mem->handle, 0, got, sizeof got), 0);
+    count_begin(c, opts);
+    assert_ok(zarr_array_read(a, NULL, t, opts, &terr));
+    count_end(c);
+    assert_int_equal(zarr_fakedev_peek(mem->handle, 0, got, sizeof got), 0);
+    assert_memory_equal(got, data, sizeof data);
+}
+
 #endif
