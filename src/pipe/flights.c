@@ -88,11 +88,14 @@ static void start_helper(struct zr_flights *f)
     zr_free(NULL, h);
 }
 
-zarr_status zr_flights_run(struct zr_flights *f, uint32_t n, zarr_error *err)
+void zr_flights_start(struct zr_flights *f, uint32_t n)
 {
     for (uint32_t i = 1; i < n && !f->is_callers; i++)
         start_helper(f);
-    f->pull(f);
+}
+
+zarr_status zr_flights_end(struct zr_flights *f, zarr_error *err)
+{
     zr_mutex_lock(&f->locked.mutex);
     f->locked.closed = true;
     while (f->locked.n_active > 0)

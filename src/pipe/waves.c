@@ -286,7 +286,9 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     elements = zr_io_elements(io);
     /* A request of one wave's elements is not worth a helper. */
     many = args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes;
-    st = zr_flights_run(&r->f, many ? ZR_FLIGHTS : 1, err);
+    zr_flights_start(&r->f, many ? ZR_FLIGHTS : 1);
+    pull_waves(&r->f);
+    st = zr_flights_end(&r->f, err);
 out:
     zr_mutex_deinit(&r->turn);
     zr_plan_free(r->plan);

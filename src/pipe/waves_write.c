@@ -385,7 +385,9 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_TRY(zr_io_project(&w->p, io, &all, err));
     if (rq->submitted || io->progress)
         ZR_TRY(count_written(io, rq, err));
-    st = zr_flights_run(&w->f, n, err);
+    zr_flights_start(&w->f, n);
+    pull_batches(&w->f);
+    st = zr_flights_end(&w->f, err);
 out:
     zr_project_free(w->p);
     w->p = NULL;

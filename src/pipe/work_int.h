@@ -121,8 +121,10 @@ void zr_flights_lock(struct zr_flights *f);
 /* Notes a failure and closes. Called under the lock. */
 void zr_flights_fail(struct zr_flights *f, zarr_status st, const zarr_error *err,
                      uint64_t ordinal);
-/* Calls pull() on this thread and up to n - 1 helpers, and waits for all. */
-zarr_status zr_flights_run(struct zr_flights *f, uint32_t n, zarr_error *err);
+/* Has pull() called on up to n - 1 helpers. The caller calls it, too, and then
+ * zr_flights_end(), which waits for all and tells the lowest failure. */
+void zr_flights_start(struct zr_flights *f, uint32_t n);
+zarr_status zr_flights_end(struct zr_flights *f, zarr_error *err);
 
 /* ---- requests ------------------------------------------------------------------ */
 
