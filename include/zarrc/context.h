@@ -54,7 +54,8 @@ enum {
      */
     ZARR_TRUST_VERIFIED = 1,
     ZARR_TRUST_FULL = 2, /**< all: for data that the application trusts */
-    ZARR_TRUST_NONE = 3  /**< none, whatever the data has: for data of unknown origin */
+    ZARR_TRUST_NONE =
+        3 /**< none, with or without a checksum: for data of unknown origin */
 };
 
 /** Options of zarr_context_create(). */

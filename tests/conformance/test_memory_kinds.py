@@ -1,6 +1,5 @@
 """Every codec in every kind of memory: elements that are written from there are stored as from host memory, and come back
 there. docs/status/memory.md tells which of this was run, and where."""
-import json
 import pathlib
 
 import numpy as np
@@ -82,4 +81,4 @@ def test_elements_of_any_length_stay_on_the_host(context, name):
     array.write_vlen(data)
     with pytest.raises(ZarrcError) as raised:
         array.read_into(np.empty(SHAPE, "V16"), memory="fake")
-    assert raised.value.code in ("UNSUPPORTED", "MEMORY_KIND", "INVALID"), json.dumps(made)
+    assert raised.value.code == "UNSUPPORTED" and "in host memory only" in str(raised.value)

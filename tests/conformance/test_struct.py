@@ -112,7 +112,8 @@ def test_v2(context, rng, tmp_path, name, compressor, order):
         array.write(data.astype(native(stored)), memory=memory, pipeline=pipeline)
         read_every_way(array, data)
         dumps.append(store.dump())
-    assert all(dump == dumps[0] or PLUGIN for dump in dumps)
+    if not PLUGIN:  # whose encoders may give other bytes
+        assert all(dump == dumps[0] for dump in dumps)
     if speaks:
         opened = python(tmp_path / "ours0")
         same(opened[...].astype(native(stored)), data)

@@ -66,7 +66,7 @@ def test_pickling(cls):
 
 
 def test_store_is_named(path):
-    """Whatever fails, the text says in which store."""
+    """The text of every error says in which store it was."""
     array = damaged(path)
     readonly = zarrc.open_array(path, path="g/a", mode="r")
     for cls, fails in [

@@ -39,7 +39,7 @@ class Context(Handle):
                 call("zarr_context_load", self.pointer, os.fsencode(PLUGIN))
 
     def add_near(self):
-        """Pinned and managed memory, for which host memory stands."""
+        """Memory of the host under the names of pinned and managed memory."""
         for kind in ("pinned", "managed"):
             table = fakedev.zarr_fakedev_vtable_near(NEAR[kind])
             call("zarr_context_register_memory", self.pointer, table, table, b"tests")

@@ -13,7 +13,7 @@ import numpy as np
 from zarrc_abi import CPU, FAKE, PLUGIN, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
 
 
-# Kinds of memory that the CPU reads and writes, for which other memory of the host can stand.
+# Kinds of memory that the CPU reads and writes: memory of the host can have their names.
 NEAR = {"host": CPU, "pinned": 3, "managed": 13}
 
 

@@ -447,8 +447,8 @@ enum {
      * comes alone, and so does a shard with codecs around it
      */
     ZARR_CODEC_BATCH = 4,
-    /** decode() checks all bounds: it touches no memory but its own, whatever the input.
-     * An implementation without this flag decodes only data that is trusted; see
+    /** decode() checks all bounds: no input makes it touch memory that is not its own. An
+     * implementation without this flag decodes only data that is trusted; see
      * ZARR_TRUST_VERIFIED */
     ZARR_CODEC_SAFE = 8,
     /** equal input gives equal encoded bytes; for listings */
