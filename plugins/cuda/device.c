@@ -258,6 +258,14 @@ zarr_status device_open(int32_t number, struct cuda_device **out, zarr_error *er
     return st;
 }
 
+zarr_status device_use(int32_t number, struct cuda_device **out, struct place *was,
+                       zarr_error *err)
+{
+    const zarr_status st = device_open(number, out, err);
+
+    return st == ZARR_OK ? device_enter(*out, was, err) : st;
+}
+
 struct cuda_device *device_usable(int32_t number)
 {
     struct cuda_device *d = NULL;

@@ -91,6 +91,9 @@ struct place {
  * relaxed, and such a call would spoil the graph: the thread is relaxed until
  * device_leave(), because the plug-in's work is in no graph. */
 zarr_status device_enter(struct cuda_device *d, struct place *was, zarr_error *err);
+/* Opens the device of a number and enters it. */
+zarr_status device_use(int32_t number, struct cuda_device **out, struct place *was,
+                       zarr_error *err);
 /* Makes what was current before current again. */
 void device_leave(const struct place *was);
 /* As driver_failed(), and marks the device lost if the result says so. */
@@ -149,6 +152,17 @@ void pair_free(struct pair *p);
 /* ---- memory.c, host.c, foreign.c -------------------- */
 
 extern const zarr_memory_vtable cuda_memory, cuda_host_memory, cuda_managed_memory;
+
+/* Functions of a kind of memory, as device_alloc() and device_free(): the context of the
+ * device is current. `bytes` may be 0. */
+typedef zarr_status (*block_alloc_fn)(struct cuda_device *d, uint64_t bytes,
+                                      CUdeviceptr *out, zarr_error *err);
+typedef void (*block_free_fn)(struct cuda_device *d, CUdeviceptr p);
+/* alloc() of a table by fn(): *out has the kind, the device and `bytes`, and gets the
+ * handle, which is NULL after a failure. */
+zarr_status memory_alloc_by(block_alloc_fn fn, zarr_mem *out, zarr_error *err);
+/* free() of a table by fn(), if the device is still usable. */
+void memory_free_by(block_free_fn fn, zarr_mem *mem);
 
 /* Makes later work on a lane follow what is on a stream of the application now. */
 zarr_status foreign_order(struct cuda_lane *l, void *foreign, zarr_error *err);

@@ -88,9 +88,7 @@ zarr_status foreign_wait(void *foreign, zarr_error *err)
     if (rc != CUDA_SUCCESS)
         return driver_failed(err, "the application's stream", rc);
     if (!now) {
-        st = device_open(0, &d, err);
-        if (st == ZARR_OK)
-            st = device_enter(d, &was, err);
+        st = device_use(0, &d, &was, err);
         if (st != ZARR_OK)
             return st;
     }

@@ -366,11 +366,9 @@ static zarr_status write_here(const struct gds_call *c, const zarr_mem *src,
 static zarr_status gds_enter(int32_t number, struct cuda_device **d, struct place *was,
                              zarr_error *err)
 {
-    zarr_status st = cufile_start(err);
+    const zarr_status st = cufile_start(err);
 
-    if (st == ZARR_OK)
-        st = device_open(number, d, err);
-    return st == ZARR_OK ? device_enter(*d, was, err) : st;
+    return st == ZARR_OK ? device_use(number, d, was, err) : st;
 }
 
 zarr_status gds_read_file(void *self, int file, uint64_t offset, const zarr_mem *dst,

@@ -9,41 +9,37 @@
 
 /* ---- pinned -------------------- */
 
+static zarr_status pinned_alloc(struct cuda_device *d, uint64_t bytes, CUdeviceptr *out,
+                                zarr_error *err)
+{
+    void *p = NULL;
+    const CUresult rc =
+        cuda.cuMemHostAlloc(&p, bytes > 0 ? (size_t)bytes : 1, CU_MEMHOSTALLOC_PORTABLE);
+
+    *out = (CUdeviceptr)(uintptr_t)p;
+    return device_check(d, err, "pinned memory", rc);
+}
+
+static void pinned_free(struct cuda_device *d, CUdeviceptr p)
+{
+    zarr_error err = ZARR_ERROR_INIT; /* not read, as in device_free() */
+
+    (void)device_check(d, &err, "free", cuda.cuMemFreeHost((void *)(uintptr_t)p));
+}
+
 static zarr_status host_memory_alloc(void *self, int32_t device_id, uint64_t bytes,
                                      zarr_mem *out, zarr_error *err)
 {
-    struct cuda_device *d;
-    void *p = NULL;
-    struct place was;
-    zarr_status st = device_open(device_id, &d, err);
-
     (void)self;
-    *out = (zarr_mem){.device_type = ZARR_DEVICE_CUDA_HOST, .device_id = device_id};
-    if (st == ZARR_OK)
-        st = device_enter(d, &was, err);
-    if (st != ZARR_OK)
-        return st;
-    st = device_check(
-        d, err, "pinned memory",
-        cuda.cuMemHostAlloc(&p, bytes > 0 ? (size_t)bytes : 1, CU_MEMHOSTALLOC_PORTABLE));
-    device_leave(&was);
-    out->handle = p;
-    out->bytes = bytes;
-    return st;
+    *out = (zarr_mem){
+        .device_type = ZARR_DEVICE_CUDA_HOST, .device_id = device_id, .bytes = bytes};
+    return memory_alloc_by(pinned_alloc, out, err);
 }
 
 static void host_memory_free(void *self, zarr_mem *mem)
 {
-    struct cuda_device *d = device_usable(mem->device_id);
-    zarr_error err = ZARR_ERROR_INIT;
-    struct place was;
-
     (void)self;
-    if (mem->handle && d && device_enter(d, &was, NULL) == ZARR_OK) {
-        (void)device_check(d, &err, "free", cuda.cuMemFreeHost(mem->handle));
-        device_leave(&was);
-    }
-    *mem = (zarr_mem){0};
+    memory_free_by(pinned_free, mem);
 }
 
 /* ---- managed -------------------- */
@@ -64,44 +60,38 @@ static zarr_status managed_check(struct cuda_device *d, zarr_error *err)
     return device_check(d, err, "managed memory", rc);
 }
 
-static zarr_status managed_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                 zarr_mem *out, zarr_error *err)
+static zarr_status managed_alloc(struct cuda_device *d, uint64_t bytes, CUdeviceptr *out,
+                                 zarr_error *err)
 {
-    struct cuda_device *d;
-    CUdeviceptr p = 0;
-    struct place was;
-    zarr_status st = device_open(device_id, &d, err);
+    const zarr_status st = managed_check(d, err);
 
-    (void)self;
-    *out = (zarr_mem){.device_type = ZARR_DEVICE_CUDA_MANAGED, .device_id = device_id};
-    if (st == ZARR_OK)
-        st = device_enter(d, &was, err);
-    if (st != ZARR_OK)
-        return st;
-    st = managed_check(d, err);
-    if (st == ZARR_OK)
-        st = device_check(d, err, "managed memory",
-                          cuda.cuMemAllocManaged(&p, bytes > 0 ? (size_t)bytes : 1,
-                                                 CU_MEM_ATTACH_GLOBAL));
-    device_leave(&was);
-    out->handle = (void *)(uintptr_t)p;
-    out->bytes = bytes;
-    return st;
+    return st == ZARR_OK
+               ? device_check(d, err, "managed memory",
+                              cuda.cuMemAllocManaged(out, bytes > 0 ? (size_t)bytes : 1,
+                                                     CU_MEM_ATTACH_GLOBAL))
+               : st;
 }
 
-static void managed_free(void *self, zarr_mem *mem)
+static void managed_free(struct cuda_device *d, CUdeviceptr p)
 {
-    struct cuda_device *d = device_usable(mem->device_id);
-    zarr_error err = ZARR_ERROR_INIT;
-    struct place was;
+    zarr_error err = ZARR_ERROR_INIT; /* not read, as in device_free() */
 
+    (void)device_check(d, &err, "free", cuda.cuMemFree_v2(p));
+}
+
+static zarr_status managed_memory_alloc(void *self, int32_t device_id, uint64_t bytes,
+                                        zarr_mem *out, zarr_error *err)
+{
     (void)self;
-    if (mem->handle && d && device_enter(d, &was, NULL) == ZARR_OK) {
-        (void)device_check(d, &err, "free",
-                           cuda.cuMemFree_v2((CUdeviceptr)(uintptr_t)mem->handle));
-        device_leave(&was);
-    }
-    *mem = (zarr_mem){0};
+    *out = (zarr_mem){
+        .device_type = ZARR_DEVICE_CUDA_MANAGED, .device_id = device_id, .bytes = bytes};
+    return memory_alloc_by(managed_alloc, out, err);
+}
+
+static void managed_memory_free(void *self, zarr_mem *mem)
+{
+    (void)self;
+    memory_free_by(managed_free, mem);
 }
 
 /* ---- both -------------------- */
@@ -151,8 +141,8 @@ const zarr_memory_vtable cuda_managed_memory = {
     .name = "cuda_managed",
     .device_type = ZARR_DEVICE_CUDA_MANAGED,
     .alignment = 256,
-    .alloc = managed_alloc,
-    .free = managed_free,
+    .alloc = managed_memory_alloc,
+    .free = managed_memory_free,
     .copy = host_copy,
     .sync = host_sync,
     .device_count = host_device_count,

@@ -6,65 +6,48 @@
 #include "cufile.h"
 #include "device.h"
 
-static zarr_status memory_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                zarr_mem *out, zarr_error *err)
+/* ---- blocks -------------------- */
+
+zarr_status memory_alloc_by(block_alloc_fn fn, zarr_mem *out, zarr_error *err)
 {
     struct cuda_device *d;
     CUdeviceptr p = 0;
     struct place was;
-    zarr_status st = device_open(device_id, &d, err);
+    zarr_status st = device_use(out->device_id, &d, &was, err);
 
-    (void)self;
-    if (st == ZARR_OK)
-        st = device_enter(d, &was, err);
     if (st != ZARR_OK)
         return st;
-    st = device_alloc(d, bytes, &p, err);
+    st = fn(d, out->bytes, &p, err);
     device_leave(&was);
-    *out = (zarr_mem){.device_type = ZARR_DEVICE_CUDA,
-                      .device_id = device_id,
-                      .handle = (void *)(uintptr_t)p, /* NULL after a failure */
-                      .bytes = bytes};
+    out->handle = (void *)(uintptr_t)p;
     return st;
 }
 
-static void memory_free(void *self, zarr_mem *mem)
+void memory_free_by(block_free_fn fn, zarr_mem *mem)
 {
     struct cuda_device *d = device_usable(mem->device_id);
     struct place was;
 
-    (void)self;
     if (mem->handle && d && device_enter(d, &was, NULL) == ZARR_OK) {
-        device_free(d, (CUdeviceptr)(uintptr_t)mem->handle);
+        fn(d, (CUdeviceptr)(uintptr_t)mem->handle);
         device_leave(&was);
     }
     *mem = (zarr_mem){0};
 }
 
-/* ---- copies -------------------- */
-
-static zarr_status memory_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
-                                    uint64_t n, void *stream, zarr_error *err)
+static zarr_status memory_alloc(void *self, int32_t device_id, uint64_t bytes,
+                                zarr_mem *out, zarr_error *err)
 {
-    struct port_lane *l;
-    zarr_status st;
-
     (void)self;
-    if (n == 0)
-        return ZARR_OK;
-    st = port_begin(stream, port_reaches(dst) ? dst->device_id : src->device_id, &l, err);
-    if (st != ZARR_OK)
-        return st;
-    return port_end(stream, l, port_copy(l, dst, src, n, err), err);
+    *out = (zarr_mem){
+        .device_type = ZARR_DEVICE_CUDA, .device_id = device_id, .bytes = bytes};
+    return memory_alloc_by(device_alloc, out, err);
 }
 
-static zarr_status memory_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
-                               uint64_t bytes, void *stream, zarr_error *err)
+static void memory_free(void *self, zarr_mem *mem)
 {
-    zarr_mem to = *dst;
-
-    to.bytes = bytes;
-    return memory_copy_list(self, &to, src, 1, stream, err);
+    (void)self;
+    memory_free_by(device_free, mem);
 }
 
 /* ---- streams -------------------- */
@@ -75,11 +58,9 @@ static zarr_status memory_stream_open(void *self, int32_t device_id, void **stre
     struct cuda_device *d;
     struct cuda_lane *l = NULL;
     struct place was;
-    zarr_status st = device_open(device_id, &d, err);
+    zarr_status st = device_use(device_id, &d, &was, err);
 
     (void)self;
-    if (st == ZARR_OK)
-        st = device_enter(d, &was, err);
     if (st != ZARR_OK)
         return st;
     st = lane_open(d, &l, err);
@@ -148,11 +129,9 @@ static zarr_status memory_limit(void *self, int32_t device_id, uint64_t *bytes,
     struct cuda_device *d;
     size_t free_now = 0, total = 0;
     struct place was;
-    zarr_status st = device_open(device_id, &d, err);
+    zarr_status st = device_use(device_id, &d, &was, err);
 
     (void)self;
-    if (st == ZARR_OK)
-        st = device_enter(d, &was, err);
     if (st != ZARR_OK)
         return st;
     st = device_check(d, err, "free memory", cuda.cuMemGetInfo_v2(&free_now, &total));
@@ -187,11 +166,11 @@ const zarr_memory_vtable cuda_memory = {
     .alignment = 256,
     .alloc = memory_alloc,
     .free = memory_free,
-    .copy = memory_copy,
+    .copy = port_copy_run,
     .copy_box = port_copy_box,
     .fill_box = port_fill_box,
     .sync = memory_sync,
-    .copy_list = memory_copy_list,
+    .copy_list = port_copy_list,
     .copy_boxes = port_copy_boxes,
     .fill_boxes = port_fill_boxes,
     .equal_list = port_equal_list,

@@ -1,6 +1,6 @@
 /*
  * port/boxes.c - lists of boxes that are copied or filled, by one launch for each pair of
- * buffers.
+ * buffers, and runs of bytes, which the plug-in copies without a kernel.
  */
 #include "port_int.h"
 
@@ -172,4 +172,30 @@ zarr_status port_fill_box(void *self, const zarr_box *box, const void *pattern,
 {
     (void)self;
     return do_boxes(box, 1, pattern, stream, err);
+}
+
+/* ---- runs -------------------- */
+
+zarr_status port_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+                           uint64_t n, void *stream, zarr_error *err)
+{
+    struct port_lane *l;
+    zarr_status st;
+
+    (void)self;
+    if (n == 0)
+        return ZARR_OK;
+    st = port_begin(stream, port_reaches(dst) ? dst->device_id : src->device_id, &l, err);
+    if (st != ZARR_OK)
+        return st;
+    return port_end(stream, l, port_copy(l, dst, src, n, err), err);
+}
+
+zarr_status port_copy_run(void *self, const zarr_mem *dst, const zarr_mem *src,
+                          uint64_t bytes, void *stream, zarr_error *err)
+{
+    zarr_mem to = *dst;
+
+    to.bytes = bytes;
+    return port_copy_list(self, &to, src, 1, stream, err);
 }

@@ -1,8 +1,8 @@
 /*
- * port/port.h - what plug-ins of devices share: lists of boxes, fills and comparisons,
- * and codecs whose work the kernels of plugins/kernels do. A plug-in (CUDA, OpenCL)
- * implements the functions of the first half. The second half gives it entries for its
- * zarr_memory_vtable, and tables of codecs.
+ * port/port.h - what plug-ins of devices share: lists of boxes, runs, fills and
+ * comparisons, and codecs whose work the kernels of plugins/kernels do. A plug-in (CUDA,
+ * OpenCL) implements the functions of the first half. The second half gives it entries
+ * for its zarr_memory_vtable, and tables of codecs.
  *
  * A call of the library begins a lane, stages descriptions, launches kernels and ends the
  * lane. It waits for nothing if the library gave it a stream.
@@ -169,7 +169,11 @@ extern const struct port_decoder *port_decoder;
 void port_synced(struct port_lane *l, zarr_status st);
 
 /* Entries of zarr_memory_vtable; `self` is not used. Boxes with a side that kernels do
- * not reach, or with sides on two devices, are UNSUPPORTED. */
+ * not reach, or with sides on two devices, are UNSUPPORTED. port_copy_run() is copy(). */
+zarr_status port_copy_run(void *self, const zarr_mem *dst, const zarr_mem *src,
+                          uint64_t bytes, void *stream, zarr_error *err);
+zarr_status port_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+                           uint64_t n, void *stream, zarr_error *err);
 zarr_status port_copy_box(void *self, const zarr_box *box, void *stream, zarr_error *err);
 zarr_status port_fill_box(void *self, const zarr_box *box, const void *pattern,
                           void *stream, zarr_error *err);

@@ -63,27 +63,6 @@ zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "copy", rc);
 }
 
-static zarr_status memory_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
-                                    uint64_t n, void *stream, zarr_error *err)
-{
-    struct port_lane *l;
-    zarr_status st = port_begin(stream, 0, &l, err);
-
-    (void)self;
-    if (st != ZARR_OK)
-        return st;
-    return port_end(stream, l, port_copy(l, dst, src, n, err), err);
-}
-
-static zarr_status memory_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
-                               uint64_t bytes, void *stream, zarr_error *err)
-{
-    zarr_mem to = *dst;
-
-    to.bytes = bytes;
-    return memory_copy_list(self, &to, src, 1, stream, err);
-}
-
 /* ---- streams -------------------- */
 
 static zarr_status memory_stream_open(void *self, int32_t device_id, void **stream,
@@ -134,11 +113,11 @@ const zarr_memory_vtable opencl_memory = {
     .alignment = 128,
     .alloc = memory_alloc,
     .free = memory_free,
-    .copy = memory_copy,
+    .copy = port_copy_run,
     .copy_box = port_copy_box,
     .fill_box = port_fill_box,
     .sync = memory_sync,
-    .copy_list = memory_copy_list,
+    .copy_list = port_copy_list,
     .copy_boxes = port_copy_boxes,
     .fill_boxes = port_fill_boxes,
     .equal_list = port_equal_list,
