@@ -450,10 +450,8 @@ static zarr_status blosc_host(struct port_call *c, struct port_item *items,
 static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
 {
     struct port_item *items = NULL;
-    zarr_status st = port_statuses(c, err);
+    zarr_status st = port_items(c, &items, err);
 
-    if (st == ZARR_OK)
-        st = port_items(c, &items, err);
     if (st == ZARR_OK)
         st = blosc_host(c, items, err);
     free(items);
@@ -463,7 +461,8 @@ static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
 static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                 zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"blosc", blosc_queue};
+    static const struct port_codec codec = {
+        .name = "blosc", .results = PORT_STATUSES, .queue = blosc_queue};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

@@ -157,17 +157,11 @@ static zarr_status decode_group(struct port_call *c, const struct port_item *x,
     return st;
 }
 
-static zarr_status device_queue(struct port_call *c, zarr_error *err)
-{
-    const zarr_status st = port_statuses(c, err);
-
-    return st == ZARR_OK ? port_groups(c, decode_group, err) : st;
-}
-
 zarr_status port_blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                               zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"blosc", device_queue};
+    static const struct port_codec codec = {
+        .name = "blosc", .results = PORT_STATUSES, .group = decode_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

@@ -236,9 +236,7 @@ static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
     if (!chunks)
         return port_no_memory(err);
     w.scratch = port_place_of(&c->exec->scratch);
-    st = port_sizes(c, err);
-    if (st == ZARR_OK)
-        st = port_items(c, &items, err);
+    st = port_items(c, &items, err);
     if (st == ZARR_OK)
         st = describe_all(&w, items, chunks, err);
     if (st == ZARR_OK)
@@ -251,7 +249,8 @@ static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
 static zarr_status blosc_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                                 zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"blosc", blosc_queue};
+    static const struct port_codec codec = {
+        .name = "blosc", .results = PORT_SIZES, .queue = blosc_queue};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

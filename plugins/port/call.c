@@ -20,14 +20,14 @@ zarr_status port_no_memory(zarr_error *err)
 
 /* ---- statuses -------------------- */
 
-zarr_status port_statuses(struct port_call *c, zarr_error *err)
+/* A block for what kernels write for each job. */
+static zarr_status results_open(struct port_call *c, enum port_results r, zarr_error *err)
 {
-    return port_result_open(c->lane, c->n * sizeof(k_u32), &c->pending->status, err);
-}
+    struct port_block *block = r == PORT_SIZES ? &c->pending->sizes : &c->pending->status;
 
-zarr_status port_sizes(struct port_call *c, zarr_error *err)
-{
-    return port_result_open(c->lane, c->n * sizeof(k_u32), &c->pending->sizes, err);
+    return r == PORT_NO_RESULTS
+               ? ZARR_OK
+               : port_result_open(c->lane, c->n * sizeof(k_u32), block, err);
 }
 
 void port_found(struct port_call *c, uint64_t job, uint32_t status)
@@ -114,75 +114,6 @@ static zarr_status pending_end(struct port_pending *p, zarr_codec_job *jobs,
     return st;
 }
 
-/* ---- calls -------------------- */
-
-static zarr_status fail_all(zarr_codec_job *jobs, uint64_t n, zarr_status st)
-{
-    for (uint64_t i = 0; i < n; i++)
-        jobs[i].status = st;
-    return st;
-}
-
-static struct port_pending *pending_new(const char *codec, uint64_t n)
-{
-    struct port_pending *p = calloc(1, sizeof *p);
-
-    if (!p)
-        return NULL;
-    p->codec = codec;
-    p->n = n;
-    p->early = calloc((size_t)n, sizeof *p->early);
-    if (p->early)
-        return p;
-    free(p);
-    return NULL;
-}
-
-static const zarr_mem *device_side(const zarr_codec_job *job)
-{
-    return port_reaches(&job->dst) ? &job->dst : &job->src;
-}
-
-zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job *jobs,
-                     uint64_t n, zarr_codec_exec *exec, zarr_error *err)
-{
-    struct port_call c = {.self = self, .jobs = jobs, .n = n, .exec = exec};
-    zarr_status st, end;
-
-    if (n == 0)
-        return ZARR_OK;
-    c.pending = pending_new(codec->name, n);
-    if (!c.pending)
-        return fail_all(jobs, n, port_no_memory(err));
-    st = port_begin(exec->stream, device_side(&jobs[0])->device_id, &c.lane, err);
-    if (st != ZARR_OK) {
-        pending_free(c.pending);
-        return fail_all(jobs, n, st);
-    }
-    st = codec->queue(&c, err);
-    if (st == ZARR_OK && c.pending->status.bytes > 0)
-        st = port_result_fetch(c.lane, &c.pending->status, err);
-    if (st == ZARR_OK && c.pending->sizes.bytes > 0)
-        st = port_result_fetch(c.lane, &c.pending->sizes, err);
-    if (st != ZARR_OK && exec->stream)
-        (void)port_wait(c.lane, NULL); /* what was queued still writes its statuses */
-    st = port_end(exec->stream, c.lane, st, err);
-    if (st == ZARR_OK && exec->stream) {
-        exec->pending = c.pending; /* moved */
-        return ZARR_OK;
-    }
-    end = pending_end(c.pending, jobs, st == ZARR_OK ? err : NULL);
-    return st == ZARR_OK ? end : fail_all(jobs, n, st);
-}
-
-zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
-                        zarr_codec_exec *exec, zarr_error *err)
-{
-    (void)self;
-    (void)n;
-    return pending_end(exec->pending, jobs, err);
-}
-
 /* ---- jobs by their buffers -------------------- */
 
 int port_same_buffers(const struct port_item *a, const struct port_item *b)
@@ -226,7 +157,7 @@ zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *
     return ZARR_OK;
 }
 
-zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err)
+static zarr_status call_groups(struct port_call *c, port_group_fn fn, zarr_error *err)
 {
     struct port_item *x;
     zarr_status st = port_items(c, &x, err);
@@ -238,6 +169,85 @@ zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err)
     }
     free(x);
     return st;
+}
+
+/* ---- calls -------------------- */
+
+static zarr_status fail_all(zarr_codec_job *jobs, uint64_t n, zarr_status st)
+{
+    for (uint64_t i = 0; i < n; i++)
+        jobs[i].status = st;
+    return st;
+}
+
+static struct port_pending *pending_new(const char *codec, uint64_t n)
+{
+    struct port_pending *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->codec = codec;
+    p->n = n;
+    p->early = calloc((size_t)n, sizeof *p->early);
+    if (p->early)
+        return p;
+    free(p);
+    return NULL;
+}
+
+static const zarr_mem *device_side(const zarr_codec_job *job)
+{
+    return port_reaches(&job->dst) ? &job->dst : &job->src;
+}
+
+static zarr_status call_queue(const struct port_codec *codec, struct port_call *c,
+                              zarr_error *err)
+{
+    const zarr_status st = results_open(c, codec->results, err);
+
+    if (st != ZARR_OK)
+        return st;
+    return codec->group ? call_groups(c, codec->group, err) : codec->queue(c, err);
+}
+
+zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job *jobs,
+                     uint64_t n, zarr_codec_exec *exec, zarr_error *err)
+{
+    struct port_call c = {.self = self, .jobs = jobs, .n = n, .exec = exec};
+    zarr_status st, end;
+
+    if (n == 0)
+        return ZARR_OK;
+    c.pending = pending_new(codec->name, n);
+    if (!c.pending)
+        return fail_all(jobs, n, port_no_memory(err));
+    st = port_begin(exec->stream, device_side(&jobs[0])->device_id, &c.lane, err);
+    if (st != ZARR_OK) {
+        pending_free(c.pending);
+        return fail_all(jobs, n, st);
+    }
+    st = call_queue(codec, &c, err);
+    if (st == ZARR_OK && c.pending->status.bytes > 0)
+        st = port_result_fetch(c.lane, &c.pending->status, err);
+    if (st == ZARR_OK && c.pending->sizes.bytes > 0)
+        st = port_result_fetch(c.lane, &c.pending->sizes, err);
+    if (st != ZARR_OK && exec->stream)
+        (void)port_wait(c.lane, NULL); /* what was queued still writes its statuses */
+    st = port_end(exec->stream, c.lane, st, err);
+    if (st == ZARR_OK && exec->stream) {
+        exec->pending = c.pending; /* moved */
+        return ZARR_OK;
+    }
+    end = pending_end(c.pending, jobs, st == ZARR_OK ? err : NULL);
+    return st == ZARR_OK ? end : fail_all(jobs, n, st);
+}
+
+zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
+                        zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)n;
+    return pending_end(exec->pending, jobs, err);
 }
 
 /* ---- launches -------------------- */

@@ -205,20 +205,10 @@ static zarr_status encode_group(struct port_call *c, const struct port_item *x,
                          : st;
 }
 
-static zarr_status decode_queue(struct port_call *c, zarr_error *err)
-{
-    return port_groups(c, decode_group, err);
-}
-
-static zarr_status encode_queue(struct port_call *c, zarr_error *err)
-{
-    return port_groups(c, encode_group, err);
-}
-
 static zarr_status filter_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                  zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"filter", decode_queue};
+    static const struct port_codec codec = {.name = "filter", .group = decode_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }
@@ -226,7 +216,7 @@ static zarr_status filter_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 static zarr_status filter_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                                  zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"filter", encode_queue};
+    static const struct port_codec codec = {.name = "filter", .group = encode_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

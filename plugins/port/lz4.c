@@ -37,26 +37,13 @@ static zarr_status lz4_group(struct port_call *c, const struct port_item *x, uin
                               err);
 }
 
-static zarr_status lz4_queue_encode(struct port_call *c, zarr_error *err)
-{
-    const zarr_status st = port_sizes(c, err);
-
-    return st == ZARR_OK ? port_groups(c, port_lz4_encode_group, err) : st;
-}
-
 static zarr_status lz4_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                               zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"lz4", lz4_queue_encode};
+    static const struct port_codec codec = {
+        .name = "lz4", .results = PORT_SIZES, .group = port_lz4_encode_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
-}
-
-static zarr_status lz4_queue(struct port_call *c, zarr_error *err)
-{
-    const zarr_status st = port_statuses(c, err);
-
-    return st == ZARR_OK ? port_groups(c, lz4_group, err) : st;
 }
 
 static zarr_status lz4_bind(void **self, const zarr_codec_spec *spec,
@@ -73,7 +60,8 @@ static zarr_status lz4_bind(void **self, const zarr_codec_spec *spec,
 static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                               zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"lz4", lz4_queue};
+    static const struct port_codec codec = {
+        .name = "lz4", .results = PORT_STATUSES, .group = lz4_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }
@@ -97,7 +85,8 @@ const zarr_codec_impl_vtable port_lz4 = {
 static zarr_status snappy_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                  zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"snappy", lz4_queue};
+    static const struct port_codec codec = {
+        .name = "snappy", .results = PORT_STATUSES, .group = lz4_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

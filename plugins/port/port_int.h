@@ -27,10 +27,28 @@ struct port_call {
     struct port_pending *pending;
 };
 
-/* A codec: its name for messages, and what queues the work of a call, which sets
- * `dst_used` of each job. */
+/* A job with its number and its places. */
+struct port_item {
+    zarr_codec_job *job;
+    uint64_t number;
+    struct port_place src, dst;
+};
+typedef zarr_status (*port_group_fn)(struct port_call *c, const struct port_item *items,
+                                     uint64_t n, zarr_error *err);
+
+/* What kernels write for each job. */
+enum port_results {
+    PORT_NO_RESULTS,
+    PORT_STATUSES, /* K_ statuses */
+    PORT_SIZES     /* lengths of outputs; 0: it did not fit, and other code encodes it */
+};
+/* A codec: its name for messages, and what queues the work of a call and sets `dst_used`
+ * of each job: group(), for each group of jobs with the same two buffers, or if that is
+ * NULL queue(), for the whole call. */
 struct port_codec {
     const char *name;
+    enum port_results results;
+    port_group_fn group;
     zarr_status (*queue)(struct port_call *c, zarr_error *err);
 };
 zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job *jobs,
@@ -39,30 +57,15 @@ zarr_status port_run(const struct port_codec *codec, void *self, zarr_codec_job 
 zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
                         zarr_codec_exec *exec, zarr_error *err);
 
-/* For queue(): a status for each job, which kernels write, and one that the host writes.
- */
-zarr_status port_statuses(struct port_call *c, zarr_error *err);
-/* The length of each job's output, which kernels write. The device does without the jobs
- * for which they write 0. */
-zarr_status port_sizes(struct port_call *c, zarr_error *err);
+/* A status that the host found; the first one of a job counts. */
 void port_found(struct port_call *c, uint64_t job, uint32_t status);
 
 zarr_status port_no_memory(zarr_error *err);
 
-/* A job with its number and its places. */
-struct port_item {
-    zarr_codec_job *job;
-    uint64_t number;
-    struct port_place src, dst;
-};
 /* Makes the list of all jobs, in which those with the same two buffers are neighbours;
  * the caller frees it. Jobs with `src` on the host have the place {NULL, 0} there. */
 zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *err);
 int port_same_buffers(const struct port_item *a, const struct port_item *b);
-/* Calls fn for each group of items with the same buffers. */
-typedef zarr_status (*port_group_fn)(struct port_call *c, const struct port_item *items,
-                                     uint64_t n, zarr_error *err);
-zarr_status port_groups(struct port_call *c, port_group_fn fn, zarr_error *err);
 
 #define PORT_ARG_BUFFER(p)                                                               \
     (struct port_argument)                                                               \

@@ -61,20 +61,10 @@ static zarr_status shuffle_forth(struct port_call *c, const struct port_item *x,
     return shuffle_group(c, x, n, PORT_SHUFFLE, err);
 }
 
-static zarr_status unshuffle_queue(struct port_call *c, zarr_error *err)
-{
-    return port_groups(c, shuffle_back, err);
-}
-
-static zarr_status shuffle_queue(struct port_call *c, zarr_error *err)
-{
-    return port_groups(c, shuffle_forth, err);
-}
-
 static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                   zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"shuffle", unshuffle_queue};
+    static const struct port_codec codec = {.name = "shuffle", .group = shuffle_back};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }
@@ -82,7 +72,7 @@ static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 static zarr_status shuffle_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                                   zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"shuffle", shuffle_queue};
+    static const struct port_codec codec = {.name = "shuffle", .group = shuffle_forth};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

@@ -150,24 +150,11 @@ static zarr_status sum_group(struct port_call *c, const struct port_item *x, uin
     return st == ZARR_OK ? launch_copies(&w, x, err) : st;
 }
 
-static zarr_status check_queue(struct port_call *c, zarr_error *err)
-{
-    const zarr_status st = port_statuses(c, err);
-
-    return st == ZARR_OK ? port_groups(c, check_group, err) : st;
-}
-
-static zarr_status sum_queue(struct port_call *c, zarr_error *err)
-{
-    const zarr_status st = port_statuses(c, err);
-
-    return st == ZARR_OK ? port_groups(c, sum_group, err) : st;
-}
-
 static zarr_status sum_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                               zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"checksum", check_queue};
+    static const struct port_codec codec = {
+        .name = "checksum", .results = PORT_STATUSES, .group = check_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }
@@ -175,7 +162,8 @@ static zarr_status sum_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 static zarr_status sum_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                               zarr_codec_exec *exec, zarr_error *err)
 {
-    static const struct port_codec codec = {"checksum", sum_queue};
+    static const struct port_codec codec = {
+        .name = "checksum", .results = PORT_STATUSES, .group = sum_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }
