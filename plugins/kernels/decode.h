@@ -1,6 +1,6 @@
 /*
  * kernels/decode.h - the kernel that decodes streams of all formats: each by a team of
- * lanes (lanes.h), or where a target has none, by lanes that walk together (lz.h).
+ * lanes (team_decode.h), or where a target has none, by lanes that walk together (lz.h).
  */
 #ifndef K_DECODE_H
 #define K_DECODE_H

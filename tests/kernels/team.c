@@ -1,5 +1,5 @@
 /*
- * tests/kernels/team.c - the code of teams (kernels/lanes.h), which only GPUs use, in
+ * tests/kernels/team.c - the code of teams (kernels/team.h), which only GPUs use, in
  * host C: the lanes of a team are fibers that take turns whenever all meet. Lanes that
  * meet at different places fail the test.
  */
