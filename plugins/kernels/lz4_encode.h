@@ -19,10 +19,13 @@ enum {
     K_ENCODE_MOST = 0x7E000000
 };
 
+/* Memory of a group: shared, or if that is one work item, its own. */
 #if K_LANES > 1
-#    define K_NEAR K_SHARED
+#    define K_NEAR                  K_SHARED
+#    define K_NEAR_ROOM(type, name) K_ROOM(type, name)
 #else
 #    define K_NEAR
+#    define K_NEAR_ROOM(type, name) type name
 #endif
 
 /* The number of the lowest bit that is set. */
@@ -247,12 +250,8 @@ K_KERNEL k_encode(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
                   K_GLOBAL const struct k_stream *streams, K_GLOBAL k_u32 *sizes,
                   k_u64 n_streams)
 {
-#if K_LANES > 1
-    K_ROOM(k_u32, table[K_HASHES]);
-    K_ROOM(k_u32, share[K_LANES]);
-#else
-    k_u32 table[K_HASHES], share[1];
-#endif
+    K_NEAR_ROOM(k_u32, table[K_HASHES]);
+    K_NEAR_ROOM(k_u32, share[K_LANES]);
     const k_u64 at = K_STREAM;
     struct k_writer w;
 
@@ -303,12 +302,8 @@ struct k_joined {
 K_KERNEL k_encode_pieces(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
                          K_GLOBAL struct k_piece *pieces, k_u64 n_pieces)
 {
-#if K_LANES > 1
-    K_ROOM(k_u32, table[K_HASHES]);
-    K_ROOM(k_u32, share[K_LANES]);
-#else
-    k_u32 table[K_HASHES], share[1];
-#endif
+    K_NEAR_ROOM(k_u32, table[K_HASHES]);
+    K_NEAR_ROOM(k_u32, share[K_LANES]);
     const k_u64 at = K_STREAM;
     struct k_writer w;
 
