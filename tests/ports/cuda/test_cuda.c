@@ -4,7 +4,7 @@
  * over the fake driver, or over the real one on a machine with a GPU: the first
  * libcuda.so.1 that the loader finds.
  */
-#include "arrays.h"
+#include "application.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * a process may fork or end at any time. All but the fork needs the fake driver. What
  * leaves the driver unusable runs in a process of its own.
  */
-#include "arrays.h"
+#include "application.h"
 
 #include <spawn.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * may call them: what it does not do by chance. The program runs over the fake driver and
  * a fake nvCOMP, and loads the plug-in itself.
  */
-#include "arrays.h"
+#include "application.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * writer that is killed in the middle. What the real library says without a device:
  * ZARRC_TEST_CUFILE names its file.
  */
-#include "arrays.h"
+#include "application.h"
 
 #include "cufile.h"
 

@@ -4,7 +4,7 @@
  * program runs over the fake driver and a fake nvCOMP. On a machine with a GPU,
  * ZARRC_NVCOMP names the real one.
  */
-#include "arrays.h"
+#include "application.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

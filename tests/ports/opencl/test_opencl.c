@@ -4,301 +4,69 @@
  * codecs of the CPU, with codecs of the device, shards and whole chunks. Damage names its
  * chunk.
  */
-#include <setjmp.h>
+#include "arrays.h"
+
 #include <stdbool.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <zarrc/zarrc.h>
-
 enum {
-    ROWS = 96,
-    COLS = 128,
-    N = ROWS * COLS,
     PART = 50 * 33
 };
 
-static zarr_context *ctx;
-static zarr_store *store;
-static zarr_error err;
-
-#define OK(call) assert_ok((call), __LINE__)
-static void assert_ok(zarr_status st, int line)
-{
-    if (st != ZARR_OK)
-        fail_msg("line %d: %s", line, err.message);
-}
-
-/* ---- arrays -------------------- */
-
-struct kind {
-    const char *name, *type, *codecs;
-    uint64_t chunk[2], shard[2]; /* `shard` 0: none */
-    const char *impl;            /* of a codec, which `explain` must name; NULL: any */
-    const char *writer;          /* the same for writing */
-};
 /* What the plug-in counts, as device.h declares it. */
 struct counts {
     unsigned long launches, copies, waits;
 };
-#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
-#define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
-#define LZ4    "{\"name\":\"numcodecs.lz4\",\"configuration\":{\"acceleration\":1}}"
-#define BLOSC(cname, clevel, shuffle, blocksize)                                         \
-    "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"" cname "\",\"clevel\":" clevel  \
-    ",\"shuffle\":\"" shuffle "\",\"typesize\":2,\"blocksize\":" blocksize "}}"
-static const struct kind kinds[] = {
-    {"raw", "uint16", "[" LITTLE "]", {32, 32}, {96, 64}, NULL, NULL},
-    {"big_endian", "uint16", "[" BIG "]", {32, 32}, {96, 64}, NULL, NULL},
-    {"gzip",
-     "uint16",
-     "[" LITTLE ",{\"name\":\"gzip\",\"configuration\":{\"level\":1}}]",
-     {32, 32},
-     {96, 64},
-     NULL,
-     NULL},
-    {"lz4",
-     "uint16",
-     "[" LITTLE "," LZ4 "]",
-     {32, 32},
-     {96, 64},
-     "opencl.lz4",
-     "opencl.lz4"},
-    {"transposed_lz4",
-     "uint16",
-     "[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}," BIG "," LZ4 "]",
-     {32, 64},
-     {96, 64},
-     "opencl.lz4",
-     "opencl.lz4"},
-    {"whole_lz4",
-     "uint16",
-     "[" LITTLE "," LZ4 "]",
-     {40, 50},
-     {0, 0},
-     "opencl.lz4",
-     "opencl.lz4"},
-    {"shuffle_lz4_crc32c",
-     "float32",
-     "[" LITTLE ",{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":4}"
-     "}," LZ4 ",{\"name\":\"crc32c\"}]",
-     {32, 32},
-     {96, 64},
-     "opencl.shuffle",
-     "opencl.shuffle"},
-    {"blosc_lz4",
-     "uint16",
-     "[" LITTLE "," BLOSC("lz4", "5", "shuffle", "0") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc",
-     "opencl.blosc_device"},
-    {"blosc_lz4_blocks",
-     "uint16",
-     "[" LITTLE "," BLOSC("lz4", "5", "shuffle", "768") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc",
-     "opencl.blosc_device"},
-    {"blosc_lz4hc_bits",
-     "uint16",
-     "[" LITTLE "," BLOSC("lz4hc", "5", "bitshuffle", "768") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc",
-     NULL},
-    {"blosc_blosclz",
-     "uint16",
-     "[" LITTLE "," BLOSC("blosclz", "9", "shuffle", "768") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc",
-     NULL},
-    {"blosc_lz4_plain",
-     "uint16",
-     "[" LITTLE "," BLOSC("lz4", "5", "noshuffle", "0") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc",
-     "opencl.blosc_device"},
-    {"blosc_stored",
-     "uint16",
-     "[" LITTLE "," BLOSC("lz4", "0", "shuffle", "0") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc",
-     NULL},
-    {"blosc_zstd",
-     "uint16",
-     "[" LITTLE "," BLOSC("zstd", "5", "shuffle", "0") "]",
-     {32, 32},
-     {96, 64},
-     "opencl.blosc_foreign",
-     NULL},
-    {"blosc_lz4_bits",
-     "float32",
-     "[" LITTLE ",{\"name\":\"blosc\",\"configuration\":{\"cname\":\"lz4\",\"clevel\":5,"
-     "\"shuffle\":\"bitshuffle\",\"typesize\":4,\"blocksize\":1000}}]",
-     {96, 64},
-     {0, 0},
-     "opencl.blosc",
-     "opencl.blosc_device"},
-    {"blosc_lz4_large",
-     "float32",
-     "[" LITTLE ",{\"name\":\"blosc\",\"configuration\":{\"cname\":\"lz4\",\"clevel\":1,"
-     "\"shuffle\":\"shuffle\",\"typesize\":4,\"blocksize\":0}}]",
-     {96, 128},
-     {0, 0},
-     "opencl.blosc",
-     "opencl.blosc_device"},
-    {"raw_crc32",
-     "uint16",
-     "[" LITTLE ","
-     "{\"name\":\"numcodecs.crc32\",\"configuration\":{}}"
-     "]",
-     {32, 32},
-     {96, 64},
-     "opencl.crc32",
-     "opencl.crc32"},
-    {"raw_adler32",
-     "uint16",
-     "[" LITTLE ","
-     "{\"name\":\"numcodecs.adler32\",\"configuration\":{}}"
-     "]",
-     {32, 32},
-     {96, 64},
-     "opencl.adler32",
-     "opencl.adler32"},
-    {"raw_fletcher32",
-     "uint16",
-     "[" LITTLE ","
-     "{\"name\":\"numcodecs.fletcher32\",\"configuration\":{}}"
-     "]",
-     {32, 32},
-     {96, 64},
-     "opencl.fletcher32",
-     "opencl.fletcher32"},
-    {"raw_jenkins_lookup3",
-     "uint16",
-     "[" LITTLE ","
-     "{\"name\":\"numcodecs.jenkins_lookup3\",\"configuration\":{}}"
-     "]",
-     {32, 32},
-     {96, 64},
-     "opencl.jenkins_lookup3",
-     "opencl.jenkins_lookup3"},
-    {"raw_crc32c",
-     "float32",
-     "[" LITTLE ",{\"name\":\"crc32c\"}"
-     "]",
-     {32, 32},
-     {96, 64},
-     "opencl.crc32c",
-     "opencl.crc32c"},
-    {"delta_lz4",
-     "uint16",
-     "["
-     "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<u2\"}}"
-     "," LITTLE "," LZ4 "]",
-     {32, 32},
-     {96, 64},
-     "opencl.lz4",
-     "opencl.filters"},
-    {"scale_lz4",
-     "float32",
-     "["
-     "{\"name\":\"numcodecs.fixedscaleoffset\",\"configuration\":{\"offset\":60,"
-     "\"scale\":16,\"dtype\":\"<f4\",\"astype\":\"<i4\"}}"
-     "," LITTLE "," LZ4 "]",
-     {32, 32},
-     {96, 64},
-     "opencl.lz4",
-     "opencl.filters"},
-    {"astype_lz4",
-     "uint16",
-     "["
-     "{\"name\":\"numcodecs.astype\",\"configuration\":{\"encode_dtype\":\"<i4\","
-     "\"decode_dtype\":\"<u2\"}}"
-     "," LITTLE "," LZ4 "]",
-     {32, 32},
-     {96, 64},
-     "opencl.lz4",
-     "opencl.filters"},
-};
-enum {
-    N_KINDS = sizeof kinds / sizeof kinds[0]
+
+/* Implementations that `explain` must name. Any may read and write other kinds. */
+static const struct by {
+    const char *kind, *reader, *writer;
+} by[] = {
+    {"lz4", "opencl.lz4", "opencl.lz4"},
+    {"transposed_lz4", "opencl.lz4", "opencl.lz4"},
+    {"whole_lz4", "opencl.lz4", "opencl.lz4"},
+    {"shuffle_lz4_crc32c", "opencl.shuffle", "opencl.shuffle"},
+    {"blosc_lz4", "opencl.blosc", "opencl.blosc_device"},
+    {"blosc_lz4_blocks", "opencl.blosc", "opencl.blosc_device"},
+    {"blosc_lz4hc_bits", "opencl.blosc", NULL},
+    {"blosc_blosclz", "opencl.blosc", NULL},
+    {"blosc_lz4_plain", "opencl.blosc", "opencl.blosc_device"},
+    {"blosc_stored", "opencl.blosc", NULL},
+    {"blosc_zstd", "opencl.blosc_foreign", NULL},
+    {"blosc_lz4_bits", "opencl.blosc", "opencl.blosc_device"},
+    {"blosc_lz4_large", "opencl.blosc", "opencl.blosc_device"},
+    {"raw_crc32", "opencl.crc32", "opencl.crc32"},
+    {"raw_adler32", "opencl.adler32", "opencl.adler32"},
+    {"raw_fletcher32", "opencl.fletcher32", "opencl.fletcher32"},
+    {"raw_jenkins_lookup3", "opencl.jenkins_lookup3", "opencl.jenkins_lookup3"},
+    {"raw_crc32c", "opencl.crc32c", "opencl.crc32c"},
+    {"delta_lz4", "opencl.lz4", "opencl.filters"},
+    {"scale_lz4", "opencl.lz4", "opencl.filters"},
+    {"astype_lz4", "opencl.lz4", "opencl.filters"},
 };
 
-static size_t item_bytes(const struct kind *k)
+static const struct by *by_of(const struct kind *k)
 {
-    return strcmp(k->type, "float32") == 0 ? 4 : 2;
+    static const struct by any;
+
+    for (size_t i = 0; i < sizeof by / sizeof by[0]; i++)
+        if (k->name && strcmp(by[i].kind, k->name) == 0)
+            return &by[i];
+    return &any;
 }
 
-/* A walk with some noise, which all codecs shorten. */
-static void make_elements(const struct kind *k, uint8_t *out)
+static zarr_tensor part_of(const zarr_mem *mem, const int64_t *shape)
 {
-    uint32_t x = 12345;
+    zarr_tensor t = tensor_of(mem);
 
-    for (size_t i = 0; i < N; i++) {
-        uint16_t whole;
-        float real;
-
-        x = x * 1664525u + 1013904223u;
-        whole = (uint16_t)(1000 + i % COLS / 4 + (x >> 28));
-        real = (float)whole / 16;
-        if (item_bytes(k) == 2)
-            memcpy(out + 2 * i, &whole, 2);
-        else
-            memcpy(out + 4 * i, &real, 4);
-    }
-}
-
-static zarr_array *make_array(const struct kind *k, uint8_t *elements)
-{
-    const uint64_t shape[2] = {ROWS, COLS};
-    const int64_t tensor_shape[2] = {ROWS, COLS};
-    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
-    zarr_array *a = NULL;
-    zarr_tensor src;
-
-    make_elements(k, elements);
-    spec.ndim = 2;
-    spec.shape = shape;
-    spec.chunk_shape = k->chunk;
-    spec.shard_shape = k->shard[0] ? k->shard : NULL;
-    spec.data_type = k->type;
-    spec.codecs = k->codecs;
-    OK(zarr_array_create(&a, store, k->name, &spec, NULL, &err));
-    zarr_tensor_host(&src, elements, N * item_bytes(k), 2, tensor_shape);
-    OK(zarr_array_write(a, NULL, &src, NULL, &err));
-    return a;
-}
-
-static zarr_tensor device_tensor(const zarr_mem *mem, const int64_t *shape)
-{
-    zarr_tensor t = ZARR_TENSOR_INIT;
-
-    t.device_type = ZARR_DEVICE_OPENCL;
-    t.ndim = 2;
-    t.data = mem->handle;
-    t.data_bytes = mem->bytes;
     t.shape = shape;
     return t;
-}
-
-static void fetch(uint8_t *to, const zarr_mem *mem, uint64_t bytes)
-{
-    const zarr_mem back = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = bytes};
-
-    OK(zarr_mem_copy(ctx, &back, mem, bytes, &err));
 }
 
 /* ---- reading and writing -------------------- */
@@ -333,7 +101,6 @@ static void check_impl(zarr_array *a, uint32_t how, const zarr_tensor *t,
 /* A wave with codecs of the device waits once: what they do stays on the stream. */
 static void test_waits(void **state)
 {
-    static const int64_t shape[2] = {ROWS, COLS};
     static uint8_t elements[4 * N];
     void *plugin = dlopen(PORT_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
     const struct counts *counts = plugin ? dlsym(plugin, "opencl_counts") : NULL;
@@ -343,7 +110,7 @@ static void test_waits(void **state)
         fail_msg("the plug-in does not tell its counts");
         return;
     }
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const struct kind *k = &kinds[i];
         zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
         zarr_stats stats = ZARR_STATS_INIT;
@@ -352,11 +119,11 @@ static void test_waits(void **state)
         zarr_tensor dst;
         zarr_mem mem;
 
-        if (!k->impl || strstr(k->name, "zstd")) /* its decoder waits */
+        if (!by_of(k)->reader || strstr(k->name, "zstd")) /* its decoder waits */
             continue;
         a = make_array(k, elements);
         OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &mem, &err));
-        dst = device_tensor(&mem, shape);
+        dst = tensor_of(&mem);
         opts.stats = &stats;
         before = *counts;
         OK(zarr_array_read(a, NULL, &dst, &opts, &err));
@@ -373,11 +140,11 @@ static void test_waits(void **state)
 
 static void test_read(void **state)
 {
-    static const int64_t shape[2] = {ROWS, COLS}, part_shape[2] = {50, 33};
+    static const int64_t part_shape[2] = {50, 33};
     static uint8_t elements[4 * N], got[4 * N], part[4 * N], want[4 * N];
 
     (void)state;
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const struct kind *k = &kinds[i];
         const size_t item = item_bytes(k);
         zarr_array *a = make_array(k, elements);
@@ -386,14 +153,14 @@ static void test_read(void **state)
         zarr_tensor dst, host_part;
 
         OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item, &mem, &err));
-        dst = device_tensor(&mem, shape);
-        check_impl(a, ZARR_EXPLAIN_READ, &dst, k->impl, trusting());
+        dst = tensor_of(&mem);
+        check_impl(a, ZARR_EXPLAIN_READ, &dst, by_of(k)->reader, trusting());
         OK(zarr_array_read(a, NULL, &dst, trusting(), &err));
         fetch(got, &mem, N * item);
         assert_memory_equal(got, elements, N * item);
 
         OK(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:53, 10:109:3", &err));
-        dst = device_tensor(&mem, part_shape);
+        dst = part_of(&mem, part_shape);
         OK(zarr_array_read(a, sel, &dst, trusting(), &err));
         fetch(part, &mem, PART * item);
         zarr_tensor_host(&host_part, want, sizeof want, 2, part_shape);
@@ -417,7 +184,7 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
     zarr_mem mem;
 
     OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
-    t = device_tensor(&mem, shape);
+    t = tensor_of(&mem);
     check_impl(a, ZARR_EXPLAIN_READ, &t, impl, opts);
     OK(zarr_array_read(a, NULL, &t, opts, &err));
     fetch(got, &mem, bytes);
@@ -448,8 +215,8 @@ static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
 
     OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
     OK(zarr_mem_copy(ctx, &mem, &from, bytes, &err));
-    t = device_tensor(&mem, shape);
-    check_impl(a, ZARR_EXPLAIN_WRITE, &t, k->writer, NULL);
+    t = tensor_of(&mem);
+    check_impl(a, ZARR_EXPLAIN_WRITE, &t, by_of(k)->writer, NULL);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     OK(zarr_array_read(a, NULL, &on_host, NULL, &err));
     assert_memory_equal(got, want, bytes);
@@ -461,7 +228,7 @@ static void test_write(void **state)
     static uint8_t elements[4 * N];
 
     (void)state;
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const struct kind *k = &kinds[i];
         zarr_array *a = make_array(k, elements);
 
@@ -516,7 +283,7 @@ static void test_blosc_on_device(void **state)
 
     (void)state;
     opts.codec_preference = "blosc=opencl.blosc_device";
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const struct kind *k = &kinds[i];
         zarr_array *a;
 
@@ -536,7 +303,7 @@ static const struct kind *kind_of(const char *name)
     int i = 0;
 
     while (strcmp(kinds[i].name, name) != 0)
-        assert_true(++i < N_KINDS);
+        assert_true(++i < n_kinds);
     return &kinds[i];
 }
 
@@ -561,7 +328,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
 
         data[at] ^= 0x55;
         OK(zarr_store_put(store, key, data, n, &err));
-        t = device_tensor(&mem, shape);
+        t = tensor_of(&mem);
         st = zarr_array_read(a, NULL, &t, opts, &err);
         data[at] ^= 0x55;
         if (st == ZARR_OK)
@@ -576,7 +343,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     }
     assert_in_range(refused, 4, tried);
     OK(zarr_store_put(store, key, data, n, &err));
-    t = device_tensor(&mem, shape);
+    t = tensor_of(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);
     assert_memory_equal(got, elements, bytes);
@@ -602,24 +369,15 @@ static void test_damage(void **state)
 
 static int begin(void **state)
 {
-    static const char *const plugins[] = {PORT_PLUGIN, NULL};
-    zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
-
     (void)state;
-    opts.plugins = plugins;
-    if (zarr_context_create(&ctx, &opts, &err) != ZARR_OK) {
-        printf("%s: %s\n", err.code == ZARR_ERR_UNSUPPORTED ? "skipped" : "failed",
-               err.message);
-        exit(err.code == ZARR_ERR_UNSUPPORTED ? 77 : 1);
-    }
-    return zarr_store_open(&store, ctx, "memory:", NULL, &err);
+    begin_context(NULL, NULL);
+    return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    zarr_store_free(store);
-    zarr_context_free(ctx);
+    end_context();
     return 0;
 }
 

@@ -1,9 +1,11 @@
 /*
- * ports/cuda/arrays.h - what the tests of the CUDA plug-in share: a context with the
- * plug-in, arrays that the CPU wrote, and the driver as an application calls it.
+ * ports/arrays.h - what the tests of plug-ins of devices share: a context with the
+ * plug-in, and arrays that the CPU wrote. Their build defines PORT_PLUGIN, the file;
+ * PORT_MEMORY, the type of its devices; and PORT_LOADS_DEVICE, whether loading it needs a
+ * device.
  */
-#ifndef PORT_CUDA_ARRAYS_H
-#define PORT_CUDA_ARRAYS_H
+#ifndef PORT_ARRAYS_H
+#define PORT_ARRAYS_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,16 +50,9 @@ zarr_tensor tensor_of(const zarr_mem *mem);
 void fetch(uint8_t *to, const zarr_mem *mem, uint64_t bytes);
 void put(const zarr_mem *mem, const uint8_t *from, uint64_t bytes);
 
-/* Makes `ctx` and `store`. Ends the process with 77 and the reason if there is no GPU.
+/* Makes `ctx` and `store`. Ends the process with 77 and the reason if there is no device.
  * `add` NULL, or registers more before the store is opened. */
 void begin_context(const char *allocators, void (*add)(void));
 void end_context(void);
-
-/* The driver's function of a name, or NULL: also what only the fake driver has. */
-typedef void (*any_call)(void);
-any_call driver_call(const char *name);
-#define DRIVER(type, name) ((type)driver_call(name))
-/* Whether the driver is the fake one. */
-int is_fake(void);
 
 #endif
