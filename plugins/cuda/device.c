@@ -196,21 +196,36 @@ static zarr_status device_begin(struct cuda_device *d, zarr_error *err)
 
     if (rc == CUDA_SUCCESS)
         rc = cuda.cuDevicePrimaryCtxRetain(&d->context, d->id);
-    if (rc != CUDA_SUCCESS) {
-        st = device_failed(d, err, "context", rc);
-        free(d);
-        return st;
-    }
+    if (rc != CUDA_SUCCESS)
+        return device_failed(d, err, "context", rc);
     st = device_enter(d, &was, err);
-    if (st == ZARR_OK) {
-        st = pool_open(d, err);
-        if (st == ZARR_OK)
-            st = device_check(d, err, "stream",
-                              cuda.cuStreamCreate(&d->blocks, CU_STREAM_NON_BLOCKING));
-        device_leave(&was);
-    }
     if (st != ZARR_OK)
+        return st;
+    st = pool_open(d, err);
+    if (st == ZARR_OK)
+        st = device_check(d, err, "stream",
+                          cuda.cuStreamCreate(&d->blocks, CU_STREAM_NON_BLOCKING));
+    device_leave(&was);
+    return st;
+}
+
+/* *out is NULL if it fails. */
+static zarr_status device_new(int32_t number, struct cuda_device **out, zarr_error *err)
+{
+    struct cuda_device *d = calloc(1, sizeof *d);
+    zarr_status st;
+
+    *out = NULL;
+    if (!d)
+        return port_host->fail(err, ZARR_ERR_NO_MEMORY, "cuda: no memory for a device");
+    d->number = number;
+    st = device_begin(d, err);
+    if (st == ZARR_OK)
+        *out = d;
+    else if (d->context)
         device_close(d);
+    else
+        free(d);
     return st;
 }
 
@@ -240,20 +255,10 @@ zarr_status device_open(int32_t number, struct cuda_device **out, zarr_error *er
         return atomic_load(&(*out)->lost) ? device_is_lost(*out, err) : ZARR_OK;
     pthread_mutex_lock(&devices.mutex);
     *out = atomic_load(&devices.open[number]);
-    if (!*out) {
-        struct cuda_device *d = calloc(1, sizeof *d);
-
-        if (!d) {
-            st = port_host->fail(err, ZARR_ERR_NO_MEMORY, "cuda: no memory for a device");
-        } else {
-            d->number = number;
-            st = device_begin(d, err);
-        }
-        if (st == ZARR_OK) {
-            atomic_store(&devices.open[number], d);
-            *out = d;
-        }
-    }
+    if (!*out)
+        st = device_new(number, out, err);
+    if (*out)
+        atomic_store(&devices.open[number], *out);
     pthread_mutex_unlock(&devices.mutex);
     return st;
 }
@@ -263,7 +268,7 @@ zarr_status device_use(int32_t number, struct cuda_device **out, struct place *w
 {
     const zarr_status st = device_open(number, out, err);
 
-    return st == ZARR_OK ? device_enter(*out, was, err) : st;
+    return st == ZARR_OK && *out ? device_enter(*out, was, err) : st;
 }
 
 struct cuda_device *device_usable(int32_t number)
