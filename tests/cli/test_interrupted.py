@@ -423,7 +423,7 @@ def test_copies_at_once_do_not_mix(store, other, tmp_path):
         assert files(tmp_path / "y.zarr/t") in [files(source) for source in sources]
 
 
-LOOP = "until {} || [ $? -lt 7 ]; do n=$((n + 1)); [ $n -lt 9 ] || exit 99; sleep 0.2; done; exit 0"
+LOOP = "until {} || [ $? -lt 7 ]; do n=$((n + 1)); [ $n -lt 300 ] || exit 99; sleep 0.2; done; exit 0"
 
 
 def test_loop_ends_on_permanent_errors(zarrc, store, other, tmp_path):

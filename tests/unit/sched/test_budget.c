@@ -153,7 +153,8 @@ static void *take_and_give(void *arg)
         bool got;
 
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
-        bytes = (seed >> 40) % 120; /* of 100 bytes */
+        bytes =
+            1 + (seed >> 40) % 119; /* of 100; beside 0 bytes any number may be taken */
         if (seed % 3 == 0)
             got = zr_budget_try(&s->b, bytes);
         else
