@@ -1,7 +1,9 @@
-"""Random crops for a training loop: a batch is one request, and forked or spawned workers give the same crops."""
+"""Random crops for a training loop: a batch is one request, and forked or spawned workers give the same crops. Where torch
+has a GPU, batches are read into its memory."""
 import sys
 
 import numpy as np
+import torch
 from torch.utils.data import DataLoader
 
 import zarrc
@@ -19,6 +21,11 @@ def main(path: str) -> None:
         print(f"{context or 'no workers'}: {means}")
     batches = DataLoader(stream, batch_size=None, num_workers=2)
     print("stream: the same:", [round(batch.double().mean().item()) for batch in batches] == means)
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    fast = zarrc.torch.CropStream(path, (128, 128), n=64, batch_size=64, seed=7, device=device)
+    for batch in DataLoader(fast, batch_size=None):  # 64 crops by one read, in memory of the device
+        print(f"one tensor: {tuple(batch.shape)}, the same:", round(batch.double().mean().item()) == round(sum(means) / 4))
 
 
 if __name__ == "__main__":

@@ -117,10 +117,10 @@ static PyObject *context_trim(PyObject *o, PyObject *unused)
 
 static int one_row(void *user, const zarr_registry_item *item)
 {
-    PyObject *row =
-        Py_BuildValue("{sIsssssssssssI}", "registry", (unsigned)item->registry, "name",
-                      item->name, "origin", item->origin, "detail", item->detail, "v3",
-                      item->v3, "v2", item->v2, "flags", (unsigned)item->flags);
+    PyObject *row = Py_BuildValue(
+        "{sIsssssssssssIsi}", "registry", (unsigned)item->registry, "name", item->name,
+        "origin", item->origin, "detail", item->detail, "v3", item->v3, "v2", item->v2,
+        "flags", (unsigned)item->flags, "device_type", (int)item->device_type);
     const int rc = !row || PyList_Append(user, row);
 
     Py_XDECREF(row);

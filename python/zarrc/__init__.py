@@ -49,7 +49,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     """The public names, also of what is not imported yet."""
-    return sorted({*__all__, *(name for name in globals() if name[:2] == "__" or name in ("plugins", "dask", "torch"))})
+    return sorted({*__all__, *(name for name in globals() if name[:2] == "__" or name in ("plugins", "cupy", "dask", "torch"))})
 
 
 def __getattr__(name: str) -> Any:

@@ -294,7 +294,7 @@ class Array(Node, _core.Array):
             if out is not None or fields or packed:
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
             with reporter(progress) as options:
-                return DeviceTensor._read(self, key, device, _with(options, threads))
+                return DeviceTensor._read(self, _indexing.any_key(self, key), device, _with(options, threads))
         if not (packed or fields or progress or threads):
             if out is not None and self._read_into(key, out):
                 return out
@@ -308,15 +308,22 @@ class Array(Node, _core.Array):
             return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, threads))
 
     def read_many(self, keys: Iterable[Any], *, out: Any = None, progress: Any = None,
-                  threads: int | None = None) -> list[Any]:
+                  threads: int | None = None, device: str | None = None) -> list[Any]:
         """Reads what ``[z[key] for key in keys]`` reads, in one request: chunks are fetched together, and
         a chunk that several keys need is fetched and decoded once. So are random crops read.
 
         ``out`` has memory for each key: a list of arrays or tensors, or one array whose rows they are.
-        ``progress`` and ``threads`` are those of `read`. Text and bytes of any length are read key by key.
+        ``device`` gives `DeviceTensor` objects, as in `read`. ``progress`` and ``threads`` are those of `read`. Text and bytes of any length are read key by key.
         """
         from . import _parts
         with reporter(progress) as options:
+            if device is not None and not _is_host(device):
+                if out is not None:
+                    raise TypeError("device= makes memory: it goes without out=")
+                selections = tuple(_indexing.any_key(self, key) for key in keys)
+                found = [DeviceTensor._new(self, one, device) for one in selections]
+                self._read_many(selections, tuple(one._block for one in found), 0, _with(options, threads))
+                return found
             return _parts.read(self, keys, out, _with(options, threads))
 
     def write(self, key: Any, value: Any, *, fields: Any = None, packed: bool = False, progress: Any = None,
@@ -481,7 +488,7 @@ class Array(Node, _core.Array):
         library gets the elements without a further copy, also types that NumPy lacks, as bfloat16.
         With ``device``, such as "cuda:0", they are in memory of that device."""
         if device is not None and not _is_host(device):
-            return DeviceTensor._read(self, key, device, {})
+            return DeviceTensor._read(self, _indexing.any_key(self, key), device, {})
         return Tensor(self, np.asarray(self[key]))
 
     def column(self, key: Any = ...) -> Column:
@@ -507,7 +514,7 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if stream is not None or dl_device is not None and _place_of(dl_device) != HOST:
+        if stream is not None or dl_device is not None and _devices.place_of(dl_device) != HOST:
             raise BufferError("the elements are in host memory")
         memory = self.array.copy() if copy else self.array
         return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
@@ -528,10 +535,10 @@ class DeviceTensor:
         self._block, self.dtype = block, dtype
 
     @classmethod
-    def _read(cls, array: Array, key: Any, device: str, options: dict[str, Any]) -> DeviceTensor:
+    def _new(cls, array: Array, selection: _core.Selection, device: str) -> DeviceTensor:
+        """Memory for what a selection reads."""
         if array._how != _dtypes.PLAIN:
             raise TypeError(f"elements of type {array.dtype} are in host memory only")
-        selection = _indexing.any_key(array, key)
         try:
             block = array._device(selection.shape, device)
         except UnsupportedError as problem:
@@ -540,8 +547,13 @@ class DeviceTensor:
             raise raised(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory: open the store with "
                          f"device={device!r}, or set zarrc.config[\"device\"], [\"plugins\"] or ZARRC_PLUGIN_PATH",
                          store=problem.store, node=array.name) from problem
-        array._read(selection, block, 0, options)
         return cls(block, array.dtype.newbyteorder("="))
+
+    @classmethod
+    def _read(cls, array: Array, selection: _core.Selection, device: str, options: dict[str, Any]) -> DeviceTensor:
+        found = cls._new(array, selection, device)
+        array._read(selection, found._block, 0, options)
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -562,7 +574,7 @@ class DeviceTensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if copy or dl_device is not None and _place_of(dl_device) != self._block.place:
+        if copy or dl_device is not None and _devices.place_of(dl_device) != self._block.place:
             raise BufferError("the elements stay where they are")
         return self._block.capsule(max_version is not None and max_version[0] >= 1)
 
@@ -581,16 +593,7 @@ class DeviceTensor:
 
     def __repr__(self) -> str:
         kind, number = self._block.place
-        return f"<DeviceTensor shape={self.shape} dtype={self.dtype} device={_KINDS.get(kind, kind)}:{number}>"
-
-
-_KINDS = {2: "cuda", 3: "cuda_host", 4: "opencl", 12: "ext", 13: "cuda_managed"}  # of DLPack
-
-
-def _place_of(dl_device: Any) -> tuple[int, int]:
-    """A device as DLPack names it; the kind may be an enum that equals no number."""
-    kind, number = dl_device
-    return int(getattr(kind, "value", kind)), int(number)
+        return f"<DeviceTensor shape={self.shape} dtype={self.dtype} device={_devices.KINDS.get(kind, kind)}:{number}>"
 
 
 def _is_host(device: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _codecs, _core, _dtypes
+from . import _codecs, _core, _devices, _dtypes
 from ._array import Array, ArrayConfig
 from ._attrs import to_json
 from ._config import config as settings
@@ -115,6 +115,22 @@ def _codecs_v2(filters: Any, compressors: Any, serializer: Any) -> str | None:
     return json.dumps({"filters": chain or None, "compressor": compressor})
 
 
+_FOR_DEVICE = {3: {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}},
+               2: {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}}
+
+
+def _default_codecs(store: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What numbers are compressed with in a store that was opened for a GPU, which decodes and encodes it fast."""
+    device = store._options.get("device") or settings["device"]
+    codecs = (given.get(name, "auto") for name in ("filters", "compressors", "serializer"))
+    if not _devices.is_of_cuda(device) or not all(isinstance(one, str) and one == "auto" for one in codecs):
+        return given
+    kind = store._context.facts(_dtypes.library_name(given["dtype"]))[3]
+    if kind not in _dtypes.KINDS_OF_NUMBERS:
+        return given
+    return {**given, "compressors": _FOR_DEVICE[given.get("zarr_format") or settings["default_zarr_format"]]}
+
+
 def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "auto", shards: Any = None, filters: Any = "auto",
             compressors: Any = "auto", serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None,
             zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None,
@@ -194,7 +210,8 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         raise ValueError(f"order: {order!r} is not 'C' or 'F'")
     if order is not None:
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
-    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
+    spec: dict[str, Any] = {"document": document} if document else spec_of(
+        place.store._context, **_default_codecs(place.store, given))
     spec["flags"] = spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
     try:
         array = _core.create_array(Array, place.store, place.path, spec, found.options())

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+KINDS = {2: "cuda", 3: "cuda_host", 4: "opencl", 12: "ext", 13: "cuda_managed"}  # by DLPack's number
 _PLUGINS = {"cuda": "cuda", "cuda_host": "cuda", "cuda_managed": "cuda"}  # by the kind of memory
 _wanted: contextvars.ContextVar[str | None] = contextvars.ContextVar("zarrc_device", default=None)
 
@@ -17,6 +18,17 @@ def checked(device: Any) -> str:
     if not isinstance(device, str):
         raise TypeError(f"device: {device!r} is not a text such as 'cuda:0'")
     return device
+
+
+def place_of(dl_device: Any) -> tuple[int, int]:
+    """A device as DLPack names it; the kind may be an enum that equals no number."""
+    kind, number = dl_device
+    return int(getattr(kind, "value", kind)), int(number)
+
+
+def is_of_cuda(device: str | None) -> bool:
+    """Whether it is one of those for which the package has a plug-in."""
+    return (device or "").partition(":")[0] in _PLUGINS
 
 
 def wanted() -> str | None:

@@ -2,7 +2,8 @@
 
 Files of a LocalStore are read and written by the library. Chunks of other stores go through the
 store's own calls, as zarr-python makes them, and are decoded and encoded here; for parts of shards,
-the library itself asks the store. What is not for the library goes to zarr-python's own pipeline,
+the library itself asks the store. Elements may be in memory of a device (zarr-python's GPU mode); metadata and
+encoded chunks are asked from stores in host memory. What is not for the library goes to zarr-python's own pipeline,
 which also says in its own words why a call fails.
 `zarrc_hook.pipeline` has the class; this module is imported when the first pipeline is made.
 """
@@ -22,20 +23,22 @@ from typing import Any
 import numpy as np
 from zarr.codecs import sharding as _sharding
 from zarr.core.array_spec import ArrayConfig, ArraySpec
-from zarr.core.buffer import default_buffer_prototype
+from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.core.common import concurrent_map
 from zarr.core.config import config as zarr_config
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
-from . import _aio, _batch, _core, _dtypes, _foreign, _indexing, _store
+from . import _aio, _batch, _core, _devices, _dtypes, _foreign, _indexing, _store
 from ._adapters import Calls
 from ._batch import Item, Refused
 from ._config import SYMLINKS, config
 from ._stats import STATS
+from ._zarr_adapters import host_prototype
 from ._zarr_store import ZarrcStore
 from .errors import LimitError, ZarrcError
 
 _log = logging.getLogger("zarrc")
+_MEMORY = 7  # the registry of kinds of memory
 _GRID_SHAPE = 1
 _OUTSIDE_RESET = 2
 _SKIP, _WRITE = 1, 2  # empty chunks
@@ -117,7 +120,7 @@ def _document(metadata: Any) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # zarr-python has told the user when it opened the array
-            found = metadata.to_buffer_dict(default_buffer_prototype())
+            found = metadata.to_buffer_dict(cpu.buffer_prototype)
         document: dict[str, Any] = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
     except Exception as problem:
         raise Refused(f"metadata without text: {type(problem).__name__}") from None
@@ -242,12 +245,13 @@ def made(cls: Any, metadata: Any) -> Any:
 class Job:
     """One batch, ready for the library."""
 
-    def __init__(self, engine: Engine, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> None:
-        self.engine, self.batch = engine, batch
+    def __init__(self, engine: Engine, batch: list[Item], memory: Any, device: str | None, drop_axes: tuple[int, ...]) -> None:
+        self.engine, self.batch, self.device = engine, batch, device
         self.store = batch[0][0].store
         self.keys = [item[0].path for item in batch]
         self.path = engine.path_of(self.keys[0])
         self.spec = batch[0][1]
+        self.prototype = self.spec.prototype if device is None else host_prototype()  # of encoded chunks
         self.is_ours = type(self.store) in _OURS
         self.array = engine.array(self._library_store(), self.path)
         self.places = self._places(_batch.needs_places(batch))
@@ -272,37 +276,43 @@ class Job:
             if tuple(item[1].shape) != tuple(self.engine.grid.edge(d, int(p)) for d, p in enumerate(place)):
                 raise Refused("chunks of another grid")
 
-    def _memory(self, buffer: Any) -> tuple[np.ndarray[Any, Any], int]:
-        memory = buffer.as_ndarray_like()
-        if not isinstance(memory, np.ndarray):
-            raise Refused("memory that is not the host's")
+    def _memory(self, memory: Any) -> tuple[Any, int]:
         if self.array._how == _dtypes.VLEN:
-            if memory.dtype.kind not in ("O", "T", "U"):
+            if self.device is not None or memory.dtype.kind not in ("O", "T", "U"):
                 raise Refused("data type of the memory")
             return memory, 0
         order = _dtypes.order_of(self.array.dtype, memory.dtype)
-        if order is None:
+        if order is None or self.device is not None and order != _dtypes.NATIVE:
             raise Refused("data type of the memory")
         return memory, order
+
+    def lent(self, array: _core.Array, memory: Any, *, is_out: bool = False) -> Any:
+        """Memory as a call of the extension takes it. For that of a device, the call waits for what its library
+        has queued there."""
+        if self.device is None:
+            return memory
+        found, self.options = _indexing.lent(memory, array, self.options, is_out=is_out)  # type: ignore[arg-type]
+        return found
 
     def selection(self, array: _core.Array) -> _core.Selection | None:
         if self.chosen.points is not None:
             return array._select_points(self.chosen.points, self.chosen.shape)
         return array._select(self.chosen.key, False) if self.chosen.key else None
 
-    def part(self) -> np.ndarray[Any, Any]:
+    def part(self) -> Any:
         """The elements of the memory that the batch is about."""
         return self.memory if self.chosen.part is None else self.memory[self.chosen.part]
 
     # -- reads --
 
-    def read_into(self) -> np.ndarray[Any, Any]:
+    def read_into(self) -> Any:
+        """The memory to fill: an array of NumPy, or what `lent` gives."""
         target = self.part()
         if target.shape != self.chosen.shape:
             raise Refused("shape of the result")
         self.present = bytearray(len(self.batch))
         self.options["present"] = self.present
-        return target
+        return self.lent(self.array, target, is_out=True)
 
     def is_whole(self, item: Item) -> bool:
         """Whether zarr-python reads all of a shard for this item."""
@@ -326,7 +336,7 @@ class Job:
     def ask_store(self) -> None:
         """Lets the library ask a store of another package for parts of shards, with zarr-python's rules
         for ranges that are close together."""
-        if self.spec.prototype != default_buffer_prototype():
+        if self.prototype != host_prototype():
             raise Refused("part of a shard in buffers of another kind")
         calls = Calls(asyncio.get_running_loop())
         gap = getattr(self.spec.config, "sharding_coalesce_max_gap_bytes", None)
@@ -334,7 +344,8 @@ class Job:
         if gap is not None and most is not None:  # not in zarr-python 3.1
             calls = Calls(calls.loop, gap, most)
             self.options |= {"coalesce_gap": max(gap, 1), "coalesce_bytes": max(most, 1) if gap >= 0 else 1}
-        self.array = self.engine.array(_foreign.store_of(self.store, calls), self.path)
+        with _opening_for(self.device):
+            self.array = self.engine.array(_foreign.store_of(self.store, calls), self.path)
 
     def results(self) -> tuple[Any, ...]:
         if all(self.present):
@@ -359,7 +370,7 @@ class Job:
                 array = self.engine.array(array.store, self.path, shape)
                 self.options["outside"] = _OUTSIDE_RESET
         if array._how != _dtypes.VLEN:
-            return array, source
+            return array, self.lent(array, source)
         given = np.broadcast_to(source, self.chosen.shape)
         try:
             return array, _indexing.to_vlen(array, given)  # type: ignore[arg-type]
@@ -384,10 +395,35 @@ class Job:
         return array._encode(self.selection(array), source, self.byte_order, old, chunks, self.options)
 
 
-def _job(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> Job:
+def _job(pipeline: Any, batch: list[Item], buffer: Any, drop_axes: tuple[int, ...]) -> Job:
     if type(batch[0][0]) is not StorePath:
         raise Refused("chunks of an unknown place")
-    return Job(_engine(pipeline), batch, memory, drop_axes)
+    memory = buffer.as_ndarray_like()
+    device = _device_of(memory)
+    with _opening_for(device):
+        return Job(_engine(pipeline), batch, memory, device, drop_axes)
+
+
+def _opening_for(device: str | None) -> Any:
+    """Stores that are opened in the ``with`` statement can use the device, by a plug-in that is loaded anyway, or by
+    the package's own."""
+    loaded = device is None or any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0]
+                                   for row in config._context().registry(_MEMORY))
+    return _devices.opening_for(None if loaded else device)
+
+
+def _device_of(memory: Any) -> str | None:
+    """The device that has the elements, as `zarrc.open(device=)` names it; None: the host."""
+    if isinstance(memory, np.ndarray):
+        return None
+    if not _indexing.is_tensor(memory):
+        raise Refused("memory of an unknown kind")
+    if not hasattr(memory, "__dlpack_device__"):
+        return "cuda"
+    kind, number = _devices.place_of(memory.__dlpack_device__())
+    if kind not in _devices.KINDS:
+        raise Refused("memory of an unknown kind")
+    return f"{_devices.KINDS[kind]}:{number}"
 
 
 async def _open(store: Any) -> None:
@@ -418,6 +454,8 @@ def _fell_back(problem: Exception, n: int) -> None:
         raise problem
     if not isinstance(problem, Refused):
         _log.debug("zarr-python's own pipeline tries again: %s", problem)
+        if "no memory backend" in str(problem):
+            problem = Refused("memory of a device that no plug-in knows")
     STATS.fallback(n, str(problem) if isinstance(problem, Refused) else f"failure: {type(problem).__name__}")
 
 
@@ -437,7 +475,7 @@ async def _read(job: Job) -> None:
         job.ask_store()
         await _read_store(job)
     else:
-        values = await concurrent_map([(item[0], item[1].prototype) for item in job.batch],
+        values = await concurrent_map([(item[0], job.prototype) for item in job.batch],
                                       lambda getter, prototype: getter.get(prototype),
                                       zarr_config.get("async.concurrency"))
         await asyncio.to_thread(job.decode, values)
@@ -503,18 +541,25 @@ async def _write_files(job: Job) -> None:
 def _write_memory(job: Job) -> None:
     values = job.store._store_dict
     old = [item[0].path for item in job.batch if job.needs_old(item)]
-    make = job.spec.prototype.buffer.from_array_like
+    make = _maker(job)
     for key, block in job.encode(old, [values.get(key) for key in old]):
         if block is None:
             values.pop(key, None)
         else:
-            values[key] = make(np.frombuffer(block, "B"))
+            values[key] = make(block)
+
+
+def _maker(job: Job) -> Callable[[Any], Any]:
+    """What makes the buffer that a store gets. A memory store keeps it, so there it is of zarr-python's own kind."""
+    if job.device is not None and isinstance(job.store, MemoryStore):
+        return lambda block: job.spec.prototype.buffer.from_bytes(block)
+    return lambda block: job.prototype.buffer.from_array_like(np.frombuffer(block, "B"))
 
 
 async def _write_foreign(job: Job) -> None:
     """Through the calls of the store that zarr-python makes."""
     getters = {item[0].path: item[0] for item in job.batch}
-    prototype = job.spec.prototype
+    prototype, make = job.prototype, _maker(job)
     old = [item[0].path for item in job.batch if job.needs_old(item)]
     limit = zarr_config.get("async.concurrency")
     values = await concurrent_map([(getters[key],) for key in old],
@@ -525,6 +570,6 @@ async def _write_foreign(job: Job) -> None:
         if block is None:
             await getters[key].delete()
         else:
-            await getters[key].set(prototype.buffer.from_array_like(np.frombuffer(block, "B")))
+            await getters[key].set(make(block))
 
     await concurrent_map(made, store, limit)

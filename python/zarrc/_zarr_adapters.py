@@ -11,6 +11,14 @@ _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadat
 _FEW = 256  # names of a directory that are looked up one by one
 
 
+def host_prototype() -> Any:
+    """What zarr-python makes buffers of, unless they are in memory of a device: bytes of a store are used here."""
+    from zarr.core.buffer import cpu, default_buffer_prototype
+
+    found = default_buffer_prototype()
+    return found if issubclass(found.buffer, cpu.Buffer) else cpu.buffer_prototype
+
+
 class MemoryAdapter(Adapter):
     """zarr-python's MemoryStore, of which this class reads the dict."""
 
@@ -57,14 +65,14 @@ class ZarrAdapter(Adapter):
         self._joins = {"max_gap_bytes": calls.max_gap_bytes, "max_coalesced_bytes": calls.max_coalesced_bytes}
         import zarr
         from zarr.abc import store as abc
-        from zarr.core.buffer import cpu, default_buffer_prototype
+        from zarr.core.buffer import cpu
 
         self.can_write = source.supports_writes and not source.read_only
         self.can_list = source.supports_listing
         self.can_erase_prefix = source.supports_deletes and self.can_list
         self.has_ranges = hasattr(source, "get_ranges")  # not in zarr-python 3.1
         self.parallel = int(zarr.config.get("async.concurrency"))
-        self.prototype = default_buffer_prototype
+        self.prototype = host_prototype
         self.buffer = cpu.Buffer
         self.ranges = abc
 

@@ -10,6 +10,9 @@ torch without a copy, bfloat16 too.
 
 Which elements an item has depends on the seed, the epoch and its number, and on nothing else: not on the
 number of workers, nor on how they are started. In a worker, arrays use its share of the cores.
+
+With ``device="cuda"`` each batch is read into a tensor of torch on the GPU, on which codecs then work, too. Its
+arrays need no workers: the library has threads of its own. A worker that uses the GPU must be spawned.
 """
 from __future__ import annotations
 
@@ -28,30 +31,49 @@ __all__ = ["CropStream", "Crops", "Rows"]
 _Transform = Callable[[torch.Tensor], Any]
 
 
-def _opened(source: Any, storage_options: dict[str, Any] | None) -> Array:
+def _opened(source: Any, storage_options: dict[str, Any] | None, device: str | None = None) -> Array:
     if isinstance(source, Array):
         return source
-    return _api.open_array(source, mode="r", storage_options=storage_options)
+    return _api.open_array(source, mode="r", storage_options=storage_options, device=device)
 
 
-def _memory(array: Array, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """New memory for elements, in the byte order of the machine, as torch needs it."""
-    return np.empty(shape, array.dtype.newbyteorder("="))
+def _device(given: Any) -> str | None:
+    """The device of tensors as `zarrc.open(device=)` names it; None: the host."""
+    if given is None or (kind := torch.device(given).type) == "cpu":
+        return None
+    if kind != "cuda":
+        raise ValueError(f"device {given}: tensors are in host memory, or on a device of the kind cuda")
+    return str(torch.device(given))
 
 
-def _tensor(array: Array, memory: np.ndarray[Any, Any]) -> torch.Tensor:
+def _memory(array: Array, shape: tuple[int, ...], device: str | None = None) -> Any:
+    """New memory for elements: NumPy's, in the byte order of the machine, as torch needs it, or a tensor on a device."""
+    memory = np.empty(shape if device is None else 0, array.dtype.newbyteorder("="))
+    return memory if device is None else _empty(shape, _tensor(array, memory).dtype, device)
+
+
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Memory of torch's own allocator, which its current stream may still use: reads begin after that."""
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
+def _tensor(array: Array, memory: Any) -> torch.Tensor:
     """The same memory as a tensor."""
+    if not isinstance(memory, np.ndarray):  # it is one
+        found: torch.Tensor = memory
+        return found
     if not array.dtype.isnative:  # a type of NumPy, in the other byte order; its memory here is in ours
         return torch.from_numpy(memory)
-    found: torch.Tensor = torch.from_dlpack(Tensor(array, memory))
+    found = torch.from_dlpack(Tensor(array, memory))
     return found
 
 
 class _Items(Dataset[torch.Tensor]):  # type: ignore[misc,unused-ignore]
     """Items by number. A DataLoader asks for those of a batch at once, by `__getitems__`."""
 
-    def __init__(self, source: Any, transform: _Transform | None, storage_options: dict[str, Any] | None) -> None:
-        self.array = _opened(source, storage_options)
+    def __init__(self, source: Any, transform: _Transform | None, storage_options: dict[str, Any] | None, device: Any) -> None:
+        self.device = _device(device)
+        self.array = _opened(source, storage_options, self.device)
         self.transform = transform
 
     def _read(self, numbers: Sequence[int]) -> torch.Tensor:
@@ -75,12 +97,13 @@ class _Items(Dataset[torch.Tensor]):  # type: ignore[misc,unused-ignore]
 class Rows(_Items):
     """What an array has along its first dimension: item i is ``array[i]`` as a tensor.
 
-    ``source`` is an array, or what `zarrc.open_array` takes. ``transform`` is called with each item.
+    ``source`` is an array, or what `zarrc.open_array` takes. ``transform`` is called with each item. ``device``: where
+    tensors are, such as "cuda:0"; an array that is given must be opened for it.
     """
 
     def __init__(self, source: Any, *, transform: _Transform | None = None,
-                 storage_options: dict[str, Any] | None = None) -> None:
-        super().__init__(source, transform, storage_options)
+                 storage_options: dict[str, Any] | None = None, device: Any = None) -> None:
+        super().__init__(source, transform, storage_options, device)
         if not self.array.ndim:
             raise ValueError("an array without dimensions has no rows")
 
@@ -88,7 +111,7 @@ class Rows(_Items):
         return self.array.shape[0]
 
     def _read(self, numbers: Sequence[int]) -> torch.Tensor:
-        memory = _memory(self.array, (len(numbers), *self.array.shape[1:]))
+        memory = _memory(self.array, (len(numbers), *self.array.shape[1:]), self.device)
         self.array.get_orthogonal_selection((np.asarray(numbers, np.int64),), out=memory)
         return _tensor(self.array, memory)
 
@@ -109,9 +132,9 @@ class _Places:
         first = np.random.default_rng(list(seeds)).integers(self._ends)
         return tuple(slice(int(a), int(a) + n) for a, n in zip(first, self.size))
 
-    def read(self, array: Array, seeds: Sequence[Sequence[int]]) -> torch.Tensor:
+    def read(self, array: Array, seeds: Sequence[Sequence[int]], device: str | None = None) -> torch.Tensor:
         """One crop for each of the seeds, by one request: what crops share is fetched and decoded once."""
-        memory = _memory(array, (len(seeds), *self.size))
+        memory = _memory(array, (len(seeds), *self.size), device)
         array.read_many([self.draw(one) for one in seeds], out=memory)
         return _tensor(array, memory)
 
@@ -121,11 +144,12 @@ class Crops(_Items):
 
     ``source`` is an array, or what `zarrc.open_array` takes; ``size`` is the shape of a crop. ``transform`` is
     called with each crop. `set_epoch` moves all crops; workers that persist keep the epoch in which they began.
+    ``device``: where tensors are, as in `Rows`.
     """
 
     def __init__(self, source: Any, size: Sequence[int], n: int, *, seed: int = 0, transform: _Transform | None = None,
-                 storage_options: dict[str, Any] | None = None) -> None:
-        super().__init__(source, transform, storage_options)
+                 storage_options: dict[str, Any] | None = None, device: Any = None) -> None:
+        super().__init__(source, transform, storage_options, device)
         self._places = _Places(self.array, size)
         self.n, self.seed, self.epoch = n, seed, 0
 
@@ -141,20 +165,21 @@ class Crops(_Items):
         return self.n
 
     def _read(self, numbers: Sequence[int]) -> torch.Tensor:
-        return self._places.read(self.array, [[self.seed, self.epoch, one] for one in numbers])
+        return self._places.read(self.array, [[self.seed, self.epoch, one] for one in numbers], self.device)
 
 
 class CropStream(IterableDataset[torch.Tensor]):  # type: ignore[misc,unused-ignore]
     """The crops of `Crops` as whole batches, each one tensor that no further copy collates: for
     ``DataLoader(stream, batch_size=None, num_workers=4)``. The last batch may be shorter. Workers take turns, so
-    the batches are the same, in the same order, for any number of them.
+    the batches are the same, in the same order, for any number of them. ``device="cuda"``: each batch is one read into
+    one tensor on the GPU.
     """
 
     def __init__(self, source: Any, size: Sequence[int], n: int, batch_size: int, *, seed: int = 0,
-                 transform: _Transform | None = None, storage_options: dict[str, Any] | None = None) -> None:
+                 transform: _Transform | None = None, storage_options: dict[str, Any] | None = None, device: Any = None) -> None:
         if batch_size < 1:
             raise ValueError(f"a batch of {batch_size} crops")
-        self._crops = Crops(source, size, n, seed=seed, storage_options=storage_options)
+        self._crops = Crops(source, size, n, seed=seed, storage_options=storage_options, device=device)
         self.batch_size, self.transform = batch_size, transform
 
     def set_epoch(self, epoch: int) -> None:

@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -197,6 +198,12 @@ def test_many_and_asyncio(device, array, numbers):
     rows = [Tensor(array, (40,)) for _ in range(3)]
     array.read_many([5, 6, 50], out=rows)
     assert [device.peek(row).tolist() for row in rows] == numbers[[5, 6, 50]].tolist()
+    found = array.read_many([5, (slice(3), slice(None, None, 2)), (3, 4)], device="cuda:0")
+    for one, wanted in zip(found, (numbers[5], numbers[:3, ::2], numbers[3, 4])):
+        one.pointer = one.__cuda_array_interface__["data"][0]
+        assert one.shape == wanted.shape and (device.peek(one) == wanted).all()
+    with pytest.raises(TypeError, match="out="):
+        array.read_many([5], device="cuda:0", out=rows)
     rows = [Tensor(array, (40,)) for _ in range(3)]
 
     async def work():
@@ -308,6 +315,93 @@ def test_own_plugin_is_loaded_when_a_device_is_wanted(tmp_path):
         assert run(short, **environment) == "(2,)\n"
     with pytest.raises(TypeError, match="text"):
         zarrc.open(str(tmp_path / "x.zarr"), device=0)
+
+
+CUPY = """
+import pickle, sys, warnings
+import cupy
+import numpy as np
+import zarrc, zarrc.cupy
+from cupy import ndarray
+
+path, kind = sys.argv[1:]
+warnings.simplefilter("error" if kind == "gds" else "ignore")
+data = np.arange(6000, dtype="int32").reshape(60, 100)
+z = zarrc.cupy.open_array(path, mode="w", shape=data.shape, dtype="int32", chunks=(20, 50), gds=kind != "plain")
+assert z.store.kind == ("local" if kind == "plain" else "gds") and z.compressors[0].configuration["cname"] == "lz4"
+z[...] = data
+assert isinstance(z[3:50:7], ndarray) and (z[3:50:7].get() == data[3:50:7]).all()
+assert (zarrc.open_array(path)[...] == data).all()  # an ordinary array
+z[::-1] = z[...]
+z.oindex[[5, 1], :3] = z.blocks[0, 0].get()[:2, :3]
+data = data[::-1].copy()
+data[[5, 1], :3] = data[:2, :3]
+again = pickle.loads(pickle.dumps(zarrc.cupy.open_array(path, mode="r")))
+assert again.device == "cuda:0" and again.shape == (60, 100) and len(again) == 60 and "cuda:0" in repr(again)
+assert (again[...].get() == data).all() and (np.asarray(again) == data).all()
+assert (again.oindex[[5, 1], :3].get() == data[[5, 1], :3]).all() and (again.vindex[[5, 1], [2, 3]].get() == data[[5, 1], [2, 3]]).all()
+assert [one.get().tolist() for one in again.read_many([slice(2), (5, 6)])] == [data[:2].tolist(), data[5, 6].tolist()]
+try:
+    zarrc.cupy.open_array(path, device="opencl:0")
+except ValueError as problem:
+    assert "CUDA" in str(problem)
+else:
+    raise SystemExit("it opened")
+group = zarrc.open_group({}, device="cuda:0")
+assert group.create_array("a", shape=3, dtype="bool").compressors[0].configuration["cname"] == "lz4"
+assert group.create_array("b", shape=3, dtype=str).compressors[0].name == "zstd"
+assert group.create_array("c", shape=3, dtype="f4", compressors="gzip").compressors[0].name == "gzip"
+assert zarrc.open_array(None, mode="w", shape=3, dtype="f4", zarr_format=2, device="cuda:0").compressor.configuration["cname"] == "lz4"
+"""
+
+
+def with_cupy(program, *arguments, has_cufile=True):
+    """Runs a program with the drivers without a GPU of tests/ports/cuda, and a CuPy over them."""
+    cufile = pathlib.Path(plugin()).parent / "fakecufile/libcufile.so.0"
+    if has_cufile and not cufile.exists():
+        pytest.skip("cuFile's stand-in is not built here")
+    with tempfile.TemporaryDirectory(dir=pathlib.Path(plugin()).parent) as folder:  # on a file system with O_DIRECT
+        run(program, f"{folder}/a b%20.zarr", *arguments, ZARRC_CUFILE=str(cufile) if has_cufile else "/missing",
+            PYTHONPATH=os.pathsep.join([str(pathlib.Path(__file__).with_name("fakecupy")), os.environ.get("PYTHONPATH", "")]))
+
+
+@needs_own
+@pytest.mark.parametrize("kind", ["gds", "no cufile", "plain"])
+def test_arrays_of_cupy(kind):
+    with_cupy(CUPY, kind, has_cufile=kind == "gds")
+
+
+GPU_MODE = """
+import sys, warnings
+import cupy, zarr, zarrc
+import numpy as np
+
+warnings.simplefilter("error")
+path, data = sys.argv[1], np.arange(6000, dtype="int32").reshape(60, 100)
+there = cupy.asarray(data)
+with zarr.config.enable_gpu(), zarrc.enable():
+    stores = [path, zarr.storage.MemoryStore(), *(zarrc.ZarrcStore(zarrc.open_store(where, device="cuda:0"))
+                                                  for where in (path + "2", "gds://" + path + "3"))]
+    assert stores[3].native.kind == "gds"
+    for store in stores:
+        for name, given in {"a": {}, "b": {"shards": (40, 100)}, "c": {"zarr_format": 2}}.items():
+            z = zarr.create_array(store, name=name, shape=data.shape, dtype="int32", chunks=(20, 50), fill_value=5, **given)
+            z[...] = there
+            z[3:7] = 5
+            wanted = data.copy()
+            wanted[3:7] = 5
+            for key in (..., slice(5, 50, 3), (slice(20), slice(50))):
+                assert isinstance(z[key], cupy.ndarray) and (z[key].get() == wanted[key]).all()
+    stats = zarrc.pipeline_stats()
+    assert stats["native_chunks"] > 100 and stats["fallback_chunks"] == 0, stats
+"""
+
+
+@needs_own
+def test_gpu_mode_of_zarr_python():
+    """zarr-python's own buffer classes of the GPU; test_gpu_mode.py has the kinds of stores and selections."""
+    pytest.importorskip("zarr")
+    with_cupy(GPU_MODE)
 
 
 @needs_own

@@ -119,3 +119,32 @@ def test_bfloat16(path):
     array[...] = torch.arange(64, dtype=torch.bfloat16).reshape(8, 8).cuda()
     found = torch.from_dlpack(array.read(device="cuda:0"))
     assert found.dtype == torch.bfloat16 and found.cpu().float().tolist() == np.arange(64.).reshape(8, 8).tolist()
+
+
+def test_torch_crops(array):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no GPU")
+    import zarrc.torch as zt
+
+    here, there = (list(zt.CropStream(array, (48, 48, 4), n=100, batch_size=64, seed=2, device=device)) for device in (None, "cuda"))
+    assert [one.shape[0] for one in there] == [64, 36] and all(one.is_cuda for one in there)
+    assert all(torch.equal(one, other.cpu()) for one, other in zip(here, there))
+
+
+def test_arrays_of_cupy(path, data):
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("CuPy has no GPU")
+    import zarrc.cupy
+
+    z = zarrc.cupy.open_array(path, mode="w", shape=data.shape, dtype=data.dtype, chunks=(64, 64, 4))
+    z[...] = cupy.asarray(data)
+    assert isinstance(z[5:9], cupy.ndarray) and (z[5:9].get() == data[5:9]).all() and (np.asarray(z) == data).all()
+    zarr = pytest.importorskip("zarr")
+    zarrc.pipeline_stats(reset=True)
+    with zarr.config.enable_gpu(), zarrc.enable():
+        a = zarr.open_array(path, mode="r+")
+        a[:50] = a[50:100]
+        assert isinstance(a[...], cupy.ndarray) and (a[:50].get() == data[50:100]).all()
+    assert zarrc.pipeline_stats()["fallback_chunks"] == 0

@@ -146,3 +146,50 @@ def test_workers_have_their_share_of_the_cores(path, context):
     workers = multiprocessing.cpu_count()
     started = list(DataLoader(Threads(array), num_workers=workers, batch_size=None, multiprocessing_context=context))
     assert len(started) == 8 and max(started) <= 1, started  # the main thread looks for Ctrl-C while one works
+
+
+@pytest.mark.parametrize("kind", ["crops", "stream", "rows"])
+def test_batches_on_a_device(array, image, path, monkeypatch, kind):
+    """Each batch is one read into one tensor of the device, here the fake one: torch has no GPU to allocate on."""
+    test_device = pytest.importorskip("test_device")
+    if not os.path.exists(test_device.plugin()):
+        pytest.skip("the fake device is not built here")
+    calls, made = [], []
+
+    class Batch(test_device.Tensor):
+        def __iter__(self):  # rows, as torch's tensors give them
+            step = self.nbytes // self.shape[0]
+            for i in range(self.shape[0]):
+                row = test_device.Interface(self)
+                row.__cuda_array_interface__ = {**row.told, "shape": self.shape[1:], "data": (self.pointer + i * step, False)}
+                yield row
+
+    def empty(shape, dtype, where):
+        assert dtype == torch.uint8 and where == "cuda:0"
+        made.append(Batch(None, shape, "u1"))
+        return made[-1]
+
+    monkeypatch.setattr(zt, "_empty", empty)
+    real = zarrc.Array.read_many
+    monkeypatch.setattr(zarrc.Array, "read_many", lambda self, keys, **given: calls.append(len(keys)) or real(self, keys, **given))
+    with zarrc.config.set({"plugins": [test_device.plugin()]}):
+        device, there = test_device.Device(), zarrc.open_array(path)
+        if kind == "rows":
+            zt.Rows(there, device="cuda:0").__getitems__([3, 99, 3])
+            assert device.peek(made[0]).tolist() == image[[3, 99, 3]].tolist() and not calls
+        else:
+            crops = zt.Crops(array, (24, 17), n=150, seed=3)
+            if kind == "crops":
+                loader(zt.Crops(there, (24, 17), n=150, seed=3, device=torch.device("cuda", 0)), None).dataset.__getitems__(list(range(64)))
+            else:
+                list(loader(zt.CropStream(there, (24, 17), n=150, batch_size=64, seed=3, device="cuda:0"), None, batch_size=None))
+            assert calls == [one.shape[0] for one in made] == ([64] if kind == "crops" else [64, 64, 22])
+            found = np.concatenate([device.peek(one) for one in made])
+            assert (found == np.stack([image[crops.place(i)] for i in range(len(found))])).all()
+        assert device.count()[0].faults == 0
+
+
+def test_devices_that_are_none(array):
+    assert zt.Crops(array, (3, 3), n=1, device="cpu").device is None
+    with pytest.raises(ValueError, match="cuda"):
+        zt.Crops(array, (3, 3), n=1, device="meta")

@@ -1,0 +1,85 @@
+"""What the tests need of CuPy, over the driver without a GPU of tests/ports/cuda, whose memory the CPU cannot touch. zarrc
+itself moves the elements, so there are no streams and no kernels here; views have strides, as CuPy's."""
+import numpy as np
+
+import zarrc
+
+float32, int32, uint8 = np.float32, np.int32, np.uint8
+
+
+def _host(shape, dtype):
+    """A place in host memory from which elements can go to the device, and back."""
+    return zarrc.open_array(None, mode="w", shape=shape, dtype=dtype, compressors=None, device="cuda:0")
+
+
+class ndarray:
+    def __init__(self, tensor, view=None):
+        self._tensor = tensor
+        self._shadow = np.empty(tensor.shape, tensor.dtype) if view is None else view[0]  # says where elements of views are
+        self._view = self._shadow if view is None else view[1]
+        self.shape, self.dtype, self.ndim, self.size, self.nbytes = (
+            self._view.shape, self._view.dtype, self._view.ndim, self._view.size, self._view.nbytes)
+
+    @property
+    def __cuda_array_interface__(self):
+        told = self._tensor.__cuda_array_interface__
+        offset = self._view.ctypes.data - self._shadow.ctypes.data if self.size else 0
+        return {**told, "shape": self.shape, "data": (told["data"][0] + offset, False), "strides": self._view.strides, "stream": 1}
+
+    def __array__(self, *unused, **options):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def __array_function__(self, function, types, given, named):
+        if function is np.asanyarray:  # like=
+            return asarray(*given, **named)
+        raise TypeError(function.__name__)
+
+    def __len__(self):
+        return len(self._view)
+
+    def __getitem__(self, key):
+        return ndarray(self._tensor, (self._shadow, self._view[key if isinstance(key, tuple) else (key,)]))
+
+    def copy(self):
+        return asarray(self.get())
+
+    def get(self):
+        if not self.size:
+            return self._view.copy()
+        z = _host(self._tensor.shape, self.dtype)
+        z[...] = self._tensor
+        self._shadow[...] = z[...]
+        return self._view.copy()
+
+
+def from_dlpack(tensor):
+    return ndarray(tensor)
+
+
+def asarray(given, dtype=None):
+    if isinstance(given, ndarray):
+        return given
+    host = np.asarray(given, dtype)
+    z = _host(host.shape, host.dtype)
+    z[...] = host
+    return ndarray(z.read(device="cuda:0"))
+
+
+array = asanyarray = asarray
+
+
+def asnumpy(given):
+    return given.get() if isinstance(given, ndarray) else np.asarray(given)
+
+
+def frombuffer(given, dtype):
+    return asarray(np.frombuffer(given, dtype))
+
+
+def empty(shape, dtype=float, order="C"):
+    assert order == "C"
+    return asarray(np.zeros(shape, dtype))
+
+
+def ones(shape, dtype=float):
+    return asarray(np.ones(shape, dtype))
