@@ -12,6 +12,7 @@ enum {
     PACK_ROWS = 8   /* boxes of fewer rows on the device go row by row (stage.c) */
 };
 #define PACK_BYTES ((uint64_t)32 << 20) /* of a block */
+#define PACK_LEAST ((uint64_t)64 << 10) /* of one where memory is short */
 
 struct pack {
     const struct zr_memory_registry *r;
@@ -259,7 +260,7 @@ static zarr_status pack_begin(struct pack *p, const struct zr_pack_list *l,
     const zarr_mem *dev = &pack_dev_side(l->boxes, p->up)->mem;
     /* in a list, each box begins at a multiple of 256 bytes */
     const uint64_t gaps = l->n > 1 ? zr_mul_cap(l->n, 256) : 0;
-    const uint64_t room = ZR_MIN(zr_add_cap(l->bytes, gaps), PACK_BYTES);
+    uint64_t room = ZR_MIN(zr_add_cap(l->bytes, gaps), PACK_BYTES), least = PACK_LEAST;
     zarr_status st = ZARR_OK;
 
     p->own = zr_malloc(p->r->alloc, PACK_MOST * sizeof *p->own);
@@ -268,7 +269,11 @@ static zarr_status pack_begin(struct pack *p, const struct zr_pack_list *l,
     p->at = zr_malloc(p->r->alloc, PACK_MOST * sizeof *p->at);
     if (!p->own || !p->unpacked || !p->run || !p->at)
         return zr_fail_memory(err, PACK_MOST * sizeof *p->own);
+    for (uint64_t i = 0; i < l->n; i++)
+        least = ZR_MAX(least, (uint64_t)l->boxes[i].item_bytes);
     st = pack_take(p, false, dev->device_id, room, &p->dev, err);
+    for (; st == ZARR_ERR_NO_MEMORY && room / 2 >= least; room /= 2)
+        st = pack_take(p, false, dev->device_id, room / 2, &p->dev, err);
     p->done = st == ZARR_OK;
     if (st != ZARR_ERR_NO_MEMORY)
         return st;

@@ -250,6 +250,27 @@ static void no_memory_for_a_block(void **state)
     bench_close(&b);
 }
 
+/* Where the device has little memory left, a large box goes through a small block. */
+static void little_memory_for_a_block(void **state)
+{
+    ZR_UNUSED(state);
+    for (int up = 0; up < 2; up++) {
+        zarr_fakedev_counters c;
+        struct bench b;
+        zarr_box box;
+
+        bench_open(&b, NO_POOL, LARGE);
+        box = large_box(&b, up);
+        zarr_fakedev_count(b.dev, &c);
+        zarr_fakedev_budget(b.dev, c.live_bytes + (512 << 10), 0);
+        assert_int_equal(zr_box_copy_list(&b.r, &box, 1, &b.stream, &b.c, NULL), ZARR_OK);
+        assert_int_equal(b.c.staged, 0);
+        assert_in_range(b.c.calls, 10, 1000); /* not one a row */
+        zarr_fakedev_budget(b.dev, 0, 0);
+        bench_close(&b);
+    }
+}
+
 /* Two boxes of 20 rows each. */
 static void small_boxes(struct bench *b, int way, zarr_box box[2])
 {
@@ -310,6 +331,7 @@ int main(void)
         cmocka_unit_test(random_lists),
         cmocka_unit_test(a_large_box),
         cmocka_unit_test(no_memory_for_a_block),
+        cmocka_unit_test(little_memory_for_a_block),
         cmocka_unit_test(each_call_may_fail),
     };
 
