@@ -10,6 +10,10 @@
  */
 #include "pipe/lockstep_int.h"
 
+enum {
+    GUESS_MOST = 8 /* one of so many leaves may be empty */
+};
+
 static zarr_status each(struct zr_lock_leaves *l, uint64_t n, zr_work_fn fn,
                         zarr_error *err)
 {
@@ -182,7 +186,7 @@ static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jo
     return ZARR_OK;
 }
 
-static zarr_status encode_batch_stage(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status encode_batch(struct zr_lock_leaves *l, zarr_error *err)
 {
     struct zr_worker *worker = l->w->worker;
     zarr_codec_job *jobs = NULL;
@@ -204,6 +208,45 @@ out:
     return st;
 }
 
+/* Leaves that are empty take no part any more. */
+static void drop_guessed(struct zr_lock_leaves *l)
+{
+    uint32_t n = 0;
+
+    zr_leaves_answered(l);
+    l->flow.again = false;
+    for (uint32_t i = 0; i < l->n_left; i++) {
+        if (l->leaf[i].lw->empty)
+            continue;
+        l->flow.again |= l->leaf[i].again;
+        l->leaf[n++] = l->leaf[i];
+    }
+    l->n_left = n;
+}
+
+/* The comparison's answers come with the lengths of all leaves, in one wait. If that
+ * fails, perhaps it is because of leaves that need not be encoded. */
+static zarr_status encode_guessed(struct zr_lock_leaves *l, zarr_error *err)
+{
+    const uint32_t n = l->n_left;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = encode_batch(l, &e);
+
+    (void)zr_flow_wait(&l->flow, NULL); /* if it failed before it waited */
+    if (l->flow.stream.failed)
+        return zr_pass(err, st, &e);
+    drop_guessed(l);
+    if (st == ZARR_OK || l->n_left == n)
+        return zr_pass(err, st, &e);
+    for (uint32_t i = 0; i < l->n_left; i++) {
+        l->leaf[i].cur = l->leaf[i].elements;
+        l->leaf[i].again = false;
+        l->leaf[i].skip = 0;
+    }
+    l->flow.again = false;
+    return encode_batch(l, err);
+}
+
 static zarr_status one_stage(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -216,7 +259,7 @@ static zarr_status one_stage(struct zr_lock_leaves *l, uint32_t k, zarr_error *e
         return zr_leaves_copy(l, err);
     if (l->stage->kind == ZR_STAGE_CODEC &&
         (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
-        return encode_batch_stage(l, err);
+        return l->equal ? encode_guessed(l, err) : encode_batch(l, err);
     st = zr_flow_wait(&l->flow, err);
     if (st == ZARR_OK)
         st = each(l, l->n_left, single_one, err);
@@ -255,16 +298,37 @@ static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
 
 /* ---- door ----------------------------------------------------------------------- */
 
-static void drop_empty(struct zr_lock_leaves *l)
+/* The leaves that are encoded: those that are not empty, as far as that is known. */
+static void take_left(struct zr_lock_leaves *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->lw[i].empty)
             continue;
-        l->w->worker->stats.bytes_decoded += l->leaf[i].cur.bytes;
         l->leaf[l->n_left] = l->leaf[i];
         l->leaf[l->n_left].elements = l->leaf[i].cur;
         l->n_left++;
     }
+}
+
+/* Whether the first codec begins before the comparison has said which leaves are empty.
+ * It saves a wait, and costs the encoding of these leaves; so not once a request has met
+ * many. */
+static bool leaves_guess(const struct zr_lock_leaves *l)
+{
+    const struct zr_stage *s = l->p->n > 0 ? &l->p->stage[l->p->n - 1] : NULL;
+    struct zarr_request *rq = l->w->rq;
+    uint64_t done = l->w->worker->stats.chunks_done,
+             empty = l->w->worker->stats.chunks_missing;
+
+    if (!s || s->kind != ZR_STAGE_CODEC || !zr_stage_is_async(s) ||
+        !(s->impl->vt.caps & ZARR_CODEC_BATCH) || s->in_device != l->flow.device ||
+        !l->flow.stream.handle)
+        return false;
+    zr_mutex_lock(&rq->locked.mutex);
+    done += rq->locked.stats.chunks_done;
+    empty += rq->locked.stats.chunks_missing;
+    zr_mutex_unlock(&rq->locked.mutex);
+    return empty <= done / GUESS_MOST;
 }
 
 static zarr_status encode_left(struct zr_lock_leaves *l, zarr_error *err)
@@ -276,8 +340,10 @@ static zarr_status encode_left(struct zr_lock_leaves *l, zarr_error *err)
     ZR_TRY(zr_flow_wait(&l->flow, err));
     if (l->flow.again)
         ZR_TRY(each(l, l->n_left, encode_again, err));
-    for (uint32_t i = 0; i < l->n_left; i++)
+    for (uint32_t i = 0; i < l->n_left; i++) {
         l->leaf[i].lw->out = l->leaf[i].cur;
+        l->w->worker->stats.bytes_decoded += l->leaf[i].elements.bytes;
+    }
 out:
     if (st != ZARR_OK && err && err->item < l->n_left)
         err->item = (uint64_t)(l->leaf[err->item].lw - l->lw);
@@ -290,10 +356,10 @@ static zarr_status run_leaves(struct zr_lock_leaves *l, zarr_error *err)
 
     ZR_TRY(element_rooms(l, err));
     if (zr_leaves_are_gathered(l))
-        ZR_TRY(zr_leaves_gather(l, err));
+        ZR_TRY(zr_leaves_gather(l, leaves_guess(l), err));
     else
         ZR_TRY(each(l, l->n, prepare_one, err));
-    drop_empty(l);
+    take_left(l);
     ZR_TRY(encode_left(l, err));
 out:
     return st;

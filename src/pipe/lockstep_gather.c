@@ -284,6 +284,17 @@ static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_mem *runs, ui
                              &l->w->worker->copies, err);
 }
 
+void zr_leaves_answered(struct zr_lock_leaves *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->lw[i].empty = l->equal[i];
+        l->lw[i].filled = l->filled[i];
+        l->w->worker->stats.chunks_missing += l->lw[i].empty;
+    }
+    l->equal = l->filled = NULL;
+}
+
+/* Queues the comparison. Only the answers come to the host. */
 static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
 {
     const struct zr_level *lv = l->lw[0].level;
@@ -300,17 +311,13 @@ static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
                       equal, err));
     if (filled != equal)
         ZR_TRY(ask_device(l, runs, l->n, l->w->io->layout->fill, filled, err));
-    ZR_TRY(zr_flow_wait(&l->flow, err));
-    for (uint32_t i = 0; i < l->n; i++) {
-        l->lw[i].empty = equal[i];
-        l->lw[i].filled = filled[i];
-        l->w->worker->stats.chunks_missing += l->lw[i].empty;
-    }
+    l->equal = equal;
+    l->filled = filled;
 out:
     return st;
 }
 
-zarr_status zr_leaves_gather(struct zr_lock_leaves *l, zarr_error *err)
+zarr_status zr_leaves_gather(struct zr_lock_leaves *l, bool guess, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -322,6 +329,10 @@ zarr_status zr_leaves_gather(struct zr_lock_leaves *l, zarr_error *err)
         ZR_TRY(copy_to_host(l, err));
     ZR_TRY(l->host.handle || l->p->raw ? compare_on_host(l, err)
                                        : compare_on_device(l, err));
+    if (!l->equal || guess)
+        goto out;
+    ZR_TRY(zr_flow_wait(&l->flow, err));
+    zr_leaves_answered(l);
 out:
     if (st != ZARR_OK && err && err->item >= l->n)
         err->item = UINT64_MAX;

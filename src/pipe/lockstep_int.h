@@ -116,13 +116,19 @@ struct zr_lock_leaves {
     struct zr_arena arena;
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem block, host, slab[2];
+    /* by leaf, what the comparison with the fill value says, once the flow has waited;
+     * NULL: it said so already, or there was none */
+    const uint8_t *equal, *filled;
 };
 
 /* Whether zr_leaves_gather() does these leaves, whose elements are on a device. */
 bool zr_leaves_are_gathered(const struct zr_lock_leaves *l);
 /* Makes the elements of these leaves and compares them with the fill value, in lists.
- * The elements are in `cur`. */
-zarr_status zr_leaves_gather(struct zr_lock_leaves *l, zarr_error *err);
+ * The elements are in `cur`. guess: encoding may begin before the answers are here, in
+ * l->equal. */
+zarr_status zr_leaves_gather(struct zr_lock_leaves *l, bool guess, zarr_error *err);
+/* Notes the answers, after a wait. */
+void zr_leaves_answered(struct zr_lock_leaves *l);
 /* Queues the copies of the current stage, from `cur` to `next`. */
 zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err);
 

@@ -46,19 +46,20 @@ static inline void look_where(const zarr_codec_job *job)
         atomic_fetch_add(&n_crooked, 1);
 }
 
-/* A chunk that begins with this element is damaged. */
-static int32_t damage = -1;
+/* A chunk that begins with this element is damaged, or cannot be encoded; 0: none. */
+static int32_t damage = -1, refuses;
 
-static inline zarr_status look(zarr_codec_job *jobs, uint64_t n, zarr_error *err)
+static inline zarr_status look(zarr_codec_job *jobs, uint64_t n, bool decode,
+                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; i < n; i++) {
+        const zarr_mem *m = decode ? &jobs[i].dst : &jobs[i].src;
         int32_t first = 0;
 
-        (void)zarr_fakedev_peek(jobs[i].dst.handle, jobs[i].dst.offset, &first,
-                                sizeof first);
-        if (damage < 0 || first != damage)
+        (void)zarr_fakedev_peek(m->handle, m->offset, &first, sizeof first);
+        if (decode ? damage < 0 || first != damage : refuses == 0 || first != refuses)
             continue;
         jobs[i].status = ZARR_ERR_CORRUPT;
         if (st == ZARR_OK)
@@ -105,7 +106,7 @@ static inline zarr_status late_decode(void *self, zarr_codec_job *jobs, uint64_t
         look_where(&jobs[i]);
     atomic_fetch_add(&n_late.calls, 1);
     atomic_fetch_add(&n_late.jobs, (int)n);
-    return st == ZARR_OK && !exec->stream ? look(jobs, n, err) : st;
+    return st == ZARR_OK && !exec->stream ? look(jobs, n, true, err) : st;
 }
 
 static inline zarr_status late_encode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -126,7 +127,7 @@ static inline zarr_status late_settle(void *self, zarr_codec_job *jobs, uint64_t
     atomic_fetch_add(&n_late.settled, 1);
     memcpy(&decode, exec->pending, sizeof decode);
     free(exec->pending);
-    return decode ? look(jobs, n, err) : ZARR_OK;
+    return look(jobs, n, decode, err);
 }
 
 static inline zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -147,6 +148,7 @@ static inline zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
 #define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 
 static uint64_t pinned_bytes; /* of the next context; 0: the default */
+static uint64_t context_bytes = UINT64_C(64) << 20;
 static uint32_t context_trust;
 static zarr_log_fn context_log;
 static void (*more_codecs)(const struct pw *w); /* registers them; NULL: none */
@@ -155,7 +157,7 @@ static bool unchecked; /* the device's codec does not check its input */
 static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
 {
     zarr_context_options opts = {.n_threads = threads,
-                                 .memory_bytes = UINT64_C(64) << 20,
+                                 .memory_bytes = context_bytes,
                                  .wave_bytes = wave,
                                  .pinned_bytes = pinned_bytes,
                                  .trust = context_trust,
@@ -198,6 +200,7 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
         more_codecs(w);
     assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
     damage = -1;
+    refuses = 0;
     for (int i = 0; i < N; i++)
         data[i] = 1000 + i;
 }
@@ -348,6 +351,7 @@ static inline void count_end(struct counts *c)
     COUNT_ADDED(late, queued);
     COUNT_ADDED(late, syncs);
     COUNT_ADDED(late, orders);
+    COUNT_ADDED(late, streams_opened);
     COUNT_ADDED(late, pinned_allocs);
 }
 
