@@ -82,8 +82,10 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "explain: %" PRIu32 " is neither a read nor a write", q->what));
     zarr_array_memory(array, &device, &device_id);
-    if (q->tensor && q->tensor->device_type)
+    if (q->tensor && q->tensor->device_type) {
         device = q->tensor->device_type;
+        device_id = q->tensor->device_id;
+    }
     ZR_TRY(zr_backend_find(&array->h.ctx->memory, device, &backend, err));
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_array_selection_check(s, q->selection, err));
@@ -91,6 +93,8 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     ZR_TRY(zr_io_options_apply(&io, array, &o, err));
     ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
     io.selection = q->selection;
+    io.view.base.device_type = device; /* its budgets decide how large waves are */
+    io.view.base.device_id = device_id;
     explain_args(&args, array, &io, q->what, q->tensor);
     ZR_TRY(zr_plan_explain(&x->e, &args, &x->arena, err));
     x->e.trust = zr_array_trust(array, o.trust);

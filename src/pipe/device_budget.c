@@ -101,6 +101,50 @@ uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv)
                           ZR_MIN(n, (uint64_t)zr_device_most(io, leaf, true, true, 1)));
 }
 
+/* ---- waves ---------------------------------------------------------------------- */
+
+enum {
+    WAVE_CHUNKS = 1024, /* that a device works on at once */
+    WAVES_LEAST = 4     /* of a request whose waves are large */
+};
+
+static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
+{
+    for (uint32_t i = 0; p && i < p->n; i++)
+        if (p->stage[i].kind == ZR_STAGE_CODEC &&
+            !zr_io_is_host(io, p->stage[i].out_device))
+            return true;
+    return false;
+}
+
+/* The most bytes of a wave of large chunks: a quarter of what the request has, because
+ * the first wave is fetched, and the last one finished, while the device has nothing else
+ * to do; and no more than pinned memory has room for in all waves. */
+static uint64_t large_wave(const struct zr_io *io)
+{
+    const zarr_mem *tensor = &io->view.base;
+    uint64_t pinned = UINT64_MAX;
+    const uint64_t all = zr_mul_cap(zr_io_elements(io), io->layout->item_bytes);
+
+    if (zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, true,
+                       &pinned, NULL) != ZARR_OK)
+        return 0; /* what fails here fails again where memory is taken */
+    return ZR_MIN(all / WAVES_LEAST, budget_share(pinned) / ZR_FLIGHTS);
+}
+
+uint64_t zr_device_wave(const struct zr_io *io)
+{
+    const struct zr_level *leaf = &io->layout->level[io->layout->n_levels - 1];
+    const uint64_t least = io->engine->device_wave_bytes;
+    uint64_t all;
+
+    if (least == 0 || zr_io_is_host(io, io->view.base.device_type) ||
+        (!works_on_device(io, leaf->decode) && !works_on_device(io, leaf->encode)))
+        return 0;
+    all = zr_mul_cap(leaf->decoded_bytes, WAVE_CHUNKS);
+    return all <= least ? all : ZR_MIN(all, ZR_MAX(least, large_wave(io)));
+}
+
 /* ---- the budgets ---------------------------------------------------------------- */
 
 struct zr_device_budget {

@@ -65,7 +65,8 @@ struct zr_engine {
     struct zr_budget unsized_budget;
     uint32_t n_threads;
     uint64_t wave_bytes;
-    /* chunks that a device decodes or encodes may have larger waves; 0: no */
+    /* chunks that a device decodes or encodes may have waves of as many bytes, and large
+     * requests of more; 0: no */
     uint64_t device_wave_bytes;
     struct {
         zr_mutex mutex;

@@ -135,14 +135,16 @@ static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
                      const struct zr_segment *r)
 {
     zarr_store_op *op = p->n > 0 ? &p->op[p->n - 1] : NULL;
-    uint64_t end = 0, own_end = r->offset + r->bytes;
+    uint64_t end = 0, own_end = r->offset + r->bytes, gap;
 
     if (!op || !r->shard || op->lock != zr_shard_pin(r->shard) || r->offset < op->offset)
         return false;
     end = op->offset + op->length;
-    if ((r->offset > end && r->offset - end > cut->segment_gap) ||
+    gap = r->offset > end ? r->offset - end : 0;
+    if (gap > cut->segment_gap || gap > cut->wave_gaps - p->gaps ||
         ZR_MAX(end, own_end) - op->offset > cut->segment_bytes)
         return false;
+    p->gaps += gap;
     op->length = ZR_MAX(end, own_end) - op->offset;
     p->count[p->n - 1]++;
     return true;
@@ -360,13 +362,21 @@ static zarr_status prefetch_room(struct zr_wave *w, struct zr_prefetch *p,
     return ZARR_OK;
 }
 
+zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
+                              struct zr_prefetch *p, zarr_error *err)
+{
+    const zarr_status st = prefetch_room(w, p, err);
+
+    if (st == ZARR_OK)
+        make_ops(io, w, p);
+    return st;
+}
+
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(prefetch_room(w, p, err));
-    make_ops(io, w, p);
     ZR_TRY(take_memory(io, w, p, err));
     if (zr_request_wave_begin(rq) != 0 && !zr_io_is_host(io, io->view.base.device_type))
         zr_log(io->engine->log, ZARR_LOG_TRACE,
@@ -458,11 +468,12 @@ static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, ui
 }
 
 struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
-                                bool lockstep)
+                                const struct zr_prefetch *p, bool lockstep)
 {
     const uint64_t n =
         lockstep ? w->n_items : (uint64_t)ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
 
-    return (struct zr_need){.host = wave_on_host(&rq->io, w, n, lockstep),
-                            .device = wave_on_device(&rq->io, w, n)};
+    return (struct zr_need){
+        .host = zr_add_cap(wave_on_host(&rq->io, w, n, lockstep), p->gaps),
+        .device = wave_on_device(&rq->io, w, n)};
 }

@@ -34,7 +34,8 @@ struct zr_prefetch {
     bool shared;     /* a block has the bytes of several operations */
     /* by operation: the first segment, and how many neighbours of one object it covers */
     uint32_t *first, *count;
-    uint32_t n; /* operations */
+    uint32_t n;    /* operations */
+    uint64_t gaps; /* bytes between the segments of an operation, fetched for nothing */
 };
 /* What zr_ops_run() notes and does when an operation ends. */
 struct zr_ops_watch {
@@ -64,11 +65,13 @@ struct zr_ahead {
     zarr_store_op op;         /* done; its memory has the encoded index */
     zarr_mem block;           /* a pool block that contains it */
 };
-/* Bytes of memory for a wave that is fetched at once: the encoded bytes of all its
- * segments, and blocks of elements: one chunk per worker or, in lock step, input and
- * output of all chunks. */
+/* Makes the operations of a wave that is fetched at once. */
+zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
+                              struct zr_prefetch *p, zarr_error *err);
+/* Bytes of memory for it: the encoded bytes of all its segments, and blocks of elements:
+ * one chunk per worker or, in lock step, input and output of all chunks. */
 struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
-                                bool lockstep);
+                                const struct zr_prefetch *p, bool lockstep);
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,

@@ -9,8 +9,7 @@
 
 enum {
     PROGRESS_NS = 50 * 1000 * 1000,
-    READ_TRIES = 3,
-    DEVICE_CHUNKS = 1024 /* that a device works on at once */
+    READ_TRIES = 3
 };
 
 static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counters *from)
@@ -170,33 +169,11 @@ uint64_t zr_io_budget(const struct zr_io *io)
     return io->memory_bytes != 0 ? ZR_MIN(io->memory_bytes, total) : total;
 }
 
-static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
-{
-    for (uint32_t i = 0; p && i < p->n; i++)
-        if (p->stage[i].kind == ZR_STAGE_CODEC &&
-            !zr_io_is_host(io, p->stage[i].out_device))
-            return true;
-    return false;
-}
-
-/* A device decodes thousands of chunks at once, so a wave has that many unless someone
- * says otherwise. */
-static uint64_t device_wave(const struct zr_io *io, uint64_t bytes)
-{
-    const struct zr_level *leaf = &io->layout->level[io->layout->n_levels - 1];
-    uint64_t all;
-
-    if (zr_io_is_host(io, io->view.base.device_type) ||
-        (!works_on_device(io, leaf->decode) && !works_on_device(io, leaf->encode)))
-        return bytes;
-    all = zr_mul_cap(leaf->decoded_bytes, DEVICE_CHUNKS);
-    return ZR_MAX(bytes, ZR_MIN(all, io->engine->device_wave_bytes));
-}
-
 uint64_t zr_io_wave_bytes(const struct zr_io *io)
 {
-    const uint64_t bytes =
-        io->wave_bytes != 0 ? io->wave_bytes : device_wave(io, io->engine->wave_bytes);
+    const uint64_t bytes = io->wave_bytes != 0
+                               ? io->wave_bytes
+                               : ZR_MAX(io->engine->wave_bytes, zr_device_wave(io));
 
     return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
 }

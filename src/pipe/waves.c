@@ -136,7 +136,8 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
         goto out;
     if (lockstep ||
         (wave->n_segments > 1 && zr_wants_batches(w.io, wave->level->decode))) {
-        need = zr_prefetch_need(rq, wave, lockstep);
+        ZR_TRY(zr_prefetch_begin(w.io, wave, &p, &err));
+        need = zr_prefetch_need(rq, wave, &p, lockstep);
         st = zr_request_take(rq, need, &err);
         w.granted = st == ZARR_OK;
         ZR_TRY(st);
@@ -248,7 +249,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         out->segment_bytes = io->coalesce_bytes;
     if (io->memory_bytes != 0)
         out->segment_bytes = ZR_MIN(out->segment_bytes, io->memory_bytes);
-    /* a wave is in memory as a whole, and several must fit */
+    /* a wave is in memory as a whole, and several must fit; so must the holes */
+    out->wave_gaps = ZR_MAX(zr_io_budget(io) / (ZR_FLIGHTS + 1) / 4, UINT64_C(1));
     if (zr_wants_batches(io, leaf)) {
         uint64_t share = ZR_MAX(zr_io_budget(io) / (ZR_FLIGHTS + 1), UINT64_C(1));
 

@@ -241,6 +241,9 @@ uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool 
  * budget. */
 uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
                         bool old, uint32_t flights);
+/* Decoded bytes of a wave whose chunks a device decodes or encodes: it works on about a
+ * thousand of them at once. 0: the engine's waves are right. */
+uint64_t zr_device_wave(const struct zr_io *io);
 /* Bytes that one unit has on the device at most while it is written alone. */
 uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv);
 

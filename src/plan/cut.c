@@ -31,21 +31,24 @@ static bool items_sorted(struct zr_item *const *item, uint32_t n)
 }
 
 /* Returns how many of the sorted items, from the first on, make one segment. *end_out:
- * the end of the range that covers them. */
+ * the end of the range that covers them; *gaps: bytes of holes that are left. */
 static uint32_t segment_length(const struct zr_plan_args *a, struct zr_item *const *item,
-                               uint32_t n, uint32_t most, uint64_t *end_out)
+                               uint32_t n, uint32_t most, uint64_t *end_out,
+                               uint64_t *gaps)
 {
     uint64_t start = item[0]->offset, end = start + item[0]->bytes;
     uint32_t k = 1;
 
     while (k < n && k < most) {
         uint64_t next = item[k]->offset, next_end = next + item[k]->bytes;
+        uint64_t gap = next > end ? next - end : 0;
 
-        if (next > end && next - end > a->segment_gap)
+        if (gap > a->segment_gap || gap > *gaps)
             break;
         if (ZR_MAX(end, next_end) - start > a->segment_bytes)
             break;
         end = ZR_MAX(end, next_end);
+        *gaps -= gap;
         k++;
     }
     *end_out = end;
@@ -53,7 +56,7 @@ static uint32_t segment_length(const struct zr_plan_args *a, struct zr_item *con
 }
 
 static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
-                        struct zr_segment *from, uint32_t most)
+                        const struct zr_segment *from, uint32_t most, uint64_t *gaps)
 {
     struct zr_item **item = from->item;
     uint32_t n = from->n_items;
@@ -66,7 +69,7 @@ static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
 
         *r = *from;
         r->item = item + i;
-        r->n_items = segment_length(a, item + i, n - i, most, &end);
+        r->n_items = segment_length(a, item + i, n - i, most, &end, gaps);
         r->offset = item[i]->offset;
         r->bytes = end - r->offset;
         i += r->n_items;
@@ -106,6 +109,7 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_er
     struct zr_segment *group = w->segment; /* on entry: one group of items per source */
     uint32_t n_groups = w->n_segments;
     uint32_t workers = ZR_MAX(a->threads, 1u);
+    uint64_t gaps = a->wave_gaps != 0 ? a->wave_gaps : UINT64_MAX;
     uint32_t most = a->plain ? 1 : ZR_MAX(w->n_items / (workers * 4), 1u);
     struct zr_segment *segment =
         zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof *w->segment);
@@ -124,7 +128,7 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_er
         }
         present = missing_last(cut.item, cut.n_items);
         cut.n_items = present;
-        cut_present(w, a, &cut, most);
+        cut_present(w, a, &cut, most, &gaps);
         cut.item = group[g].item + present;
         cut.n_items = group[g].n_items - present;
         cut_missing(w, &cut);

@@ -277,8 +277,9 @@ struct zr_plan_args {
     uint64_t wave_bytes;
     uint32_t wave_items;
     uint64_t segment_bytes, segment_gap; /* longest joined range, longest hole in it */
-    uint32_t opens;   /* shards opened at once at most, if their indexes fit; 0: 64 */
-    uint32_t threads; /* cut segments so that this many threads have work */
+    uint64_t wave_gaps; /* bytes of all holes of a wave at most; 0: any */
+    uint32_t opens;     /* shards opened at once at most, if their indexes fit; 0: 64 */
+    uint32_t threads;   /* cut segments so that this many threads have work */
     /* one item per segment and one segment per wave, for the pipeline `serial` */
     bool plain;
 };

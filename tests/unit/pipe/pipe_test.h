@@ -6,6 +6,7 @@
 #ifndef ZR_PIPE_TEST_H
 #define ZR_PIPE_TEST_H
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,6 +25,7 @@
 struct pw {
     zarr_allocator alloc;
     atomic_int_fast64_t n_blocks, n_calls;
+    atomic_uint_fast64_t n_bytes, peak_bytes; /* of blocks */
     atomic_int_fast64_t fail_in; /* this allocation, counted from now, fails; 0: none */
     zarr_context *ctx;
     zarr_store *store;
@@ -64,6 +66,17 @@ static inline bool pw_fails(struct pw *w)
     return atomic_load(&w->fail_in) > 0 && atomic_fetch_sub(&w->fail_in, 1) == 1;
 }
 
+/* Counts the bytes of a block in place of those that it had before. */
+static void pw_count(struct pw *w, void *block, size_t before)
+{
+    const uint64_t more = malloc_usable_size(block) - before;
+    const uint64_t now = atomic_fetch_add(&w->n_bytes, more) + more;
+    uint64_t peak = atomic_load(&w->peak_bytes);
+
+    while (now > peak && !atomic_compare_exchange_weak(&w->peak_bytes, &peak, now))
+        ;
+}
+
 static void *pw_alloc(void *user, size_t bytes)
 {
     struct pw *w = user;
@@ -71,6 +84,7 @@ static void *pw_alloc(void *user, size_t bytes)
     void *block = pw_fails(w) ? NULL : malloc(bytes);
 
     atomic_fetch_add(&w->n_blocks, block != NULL);
+    pw_count(w, block, 0);
     return block;
 }
 
@@ -78,9 +92,12 @@ static void *pw_realloc(void *user, void *block, size_t bytes)
 {
     struct pw *w = user;
 
+    const size_t before = malloc_usable_size(block);
     void *moved = pw_fails(w) ? NULL : realloc(block, bytes);
 
     atomic_fetch_add(&w->n_blocks, !block && moved);
+    if (moved)
+        pw_count(w, moved, before);
     return moved;
 }
 
@@ -89,6 +106,7 @@ static void pw_free(void *user, void *block)
     struct pw *w = user;
 
     atomic_fetch_sub(&w->n_blocks, block != NULL);
+    atomic_fetch_sub(&w->n_bytes, malloc_usable_size(block));
     free(block);
 }
 

@@ -95,6 +95,168 @@ static void test_write(void **state)
         }
 }
 
+/* Chunks that the device declines are done alone, while the others still have their
+ * blocks. */
+static void test_declined(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (uint32_t threads = 1; threads <= 4; threads += 3) {
+            struct pw w;
+            zarr_array *a;
+            zarr_tensor t;
+            zarr_mem mem;
+
+            open_world(&w, threads, 1 << 20);
+            a = filled_array(&w, "a", kind);
+            mem = tensor_new(&w, &t, sizes);
+            budget_set(&w, 20 << 10);
+            declines = ZARR_ERR_UNSUPPORTED;
+            assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+            assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+            assert_memory_equal(got, data, sizeof got);
+            assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+            declines = ZARR_OK;
+            assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+            assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
+            assert_memory_equal(got, data, sizeof got);
+            zarr_mem_free(w.ctx, &mem);
+            zarr_array_free(a);
+            close_world(&w);
+        }
+}
+
+/* ---- how large waves are ----------------------------------------------------------- */
+
+static zarr_explanation *waves_of(const struct pw *w, const char *path, uint64_t rows,
+                                  uint64_t edge)
+{
+    const uint64_t lengths[2] = {rows, 512}, chunk[2] = {edge, 512};
+    const int64_t size[2] = {(int64_t)rows, 512};
+    const zarr_tensor t = {.struct_size = sizeof t,
+                           .device_type = ZARR_DEVICE_EXT,
+                           .ndim = 2,
+                           .shape = size,
+                           .data_bytes = rows * 512 * sizeof(int32_t)};
+    zarr_array *a = pw_array(w->store, path, "[" BYTES "," LATE "]", lengths, chunk);
+    zarr_explanation *e = NULL;
+
+    assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_READ, NULL, &t, NULL, &terr));
+    zarr_array_free(a);
+    return e;
+}
+
+/* A device gets about a thousand chunks at once, unless a large request would have fewer
+ * than four waves, or memory has no room. */
+static void test_wave_lengths(void **state)
+{
+    static const struct {
+        uint64_t chunks, edge, device, waves; /* a chunk has 2 KiB * edge */
+    } cases[] = {
+        {64, 512, 0, 1},    {256, 512, 0, 1},    {1024, 512, 0, 4}, {2048, 512, 0, 4},
+        {4096, 512, 0, 4},  {16384, 512, 0, 16}, {1024, 64, 0, 1},  {8192, 64, 0, 8},
+        {1024, 4096, 0, 8}, {4096, 512, 1, 32},
+    };
+
+    (void)state;
+    context_bytes = UINT64_C(16) << 30;
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        zarr_explanation *e;
+        struct pw w;
+
+        open_world(&w, 4, 0);
+        zarr_fakedev_budget(device, cases[i].device << 30, 0);
+        e = waves_of(&w, "a", cases[i].chunks * cases[i].edge, cases[i].edge);
+        assert_int_equal(e->chunks, cases[i].chunks);
+        assert_int_equal(e->waves, cases[i].waves);
+        zarr_explanation_free(e);
+        close_world(&w);
+    }
+    context_bytes = UINT64_C(64) << 20;
+}
+
+/* ---- host memory ------------------------------------------------------------------- */
+
+enum {
+    FAR_ROWS = 2048,
+    FAR_COLS = 512,
+    FAR_BUDGET = 1 << 20
+};
+
+/* A shard of 4 MiB, in files of a folder. */
+static zarr_array *far_array(struct pw *w, const char *folder)
+{
+    static const uint64_t all[2] = {FAR_ROWS, FAR_COLS};
+    static const int64_t lengths[2] = {FAR_ROWS, FAR_COLS};
+    const uint64_t bytes = sizeof(int32_t) * FAR_ROWS * FAR_COLS;
+    int32_t *values = malloc(bytes);
+    zarr_array *a;
+    zarr_tensor t;
+
+    assert_non_null(values);
+    for (int i = 0; i < FAR_ROWS * FAR_COLS; i++)
+        values[i] = i;
+    zarr_store_free(w->store);
+    assert_ok(zarr_store_open(&w->store, w->ctx, folder, NULL, &terr));
+    a = pw_array(w->store, "a", "[" SHARD("[8,32]", BYTES "," LATE, "end") "]", all, all);
+    zarr_tensor_host(&t, values, bytes, 2, lengths);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    free(values);
+    return a;
+}
+
+/* Reads one column. Returns the bytes of host memory that this took at most. */
+static uint64_t read_far(struct pw *w, zarr_array *a, uint64_t gap)
+{
+    static const uint64_t all[2] = {FAR_ROWS, FAR_COLS};
+    static const int64_t lengths[2] = {FAR_ROWS, 1};
+    zarr_io_options o = {.struct_size = sizeof o, .coalesce_gap = gap};
+    zarr_fakedev_late_counters c;
+    zarr_selection *sel = NULL;
+    zarr_tensor t;
+    zarr_mem mem = tensor_new(w, &t, lengths);
+    uint64_t before;
+
+    assert_ok(zarr_selection_parse(&sel, 2, all, ":, 7:8", &terr));
+    zarr_context_trim(w->ctx);
+    before = atomic_load(&w->n_bytes);
+    atomic_store(&w->peak_bytes, before);
+    assert_ok(zarr_array_read(a, sel, &t, &o, &terr));
+    zarr_fakedev_late_count(device, &c);
+    assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, FAR_ROWS * sizeof got[0]), 0);
+    for (int i = 0; i < FAR_ROWS; i++)
+        assert_int_equal(got[i], i * FAR_COLS + 7);
+    zarr_selection_free(sel);
+    zarr_mem_free(w->ctx, &mem);
+    return atomic_load(&w->peak_bytes) - before + c.pinned_peak;
+}
+
+/* Chunks that are far apart in a shard are fetched in one range with what is between
+ * them, but with no more of it than memory has room for. */
+static void test_holes(void **state)
+{
+    (void)state;
+    context_bytes = FAR_BUDGET;
+    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+        char dir[] = "/tmp/zarrc-budgets-XXXXXX", command[96];
+        uint64_t without, with;
+        zarr_array *a;
+        struct pw w;
+
+        assert_non_null(mkdtemp(dir));
+        open_world(&w, threads, 0);
+        a = far_array(&w, dir);
+        without = read_far(&w, a, 1);
+        with = read_far(&w, a, FAR_BUDGET);
+        assert_in_range(with, 1, without + FAR_BUDGET);
+        zarr_array_free(a);
+        close_world(&w);
+        snprintf(command, sizeof command, "rm -r %s", dir);
+        assert_int_equal(system(command), 0); // NOLINT(cert-env33-c)
+    }
+    context_bytes = UINT64_C(64) << 20;
+}
+
 /* ---- several at once --------------------------------------------------------------- */
 
 enum {
@@ -223,9 +385,9 @@ static void test_submitted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_write),
-        cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_read),      cmocka_unit_test(test_write),
+        cmocka_unit_test(test_declined),  cmocka_unit_test(test_wave_lengths),
+        cmocka_unit_test(test_holes),     cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_submitted),
     };
 
