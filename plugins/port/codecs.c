@@ -25,7 +25,9 @@ zarr_status port_register_codecs(zarr_context *ctx, zarr_error *err)
                                                         &port_quantize,
                                                         &port_quantize_array,
                                                         &port_astype,
-                                                        &port_astype_array};
+                                                        &port_astype_array,
+                                                        &port_packbits,
+                                                        &port_packbits_array};
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof all[0] && st == ZARR_OK; i++)

@@ -100,7 +100,9 @@ zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *
     X(UNSCALE, "k_unscale", 0)                                                           \
     X(DELTA, "k_delta", 0)                                                               \
     X(DELTA_SUMS, "k_delta_sums", 0)                                                     \
-    X(UNDELTA, "k_undelta", 0)
+    X(UNDELTA, "k_undelta", 0)                                                           \
+    X(UNPACK_BITS, "k_unpack_bits", 0)                                                   \
+    X(PACK_BITS, "k_pack_bits", 0)
 enum port_kernel {
 #define PORT_KERNEL(id, name, per_stream) PORT_##id,
     PORT_KERNELS(PORT_KERNEL)

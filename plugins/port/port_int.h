@@ -142,6 +142,7 @@ extern const zarr_codec_impl_vtable port_lz4, port_snappy, port_shuffle, port_bl
     port_blosc_device, port_blosc_foreign, port_crc32c, port_crc32, port_adler32,
     port_fletcher32, port_jenkins_lookup3, port_delta, port_delta_array,
     port_fixedscaleoffset, port_fixedscaleoffset_array, port_quantize,
-    port_quantize_array, port_astype, port_astype_array;
+    port_quantize_array, port_astype, port_astype_array, port_packbits,
+    port_packbits_array;
 
 #endif

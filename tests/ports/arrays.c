@@ -20,6 +20,9 @@ void assert_ok(zarr_status st, int line)
 #define ZSTD   "{\"name\":\"zstd\",\"configuration\":{\"level\":1,\"checksum\":true}}"
 #define GZIP   "{\"name\":\"gzip\",\"configuration\":{\"level\":1}}"
 #define CRC32C "{\"name\":\"crc32c\"}"
+#define BOOLS  "{\"name\":\"numcodecs.packbits\"}"
+#define PACKBITS(where)                                                                  \
+    "{\"name\":\"packbits\",\"configuration\":{\"padding_encoding\":\"" where "\"}}"
 #define DELTA  "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<u2\"}}"
 #define SCALE                                                                            \
     "{\"name\":\"numcodecs.fixedscaleoffset\",\"configuration\":{\"offset\":60,"         \
@@ -91,18 +94,21 @@ const struct kind kinds[] = {
     {"delta_lz4", "uint16", "[" DELTA "," LITTLE "," LZ4 "]", SHARDED},
     {"scale_lz4", "float32", "[" SCALE "," LITTLE "," LZ4 "]", SHARDED},
     {"astype_lz4", "uint16", "[" ASTYPE "," LITTLE "," LZ4 "]", SHARDED},
+    {"packbits", "uint16", "[" PACKBITS("first_byte") "]", SHARDED},
+    {"packbits_lz4", "float32", "[" PACKBITS("last_byte") "," LZ4 "]", {40, 50}, {0, 0}},
+    {"packed_bools", "bool", "[" BOOLS "," LITTLE "," LZ4 "]", {33, 47}, {0, 0}},
     {"gzip", "uint16", "[" LITTLE "," GZIP "]", SHARDED},
 };
 const int n_kinds = sizeof kinds / sizeof kinds[0];
 
 size_t item_bytes(const struct kind *k)
 {
-    return strcmp(k->type, "float32") == 0 ? 4 : 2;
+    return strcmp(k->type, "bool") == 0 ? 1 : strcmp(k->type, "float32") == 0 ? 4 : 2;
 }
 
 int is_lossy(const struct kind *k)
 {
-    return strstr(k->codecs, "fixedscaleoffset") != NULL;
+    return strstr(k->codecs, "fixedscaleoffset") || item_bytes(k) == 1;
 }
 
 void make_elements(const struct kind *k, uint8_t *out)
@@ -116,7 +122,9 @@ void make_elements(const struct kind *k, uint8_t *out)
         x = x * 1664525u + 1013904223u;
         whole = (uint16_t)(1000 + i % COLS / 4 + (x >> 28));
         real = (float)whole / 16;
-        if (item_bytes(k) == 2)
+        if (item_bytes(k) == 1)
+            out[i] = whole % 3 == 0;
+        else if (item_bytes(k) == 2)
             memcpy(out + 2 * i, &whole, 2);
         else
             memcpy(out + 4 * i, &real, 4);
