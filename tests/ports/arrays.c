@@ -23,7 +23,7 @@ void assert_ok(zarr_status st, int line)
 #define BOOLS  "{\"name\":\"numcodecs.packbits\"}"
 #define PACKBITS(where)                                                                  \
     "{\"name\":\"packbits\",\"configuration\":{\"padding_encoding\":\"" where "\"}}"
-#define DELTA  "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<u2\"}}"
+#define DELTA "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<u2\"}}"
 #define SCALE                                                                            \
     "{\"name\":\"numcodecs.fixedscaleoffset\",\"configuration\":{\"offset\":60,"         \
     "\"scale\":16,\"dtype\":\"<f4\",\"astype\":\"<i4\"}}"

@@ -365,7 +365,7 @@ static void test_endless_index(void **state)
     a = pw_array(w.store, "a", codecs, shape, (uint64_t[2]){20, 20});
     zarr_tensor_host(&t, base, sizeof base, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    for (int i = 0; i < 400; i++) {
+    for (size_t i = 0; i < 400; i++) {
         index[2 * i] = 0;
         index[2 * i + 1] = 1600;
     }
