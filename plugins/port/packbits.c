@@ -148,9 +148,9 @@ static zarr_status unpack_group(struct port_call *c, const struct port_item *x,
     if (st != ZARR_OK)
         return st;
     const struct port_argument a[] = {
-        PORT_ARG_BUFFER(x[0].dst),          PORT_ARG_BUFFER(x[0].src),
-        PORT_ARG_BLOCK(list),               PORT_ARG_BLOCK(c->pending->status),
-        PORT_ARG_U64(n),                    PORT_ARG_U64(each)};
+        PORT_ARG_BUFFER(x[0].dst), PORT_ARG_BUFFER(x[0].src),
+        PORT_ARG_BLOCK(list),      PORT_ARG_BLOCK(c->pending->status),
+        PORT_ARG_U64(n),           PORT_ARG_U64(each)};
 
     return port_launch(c->lane, PORT_UNPACK_BITS, a, 6, n * each, err);
 }

@@ -159,7 +159,6 @@ static zarr_status add_shard(struct shard_group *g, uint32_t k, zarr_error *err)
             ZR_TRY(encode_group(g, err));
         g->failed = k;
         g->owner[g->n] = k;
-        g->proj[g->n] = proj;
         if (!zr_projection_keep(&g->proj[g->n], &proj, &g->lists))
             ZR_TRY(zr_fail_memory(err, sizeof proj));
         g->n++;

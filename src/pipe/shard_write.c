@@ -212,7 +212,6 @@ static zarr_status write_inners(struct zr_shard_writer *s, zarr_error *err)
     ZR_TRY(zr_shard_project(s, &p, err));
     while (more) {
         while (b.n < b.most && (more = zr_next_unit(s->w->io, p, &proj))) {
-            b.proj[b.n] = proj;
             if (!zr_projection_keep(&b.proj[b.n], &proj, &b.lists))
                 ZR_TRY(zr_fail_memory(err, sizeof proj));
             b.n++;

@@ -62,7 +62,6 @@ zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *
     while (u->n < most && zr_next_unit(&u->rq->io, u->projector, &proj)) {
         ZR_TRY(zr_grow(u->rq->io.engine->alloc, &u->unit, &u->cap, u->n + (size_t)1,
                        sizeof *u->unit, err));
-        u->unit[u->n] = proj;
         if (!zr_projection_keep(&u->unit[u->n], &proj, &u->lists))
             ZR_TRY(zr_fail_memory(err, sizeof proj));
         u->n++;

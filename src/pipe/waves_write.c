@@ -215,10 +215,7 @@ out:
 /* Copies a projection so that it outlives the projector's next step. */
 static bool keep_unit(struct units *u, const struct zr_projection *from)
 {
-    struct zr_projection *to = &u->proj[u->n];
-
-    *to = *from;
-    return zr_projection_keep(to, from, &u->lists);
+    return zr_projection_keep(&u->proj[u->n], from, &u->lists);
 }
 
 /* Whether units are put together: the store is not written on the encoding thread, and

@@ -171,7 +171,6 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     struct zr_open *o = &w->open[w->n_opens];
 
     *o = (struct zr_open){.level = level, .ordinal = p->ordinal};
-    f->proj[f->n] = *proj;
     if (!zr_projection_keep(&f->proj[f->n], proj, &f->lists))
         return zr_fail_memory(err, sizeof *proj);
     o->proj = &f->proj[f->n];

@@ -355,8 +355,8 @@ struct zr_boxes {
 };
 zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
                             zr_box_fn fn, void *arg, zarr_error *err);
-/* *to must already be a copy of *from. Copies its lists and points, and the projections
- * after it, into the arena, so that it outlives the next step of its projector. */
+/* Copies a projection, and into the arena its lists and points and the projections after
+ * it, so that it outlives the next step of its projector. */
 bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
                         struct zr_arena *arena);
 /* Makes a target that borrows the pieces of a projection instead of copying them, without

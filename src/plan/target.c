@@ -113,9 +113,25 @@ static bool keep_one(struct zr_projection *to, const struct zr_projection *from,
     return true;
 }
 
+/* Only the dimensions that there are: all that a projection has room for is 6 KiB. */
+static void copy_one(struct zr_projection *to, const struct zr_projection *from)
+{
+    const size_t n = (size_t)from->ndim, head = offsetof(struct zr_projection, chunk),
+                 tail = offsetof(struct zr_projection, n_points);
+
+    memcpy(to, from, head);
+    memcpy(to->chunk, from->chunk, n * sizeof *to->chunk);
+    memcpy(to->origin, from->origin, n * sizeof *to->origin);
+    memcpy(to->shape, from->shape, n * sizeof *to->shape);
+    memcpy(to->valid, from->valid, n * sizeof *to->valid);
+    memcpy(to->dim, from->dim, n * sizeof *to->dim);
+    memcpy((char *)to + tail, (const char *)from + tail, sizeof *to - tail);
+}
+
 bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
                         struct zr_arena *arena)
 {
+    copy_one(to, from);
     if (!keep_one(to, from, arena))
         return false;
     for (from = from->next; from; from = from->next) {
@@ -123,7 +139,7 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
 
         if (!next)
             return false;
-        *next = *from;
+        copy_one(next, from);
         to->next = next;
         if (!keep_one(next, from, arena))
             return false;
