@@ -45,6 +45,23 @@ class Grid:
         edges = self._edges[d]
         return int(edges[place]) if place < len(edges) else -1  # -1: the array grew
 
+    def grown(self, batch: list[Item], places: Ints, shape: list[int]) -> tuple[list[Any], list[int] | None]:
+        """The edges and a shape that has all places of a batch, if the given one lacks some; else None. The batch tells the
+        lengths of its chunks. A new chunk that it does not meet counts as one element: what lies in the others is
+        found by their places, wherever they begin."""
+        edges: list[Any] = [edge if isinstance(edge, int) else [int(n) for n in edge] for edge in self._edges]
+        longer = list(shape)
+        for d, (one, top) in enumerate(zip(edges, places.max(axis=0).tolist())):
+            if isinstance(one, int):
+                longer[d] = max(shape[d], (top + 1) * one if top * one >= shape[d] else 0)
+            elif top >= (known := len(one)):
+                one.extend([1] * (top + 1 - known))
+                for item, place in zip(batch, places[:, d].tolist()):
+                    if place >= known:
+                        one[place] = int(item[1].shape[d])
+                longer[d] = sum(one)
+        return edges, None if longer == list(shape) else longer
+
     def touched(self, d: int, start: int, step: int, count: int) -> int:
         """How many chunks a slice meets."""
         if count == 0:

@@ -135,6 +135,7 @@ class Engine:
 
     def __init__(self, metadata: Any, codecs: tuple[Any, ...], document: dict[str, Any] | None) -> None:
         self._handles: dict[tuple[Any, ...], _core.Array] = {}
+        self._longer: dict[str, Engine] = {}
         self._lock = threading.Lock()
         if not all(map(_is_builtin, codecs)):
             raise Refused("codec of another package")
@@ -161,6 +162,32 @@ class Engine:
         if len(edges) != self.ndim:
             raise Refused("chunk grid of an unknown kind")
         self.grid = _batch.Grid(tuple(edges))
+
+    def places_of(self, keys: list[str], path: str) -> np.ndarray[Any, Any]:
+        """The grid coordinates of keys, also of chunks that the array did not have when it was opened."""
+        start = len(path) + 1 if path else 0
+        found = [key[start:].split(self.separator)[-self.ndim:] for key in keys]
+        return np.array(found).astype(np.int64).reshape(len(keys), self.ndim)
+
+    def grown(self, batch: list[Item], places: np.ndarray[Any, Any]) -> Engine:
+        """This, or the same array with more chunks in a rectilinear grid: zarr-python adds one to each list of edges that
+        the array outgrows, and leaves those that are there."""
+        edges, shape = self.grid.grown(batch, places, self._json["shape"])
+        if shape is None:
+            return self
+        with self._lock:
+            found = self._longer.get(key := str((edges, shape)))
+            if found is None:
+                if len(self._longer) >= _HANDLES:
+                    self._longer.clear()
+                found = self._longer[key] = object.__new__(Engine)
+                found.__dict__.update(self.__dict__)
+                found._handles, found._lock, found._longer = {}, threading.Lock(), {}
+                found.grid = _batch.Grid(tuple(edges))
+                grid = self._json["chunk_grid"]
+                found._json = {**self._json, "shape": shape,
+                               "chunk_grid": {**grid, "configuration": {**grid["configuration"], "chunk_shapes": edges}}}
+        return found
 
     def path_of(self, key: str) -> str:
         """The path of the array, from the key of one of its chunks."""
@@ -254,9 +281,14 @@ class Job:
         self.prototype = self.spec.prototype if device is None else host_prototype()  # of encoded chunks
         self.is_ours = type(self.store) in _OURS
         self.array = engine.array(self._library_store(), self.path)
-        self.places = self._places(_batch.needs_places(batch))
+        if engine.grid.is_regular:
+            self.places = self._places(_batch.needs_places(batch))
+        else:
+            self.places = engine.places_of(self.keys, self.path)
+            self.engine = engine.grown(batch, self.places)
+            self.array = self.engine.array(self.array.store, self.path)
         self._check_specs()
-        self.chosen = _batch.Reader(engine.grid, batch, self.places, drop_axes).chosen()
+        self.chosen = _batch.Reader(self.engine.grid, batch, self.places, drop_axes).chosen()
         self.memory, self.byte_order = self._memory(memory)
         self.options: dict[str, Any] = {}
 

@@ -332,6 +332,32 @@ def test_every_box_of_a_rectilinear_grid(tmp_path, name):
     native_only()
 
 
+@pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
+@pytest.mark.parametrize("name", ["memory", "local", "other"])
+@pytest.mark.parametrize("columns", [[2, 3], 2], ids=["lists", "mixed"])
+def test_rectilinear_arrays_that_grew(tmp_path, name, columns):
+    """zarr-python adds a chunk for each growth, of which a pipeline of before does not learn."""
+    given = {"shape": (6, 5), "chunks": [[1, 1, 4], columns], "dtype": "i4", "fill_value": -1}
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        z = zarr.create_array(stores(tmp_path)[name](), **given)
+        with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+            other = zarr.create_array(MemoryStore(), **given)
+        for n, m in ((9, 5), (14, 7), (10, 6), (15, 30), (3, 30), (40, 31)):
+            z.resize((n, m))
+            other.resize((n, m))
+            same(z[...], other[...])
+            rows = sorted({0, n // 2, n - 1})
+            for i, box in enumerate((np.s_[n - 1:, :], np.s_[1::3, m - 2:], np.s_[-1:, m - 1:], np.s_[-1, 1], np.s_[n - 2:n - 1, 3:])):
+                z[box] = other[box] = 100 * n + i
+                same(z[n - 2:, 1::2], other[n - 2:, 1::2])
+            z.oindex[rows, 1:] = other.oindex[rows, 1:] = 7
+            z.vindex[rows, rows[:1] * len(rows)] = other.vindex[rows, rows[:1] * len(rows)] = 8
+            same(z.oindex[rows, [0, m - 1]], other.oindex[rows, [0, m - 1]])
+            same(z.vindex[rows[::-1], [m - 1] * len(rows)], other.vindex[rows[::-1], [m - 1] * len(rows)])
+            same(z[...], other[...])
+        native_only()
+
+
 # ---- parts of shards, and stores of other packages ----
 
 
