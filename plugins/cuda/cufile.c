@@ -3,8 +3,7 @@
  * which it copies through host memory itself. Such a mode would say yes to any file
  * system. The library writes a log into the working directory unless the environment
  * names another file. So CUFILE_LOGFILE_PATH is /dev/null while the library is loaded and
- * opened, unless the user has set it, and is removed again afterwards. Thread class:
- * shared.
+ * opened, unless the user has set it. Thread class: shared.
  */
 #include "cufile.h"
 
@@ -13,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     PATH_BYTES = 4096
@@ -99,16 +99,57 @@ static int open_driver(void)
     return 0;
 }
 
+/* ---- the environment -------------------- */
+
+/* setenv() may free the list in which another thread's getenv() looks just then. So the
+ * variable is in a list of our own, which takes the place of the process's for a moment
+ * and is never freed. */
+struct own_list {
+    struct own_list *next;
+    size_t n; /* of the variables before ours */
+    char *variable[];
+};
+
+static struct own_list *list_install(char *ours)
+{
+    static struct own_list *all; /* another thread may be in one at any time */
+    struct own_list *l;
+    size_t n = 0;
+
+    while (environ && environ[n])
+        n++;
+    l = malloc(sizeof *l + (n + 2) * sizeof *l->variable);
+    if (!l)
+        return NULL;
+    *l = (struct own_list){.next = all, .n = n};
+    all = l;
+    if (n > 0)
+        memcpy(l->variable, environ, n * sizeof *l->variable);
+    l->variable[n] = ours;
+    l->variable[n + 1] = NULL;
+    __atomic_store_n(&environ, l->variable, __ATOMIC_RELEASE);
+    return l;
+}
+
+/* Where the application has changed a variable meanwhile, the list stays. */
+static void list_remove(struct own_list *l, char **before)
+{
+    if (environ == l->variable && !l->variable[l->n + 1] &&
+        memcmp(l->variable, before, l->n * sizeof *before) == 0)
+        __atomic_store_n(&environ, before, __ATOMIC_RELEASE);
+}
+
 static void start_locked(void)
 {
-    static const char name[] = "CUFILE_LOGFILE_PATH";
-    const int silent = !getenv(name) && setenv(name, "/dev/null", 0) == 0;
+    static char silence[] = "CUFILE_LOGFILE_PATH=/dev/null";
+    char **const before = environ;
+    struct own_list *l = getenv("CUFILE_LOGFILE_PATH") ? NULL : list_install(silence);
 
     cf.tried = 1;
     if (load() && open_driver())
         atomic_store(&cf.open, 1);
-    if (silent)
-        (void)unsetenv(name);
+    if (l)
+        list_remove(l, before);
 }
 
 zarr_status cufile_start(zarr_error *err)
@@ -124,6 +165,12 @@ zarr_status cufile_start(zarr_error *err)
         st = port_host->fail(err, ZARR_ERR_UNSUPPORTED, "GPUDirect Storage: %s", cf.why);
     pthread_mutex_unlock(&cf.mutex);
     return st;
+}
+
+/* The thread that held the lock is not in the child. */
+void cufile_in_child(void)
+{
+    (void)pthread_mutex_init(&cf.mutex, NULL);
 }
 
 int cufile_runs(void)

@@ -77,6 +77,8 @@ zarr_status cufile_start(zarr_error *err);
 int cufile_runs(void);
 /* Closes the driver. Nothing is registered any more. */
 void cufile_stop(void);
+/* For the child of a fork. */
+void cufile_in_child(void);
 
 /* ---- cufile_handle.c: registered files -------------------- */
 
@@ -87,11 +89,13 @@ zarr_status cufile_handle_take(int file, int keep, struct cufile_handle **out,
                                zarr_error *err);
 void *cufile_handle_of(const struct cufile_handle *h);
 void cufile_handle_give(struct cufile_handle *h);
+extern pthread_mutex_t cufile_handles_mutex;
 /* Closes all; none is in use. */
 void cufile_handles_close(void);
 
 /* ---- gds.c: entries of the memory's table -------------------- */
 
+extern pthread_mutex_t gds_mutex; /* of the blocks of all devices */
 /* For contexts of the library; the last one frees what is kept and stops cuFile. */
 void gds_hold(void);
 void gds_release(void);

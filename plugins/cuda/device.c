@@ -16,11 +16,11 @@ enum {
     DEVICES_MAX = 256
 };
 
+pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    pthread_mutex_t mutex;
     unsigned holders;
     struct cuda_device *_Atomic open[DEVICES_MAX];
-} devices = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} devices;
 
 /* ---- contexts -------------------- */
 
@@ -121,12 +121,12 @@ zarr_status device_kernels(struct cuda_device *d, zarr_error *err)
     if (kernels_ptx_bytes == 0)
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                "cuda: the plug-in was built without kernels");
-    pthread_mutex_lock(&devices.mutex);
+    pthread_mutex_lock(&devices_mutex);
     if (!atomic_load(&d->has_kernels))
         st = module_load(d, err);
     if (st == ZARR_OK)
         atomic_store(&d->has_kernels, 1);
-    pthread_mutex_unlock(&devices.mutex);
+    pthread_mutex_unlock(&devices_mutex);
     return st;
 }
 
@@ -253,13 +253,13 @@ zarr_status device_open(int32_t number, struct cuda_device **out, zarr_error *er
     *out = atomic_load(&devices.open[number]);
     if (*out)
         return atomic_load(&(*out)->lost) ? device_is_lost(*out, err) : ZARR_OK;
-    pthread_mutex_lock(&devices.mutex);
+    pthread_mutex_lock(&devices_mutex);
     *out = atomic_load(&devices.open[number]);
     if (!*out)
         st = device_new(number, out, err);
     if (*out)
         atomic_store(&devices.open[number], *out);
-    pthread_mutex_unlock(&devices.mutex);
+    pthread_mutex_unlock(&devices_mutex);
     return st;
 }
 
@@ -280,26 +280,18 @@ struct cuda_device *device_usable(int32_t number)
     return d && !atomic_load(&d->lost) ? d : NULL;
 }
 
-void devices_lock(int lock)
-{
-    if (lock)
-        pthread_mutex_lock(&devices.mutex);
-    else
-        pthread_mutex_unlock(&devices.mutex);
-}
-
 void devices_hold(void)
 {
-    pthread_mutex_lock(&devices.mutex);
+    pthread_mutex_lock(&devices_mutex);
     devices.holders++;
-    pthread_mutex_unlock(&devices.mutex);
+    pthread_mutex_unlock(&devices_mutex);
 }
 
 void devices_release(void)
 {
     unsigned left;
 
-    pthread_mutex_lock(&devices.mutex);
+    pthread_mutex_lock(&devices_mutex);
     left = --devices.holders;
     for (int i = 0; i < DEVICES_MAX && left == 0; i++) {
         struct cuda_device *d = atomic_load(&devices.open[i]);
@@ -309,7 +301,7 @@ void devices_release(void)
         device_close(d);
         atomic_store(&devices.open[i], NULL);
     }
-    pthread_mutex_unlock(&devices.mutex);
+    pthread_mutex_unlock(&devices_mutex);
 }
 
 /* ---- memory and facts -------------------- */

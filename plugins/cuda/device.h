@@ -21,6 +21,7 @@
 #include "driver.h"
 #include "port/port.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 extern struct cuda_driver cuda; /* filled by driver_start() */
@@ -75,8 +76,8 @@ struct cuda_device *device_usable(int32_t number);
 /* For contexts of the library that share the devices. The last one gives them back. */
 void devices_hold(void);
 void devices_release(void);
-/* Nothing opens or closes a device between devices_lock(1) and devices_lock(0). */
-void devices_lock(int lock);
+/* Held while a device is opened or closed. */
+extern pthread_mutex_t devices_mutex;
 
 /* Has the kernels compiled if they are not. UNSUPPORTED: the build had no clang. */
 zarr_status device_kernels(struct cuda_device *d, zarr_error *err);
@@ -129,6 +130,8 @@ struct cuda_lane {
     struct place was;   /* between port_begin() and port_end() */
     struct cuda_lane *next, *after; /* in the lists of idle ones and of all */
 };
+/* Of the lists of lanes; of those of pairs. */
+extern pthread_mutex_t lanes_mutex, pairs_mutex;
 zarr_status lane_open(struct cuda_device *d, struct cuda_lane **out, zarr_error *err);
 /* Keeps a lane whose work is done for the next one who opens one. */
 void lane_keep(struct cuda_lane *l);

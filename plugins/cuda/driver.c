@@ -3,7 +3,9 @@
  * without a GPU, or with a driver that is too old, is told from a failure. The child of a
  * fork cannot use the driver that its parent started. Thread class: shared.
  */
+#include "cufile.h"
 #include "device.h"
+#include "nvcomp.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,15 +19,15 @@ _Static_assert(sizeof(CUmemPoolProps) == 88, "the driver's struct");
 
 struct cuda_driver cuda;
 
+static pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    pthread_mutex_t mutex;
     void *library;
     atomic_int loaded;  /* the table is filled */
     atomic_int started; /* cuInit() has succeeded */
     atomic_int forked;  /* in a child of the process that started it */
     int watched;
     int32_t devices;
-} driver = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} driver;
 
 /* Whether an error has destroyed the context: all later calls fail. */
 static int is_sticky(CUresult rc)
@@ -136,25 +138,35 @@ int driver_is_loaded(void)
 
     if (atomic_load(&driver.loaded))
         return 1;
-    pthread_mutex_lock(&driver.mutex);
+    pthread_mutex_lock(&driver_mutex);
     st = driver_load(RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD, NULL);
-    pthread_mutex_unlock(&driver.mutex);
+    pthread_mutex_unlock(&driver_mutex);
     return st == ZARR_OK;
 }
 
 /* ---- starting -------------------- */
 
-/* A fork waits until the driver has started or failed to, and no device is opened. */
+/* A fork waits until the driver has started or failed to, no device is opened, and no
+ * list changes, because the child closes its contexts. Who holds one of these locks may
+ * take those after it. Those of the loaders of cuFile and nvCOMP are not here: these
+ * libraries may fork while they start. */
+static pthread_mutex_t *const fork_locks[] = {&gds_mutex,    &cufile_handles_mutex,
+                                              &driver_mutex, &devices_mutex,
+                                              &lanes_mutex,  &pairs_mutex};
+enum {
+    FORK_LOCKS = sizeof fork_locks / sizeof *fork_locks
+};
+
 static void fork_begins(void)
 {
-    pthread_mutex_lock(&driver.mutex);
-    devices_lock(1);
+    for (int i = 0; i < FORK_LOCKS; i++)
+        pthread_mutex_lock(fork_locks[i]);
 }
 
 static void fork_in_parent(void)
 {
-    devices_lock(0);
-    pthread_mutex_unlock(&driver.mutex);
+    for (int i = FORK_LOCKS - 1; i >= 0; i--)
+        pthread_mutex_unlock(fork_locks[i]);
 }
 
 static void fork_in_child(void)
@@ -162,6 +174,8 @@ static void fork_in_child(void)
     if (atomic_load(&driver.started))
         atomic_store(&driver.forked, 1);
     fork_in_parent();
+    cufile_in_child();
+    nvcomp_in_child();
 }
 
 static void watch_forks(void)
@@ -243,10 +257,10 @@ zarr_status driver_start(zarr_error *err)
             "here; start processes by spawn");
     if (atomic_load(&driver.started))
         return ZARR_OK;
-    pthread_mutex_lock(&driver.mutex);
+    pthread_mutex_lock(&driver_mutex);
     if (!atomic_load(&driver.started))
         st = driver_begin(err);
-    pthread_mutex_unlock(&driver.mutex);
+    pthread_mutex_unlock(&driver_mutex);
     return st;
 }
 

@@ -18,10 +18,8 @@ enum {
     AWAKE_NS = 50000
 };
 
-static struct {
-    pthread_mutex_t mutex;
-    struct cuda_lane *first; /* all that are alive, by `after` */
-} lanes = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+pthread_mutex_t lanes_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct cuda_lane *lanes; /* all that are alive, by `after` */
 
 /* ---- opening and closing -------------------- */
 
@@ -29,31 +27,31 @@ int is_lane(const void *stream)
 {
     const struct cuda_lane *l;
 
-    pthread_mutex_lock(&lanes.mutex);
-    for (l = lanes.first; l && l != stream; l = l->after)
+    pthread_mutex_lock(&lanes_mutex);
+    for (l = lanes; l && l != stream; l = l->after)
         ;
-    pthread_mutex_unlock(&lanes.mutex);
+    pthread_mutex_unlock(&lanes_mutex);
     return l != NULL;
 }
 
 static void lane_list(struct cuda_lane *l)
 {
-    pthread_mutex_lock(&lanes.mutex);
-    l->after = lanes.first;
-    lanes.first = l;
-    pthread_mutex_unlock(&lanes.mutex);
+    pthread_mutex_lock(&lanes_mutex);
+    l->after = lanes;
+    lanes = l;
+    pthread_mutex_unlock(&lanes_mutex);
 }
 
 static void lane_unlist(const struct cuda_lane *l)
 {
     struct cuda_lane **at;
 
-    pthread_mutex_lock(&lanes.mutex);
-    for (at = &lanes.first; *at && *at != l; at = &(*at)->after)
+    pthread_mutex_lock(&lanes_mutex);
+    for (at = &lanes; *at && *at != l; at = &(*at)->after)
         ;
     if (*at)
         *at = l->after;
-    pthread_mutex_unlock(&lanes.mutex);
+    pthread_mutex_unlock(&lanes_mutex);
 }
 
 void lane_free(struct cuda_lane *l)
@@ -103,11 +101,11 @@ zarr_status lane_open(struct cuda_device *d, struct cuda_lane **out, zarr_error 
 {
     struct cuda_lane *l;
 
-    pthread_mutex_lock(&lanes.mutex);
+    pthread_mutex_lock(&lanes_mutex);
     l = d->idle;
     if (l)
         d->idle = l->next;
-    pthread_mutex_unlock(&lanes.mutex);
+    pthread_mutex_unlock(&lanes_mutex);
     *out = l;
     return l ? ZARR_OK : lane_new(d, out, err);
 }
@@ -116,10 +114,10 @@ void lane_keep(struct cuda_lane *l)
 {
     struct cuda_device *d = l->device;
 
-    pthread_mutex_lock(&lanes.mutex);
+    pthread_mutex_lock(&lanes_mutex);
     l->next = d->idle;
     d->idle = l;
-    pthread_mutex_unlock(&lanes.mutex);
+    pthread_mutex_unlock(&lanes_mutex);
 }
 
 /* ---- calls -------------------- */

@@ -78,6 +78,8 @@ void nvcomp_place(const char *path);
 /* Loads the library, once in a process. UNSUPPORTED: there is none, or not a version of
  * those above; the text says why. Starts no driver. */
 zarr_status nvcomp_start(zarr_error *err);
+/* For the child of a fork. */
+void nvcomp_in_child(void);
 /* The calls of a format after nvcomp_start(); NULL: the library lacks one. */
 const struct nvcomp_way *nvcomp_find(enum nvcomp_format f, int encode);
 /* Bytes of memory that a call for `n` streams of at most `most` decoded bytes needs. The

@@ -43,6 +43,12 @@ void nvcomp_place(const char *path)
     pthread_mutex_unlock(&nv.mutex);
 }
 
+/* The thread that held the lock is not in the child. */
+void nvcomp_in_child(void)
+{
+    (void)pthread_mutex_init(&nv.mutex, NULL);
+}
+
 /* ---- loading -------------------- */
 
 static void *open_file(const char *file)

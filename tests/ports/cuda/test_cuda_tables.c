@@ -1,18 +1,33 @@
 /*
  * ports/cuda/test_cuda_tables.c - the tables of the CUDA plug-in, called as the library
- * may call them: what it does not do by chance. The program runs over the fake driver and
- * a fake nvCOMP, and loads the plug-in itself.
+ * may call them: what it does not do by chance. The program runs over the fake driver, a
+ * fake nvCOMP and a fake cuFile, and loads the plug-in itself.
  */
 #include "application.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     BYTES = 1000,
-    BLOCK = 8192
+    BLOCK = 8192,
+    FILE_BYTES = 64 * 1024,
+    FORKS = 100,
+#if defined(__SANITIZE_THREAD__) /* it cannot follow a fork */
+    HAS_FORK = 0
+#else
+    HAS_FORK = 1
+#endif
 };
+
+static const zarr_plugin *plugin;
+static void *plugin_self;
 
 /* ---- the plug-in's host -------------------- */
 
@@ -29,7 +44,9 @@ static zarr_status failure(zarr_error *e, zarr_status st, const char *fmt, ...)
 static const char *option_text(zarr_context *c, const char *name)
 {
     (void)c;
-    return strcmp(name, "nvcomp") == 0 ? FAKE_NVCOMP : NULL;
+    return strcmp(name, "nvcomp") == 0   ? FAKE_NVCOMP
+           : strcmp(name, "cufile") == 0 ? FAKE_CUFILE
+                                         : NULL;
 }
 
 static zarr_status take_memory(zarr_context *c, const zarr_memory_vtable *vt, void *self,
@@ -53,9 +70,19 @@ static zarr_status take_codec(zarr_context *c, const zarr_codec_impl_vtable *vt,
     return ZARR_OK;
 }
 
+static zarr_status os_failure(zarr_error *e, zarr_status st, int os_code, const char *fmt,
+                              ...)
+{
+    (void)e;
+    (void)os_code;
+    (void)fmt;
+    return st;
+}
+
 static const zarr_host host = {.struct_size = sizeof host,
                                .abi = ZARR_PLUGIN_ABI,
                                .fail = failure,
+                               .fail_os = os_failure,
                                .register_memory = take_memory,
                                .register_codec_impl = take_codec,
                                .option_text = option_text};
@@ -137,11 +164,118 @@ static void failed_batch_leaves_no_work(void **state)
     memory->free(NULL, &scratch);
 }
 
+/* ---- forks -------------------- */
+
+static atomic_int is_over;
+static int file_to_read;
+
+static void must(zarr_status st)
+{
+    if (st != ZARR_OK)
+        abort(); /* in any thread */
+}
+
+/* Threads that are in the plug-in when the process forks. */
+static void *opens_streams(void *none)
+{
+    void *stream = NULL;
+
+    while (!atomic_load(&is_over)) {
+        must(memory->stream_open(NULL, 0, &stream, NULL));
+        memory->stream_close(NULL, stream);
+    }
+    return none;
+}
+
+static void *reads_files(void *none)
+{
+    zarr_mem mem = {0};
+    uint64_t staged = 0;
+
+    must(memory->alloc(NULL, 0, FILE_BYTES, &mem, NULL));
+    while (!atomic_load(&is_over))
+        must(memory->read_file(NULL, file_to_read, 0, &mem, &staged, NULL));
+    memory->free(NULL, &mem);
+    return none;
+}
+
+static void *looks_for_libraries(void *none)
+{
+    const zarr_chunk_spec all = {.struct_size = sizeof all, .exact = 1, .n_bytes = BYTES};
+    const zarr_codec_binding to = {.struct_size = sizeof to,
+                                   .decoded = &all,
+                                   .encoded = &all,
+                                   .decoded_type = ZARR_DEVICE_CUDA,
+                                   .encoded_type = ZARR_DEVICE_CUDA};
+    const int directory = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    void *self = NULL;
+
+    while (!atomic_load(&is_over)) {
+        must(zstd->bind(&self, NULL, &to, NULL));
+        zstd->close(self);
+        must(memory->reaches_files(NULL, directory, NULL));
+    }
+    (void)close(directory);
+    return none;
+}
+
+/* What the end of a context does in the child, and the start of another. */
+static void child_ends(void *stream)
+{
+    void *self = NULL;
+
+    alarm(30); /* a lock that no thread gives back */
+    memory->stream_close(NULL, stream);
+    plugin->unload(plugin_self);
+    must(plugin->load(&host, NULL, &self, NULL));
+    if (memory->stream_open(NULL, 0, &stream, NULL) != ZARR_ERR_DEVICE)
+        _exit(1);
+    plugin->unload(self);
+    _exit(0);
+}
+
+/* A child can free its contexts, whatever other threads did when it was made. */
+static void forks_beside_work(void **state)
+{
+    static void *(*const work[])(void *) = {opens_streams, opens_streams, reads_files,
+                                            looks_for_libraries};
+    enum {
+        THREADS = sizeof work / sizeof *work
+    };
+    pthread_t threads[THREADS];
+    void *stream = NULL;
+    int how = 0, n;
+
+    (void)state;
+    if (!HAS_FORK)
+        skip();
+    file_to_read = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(file_to_read, FILE_BYTES), 0);
+    OK(memory->stream_open(NULL, 0, &stream, NULL));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work[i], NULL), 0);
+    for (n = 0; n < FORKS && how == 0; n++) {
+        const pid_t child = fork();
+
+        if (child == 0)
+            child_ends(stream);
+        assert_int_equal(waitpid(child, &how, 0), child);
+    }
+    atomic_store(&is_over, 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    memory->stream_close(NULL, stream);
+    (void)close(file_to_read);
+    if (how != 0)
+        fail_msg("fork %d: status %#x", n, (unsigned)how);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(boxes_of_two_devices),
-                                       cmocka_unit_test(failed_batch_leaves_no_work)};
-    void *file = NULL, *symbol, *self = NULL;
+                                       cmocka_unit_test(failed_batch_leaves_no_work),
+                                       cmocka_unit_test(forks_beside_work)};
+    void *file = NULL, *symbol;
     zarr_plugin_fn door = NULL;
     int rc;
 
@@ -151,9 +285,10 @@ int main(void)
     file = dlopen(PORT_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     symbol = file ? dlsym(file, "zarr_plugin_v1") : NULL;
     memcpy(&door, &symbol, sizeof door);
-    if (!door || door()->load(&host, NULL, &self, NULL) != ZARR_OK)
+    plugin = door ? door() : NULL;
+    if (!plugin || plugin->load(&host, NULL, &plugin_self, NULL) != ZARR_OK)
         return 1;
     rc = cmocka_run_group_tests(tests, NULL, NULL);
-    door()->unload(self);
+    plugin->unload(plugin_self);
     return rc;
 }
