@@ -137,13 +137,13 @@ typedef struct zarr_context_options {
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
  * ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_TRUST
  * (verified, full or none), ZARRC_LOG_LEVEL (error, warn, info, debug or trace) and
- * ZARRC_MEMORY, the default memory: a kind of memory (host, cuda, cuda_host, opencl, ext,
- * cuda_managed or a number), which ":" and the number of the device may follow, as in
- * "cuda:0". ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons: absolute
- * paths of files, or of directories, from which every file with the ending .so is loaded
- * in the order of names. An empty part means nothing. ZARRC_PLUGIN_OPTIONS is the default
- * of `plugin_options`. Both, and ZARRC_TRUST, are ignored in a program that runs with
- * raised privileges (set-user-ID).
+ * ZARRC_MEMORY, the default memory: a text of zarr_memory_parse(), such as "cuda:0",
+ * which may name what a plug-in of the options or of ZARRC_PLUGIN_PATH knows, such as the
+ * UUID of a GPU. ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons:
+ * absolute paths of files, or of directories, from which every file with the ending .so
+ * is loaded in the order of names. An empty part means nothing. ZARRC_PLUGIN_OPTIONS is
+ * the default of `plugin_options`. Both, and ZARRC_TRUST, are ignored in a program that
+ * runs with raised privileges (set-user-ID).
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults

@@ -138,15 +138,20 @@ static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_
  * @{
  */
 /**
- * Tells which memory a text names, such as "cuda:0": a kind, and the number of a device
- * after a colon (0 if it is missing). A kind is one of host, cpu, cuda, cuda_host,
- * cuda_managed, opencl and ext, the name of a memory backend of the context, or a number
- * of DLPack. Whether the device exists is not checked.
- * @param ctx borrowed; NULL: names of backends are not known
+ * Tells which memory a text names, such as "cuda:0": a kind, and after a colon the device
+ * (number 0 if it is missing). A kind is one of host, cpu, cuda, cuda_host, cuda_managed,
+ * opencl and ext, the name of a memory backend of the context, or a number of DLPack. A
+ * device is a number, or a name that the backend of the kind finds: the UUID of a GPU, as
+ * in "cuda:GPU-8932f937" (CUDA's plug-in; the UUID may be shortened). Whether a device
+ * with such a number exists is not checked. A name may start the driver, which takes
+ * time.
+ * @param ctx borrowed; NULL: no backend is known
  * @param text NUL-terminated
- * @param device_type receives the kind of memory
+ * @param device_type receives the kind of memory; 0 after INVALID
  * @param device_id receives the number of the device
- * @retval ZARR_ERR_INVALID the text names no kind of memory
+ * @retval ZARR_ERR_INVALID the text names no kind of memory, or no device of it
+ * @retval ZARR_ERR_UNSUPPORTED the device has a name, but no memory backend of the kind
+ * is loaded, or its driver is missing
  * @see zarr_tensor, zarr_context_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_parse(zarr_context *ctx,

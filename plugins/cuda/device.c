@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
-    DEVICES_MAX = 256
+    DEVICES_MAX = 256,
+    UUID_TEXT = 37
 };
 
 pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -87,7 +89,8 @@ zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc, zarr_e
 
 /* ---- kernels -------------------- */
 
-static zarr_status module_load(struct cuda_device *d, zarr_error *err)
+/* One form of the kernels. */
+static zarr_status image_load(struct cuda_device *d, const char *image, zarr_error *err)
 {
     char log[300] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
@@ -95,7 +98,7 @@ static zarr_status module_load(struct cuda_device *d, zarr_error *err)
     /* The driver takes numbers as pointers. */
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     CUmodule module = NULL;
-    CUresult rc = cuda.cuModuleLoadDataEx(&module, kernels_ptx, 2, options, values);
+    CUresult rc = cuda.cuModuleLoadDataEx(&module, image, 2, options, values);
     zarr_status st;
 
     for (int k = 0; k < PORT_N_KERNELS && rc == CUDA_SUCCESS; k++)
@@ -112,13 +115,25 @@ static zarr_status module_load(struct cuda_device *d, zarr_error *err)
     return st;
 }
 
+/* Machine code, unless there is none for this device or the driver refuses it. */
+static zarr_status module_load(struct cuda_device *d, zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_UNSUPPORTED;
+
+    if (kernels_fatbin_bytes > 0)
+        st = image_load(d, kernels_fatbin, err);
+    if (st != ZARR_OK && kernels_ptx_bytes > 0 && !atomic_load(&d->lost))
+        st = image_load(d, kernels_ptx, err);
+    return st;
+}
+
 zarr_status device_kernels(struct cuda_device *d, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     if (atomic_load(&d->has_kernels))
         return ZARR_OK;
-    if (kernels_ptx_bytes == 0)
+    if (kernels_ptx_bytes + kernels_fatbin_bytes == 0)
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                "cuda: the plug-in was built without kernels");
     pthread_mutex_lock(&devices_mutex);
@@ -304,7 +319,7 @@ void devices_release(void)
     pthread_mutex_unlock(&devices_mutex);
 }
 
-/* ---- memory and facts -------------------- */
+/* ---- memory -------------------- */
 
 zarr_status device_alloc(struct cuda_device *d, uint64_t bytes, CUdeviceptr *out,
                          zarr_error *err)
@@ -338,23 +353,71 @@ void device_free(struct cuda_device *d, CUdeviceptr p)
                                : cuda.cuMemFree_v2(p));
 }
 
-static void put_uuid(zarr_device_facts *out, const CUuuid *id)
-{
-    const size_t at = strlen(out->name);
-    char text[48] = "", *p = text;
+/* ---- UUIDs -------------------- */
 
-    for (int i = 0; i < 16; i++)
+/* The text of a device's UUID, in `text`; an empty one if the driver does not tell it.
+ * That of a part of a device (MIG) is its own. */
+static CUresult uuid_of(int32_t number, char text[UUID_TEXT])
+{
+    CUdevice id = 0;
+    CUuuid uuid;
+    CUresult rc = cuda.cuDeviceGet(&id, number);
+    char *p = text;
+
+    *text = '\0';
+    if (rc == CUDA_SUCCESS && cuda.cuDeviceGetUuid_v2)
+        rc = cuda.cuDeviceGetUuid_v2(&uuid, id);
+    for (int i = 0; i < 16 && rc == CUDA_SUCCESS && cuda.cuDeviceGetUuid_v2; i++)
         p += snprintf(p, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-                      (unsigned)(unsigned char)id->bytes[i]);
-    (void)snprintf(out->name + at, sizeof out->name - at, " (%s)", text);
+                      (unsigned)(unsigned char)uuid.bytes[i]);
+    return rc;
 }
+
+/* nvidia-smi and CUDA_VISIBLE_DEVICES name devices so. */
+static const char *uuid_prefix(const char *name)
+{
+    return strstr(name, " MIG ") ? "MIG-" : "GPU-";
+}
+
+zarr_status device_find(void *self, const char *text, int32_t *number, zarr_error *err)
+{
+    const int named = strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0;
+    const char *id = named ? text + 4 : "";
+    zarr_status st = driver_start(err);
+    int found = 0;
+
+    (void)self;
+    for (int32_t i = 0; *id && st == ZARR_OK && i < driver_devices(); i++) {
+        char uuid[UUID_TEXT];
+        const CUresult rc = uuid_of(i, uuid);
+
+        if (rc != CUDA_SUCCESS)
+            st = driver_failed(err, "UUID", rc);
+        else if (strncasecmp(uuid, id, strlen(id)) == 0) {
+            *number = i;
+            found++;
+        }
+    }
+    if (st != ZARR_OK || found == 1)
+        return st;
+    if (found > 1)
+        return port_host->fail(err, ZARR_ERR_INVALID,
+                               "cuda: %d devices have a UUID that begins as %s", found,
+                               text);
+    return port_host->fail(err, ZARR_ERR_INVALID,
+                           "cuda: %s is no device that the driver shows: they have "
+                           "numbers, and names that begin with GPU- or MIG-",
+                           text);
+}
+
+/* ---- facts -------------------- */
 
 zarr_status device_describe(int32_t number, zarr_device_facts *out, zarr_error *err)
 {
     struct cuda_device *d = device_usable(number);
     size_t total = 0, free_now = 0;
+    char uuid[UUID_TEXT];
     CUdevice id = 0;
-    CUuuid uuid;
     struct place was;
     zarr_status st = number_check(number, err);
     CUresult rc;
@@ -370,8 +433,12 @@ zarr_status device_describe(int32_t number, zarr_device_facts *out, zarr_error *
         return driver_failed(err, "description", rc);
     out->name[79] = '\0';
     out->total_bytes = total;
-    if (cuda.cuDeviceGetUuid_v2 && cuda.cuDeviceGetUuid_v2(&uuid, id) == CUDA_SUCCESS)
-        put_uuid(out, &uuid);
+    if (uuid_of(number, uuid) == CUDA_SUCCESS && uuid[0]) {
+        const size_t at = strlen(out->name);
+
+        (void)snprintf(out->name + at, sizeof out->name - at, " (%s%s)",
+                       uuid_prefix(out->name), uuid);
+    }
     if (d && device_enter(d, &was, NULL) == ZARR_OK) { /* a context costs much memory */
         if (cuda.cuMemGetInfo_v2(&free_now, &total) == CUDA_SUCCESS)
             out->free_bytes = free_now;

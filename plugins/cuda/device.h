@@ -110,6 +110,8 @@ void device_give_up(struct cuda_device *d);
  * afterwards, also if the wait failed. If a second one fails, the device is given up. */
 zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc,
                           zarr_error *err);
+/* The device whose UUID begins so, after "GPU-" or "MIG-": an entry of the tables. */
+zarr_status device_find(void *self, const char *text, int32_t *number, zarr_error *err);
 /* A name and a UUID, and sizes. */
 zarr_status device_describe(int32_t number, zarr_device_facts *out, zarr_error *err);
 

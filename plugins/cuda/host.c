@@ -133,6 +133,7 @@ const zarr_memory_vtable cuda_host_memory = {
     .copy = host_copy,
     .sync = host_sync,
     .device_count = host_device_count,
+    .find = device_find,
 };
 
 const zarr_memory_vtable cuda_managed_memory = {
@@ -146,4 +147,5 @@ const zarr_memory_vtable cuda_managed_memory = {
     .copy = host_copy,
     .sync = host_sync,
     .device_count = host_device_count,
+    .find = device_find,
 };

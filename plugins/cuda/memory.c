@@ -186,4 +186,5 @@ const zarr_memory_vtable cuda_memory = {
     .reaches_files = gds_reaches_files,
     .read_file = gds_read_file,
     .write_file = gds_write_file,
+    .find = device_find,
 };

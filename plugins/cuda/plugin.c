@@ -23,7 +23,7 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     st = driver_watch_forks(err);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && st == ZARR_OK; i++)
         st = host->register_memory(ctx, kinds[i], NULL, err);
-    if (st == ZARR_OK && kernels_ptx_bytes > 0)
+    if (st == ZARR_OK && kernels_ptx_bytes + kernels_fatbin_bytes > 0)
         st = port_register_codecs(ctx, err);
     nvcomp_place(nvcomp ? nvcomp : secure_getenv("ZARRC_NVCOMP"));
     if (st == ZARR_OK)

@@ -16,4 +16,9 @@ extern const size_t kernels_opencl_bytes;
 extern const char kernels_ptx[];
 extern const size_t kernels_ptx_bytes;
 
+/* The same as machine code for some devices, in the form that drivers of CUDA take. Empty
+ * if the build had no nvcc. */
+extern const char kernels_fatbin[];
+extern const size_t kernels_fatbin_bytes;
+
 #endif

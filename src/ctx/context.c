@@ -151,11 +151,10 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
             ZR_TRY(zr_fail_memory(err, strlen(o->allocators)));
         zr_memory_choose(&ctx->memory, ctx->allocators);
     }
-    ctx->device_type = o->device_type ? o->device_type : ZARR_DEVICE_CPU;
-    ctx->device_id = o->device_id;
     ZR_TRY(context_init_engine(ctx, o, err));
     ctx->pipeline = zr_pipeline_find(&ctx->pipelines, zr_pipeline_waves.name);
     ZR_TRY(context_init_plugins(ctx, o, err));
+    ZR_TRY(zr_ctx_default_memory(ctx, o, err));
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &ctx->pipeline, err));
 out:
     return st;

@@ -19,6 +19,10 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err);
 
+/* Chooses the default memory, after all plug-ins are loaded: one may know the device. */
+zarr_status zr_ctx_default_memory(zarr_context *ctx, const zarr_context_options *o,
+                                  zarr_error *err);
+
 /* Returns ZARRC_PLUGIN_PATH, or NULL; also NULL in programs with another user's rights.
  */
 const char *zr_ctx_plugin_path(void);

@@ -159,36 +159,63 @@ out:
     return st;
 }
 
-/* "NAME:N" or "NAME", where NAME is a backend's. */
-static bool parse_backend(zarr_context *ctx, const char *text, int32_t *device_type,
-                          int32_t *device_id)
+static bool is_letter(char c)
 {
-    const char *colon = strchr(text, ':');
-    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
-    const struct zr_backend *be = NULL;
-    uint64_t number = 0;
-    bool locked;
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
 
-    if (colon && (!zr_parse_u64(colon + 1, strlen(colon + 1), &number) ||
-                  number > (uint64_t)INT32_MAX))
-        return false;
-    locked = zr_ctx_look_begin(ctx);
-    be = zr_backend_named(&ctx->memory, text, n);
+/* The backend of a name, or of a kind of memory. */
+static const struct zr_backend *backend_called(zarr_context *ctx, const char *name,
+                                               size_t bytes)
+{
+    const bool locked = zr_ctx_look_begin(ctx);
+    const struct zr_backend *be = zr_backend_named(&ctx->memory, name, bytes);
+    int32_t kind = be ? be->vt.device_type : 0;
+
+    /* who allocates the memory need not know the devices */
+    if (kind != 0 || zr_kind_parse(name, bytes, &kind))
+        (void)zr_backend_find(&ctx->memory, kind, &be, NULL);
     zr_ctx_look_end(ctx, locked);
-    if (!be)
-        return false;
-    *device_type = be->vt.device_type;
-    *device_id = (int32_t)number;
-    return true;
+    return be;
+}
+
+static zarr_status find_device(const struct zr_backend *be, const char *text,
+                               int32_t *device_id, zarr_error *err)
+{
+    const zarr_status st = be->vt.find(be->self, text, device_id, err);
+
+    if (st == ZARR_OK && *device_id < 0)
+        return zr_fail(err, ZARR_ERR_DEVICE,
+                       "memory backend \"%s\": device \"%s\" has the number %" PRId32,
+                       be->vt.name, text, *device_id);
+    return st;
 }
 
 zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *device_type,
                               int32_t *device_id, zarr_error *err)
 {
+    const char *which = text ? strchr(text, ':') : NULL;
+    const size_t n = which ? (size_t)(which++ - text) : strlen(text ? text : "");
+    const bool named = which && is_letter(*which);
+    const struct zr_backend *be = NULL;
+
     *device_type = *device_id = 0;
-    if (text && (zr_device_parse(text, device_type, device_id) ||
-                 (ctx && parse_backend(ctx, text, device_type, device_id))))
+    if (text && zr_device_parse(text, device_type, device_id))
         return ZARR_OK;
+    if (text && ctx)
+        be = backend_called(ctx, text, n);
+    if (be)
+        *device_type = be->vt.device_type;
+    if (be && (!which || zr_device_number(which, device_id)))
+        return ZARR_OK;
+    if (be && named && be->vt.find)
+        return find_device(be, which, device_id, err);
+    if (!be && named && zr_kind_parse(text, n, device_type))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "no memory backend for device type %" PRId32
+                       ", which would find \"%s\"",
+                       *device_type, text);
+    *device_type = 0;
     return zr_fail(err, ZARR_ERR_INVALID,
                    "\"%s\" is not a kind of memory, such as host, cuda:0 or 2:0",
                    text ? text : "");

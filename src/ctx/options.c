@@ -87,17 +87,20 @@ static zarr_status env_trust(uint32_t *trust, zarr_error *err)
                    text);
 }
 
-static zarr_status env_device(zarr_context_options *o, zarr_error *err)
+zarr_status zr_ctx_default_memory(zarr_context *ctx, const zarr_context_options *o,
+                                  zarr_error *err)
 {
     const char *text = o->device_type == 0 ? env_text("ZARRC_MEMORY") : NULL;
+    zarr_error why = {0};
+    zarr_status st = ZARR_OK;
 
-    if (!text || zr_device_parse(text, &o->device_type, &o->device_id))
-        return ZARR_OK;
-    return zr_fail(
-        err, ZARR_ERR_INVALID,
-        "environment variable ZARRC_MEMORY: \"%s\" is not a kind of memory, such "
-        "as host, cuda:0 or 2:0",
-        text);
+    ctx->device_type = o->device_type ? o->device_type : ZARR_DEVICE_CPU;
+    ctx->device_id = o->device_id;
+    if (text)
+        st = zarr_memory_parse(ctx, text, &ctx->device_type, &ctx->device_id, &why);
+    return st == ZARR_OK
+               ? st
+               : zr_fail(err, st, "environment variable ZARRC_MEMORY: %s", why.message);
 }
 
 /* What this process may have at most: the machine's memory, less in a control group. */
@@ -188,7 +191,6 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
     ZR_TRY(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
     ZR_TRY(env_log_level(&out->log_level, err));
     ZR_TRY(env_trust(&out->trust, err));
-    ZR_TRY(env_device(out, err));
     if (!out->pipeline)
         out->pipeline = env_text("ZARRC_PIPELINE");
     if (!out->codec_preference)

@@ -66,7 +66,10 @@ zarr_status zr_backend_device_count(const struct zr_backend *be, uint32_t *n,
 /* All zero if the backend does not describe its devices. The name is valid UTF-8. */
 zarr_status zr_backend_describe(const struct zr_backend *be, int32_t device_id,
                                 zarr_device_facts *out, zarr_error *err);
-/* Reads "cuda:0": such a name or a number, and the number of the device, 0 without it. */
+/* Reads a kind of memory: such a name, or a number. */
+bool zr_kind_parse(const char *text, size_t bytes, int32_t *device_type);
+bool zr_device_number(const char *text, int32_t *device_id);
+/* Reads "cuda:0": a kind, and the number of the device, 0 without it. */
 bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id);
 /* Asks the backends which memory a pointer is; host memory if none knows it. */
 void zr_mem_classify(const struct zr_memory_registry *r, const void *pointer,

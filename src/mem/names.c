@@ -42,23 +42,42 @@ void zr_memory_print(struct zr_str *out, const struct zr_backend *be)
     zr_str_puts(out, name ? name : be->vt.name);
 }
 
+bool zr_kind_parse(const char *text, size_t bytes, int32_t *device_type)
+{
+    uint64_t kind = 0;
+
+    for (size_t i = 0; i < ZR_COUNT(device_names); i++)
+        if (strlen(device_names[i].name) == bytes &&
+            memcmp(device_names[i].name, text, bytes) == 0)
+            kind = (uint64_t)device_names[i].type;
+    if (kind == 0 && !zr_parse_u64(text, bytes, &kind))
+        return false;
+    if (kind == 0 || kind > INT32_MAX)
+        return false;
+    *device_type = (int32_t)kind;
+    return true;
+}
+
+bool zr_device_number(const char *text, int32_t *device_id)
+{
+    uint64_t number = 0;
+
+    if (!zr_parse_u64(text, strlen(text), &number) || number > INT32_MAX)
+        return false;
+    *device_id = (int32_t)number;
+    return true;
+}
+
 bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id)
 {
     const char *colon = strchr(text, ':');
-    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
-    uint64_t kind = 0, number = 0;
+    int32_t kind = 0, number = 0;
 
-    if (colon && !zr_parse_u64(colon + 1, strlen(colon + 1), &number))
+    if (colon && !zr_device_number(colon + 1, &number))
         return false;
-    for (size_t i = 0; i < ZR_COUNT(device_names); i++)
-        if (strlen(device_names[i].name) == n &&
-            memcmp(device_names[i].name, text, n) == 0)
-            kind = (uint64_t)device_names[i].type;
-    if (kind == 0 && !zr_parse_u64(text, n, &kind))
+    if (!zr_kind_parse(text, colon ? (size_t)(colon - text) : strlen(text), &kind))
         return false;
-    if (kind == 0 || kind > INT32_MAX || number > INT32_MAX)
-        return false;
-    *device_type = (int32_t)kind;
-    *device_id = (int32_t)number;
+    *device_type = kind;
+    *device_id = number;
     return true;
 }

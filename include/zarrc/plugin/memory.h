@@ -207,6 +207,12 @@ typedef struct zarr_memory_vtable {
      * as for read_file(). Required with reaches_files(). */
     zarr_status (*write_file)(void *self, int file, const zarr_mem *src, uint64_t *staged,
                               zarr_error *err);
+    /** Finds the number of a device that a text names, such as a UUID. It is what follows
+     * the colon in a text of zarr_memory_parse(), and begins with a letter. NULL: devices
+     * have numbers only.
+     * @retval ZARR_ERR_INVALID no device, or more than one, has the name */
+    zarr_status (*find)(void *self, const char *text, int32_t *device_id,
+                        zarr_error *err);
 } zarr_memory_vtable;
 
 ZARR_END_DECLS

@@ -468,17 +468,49 @@ static int find_device(void *user, const zarr_registry_item *item)
     printf("%s: %s\n", item->name, item->detail);
     assert_true(item->total_bytes > 0);
     assert_true(strlen(item->detail) > 36); /* a name and a UUID */
-    ++*(int *)user;
+    assert_non_null(strchr(item->detail, '('));
+    (void)snprintf(user, 64, "cuda:%s", strchr(item->detail, '(') + 1);
+    *strchr(user, ')') = '\0';
     return 0;
 }
 
-static void test_listing(void **state)
+static zarr_status parse(const char *text, int32_t *number)
 {
-    int found = 0;
+    int32_t type = 0;
+    const zarr_status st = zarr_memory_parse(ctx, text, &type, number, &err);
+
+    if (st == ZARR_OK)
+        assert_int_equal(type, strncmp(text, "cuda:", 5) == 0 ? ZARR_DEVICE_CUDA
+                                                              : ZARR_DEVICE_CUDA_HOST);
+    return st;
+}
+
+/* A device is found by the name that the listing shows. */
+static void test_names(void **state)
+{
+    static const char *const wrong[] = {"cuda:GPU-zz", "cuda:MIG-", "cuda:abc",
+                                        "cuda:gpu-1"};
+    char name[64] = "";
+    int32_t number = -1;
 
     (void)state;
-    OK(zarr_context_list(ctx, ZARR_REGISTRY_DEVICE, find_device, &found, &err));
-    assert_int_equal(found, 1);
+    OK(zarr_context_list(ctx, ZARR_REGISTRY_DEVICE, find_device, name, &err));
+    assert_true(strncmp(name, "cuda:GPU-", 9) == 0 || strncmp(name, "cuda:MIG-", 9) == 0);
+    assert_int_equal(strlen(name), 9 + 36);
+    OK(parse(name, &number));
+    assert_int_equal(number, 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(parse(wrong[i], &number), ZARR_ERR_INVALID);
+        assert_non_null(strstr(err.message, strchr(wrong[i], ':') + 1));
+    }
+    if (!is_fake())
+        return;
+    OK(parse("cuda:GPU-11", &number)); /* those of the fake driver are 1010..., 1111... */
+    assert_int_equal(number, 1);
+    OK(parse("cuda_host:MIG-10101010-1", &number));
+    assert_int_equal(number, 0);
+    assert_int_equal(parse("cuda:GPU-1", &number), ZARR_ERR_INVALID);
+    assert_non_null(strstr(err.message, "2 devices"));
 }
 
 /* ---- an allocator of the application, such as RMM -------------------- */
@@ -615,7 +647,7 @@ int main(void)
         cmocka_unit_test(test_many),          cmocka_unit_test(test_streams),
         cmocka_unit_test(test_capture),       cmocka_unit_test(test_capture_elsewhere),
         cmocka_unit_test(test_context_stays), cmocka_unit_test(test_classify),
-        cmocka_unit_test(test_second_device), cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_second_device), cmocka_unit_test(test_names),
         cmocka_unit_test(test_allocator),     cmocka_unit_test(test_damage),
     };
 

@@ -18,6 +18,7 @@ extern char **environ;
 typedef void (*fail_fn)(uint64_t k, int result);
 typedef const char *(*failed_fn)(void);
 typedef uint64_t (*number_fn)(void);
+typedef int (*int_fn)(void);
 
 enum {
     OUT_OF_MEMORY = 2,
@@ -303,6 +304,14 @@ static int show_device(void *user, const zarr_registry_item *item)
     return 0;
 }
 
+static int show_mig(void *none, const zarr_registry_item *item)
+{
+    (void)none;
+    if (strcmp(item->name, "cuda:1") == 0)
+        EXPECT(strstr(item->detail, "(MIG-11111111-1111-1111-1111-111111111111)"));
+    return 0;
+}
+
 /* The plug-in can be loaded, and each call says what is missing. */
 static int part_none(const char *want)
 {
@@ -321,6 +330,9 @@ static int part_none(const char *want)
     EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_MANAGED, 0, 64, &mem, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
+    EXPECT(zarr_memory_parse(ctx, "cuda:GPU-1", &type, &id, &err) ==
+           ZARR_ERR_UNSUPPORTED);
+    EXPECT(strstr(err.message, want));
     zarr_mem_classify(ctx, elements, &type, &id);
     EXPECT(type == ZARR_DEVICE_CPU);
     EXPECT(zarr_context_list(ctx, ZARR_REGISTRY_DEVICE, show_device, text, &err) ==
@@ -337,6 +349,32 @@ static void test_none(void **state)
     run_part("none", "no device", "FAKECUDA_DEVICES", "0");
     run_part("none", "too old: it has CUDA 10.2", "FAKECUDA_VERSION", "10020");
     run_part("none", "no libcuda.so.1", "LD_LIBRARY_PATH", "/nonexistent");
+}
+
+/* The default memory is a device with a name, which ZARRC_MEMORY has. */
+static int part_named(void)
+{
+    int32_t type = 0, number = -1;
+    zarr_array *a;
+
+    begin_context(NULL, NULL);
+    EXPECT(zarr_context_list(ctx, ZARR_REGISTRY_DEVICE, show_mig, NULL, &err) == ZARR_OK);
+    a = make_array(&kinds[6], elements);
+    zarr_array_memory(a, &type, &number);
+    EXPECT(type == ZARR_DEVICE_CUDA && number == 1);
+    zarr_array_free(a);
+    end_context();
+    return 0;
+}
+
+static void test_named(void **state)
+{
+    (void)state;
+    if (!is_fake())
+        skip();
+    assert_int_equal(setenv("FAKECUDA_MIG", "1", 1), 0);
+    run_part("named", "0", "ZARRC_MEMORY", "cuda:MIG-11111111-1111");
+    assert_int_equal(unsetenv("FAKECUDA_MIG"), 0);
 }
 
 /* A device without memory pools. */
@@ -366,6 +404,29 @@ static void test_without_pools(void **state)
     run_part("plain", "0", "FAKECUDA_SEED", "77");
 }
 
+/* Machine code of kernels is used where there is some and the driver takes it, else PTX.
+ */
+static int part_image(int fatbin)
+{
+    EXPECT(part_plain() == 0);
+    EXPECT(DRIVER(int_fn, "fakecuda_fatbin")() == fatbin);
+    return 0;
+}
+
+static void test_image(void **state)
+{
+    (void)state;
+    if (!is_fake())
+        skip();
+    run_part("image", "0", NULL, NULL);
+#if defined(FATBIN_PLUGIN)
+    assert_int_equal(setenv("FAKECUDA_FATBIN", "0", 1), 0);
+    run_part("image", "0", "PORT_OTHER_PLUGIN", FATBIN_PLUGIN);
+    assert_int_equal(unsetenv("FAKECUDA_FATBIN"), 0);
+    run_part("image", "1", "PORT_OTHER_PLUGIN", FATBIN_PLUGIN);
+#endif
+}
+
 static int run_as_part(const char *part, const char *argument)
 {
     if (strcmp(part, "lost") == 0)
@@ -376,6 +437,10 @@ static int run_as_part(const char *part, const char *argument)
         return part_exit();
     if (strcmp(part, "plain") == 0)
         return part_plain();
+    if (strcmp(part, "image") == 0)
+        return part_image(argument[0] == '1');
+    if (strcmp(part, "named") == 0)
+        return part_named();
     return part_none(argument);
 }
 
@@ -385,7 +450,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_lost),          cmocka_unit_test(test_fork),
         cmocka_unit_test(test_exit),          cmocka_unit_test(test_none),
-        cmocka_unit_test(test_without_pools),
+        cmocka_unit_test(test_without_pools), cmocka_unit_test(test_named),
+        cmocka_unit_test(test_image),
     };
 
     if (argc == 3)

@@ -18,6 +18,7 @@
 struct tale {
     uint32_t n;
     bool is_lost; /* device_count() fails */
+    bool finds;   /* devices have names */
 };
 
 static zarr_status tale_count(void *self, uint32_t *n, zarr_error *err)
@@ -49,6 +50,19 @@ static zarr_status tale_describe(void *self, int32_t device_id, zarr_device_fact
     return ZARR_OK;
 }
 
+static zarr_status tale_find(void *self, const char *text, int32_t *device_id,
+                             zarr_error *err)
+{
+    (void)self;
+    if (strcmp(text, "Wrong") == 0)
+        *device_id = -5;
+    else if (strcmp(text, "GPU:Seven") == 0)
+        *device_id = 7;
+    else
+        return zr_fail(err, ZARR_ERR_INVALID, "nothing is called %s", text);
+    return ZARR_OK;
+}
+
 static void add_tale(zarr_context *ctx, const char *name, int32_t type, uint32_t flags,
                      struct tale *t)
 {
@@ -60,6 +74,7 @@ static void add_tale(zarr_context *ctx, const char *name, int32_t type, uint32_t
     v.close = NULL;
     v.device_count = tale_count;
     v.describe = tale_describe;
+    v.find = t->finds ? tale_find : NULL;
     assert_ok(zarr_context_register_memory(ctx, &v, t, "test", &terr));
 }
 
@@ -159,17 +174,51 @@ static void test_parse(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_status(zarr_memory_parse(ctx, bad[i], &type, &id, &terr),
                       ZARR_ERR_INVALID);
+    assert_status(zarr_memory_parse(ctx, "cuda:GPU-12", &type, &id, &terr),
+                  ZARR_ERR_UNSUPPORTED); /* who knows is not loaded */
+    assert_status(zarr_memory_parse(NULL, "cuda:GPU-12", &type, &id, &terr),
+                  ZARR_ERR_UNSUPPORTED);
     assert_status(zarr_memory_parse(ctx, NULL, &type, &id, &terr), ZARR_ERR_INVALID);
     assert_ok(zarr_memory_parse(NULL, "cuda:1", &type, &id, &terr));
     assert_status(zarr_memory_parse(NULL, "acme", &type, &id, &terr), ZARR_ERR_INVALID);
     zarr_context_free(ctx);
 }
 
+/* What follows the colon, and begins with a letter, is a name that the backend finds; an
+ * allocator asks the backend of its kind. */
+static void test_names(void **state)
+{
+    static const char *const good[] = {"acme:GPU:Seven", "20:GPU:Seven",
+                                       "pool:GPU:Seven"};
+    struct tale tale = {.n = 1, .finds = true}, other = {.n = 1};
+    zarr_context *ctx = NULL;
+    int32_t type = 0, id = 0;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    add_tale(ctx, "acme", 20, 0, &tale);
+    add_tale(ctx, "pool", 20, ZARR_MEMORY_ALLOCATOR, &other);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_ok(zarr_memory_parse(ctx, good[i], &type, &id, &terr));
+        assert_int_equal(type, 20);
+        assert_int_equal(id, 7);
+    }
+    assert_ok(zarr_memory_parse(ctx, "acme:3", &type, &id, &terr));
+    assert_int_equal(id, 3);
+    assert_status(zarr_memory_parse(ctx, "acme:-1", &type, &id, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_memory_parse(ctx, "acme:GPU", &type, &id, &terr),
+                  ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "nothing is called GPU"));
+    assert_status(zarr_memory_parse(ctx, "acme:Wrong", &type, &id, &terr),
+                  ZARR_ERR_DEVICE);
+    zarr_context_free(ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_list),
-                                       cmocka_unit_test(test_old_table),
-                                       cmocka_unit_test(test_parse)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list), cmocka_unit_test(test_old_table),
+        cmocka_unit_test(test_parse), cmocka_unit_test(test_names)};
 
     return cmocka_run_group_tests(tests, clear_environment, NULL);
 }

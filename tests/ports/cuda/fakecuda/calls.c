@@ -206,7 +206,8 @@ CUresult cuDeviceGet(CUdevice *out, int number)
 
 static CUresult name_of(char *name, int room, CUdevice d)
 {
-    (void)snprintf(name, (size_t)room, "Fake GPU %d", d);
+    (void)snprintf(name, (size_t)room, "Fake GPU %d%s", d,
+                   fake_setting("FAKECUDA_MIG", 0) ? " MIG 1g.10gb" : "");
     return CUDA_SUCCESS;
 }
 

@@ -7,7 +7,8 @@
  * breaks a rule of the driver aborts the process and says which.
  *
  * Environment: FAKECUDA_DEVICES (2), FAKECUDA_BYTES of memory for each (256 MiB),
- * FAKECUDA_VERSION (13000), FAKECUDA_SEED of chance (1; 0: never), FAKECUDA_POOLS (1).
+ * FAKECUDA_VERSION (13000), FAKECUDA_SEED of chance (1; 0: never), FAKECUDA_POOLS (1),
+ * FAKECUDA_MIG (0; 1: devices are parts of one), FAKECUDA_FATBIN (1; 0: refused).
  * The functions fakecuda_*() are for tests, which find them by dlsym().
  */
 #ifndef FAKECUDA_H
@@ -74,6 +75,9 @@ FAKE_API uint64_t fakecuda_calls(void);
 FAKE_API uint64_t fakecuda_after_loss(void);
 /* How many contexts this thread has pushed and not popped. */
 FAKE_API int fakecuda_depth(void);
+/* Whether the last kernels were machine code, which begins with FAKECUDA_MAGIC here. */
+FAKE_API int fakecuda_fatbin(void);
+#define FAKECUDA_MAGIC "fakecuda fatbin"
 /* Blocks of memory that are alive. */
 FAKE_API uint64_t fakecuda_blocks(void);
 

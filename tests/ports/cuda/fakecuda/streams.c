@@ -495,10 +495,22 @@ CUresult cuEventDestroy_v2(CUevent e)
 
 /* ---- kernels -------------------- */
 
+static int is_fatbin; /* the last module */
+
+int fakecuda_fatbin(void)
+{
+    return is_fatbin;
+}
+
 static CUresult module_open(CUmodule *out, const char *image)
 {
+    const int fatbin = strncmp(image, FAKECUDA_MAGIC, strlen(FAKECUDA_MAGIC)) == 0;
+
+    if (fatbin && !fake_setting("FAKECUDA_FATBIN", 1))
+        return 209; /* no code for this device */
     if (!strstr(image, ".entry"))
         return 200; /* an invalid image */
+    is_fatbin = fatbin;
     *out = calloc(1, sizeof **out);
     if (!*out)
         fake_fault("no memory");
