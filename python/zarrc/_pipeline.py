@@ -124,7 +124,7 @@ def _document(metadata: Any) -> dict[str, Any]:
         document: dict[str, Any] = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
     except Exception as problem:
         raise Refused(f"metadata without text: {type(problem).__name__}") from None
-    for name in ("attributes", "consolidated_metadata"):
+    for name in ("attributes", "consolidated_metadata", "dimension_names"):  # no call of the library here needs them
         document.pop(name, None)
     return document
 

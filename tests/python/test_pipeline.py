@@ -358,6 +358,14 @@ def test_rectilinear_arrays_that_grew(tmp_path, name, columns):
         native_only()
 
 
+def test_names_that_zarrc_refuses():
+    """What a chunk does not depend on is not looked at."""
+    z = zarr.create_array(MemoryStore(), shape=(6, 5), chunks=(2, 5), dtype="i4", dimension_names=["\x00", "b"])
+    z[1:3] = 4
+    assert z[...].sum() == 40
+    native_only()
+
+
 # ---- parts of shards, and stores of other packages ----
 
 
