@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x lint fmt fuzz bench docs wheel install clean
+.PHONY: all setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x lint fmt fuzz bench bench-quick docs wheel install clean
 
 all: build
 
@@ -52,6 +52,9 @@ fuzz: setup
 
 bench: setup
 	@scripts/bench
+
+bench-quick: setup
+	@scripts/bench --quick
 
 docs: setup
 	@scripts/docs

@@ -1,59 +1,14 @@
-"""machine - the data of the benchmark, warm memory, and what this machine is."""
-import mmap
+"""machine - what this machine is, and the versions of the library and of the codecs that it takes from the system."""
 import os
+import pathlib
 import platform
-import resource
+import re
 import shutil
+import subprocess
 
-import numpy as np
-
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 HUGE = "/sys/kernel/mm/transparent_hugepage/enabled"
-
-
-class Cube:
-    """uint16 values (g2 + g1*g1/32 + g0*g0*g0) mod 65536, g2 fastest."""
-
-    def __init__(self, size):
-        self.size = size
-        g1, g2 = np.arange(size, dtype=np.uint32)[:, None], np.arange(size, dtype=np.uint32)
-        self.plane = (g2 + g1 * g1 // 32).astype(np.uint16)
-
-    def level(self, g0):
-        return np.uint16(g0 * g0 * g0 % 65536)
-
-    def make(self):
-        data = np.empty((self.size,) * 3, np.uint16)
-        for g0 in range(self.size):
-            np.add(self.plane, self.level(g0), out=data[g0])
-        return data
-
-    def check(self, data, origin=(0, 0, 0)):
-        """Every element, a plane at a time: costs less than a checksum and misses nothing."""
-        data = np.asarray(data)
-        n0, n1, n2 = data.shape
-        plane = self.plane[origin[1]:origin[1] + n1, origin[2]:origin[2] + n2]
-        for i in range(n0):
-            if not np.array_equal(data[i], plane + self.level(origin[0] + i)):
-                raise SystemExit(f"bench: wrong data in plane {origin[0] + i} of the box at {origin}")
-
-
-def warm(nbytes):
-    """Makes the host of a virtual machine give its memory before the clock runs: free guest
-    memory goes back after a second or two, and touching it again costs seconds a GiB."""
-    block = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    block.madvise(mmap.MADV_HUGEPAGE)
-    view = np.frombuffer(block, np.uint8)
-    view[::4096] = 1
-    del view
-    block.close()
-
-
-def counters():
-    """(CPU seconds, minor faults, stolen ticks, all ticks)"""
-    use = resource.getrusage(resource.RUSAGE_SELF)
-    with open("/proc/stat", encoding="ascii") as f:
-        ticks = [int(x) for x in f.readline().split()[1:9]]
-    return use.ru_utime + use.ru_stime, use.ru_minflt, ticks[7], sum(ticks)
+CODECS = ("libzstd1", "libdeflate0", "libblosc1", "liblz4-1", "zlib1g")  # Debian's packages
 
 
 def cpu_name():
@@ -70,6 +25,29 @@ def facts():
     return {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)),
             "kernel": platform.release().split("-")[0],
             "huge_pages": modes[modes.index("[") + 1:modes.index("]")]}
+
+
+def said(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def commit():
+    """The last commit that changed the library, with a + if its files differ from it."""
+    library = ("src", "include")
+    return said("git", "log", "-1", "--format=%h", "--abbrev=12", "--", *library) + ("+" if said("git", "status", "--porcelain", "-uno", *library) else "")
+
+
+def ours(build):
+    """The entries of zarrc and the floor, as bench/peers/install makes those of the others."""
+    version = re.search(r'VERSION_STRING "([^"]+)"', (ROOT / "include/zarrc/version.h").read_text())
+    codecs = said("dpkg-query", "-W", "-f", "${Package} ${Version}, ", *CODECS).rstrip(", ") or "the system's codecs"
+    cache = pathlib.Path(build) / "CMakeCache.txt"
+    kind = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w+)", cache.read_text(), re.M) if cache.exists() else None
+    flags = kind[1] if kind else "?"
+    return {"zarrc": {"version": f"zarrc {version[1]}; {codecs}", "flags": flags},
+            "zarrc-4k": {"version": "as zarrc", "flags": "ZARR_IO_NO_HUGE_PAGES"},
+            "floor": {"version": codecs, "flags": f"{flags}, -O3"}}
 
 
 def file_system(path):

@@ -1,0 +1,279 @@
+"""pages - what documents say of the samples: the table of README.md, docs/benchmarks.md, and its pictures. Nothing in
+them is written by hand, except the text of this file."""
+import cases
+import samples
+
+BEGIN, END = "<!-- bench/peers: written by scripts/gen-benchmarks -->", "<!-- bench/peers: end -->"
+NOT_PEERS = ("floor", "zarrc", "zarrc-4k")
+SHORT = {"zarrs-mimalloc": "zarrs with mimalloc", "zarrs-system": "zarrs", "zarrs-tools": "zarrs_tools", "zarr-zarrs": "zarr-python + zarrs",
+         "zarr-fused": "zarr-python, fused", "netcdf": "netCDF", "gdal": "GDAL"}
+GROUPS = (("Cubes of zarr_benchmarks", ("read/raw", "read/zstd", "read/shard", "read-", "chunks", "inner-chunks", "round/", "one-core/")),
+          ("Codecs", ("read/", "write/")), ("Small chunks", ("scale/",)), ("Parts, texts, handles, other storage", ("",)))
+SMALL_SETS = ("files", "inner-")
+
+
+def ms(seconds):
+    """Milliseconds, or microseconds if few, to three digits."""
+    if seconds is None:
+        return "no clean round"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} us"
+    return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def times(found):
+    return f"{found[0]:.2f}" if found else ""
+
+
+def with_range(found):
+    return f"{found[0]:.2f} ({found[1]:.2f}-{found[2]:.2f})" if found else ""
+
+
+def by_name():
+    return {case.name: case for case in cases.cases()}
+
+
+def group_of(name):
+    if any(name.split("/")[-1].startswith(part) for part in SMALL_SETS):
+        return GROUPS[2][0]
+    return next(title for title, starts in GROUPS if any(name.startswith(start) for start in starts))
+
+
+class Row:
+    """A case of a run, with all that tables say of it."""
+
+    def __init__(self, run, record, case):
+        self.run, self.record, self.case, self.samples = run, record, case, record["samples"]
+        self.ours = samples.median(self.samples.get("zarrc", []))
+        self.to_floor = self.ratio("zarrc", "floor")
+        self.ratios = {name: found for name in self.samples if name not in NOT_PEERS if (found := self.ratio(name, "zarrc"))}
+        self.best = min(self.ratios, key=lambda name: self.ratios[name][0], default=None)
+
+    def ratio(self, over, under):
+        if over not in self.samples or under not in self.samples:
+            return None
+        return samples.ratio(self.samples[over], self.samples[under])
+
+    def median(self, name, what="seconds"):
+        return samples.median(self.samples.get(name, []), what)
+
+    def short(self):
+        """What falls short of its target."""
+        found = []
+        if self.case.floor and self.to_floor and self.to_floor[0] > self.case.floor:
+            found.append(f"{self.to_floor[0]:.2f} of the floor, at most {self.case.floor:g} wanted")
+        if self.best and self.ratios[self.best][0] < self.case.best:
+            found.append(f"{self.ratios[self.best][0]:.2f} of {SHORT.get(self.best, self.best)}, at least {self.case.best:g} wanted")
+        return found
+
+
+def rows(runs):
+    """Of all cases that the table of cases still has, in its order; larger cubes after smaller ones."""
+    known = by_name()
+    order = {name: n for n, name in enumerate(known)}
+    found = [Row(run, record, known[record["name"]]) for run, of in runs.items() for record in of["cases"] if record["name"] in known]
+    return sorted(found, key=lambda row: (row.record["size"], order[row.case.name], row.run))
+
+
+def title(row, sizes):
+    return row.case.title + (f", {row.record['size']}^3" if len(sizes) > 1 else "")
+
+
+def short_table(runs):
+    """For README.md: each case in a line."""
+    all_rows = rows(runs)
+    sizes = {row.record["size"] for row in all_rows}
+    lines = ["| case | zarrc ms | of the floor | best peer / zarrc | zarr-python / zarrc | |", "|---|---:|---:|---|---:|---|"]
+    for row in all_rows:
+        best = f"{times(row.ratios[row.best])} {SHORT.get(row.best, row.best)}" if row.best else ""
+        lines.append(f"| {title(row, sizes)} | {ms(row.ours)} | {times(row.to_floor)} | {best} | {times(row.ratios.get('zarr-python'))} | "
+                     f"{'short' if row.short() else ''} |")
+    n_short = sum(bool(row.short()) for row in all_rows)
+    facts = next(iter(runs.values()))["facts"]
+    missing = len(by_name()) - len({row.case.name for row in all_rows})
+    lines += ["", f"{len(all_rows)} cases, {f'{missing} more not measured, ' * (missing > 0)}{n_short} short of their target (the last column; [docs/benchmarks.md](docs/benchmarks.md) has the "
+              f"targets). Machine: {facts['cores']} cores of {facts['cpu']}, Linux {facts['kernel']}, huge pages `{facts['huge_pages']}`, "
+              f"{facts['file_system']}. Runs: {', '.join(f'[{name}](bench/results/{name}.json)' for name in runs)}."]
+    return "\n".join(lines)
+
+
+def replaced(text, table):
+    """README.md with the table between its two marks."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + "\n" + table + "\n" + END + rest.split(END)[1]
+
+
+# ---- docs/benchmarks.md ----
+
+HEAD = """# How fast zarrc is
+
+Written by `scripts/gen-benchmarks` from the samples in `bench/results/`; `bench/peers/README.md` tells how they are measured and
+what each word means. Times are medians of clean rounds, in milliseconds unless they say us; on another machine they differ, and the
+ratios are what to compare. A ratio is the median of the ratios of the same rounds, with the interval that holds it with 90 %. Of zarrc to
+the floor, less is better; of a peer to zarrc, more. An empty cell: the peer cannot do the case, or no round was clean.
+
+What differs besides the libraries: zarrs has zstd 1.5.7 inside, TensorStore its own, zarrc here Debian's 1.5.4, which encodes slower. zarrc
+replaces files in one step; zarrs and the floor write in place. The floor is a set of bare loops, not a limit: where zarrc has better ones, its
+ratio is below 1.
+"""
+
+
+def peers_table(runs):
+    yield "\n## What was compared\n\n| peer | version | flags |\n|---|---|---|"
+    found = {}
+    for of in runs.values():
+        found.update(of["facts"]["peers"])
+    for name, entry in found.items():
+        if "absent" in entry:
+            yield f"| {name} | not installed: {entry['absent']} | |"
+        else:
+            yield f"| {name} | {entry['version']} | {entry['flags']} |"
+
+
+def machine_lines(runs):
+    for name, of in runs.items():
+        facts = of["facts"]
+        yield (f"\nRun [{name}](../bench/results/{name}.json): {facts['cores']} cores of {facts['cpu']}, Linux {facts['kernel']}, huge pages "
+               f"`{facts['huge_pages']}`, {facts['file_system']}; {facts['durability']}; outputs {facts['outputs']}. "
+               f"Commits of the library: {', '.join(sorted({record['commit'] for record in of['cases']}))}.")
+
+
+def case_tables(all_rows):
+    sizes = {row.record["size"] for row in all_rows}
+    for group, _ in GROUPS:
+        of = [row for row in all_rows if group_of(row.case.name) == group]
+        if not of:
+            continue
+        names = [name for name in dict.fromkeys(name for row in of for name in row.samples) if name not in NOT_PEERS]
+        yield f"\n## {group}\n"
+        yield f"| case | floor | zarrc | zarrc / floor | {' | '.join(f'{name} / zarrc' for name in names)} | dropped |"
+        yield "|---|---:|---:|---|" + "---|" * len(names) + "---:|"
+        for row in of:
+            cells = [with_range(row.ratios.get(name)) for name in names]
+            yield (f"| {title(row, sizes)} | {ms(row.median('floor')) if 'floor' in row.samples else ''} | {ms(row.ours)} | {with_range(row.to_floor)} | {' | '.join(cells)} | "
+                   f"{samples.n_dirty(row.samples)} |")
+
+
+def short_list(all_rows):
+    sizes = {row.record["size"] for row in all_rows}
+    yield "\n## Short of a target\n"
+    for row in all_rows:
+        for text in row.short():
+            yield f"* {title(row, sizes)}: {text} (run {row.run})"
+
+
+def pages_table(all_rows):
+    """At equal pages: zarrc without huge ones, beside zarrs with the system's allocator."""
+    of = [row for row in all_rows if row.ratio("zarrs-system", "zarrc-4k")]
+    if not of:
+        return
+    yield "\n## At equal pages\n\nzarrc with 4 KiB pages (zarrc-4k), and what peers that have no others take in comparison.\n"
+    names = ("zarrs-system", "tensorstore", "zarr-zarrs", "zarr-fused")
+    yield f"| case | zarrc-4k | {' | '.join(f'{name} / zarrc-4k' for name in names)} |\n|---|---:|" + "---|" * len(names)
+    for row in of:
+        yield f"| {row.case.title} | {ms(row.median('zarrc-4k'))} | {' | '.join(with_range(row.ratio(name, 'zarrc-4k')) for name in names)} |"
+
+
+def memory_table(all_rows):
+    of = [row for row in all_rows if row.case.is_fresh and row.median("zarrc", "peak_kb") and not row.case.is_cold]
+    if not of:
+        return
+    names = [name for name in dict.fromkeys(name for row in of for name in row.samples) if any(row.median(name, "peak_kb") for row in of)]
+    yield "\n## Memory\n\nPeak of resident memory during a read, in MiB: program, libraries and output (first column) included.\n"
+    yield f"| case | output | {' | '.join(names)} |\n|---|---:|" + "---:|" * len(names)
+    for row in of:
+        peaks = [f"{peak / 1024:.0f}" if (peak := row.median(name, "peak_kb")) else "" for name in names]
+        yield f"| {row.case.title} | {row.record['bytes'] / 2**20:.0f} | {' | '.join(peaks)} |"
+
+
+def scale_lines(all_rows):
+    """Microseconds of a chunk beyond its bytes, by the sets that differ in nothing else."""
+    of = [row for row in all_rows if row.case.name.startswith("scale/")]
+    if len(of) < 3:
+        return
+    yield "\n## What a chunk costs\n"
+    yield "The reads of inner chunks from 1 KiB to 4 MiB move the same bytes; the line through them gives the time of one chunk more.\n"
+    yield "| peer | us per chunk | ms without |\n|---|---:|---:|"
+    sets = cases.sets(of[0].record["size"])
+    for name in dict.fromkeys(name for row in of for name in row.samples):
+        points = []
+        for row in of:
+            it, took = sets[row.case.set], row.median(name)
+            if took:
+                points.append((it.nbytes / (it.inner[0] * it.inner[1] * it.item), took))
+        if len(points) >= 3:
+            rest, each = samples.line(points)
+            yield f"| {name} | {each * 1e6:.2f} | {rest * 1e3:.1f} |"
+
+
+def cores_lines(all_rows):
+    pairs = []
+    named = {(row.case.name, row.record["size"]): row for row in all_rows}
+    for row in all_rows:
+        if row.case.name.startswith("one-core/"):
+            two = named.get(("read-warm/" + row.case.set, row.record["size"]))
+            if two and two.ours and row.ours:
+                pairs.append((row, two))
+    if pairs:
+        yield "\n## One core and two\n\nHow many times faster a read into used memory is on all cores than on one.\n"
+        names = [name for name in pairs[0][0].samples if pairs[0][1].median(name)]
+        yield f"| set | {' | '.join(names)} |\n|---|" + "---:|" * len(names)
+        for one, two in pairs:
+            cells = [f"{a / b:.2f}" if (a := one.median(name)) and (b := two.median(name)) else "" for name in names]
+            yield f"| {one.case.set} | {' | '.join(cells)} |"
+
+
+def page(runs):
+    all_rows = rows(runs)
+    shown = (f"\n![{name}](images/{name})" for name in names_of_pictures(all_rows))
+    parts = [HEAD.rstrip("\n"), *machine_lines(runs), *shown, *peers_table(runs), *case_tables(all_rows), *pages_table(all_rows),
+             *memory_table(all_rows), *cores_lines(all_rows), *scale_lines(all_rows), *short_list(all_rows)]
+    return "\n".join(parts) + "\n"
+
+
+# ---- pictures ----
+
+BAR, GAP, LEFT, WIDTH, MOST = 13, 12, 300, 720, 6  # pixels; ratios from MOST on are cut
+SHOWN = {"zarrs-mimalloc": "#4878a8", "zarrs-tools": "#7ba3c9", "tensorstore": "#d08a3c", "zarr-fused": "#7c9c5e", "zarr-python": "#a0b890"}
+
+
+def names_of_pictures(all_rows):
+    return [f"benchmarks-{n}.svg" for n in range(1, 1 + len(chapters(all_rows)))]
+
+
+def chapters(all_rows):
+    """(title, rows) of each picture."""
+    found = []
+    for group, _ in GROUPS:
+        of = [row for row in all_rows if group_of(row.case.name) == group and any(name in row.ratios for name in SHOWN)]
+        if of:
+            found.append((group, of))
+    return found
+
+
+def picture(heading, of):
+    """Bars: how many times as long as zarrc each peer takes."""
+    y, parts = 58, []
+    scale = (WIDTH - LEFT - 40) / MOST
+    for row in of:
+        bars = [(name, row.ratios[name][0]) for name in SHOWN if name in row.ratios]
+        parts.append(f'<text x="{LEFT - 8}" y="{y + BAR * len(bars) / 2 + 4:.0f}" text-anchor="end">{row.case.title}</text>')
+        for name, value in bars:
+            parts.append(f'<rect x="{LEFT}" y="{y}" width="{min(value, MOST) * scale:.0f}" height="{BAR - 2}" fill="{SHOWN[name]}"/>')
+            parts.append(f'<text x="{LEFT + min(value, MOST) * scale + 4:.0f}" y="{y + BAR - 4}" font-size="10">{value:.1f}</text>')
+            y += BAR
+        y += GAP
+    one = LEFT + scale
+    legend, x = [], 12
+    for name, colour in SHOWN.items():
+        legend.append(f'<rect x="{x}" y="34" width="10" height="10" fill="{colour}"/><text x="{x + 14}" y="43">{name}</text>')
+        x += 28 + 7 * len(name)
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" font-family="sans-serif" font-size="11">',
+                      '<rect width="100%" height="100%" fill="white"/>',
+                      f'<text x="12" y="20" font-size="14">{heading}: time of a peer / time of zarrc (line: equal)</text>', *legend, *parts,
+                      f'<line x1="{one:.0f}" y1="52" x2="{one:.0f}" y2="{y - GAP}" stroke="#333"/>', "</svg>"]) + "\n"
+
+
+def pictures(runs):
+    all_rows = rows(runs)
+    return {f"docs/images/{name}": picture(heading, of) for name, (heading, of) in zip(names_of_pictures(all_rows), chapters(all_rows))}
