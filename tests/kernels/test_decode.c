@@ -303,7 +303,7 @@ static void damaged_streams_fail(void **state)
     const struct target *t = *state;
 
     if (on_device(t)) {
-        const int n = t->cuda ? 10000 : 2000;
+        const int n = t->cuda ? 10000 : 4000;
 
         damaged_batch(t, K_LZ4, (size_t)draws_on(t, n));
         damaged_batch(t, K_LZ4_HEADED, (size_t)draws_on(t, n / 2));
