@@ -105,7 +105,7 @@ uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv)
 
 enum {
     WAVE_CHUNKS = 1024, /* that a device works on at once */
-    WAVES_LEAST = 4     /* of a request whose waves are large */
+    WAVES_LEAST = 8     /* of a request whose waves are large */
 };
 
 static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
@@ -117,7 +117,7 @@ static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
     return false;
 }
 
-/* The most bytes of a wave of large chunks: a quarter of what the request has, because
+/* The most bytes of a wave of large chunks: an eighth of what the request has, because
  * the first wave is fetched, and the last one finished, while the device has nothing else
  * to do; and no more than pinned memory has room for in all waves. */
 static uint64_t large_wave(const struct zr_io *io)

@@ -147,14 +147,14 @@ static zarr_explanation *waves_of(const struct pw *w, const char *path, uint64_t
 }
 
 /* A device gets about a thousand chunks at once, unless a large request would have fewer
- * than four waves, or memory has no room. */
+ * than eight waves, or memory has no room. */
 static void test_wave_lengths(void **state)
 {
     static const struct {
         uint64_t chunks, edge, device, waves; /* a chunk has 2 KiB * edge */
     } cases[] = {
-        {64, 512, 0, 1},    {256, 512, 0, 1},    {1024, 512, 0, 4}, {2048, 512, 0, 4},
-        {4096, 512, 0, 4},  {16384, 512, 0, 16}, {1024, 64, 0, 1},  {8192, 64, 0, 8},
+        {64, 512, 0, 1},    {256, 512, 0, 1},    {1024, 512, 0, 4}, {2048, 512, 0, 8},
+        {4096, 512, 0, 8},  {16384, 512, 0, 16}, {1024, 64, 0, 1},  {8192, 64, 0, 8},
         {1024, 4096, 0, 8}, {4096, 512, 1, 32},
     };
 
