@@ -311,7 +311,8 @@ out:
 
 bool zr_stage_strides(const struct zr_stage *s)
 {
-    return s->kind == ZR_STAGE_CODEC && s->impl->vt.strided && s->out_exact;
+    return s->kind == ZR_STAGE_CODEC && s->impl->vt.strided && s->out_exact &&
+           s->out_bytes >= s->impl->vt.strided_least;
 }
 
 zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,

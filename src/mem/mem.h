@@ -163,6 +163,8 @@ void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at);
  */
 zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
                         struct zr_copy_counters *c, zarr_error *err);
+/* The same, if both sides are host memory. */
+void zr_host_box_copy(const zarr_box *box);
 /* Fills box->dst with a pattern of item_bytes (host memory, already in the destination's
  * byte order). */
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,

@@ -57,8 +57,7 @@ enum zr_overlap {
 enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
                                    const int64_t *stride, uint32_t item_bytes);
 
-/* The pointers of both sides are host pointers. */
-void zr_host_box_copy(const zarr_box *box);
+/* The destination's pointer is a host pointer. */
 void zr_host_box_fill(const zarr_box *box, const void *pattern);
 void zr_host_copy(void *dst, const void *src, size_t bytes);
 

@@ -591,6 +591,8 @@ typedef struct zarr_codec_impl_vtable {
      */
     zarr_status (*settle)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
+    /** strided() is not called for chunks that decode to fewer bytes */
+    uint64_t strided_least;
 } zarr_codec_impl_vtable;
 
 /* ---- running nested chains --------------------------------------------------------- */
