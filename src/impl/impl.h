@@ -287,6 +287,13 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
                              struct zr_thread_states *ts, zarr_mem scratch,
                              zarr_error *err);
+/* Whether a stage finds the decoded chunk inside of the encoded one, if it also accepts
+ * the chunk. */
+bool zr_stage_is_within(const struct zr_stage *s);
+/* Checks the chunk and sets job->dst to a part of job->src. */
+zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
+                            struct zr_thread_states *ts, zarr_mem scratch,
+                            zarr_error *err);
 /* Whether a stage can decode into strided memory, if it also accepts the chunk. */
 bool zr_stage_strides(const struct zr_stage *s);
 /* Decodes a chunk into strided memory. UNSUPPORTED: nothing was written, and the caller

@@ -309,6 +309,52 @@ out:
     return st;
 }
 
+bool zr_stage_is_within(const struct zr_stage *s)
+{
+    return s->kind == ZR_STAGE_CODEC && s->impl->vt.within;
+}
+
+static bool stage_part_of(const zarr_mem *part, const zarr_mem *all)
+{
+    return part->handle == all->handle && part->device_type == all->device_type &&
+           part->device_id == all->device_id && part->offset >= all->offset &&
+           part->bytes <= all->bytes &&
+           part->offset - all->offset <= all->bytes - part->bytes;
+}
+
+zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
+                            struct zr_thread_states *ts, zarr_mem scratch,
+                            zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const size_t top = ts->decode.top;
+    struct zr_foreign said;
+    zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
+
+    job->status = ZARR_OK;
+    job->flags = 0;
+    job->dst = (zarr_mem){.bytes = s->out_bytes};
+    ZR_TRY(stage_thread_state(s, ts, &exec.thread_state, err));
+    ZR_TRY(stage_check_in(s, job, false, err));
+    st = s->impl->vt.within(s->self, job, &exec, zr_foreign_begin(&said, err));
+    ts->decode.top = top;
+    if (st != ZARR_OK)
+        st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
+    else if (!stage_part_of(&job->dst, &job->src) || job->dst_used != job->dst.bytes)
+        st = stage_broke(s, "says that the decoded chunk is outside of the encoded one",
+                         job->dst.bytes, job->src.bytes, err);
+    else if (job->dst_used > s->out_bytes)
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: more than %" PRIu64 " bytes",
+                     zarr_codec_spec_name(&s->spec), s->out_bytes);
+    else
+        st = stage_check_out(s, job, false, err);
+    job->status = st;
+out:
+    if (st != ZARR_OK)
+        stage_tell(err, false);
+    return st;
+}
+
 bool zr_stage_strides(const struct zr_stage *s)
 {
     return s->kind == ZR_STAGE_CODEC && s->impl->vt.strided && s->out_exact &&

@@ -204,17 +204,60 @@ static bool coding_stays(const struct zr_io *io, const struct zr_coding *c)
            zr_stays_on_host(io, c->p, c->done, &c->cur);
 }
 
+/* Decodes the next stage where its input is, if the stage can. */
+static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, bool *done,
+                                 zarr_error *err)
+{
+    const struct zr_stage *stage = &c->p->stage[c->done];
+    const uint64_t need = zr_stage_scratch(stage, 1);
+    zarr_codec_job job = {.src = c->cur};
+    zarr_mem scratch = {0};
+    zarr_status st = ZARR_OK;
+
+    *done = false;
+    if (!zr_stage_accepts(stage, &job))
+        return ZARR_OK;
+    if (c->done == 0)
+        ZR_TRY(zr_bring_encoded(w, stage, &job.src, err));
+    if (need > 0)
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_CODEC, stage->out_device, need, &scratch,
+                                 err));
+    st = zr_stage_within(stage, &job, &w->worker->states, scratch, err);
+    *done = st == ZARR_OK;
+    if (*done)
+        c->cur = job.dst;
+    else if (zr_stage_declines(stage, st))
+        st = ZARR_OK;
+out:
+    return st;
+}
+
+/* Whether the next stage may leave the chunk inside of its input. */
+static bool coding_stays_inside(const struct zr_work *w, const struct zr_coding *c,
+                                uint32_t until, const zarr_mem *dst)
+{
+    return !c->p->encode && !w->io->no_direct &&
+           zr_stage_is_within(&c->p->stage[c->done]) && !coding_skips(c) &&
+           !(dst && dst->handle && c->done + 1 == until);
+}
+
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
                           const zarr_mem *dst, zarr_error *err)
 {
     const bool encode = c->p->encode;
     struct coding_step s;
+    bool done = false;
     zarr_status st = ZARR_OK;
 
     for (; c->done < until; c->done++) {
         if (coding_stays(w->io, c)) {
             c->skip |= UINT64_C(1) << (c->done + 1);
             continue;
+        }
+        if (coding_stays_inside(w, c, until, dst)) {
+            ZR_TRY(coding_within(w, c, &done, err));
+            if (done)
+                continue;
         }
         ZR_TRY(coding_open(&s, w, c, c->done + 1 == until ? dst : NULL, err));
         if (s.stage->kind == ZR_STAGE_COPY) {

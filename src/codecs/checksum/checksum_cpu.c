@@ -112,31 +112,72 @@ static void sum_close(void *self)
 
 /* ---- both ways -------------------------------------------------------------------- */
 
-static zarr_status sum_decode_one(void *self_ptr, const struct zr_host_job *io,
-                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
+/* Compares the sum. *payload: the first of the bytes that it covers. */
+static zarr_status sum_check(const struct sum_self *self, const struct zr_host_job *io,
+                             const uint8_t **payload, zarr_error *err)
 {
-    const struct sum_self *self = self_ptr;
     const size_t n = io->src_bytes - SUM_BYTES;
-    const uint8_t *payload = io->src;
     uint32_t stored = 0, computed = 0;
 
-    ZR_UNUSED(exec);
+    *payload = io->src;
     if (io->src_bytes < SUM_BYTES)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the checksum alone has 4",
                        self->codec, io->src_bytes);
-    if (n > io->dst_bytes)
-        return zr_too_long(err, self->codec, io->dst_bytes);
     stored = zr_load_le32(self->at_start ? io->src : io->src + n);
     if (self->at_start)
-        payload += SUM_BYTES;
-    computed = self->sum(self, payload, n);
+        *payload += SUM_BYTES;
+    computed = self->sum(self, *payload, n);
     if (stored != computed)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "%s: checksum mismatch: stored %08" PRIx32 ", computed %08" PRIx32,
                        self->codec, stored, computed);
-    memcpy(io->dst, payload, n);
-    *used = n;
     return ZARR_OK;
+}
+
+static zarr_status sum_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct sum_self *self = self_ptr;
+    const uint8_t *payload = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(exec);
+    if (io->src_bytes > SUM_BYTES && io->src_bytes - SUM_BYTES > io->dst_bytes)
+        return zr_too_long(err, self->codec, io->dst_bytes);
+    ZR_TRY(sum_check(self, io, &payload, err));
+    *used = io->src_bytes - SUM_BYTES;
+    memcpy(io->dst, payload, *used);
+out:
+    return st;
+}
+
+static zarr_status sum_within_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
+{
+    const uint8_t *payload = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(exec);
+    ZR_TRY(sum_check(self_ptr, io, &payload, err));
+    *used = io->src_bytes - SUM_BYTES;
+out:
+    return st;
+}
+
+static zarr_status sum_within(void *self_ptr, zarr_codec_job *job, zarr_codec_exec *exec,
+                              zarr_error *err)
+{
+    const struct sum_self *self = self_ptr;
+    zarr_codec_job in = {.src = job->src};
+    zarr_status st = ZARR_OK;
+
+    in.dst.device_type = job->src.device_type; /* of no bytes */
+    ZR_TRY(zr_jobs_each(sum_within_one, self_ptr, &in, 1, exec, err));
+    if (!zr_mem_slice(&job->src, self->at_start ? SUM_BYTES : 0, in.dst_used, &job->dst))
+        return zr_internal(err);
+    job->dst_used = in.dst_used;
+out:
+    return st;
 }
 
 static zarr_status sum_decode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -173,7 +214,7 @@ static zarr_status sum_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                 ZARR_CODEC_DETERMINISTIC,                                                \
         .codec = name, .impl = library, .in_kinds = ZR_HOST_KINDS,                       \
         .out_kinds = ZR_HOST_KINDS, .bind = sum_bind, .encode = sum_encode,              \
-        .decode = sum_decode, .close = sum_close,                                        \
+        .decode = sum_decode, .close = sum_close, .within = sum_within,                  \
     }
 const zarr_codec_impl_vtable zr_cpu_crc32c = SUM_VTABLE("crc32c", "cpu.zarrc");
 const zarr_codec_impl_vtable zr_cpu_crc32 = SUM_VTABLE("crc32", "cpu.libdeflate");
