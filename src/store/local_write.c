@@ -99,9 +99,9 @@ static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
 }
 
 /* Writes op's value to a file that is empty, or dirty from an earlier attempt, and sets
- * op's version. Returns 0, an errno or WRITE_TOLD. */
+ * op's version. *device: where the file is. Returns 0, an errno or WRITE_TOLD. */
 static int write_value(struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
-                       const void *from, zarr_error *err)
+                       const void *from, dev_t *device, zarr_error *err)
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
     struct stat st;
@@ -122,6 +122,7 @@ static int write_value(struct zr_local *l, zarr_store_op *op, int fd, bool is_di
             times); /* for finer versions; without it the kernel's time is good enough */
     if (fstat(fd, &st) != 0)
         return errno;
+    *device = st.st_dev;
     if (must_sync(l, op, st.st_dev) && write_sync(fd) != 0)
         return errno;
     if (zr_local_is_remote(l) && fstat(fd, &st) != 0)
@@ -234,7 +235,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
 
     if (st != ZARR_OK)
         return st;
-    os_code = write_value(l, op, lk->file.fd, lk->is_dirty, from, err);
+    os_code = write_value(l, op, lk->file.fd, lk->is_dirty, from, &lk->device, err);
     lk->is_dirty = true;
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
@@ -287,7 +288,7 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     const bool is_new = zr_op_is_new(op);
     struct zr_local_dir dir = {-1, false, NULL};
     char name[TEMP_NAME_BYTES];
-    struct stat st;
+    dev_t device = 0;
     int os_code, fd = -ENOENT;
     zarr_status status = write_check_version(l, op, err);
 
@@ -302,13 +303,11 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     }
     os_code = fd < 0 ? -fd : 0;
     if (os_code == 0) {
-        os_code = write_value(l, op, fd, false, from, err);
-        if (os_code == 0 && fstat(fd, &st) != 0)
-            os_code = errno;
+        os_code = write_value(l, op, fd, false, from, &device, err);
         if (close(fd) != 0 && errno != EINTR && os_code == 0)
             os_code = errno;
         if (os_code == 0)
-            os_code = write_rename(l, &dir, name, st.st_dev, is_new);
+            os_code = write_rename(l, &dir, name, device, is_new);
         if (os_code != 0)
             (void)unlinkat(dir.fd, name, 0);
     }
