@@ -90,6 +90,7 @@ static zarr_status column_make(zarr_vlen_column *out, const struct zr_vlen_call 
     block = zr_malloc(ctx->alloc, size);
     if (!block)
         return zr_fail_memory(err, size);
+    zr_pages_advise(block, size);
     block->ctx = zarr_context_ref(ctx);
     block->n = c->n;
     offsets = (uint64_t *)(block + 1);
