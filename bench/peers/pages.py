@@ -9,6 +9,7 @@ SHORT = {"zarrs-mimalloc": "zarrs with mimalloc", "zarrs-system": "zarrs", "zarr
          "zarr-fused": "zarr-python, fused", "netcdf": "netCDF", "gdal": "GDAL"}
 GROUPS = (("Cubes of zarr_benchmarks", ("read/raw", "read/zstd", "read/shard", "read-", "chunks", "inner-chunks", "round/", "one-core/")),
           ("Codecs", ("read/", "write/")), ("Small chunks", ("scale/",)), ("Parts, texts, handles, other storage", ("",)))
+AT_FLOOR = 1.05  # of it, at most: a better loop would gain little
 SMALL_SETS = ("files", "inner-")
 
 
@@ -63,7 +64,9 @@ class Row:
         if self.case.floor and self.to_floor and self.to_floor[0] > self.case.floor:
             found.append(f"{self.to_floor[0]:.2f} of the floor, at most {self.case.floor:g} wanted")
         if self.best and self.ratios[self.best][0] < self.case.best:
-            found.append(f"{self.ratios[self.best][0]:.2f} of {SHORT.get(self.best, self.best)}, at least {self.case.best:g} wanted")
+            at_floor = self.to_floor and self.to_floor[0] <= AT_FLOOR
+            found.append(f"{self.ratios[self.best][0]:.2f} of {SHORT.get(self.best, self.best)}, at least {self.case.best:g} wanted"
+                         + (f"; zarrc takes {self.to_floor[0]:.2f} of the floor, so the codec or memory binds" if at_floor else ""))
         return found
 
 
