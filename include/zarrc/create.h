@@ -38,7 +38,9 @@ typedef struct zarr_array_spec {
     /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
      * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
-     * object with `filters` and `compressor`. NULL: zstd */
+     * object with `filters` and `compressor`. NULL: zstd, or blosc with lz4 and shuffle
+     * if the options' or the default memory is a CUDA device's, pinned or managed and
+     * elements have a fixed size */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */

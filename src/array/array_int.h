@@ -121,6 +121,10 @@ zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
 
 /* ---- opening ---- */
 
+/* The memory of tensors that name none, of a handle that is opened with these options. */
+void zr_array_default_memory(const zarr_store *chunks, const zarr_array_open_options *o,
+                             int32_t *device_type, int32_t *device_id);
+
 /* Makes a handle without a state. path is moved even on failure. */
 zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
                          const zarr_array_open_options *o, zarr_error *err);

@@ -14,19 +14,25 @@ struct array_making {
     const char *path;
     zarr_array_spec spec;
     struct zr_spec_like like;
+    bool for_device; /* without codecs in the spec: those that devices are fast at */
     int32_t format;
     struct zr_parsed *parsed, *attrs; /* counted */
     struct zr_array_state *state;     /* counted: as asked for, and completed */
     struct zr_str text;               /* of the document */
 };
 
-static void making_deinit(struct array_making *m)
+static void document_deinit(struct array_making *m)
 {
-    zr_spec_like_deinit(&m->like);
     zr_array_state_free(m->state);
     zr_parsed_free(m->parsed);
     zr_parsed_free(m->attrs);
     zr_str_deinit(&m->text);
+}
+
+static void making_deinit(struct array_making *m)
+{
+    zr_spec_like_deinit(&m->like);
+    document_deinit(m);
 }
 
 /* Parses the document that the spec asks for, completes it, and writes it as it will be
@@ -41,7 +47,8 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     zr_json_doc_init(&doc, m->ctx->alloc);
     ZR_TRY(zr_parsed_new(&m->parsed, m->ctx->alloc, err));
     ZR_TRY(zr_parsed_new(&m->attrs, m->ctx->alloc, err));
-    ZR_TRY(zr_spec_document(m->parsed, m->attrs, &m->format, m->ctx, &m->spec, err));
+    ZR_TRY(zr_spec_document(m->parsed, m->attrs, &m->format, m->ctx, &m->spec,
+                            m->for_device, err));
     src = zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL);
     src.asked = true;
     src.fill_spelled = !m->spec.document;
@@ -180,8 +187,8 @@ out:
 }
 
 /* The array may have grown since it was created. */
-static zarr_status is_what_was_asked(const struct array_making *m, const zarr_array *a,
-                                     zarr_error *err)
+static zarr_status is_as_made(const struct array_making *m, const zarr_array *a,
+                              zarr_error *err)
 {
     struct zr_array_state *s = zr_array_state_get(a);
     const struct zr_array_meta *now = &s->meta, *wanted = &m->state->meta;
@@ -195,6 +202,27 @@ static zarr_status is_what_was_asked(const struct array_making *m, const zarr_ar
     ZR_TRY(compare_asked(m, now, err));
 out:
     zr_array_state_free(s);
+    return st;
+}
+
+/* The codecs of a spec that names none may be those of either default. */
+static zarr_status is_what_was_asked(struct array_making *m, const zarr_array *a,
+                                     zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = is_as_made(m, a, &e);
+
+    if (st != ZARR_ERR_EXISTS || m->spec.codecs || m->spec.document)
+        goto out;
+    document_deinit(m);
+    m->state = NULL;
+    m->parsed = m->attrs = NULL;
+    m->for_device = !m->for_device;
+    zr_str_init(&m->text, m->ctx->alloc);
+    if (make_document(m, NULL) == ZARR_OK && is_as_made(m, a, NULL) == ZARR_OK)
+        return ZARR_OK;
+out:
+    zr_pass(err, st, &e);
     return st;
 }
 
@@ -245,6 +273,16 @@ out:
     return st;
 }
 
+/* Whether tensors that name no memory are in a GPU's, pinned or managed memory. */
+static bool is_for_device(const zarr_store *chunks, const zarr_array_open_options *o)
+{
+    int32_t type = 0, id = 0;
+
+    zr_array_default_memory(chunks, o, &type, &id);
+    return type == ZARR_DEVICE_CUDA || type == ZARR_DEVICE_CUDA_HOST ||
+           type == ZARR_DEVICE_CUDA_MANAGED;
+}
+
 zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *path,
                               const zarr_array_spec *spec,
                               const zarr_array_open_options *opts, zarr_error *err)
@@ -261,6 +299,7 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     m.path = normal;
     m.chunk_store = o.chunk_store ? o.chunk_store : store;
     st = read_spec(&m, spec, err);
+    m.for_device = st == ZARR_OK && !m.spec.codecs && is_for_device(m.chunk_store, &o);
     if (st == ZARR_OK)
         st = make_document(&m, err);
     if (st != ZARR_OK) {

@@ -64,17 +64,16 @@ static void array_destroy(zarr_array *a)
     zr_free(alloc, a);
 }
 
-/* `of` has the chunks; it may be composite, with a default memory of its own. */
-static void set_memory(zarr_array *a, const zarr_store *of,
-                       const zarr_array_open_options *o)
+void zr_array_default_memory(const zarr_store *chunks, const zarr_array_open_options *o,
+                             int32_t *device_type, int32_t *device_id)
 {
-    a->device_by_default = o->device_type == 0;
-    a->device_type = o->device_type;
-    a->device_id = o->device_id;
-    if (a->device_by_default &&
-        !zr_store_default_memory(of, &a->device_type, &a->device_id)) {
-        a->device_type = a->h.ctx->device_type;
-        a->device_id = a->h.ctx->device_id;
+    const zarr_context *ctx = zr_store_context(chunks);
+
+    *device_type = o->device_type;
+    *device_id = o->device_id;
+    if (o->device_type == 0 && !zr_store_default_memory(chunks, device_type, device_id)) {
+        *device_type = ctx->device_type;
+        *device_id = ctx->device_id;
     }
 }
 
@@ -92,7 +91,9 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     zr_handle_init(&a->h, store, path);
     a->chunk_store =
         zarr_store_ref(zr_store_of_chunks(o->chunk_store ? o->chunk_store : store));
-    set_memory(a, o->chunk_store ? o->chunk_store : store, o);
+    a->device_by_default = o->device_type == 0;
+    zr_array_default_memory(o->chunk_store ? o->chunk_store : store, o, &a->device_type,
+                            &a->device_id);
     a->empty_chunks = o->empty_chunks ? o->empty_chunks : ZARR_EMPTY_CHUNKS_SKIP;
     a->may_go = !zr_store_can(store, ZARR_STORE_CAP_IMMUTABLE);
     a->may_probe = true;

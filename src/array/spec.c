@@ -49,6 +49,7 @@ struct spec_work {
     const zarr_dtype *dtype;
     uint32_t byte_order; /* LITTLE or BIG; v2 also MIXED */
     int32_t format;
+    bool for_device;
     uint64_t chunk[ZARR_MAX_RANK]; /* shape of the unit of reading */
 };
 
@@ -221,6 +222,7 @@ static zarr_status document_v3(struct spec_work *w, zarr_error *err)
         .dtype = w->dtype,
         .endian = w->byte_order == ZARR_ORDER_BIG ? "big" : "little",
         .chunk_shape = w->chunk,
+        .for_device = w->for_device,
     };
     struct zr_json *v = NULL;
     zarr_status st = ZARR_OK;
@@ -246,8 +248,11 @@ static zarr_status document_v2(struct spec_work *w, struct zr_parsed *attrs,
     const zarr_array_spec *s = w->spec;
     const char separator[2] = {s->separator ? s->separator : '.', '\0'};
     const char order[2] = {s->order ? s->order : 'C', '\0'};
-    const struct zr_spec_codecs codecs = {
-        .ctx = w->ctx, .doc = w->doc, .spec = s, .dtype = w->dtype};
+    const struct zr_spec_codecs codecs = {.ctx = w->ctx,
+                                          .doc = w->doc,
+                                          .spec = s,
+                                          .dtype = w->dtype,
+                                          .for_device = w->for_device};
     struct zr_json_doc *doc = w->doc;
     zarr_status st = ZARR_OK;
 
@@ -295,9 +300,11 @@ out:
 
 zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,
                              int32_t *format, const zarr_context *ctx,
-                             const zarr_array_spec *spec, zarr_error *err)
+                             const zarr_array_spec *spec, bool for_device,
+                             zarr_error *err)
 {
-    struct spec_work w = {.ctx = ctx, .spec = spec, .doc = &parsed->json};
+    struct spec_work w = {
+        .ctx = ctx, .spec = spec, .doc = &parsed->json, .for_device = for_device};
     zarr_status st = ZARR_OK;
 
     if (spec->document) {

@@ -75,6 +75,22 @@ static struct zr_json *zstd_codec(struct zr_json_doc *doc)
     return named_codec(doc, "zstd", config);
 }
 
+static struct zr_json *blosc_codec(struct zr_json_doc *doc)
+{
+    struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, config, "cname", zr_json_new_text(doc, "lz4"));
+    zr_json_set(doc, config, "clevel", zr_json_new_u64(doc, 5));
+    zr_json_set(doc, config, "shuffle", zr_json_new_text(doc, "shuffle"));
+    return named_codec(doc, "blosc", config);
+}
+
+/* Whether chunks are compressed by what devices decode and encode fast. */
+static bool compressed_for_device(const struct zr_spec_codecs *c)
+{
+    return c->for_device && zr_streq(zarr_dtype_codec(c->dtype), "bytes");
+}
+
 /* Reverses the dimensions: column-major chunks. */
 static struct zr_json *transpose_codec(struct zr_json_doc *doc, int32_t ndim)
 {
@@ -197,7 +213,9 @@ static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codec
     if (c->spec->codecs)
         ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
     else
-        zr_json_append(c->doc, given, zstd_codec(c->doc));
+        zr_json_append(c->doc, given,
+                       compressed_for_device(c) ? blosc_codec(c->doc)
+                                                : zstd_codec(c->doc));
     if (!given)
         ZR_TRY(zr_fail_memory(err, sizeof *given));
     if (!zr_json_is(given, ZR_JSON_ARRAY))
@@ -260,6 +278,22 @@ static bool makes_bytes(const zarr_context *ctx, const struct zr_json *v)
     return vt && vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
 
+static struct zr_json *default_compressor(const struct zr_spec_codecs *c)
+{
+    struct zr_json *v = zr_json_new(c->doc, ZR_JSON_OBJECT);
+
+    if (!compressed_for_device(c)) {
+        zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "zstd"));
+        zr_json_set(c->doc, v, "level", zr_json_new_u64(c->doc, 0));
+        return v;
+    }
+    zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "blosc"));
+    zr_json_set(c->doc, v, "cname", zr_json_new_text(c->doc, "lz4"));
+    zr_json_set(c->doc, v, "clevel", zr_json_new_u64(c->doc, 5));
+    zr_json_set(c->doc, v, "shuffle", zr_json_new_u64(c->doc, 1));
+    return v;
+}
+
 /* In v2 the first filter says how objects are stored. zarr-python does not open an array
  * whose compressor does. */
 static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
@@ -301,10 +335,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
 
     zr_json_set(c->doc, root, "filters", zr_json_new(c->doc, ZR_JSON_NULL));
     if (!c->spec->codecs) {
-        v = zr_json_new(c->doc, ZR_JSON_OBJECT);
-        zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "zstd"));
-        zr_json_set(c->doc, v, "level", zr_json_new_u64(c->doc, 0));
-        zr_json_set(c->doc, root, "compressor", v);
+        zr_json_set(c->doc, root, "compressor", default_compressor(c));
         object_filter(root, c);
         goto out;
     }

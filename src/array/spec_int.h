@@ -33,10 +33,12 @@ zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
 zarr_status zr_spec_text(struct zr_str *out, const zarr_context *ctx,
                          const zarr_array_spec *spec, zarr_error *err);
 /* Makes the document that the spec asks for in `parsed`, and v2 attributes in `attrs`
- * (root NULL: none). Sets *format. */
+ * (root NULL: none). Sets *format. With `for_device` a spec without codecs gets those
+ * that devices are fast at. */
 zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,
                              int32_t *format, const zarr_context *ctx,
-                             const zarr_array_spec *spec, zarr_error *err);
+                             const zarr_array_spec *spec, bool for_device,
+                             zarr_error *err);
 
 struct zr_spec_codecs {
     const zarr_context *ctx;
@@ -45,6 +47,7 @@ struct zr_spec_codecs {
     const zarr_dtype *dtype;
     const char *endian;          /* "little" or "big" */
     const uint64_t *chunk_shape; /* with shards: shape of the inner chunks */
+    bool for_device;
 };
 /* v3: makes the whole list, shards included. *out belongs to doc. */
 zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs *c,

@@ -550,6 +550,56 @@ static void test_grown(void **state)
     }
 }
 
+/* Without codecs in the spec an array gets those that the memory of its tensors is fast
+ * at. IF_MISSING takes either. */
+static void test_codecs_for_devices(void **state)
+{
+    static const struct {
+        int32_t device_type, zarr_format;
+        const char *data_type, *codec;
+    } cases[] = {
+        {ZARR_DEVICE_CUDA, 3, "int32", "\"lz4\""},
+        {ZARR_DEVICE_CUDA, 2, "float32", "\"lz4\""},
+        {ZARR_DEVICE_CUDA_HOST, 3, "int32", "\"lz4\""},
+        {ZARR_DEVICE_CUDA_MANAGED, 3, "int32", "\"lz4\""},
+        {ZARR_DEVICE_CPU, 3, "int32", "\"zstd\""},
+        {0, 2, "int32", "\"zstd\""},
+        {ZARR_DEVICE_CUDA, 3, "string", "\"zstd\""},
+    };
+    const uint64_t shape[1] = {6};
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        zarr_array_open_options o = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+        zarr_array_spec spec = {.struct_size = sizeof spec,
+                                .flags = ZARR_SPEC_IF_MISSING,
+                                .ndim = 1,
+                                .shape = shape,
+                                .chunk_shape = shape,
+                                .zarr_format = cases[i].zarr_format,
+                                .data_type = cases[i].data_type};
+        zarr_array *a = NULL;
+
+        world_open(&w, WORLD_MEMORY);
+        o.device_type = cases[i].device_type;
+        assert_ok(zarr_array_create(&a, w.store, "x", &spec, &o, &terr));
+        assert_non_null(strstr(zarr_array_codecs(a), cases[i].codec));
+        zarr_array_free(a);
+        for (int other = 1; other <= 2; other++) {
+            o.device_type = other == 1 ? ZARR_DEVICE_CPU : ZARR_DEVICE_CUDA;
+            assert_ok(zarr_array_create(&a, w.store, "x", &spec, &o, &terr));
+            assert_non_null(strstr(zarr_array_codecs(a), cases[i].codec));
+            zarr_array_free(a);
+        }
+        spec.codecs = cases[i].zarr_format == 2 ? "{}" : "[\"bytes\"]";
+        if (strcmp(cases[i].data_type, "string") != 0)
+            assert_status(zarr_array_create(&a, w.store, "x", &spec, &o, &terr),
+                          ZARR_ERR_EXISTS);
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_overwrite_refused),
         cmocka_unit_test(test_overwrite_spares_files),
         cmocka_unit_test(test_grown),
+        cmocka_unit_test(test_codecs_for_devices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
