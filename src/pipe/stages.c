@@ -73,7 +73,8 @@ static bool coding_skips(const struct zr_coding *c)
 }
 
 /* Sets the next stage, its input and the place of its output: `dst`, or one of two
- * scratch blocks in turn if dst is NULL. */
+ * scratch blocks in turn if dst is NULL. A stage that left the chunk inside of its input
+ * took no turn: the input is in the block of the stage before it. */
 static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
                                struct zr_coding *c, const zarr_mem *dst, zarr_error *err)
 {
@@ -92,8 +93,9 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
     if (dst && dst->handle)
         s->dst = *dst;
     else
-        ZR_TRY(zr_worker_scratch(w, k % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device,
-                                 copy ? s->src.bytes : bytes, &s->dst, err));
+        ZR_TRY(zr_worker_scratch(w,
+                                 (k + c->n_within) % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
+                                 device, copy ? s->src.bytes : bytes, &s->dst, err));
     if (copy && s->dst.bytes < s->src.bytes)
         st = p->encode ? zr_internal(err) : check_decoded(p, &s->src, err);
 out:
@@ -224,10 +226,12 @@ static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, b
                                  err));
     st = zr_stage_within(stage, &job, &w->worker->states, scratch, err);
     *done = st == ZARR_OK;
-    if (*done)
+    if (*done) {
         c->cur = job.dst;
-    else if (zr_stage_declines(stage, st))
+        c->n_within++;
+    } else if (zr_stage_declines(stage, st)) {
         st = ZARR_OK;
+    }
 out:
     return st;
 }

@@ -225,14 +225,19 @@ static void test_answers(void **state)
     pw_close(&w);
 }
 
+#define ADLER "{\"name\":\"numcodecs.adler32\",\"configuration\":{}}"
+
 /* Checksums before and after the elements, and what they find. */
 static void test_sums(void **state)
 {
     static const char *const codecs[] = {
         "[" BYTES "," CRC "]",
         "[" BYTES ",{\"name\":\"numcodecs.crc32\",\"configuration\":{}}]",
-        "[" BYTES ",{\"name\":\"numcodecs.adler32\",\"configuration\":{}}," GZIP "]"};
-    static const char *const paths[] = {"a", "b", "c"};
+        "[" BYTES "," ADLER "," GZIP "]",
+        /* decoders before and after a sum, and after two, need different blocks */
+        "[" BYTES "," GZIP "," ADLER "," GZIP "]",
+        "[" BYTES "," GZIP "," GZIP "," ADLER "," CRC "," GZIP "," ADLER "," GZIP "]"};
+    static const char *const paths[] = {"a", "b", "c", "d", "e"};
     static const uint8_t bytes[] = {1, 2, 3};
     struct pw w;
 
