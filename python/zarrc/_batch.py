@@ -39,6 +39,10 @@ class Grid:
             return places * int(self._edges[d])
         return np.concatenate(([0], ends))[places]
 
+    def has_list(self, d: int) -> bool:
+        """Whether the lengths of the chunks are a list, in which `grown` may have put 1 for a chunk that no item meets."""
+        return self._ends[d] is not None
+
     def edge(self, d: int, place: int) -> int:
         if self._ends[d] is None:
             return int(self._edges[d])
@@ -48,7 +52,8 @@ class Grid:
     def grown(self, batch: list[Item], places: Ints, shape: list[int]) -> tuple[list[Any], list[int] | None]:
         """The edges and a shape that has all places of a batch, if the given one lacks some; else None. The batch tells the
         lengths of its chunks. A new chunk that it does not meet counts as one element: what lies in the others is
-        found by their places, wherever they begin."""
+        found by their places, wherever they begin. So a distance between elements of two chunks says nothing if a
+        chunk between them is not met."""
         edges: list[Any] = [edge if isinstance(edge, int) else [int(n) for n in edge] for edge in self._edges]
         longer = list(shape)
         for d, (one, top) in enumerate(zip(edges, places.max(axis=0).tolist())):
@@ -85,6 +90,8 @@ class Chosen(NamedTuple):
 def _flat(chosen: Any) -> Ints:
     """The indexes that a dimension of a chunk selects, from what an indexer made of them."""
     if isinstance(chosen, slice):
+        if chosen.stop is None or (chosen.step or 1) < 1:
+            raise Refused("selection of an unknown kind")
         return np.arange(chosen.start or 0, chosen.stop, chosen.step or 1)
     flat = np.asarray(chosen).ravel()
     return flat.nonzero()[0] if flat.dtype == bool else flat.astype(np.int64, copy=False)
@@ -127,7 +134,8 @@ class Reader:
                 continue
             if len(shape) >= len(first[3]):
                 raise Refused("selection of an unknown kind")
-            if isinstance(inside, slice) and isinstance(first[3][len(shape)], slice):
+            jumps = isinstance(inside, slice) and (inside.step or 1) > 1 and self._grid.has_list(d)
+            if isinstance(inside, slice) and isinstance(first[3][len(shape)], slice) and not jumps:
                 one, count, n, where = self._slice(d, len(shape))
             else:
                 one, count, n, where = self._list(d, len(shape))

@@ -358,6 +358,66 @@ def test_rectilinear_arrays_that_grew(tmp_path, name, columns):
         native_only()
 
 
+def strided(rng, n):
+    """What to take of a dimension: most often a slice that jumps over chunks, else an index or a list."""
+    kind = rng.integers(6)
+    if kind == 0:
+        return int(rng.integers(-n, n))
+    if kind == 1:
+        return rng.permutation(n)[:3].tolist()
+    start, stop = sorted(rng.choice(n + 1, 2, replace=False).tolist())
+    return slice(start, stop, int(rng.integers(1, 9)))
+
+
+@pytest.fixture
+def rectilinear():
+    if not IS_NEW:
+        pytest.skip("new in zarr-python 3.2")
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        yield
+
+
+@pytest.mark.parametrize("name", ["memory", "local"])
+def test_one_slice_that_jumps_over_a_new_chunk(tmp_path, rectilinear, name):
+    z = zarr.create_array(stores(tmp_path)[name](), shape=(4,), chunks=[[4]], dtype="i4")
+    for n in (6, 26):
+        z.resize((n,))
+    ref = np.arange(26, dtype="i4")
+    z[...] = ref
+    for key in (np.s_[3::5], np.s_[2:24:6], np.s_[3::22], np.s_[1::24]):
+        same(z[key], ref[key])
+    z[3::5] = ref[3::5] = 100
+    same(z[...], ref)
+    native_only()
+
+
+@pytest.mark.parametrize("name", ["memory", "local"])
+@pytest.mark.parametrize("seed", range(9))
+def test_slices_that_jump_over_new_chunks(tmp_path, rectilinear, name, seed):
+    """Each growth adds a chunk of another length, of which a batch that does not meet it tells nothing."""
+    rng = np.random.default_rng(seed)
+    ndim = 1 + seed % 3
+    shape = [4, 3, 5][:ndim]
+    chunks = [[4], [1, 2], [5] if seed < 6 else 2][:ndim]
+    z = zarr.create_array(stores(tmp_path)[name](), shape=tuple(shape), dtype="i4", fill_value=-1, chunks=chunks)
+    for _ in range(4):
+        shape = [n + int(rng.integers(1, 8)) for n in shape]
+        z.resize(tuple(shape))
+        ref = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+        z[...] = ref
+        for i in range(12):
+            key = tuple(strided(rng, n) for n in shape)
+            every = np.ix_(*(np.atleast_1d(np.arange(n)[one]) for one, n in zip(key, shape)))
+            kept = tuple(0 if isinstance(one, int) else slice(None) for one in key)
+            of, has_list = (z.oindex, True) if any(isinstance(one, list) for one in key) else (z, False)
+            same(np.asarray(of[key]), ref[every][kept])
+            if not has_list or not any(isinstance(one, int) for one in key):
+                of[key] = ref[every][kept] + 1000
+                ref[every] += 1000
+            same(z[...], ref)
+    native_only()
+
+
 def test_names_that_zarrc_refuses():
     """What a chunk does not depend on is not looked at."""
     z = zarr.create_array(MemoryStore(), shape=(6, 5), chunks=(2, 5), dtype="i4", dimension_names=["\x00", "b"])
