@@ -199,6 +199,19 @@ def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ..
     return tuple(next(n for n in range(min(w, s), 0, -1) if s % n == 0) for w, s in zip(wanted, shards))
 
 
+def _created(place: Place, spec: dict[str, Any], found: ArrayConfig, *, may_be_other: bool) -> Array:
+    """`may_be_other`: the codecs are a default, and an array that exists may have those of the other one."""
+    try:
+        return _core.create_array(Array, place.store, place.path, spec, found.options())
+    except ExistsError as problem:
+        if may_be_other:
+            try:  # without codecs, the library takes an array with either default
+                return _core.create_array(Array, place.store, place.path, {**spec, "codecs": None}, found.options())
+            except ExistsError:
+                pass
+        raise problem
+
+
 def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
            write_data: bool = True, document: str | None = None, **given: Any) -> Array:
     """Creates an array at a place, and writes `data` to it."""
@@ -210,11 +223,11 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         raise ValueError(f"order: {order!r} is not 'C' or 'F'")
     if order is not None:
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
-    spec: dict[str, Any] = {"document": document} if document else spec_of(
-        place.store._context, **_default_codecs(place.store, given))
+    wanted = given if document else _default_codecs(place.store, given)
+    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **wanted)
     spec["flags"] = spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
     try:
-        array = _core.create_array(Array, place.store, place.path, spec, found.options())
+        array = _created(place, spec, found, may_be_other=if_missing and wanted is not given)
     except ExistsError as problem:
         raise exists_error(problem, place) from None
     except ZarrcError as problem:

@@ -317,6 +317,41 @@ def test_own_plugin_is_loaded_when_a_device_is_wanted(tmp_path):
         zarrc.open(str(tmp_path / "x.zarr"), device=0)
 
 
+EITHER = """
+import sys
+import zarrc
+from zarrc.errors import ExistsError
+
+given = {"shape": 9, "chunks": 3, "dtype": "f4"}
+for zarr_format in 2, 3:
+    path = f"{sys.argv[1]}{zarr_format}"
+    here = zarrc.open_group(path, mode="a", zarr_format=zarr_format)
+    there = zarrc.open_group(path, device="cuda:0")
+    made = []
+    for name, one, other in ("a", here, there), ("b", there, here):
+        made.append(one.create_array(name, **given))
+        made[-1][...] = 7
+        for group in one, other:
+            found = group.create_array(name, if_missing=True, **given)
+            assert found.compressors == made[-1].compressors and (found[...] == 7).all()
+    assert made[0].compressors != made[1].compressors
+    here.create_array("gzip", compressors="gzip", **given)
+    named = {"compressors": made[1].compressors}
+    for name, more in ("gzip", {}), ("a", {"fill_value": 1}), ("a", named), ("a", {"if_missing": False}):
+        try:
+            there.create_array(name, **{"if_missing": True, **given, **more})
+        except ExistsError:
+            continue
+        raise SystemExit(f"{name} was taken for {more}")
+"""
+
+
+@needs_own
+def test_arrays_with_either_default(tmp_path):
+    """Who names no codecs takes an array with the default of stores for the host or with that for a GPU, and no other."""
+    run(EITHER, tmp_path / "x.zarr")
+
+
 CUPY = """
 import pickle, sys, warnings
 import cupy
