@@ -275,9 +275,9 @@ static zarr_status pack_begin(struct pack *p, const struct zr_pack_list *l,
     for (; st == ZARR_ERR_NO_MEMORY && room / 2 >= least; room /= 2)
         st = pack_take(p, false, dev->device_id, room / 2, &p->dev, err);
     p->done = st == ZARR_OK;
-    if (st != ZARR_ERR_NO_MEMORY)
+    if (st != ZARR_OK && st != ZARR_ERR_NO_MEMORY)
         return st;
-    if (err)
+    if (err) /* a larger block may not have been there */
         zr_error_clear(err);
     return ZARR_OK; /* without a block they go row by row */
 }

@@ -60,7 +60,7 @@ struct zr_coding {
     /* bit k: stage number k, counted as `done`, has a fallback and does not take this
      * chunk */
     uint64_t skip;
-    uint32_t n_within; /* stages that left the chunk inside of their input */
+    uint32_t n_stayed; /* stages that left the chunk where it was */
 };
 /* Runs stages until `until` are done. The last of these puts its output at dst, or into
  * scratch if dst is NULL or has no handle. */

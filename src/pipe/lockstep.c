@@ -192,8 +192,6 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     ZR_TRY(io->parts ? read_parts(&l, err) : run_levels(&l, err));
 out:
     zr_flow_end(&l.flow);
-    zr_pool_give(io->engine->pool, &l.slab[0]);
-    zr_pool_give(io->engine->pool, &l.slab[1]);
-    zr_pool_give(io->engine->pool, &l.aligned);
+    zr_lock_end(&l);
     return st;
 }

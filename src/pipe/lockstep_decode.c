@@ -46,10 +46,46 @@ zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t
     return take_slices(io, device, NEAR_ALIGNMENT, step, n, slab, err);
 }
 
+/* A chunk that a copy left on the host is still in the slab before. */
+static bool slab_has_chunks(const struct zr_lockstep *l, const zarr_mem *slab)
+{
+    for (uint32_t k = 0; k < l->n && slab->handle; k++)
+        if (!l->item[k].again && l->item[k].cur.handle == slab->handle)
+            return true;
+    return false;
+}
+
+/* Gives back a slab once no work uses it, at the latest with zr_lock_end(). */
+static zarr_status slab_give(struct zr_lockstep *l, zarr_mem *slab, zarr_error *err)
+{
+    struct zr_lock_kept *kept = NULL;
+
+    if (!slab_has_chunks(l, slab))
+        return zr_flow_hold(&l->flow, slab, err);
+    kept = zr_arena_alloc(l->arena, sizeof *kept);
+    if (!kept)
+        return zr_fail_memory(err, sizeof *kept);
+    *kept = (struct zr_lock_kept){.next = l->kept, .block = *slab};
+    l->kept = kept;
+    *slab = (zarr_mem){0};
+    return ZARR_OK;
+}
+
+void zr_lock_end(struct zr_lockstep *l)
+{
+    struct zr_pool *pool = l->io->engine->pool;
+
+    for (; l->kept; l->kept = l->kept->next)
+        zr_pool_give(pool, &l->kept->block);
+    zr_pool_give(pool, &l->slab[0]);
+    zr_pool_give(pool, &l->slab[1]);
+    zr_pool_give(pool, &l->aligned);
+}
+
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
                          uint64_t n, zarr_mem *slab, zarr_error *err)
 {
-    zarr_status st = zr_flow_hold(&l->flow, slab, err);
+    zarr_status st = slab_give(l, slab, err);
 
     return st == ZARR_OK ? zr_take_slices(l->io, device, step, n, slab, err) : st;
 }
@@ -117,7 +153,7 @@ static zarr_status stage_rooms(struct zr_lockstep *l, uint32_t i, zarr_error *er
         for (uint32_t k = 0; k < l->n; k++)
             most = ZR_MAX(most, l->item[k].cur.bytes);
     step = most;
-    ZR_TRY(zr_flow_hold(&l->flow, slab, err));
+    ZR_TRY(slab_give(l, slab, err));
     ZR_TRY((list_follows(l, i) ? zr_take_near_slices : zr_take_slices)(
         l->io, s->out_device, &step, l->n, slab, err));
     for (uint32_t k = 0; k < l->n; k++) {
@@ -445,7 +481,6 @@ zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
                            struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
                            zarr_error *err)
 {
-    struct zr_pool *pool = w->io->engine->pool;
     struct zr_lockstep l = {.io = w->io,
                             .rq = w->rq,
                             .arena = arena,
@@ -461,8 +496,6 @@ zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
     ZR_TRY(zr_lock_run(&l, err));
 out:
     zr_flow_end(&l.flow);
-    zr_pool_give(pool, &l.slab[0]);
-    zr_pool_give(pool, &l.slab[1]);
-    zr_pool_give(pool, &l.aligned);
+    zr_lock_end(&l);
     return st;
 }

@@ -22,6 +22,11 @@ struct zr_lock_item {
     bool again;
 };
 
+struct zr_lock_kept {
+    struct zr_lock_kept *next;
+    zarr_mem block;
+};
+
 struct zr_lockstep {
     const struct zr_io *io;
     struct zarr_request *rq;
@@ -37,6 +42,7 @@ struct zr_lockstep {
     uint32_t n_levels;
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
+    struct zr_lock_kept *kept;    /* of these, with chunks that no stage has read yet */
     zarr_mem aligned;             /* for inputs that a decoder wants elsewhere */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
     bool filling;          /* missing items are filled in a list, */
@@ -61,6 +67,8 @@ bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
                     const struct zr_program *p);
 /* For zr_flow.declined; arg: the struct zr_lockstep. */
 void zr_lock_declined(void *arg, uint32_t owner, const struct zr_stage *s);
+/* Gives the blocks back, once the flow has ended. */
+void zr_lock_end(struct zr_lockstep *l);
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
  * bytes, which is rounded up. */
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,

@@ -73,8 +73,8 @@ static bool coding_skips(const struct zr_coding *c)
 }
 
 /* Sets the next stage, its input and the place of its output: `dst`, or one of two
- * scratch blocks in turn if dst is NULL. A stage that left the chunk inside of its input
- * took no turn: the input is in the block of the stage before it. */
+ * scratch blocks in turn if dst is NULL. A stage that left the chunk where it was took no
+ * turn: the input is in the block of the stage before it. */
 static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
                                struct zr_coding *c, const zarr_mem *dst, zarr_error *err)
 {
@@ -94,7 +94,7 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
         s->dst = *dst;
     else
         ZR_TRY(zr_worker_scratch(w,
-                                 (k + c->n_within) % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
+                                 (k + c->n_stayed) % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
                                  device, copy ? s->src.bytes : bytes, &s->dst, err));
     if (copy && s->dst.bytes < s->src.bytes)
         st = p->encode ? zr_internal(err) : check_decoded(p, &s->src, err);
@@ -228,21 +228,32 @@ static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, b
     *done = st == ZARR_OK;
     if (*done) {
         c->cur = job.dst;
-        c->n_within++;
-    } else if (zr_stage_declines(stage, st)) {
-        st = ZARR_OK;
+        c->n_stayed++;
+    } else if (st == ZARR_ERR_UNSUPPORTED || zr_stage_declines(stage, st)) {
+        st = ZARR_OK; /* decode() gets it */
+        if (err)
+            zr_error_clear(err);
     }
 out:
     return st;
 }
 
-/* Whether the next stage may leave the chunk inside of its input. */
+/* Whether the next stage may leave the chunk inside of its input, which is on the host.
+ * Elements that are changed in place need a block of their own. */
 static bool coding_stays_inside(const struct zr_work *w, const struct zr_coding *c,
                                 uint32_t until, const zarr_mem *dst)
 {
-    return !c->p->encode && !w->io->no_direct &&
-           zr_stage_is_within(&c->p->stage[c->done]) && !coding_skips(c) &&
-           !(dst && dst->handle && c->done + 1 == until);
+    const struct zr_program *p = c->p;
+    const struct zr_stage *s = &p->stage[c->done];
+
+    if (p->encode || w->io->no_direct || !zr_stage_is_within(s) || coding_skips(c))
+        return false;
+    if (s->in_device != s->out_device || !zr_io_is_host(w->io, s->out_device) ||
+        !zr_io_is_host(w->io, c->cur.device_type))
+        return false;
+    if (c->done + 1 == p->n && (p->padded || w->own_block))
+        return false;
+    return !(dst && dst->handle && c->done + 1 == until);
 }
 
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
@@ -256,6 +267,7 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
     for (; c->done < until; c->done++) {
         if (coding_stays(w->io, c)) {
             c->skip |= UINT64_C(1) << (c->done + 1);
+            c->n_stayed++;
             continue;
         }
         if (coding_stays_inside(w, c, until, dst)) {

@@ -346,10 +346,12 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
 {
     zarr_status st = ZARR_OK;
     const struct zr_segment *segment = NULL;
+    struct zr_work w = worker->w;
     zarr_pipeline_item at;
     zarr_mem encoded = *fetched;
 
     *block = (zarr_mem){0};
+    w.own_block = true; /* the pipeline may overwrite what it fetched */
     zr_worker_trim(worker->w.worker);
     ZR_TRY(find_item(wave, i, item, &segment, err));
     step_item_get(wave, i, item, &at);
@@ -361,7 +363,7 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
                        "pipeline: %" PRIu64 " bytes at %" PRIu64
                        " are not in the %" PRIu64 " given",
                        at.bytes, at.offset, fetched->bytes));
-    st = zr_chunk_decode(&worker->w, segment->level->decode, &encoded, NULL, block, err);
+    st = zr_chunk_decode(&w, segment->level->decode, &encoded, NULL, block, err);
     st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
     return st;

@@ -72,6 +72,7 @@ struct zr_work {
     struct zarr_request *rq;
     struct zr_worker *worker;
     bool granted; /* the wave or batch already took from the budget what its parts need */
+    bool own_block;         /* a decoded chunk is not left inside of the encoded one */
     struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
     /* writes: the unit's lock and old value; NULL: it takes them itself */
     struct zr_old_value *old_value;

@@ -80,9 +80,11 @@ static void budget_grant_locked(struct zr_budget *b)
     }
 }
 
+/* 0 bytes are there at once: who holds all that the first waiter waits for may take them.
+ */
 static bool budget_try_locked(struct zr_budget *b, uint64_t bytes)
 {
-    const bool fits = !b->first && budget_fits_locked(b, bytes);
+    const bool fits = bytes == 0 || (!b->first && budget_fits_locked(b, bytes));
 
     if (fits)
         budget_add_locked(b, bytes);

@@ -137,8 +137,9 @@ struct zr_budget_stats {
 };
 void zr_budget_init(struct zr_budget *b, uint64_t total_bytes);
 void zr_budget_deinit(struct zr_budget *b); /* no thread may be waiting */
-/* Waits until the bytes are granted. CANCELLED: cancel was set (checked every 10 ms;
- * NULL: never). LIMIT: deadline_ns (a time of zr_now_ns(); UINT64_MAX: none) passed. */
+/* Waits until the bytes are granted; 0 bytes are at once. CANCELLED: cancel was set
+ * (checked every 10 ms; NULL: never). LIMIT: deadline_ns (a time of zr_now_ns();
+ * UINT64_MAX: none) passed. */
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
                            const zarr_cancel *cancel, zarr_error *err);
 bool zr_budget_try(struct zr_budget *b,

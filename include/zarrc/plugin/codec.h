@@ -596,8 +596,9 @@ typedef struct zarr_codec_impl_vtable {
     /**
      * Checks one encoded chunk that contains the decoded one as it is, as checksums do,
      * and sets `job->dst` to that part of `job->src`, which stays where it is, and
-     * `job->dst_used` to its length. The library calls it instead of decode() unless the
-     * decoded chunk belongs in another block. NULL: decode() copies.
+     * `job->dst_used` to its length. The library calls it instead of decode() for chunks
+     * in host memory, unless the decoded chunk belongs in another block. UNSUPPORTED: the
+     * library calls decode(). NULL: decode() copies.
      */
     zarr_status (*within)(void *self, zarr_codec_job *job, zarr_codec_exec *exec,
                           zarr_error *err);
