@@ -114,7 +114,7 @@ static bool keep_one(struct zr_projection *to, const struct zr_projection *from,
 }
 
 /* Only the dimensions that there are: all that a projection has room for is 6 KiB. */
-static void copy_one(struct zr_projection *to, const struct zr_projection *from)
+static void copy_projection(struct zr_projection *to, const struct zr_projection *from)
 {
     const size_t n = (size_t)from->ndim, head = offsetof(struct zr_projection, chunk),
                  tail = offsetof(struct zr_projection, n_points);
@@ -131,7 +131,7 @@ static void copy_one(struct zr_projection *to, const struct zr_projection *from)
 bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
                         struct zr_arena *arena)
 {
-    copy_one(to, from);
+    copy_projection(to, from);
     if (!keep_one(to, from, arena))
         return false;
     for (from = from->next; from; from = from->next) {
@@ -139,7 +139,7 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
 
         if (!next)
             return false;
-        copy_one(next, from);
+        copy_projection(next, from);
         to->next = next;
         if (!keep_one(next, from, arena))
             return false;

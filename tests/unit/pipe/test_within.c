@@ -13,7 +13,7 @@ enum {
 static const uint64_t shape[] = {ROWS, COLS}, chunk[] = {3, 4}; /* 2 x 2 whole chunks */
 static int32_t data[ROWS][COLS], room[2 * ROWS * COLS];
 static atomic_int n_within, n_blocks;
-static enum {
+static enum mode {
     TAKE,
     FAIL,
     OUTSIDE,
@@ -201,7 +201,7 @@ static void test_direct(void **state)
 static void test_answers(void **state)
 {
     static const struct {
-        int mode;
+        enum mode mode;
         zarr_status st;
         const char *text;
     } answers[] = {{FAIL, ZARR_ERR_CORRUPT, "cpu.test"},
