@@ -164,7 +164,8 @@ typedef struct zarr_pipeline_steps {
      * Waits until the context's budget has `bytes` bytes for the request, and takes them.
      * fetch(), decode() and encode() need them for their buffers; read() and write() take
      * them themselves. A thread that holds bytes must not call reserve(), read() or
-     * write().
+     * write(), nor wait for a thread that calls them: that thread may wait for these
+     * bytes.
      */
     zarr_status (*reserve)(zarr_request *request, uint64_t bytes, zarr_error *err);
     /** Gives bytes of the budget back. */
