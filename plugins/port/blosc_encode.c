@@ -300,19 +300,16 @@ static uint64_t blosc_scratch(void *self, uint64_t n, uint64_t max_out)
                : bytes;
 }
 
-const zarr_codec_impl_vtable port_blosc_device = {
-    .struct_size = sizeof port_blosc_device,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
-            ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |
-            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
-    .codec = "blosc",
-    .impl = PORT_NAME ".blosc_device",
-    .in_kinds = PORT_KINDS,
-    .out_kinds = PORT_KINDS,
-    .priority = 10,
-    .bind = blosc_bind,
-    .scratch = blosc_scratch,
-    .encode = blosc_encode,
-    .decode = port_blosc_decode,
-    .settle = port_settle,
-    .close = free};
+const zarr_codec_impl_vtable port_blosc_device = {.struct_size = sizeof port_blosc_device,
+                                                  .caps = PORT_BOTH_WAYS,
+                                                  .codec = "blosc",
+                                                  .impl = PORT_NAME ".blosc_device",
+                                                  .in_kinds = PORT_KINDS,
+                                                  .out_kinds = PORT_KINDS,
+                                                  .priority = 10,
+                                                  .bind = blosc_bind,
+                                                  .scratch = blosc_scratch,
+                                                  .encode = blosc_encode,
+                                                  .decode = port_blosc_decode,
+                                                  .settle = port_settle,
+                                                  .close = free};

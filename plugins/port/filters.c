@@ -232,22 +232,19 @@ static uint64_t filter_scratch(void *self, uint64_t n, uint64_t max_out)
 /* ---- the tables -------------------- */
 
 #define FILTER(table, name)                                                              \
-    const zarr_codec_impl_vtable table = {                                               \
-        .struct_size = sizeof table,                                                     \
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |       \
-                ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |          \
-                ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,                                   \
-        .codec = name,                                                                   \
-        .impl = PORT_NAME ".filters",                                                    \
-        .in_kinds = PORT_KINDS,                                                          \
-        .out_kinds = PORT_KINDS,                                                         \
-        .priority = 10,                                                                  \
-        .bind = filter_bind,                                                             \
-        .scratch = filter_scratch,                                                       \
-        .encode = filter_encode,                                                         \
-        .decode = filter_decode,                                                         \
-        .settle = port_settle,                                                           \
-        .close = free}
+    const zarr_codec_impl_vtable table = {.struct_size = sizeof table,                   \
+                                          .caps = PORT_BOTH_WAYS,                        \
+                                          .codec = name,                                 \
+                                          .impl = PORT_NAME ".filters",                  \
+                                          .in_kinds = PORT_KINDS,                        \
+                                          .out_kinds = PORT_KINDS,                       \
+                                          .priority = 10,                                \
+                                          .bind = filter_bind,                           \
+                                          .scratch = filter_scratch,                     \
+                                          .encode = filter_encode,                       \
+                                          .decode = filter_decode,                       \
+                                          .settle = port_settle,                         \
+                                          .close = free}
 FILTER(port_delta, "delta");
 FILTER(port_delta_array, "numcodecs.delta");
 FILTER(port_fixedscaleoffset, "fixedscaleoffset");

@@ -66,21 +66,18 @@ static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return port_run(&codec, self, jobs, n, exec, err);
 }
 
-const zarr_codec_impl_vtable port_lz4 = {
-    .struct_size = sizeof port_lz4,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
-            ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |
-            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
-    .codec = "lz4",
-    .impl = PORT_NAME ".lz4",
-    .in_kinds = PORT_KINDS,
-    .out_kinds = PORT_KINDS,
-    .priority = 10,
-    .bind = lz4_bind,
-    .scratch = port_lz4_scratch,
-    .encode = lz4_encode,
-    .decode = lz4_decode,
-    .settle = port_settle};
+const zarr_codec_impl_vtable port_lz4 = {.struct_size = sizeof port_lz4,
+                                         .caps = PORT_BOTH_WAYS,
+                                         .codec = "lz4",
+                                         .impl = PORT_NAME ".lz4",
+                                         .in_kinds = PORT_KINDS,
+                                         .out_kinds = PORT_KINDS,
+                                         .priority = 10,
+                                         .bind = lz4_bind,
+                                         .scratch = port_lz4_scratch,
+                                         .encode = lz4_encode,
+                                         .decode = lz4_decode,
+                                         .settle = port_settle};
 
 static zarr_status snappy_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                  zarr_codec_exec *exec, zarr_error *err)

@@ -192,20 +192,17 @@ static zarr_status bits_encode(void *self, zarr_codec_job *jobs, uint64_t n,
 /* ---- the tables -------------------- */
 
 #define PACKBITS(table, name)                                                            \
-    const zarr_codec_impl_vtable table = {                                               \
-        .struct_size = sizeof table,                                                     \
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |       \
-                ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |          \
-                ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,                                   \
-        .codec = name,                                                                   \
-        .impl = PORT_NAME ".packbits",                                                   \
-        .in_kinds = PORT_KINDS,                                                          \
-        .out_kinds = PORT_KINDS,                                                         \
-        .priority = 10,                                                                  \
-        .bind = bits_bind,                                                               \
-        .encode = bits_encode,                                                           \
-        .decode = bits_decode,                                                           \
-        .settle = port_settle,                                                           \
-        .close = free}
+    const zarr_codec_impl_vtable table = {.struct_size = sizeof table,                   \
+                                          .caps = PORT_BOTH_WAYS,                        \
+                                          .codec = name,                                 \
+                                          .impl = PORT_NAME ".packbits",                 \
+                                          .in_kinds = PORT_KINDS,                        \
+                                          .out_kinds = PORT_KINDS,                       \
+                                          .priority = 10,                                \
+                                          .bind = bits_bind,                             \
+                                          .encode = bits_encode,                         \
+                                          .decode = bits_decode,                         \
+                                          .settle = port_settle,                         \
+                                          .close = free}
 PACKBITS(port_packbits, "packbits");
 PACKBITS(port_packbits_array, "numcodecs.packbits");

@@ -7,6 +7,12 @@
 
 #include "port.h"
 
+/* Of codecs that decode and encode all chunks of a call, of both formats, on a stream. */
+#define PORT_BOTH_WAYS                                                                   \
+    (ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |                  \
+     ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2 | \
+     ZARR_CODEC_FOR_V3)
+
 /* What a call leaves on a stream for settle(). */
 struct port_pending {
     const char *codec;

@@ -77,18 +77,15 @@ static zarr_status shuffle_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return port_run(&codec, self, jobs, n, exec, err);
 }
 
-const zarr_codec_impl_vtable port_shuffle = {
-    .struct_size = sizeof port_shuffle,
-    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
-            ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |
-            ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
-    .codec = "shuffle",
-    .impl = PORT_NAME ".shuffle",
-    .in_kinds = PORT_KINDS,
-    .out_kinds = PORT_KINDS,
-    .priority = 10,
-    .bind = shuffle_bind,
-    .decode = shuffle_decode,
-    .encode = shuffle_encode,
-    .settle = port_settle,
-    .close = free};
+const zarr_codec_impl_vtable port_shuffle = {.struct_size = sizeof port_shuffle,
+                                             .caps = PORT_BOTH_WAYS,
+                                             .codec = "shuffle",
+                                             .impl = PORT_NAME ".shuffle",
+                                             .in_kinds = PORT_KINDS,
+                                             .out_kinds = PORT_KINDS,
+                                             .priority = 10,
+                                             .bind = shuffle_bind,
+                                             .decode = shuffle_decode,
+                                             .encode = shuffle_encode,
+                                             .settle = port_settle,
+                                             .close = free};

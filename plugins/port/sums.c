@@ -228,22 +228,19 @@ static uint64_t sum_scratch(void *self, uint64_t n, uint64_t max_out)
 }
 
 #define SUM(table, name)                                                                 \
-    const zarr_codec_impl_vtable table = {                                               \
-        .struct_size = sizeof table,                                                     \
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |       \
-                ZARR_CODEC_ASYNC | ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC |          \
-                ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,                                   \
-        .codec = name,                                                                   \
-        .impl = PORT_NAME "." name,                                                      \
-        .in_kinds = PORT_KINDS,                                                          \
-        .out_kinds = PORT_KINDS,                                                         \
-        .priority = 10,                                                                  \
-        .bind = sum_bind,                                                                \
-        .scratch = sum_scratch,                                                          \
-        .encode = sum_encode,                                                            \
-        .decode = sum_decode,                                                            \
-        .settle = port_settle,                                                           \
-        .close = free}
+    const zarr_codec_impl_vtable table = {.struct_size = sizeof table,                   \
+                                          .caps = PORT_BOTH_WAYS,                        \
+                                          .codec = name,                                 \
+                                          .impl = PORT_NAME "." name,                    \
+                                          .in_kinds = PORT_KINDS,                        \
+                                          .out_kinds = PORT_KINDS,                       \
+                                          .priority = 10,                                \
+                                          .bind = sum_bind,                              \
+                                          .scratch = sum_scratch,                        \
+                                          .encode = sum_encode,                          \
+                                          .decode = sum_decode,                          \
+                                          .settle = port_settle,                         \
+                                          .close = free}
 SUM(port_crc32c, "crc32c");
 SUM(port_crc32, "crc32");
 SUM(port_adler32, "adler32");
