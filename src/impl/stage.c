@@ -275,6 +275,21 @@ out:
     return st;
 }
 
+/* Begins a call for one chunk. */
+static zarr_status stage_alone(const struct zr_stage *s, zarr_codec_job *job,
+                               struct zr_thread_states *ts, zarr_mem scratch,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status st;
+
+    *exec =
+        (zarr_codec_exec){.struct_size = sizeof *exec, .scratch = scratch, .inner = ts};
+    job->status = ZARR_OK;
+    job->flags = 0;
+    st = stage_thread_state(s, ts, &exec->thread_state, err);
+    return st == ZARR_OK ? stage_check_in(s, job, false, err) : st;
+}
+
 bool zr_stage_is_partial(const struct zr_stage *s)
 {
     return s->kind == ZR_STAGE_CODEC && s->impl->vt.partial && s->out_exact;
@@ -288,12 +303,9 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
     struct zr_foreign said;
-    zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
+    zarr_codec_exec exec;
 
-    job->status = ZARR_OK;
-    job->flags = 0;
-    ZR_TRY(stage_thread_state(s, ts, &exec.thread_state, err));
-    ZR_TRY(stage_check_in(s, job, false, err));
+    ZR_TRY(stage_alone(s, job, ts, scratch, &exec, err));
     st =
         s->impl->vt.partial(s->self, job, ranges, n, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
@@ -329,13 +341,10 @@ zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
     struct zr_foreign said;
-    zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
+    zarr_codec_exec exec;
 
-    job->status = ZARR_OK;
-    job->flags = 0;
     job->dst = (zarr_mem){.bytes = s->out_bytes};
-    ZR_TRY(stage_thread_state(s, ts, &exec.thread_state, err));
-    ZR_TRY(stage_check_in(s, job, false, err));
+    ZR_TRY(stage_alone(s, job, ts, scratch, &exec, err));
     st = s->impl->vt.within(s->self, job, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
     if (st != ZARR_OK)
@@ -368,13 +377,10 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
     struct zr_foreign said;
-    zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
+    zarr_codec_exec exec;
 
-    job->status = ZARR_OK;
-    job->flags = 0;
     job->dst = (zarr_mem){.bytes = s->out_bytes};
-    ZR_TRY(stage_thread_state(s, ts, &exec.thread_state, err));
-    ZR_TRY(stage_check_in(s, job, false, err));
+    ZR_TRY(stage_alone(s, job, ts, scratch, &exec, err));
     st = s->impl->vt.strided(s->self, job, to, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
     if (st == ZARR_OK)
