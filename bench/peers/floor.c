@@ -69,6 +69,24 @@ static void stream_row(char *to, const char *from, size_t n)
     memcpy(to, from, n);
 }
 
+/* Where row `number` of a chunk begins in a box, in elements. */
+static uint64_t row_place(const struct box *box, const uint64_t *origin,
+                          const uint64_t *extent, uint64_t number)
+{
+    const int last = f.ndim - 1;
+    uint64_t place = 0, scale = 1;
+
+    for (int d = last; d >= 0; d--) {
+        const uint64_t i = d == last ? 0 : number % extent[d];
+
+        if (d < last)
+            number /= extent[d];
+        place += (origin[d] - box->origin[d] + i) * scale;
+        scale *= box->extent[d];
+    }
+    return place;
+}
+
 /* Bytes [at, at + n) of a dense chunk of the shape `extent`, whose first element is at
  * `origin` of `box`. */
 static void scatter(const struct box *box, const uint64_t *origin, const uint64_t *extent,
@@ -80,16 +98,8 @@ static void scatter(const struct box *box, const uint64_t *origin, const uint64_
 
     while (n > 0) {
         const size_t within = at % row, m = row - within < n ? row - within : n;
-        uint64_t number = at / row, place = 0, scale = 1;
+        const uint64_t place = row_place(box, origin, extent, at / row);
 
-        for (int d = last; d >= 0; d--) {
-            const uint64_t i = d == last ? 0 : number % extent[d];
-
-            if (d < last)
-                number /= extent[d];
-            place += (origin[d] - box->origin[d] + i) * scale;
-            scale *= box->extent[d];
-        }
         if (streams)
             stream_row(box->data + place * f.item + within, from, m);
         else
@@ -107,16 +117,8 @@ static void gather(char *to, const struct box *box, const uint64_t *origin,
     const size_t row = extent[last] * f.item;
 
     for (uint64_t r = 0; r < bytes / row; r++, to += row) {
-        uint64_t number = r, place = 0, scale = 1;
+        const uint64_t place = row_place(box, origin, extent, r);
 
-        for (int d = last; d >= 0; d--) {
-            const uint64_t i = d == last ? 0 : number % extent[d];
-
-            if (d < last)
-                number /= extent[d];
-            place += (origin[d] - box->origin[d] + i) * scale;
-            scale *= box->extent[d];
-        }
         memcpy(to, box->data + place * f.item, row);
     }
 }
