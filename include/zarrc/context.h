@@ -77,7 +77,9 @@ typedef struct zarr_context_options {
      * memory of the machine, or of the control group if that has less, at least 256 MiB
      */
     uint64_t memory_bytes;
-    uint64_t wave_bytes; /**< decoded bytes that a request handles at once; 0: 64 MiB */
+    /** decoded bytes that a request handles at once; 0: 64 MiB, and more for a request
+     * whose codecs work on a device */
+    uint64_t wave_bytes;
     /** how requests are carried out: "waves", "serial" or a registered pipeline; copied;
      * NULL: "waves" */
     const char *pipeline;
@@ -262,7 +264,7 @@ typedef struct zarr_registry_item {
      * its memory backend; else "" */
     const char *of;
     /** implementation: words separated by blanks, out of decode, encode, batch, partial,
-     * strided, safe and deterministic; else "" */
+     * strided, within, safe and deterministic; else "" */
     const char *capabilities;
     /** implementation: kinds of memory of the encoded and of the decoded side, bit d for
      * the device type d; else 0 */

@@ -171,6 +171,7 @@ static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
         if (caps[i].cap == ZARR_CODEC_BATCH) {
             word_if(&c->capabilities, vt->partial != NULL, "partial");
             word_if(&c->capabilities, vt->strided != NULL, "strided");
+            word_if(&c->capabilities, vt->within != NULL, "within");
         }
     }
     item->of = vt->codec;
