@@ -11,9 +11,8 @@ BUILD = pathlib.Path(os.environ["ZARRC_LIBRARY"]).resolve().parent.parent
 
 
 @pytest.mark.skipif(not (BUILD / "lib/zarrc/v1/cuda.so").exists(), reason="a build without the CUDA plug-in")
+@pytest.mark.skipif(not (BUILD / "tests/test_port_cuda").exists(), reason="a build without test_port_cuda, as of `make test`")
 def test_rehearsal(tmp_path):
-    if not os.path.exists(os.path.join(BUILD, "tests/test_port_cuda")):
-        pytest.skip("tests/test_port_cuda is not built")
     done = subprocess.run([sys.executable, ROOT / "scripts/gpu-check", "--rehearse", "--build", BUILD, "--out", tmp_path,
                            "--patience", "3"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
