@@ -134,9 +134,9 @@ static struct cufile_handle *handle_find(const struct stat *st)
 {
     struct cufile_handle *h;
 
-    pthread_mutex_lock(&cufile_handles_mutex);
+    lock_take(&cufile_handles_mutex);
     h = kept_find(st);
-    pthread_mutex_unlock(&cufile_handles_mutex);
+    lock_give(&cufile_handles_mutex);
     return h;
 }
 
@@ -146,12 +146,12 @@ static void handle_keep(struct cufile_handle *h)
     struct cufile_handle *gone[HANDLES_KEPT + 1];
     int n;
 
-    pthread_mutex_lock(&cufile_handles_mutex);
+    lock_take(&cufile_handles_mutex);
     n = kept_sweep(gone);
     gone[n] = kept_add(h);
     n += gone[n] != NULL;
     h->used = ++hs.clock;
-    pthread_mutex_unlock(&cufile_handles_mutex);
+    lock_give(&cufile_handles_mutex);
     while (n-- > 0)
         handle_close(gone[n]);
 }
@@ -192,20 +192,20 @@ void cufile_handle_give(struct cufile_handle *h)
 {
     int close_it;
 
-    pthread_mutex_lock(&cufile_handles_mutex);
+    lock_take(&cufile_handles_mutex);
     close_it = --h->users == 0 && !h->kept;
-    pthread_mutex_unlock(&cufile_handles_mutex);
+    lock_give(&cufile_handles_mutex);
     if (close_it)
         handle_close(h);
 }
 
 void cufile_handles_close(void)
 {
-    pthread_mutex_lock(&cufile_handles_mutex);
+    lock_take(&cufile_handles_mutex);
     for (int i = 0; i < HANDLES_KEPT; i++) {
         if (hs.kept[i])
             handle_close(hs.kept[i]);
         hs.kept[i] = NULL;
     }
-    pthread_mutex_unlock(&cufile_handles_mutex);
+    lock_give(&cufile_handles_mutex);
 }

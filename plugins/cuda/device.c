@@ -136,12 +136,12 @@ zarr_status device_kernels(struct cuda_device *d, zarr_error *err)
     if (kernels_ptx_bytes + kernels_fatbin_bytes == 0)
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                "cuda: the plug-in was built without kernels");
-    pthread_mutex_lock(&devices_mutex);
+    lock_take(&devices_mutex);
     if (!atomic_load(&d->has_kernels))
         st = module_load(d, err);
     if (st == ZARR_OK)
         atomic_store(&d->has_kernels, 1);
-    pthread_mutex_unlock(&devices_mutex);
+    lock_give(&devices_mutex);
     return st;
 }
 
@@ -268,13 +268,13 @@ zarr_status device_open(int32_t number, struct cuda_device **out, zarr_error *er
     *out = atomic_load(&devices.open[number]);
     if (*out)
         return atomic_load(&(*out)->lost) ? device_is_lost(*out, err) : ZARR_OK;
-    pthread_mutex_lock(&devices_mutex);
+    lock_take(&devices_mutex);
     *out = atomic_load(&devices.open[number]);
     if (!*out)
         st = device_new(number, out, err);
     if (*out)
         atomic_store(&devices.open[number], *out);
-    pthread_mutex_unlock(&devices_mutex);
+    lock_give(&devices_mutex);
     return st;
 }
 
@@ -297,16 +297,16 @@ struct cuda_device *device_usable(int32_t number)
 
 void devices_hold(void)
 {
-    pthread_mutex_lock(&devices_mutex);
+    lock_take(&devices_mutex);
     devices.holders++;
-    pthread_mutex_unlock(&devices_mutex);
+    lock_give(&devices_mutex);
 }
 
 void devices_release(void)
 {
     unsigned left;
 
-    pthread_mutex_lock(&devices_mutex);
+    lock_take(&devices_mutex);
     left = --devices.holders;
     for (int i = 0; i < DEVICES_MAX && left == 0; i++) {
         struct cuda_device *d = atomic_load(&devices.open[i]);
@@ -316,7 +316,7 @@ void devices_release(void)
         device_close(d);
         atomic_store(&devices.open[i], NULL);
     }
-    pthread_mutex_unlock(&devices_mutex);
+    lock_give(&devices_mutex);
 }
 
 /* ---- memory -------------------- */

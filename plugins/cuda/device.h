@@ -76,6 +76,9 @@ struct cuda_device *device_usable(int32_t number);
 /* For contexts of the library that share the devices. The last one gives them back. */
 void devices_hold(void);
 void devices_release(void);
+/* Take and give a lock that forks take, too. */
+void lock_take(pthread_mutex_t *lock);
+void lock_give(pthread_mutex_t *lock);
 /* Held while a device is opened or closed. */
 extern pthread_mutex_t devices_mutex;
 

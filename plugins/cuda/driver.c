@@ -138,18 +138,18 @@ int driver_is_loaded(void)
 
     if (atomic_load(&driver.loaded))
         return 1;
-    pthread_mutex_lock(&driver_mutex);
+    lock_take(&driver_mutex);
     st = driver_load(RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD, NULL);
-    pthread_mutex_unlock(&driver_mutex);
+    lock_give(&driver_mutex);
     return st == ZARR_OK;
 }
 
 /* ---- starting -------------------- */
 
 /* A fork waits until the driver has started or failed to, no device is opened, and no
- * list changes, because the child closes its contexts. Who holds one of these locks may
- * take those after it. Those of the loaders of cuFile and nvCOMP are not here: these
- * libraries may fork while they start. */
+ * list changes, because the child closes its contexts. A thread that holds one of these
+ * locks may take those after it. Those of the loaders of cuFile and nvCOMP are not here:
+ * these libraries may fork while they start. */
 static pthread_mutex_t *const fork_locks[] = {&gds_mutex,    &cufile_handles_mutex,
                                               &driver_mutex, &devices_mutex,
                                               &lanes_mutex,  &pairs_mutex};
@@ -157,15 +157,31 @@ enum {
     FORK_LOCKS = sizeof fork_locks / sizeof *fork_locks
 };
 
+static _Thread_local int locks_held;
+
+void lock_take(pthread_mutex_t *lock)
+{
+    pthread_mutex_lock(lock);
+    locks_held++;
+}
+
+void lock_give(pthread_mutex_t *lock)
+{
+    locks_held--;
+    pthread_mutex_unlock(lock);
+}
+
+/* The driver itself may fork to start nvidia-modprobe, in a call that is made under a
+ * lock. That child ends without a call of the plug-in. */
 static void fork_begins(void)
 {
-    for (int i = 0; i < FORK_LOCKS; i++)
+    for (int i = 0; i < FORK_LOCKS && locks_held == 0; i++)
         pthread_mutex_lock(fork_locks[i]);
 }
 
 static void fork_in_parent(void)
 {
-    for (int i = FORK_LOCKS - 1; i >= 0; i--)
+    for (int i = FORK_LOCKS - 1; i >= 0 && locks_held == 0; i--)
         pthread_mutex_unlock(fork_locks[i]);
 }
 
@@ -257,10 +273,10 @@ zarr_status driver_start(zarr_error *err)
             "here; start processes by spawn");
     if (atomic_load(&driver.started))
         return ZARR_OK;
-    pthread_mutex_lock(&driver_mutex);
+    lock_take(&driver_mutex);
     if (!atomic_load(&driver.started))
         st = driver_begin(err);
-    pthread_mutex_unlock(&driver_mutex);
+    lock_give(&driver_mutex);
     return st;
 }
 

@@ -131,42 +131,42 @@ static zarr_status block_take(struct cuda_device *d, struct gds_block **out,
 {
     zarr_status st = ZARR_OK;
 
-    pthread_mutex_lock(&gds_mutex);
+    lock_take(&gds_mutex);
     while (!(*out = block_idle(d)) && d->file_blocks >= GDS_BLOCKS_MOST)
         (void)pthread_cond_wait(&gds.given, &gds_mutex);
     d->file_blocks += !*out;
-    pthread_mutex_unlock(&gds_mutex);
+    lock_give(&gds_mutex);
     if (*out)
         return ZARR_OK;
     st = block_new(d, out, err);
     if (st != ZARR_OK) {
-        pthread_mutex_lock(&gds_mutex);
+        lock_take(&gds_mutex);
         d->file_blocks--;
         (void)pthread_cond_broadcast(&gds.given);
-        pthread_mutex_unlock(&gds_mutex);
+        lock_give(&gds_mutex);
     }
     return st;
 }
 
 static void block_give(struct gds_block *b)
 {
-    pthread_mutex_lock(&gds_mutex);
+    lock_take(&gds_mutex);
     b->next = gds.idle;
     gds.idle = b;
     (void)pthread_cond_broadcast(&gds.given);
-    pthread_mutex_unlock(&gds_mutex);
+    lock_give(&gds_mutex);
 }
 
 void gds_hold(void)
 {
-    pthread_mutex_lock(&gds_mutex);
+    lock_take(&gds_mutex);
     gds.holders++;
-    pthread_mutex_unlock(&gds_mutex);
+    lock_give(&gds_mutex);
 }
 
 void gds_release(void)
 {
-    pthread_mutex_lock(&gds_mutex);
+    lock_take(&gds_mutex);
     if (--gds.holders == 0) {
         cufile_handles_close();
         while (gds.idle) {
@@ -178,7 +178,7 @@ void gds_release(void)
         }
         cufile_stop();
     }
-    pthread_mutex_unlock(&gds_mutex);
+    lock_give(&gds_mutex);
 }
 
 /* ---- copies between a block or pinned memory and the caller's memory -------------- */

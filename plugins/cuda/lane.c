@@ -27,31 +27,31 @@ int is_lane(const void *stream)
 {
     const struct cuda_lane *l;
 
-    pthread_mutex_lock(&lanes_mutex);
+    lock_take(&lanes_mutex);
     for (l = lanes; l && l != stream; l = l->after)
         ;
-    pthread_mutex_unlock(&lanes_mutex);
+    lock_give(&lanes_mutex);
     return l != NULL;
 }
 
 static void lane_list(struct cuda_lane *l)
 {
-    pthread_mutex_lock(&lanes_mutex);
+    lock_take(&lanes_mutex);
     l->after = lanes;
     lanes = l;
-    pthread_mutex_unlock(&lanes_mutex);
+    lock_give(&lanes_mutex);
 }
 
 static void lane_unlist(const struct cuda_lane *l)
 {
     struct cuda_lane **at;
 
-    pthread_mutex_lock(&lanes_mutex);
+    lock_take(&lanes_mutex);
     for (at = &lanes; *at && *at != l; at = &(*at)->after)
         ;
     if (*at)
         *at = l->after;
-    pthread_mutex_unlock(&lanes_mutex);
+    lock_give(&lanes_mutex);
 }
 
 void lane_free(struct cuda_lane *l)
@@ -101,11 +101,11 @@ zarr_status lane_open(struct cuda_device *d, struct cuda_lane **out, zarr_error 
 {
     struct cuda_lane *l;
 
-    pthread_mutex_lock(&lanes_mutex);
+    lock_take(&lanes_mutex);
     l = d->idle;
     if (l)
         d->idle = l->next;
-    pthread_mutex_unlock(&lanes_mutex);
+    lock_give(&lanes_mutex);
     *out = l;
     return l ? ZARR_OK : lane_new(d, out, err);
 }
@@ -114,10 +114,10 @@ void lane_keep(struct cuda_lane *l)
 {
     struct cuda_device *d = l->device;
 
-    pthread_mutex_lock(&lanes_mutex);
+    lock_take(&lanes_mutex);
     l->next = d->idle;
     d->idle = l;
-    pthread_mutex_unlock(&lanes_mutex);
+    lock_give(&lanes_mutex);
 }
 
 /* ---- calls -------------------- */

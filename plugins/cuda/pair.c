@@ -58,13 +58,13 @@ zarr_status pair_take(struct cuda_device *d, uint64_t bytes, struct pair **out,
     *out = NULL;
     if (bytes > UINT64_C(1) << 40)
         return port_host->fail(err, ZARR_ERR_NO_MEMORY, "cuda: a list is too long");
-    pthread_mutex_lock(&pairs_mutex);
+    lock_take(&pairs_mutex);
     for (at = &d->pairs; *at && (*at)->bytes < bytes; at = &(*at)->next)
         ;
     p = *at;
     if (p)
         *at = p->next;
-    pthread_mutex_unlock(&pairs_mutex);
+    lock_give(&pairs_mutex);
     if (!p)
         return pair_new(d, bytes, out, err);
     p->next = NULL;
@@ -77,8 +77,8 @@ void pair_give(struct pair *p)
 {
     struct cuda_device *d = p->device;
 
-    pthread_mutex_lock(&pairs_mutex);
+    lock_take(&pairs_mutex);
     p->next = d->pairs;
     d->pairs = p;
-    pthread_mutex_unlock(&pairs_mutex);
+    lock_give(&pairs_mutex);
 }

@@ -270,6 +270,8 @@ static void test_fork(void **state)
     if (!HAS_FORK)
         skip();
     run_part("fork", "0", NULL, NULL);
+    if (is_fake()) /* the driver's own forks do not wait for its callers */
+        run_part("plain", "0", "FAKECUDA_FORKS", "1");
 }
 
 /* The process ends while a context and memory are there. */

@@ -234,7 +234,7 @@ static void child_ends(void *stream)
     _exit(0);
 }
 
-/* A child can free its contexts, whatever other threads did when it was made. */
+/* A child can free its contexts, also if other threads worked when it was made. */
 static void forks_beside_work(void **state)
 {
     static void *(*const work[])(void *) = {opens_streams, opens_streams, reads_files,

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     STACK_MAX = 16
@@ -143,10 +145,22 @@ static CUresult global_call(const char *name)
     return started ? count_call(name, NULL) : CUDA_ERROR_NOT_INITIALIZED;
 }
 
+/* As the driver does to start nvidia-modprobe, if the test wants it. */
+static void start_program(void)
+{
+    const pid_t child = fake_setting("FAKECUDA_FORKS", 0) ? fork() : -1;
+
+    if (child == 0)
+        _exit(0);
+    if (child > 0)
+        (void)waitpid(child, NULL, 0);
+}
+
 CUresult cuInit(unsigned flags)
 {
     CUresult rc;
 
+    start_program();
     fake_lock();
     rc = flags == 0 ? count_call("cuInit", NULL) : CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS && n_devices() == 0)
@@ -267,6 +281,7 @@ static CUresult retain(CUcontext *out, CUdevice d)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d)
 {
+    start_program();
     GLOBAL("cuDevicePrimaryCtxRetain", retain(out, d));
 }
 

@@ -8,7 +8,8 @@
  *
  * Environment: FAKECUDA_DEVICES (2), FAKECUDA_BYTES of memory for each (256 MiB),
  * FAKECUDA_VERSION (13000), FAKECUDA_SEED of chance (1; 0: never), FAKECUDA_POOLS (1),
- * FAKECUDA_MIG (0; 1: devices are parts of one), FAKECUDA_FATBIN (1; 0: refused).
+ * FAKECUDA_MIG (0; 1: devices are parts of one), FAKECUDA_FATBIN (1; 0: refused),
+ * FAKECUDA_FORKS (0; 1: the driver forks when it starts and when a device is opened).
  * The functions fakecuda_*() are for tests, which find them by dlsym().
  */
 #ifndef FAKECUDA_H
