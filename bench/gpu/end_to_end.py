@@ -2,9 +2,10 @@
 """end_to_end - times whole reads from files into memory of a device, and whole writes from it: medians of five, after one that
 warms up. Files are in a tmpfs. Beside it the same by the CPU and a copy, and by other packages where they are installed.
 
-    end_to_end.py OUT.json [--plugin FILE] [--folder /dev/shm/...] [--gib 4] [--seconds 200] [--cases WORD,...]
+    end_to_end.py OUT.json [--plugin FILE] [--folder /dev/shm/...] [--gib 4] [--seconds 200] [--cases WORD,...] [--trace]
 
-Every result is compared with what was written. No case begins after --seconds.
+Every result is compared with what was written. With --trace each case runs once more under torch's profiler, and its row tells
+what the GPU did. No case begins after --seconds.
 """
 import argparse
 import json
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
+from gpu_trace import shown, traced  # noqa: E402
 from library import KINDS, Failed, Library, Stats  # noqa: E402
 
 LITTLE = '{"name":"bytes","configuration":{"endian":"little"}}'
@@ -77,7 +79,8 @@ class Bench:
         row = {"name": name, "gib": round(n_bytes / GIB, 3), "seconds": [round(s, 5) for s in sorted(seconds)],
                "gib_s": round(n_bytes / GIB / statistics.median(seconds), 3), **more}
         self.rows.append(row)
-        print(f"{name:46} {row['gib_s']:8.2f} GiB/s  " + " ".join(f"{k}={v}" for k, v in more.items() if k != "stats"), flush=True)
+        print(f"{name:46} {row['gib_s']:8.2f} GiB/s  " + " ".join(f"{k}={v}" for k, v in more.items() if k not in ("stats", "trace")),
+              *shown(more.get("trace")), sep="\n", flush=True)
         self.save()
 
     def failed(self, name, why):
@@ -155,6 +158,16 @@ class Bench:
                 break
         return seconds[1:]
 
+    def trace(self, what):
+        """Of one more call, or None."""
+        if not self.options.trace:
+            return None
+        try:
+            return traced(what)
+        except ImportError as why:
+            self.failed("trace", why)
+        return None
+
     def equal(self, memory, values):
         """The first and the last slab of memory."""
         want = values.view(np.uint8).reshape(-1)
@@ -175,14 +188,16 @@ class Bench:
                 for offset in (0, n_bytes - values.nbytes):
                     memory.put(np.zeros_like(values), offset)
                 try:
-                    seconds = self.timed(lambda more=more: array.read(memory, shape, stats=stats, **more), REPEATS if not way else 3)
+                    def read(more=more):
+                        array.read(memory, shape, stats=stats, **more)
+                    seconds, trace = self.timed(read, REPEATS if not way else 3), None if way else self.trace(read)
                 except Failed as why:
                     self.failed(name + way, why)
                     continue
                 self.row(name + way, n_bytes, seconds, ratio=round(n_bytes / stored, 3), equal=self.equal(memory, values),
                          up_gb_s=round(stored / 1e9 / statistics.median(seconds), 2),
                          of_bus=round(stored / 1e9 / statistics.median(seconds) / self.up_rate, 3), fallback=stats.chunks_fallback,
-                         decoded_host=stats.copies_decoded_host, stats=stats.found())
+                         decoded_host=stats.copies_decoded_host, stats=stats.found(), trace=trace)
             if "1M" in name:
                 self.by_cpu(name, array, shape, n_bytes, memory)
         finally:
@@ -233,8 +248,11 @@ class Bench:
                 equal = np.array_equal(back.get(), values.view(np.uint8).reshape(-1))
                 array.close()
                 shutil.rmtree(path)
+            array = self.library.create(path, shape, dtype, CHUNKS[dtype][size], self.chain(codec, dtype), self.shard(dtype))
+            trace = self.trace(lambda: array.write(memory, shape))
+            array.close()
             self.row(name, n_bytes, seconds[1:], ratio=round(n_bytes / stats.bytes_stored, 3), equal=bool(equal),
-                     fallback=stats.chunks_fallback, decoded_host=stats.copies_decoded_host, stats=stats.found())
+                     fallback=stats.chunks_fallback, decoded_host=stats.copies_decoded_host, stats=stats.found(), trace=trace)
         except Failed as why:
             self.failed(name, why)
         finally:
@@ -310,6 +328,7 @@ def main():
     parser.add_argument("--flat", type=int, default=1024, help="elements along two dimensions, a multiple of 256")
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--cases", default="", help="words of the names of cases; default: all")
+    parser.add_argument("--trace", action="store_true", help="tell what the GPU did, by torch's profiler")
     options = parser.parse_args()
     Path(options.folder).mkdir(parents=True, exist_ok=True)
     bench = Bench(options)
