@@ -327,11 +327,14 @@ K_KERNEL k_encode_pieces(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
     p->rest = p->end - w.done;
 }
 
-/* Where a block that is joined is at, and how many literals wait for the next match. */
+/* Where a block that is joined is at, and how many literals wait for the next match. No
+ * pointer says whether to write: a base may be NULL where offsets are addresses, and a
+ * compiler may take the sum for NULL, too. */
 struct k_joint {
-    K_GLOBAL k_u8 *d; /* NULL: only `o` is wanted */
+    K_GLOBAL k_u8 *d;
     k_u64 o;
     k_u64 waiting;
+    int writes; /* else only `o` is wanted */
 };
 
 /* The token and the length of `literals`. */
@@ -339,7 +342,7 @@ K_FUNCTION void k_join_head(struct k_joint *j, k_u64 literals, k_u32 low)
 {
     const k_u32 n = (k_u32)literals, bytes = k_length_bytes(n);
 
-    if (j->d) {
+    if (j->writes) {
         j->d[j->o] = (k_u8)((n < 15 ? n : 15) << 4 | low);
         for (k_u32 k = 0; k < bytes; k++)
             j->d[j->o + 1 + k] = (k_u8)(k + 1 < bytes ? 255 : (n - 15) % 255);
@@ -365,7 +368,7 @@ K_FUNCTION void k_join_piece(struct k_joint *j, K_GLOBAL const k_u8 *slots,
     k_u64 own = token >> 4;
     k_u32 i = 1, b = own == 15 ? 255 : 0;
 
-    if (j->d) {
+    if (j->writes) {
         literals->bytes = 0;
         body->bytes = 0;
     }
@@ -376,7 +379,7 @@ K_FUNCTION void k_join_piece(struct k_joint *j, K_GLOBAL const k_u8 *slots,
     for (; b == 255; own += b)
         b = s[i++];
     k_join_head(j, j->waiting + own, token & 15);
-    if (j->d) {
+    if (j->writes) {
         k_set_run(literals, p->src + p->first - j->waiting, dst + j->o, j->waiting + own);
         k_set_run(body, p->dst + i + own, dst + j->o + j->waiting + own,
                   p->bytes - i - own);
@@ -385,8 +388,8 @@ K_FUNCTION void k_join_piece(struct k_joint *j, K_GLOBAL const k_u8 *slots,
     j->waiting = p->rest;
 }
 
-/* A whole block; the runs only if `d` is not NULL. Returns its length. */
-K_FUNCTION k_u64 k_join_pieces(K_GLOBAL k_u8 *d, K_GLOBAL const k_u8 *slots,
+/* A whole block, which with its runs is written only if `writes`. Returns its length. */
+K_FUNCTION k_u64 k_join_pieces(int writes, K_GLOBAL k_u8 *d, K_GLOBAL const k_u8 *slots,
                                K_GLOBAL const struct k_joined *b,
                                K_GLOBAL const struct k_piece *p,
                                K_GLOBAL struct k_run *literals,
@@ -394,13 +397,14 @@ K_FUNCTION k_u64 k_join_pieces(K_GLOBAL k_u8 *d, K_GLOBAL const k_u8 *slots,
 {
     struct k_joint j;
 
+    j.writes = writes;
     j.d = d;
     j.o = b->headed ? 4 : 0;
     j.waiting = 0;
     for (k_u64 i = 0; i < b->n_pieces; i++)
         k_join_piece(&j, slots, &p[i], b->dst, &literals[i], &bodies[i]);
     k_join_head(&j, j.waiting, 0);
-    if (d)
+    if (writes)
         k_set_run(&literals[b->n_pieces], b->src + b->bytes - j.waiting, b->dst + j.o,
                   j.waiting);
     return j.o + j.waiting;
@@ -424,12 +428,12 @@ K_KERNEL k_join_blocks(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *slots,
     K_GLOBAL const struct k_piece *p = pieces + b->first_piece;
     K_GLOBAL struct k_run *l = literals + b->first_piece + at;
     K_GLOBAL struct k_run *r = bodies + b->first_piece;
-    const k_u64 size = k_join_pieces(0, slots, b, p, l, r);
+    const k_u64 size = k_join_pieces(0, dst + b->dst, slots, b, p, l, r);
     const int fits = size <= b->dst_bytes && size <= 0xFFFFFFFFU;
 
     sizes[b->number] = fits ? (k_u32)size : 0;
     if (fits)
-        (void)k_join_pieces(dst + b->dst, slots, b, p, l, r);
+        (void)k_join_pieces(1, dst + b->dst, slots, b, p, l, r);
     for (k_u32 k = 0; fits && b->headed && k < 4; k++)
         dst[b->dst + k] = (k_u8)(b->bytes >> 8 * k);
     for (k_u64 i = 0; !fits && i <= b->n_pieces; i++) {

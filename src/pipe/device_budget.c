@@ -129,7 +129,7 @@ static uint64_t large_wave(const struct zr_io *io)
     if (zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, true,
                        &pinned, NULL) != ZARR_OK)
         return 0; /* what fails here fails again where memory is taken */
-    return ZR_MIN(all / WAVES_LEAST, budget_share(pinned) / ZR_FLIGHTS);
+    return ZR_MIN(all / WAVES_LEAST, budget_share(pinned) / ZR_DEVICE_FLIGHTS);
 }
 
 uint64_t zr_device_wave(const struct zr_io *io)

@@ -53,6 +53,8 @@ struct zr_ops_watch {
 zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
                        uint32_t n, struct zr_ops_watch *watch, struct zr_arena *arena,
                        zarr_error *err);
+/* The most waves of a read that are in flight. */
+uint32_t zr_read_flights(const struct zr_io *io);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the
  * decoding thread (ahead.c). What could not be fetched is left to zr_open_exec(). */

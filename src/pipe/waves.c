@@ -224,11 +224,17 @@ static void pull_waves(struct zr_flights *f)
     zr_wave_deinit(&w);
 }
 
+uint32_t zr_read_flights(const struct zr_io *io)
+{
+    return zr_io_is_host(io, io->view.base.device_type) ? ZR_FLIGHTS : ZR_DEVICE_FLIGHTS;
+}
+
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];
     const struct zr_program *leaf = lv->decode;
     bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+    const uint32_t flights = zr_read_flights(io);
 
     *out = (struct zr_plan_args){
         .layout = io->layout,
@@ -250,9 +256,9 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
     if (io->memory_bytes != 0)
         out->segment_bytes = ZR_MIN(out->segment_bytes, io->memory_bytes);
     /* a wave is in memory as a whole, and several must fit; so must the holes */
-    out->wave_gaps = ZR_MAX(zr_io_budget(io) / (ZR_FLIGHTS + 1) / 4, UINT64_C(1));
+    out->wave_gaps = ZR_MAX(zr_io_budget(io) / (flights + 1) / 4, UINT64_C(1));
     if (zr_wants_batches(io, leaf)) {
-        uint64_t share = ZR_MAX(zr_io_budget(io) / (ZR_FLIGHTS + 1), UINT64_C(1));
+        uint64_t share = ZR_MAX(zr_io_budget(io) / (flights + 1), UINT64_C(1));
 
         out->wave_bytes = ZR_MIN(out->wave_bytes, share);
         share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));
@@ -261,7 +267,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
     }
     if (zr_goes_lockstep(io, leaf))
         out->wave_items =
-            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, ZR_FLIGHTS));
+            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, flights));
 }
 
 static zarr_status waves_read(void *self, zarr_request *rq,
@@ -288,7 +294,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     elements = zr_io_elements(io);
     /* A request of one wave's elements is not worth a helper. */
     many = args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes;
-    zr_flights_start(&r->f, many ? ZR_FLIGHTS : 1);
+    zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);
     st = zr_flights_end(&r->f, err);
 out:

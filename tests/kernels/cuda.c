@@ -1,7 +1,8 @@
 /*
  * tests/kernels/cuda.c - the kernels on the first CUDA device. Memory around each buffer
  * is checked: no kernel writes there. KERNELS_EXACT=1 makes each buffer an allocation of
- * exactly its size, for compute-sanitizer.
+ * its size, up to the end of its last word, which kernels may read. compute-sanitizer
+ * then sees each wild access.
  */
 #include <stdio.h>
 
@@ -47,10 +48,15 @@ void cuda_close(struct cuda *c)
     free(c);
 }
 
+static size_t with_guards(const struct cuda *c, size_t n)
+{
+    return (n + 3) / 4 * 4 + 2 * c->guard;
+}
+
 /* Returns the allocation; the buffer begins after a guard. */
 static cu_place upload(const struct cuda *c, const struct argument *a)
 {
-    const size_t n = (size_t)a->n, all = n + 2 * c->guard;
+    const size_t n = (size_t)a->n, all = with_guards(c, n);
     uint8_t *bytes = block(all);
     cu_place at;
 
@@ -65,7 +71,7 @@ static cu_place upload(const struct cuda *c, const struct argument *a)
 
 static void download(const struct cuda *c, cu_place at, const struct argument *a)
 {
-    const size_t n = (size_t)a->n, all = n + 2 * c->guard;
+    const size_t n = (size_t)a->n, all = with_guards(c, n);
     uint8_t *bytes = block(all);
 
     if (all)
