@@ -90,7 +90,7 @@ zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc, zarr_e
 /* ---- kernels -------------------- */
 
 /* One form of the kernels. */
-static zarr_status image_load(struct cuda_device *d, const char *image, zarr_error *err)
+static zarr_status image_load(struct cuda_device *d, const void *image, zarr_error *err)
 {
     char log[300] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,

@@ -29,7 +29,7 @@ static void must(cl_int rc, const char *what)
 
 static int build(struct opencl *o, cl_device_id device, uint32_t lanes)
 {
-    const char *source = kernels_opencl;
+    const char *source = (const char *)kernels_opencl;
     char options[64], log[4000] = "";
     cl_int rc;
 

@@ -39,7 +39,7 @@ zarr_status cl_failed(zarr_error *err, const char *what, cl_int rc)
 
 static zarr_status program_build(struct device *d, zarr_error *err)
 {
-    const char *source = kernels_opencl;
+    const char *source = (const char *)kernels_opencl;
     char log[400] = "";
     cl_int rc;
 
