@@ -104,7 +104,7 @@ cu_result driver_kernels(struct driver *d, cu_module *m)
     else if (!name && kernels_ptx_bytes == 0)
         (void)fprintf(stderr, "the build has no PTX\n");
     else
-        rc = load(d, m, name ? bytes : kernels_ptx);
+        rc = load(d, m, name ? (const void *)bytes : kernels_ptx);
     free(bytes);
     return rc;
 }
