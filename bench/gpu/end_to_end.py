@@ -179,11 +179,9 @@ class Bench:
         memory, stats = self.block(self.options.kind, n_bytes), Stats()
         array = self.library.open(path)
         ways = {"": {}, ", CPU codecs": {"codec_preference": CPU_ONLY}}
-        if "blosc-lz4" in name or name.startswith("lz4"):
-            ways.update({f", waves of {n} MiB": {"wave_bytes": n << 20} for n in (128, 256, 512, 1024)})
         try:
             for way, more in ways.items():
-                if way and ("1M" not in name or "waves" in way and dtype != "uint16"):
+                if way and "1M" not in name:
                     continue
                 for offset in (0, n_bytes - values.nbytes):
                     memory.put(np.zeros_like(values), offset)

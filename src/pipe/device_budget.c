@@ -104,8 +104,10 @@ uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv)
 /* ---- waves ---------------------------------------------------------------------- */
 
 enum {
-    WAVE_CHUNKS = 1024, /* that a device works on at once */
-    WAVES_LEAST = 8     /* of a request whose waves are large */
+    WAVE_CHUNKS = 1024,      /* at most: several waves are on the device at once */
+    WAVE_CHUNKS_LARGE = 256, /* and of more than WAVE_BYTES */
+    WAVE_BYTES = 128 << 20,
+    WAVES_LEAST = 16 /* of a request whose waves are larger than the context's */
 };
 
 static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
@@ -117,7 +119,7 @@ static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
     return false;
 }
 
-/* The most bytes of a wave of large chunks: an eighth of what the request has, because
+/* The most bytes of a wave of large chunks: a small part of what the request has, because
  * the first wave is fetched, and the last one finished, while the device has nothing else
  * to do; and no more than pinned memory has room for in all waves. */
 static uint64_t large_wave(const struct zr_io *io)
@@ -141,7 +143,9 @@ uint64_t zr_device_wave(const struct zr_io *io)
     if (least == 0 || zr_io_is_host(io, io->view.base.device_type) ||
         (!works_on_device(io, leaf->decode) && !works_on_device(io, leaf->encode)))
         return 0;
-    all = zr_mul_cap(leaf->decoded_bytes, WAVE_CHUNKS);
+    all = ZR_MIN(zr_mul_cap(leaf->decoded_bytes, WAVE_CHUNKS),
+                 ZR_MAX(zr_mul_cap(leaf->decoded_bytes, WAVE_CHUNKS_LARGE),
+                        UINT64_C(1) * WAVE_BYTES));
     return all <= least ? all : ZR_MIN(all, ZR_MAX(least, large_wave(io)));
 }
 

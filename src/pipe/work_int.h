@@ -115,7 +115,7 @@ struct zr_flights {
 };
 enum {
     ZR_FLIGHTS = 3,
-    ZR_DEVICE_FLIGHTS = 6 /* of a read into a device: several decode while one is fetched,
+    ZR_DEVICE_FLIGHTS = 12 /* of a read into a device: several decode while one is fetched,
                              because a device needs long for the streams of one */
 };
 void zr_flights_init(struct zr_flights *f, void (*pull)(struct zr_flights *f));

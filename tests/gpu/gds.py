@@ -146,7 +146,7 @@ def compat(options):
     driver("cuMemsetD8_v2", b, 7, c_size_t(n))
     call("cuFileSetParameterBool", 1, c_bool(True))
     call("cuFileDriverOpen")
-    fd = os.open(options.folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    fd = os.open(options.folder / "compat", os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_DIRECT, 0o600)
     handle = c_void_p()
     call("cuFileHandleRegister", byref(handle), byref(File(type=1, fd=fd)))
     call("cuFileBufRegister", c_void_p(b.value), c_size_t(n), 0)

@@ -146,16 +146,16 @@ static zarr_explanation *waves_of(const struct pw *w, const char *path, uint64_t
     return e;
 }
 
-/* A device gets about a thousand chunks at once, unless a large request would have fewer
- * than eight waves, or memory has no room. */
+/* A wave has a thousand chunks in 128 MiB or 256 in more, unless a large request would
+ * have fewer than sixteen waves, or memory has no room. */
 static void test_wave_lengths(void **state)
 {
     static const struct {
         uint64_t chunks, edge, device, waves; /* a chunk has 2 KiB * edge */
     } cases[] = {
         {64, 512, 0, 1},     {256, 512, 0, 1},    {1024, 512, 0, 4}, {2048, 512, 0, 8},
-        {4096, 512, 0, 8},   {16384, 512, 0, 30}, {1024, 64, 0, 1},  {8192, 64, 0, 8},
-        {1024, 4096, 0, 15}, {4096, 512, 1, 68},
+        {4096, 512, 0, 16},  {16384, 512, 0, 64}, {1024, 64, 0, 1},  {8192, 64, 0, 8},
+        {1024, 4096, 0, 30}, {4096, 512, 1, 125},
     };
 
     (void)state;
