@@ -50,8 +50,8 @@ class Grid:
         return int(edges[place]) if place < len(edges) else -1  # -1: the array grew
 
     def grown(self, batch: list[Item], places: Ints, shape: list[int]) -> tuple[list[Any], list[int] | None]:
-        """The edges and a shape that has all places of a batch, if the given one lacks some; else None. The batch tells the
-        lengths of its chunks. A new chunk that it does not meet counts as one element: what lies in the others is
+        """The edges and a shape that has all places of a batch, if the given one lacks some; else None. A shape may also end
+        before the edges do. The batch tells the lengths of its chunks. A new chunk that it does not meet counts as one element: what lies in the others is
         found by their places, wherever they begin. So a distance between elements of two chunks says nothing if a
         chunk between them is not met."""
         edges: list[Any] = [edge if isinstance(edge, int) else [int(n) for n in edge] for edge in self._edges]
@@ -65,6 +65,8 @@ class Grid:
                     if place >= known:
                         one[place] = int(item[1].shape[d])
                 longer[d] = sum(one)
+            elif sum(one[:top]) >= shape[d]:
+                longer[d] = sum(one[:top + 1])
         return edges, None if longer == list(shape) else longer
 
     def touched(self, d: int, start: int, step: int, count: int) -> int:

@@ -329,7 +329,12 @@ class Job:
     def selection(self, array: _core.Array) -> _core.Selection | None:
         if self.chosen.points is not None:
             return array._select_points(self.chosen.points, self.chosen.shape)
-        return array._select(self.chosen.key, False) if self.chosen.key else None
+        if not self.chosen.key:
+            return None
+        found = array._select(self.chosen.key, False)
+        if found.shape != self.chosen.shape:
+            raise Refused("selection beyond the grid")
+        return found
 
     def part(self) -> Any:
         """The elements of the memory that the batch is about."""

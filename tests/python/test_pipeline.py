@@ -17,6 +17,7 @@ import pytest
 from conftest import installed
 
 import zarrc
+from zarrc import _batch
 
 zarr = pytest.importorskip("zarr")
 from zarr.core.indexing import oindex, oindex_set  # noqa: E402
@@ -356,6 +357,50 @@ def test_rectilinear_arrays_that_grew(tmp_path, name, columns):
             same(z.vindex[rows[::-1], [m - 1] * len(rows)], other.vindex[rows[::-1], [m - 1] * len(rows)])
             same(z[...], other[...])
         native_only()
+
+
+@pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
+@pytest.mark.parametrize("name", ["memory", "local", "other"])
+@pytest.mark.parametrize("value", [5, None], ids=["scalar", "array"])
+@pytest.mark.parametrize("first, opened_as, then", [((6,), (3,), (6,)), ((6,), (3,), (5,)), ((6,), (0,), (3,)), ((0,), (0,), (1,)),
+                                                    ((6, 3), (2, 3), (6, 3)), ((6, 3), (3, 0), (4, 2)), ((6,), (1,), (9,))])
+def test_rectilinear_arrays_that_grew_within_their_edges(tmp_path, name, value, first, opened_as, then):
+    """The lists of edges reach beyond the shape that a pipeline knows: nothing of a value may be lost there."""
+    store = stores(tmp_path)[name]()
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        zarr.create_array(store, shape=first, chunks=[[2, 2, 2] if n == 6 else [max(n, 1)] for n in first], dtype="i4",
+                          fill_value=-1).resize(opened_as)
+        z = zarr.open_array(store)
+        z.resize(then)
+        wanted = np.full(then, value or 0, "i4") if value else np.arange(np.prod(then), dtype="i4").reshape(then)
+        z[...] = value or wanted
+        same(z[...], wanted)
+        same(z[1::2], wanted[1::2])
+        z.oindex[[0, then[0] - 1]] = 9
+        wanted[[0, then[0] - 1]] = 9
+        native_only()
+        with own():
+            same(zarr.open_array(store, mode="r")[...], wanted)
+
+
+def test_a_selection_beyond_the_grid_is_not_for_the_library(tmp_path, monkeypatch):
+    """Not even a value that would be repeated to fill less."""
+    z = made(MemoryStore(), "i4", "v3")
+    chosen = _batch.Chosen((slice(5), slice(4)), None, (6, 4), None)
+    monkeypatch.setattr(_batch.Reader, "chosen", lambda self: chosen)
+    z[...] = 5
+    same(z[...], np.full(z.shape, 5, "i4"))
+    fell_back("selection beyond the grid")
+
+
+def test_text_that_is_no_unicode(tmp_path):
+    """Half of a surrogate pair as a fill value, which Python writes and the library refuses: zarr-python's own pipeline goes on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a type without a specification
+        z = zarr.create_array(tmp_path / "x", shape=(3,), chunks=(2,), dtype="U4", fill_value="a\udfc7")
+    z[:2] = ["b", "c"]
+    assert z[:].tolist() == ["b", "c", "a\udfc7"]
+    fell_back("metadata that zarrc refuses: CorruptError")
 
 
 def strided(rng, n):
