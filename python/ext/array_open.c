@@ -104,7 +104,7 @@ struct wish {
     const char *names[ZARR_MAX_RANK];
     zarr_array *out;
     zarr_store *store;
-    const char *path;
+    const char *path, *device; /* device: text of the default memory, or NULL */
 };
 
 static int wish_names(PyObject *dict, struct wish *w)
@@ -199,12 +199,19 @@ static int wish_of(zx_state *st, PyObject *dict, struct wish *w)
 static zarr_status create_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct wish *w = arg;
+    zarr_status status = ZARR_OK;
 
     (void)cancel;
+    if (w->device)
+        status = zarr_memory_parse(zarr_store_context(w->store), w->device,
+                                   &w->options.device_type, &w->options.device_id, err);
+    /* UNSUPPORTED: the kind is known, and reads say what the device lacks */
+    if (status && status != ZARR_ERR_UNSUPPORTED)
+        return status;
     return zarr_array_create(&w->out, w->store, w->path, &w->spec, &w->options, err);
 }
 
-/* create_array(class, store, path, spec, options) */
+/* create_array(class, store, path, spec, options); options has "device", too */
 PyObject *zx_create_array(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
@@ -215,7 +222,8 @@ PyObject *zx_create_array(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!sO!O", &type, st->store_type, &store, &path,
                           &PyDict_Type, &spec, &options) ||
         zx_writable((zx_store *)store) || zx_array_class(st, type) ||
-        wish_of(st, spec, &w) || zx_array_options(options, &w.options))
+        wish_of(st, spec, &w) || zx_array_options(options, &w.options) ||
+        zx_opt_text(options, "device", &w.device))
         return NULL;
     w.store = ((zx_store *)store)->s;
     w.path = path;

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _codecs, _core, _devices, _dtypes
+from . import _codecs, _core, _dtypes
 from ._array import Array, ArrayConfig
 from ._attrs import to_json
 from ._config import config as settings
@@ -115,22 +115,6 @@ def _codecs_v2(filters: Any, compressors: Any, serializer: Any) -> str | None:
     return json.dumps({"filters": chain or None, "compressor": compressor})
 
 
-_FOR_DEVICE = {3: {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}},
-               2: {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}}
-
-
-def _default_codecs(store: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """What numbers are compressed with in a store that was opened for a GPU, which decodes and encodes it fast."""
-    device = store._options.get("device") or settings["device"]
-    codecs = (given.get(name, "auto") for name in ("filters", "compressors", "serializer"))
-    if not _devices.is_of_cuda(device) or not all(isinstance(one, str) and one == "auto" for one in codecs):
-        return given
-    kind = store._context.facts(_dtypes.library_name(given["dtype"]))[3]
-    if kind not in _dtypes.KINDS_OF_NUMBERS:
-        return given
-    return {**given, "compressors": _FOR_DEVICE[given.get("zarr_format") or settings["default_zarr_format"]]}
-
-
 def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "auto", shards: Any = None, filters: Any = "auto",
             compressors: Any = "auto", serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None,
             zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None,
@@ -199,19 +183,6 @@ def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ..
     return tuple(next(n for n in range(min(w, s), 0, -1) if s % n == 0) for w, s in zip(wanted, shards))
 
 
-def _created(place: Place, spec: dict[str, Any], found: ArrayConfig, *, may_be_other: bool) -> Array:
-    """`may_be_other`: the codecs are a default, and an array that exists may have those of the other one."""
-    try:
-        return _core.create_array(Array, place.store, place.path, spec, found.options())
-    except ExistsError as problem:
-        if may_be_other:
-            try:  # without codecs, the library takes an array with either default
-                return _core.create_array(Array, place.store, place.path, {**spec, "codecs": None}, found.options())
-            except ExistsError:
-                pass
-        raise problem
-
-
 def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
            write_data: bool = True, document: str | None = None, **given: Any) -> Array:
     """Creates an array at a place, and writes `data` to it."""
@@ -223,11 +194,12 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         raise ValueError(f"order: {order!r} is not 'C' or 'F'")
     if order is not None:
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
-    wanted = given if document else _default_codecs(place.store, given)
-    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **wanted)
+    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     spec["flags"] = spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
+    # The library's default codecs depend on the device that the elements are for.
+    options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:
-        array = _created(place, spec, found, may_be_other=if_missing and wanted is not given)
+        array = _core.create_array(Array, place.store, place.path, spec, options)
     except ExistsError as problem:
         raise exists_error(problem, place) from None
     except ZarrcError as problem:

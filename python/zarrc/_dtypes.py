@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from . import _core
 
 KIND_STRING, KIND_VBYTES, KIND_OPTIONAL, KIND_VARRAY, KIND_STRUCT = 12, 13, 14, 15, 11
-KINDS_OF_NUMBERS = range(1, 6)  # bool, integers, floats, complex numbers
 NATIVE, LITTLE, BIG = 0, 1, 2
 PLAIN, VLEN, OTHER = 0, 1, 2  # how elements travel: ZX_PLAIN, ZX_VLEN, and not at all
 SWAPPED = BIG if sys.byteorder == "little" else LITTLE

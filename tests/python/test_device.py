@@ -384,6 +384,7 @@ else:
     raise SystemExit("it opened")
 group = zarrc.open_group({}, device="cuda:0")
 assert group.create_array("a", shape=3, dtype="bool").compressors[0].configuration["cname"] == "lz4"
+assert group.create_array("d", shape=3, dtype="M8[s]").compressors[0].configuration["cname"] == "lz4"
 assert group.create_array("b", shape=3, dtype=str).compressors[0].name == "zstd"
 assert group.create_array("c", shape=3, dtype="f4", compressors="gzip").compressors[0].name == "gzip"
 assert zarrc.open_array(None, mode="w", shape=3, dtype="f4", zarr_format=2, device="cuda:0").compressor.configuration["cname"] == "lz4"
