@@ -1,11 +1,13 @@
 /* device.c - memory of devices. Out: the type Device, elements that were read into memory
- * which the library allocated on a device; other libraries take it by DLPack. In: memory
- * that is known by its address only, as the CUDA array interface tells it. */
+ * which the library, or a function of the application, allocated on a device; other
+ * libraries take it by DLPack. In: memory that is known by its address only, as the CUDA
+ * array interface tells it. */
 #include "ext.h"
 
 typedef struct {
     PyObject_HEAD zx_state *st;
-    zx_array *array; /* owned: whose data type the elements have */
+    zx_array *array;  /* owned: whose data type the elements have */
+    PyObject *keeper; /* owned: the application's object that has the memory, or NULL */
     zarr_mem mem;
     int32_t ndim;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
@@ -30,7 +32,7 @@ static uint64_t layout(zx_device *self, const uint64_t *length)
     return is_empty ? 1 : bytes;
 }
 
-static int allocate(zx_device *self, const char *where, uint64_t bytes)
+static int allocate_own(zx_device *self, const char *where, uint64_t bytes)
 {
     zarr_context *ctx = zarr_array_context(self->array->a);
     int32_t device_type, device_id;
@@ -44,17 +46,62 @@ static int allocate(zx_device *self, const char *where, uint64_t bytes)
     Py_END_ALLOW_THREADS return zx_check(self->st, status, &err, self->array->a);
 }
 
-/* Array._device(shape, text of the device) -> Device */
+/* Whether an address is memory of the device that `self->mem` names. Managed memory is of
+ * each GPU. */
+static int is_there(const zx_device *self, const char *where)
+{
+    zarr_context *ctx = zarr_array_context(self->array->a);
+    const int32_t wanted = self->mem.device_type;
+    int32_t type, id;
+    bool is_managed;
+
+    Py_BEGIN_ALLOW_THREADS zarr_mem_classify(ctx, self->mem.handle, &type, &id);
+    Py_END_ALLOW_THREADS is_managed = type == ZARR_DEVICE_CUDA_MANAGED;
+    if (is_managed && (wanted == type || wanted == ZARR_DEVICE_CUDA))
+        return 0;
+    if (type == wanted && id == self->mem.device_id)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "the allocator gave memory of the kind %d of device %d, which is not %s",
+                 (int)type, (int)id, where);
+    return -1;
+}
+
+/* Memory of the application. `allocate` is called with the bytes, here, in a thread of
+ * Python, and gives (address, what keeps the memory). */
+static int borrow(zx_device *self, const char *where, PyObject *allocate, uint64_t bytes)
+{
+    zarr_context *ctx = zarr_array_context(self->array->a);
+    PyObject *told, *address, *keeper;
+    zarr_error err;
+    zarr_status status;
+    int rc = -1;
+
+    Py_BEGIN_ALLOW_THREADS status =
+        zarr_memory_parse(ctx, where, &self->mem.device_type, &self->mem.device_id, &err);
+    Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, self->array->a)) return -1;
+    told = PyObject_CallFunction(allocate, "K", (unsigned long long)bytes);
+    if (told && PyArg_ParseTuple(told, "OO", &address, &keeper)) {
+        self->keeper = Py_NewRef(keeper);
+        self->mem.handle = PyLong_AsVoidPtr(address);
+        self->mem.bytes = bytes;
+        rc = PyErr_Occurred() ? -1 : is_there(self, where);
+    }
+    Py_XDECREF(told);
+    return rc;
+}
+
+/* Array._device(shape, text of the device, function that allocates or None) -> Device */
 PyObject *zx_array_device(PyObject *o, PyObject *args)
 {
     zx_array *a = (zx_array *)o;
     uint64_t length[ZARR_MAX_RANK], bytes;
     const char *where;
-    PyObject *shape;
+    PyObject *shape, *allocate;
     zx_device *self;
     int32_t ndim;
 
-    if (!PyArg_ParseTuple(args, "Os", &shape, &where) ||
+    if (!PyArg_ParseTuple(args, "OsO", &shape, &where, &allocate) ||
         (ndim = zx_lengths(shape, length)) < 0)
         return NULL;
     self = zx_alloc(a->st->device_type);
@@ -66,7 +113,8 @@ PyObject *zx_array_device(PyObject *o, PyObject *args)
     bytes = layout(self, length);
     if (!bytes)
         PyErr_NoMemory();
-    if (!bytes || allocate(self, where, bytes))
+    if (!bytes || (allocate == Py_None ? allocate_own(self, where, bytes)
+                                       : borrow(self, where, allocate, bytes)))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -75,12 +123,13 @@ static void device_dealloc(PyObject *o)
 {
     zx_device *self = (zx_device *)o;
 
-    if (self->array && self->mem.handle) {
+    if (self->array && self->mem.handle && !self->keeper) {
         zarr_context *ctx = zarr_array_context(self->array->a);
 
         Py_BEGIN_ALLOW_THREADS zarr_mem_free(ctx, &self->mem);
         Py_END_ALLOW_THREADS
     }
+    Py_XDECREF(self->keeper);
     Py_XDECREF((PyObject *)self->array);
     zx_free(o);
 }
@@ -135,6 +184,12 @@ static PyObject *device_place(PyObject *o, void *unused)
 
     (void)unused;
     return Py_BuildValue("(ii)", (int)self->mem.device_type, (int)self->mem.device_id);
+}
+
+static PyObject *device_is_borrowed(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((zx_device *)o)->keeper != NULL);
 }
 
 static PyObject *device_pointer(PyObject *o, void *unused)
@@ -232,10 +287,12 @@ int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple)
 
 static PyMethodDef device_methods[] = {{"capsule", device_capsule, METH_O, NULL},
                                        {NULL, NULL, 0, NULL}};
-static PyGetSetDef device_getset[] = {{"place", device_place, NULL, NULL, NULL},
-                                      {"pointer", device_pointer, NULL, NULL, NULL},
-                                      {"shape", device_shape, NULL, NULL, NULL},
-                                      {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef device_getset[] = {
+    {"place", device_place, NULL, NULL, NULL},
+    {"is_borrowed", device_is_borrowed, NULL, NULL, NULL},
+    {"pointer", device_pointer, NULL, NULL, NULL},
+    {"shape", device_shape, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 static PyType_Slot device_slots[] = {{Py_tp_dealloc, device_dealloc},
                                      {Py_tp_methods, device_methods},
                                      {Py_tp_getset, device_getset},

@@ -322,6 +322,7 @@ class Array(Node, _core.Array):
                     raise TypeError("device= makes memory: it goes without out=")
                 selections = tuple(_indexing.any_key(self, key) for key in keys)
                 found = [DeviceTensor._new(self, one, device) for one in selections]
+                options = found[0]._after(options) if found else options
                 self._read_many(selections, tuple(one._block for one in found), 0, _with(options, threads))
                 return found
             return _parts.read(self, keys, out, _with(options, threads))
@@ -529,7 +530,8 @@ class Tensor:
 class DeviceTensor:
     """Elements in memory of a device, for libraries that speak DLPack or the CUDA array interface:
     ``torch.from_dlpack(t)``, ``cupy.from_dlpack(t)``, ``jax.dlpack.from_dlpack(t)``. They are there
-    already, so no stream has to wait. Memory is freed with the last object that uses it."""
+    already, so no stream has to wait. Memory is freed with the last object that uses it. It is that of the plug-in, or of
+    the function in the setting `device_allocators`."""
 
     def __init__(self, block: _core.Device, dtype: np.dtype[Any]) -> None:
         self._block, self.dtype = block, dtype
@@ -539,8 +541,11 @@ class DeviceTensor:
         """Memory for what a selection reads."""
         if array._how != _dtypes.PLAIN:
             raise TypeError(f"elements of type {array.dtype} are in host memory only")
+        from ._config import config
+        allocate = (config["device_allocators"] or {}).get(device.partition(":")[0])
+        given = None if allocate is None else lambda n: _devices.block_of(allocate(n), n)
         try:
-            block = array._device(selection.shape, device)
+            block = array._device(selection.shape, device, given)
         except UnsupportedError as problem:
             if "no memory backend" not in problem.reason:
                 raise  # such as a missing driver
@@ -552,8 +557,12 @@ class DeviceTensor:
     @classmethod
     def _read(cls, array: Array, selection: _core.Selection, device: str, options: dict[str, Any]) -> DeviceTensor:
         found = cls._new(array, selection, device)
-        array._read(selection, found._block, 0, options)
+        array._read(selection, found._block, 0, found._after(options))
         return found
+
+    def _after(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options of a call that fills the memory: an allocator may give what queued work still uses."""
+        return {**options, "stream": _indexing.DEFAULT_STREAM} if self._block.is_borrowed else options
 
     @property
     def shape(self) -> tuple[int, ...]:

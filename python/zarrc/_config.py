@@ -32,6 +32,7 @@ _DEFAULTS: dict[str, Any] = {
     "entry_points": True,  # whether plug-ins of installed packages are used
     "plugin_options": None,  # a dict of dicts
     "device": None,  # such as "cuda:0": whose plug-in is loaded
+    "device_allocators": None,  # a dict of functions by kind of memory: where reads with device= put elements
     "allocators": None,
     "trust": None,  # "verified", "full" or "none": decoders that do not check their input
     "untrusted": False,  # narrow limits for data of unknown origin
@@ -82,6 +83,8 @@ def _check(name: str, value: Any) -> Any:
         value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
     elif name == "device":
         _devices.checked(value)
+    elif name == "device_allocators":
+        value = _devices.checked_allocators(value)
     elif name == "default_zarr_format" and value not in (2, 3):
         raise ValueError(f"default_zarr_format: {value!r} is not 2 or 3")
     elif name == "array.order" and value not in ("C", "F"):

@@ -1,16 +1,17 @@
-"""The plug-ins for devices that the package has itself. Contexts load none of them until a device is
-wanted: by ``open(..., device="cuda:0")`` or the setting `device`.
+"""The plug-ins for devices that the package has itself, and the application's allocators of their memory. Contexts load
+no plug-in until a device is wanted: by ``open(..., device="cuda:0")`` or the setting `device`.
 """
 from __future__ import annotations
 
 import contextlib
 import contextvars
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 KINDS = {2: "cuda", 3: "cuda_host", 4: "opencl", 12: "ext", 13: "cuda_managed"}  # by DLPack's number
 _PLUGINS = {"cuda": "cuda", "cuda_host": "cuda", "cuda_managed": "cuda"}  # by the kind of memory
+ALLOCATED = ("cuda", "cuda_managed")  # kinds of memory that an application may allocate
 _wanted: contextvars.ContextVar[str | None] = contextvars.ContextVar("zarrc_device", default=None)
 
 
@@ -34,6 +35,31 @@ def is_of_cuda(device: str | None) -> bool:
 def wanted() -> str | None:
     """The device of the opening that runs in this thread or task."""
     return _wanted.get()
+
+
+def checked_allocators(value: Any) -> dict[str, Callable[[int], Any]]:
+    """The setting `device_allocators`."""
+    found = dict(value)
+    for kind, allocate in found.items():
+        if kind not in ALLOCATED:
+            raise ValueError(f"device_allocators: {kind!r} is not one of {', '.join(ALLOCATED)}")
+        if not callable(allocate):
+            raise TypeError(f"device_allocators: {allocate!r} is not a function of a number of bytes")
+    return found
+
+
+def block_of(made: Any, nbytes: int) -> tuple[int, Any]:
+    """(address, what keeps the memory) of what an application's allocator gave: an object with `ptr`, as RMM and CuPy have it, or
+    a tensor. What the library of a tensor has queued on its own stream is then before what is on the default stream."""
+    if getattr(made, "nbytes", nbytes) < nbytes:
+        raise ValueError(f"the allocator gave {made.nbytes} bytes, and {nbytes} are needed")
+    if hasattr(made, "ptr"):
+        return int(made.ptr), made
+    if not hasattr(made, "__cuda_array_interface__"):
+        raise TypeError(f"the allocator gave a {type(made).__name__}, which has neither `ptr` nor __cuda_array_interface__")
+    if hasattr(made, "__dlpack__"):
+        made.__dlpack__(stream=1)
+    return int(made.__cuda_array_interface__["data"][0]), made
 
 
 @contextlib.contextmanager

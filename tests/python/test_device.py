@@ -2,6 +2,7 @@
 tests/fakedev under the number of CUDA: memory that the CPU cannot touch, and streams whose work is done
 only when they are waited for."""
 import asyncio
+import concurrent.futures
 import ctypes
 import enum
 import gc
@@ -10,6 +11,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -143,6 +146,112 @@ def test_device_memory_is_freed(device, array):
     del held
     gc.collect()
     assert device.count()[0].live_blocks == before
+
+
+class Pool:
+    """An application's allocator: RMM's or CuPy's pool, which gives objects with `ptr`, or a function that gives tensors."""
+
+    def __init__(self, *, gives_tensors=False, **more):
+        self.gives_tensors, self.more = gives_tensors, more
+        self.asked, self.alive, self.threads = [], weakref.WeakSet(), set()
+
+    def __call__(self, nbytes):
+        self.asked.append(nbytes)
+        self.threads.add(threading.get_ident())
+        found = Block(nbytes, self.gives_tensors, self.more)
+        self.alive.add(found)
+        return found
+
+
+class Block:
+    def __init__(self, nbytes, is_tensor, more):
+        self._held = zarrc.create_array(None, shape=nbytes, dtype="u1")._device((nbytes,), "cuda:0", None)
+        self.pointer, self.nbytes, self.streams = self._held.pointer, nbytes, []
+        if is_tensor:
+            self.__cuda_array_interface__ = {"data": (self.pointer, False)}
+        else:
+            self.ptr = self.pointer
+        self.__dict__.update(more)
+
+    def __dlpack__(self, *, stream):
+        self.streams.append(stream)
+        return self._held.capsule(False)
+
+
+@pytest.mark.parametrize("gives_tensors", [False, True])
+def test_allocator_of_the_application(device, array, numbers, gives_tensors):
+    pool = Pool(gives_tensors=gives_tensors)
+    assert not array.read(slice(3), device="cuda:0")._block.is_borrowed
+    with zarrc.config.set({"device_allocators": {"cuda": pool}}):
+        orders = device.count()[1].orders
+        found = array.read(slice(5, 50), device="cuda:0")
+        assert pool.asked == [45 * 40 * 4] and device.count()[1].orders > orders
+        block = next(iter(pool.alive))
+        assert found.__cuda_array_interface__["data"][0] == block.pointer and found.__dlpack_device__() == CUDA
+        assert block.streams == ([1] if gives_tensors else [])
+        found.pointer = block.pointer
+        assert (device.peek(found) == numbers[5:50]).all()
+        many = array.read_many([slice(2), (5, 6), slice(3, 3)], device="cuda:0") + [array.tensor((2, 3), device="cuda:0")]
+        assert pool.asked[1:] == [320, 4, 1, 4]
+        for one, key in zip(many, (slice(2), (5, 6), slice(3, 3), (2, 3))):
+            one.pointer = one.__cuda_array_interface__["data"][0]
+            assert one.nbytes == 0 or (device.peek(one) == numbers[key]).all()
+        assert array.read(slice(3), device="cpu").tolist() == numbers[:3].tolist() and len(pool.asked) == 5
+    del one, block
+    capsule = found.__dlpack__(max_version=(1, 0))
+    del found, many
+    gc.collect()
+    assert len(pool.alive) == 1  # the capsule has it
+    del capsule
+    gc.collect()
+    assert len(pool.alive) == 0 and pool.threads == {threading.get_ident()}
+
+
+def test_memory_of_an_allocator_may_be_in_use(device, array, numbers):
+    """What a pool gives may have been freed while work is queued that writes there."""
+    pool = Pool()
+    block, stale = pool(numbers.nbytes), Tensor(array, (60, 40))
+    with zarrc.config.set({"device_allocators": {"cuda": lambda n: block}}):
+        device.queue_copy(block, stale)
+        found = array.read(device="cuda:0")
+    device.lib.zarr_fakecuda_sync()
+    found.pointer = block.pointer
+    assert (device.peek(found) == numbers).all()
+
+
+def test_allocator_in_threads(device, array, numbers):
+    pool = Pool()
+
+    def read(i):
+        found = array.read(slice(i, i + 20), device="cuda:0")
+        found.pointer = found.__cuda_array_interface__["data"][0]
+        return bool((device.peek(found) == numbers[i:i + 20]).all())
+
+    with zarrc.config.set({"device_allocators": {"cuda": pool}}), concurrent.futures.ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(read, list(range(40)) * 5))
+    assert len(pool.asked) == 200 and len(pool.threads) <= 8
+
+
+def test_wrong_allocators(device, array):
+    class Full(Exception):
+        pass
+
+    def full(nbytes):
+        raise Full
+
+    host = np.zeros(60 * 40, "i4")
+    for allocate, error, match in (
+            (full, Full, "^$"), (lambda n: Pool()(n - 1), ValueError, "9599 bytes, and 9600 are needed"),
+            (lambda n: None, TypeError, "NoneType"), (Pool(ptr=host.ctypes.data), ValueError, "kind 1 of device 0, which is not cuda:0"),
+            (Pool(ptr=0), ValueError, "kind 1"), (Pool(ptr="x"), ValueError, "invalid literal")):
+        with zarrc.config.set({"device_allocators": {"cuda": allocate}}), pytest.raises(error, match=match):
+            array.read(device="cuda:0")
+    with zarrc.config.set({"device_allocators": {"cuda": Pool()}}), pytest.raises(ValueError, match="not cuda:1"):
+        array.read(device="cuda:1")
+    for wrong, error in (({"opencl": Pool()}, ValueError), ({"cuda": 3}, TypeError), (3, TypeError)):
+        with pytest.raises(error):
+            zarrc.config.set({"device_allocators": wrong})
+    gc.collect()
 
 
 @pytest.mark.parametrize("kind", [Tensor, OldTensor])
