@@ -231,6 +231,25 @@ def test_host_memory_has_metadata_and_chunks(made):
     assert Stand.buffers <= 1 + 3 * bool(values)  # zarr-python asks an empty one what it is like
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")  # of a zip file
+@pytest.mark.parametrize("made", EVERY, indirect=True, ids="-".join)
+@pytest.mark.parametrize("kind", [Elements, Capsules])
+def test_queued_work_comes_first(made, numbers, kind):
+    """The pipeline runs in zarr-python's thread, where CuPy's stream is the default one. What the application has queued there is
+    done first, as with zarr-python's own pipeline, and a read leaves nothing behind that a stream would have to wait for."""
+    queue, waits = Stand.device.queue_copy, Stand.device.lib.zarr_fakecuda_sync
+    source, late, target, stale = (kind.of(numbers + i) for i in range(4))
+    try:
+        queue(source.base, late.base)
+        made[...] = source
+        queue(target.base, stale.base)
+        made.get_basic_selection(..., out=NDBuffer(target))
+        assert native()[0] and (target.get() == numbers + 1).all()
+    finally:
+        waits()
+    assert (target.get() == numbers + 1).all() and (source.get() == numbers + 1).all()
+
+
 def test_dlpack_comes_first(mode, path, numbers):
     z = zarr.create_array(path, shape=(60, 40), chunks=(16, 16), dtype="i4")
     source = Capsules.of(numbers)
