@@ -8,6 +8,7 @@ Every result is compared with what was written. With --trace each case runs once
 what the GPU did. No case begins after --seconds.
 """
 import argparse
+import faulthandler
 import json
 import os
 import shutil
@@ -328,6 +329,7 @@ def main():
     parser.add_argument("--cases", default="", help="words of the names of cases; default: all")
     parser.add_argument("--trace", action="store_true", help="tell what the GPU did, by torch's profiler")
     options = parser.parse_args()
+    faulthandler.enable()  # other packages are in this process, too
     Path(options.folder).mkdir(parents=True, exist_ok=True)
     bench = Bench(options)
     try:

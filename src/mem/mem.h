@@ -180,7 +180,7 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
 /* ---- streams and lists ------------------------------------------------------ */
 
 enum {
-    ZR_STREAMS_IDLE = 8 /* for the waves of two requests */
+    ZR_STREAMS_IDLE = 16 /* for the waves of two requests */
 };
 /*
  * A queue of work on a device; {0} is no stream. One thread at a time uses it. Memory

@@ -224,11 +224,6 @@ static void pull_waves(struct zr_flights *f)
     zr_wave_deinit(&w);
 }
 
-uint32_t zr_read_flights(const struct zr_io *io)
-{
-    return zr_io_is_host(io, io->view.base.device_type) ? ZR_FLIGHTS : ZR_DEVICE_FLIGHTS;
-}
-
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];

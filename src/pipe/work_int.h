@@ -115,8 +115,7 @@ struct zr_flights {
 };
 enum {
     ZR_FLIGHTS = 3,
-    ZR_DEVICE_FLIGHTS = 12 /* of a read into a device: several decode while one is fetched,
-                             because a device needs long for the streams of one */
+    ZR_DEVICE_FLIGHTS = 12 /* most of a read into a device */
 };
 void zr_flights_init(struct zr_flights *f, void (*pull)(struct zr_flights *f));
 void zr_flights_unref(struct zr_flights *f);
