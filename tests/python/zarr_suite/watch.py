@@ -5,6 +5,11 @@ import os
 
 import pytest
 
+if examples := os.environ.get("ZARR_SUITE_EXAMPLES"):  # before zarr-python's conftest.py loads the profile
+    from hypothesis import HealthCheck, settings
+    settings.register_profile("zarr-suite", max_examples=int(examples), deadline=None,
+                              suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+
 LOG = os.environ["ZARR_SUITE_LOG"]
 _stats = {"native_chunks": 0, "fallback_chunks": 0, "reasons": {}}
 
