@@ -6,6 +6,8 @@
  */
 #include "fault.h"
 
+#include "../sanitizers.h"
+
 static void run_once(const struct scenario *s, int64_t k, bool forever, bool *reached)
 {
     struct world w;
@@ -37,8 +39,10 @@ static void test_scenario(void **state)
         bool reached = true;
         int64_t k = 0;
 
-        while (reached)
-            run_once(s, ++k, forever, &reached);
+        while (reached) {
+            k += ZR_FAIL_STEP(k);
+            run_once(s, k, forever, &reached);
+        }
         assert_true(k > 3);
         print_message("%s: %d allocations\n", s->name, (int)k - 1);
     }

@@ -7,6 +7,8 @@
  */
 #include "mortal.h"
 
+#include "../sanitizers.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,7 +263,7 @@ static void kill_everywhere(const struct scene *s, int kind, bool lists)
     else
         make_filled(kind);
     mortal_keep();
-    for (int64_t k = 1; killed; k++) {
+    for (int64_t k = 1; killed; k += ZR_FAIL_STEP(k)) {
         struct mortal m = {.lists = lists, .counted = RECORD};
         struct expected e = {{0}, {0}};
         struct world w;

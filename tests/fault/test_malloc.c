@@ -6,6 +6,8 @@
  */
 #include "fault.h"
 
+#include "../sanitizers.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -97,7 +99,7 @@ static void test_scenario(void **state)
     for (int forever = 0; forever < 2; forever++) {
         int misses = 0;
 
-        for (int64_t k = 1; misses < 3; k++) {
+        for (int64_t k = 1; misses < 3; k += ZR_FAIL_STEP(k)) {
             bool reached = false;
 
             run_once(s, k, forever, &reached);

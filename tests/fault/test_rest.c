@@ -6,6 +6,8 @@
  */
 #include "mortal.h"
 
+#include "../sanitizers.h"
+
 enum {
     FILL = -1,
     OLD = 1,  /* seed of the array that is deleted */
@@ -265,7 +267,7 @@ static void test_call(void **state)
         kind_now = kinds[i];
         fill_store(kind_now);
         mortal_keep();
-        for (; killed; k++)
+        for (; killed; k += ZR_FAIL_STEP(k))
             for (int after = 0; after < N_AFTER && killed; after++) {
                 struct mortal m = {.lists = true, .left = k};
                 char what[128];

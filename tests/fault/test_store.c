@@ -7,6 +7,8 @@
  */
 #include "fault.h"
 
+#include "../sanitizers.h"
+
 #include <errno.h>
 
 enum how {
@@ -256,7 +258,7 @@ static void test_scenario(void **state)
         for (int forever = 0; forever < 2; forever++) {
             bool reached = !could_be_true(s, how, forever);
 
-            for (int64_t k = 1; reached; k++, n++)
+            for (int64_t k = 1; reached; k += ZR_FAIL_STEP(k), n++)
                 run_once(s, how, k, forever, &reached);
         }
     print_message("%s: %d runs\n", s->name, n);

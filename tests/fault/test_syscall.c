@@ -8,6 +8,8 @@
  */
 #include "fault.h"
 
+#include "../sanitizers.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -347,11 +349,15 @@ static int run_class(const struct scenario *s, const struct mode *m, bool foreve
     const bool keep = only_reads(s);
     bool reached = true;
     struct world w;
+    int64_t step;
     int n = 0;
 
     if (keep)
         open_world(&w, m, s->extra);
-    for (int64_t k = 1; reached; k += forever && k > 6 ? 5 : 1, n++) {
+    for (int64_t k = 1; reached; k += step, n++) {
+        step = ZR_FAIL_STEP(k);
+        if (forever && k > 6 && step < 5)
+            step = 5;
         if (!keep)
             open_world(&w, m, s->extra);
         reached = run_once(&w, s, k, forever);
