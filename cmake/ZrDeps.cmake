@@ -1,4 +1,5 @@
-# Foreign libraries, always the system's, found by pkg-config. A room names one
+# Foreign libraries: the system's, found by pkg-config, or, with ZARR_NEWER_CODECS, some that
+# are compiled here. A room names one
 # by the short name at the left: zr_room(impl ... LIBS zstd zlib). What links the
 # library may be in any folder of a parent project. So no imported target of this
 # folder is named here, and no plain name, which may be a target of the parent.
@@ -87,9 +88,13 @@ set(ZR_OPTIONAL "")
 set(ZR_MISSING "")
 set(ZR_MISSING_PACKAGES "")
 #      short name  pkg-config
-zr_dep(zstd        libzstd    libzstd-dev)
+if(ZARR_NEWER_CODECS)
+    include(ZrNewerCodecs)
+else()
+    zr_dep(zstd       libzstd    libzstd-dev)
+    zr_dep(libdeflate libdeflate libdeflate-dev)
+endif()
 zr_dep(zlib        zlib       zlib1g-dev)
-zr_dep(libdeflate  libdeflate libdeflate-dev)
 zr_dep(lz4         liblz4     liblz4-dev)
 zr_dep(blosc       blosc      libblosc-dev)
 zr_dep(lzma        liblzma    OPTIONAL)

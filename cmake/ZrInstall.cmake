@@ -19,7 +19,7 @@ foreach(name IN LISTS ZR_LIBS)
         list(APPEND ZR_PC_REQUIRES ${ZR_DEP_${name}_MODULE})
         string(APPEND ZR_CONFIG_FIND
                "    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET QUIET ${ZR_DEP_${name}_MODULE})\n")
-    elseif(NOT name STREQUAL "threads") # -pthread is in the template
+    elseif(NOT name STREQUAL "threads" AND NOT TARGET zr_newer_${name}) # -pthread is in the template
         list(APPEND ZR_PC_LIBS ${ZR_DEP_${name}_TARGET})
     endif()
 endforeach()

@@ -22,6 +22,12 @@ set_target_properties(zarrc_shared PROPERTIES
 set_target_properties(zarrc_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME zarrc)
 target_link_options(zarrc_shared PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/src/zarrc.map")
 target_link_libraries(zarrc_shared PRIVATE zr_flags ${ZR_LIB_TARGETS})
+# An archive contains the objects of the libraries that are compiled here.
+get_property(_zr_newer GLOBAL PROPERTY ZR_NEWER)
+foreach(name IN LISTS _zr_newer)
+    target_sources(zarrc_static PRIVATE $<TARGET_OBJECTS:zr_newer_${name}>)
+    list(REMOVE_ITEM ZR_LIB_TARGETS zr_newer_${name})
+endforeach()
 target_link_libraries(zarrc_static PRIVATE ${ZR_LIB_TARGETS})
 foreach(target zarrc_shared zarrc_static)
     target_include_directories(${target} INTERFACE

@@ -12,6 +12,7 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND
     set(_zr_cuda ON)
 endif()
 option(ZARR_BUILD_CUDA "Build the plug-in for NVIDIA's GPUs, which needs nothing of CUDA" ${_zr_cuda})
+option(ZARR_NEWER_CODECS "Fetch zstd and libdeflate by name from PyPI instead of taking the system's" OFF)
 option(ZARR_INSTALL "Install zarrc" ${PROJECT_IS_TOP_LEVEL})
 option(ZARR_WERROR "Treat warnings as errors" OFF)
 option(ZARR_UNITY "Compile files of a room together: a build from nothing takes a third less time" OFF)

@@ -179,7 +179,8 @@ const struct cli_command cli_cmd_version = {
     .json = "program, library: versions as text. library_number: major * 1000000 + minor "
             "* 1000 + patch. zarr_formats: list of numbers. codecs: list of objects with "
             "name, origin and detail, one for each implementation of a codec; detail is "
-            "its description with its priority.",
+            "its description with its priority and, where it is "
+            "a library, the version of that.",
     .examples = version_examples,
     .see_also = "zarrc-list",
     .run = run_version,

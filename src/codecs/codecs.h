@@ -17,4 +17,8 @@ extern const zarr_codec_impl_vtable *const zr_codecs_impls[];
 /* The implementations that this build lacks, for zr_impl_registry. */
 extern const struct zr_impl_absence zr_codecs_absent[];
 
+/* Returns the version of the library that an implementation of the core is named after.
+ * Static. NULL: it has none, or is the library's own. */
+const char *zr_codecs_library_version(const char *impl);
+
 #endif

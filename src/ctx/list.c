@@ -7,6 +7,8 @@
  */
 #include "ctx/ctx_int.h"
 
+#include "codecs/codecs.h"
+
 #include <string.h>
 
 struct list_call {
@@ -155,6 +157,8 @@ static void put_kinds(uint32_t kinds, struct zr_str *out)
 static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
                       zarr_registry_item *item)
 {
+    const char *version =
+        zr_streq(item->origin, ZR_CTX_CORE) ? zr_codecs_library_version(vt->impl) : NULL;
     static const struct {
         uint32_t cap;
         const char *word;
@@ -183,6 +187,8 @@ static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
     put_kinds(vt->in_kinds, &c->detail);
     zr_str_puts(&c->detail, " -> ");
     put_kinds(vt->out_kinds, &c->detail);
+    if (version) /* the name of the implementation ends with that of the library */
+        zr_str_printf(&c->detail, "; version %s", version);
 }
 
 static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
