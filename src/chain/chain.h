@@ -117,7 +117,7 @@ struct zarr_codec_spec { /* one link */
     const zarr_allocator *alloc;
     struct zr_dtype_registry *dtypes;
     const struct zr_json *members; /* the getters read these; config.root, once parsed */
-    char *json;                    /* canonical configuration text */
+    char *json;                    /* canonical configuration text; NULL: a shard */
     struct zr_json_doc config;     /* the same, parsed */
     bool must_understand;          /* false only if the metadata says so */
     bool prefixed;                 /* metadata names it "numcodecs." + name */
@@ -137,6 +137,12 @@ struct zarr_codec_spec { /* one link */
     struct zr_structure structure; /* parsed once */
     zarr_codec_input input;        /* about the codecs before it */
 };
+/* The links of a chain have no configuration for shards, which `structure` describes:
+ * writing and parsing it would be a third of the time of opening an array. This one gives
+ * it to a copy of such a link, for the getters of implementations; other links stay as
+ * they are. The copy owns it until zr_spec_drop_shard_config(). */
+zarr_status zr_spec_own_shard_config(struct zarr_codec_spec *s, zarr_error *err);
+void zr_spec_drop_shard_config(struct zarr_codec_spec *s);
 /* Gives the permutation of a transpose for this rank, also if it is spelled "C" or
  * "F". */
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,

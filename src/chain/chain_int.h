@@ -97,13 +97,11 @@ zarr_status zr_link_prefix(zarr_error *err, zarr_status st,
 zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                                 const char *label, const struct zr_json *codecs,
                                 zarr_error *err);
-/* Reads s->members, the raw configuration, and fills s->structure.shard and the canonical
- * text. */
+/* Reads s->members, the raw configuration, and fills s->structure.shard, which is all
+ * that the library itself reads of a shard. */
 zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
                                 zarr_error *err);
 void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc);
-/* Writes the configuration of a shard spec anew into s->json and s->config. */
-zarr_status zr_shard_spec_rewrite(struct zarr_codec_spec *s, zarr_error *err);
 struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
                                     const struct zr_shard_spec *shard);
 /* Computes rep[i + 1] from rep[i] of `around`, and whether it is unsized. */

@@ -54,7 +54,6 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
     table.shape[in->ndim] = 2; /* resolve has refused ranks that leave no room for this */
     ZR_TRY(complete_chain(shard->inner, &inner, false, what, err));
     ZR_TRY(complete_chain(shard->index, &table, false, what, err));
-    ZR_TRY(zr_shard_spec_rewrite(s, err));
 out:
     return st;
 }
@@ -189,14 +188,12 @@ zarr_status zr_chain_complete_order(struct zr_chain *chain, const zarr_dtype *dt
     char *json = NULL;
 
     if (s->structure.shard) {
-        ZR_TRY(zr_chain_complete_order(s->structure.shard->inner, dtype, err));
-        st = zr_shard_spec_rewrite(s, err);
+        st = zr_chain_complete_order(s->structure.shard->inner, dtype, err);
     } else if (s->structure.kind == ZR_STRUCTURE_BYTES &&
                s->structure.stored.order == ZARR_ORDER_NATIVE &&
                zr_dtype_has_order(dtype)) {
         json = zr_strdup(s->alloc, "{\"endian\":\"little\"}");
         st = json ? zr_link_set_config(s, json, err) : zr_fail_memory(err, 20);
     }
-out:
     return st;
 }

@@ -94,7 +94,8 @@ zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     ZR_TRY(zr_dtype_find(s->dtypes, "uint64", &shard->index_dtype, NULL, err));
     ZR_TRY(shard_parse_chains(shard, s, p, err));
     ZR_TRY(shard_check_index(shard->index, err));
-    ZR_TRY(zr_shard_spec_rewrite(s, err));
+    s->structure.kind = ZR_STRUCTURE_SHARD;
+    s->members = NULL; /* see zr_spec_own_shard_config() */
 out:
     return st;
 }

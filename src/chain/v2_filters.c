@@ -35,7 +35,12 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
     char now[ZARR_ELEMENTS_NAME] = "";
     zarr_codec_elements e;
     zarr_status st = ZARR_OK;
+    bool any = false;
 
+    for (uint32_t i = chain->a2b + 1; i < chain->n && !any; i++)
+        any = zr_spec_is_filter(&chain->codec[i]);
+    if (!any) /* nearly always; what follows takes a while */
+        return ZARR_OK;
     if (dtype && chain->a2b < chain->n)
         zr_numpy_name(dtype, chain->codec[chain->a2b].structure.stored.order, now);
     for (uint32_t i = chain->a2b + 1; i < chain->n; i++) {

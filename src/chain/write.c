@@ -244,7 +244,7 @@ struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
     return out;
 }
 
-zarr_status zr_shard_spec_rewrite(struct zarr_codec_spec *s, zarr_error *err)
+zarr_status zr_spec_own_shard_config(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_json_doc doc;
@@ -252,6 +252,8 @@ zarr_status zr_shard_spec_rewrite(struct zarr_codec_spec *s, zarr_error *err)
     struct zr_str text;
     char *json = NULL;
 
+    if (!s->structure.shard)
+        return ZARR_OK;
     zr_json_doc_init(&doc, s->alloc);
     zr_str_init(&text, s->alloc);
     config = zr_shard_spec_write(&doc, s->structure.shard);
@@ -267,6 +269,16 @@ out:
     zr_str_deinit(&text);
     zr_json_doc_deinit(&doc);
     return st;
+}
+
+void zr_spec_drop_shard_config(struct zarr_codec_spec *s)
+{
+    if (!s->structure.shard || !s->json)
+        return;
+    zr_free(s->alloc, s->json);
+    zr_json_doc_deinit(&s->config);
+    s->json = NULL;
+    s->members = NULL;
 }
 
 /* ---- fill values ------------------------------------------------------------- */

@@ -28,6 +28,7 @@ struct zr_grid_entry {
 struct zr_key_encoding_entry {
     struct zr_registered entry;
     zarr_key_encoding_vtable vt;
+    char separator; /* of "default" or "v2" where metadata names none; 0: another one */
 };
 struct zr_grid_registry {
     struct zr_registry grids, encodings; /* zr_grid_entry, zr_key_encoding_entry */

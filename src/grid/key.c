@@ -17,27 +17,35 @@ enum {
     KEY_BYTES = ZARR_MAX_RANK * 21 + 2
 };
 
-static zarr_status separator_parse(void **self, const char *what, const char *json,
-                                   char separator, zarr_error *err)
+static zarr_status separator_read(void **self, const char *what,
+                                  const struct zr_json *config, char separator,
+                                  zarr_error *err)
 {
-    const struct zr_json *member;
-    struct zr_json_doc doc;
+    const struct zr_json *member = zr_json_get(config, "separator");
     zarr_status st = ZARR_OK;
     char shown[64];
 
-    zr_json_doc_init(&doc, NULL);
-    ZR_TRY(zr_config_parse(&doc, json ? json : "{}", err));
-    ZR_TRY(zr_config_check(doc.root, what, "separator", err));
-    member = zr_json_get(doc.root, "separator");
-    if (member && !zr_json_is_text(member, "/") && !zr_json_is_text(member, ".")) {
-        st =
-            zr_fail(err, ZARR_ERR_INVALID, "%s: separator must be \"/\" or \".\", not %s",
-                    what, zr_json_excerpt(member, shown, sizeof shown));
-        goto out;
-    }
+    ZR_TRY(zr_config_check(config, what, "separator", err));
+    if (member && !zr_json_is_text(member, "/") && !zr_json_is_text(member, "."))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: separator must be \"/\" or \".\", not %s", what,
+                       zr_json_excerpt(member, shown, sizeof shown));
     if (member)
         separator = zr_json_string(member)[0];
     *self = (void *)(uintptr_t)separator;
+out:
+    return st;
+}
+
+static zarr_status separator_parse(void **self, const char *what, const char *json,
+                                   char separator, zarr_error *err)
+{
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, NULL);
+    ZR_TRY(zr_config_parse(&doc, json ? json : "{}", err));
+    st = separator_read(self, what, doc.root, separator, err);
 out:
     zr_json_doc_deinit(&doc);
     return st;
@@ -104,9 +112,11 @@ static bool take_digits(const char **text, uint64_t *out)
 
 /* ---- default -------------------------------------------------------------- */
 
+static const char default_what[] = "chunk key encoding \"default\"";
+
 static zarr_status default_parse(void **self, const char *json, zarr_error *err)
 {
-    return separator_parse(self, "chunk key encoding \"default\"", json, '/', err);
+    return separator_parse(self, default_what, json, '/', err);
 }
 
 static size_t default_key(const void *self, int32_t ndim, const uint64_t *chunk,
@@ -145,9 +155,11 @@ const zarr_key_encoding_vtable zr_key_default = {
 
 /* ---- v2 ------------------------------------------------------------------- */
 
+static const char v2_what[] = "chunk key encoding \"v2\"";
+
 static zarr_status v2_parse(void **self, const char *json, zarr_error *err)
 {
-    return separator_parse(self, "chunk key encoding \"v2\"", json, '.', err);
+    return separator_parse(self, v2_what, json, '.', err);
 }
 
 static size_t v2_key(const void *self, int32_t ndim, const uint64_t *chunk, char *text,
@@ -206,8 +218,14 @@ zarr_status zr_key_encoding_parse(struct zr_key_encoding *out,
         st = zr_fail_refused(err, zr_grid_refused, "chunk key encoding", name);
         goto out;
     }
-    ZR_TRY(zr_config_text(config, &text, err));
-    ZR_TRY(vt->parse(&out->self, zr_str_text(&text), err));
+    /* The two that nearly all arrays have need no text. */
+    if (e->separator)
+        ZR_TRY(separator_read(&out->self, e->separator == '/' ? default_what : v2_what,
+                              config, e->separator, err));
+    else {
+        ZR_TRY(zr_config_text(config, &text, err));
+        ZR_TRY(vt->parse(&out->self, zr_str_text(&text), err));
+    }
     out->vt = vt;
 out:
     zr_str_deinit(&text);

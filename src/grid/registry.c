@@ -42,7 +42,10 @@ zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
                                      const zarr_key_encoding_vtable *v,
                                      const char *origin, zarr_error *err)
 {
-    struct zr_key_encoding_entry e = {.entry.origin = origin};
+    struct zr_key_encoding_entry e = {.entry.origin = origin,
+                                      .separator = v == &zr_key_default ? '/'
+                                                   : v == &zr_key_v2    ? '.'
+                                                                        : 0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt,

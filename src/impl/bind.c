@@ -33,6 +33,7 @@ static void stage_close(struct zr_stage *s)
     if (s->impl && s->self && s->impl->vt.close)
         s->impl->vt.close(s->self);
     s->self = NULL;
+    zr_spec_drop_shard_config(&s->spec);
 }
 
 static zarr_status stage_bind(struct zr_stage *s, const struct zr_place *p, uint32_t at,
@@ -55,9 +56,16 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place *p, uint
     s->spec.direction = encode ? ZR_DIRECTION_ENCODE : ZR_DIRECTION_DECODE;
     s->spec.trust = zr_place_trust(p, at);
     stage_measure(s, link->encoded, link->decoded, encode);
-    if (impl->vt.bind)
-        st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
-    return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
+    if (!impl->vt.bind)
+        return ZARR_OK;
+    ZR_TRY(zr_spec_own_shard_config(&s->spec, err));
+    st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
+    if (st != ZARR_OK)
+        st = zr_impl_failed(impl, &said, st, false);
+out:
+    if (st != ZARR_OK)
+        zr_spec_drop_shard_config(&s->spec);
+    return st;
 }
 
 /* The cheapest host implementation that is not in the chain of fallbacks yet. */

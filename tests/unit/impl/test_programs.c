@@ -105,6 +105,11 @@ static void bytes_around_shards(void **state)
     assert_string_equal(
         zr_str_text(&text),
         "crc32c@cpu.zarrc -> gzip@cpu.libdeflate -> sharding_indexed@cpu.zarrc");
+    /* The implementation of a shard can ask for its configuration. */
+    assert_string_equal(zarr_codec_spec_json(&p->stage[2].spec),
+                        "{\"chunk_shape\":[4],\"codecs\":[" LITTLE
+                        "],\"index_codecs\":[" LITTLE "],\"index_location\":\"end\"}");
+    assert_int_equal(zarr_codec_spec_i64s(&p->stage[2].spec, "chunk_shape", NULL, 0), 1);
     zr_program_free(p);
     zr_str_clear(&text);
     assert_int_equal(
