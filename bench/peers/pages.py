@@ -159,7 +159,7 @@ def case_tables(all_rows):
 
 def short_list(all_rows):
     sizes = {row.record["size"] for row in all_rows}
-    yield "\n## Short of a target\n"
+    yield "\n## Short of a target\n\nWhat binds these cases, by counts and profiles, and what was tried: [shortfalls-2-cores](../bench/results/shortfalls-2-cores.md).\n"
     for row in all_rows:
         for text in row.short():
             yield f"* {title(row, sizes)}: {text} (run {row.run})"
