@@ -97,7 +97,8 @@ def describe(array: _core.Array) -> tuple[np.dtype[Any], int, int]:
     if array.zarr_format == 2 and dtype.kind != "V" or dtype.names:
         stored = _stored_dtype(array) if array.zarr_format == 2 else None
         if stored is not None and stored != dtype and stored == dtype.newbyteorder("S"):
-            return stored, SWAPPED, PLAIN
+            if not np.empty(0, stored).dtype.isnative:  # else NumPy has no array of it: times without a unit
+                return stored, SWAPPED, PLAIN
     return dtype, NATIVE, PLAIN
 
 

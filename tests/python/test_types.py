@@ -1,5 +1,7 @@
 """Data types beyond zarr-python's: small floats, packed integers, subarrays, bytes, and what cannot
 be a value."""
+import json
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,18 @@ def test_conversion_as_numpy_assigns():
     assert array[:].tolist() == [1, 2, 1, -3]
     array[:2] = np.array([7, 8], ">i8")
     assert array[:].tolist() == [7, 8, 1, -3]
+
+
+@pytest.mark.parametrize("name", ["M8", "m8"])
+def test_times_without_a_unit_of_the_other_order(path, name):
+    """NumPy makes arrays of ">M8" in the order of the machine, whatever it is asked for."""
+    counts = np.array([1, -2, 100, -2**63], ">i8")
+    for order in "<>":
+        document = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": order + name, "compressor": None, "filters": None,
+                    "fill_value": 0, "order": "C"}
+        store = {".zarray": json.dumps(document).encode(), "0": counts.astype(order + "i8").tobytes()}
+        z = zarrc.open_array(store)
+        for found in (z[:], z[::-1][::-1], z.oindex[[0, 1, 2, 3]]):
+            assert found.dtype.isnative and (found.view("i8") == counts).all()
+        z[:2] = z[1:3]
+        assert (z[:].view("i8") == counts[[1, 2, 2, 3]]).all() and np.frombuffer(bytes(store["0"]), order + "i8")[0] == -2
