@@ -3,10 +3,9 @@
  * its own stack and has its own condition. Only the first waiter gets bytes. The thread
  * that gives bytes back makes the grant under the lock, so no wake-up is lost and no
  * waiter is overtaken. A request above the total would wait for ever, so it is granted
- * alone, when nothing else is in use. A waiter that gives up (deadline, cancel) leaves
- * the queue, and those after it may go on. Fork: the fork holds the lock; in the child
- * nothing is in use and no thread waits.
- * Thread class: shared.
+ * alone, when nothing else is in use but bytes that are kept. A waiter that gives up
+ * (deadline, cancel) leaves the queue, and those after it may go on. Fork: the fork holds
+ * the lock; in the child nothing is in use and no thread waits. Thread class: shared.
  */
 #include "sched/sched.h"
 
@@ -27,6 +26,7 @@ static void budget_in_child(void *arg)
     b->first = NULL;
     b->last = NULL;
     b->now = 0;
+    b->kept = 0;
     b->peak = 0;
 }
 
@@ -47,7 +47,7 @@ void zr_budget_deinit(struct zr_budget *b)
 
 static bool budget_fits_locked(const struct zr_budget *b, uint64_t bytes)
 {
-    return b->now == 0 || (b->now <= b->total && bytes <= b->total - b->now);
+    return b->now == b->kept || (b->now <= b->total && bytes <= b->total - b->now);
 }
 
 static void budget_add_locked(struct zr_budget *b, uint64_t bytes)
@@ -158,6 +158,26 @@ zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadlin
 void zr_budget_give(struct zr_budget *b, uint64_t bytes)
 {
     zr_mutex_lock(&b->mutex);
+    b->now -= ZR_MIN(bytes, b->now);
+    budget_grant_locked(b);
+    zr_mutex_unlock(&b->mutex);
+}
+
+void zr_budget_keep(struct zr_budget *b, uint64_t bytes, uint64_t taken)
+{
+    zr_mutex_lock(&b->mutex);
+    b->now -= ZR_MIN(taken, b->now);
+    budget_add_locked(b, bytes);
+    b->kept += bytes;
+    budget_grant_locked(b);
+    zr_mutex_unlock(&b->mutex);
+}
+
+void zr_budget_give_kept(struct zr_budget *b, uint64_t bytes)
+{
+    zr_mutex_lock(&b->mutex);
+    bytes = ZR_MIN(bytes, b->kept);
+    b->kept -= bytes;
     b->now -= ZR_MIN(bytes, b->now);
     budget_grant_locked(b);
     zr_mutex_unlock(&b->mutex);

@@ -124,11 +124,16 @@ void zr_fd_event_close(struct zr_fd_event *e);     /* may be called on one not o
  * is in use. Do not wait for more while holding some, because two such holders could wait
  * for each other (zr_budget_try is allowed). In a forked child the whole budget is free,
  * and bytes taken before the fork must not be given back. The struct must not move in
- * memory between init and deinit. */
+ * memory between init and deinit.
+ *
+ * Bytes can be kept: for long, while their holder waits for more. So no thread waits for
+ * them. They leave less for all others, and where nothing but kept bytes is in use, the
+ * first in the queue gets what it wants. */
 struct zr_budget {
     zr_mutex mutex;
     struct zr_budget_waiter *first, *last;
     uint64_t total, now, peak; /* bytes */
+    uint64_t kept;             /* of `now` */
     struct zr_fork_hook hook;
 };
 struct zr_budget_stats {
@@ -145,6 +150,9 @@ zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadlin
 bool zr_budget_try(struct zr_budget *b,
                    uint64_t bytes); /* also false while others wait */
 void zr_budget_give(struct zr_budget *b, uint64_t bytes);
+/* Keeps `bytes`, in place of `taken` ones that were taken before. Does not wait. */
+void zr_budget_keep(struct zr_budget *b, uint64_t bytes, uint64_t taken);
+void zr_budget_give_kept(struct zr_budget *b, uint64_t bytes);
 void zr_budget_stats_get(struct zr_budget *b, struct zr_budget_stats *out);
 
 #endif

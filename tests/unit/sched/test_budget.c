@@ -116,6 +116,39 @@ static void first_come_first_served(void **state)
     zr_budget_deinit(&b);
 }
 
+/* No thread waits for bytes that are kept, but they leave less for others. */
+static void kept_bytes(void **state)
+{
+    struct zr_budget b;
+    struct zr_budget_stats s;
+    struct taker t;
+    atomic_uint order = 0;
+
+    (void)state;
+    zr_budget_init(&b, 100);
+    assert_true(zr_budget_try(&b, 90));
+    zr_budget_keep(&b, 60, 90);
+    assert_true(zr_budget_try(&b, 40));
+    assert_false(zr_budget_try(&b, 1));
+    start_taker(&t, &b, 70, &order, 0);
+    zr_budget_give(&b, 40); /* nothing but kept bytes is in use */
+    zr_thread_join(&t.thread);
+    assert_int_equal(t.status, ZARR_OK);
+    zr_budget_stats_get(&b, &s);
+    assert_int_equal(s.now, 130);
+    zr_budget_keep(&b, 10, 0); /* does not wait */
+    assert_false(zr_budget_try(&b, 1));
+    zr_budget_give(&b, 70);
+    zr_budget_give_kept(&b, 70);
+    zr_budget_stats_get(&b, &s);
+    assert_int_equal(s.now, 0);
+    zr_budget_keep(&b, 99, 0);
+    assert_true(zr_budget_try(&b, 20)); /* alone beside them */
+    zr_budget_give(&b, 20);
+    zr_budget_give_kept(&b, 99);
+    zr_budget_deinit(&b);
+}
+
 /* If a waiter gives up, those behind it can go on. */
 static void giving_up_in_the_line(void **state)
 {
@@ -201,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(taking_and_trying),
         cmocka_unit_test(first_come_first_served),
+        cmocka_unit_test(kept_bytes),
         cmocka_unit_test(giving_up_in_the_line),
         cmocka_unit_test(stress),
     };
