@@ -85,6 +85,46 @@ uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool 
     return (uint32_t)n;
 }
 
+/* The budget that the application set, or the device has. */
+static uint64_t told_budget(const struct zr_io *io)
+{
+    const zarr_mem *tensor = &io->view.base;
+    uint64_t budget = 0;
+
+    (void)zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, false,
+                         &budget, NULL);
+    return budget;
+}
+
+bool zr_too_large(const struct zr_work *w, const struct zr_level *lv, bool encode,
+                  zarr_status st)
+{
+    return st == ZARR_ERR_NO_MEMORY && !w->on_host && w->rq->device &&
+           zr_device_need(w->io, lv, encode, encode, 1) > w->rq->device->total;
+}
+
+void zr_work_on_host(struct zr_work *w, const struct zr_level *lv, bool encode)
+{
+    w->on_host = true;
+    zr_log(w->io->engine->log, ZARR_LOG_DEBUG,
+           "%s: a chunk needs up to %" PRIu64
+           " bytes of the device's memory, whose budget is %" PRIu64
+           " bytes: the CPU does it",
+           *w->io->prefix ? w->io->prefix : "/",
+           zr_device_need(w->io, lv, encode, encode, 1), told_budget(w->io));
+}
+
+zarr_status zr_too_large_tell(const struct zr_work *w, const struct zr_level *lv,
+                              bool encode, zarr_status st, zarr_error *err)
+{
+    if (st == ZARR_OK || !w->on_host)
+        return st;
+    return zr_prefix(err, st,
+                     "the chunk needs up to %" PRIu64
+                     " bytes of the device's memory, whose budget is %" PRIu64 " bytes",
+                     zr_device_need(w->io, lv, encode, encode, 1), told_budget(w->io));
+}
+
 uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv)
 {
     const struct zr_layout *l = io->layout;

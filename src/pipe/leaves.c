@@ -16,7 +16,8 @@ zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *
     zarr_status st = ZARR_ERR_NOT_FOUND;
 
     if (lw->old.handle) {
-        const bool direct = p->n > 0 && p->decoded_device == block->device_type;
+        const bool direct =
+            p->n > 0 && p->decoded_device == block->device_type && !w->on_host;
 
         st = zr_chunk_decode(w, p, &lw->old, direct ? block : NULL, &got, &e);
     }
@@ -69,7 +70,7 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
 
     w->worker->stats.elements += zr_projection_items(lw->proj);
     zr_target_borrow(&t, lw->proj);
-    if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
+    if (lw->proj->full && !w->on_host && zr_target_direct(w->io, p, &t, out)) {
         bool as_is = true;
 
         ZR_TRY(elements_as_is(w, p, out, &as_is, err));
@@ -80,8 +81,9 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
     }
     *out = lw->block;
     if (!out->handle)
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK, p->decoded_device, p->decoded_bytes,
-                                 out, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK,
+                                 w->on_host ? ZARR_DEVICE_CPU : p->decoded_device,
+                                 p->decoded_bytes, out, err));
     if (!full)
         ZR_TRY(zr_leaf_before(w, lw, out, err));
     for (const struct zr_projection *q = lw->proj; q; q = q->next) {
@@ -189,7 +191,8 @@ out:
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
                          zarr_mem *out, zarr_error *err)
 {
-    int32_t device = lv->encode ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
+    int32_t device =
+        lv->encode && !w->on_host ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
 
     *out = (zarr_mem){0};
     if (lv->unsized || (lv->encode && lv->encode->n == 0 &&

@@ -341,32 +341,50 @@ static void objects_done(struct objects *o)
     }
 }
 
+/* Whether the units are left to be written alone, because their chunks are too large for
+ * the device. They went there one by one, so this worker counted all of them. */
+static bool are_left(const struct objects *o, const zarr_stats *before, zarr_status st)
+{
+    const struct zr_layout *l = o->w.io->layout;
+
+    if (!zr_too_large(&o->w, o->shard ? &l->level[l->n_levels - 1] : o->lv, true, st))
+        return false;
+    zr_forget_chunks(&o->w.worker->stats, before);
+    return true;
+}
+
 static zarr_status write_objects(struct objects *o, zarr_error *err)
 {
     struct zr_engine *engine = o->w.io->engine;
     struct zr_need need = {.host = o->need};
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_stats before;
+    bool left = false;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
+    before = o->w.worker->stats;
     need.device = o->shard ? zr_shards_on_device(o->w.io, o->lv, o->n)
                            : zr_device_need(o->w.io, o->lv, true, true, o->n);
-    st = zr_request_take(o->w.rq, need, err);
+    st = zr_request_take(o->w.rq, need, &e);
     if (st == ZARR_OK) {
-        st = objects_old_values(o, err);
+        st = objects_old_values(o, &e);
         if (st == ZARR_OK && o->n > 0)
-            st = o->shard ? encode_shards(o, err) : encode_leaves(o, err);
+            st = o->shard ? encode_shards(o, &e) : encode_leaves(o, &e);
+        left = are_left(o, &before, st);
         if (st == ZARR_OK && o->n > 0)
-            st = put_all(o, err);
+            st = put_all(o, &e);
         for (uint32_t i = 0; o->shard && i < o->n; i++)
             zr_pool_give(engine->pool, &o->shard[i].block);
         zr_pool_give(engine->pool, &o->slab);
         zr_old_values_end(o->w.io, &o->old_values);
-        zr_worker_leave_device(o->w.worker);
+        zr_worker_leave_device(o->w.worker, true);
         zr_request_give(o->w.rq, need);
     }
     zr_request_merge(o->w.rq, o->w.worker);
     zr_worker_give(o->w.worker);
-    if (st == ZARR_OK)
+    st = left ? ZARR_OK : zr_pass(err, st, &e);
+    if (st == ZARR_OK && !left)
         objects_done(o);
     if (o->w.io->progress)
         zr_request_report(o->w.rq);

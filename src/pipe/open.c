@@ -1,8 +1,9 @@
 /*
  * pipe/open.c - opens shards: pins the object, fetches the index from its place, decodes
  * it by its own chain and has it checked. A shard with bytes->bytes codecs around it is
- * fetched and decoded whole and becomes a buffer. Indexes are cached with the object's
- * version; an index whose version is unknown is not kept beyond its request.
+ * fetched and decoded whole and becomes a buffer, whose bytes the budget keeps as long as
+ * the shard is open. Indexes are cached with the object's version; an index whose version
+ * is unknown is not kept beyond its request.
  * Thread class: on the worker context; opened shards are counted and frozen.
  */
 #include "pipe/pipe_int.h"
@@ -19,7 +20,28 @@ static void release_pin(struct zr_shard *s)
 
 static void release_buffer(struct zr_shard *s)
 {
-    zr_pool_give(s->release_arg, &s->block);
+    const struct zr_engine *engine = s->release_arg;
+
+    zr_pool_give(engine->pool, &s->block);
+}
+
+/* The shards that zr_shard_open_object() gives live longer than their request. */
+static void release_kept(struct zr_shard *s)
+{
+    const struct zr_engine *engine = s->release_arg;
+
+    zr_budget_give_kept(engine->budget, s->block.bytes);
+    if (s->budget)
+        zr_budget_give_kept(s->budget, s->block.bytes);
+    release_buffer(s);
+}
+
+/* The budgets keep the bytes of a value in place of those that were taken for it. */
+static void keep_value(struct zr_shard *s, struct zarr_request *rq, uint64_t taken)
+{
+    zr_request_keep(rq, s->block.bytes, taken);
+    s->budget = rq->has_own ? &rq->own : NULL;
+    s->release = release_kept;
 }
 
 static zarr_status shard_from_body(const struct zr_work *w, const struct zr_level *lv,
@@ -30,7 +52,7 @@ static zarr_status shard_from_body(const struct zr_work *w, const struct zr_leve
 
     ZR_TRY(zr_body_decode(w, lv, encoded, &s->block, &s->buffer, err));
     s->release = release_buffer;
-    s->release_arg = w->io->engine->pool;
+    s->release_arg = w->io->engine;
     s->base = 0;
     ZR_TRY(zr_index_from_value(w, lv, &s->buffer, &s->index, err));
 out:
@@ -240,14 +262,38 @@ out:
     return st;
 }
 
+/* ---- door -------------------------------------------------------------- */
+
+/* What a shard that is decoded whole needs: its encoded bytes, unless they are in a
+ * buffer already, its value, and if there are several codecs, what is between them. */
+static struct zr_need open_need(const struct zr_open *o)
+{
+    const struct zr_level *lv = o->lv;
+    struct zr_need need = {
+        .host = zr_mul_cap(zr_body_bytes(lv), lv->bytes_decode->n > 1 ? 2 : 1)};
+
+    if (!o->parent)
+        need.host = zr_add_cap(need.host, lv->encoded_bound);
+    else if (!o->parent->buffer.handle)
+        need.host = zr_add_cap(need.host, ZR_MIN(o->bytes, lv->encoded_bound));
+    return need;
+}
+
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err)
 {
     const struct zr_level *lv = o->lv;
     struct zr_shard *s = zr_shard_new(w->io->engine->alloc, o->key);
+    struct zr_need need = {0, 0};
+    bool taken = false;
     zarr_status st = ZARR_OK;
 
     if (!s)
         return zr_fail_memory(err, sizeof *s);
+    if (lv->bytes_decode && !w->granted) {
+        need = open_need(o);
+        ZR_TRY(zr_request_take(w->rq, need, err));
+        taken = true;
+    }
     if (!o->parent) {
         ZR_TRY(open_object(w, lv, s, o->ahead, err));
     } else {
@@ -255,9 +301,15 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
         s->base = o->offset;
         ZR_TRY(open_nested(w, lv, s, o, err));
     }
+    if (s->block.handle) {
+        keep_value(s, w->rq, need.host);
+        taken = false;
+    }
     o->shard = s;
     s = NULL;
 out:
     zr_shard_free(s);
+    if (taken)
+        zr_request_give(w->rq, need);
     return zr_prefix_key(err, st, o->key);
 }

@@ -208,6 +208,13 @@ void zr_request_give(struct zarr_request *rq, struct zr_need need)
         zr_budget_give(rq->device, need.device);
 }
 
+void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken)
+{
+    zr_budget_keep(rq->io.engine->budget, bytes, taken);
+    if (rq->has_own)
+        zr_budget_keep(&rq->own, bytes, taken);
+}
+
 /* A plug-in cannot register a name of the core. */
 static bool is_serial(const struct zr_io *io)
 {

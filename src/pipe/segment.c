@@ -80,14 +80,14 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     struct zr_coding c = {.p = p, .cur = *encoded, .skip = skip};
     zarr_mem at = {0};
     /* elements of variable length point into scratch until their bytes are copied */
-    bool direct = p->n > 0 && !w->io->layout->variable &&
+    bool direct = p->n > 0 && !w->io->layout->variable && !w->on_host &&
                   zr_target_direct(w->io, p, &item->target, &at);
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (!direct && !p->unsized && !skip)
+    if (!direct && !p->unsized && !skip && !w->on_host)
         ZR_TRY(zr_chunk_decode_partial(w, p, item, encoded, &c.cur, &done, err));
-    if (!direct && !done && !skip) {
+    if (!direct && !done && !skip && !w->on_host) {
         ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
         done = direct;
     }
@@ -141,7 +141,7 @@ static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment
     const struct zr_program *p = segment->level->decode;
     struct zr_fetch f = {.key = segment->key,
                          .slot = ZR_SCRATCH_FETCH,
-                         .device_type = p->fetch_device,
+                         .device_type = w->on_host ? ZARR_DEVICE_CPU : p->fetch_device,
                          .expect = p->encoded_bound,
                          .most = zr_program_most(w->io, p),
                          .gaps = p->gaps};
@@ -153,7 +153,8 @@ static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment
 static zarr_status fetch_range(const struct zr_work *w, const struct zr_segment *segment,
                                zarr_mem *out, zarr_error *err)
 {
-    const int32_t device = segment->level->decode->fetch_device;
+    const int32_t device =
+        w->on_host ? ZARR_DEVICE_CPU : segment->level->decode->fetch_device;
     struct zr_get g = {.key = segment->key, .offset = segment->offset, .known = "shard"};
     zarr_status st = ZARR_OK;
 
@@ -223,6 +224,65 @@ static zarr_status (*const short_cuts[])(const struct zr_work *w,
     zr_raw_ranges,
 };
 
+/* Sets *out to the encoded bytes of an item of a segment. */
+static bool item_bytes(const struct zr_segment *segment, const struct zr_item *item,
+                       const zarr_mem *range, zarr_mem *out)
+{
+    if (segment->bytes != UINT64_MAX)
+        return zr_mem_slice(range, item->offset - segment->offset, item->bytes, out);
+    *out = *range;
+    return true;
+}
+
+/* Reads a segment without short cuts. *at: the item in work. */
+static zarr_status segment_on_host(const struct zr_work *w,
+                                   const struct zr_segment *segment,
+                                   const zarr_mem *fetched, const struct zr_item **at,
+                                   zarr_error *err)
+{
+    const bool whole = segment->bytes == UINT64_MAX;
+    zarr_mem range = {0}, encoded = {0};
+    zarr_status st = ZARR_OK;
+
+    *at = segment->item[0];
+    if (fetched)
+        range = *fetched;
+    else
+        st = (whole ? fetch_object : fetch_range)(w, segment, &range, err);
+    if (st == ZARR_ERR_NOT_FOUND && whole) {
+        atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
+        return zr_item_fill(w, *at, err);
+    }
+    for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK; i++) {
+        *at = segment->item[i];
+        if (!item_bytes(segment, *at, &range, &encoded))
+            return zr_internal(err);
+        st = zr_item_decode(w, segment, *at, &encoded, 0, err);
+    }
+    return st;
+}
+
+/* A segment that failed because a chunk is too large for the device is read once more, in
+ * host memory. */
+static zarr_status segment_failed(const struct zr_work *w,
+                                  const struct zr_segment *segment,
+                                  const zarr_mem *fetched, const struct zr_item **at,
+                                  const zarr_stats *before, zarr_status st,
+                                  zarr_error *err)
+{
+    struct zr_work own = *w;
+
+    if (zr_too_large(w, segment->level, false, st)) {
+        zr_forget_chunks(&w->worker->stats, before);
+        zr_worker_leave_device(w->worker, true);
+        zr_work_on_host(&own, segment->level, false);
+        if (err)
+            zr_error_clear(err);
+        st = segment_on_host(&own, segment, fetched, at, err);
+    }
+    return zr_too_large_tell(&own, segment->level, false, st, err);
+}
+
 zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
                             const zarr_mem *fetched, zarr_error *err)
 {
@@ -230,11 +290,14 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     struct zr_need need = {0, 0};
     const struct zr_item *item = segment->item[0];
     zarr_mem range = fetched ? *fetched : (zarr_mem){0}, encoded = {0};
+    zarr_stats before; /* only for a device */
     bool done = false;
     zarr_status st = ZARR_OK;
 
     if (segment->bytes == ZR_ITEM_MISSING)
         return segment_missing(w, segment, err);
+    if (w->rq->device)
+        before = w->worker->stats;
     if (!w->granted) {
         need = segment_need(w->io, segment);
         ZR_TRY(zr_request_take(w->rq, need, err));
@@ -254,17 +317,16 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     }
     for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK && !done; i++) {
         item = segment->item[i];
-        encoded = range;
-        if (whole ||
-            zr_mem_slice(&range, item->offset - segment->offset, item->bytes, &encoded))
-            st = zr_item_decode(w, segment, item, &encoded, 0, err);
-        else
-            st = zr_internal(err);
+        st = item_bytes(segment, item, &range, &encoded)
+                 ? zr_item_decode(w, segment, item, &encoded, 0, err)
+                 : zr_internal(err);
     }
+    if (st != ZARR_OK && w->rq->device)
+        st = segment_failed(w, segment, fetched, &item, &before, st, err);
     zr_worker_trim(w->worker);
     if (!w->granted) {
         if (need.device)
-            zr_worker_leave_device(w->worker);
+            zr_worker_leave_device(w->worker, true);
         zr_request_give(w->rq, need);
     }
     st = zr_item_prefix(segment, item, st, err);

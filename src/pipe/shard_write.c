@@ -167,7 +167,7 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
         ZR_TRY(zr_fail_memory(err, b->most * sizeof *b->proj));
     /* `serial`, which tests compare others with, encodes one chunk after another. So do
      * chunks with elements of several parts. */
-    if (!io->no_direct && !io->parts && !in->is_shard &&
+    if (!io->no_direct && !io->parts && !in->is_shard && !s->w->on_host &&
         zr_goes_lockstep(io, in->encode)) {
         b->most = ZR_MIN(b->most, zr_device_most(io, in, true, true, s->sw->threads));
         b->leaf = zr_calloc(alloc, b->most, sizeof *b->leaf);

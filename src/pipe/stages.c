@@ -4,7 +4,8 @@
  * scratch blocks in turn, the last one where the caller wants it. Sizes come from the
  * program, that is from metadata, never from encoded bytes. A chunk that a stage does not
  * take goes to its fallback, which works on host memory. A stage on a device is asked
- * before the chunk is copied there.
+ * before the chunk is copied there. A chunk that is too large for the device goes through
+ * all stages in host memory.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -82,11 +83,13 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
     const uint32_t k = c->done;
     const struct zr_stage *stage = &p->stage[p->encode ? p->n - 1 - k : k];
     const bool copy = stage->kind == ZR_STAGE_COPY;
-    const int32_t device = p->encode ? stage->in_device : stage->out_device;
+    const int32_t device = w->on_host  ? ZARR_DEVICE_CPU
+                           : p->encode ? stage->in_device
+                                       : stage->out_device;
     const uint64_t bytes = p->encode ? stage->in_bytes : stage->out_bytes;
     zarr_status st = ZARR_OK;
 
-    if (k == 0 && !p->encode && !coding_skips(c))
+    if (k == 0 && !p->encode && !coding_skips(c) && !w->on_host)
         ZR_TRY(zr_bring_encoded(w, stage, &c->cur, err));
     *s = (struct coding_step){.stage = stage, .src = c->cur};
     s->elements = p->encode ? k == 0 : k + 1 == p->n;
@@ -132,6 +135,22 @@ static void coding_choose(struct coding_step *s, const struct zr_coding *c, bool
     while (!encode && by->fallback && !zr_stage_looked(by) && !zr_stage_accepts(by, &job))
         by = by->fallback;
     s->by = by;
+}
+
+/* Goes on to the first implementation that works in host memory. */
+static zarr_status coding_choose_host(struct coding_step *s, const struct zr_work *w,
+                                      zarr_error *err)
+{
+    const struct zr_io *io = w->io;
+
+    while (s->by &&
+           !(zr_io_is_host(io, s->by->in_device) && zr_io_is_host(io, s->by->out_device)))
+        s->by = s->by->fallback;
+    if (s->by)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_NO_MEMORY,
+                   "codec \"%s\" has no implementation for the CPU",
+                   zarr_codec_spec_name(&s->stage->spec));
 }
 
 /* Takes the memory that the implementation needs. */
@@ -197,6 +216,13 @@ bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32
     return !p->encode && copy + 1 < ZR_MIN(p->n, (uint32_t)ZR_CODING_SKIPS) &&
            next->kind == ZR_STAGE_CODEC && next->fallback &&
            zr_io_is_host(io, encoded->device_type) && !zr_stage_accepts(next, &job);
+}
+
+static bool coding_copies(const struct zr_coding *c)
+{
+    const struct zr_program *p = c->p;
+
+    return p->stage[p->encode ? p->n - 1 - c->done : c->done].kind == ZR_STAGE_COPY;
 }
 
 /* Whether the next stage is a copy to a device whose codec refuses the chunk. */
@@ -265,6 +291,10 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
     zarr_status st = ZARR_OK;
 
     for (; c->done < until; c->done++) {
+        if (w->on_host && coding_copies(c)) {
+            c->n_stayed++;
+            continue;
+        }
         if (coding_stays(w->io, c)) {
             c->skip |= UINT64_C(1) << (c->done + 1);
             c->n_stayed++;
@@ -281,6 +311,8 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
             s.used = s.src.bytes;
         } else {
             coding_choose(&s, c, encode);
+            if (w->on_host)
+                ZR_TRY(coding_choose_host(&s, w, err));
             do {
                 st = coding_begin(&s, w, encode, err);
                 if (st == ZARR_OK)
@@ -359,7 +391,7 @@ zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
     struct zr_coding c = {.p = p, .cur = *src};
     zarr_status st = ZARR_OK;
 
-    if (dst->device_type != p->fetch_device)
+    if (dst->device_type != (w->on_host ? ZARR_DEVICE_CPU : p->fetch_device))
         ZR_TRY(zr_internal(err));
     w->worker->stats.bytes_decoded += src->bytes;
     if (p->n > 1 && p->stage[p->n - 1].kind == ZR_STAGE_COPY &&
@@ -373,6 +405,13 @@ zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
         c.cur.bytes = src->bytes;
     }
     ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
+    if (w->on_host && c.cur.handle != dst->handle) { /* the last stage was a copy */
+        const zarr_mem from = c.cur;
+
+        if (!zr_mem_slice(dst, 0, from.bytes, &c.cur))
+            return zr_internal(err);
+        ZR_TRY(run_copy(w, &from, &c.cur, false, err));
+    }
     *out = c.cur;
 out:
     return st;

@@ -54,14 +54,67 @@ static int step_cancelled(zarr_request *rq)
     return zr_is_cancelled(&rq->cancel);
 }
 
+/* What the steps have on the tensor's device while buffers have so many bytes of host
+ * memory: one chunk a worker. */
+static uint64_t steps_on_device(const struct zarr_request *rq, uint64_t bytes)
+{
+    const struct zr_layout *l = rq->io.layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    const uint64_t each = zr_add_cap(leaf->encoded_bound, leaf->decoded_bytes);
+    const uint64_t n = ZR_MAX(bytes / ZR_MAX(each, UINT64_C(1)), UINT64_C(1));
+
+    if (!rq->device || bytes == 0)
+        return 0;
+    return zr_mul_cap(zr_device_need(&rq->io, leaf, rq->io.write, false, 1),
+                      ZR_MIN(n, (uint64_t)zr_io_threads(&rq->io)));
+}
+
 static zarr_status step_reserve(zarr_request *rq, uint64_t bytes, zarr_error *err)
 {
-    return zr_request_take(rq, (struct zr_need){.host = bytes}, err);
+    const struct zr_need need = {.host = bytes, .device = steps_on_device(rq, bytes)};
+    zarr_status st = zr_request_take(rq, need, err);
+
+    if (st != ZARR_OK || need.device == 0)
+        return st;
+    zr_mutex_lock(&rq->locked.mutex);
+    rq->locked.reserved.host += need.host;
+    rq->locked.reserved.device += need.device;
+    zr_mutex_unlock(&rq->locked.mutex);
+    return ZARR_OK;
+}
+
+/* The share of the device's bytes that goes with so many of the host's, which need not be
+ * given back as they were taken. */
+static uint64_t device_share(const struct zr_need *of, uint64_t bytes)
+{
+    if (bytes >= of->host)
+        return of->device;
+    return zr_add_cap(zr_mul_cap(of->device / of->host, bytes),
+                      zr_mul_cap(of->device % of->host, bytes) / of->host);
 }
 
 static void step_release(zarr_request *rq, uint64_t bytes)
 {
-    zr_request_give(rq, (struct zr_need){.host = bytes});
+    struct zr_need need = {.host = bytes};
+
+    if (rq->device && bytes > 0) {
+        struct zr_need *reserved = &rq->locked.reserved;
+
+        zr_mutex_lock(&rq->locked.mutex);
+        need.device = device_share(reserved, bytes);
+        reserved->host -= ZR_MIN(bytes, reserved->host);
+        reserved->device -= need.device;
+        zr_mutex_unlock(&rq->locked.mutex);
+    }
+    zr_request_give(rq, need);
+}
+
+/* After the last step of a chunk: the worker gives its blocks on the device back, which
+ * count in a reservation. What fetch() gave stays for the other chunks of the segment. */
+static void step_leave_device(const zarr_pipeline_worker *worker, bool fetched)
+{
+    if (worker->w.rq->device)
+        zr_worker_leave_device(worker->w.worker, fetched);
 }
 
 /* ---- workers ------------------------------------------------------------------- */
@@ -248,9 +301,12 @@ static zarr_status out_of(const char *what, uint32_t i, uint32_t n, zarr_error *
 static zarr_status step_open(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
                              uint32_t i, zarr_error *err)
 {
+    struct zr_work w = worker->w;
+
     if (i >= wave->wave.n_opens)
         return out_of("shard", i, wave->wave.n_opens, err);
-    return zr_parts_open(&worker->w, &wave->wave.open[i], err);
+    w.granted = true; /* the pipeline may hold bytes, so it must not wait for more */
+    return zr_parts_open(&w, &wave->wave.open[i], err);
 }
 
 static zarr_status step_resume(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
@@ -385,6 +441,7 @@ static zarr_status step_scatter(zarr_pipeline_worker *worker,
                        " bytes where the chunk has %" PRIu64,
                        block->bytes, p->decoded_bytes));
     st = zr_item_finish(&worker->w, segment, segment->item[item], block, false, err);
+    step_leave_device(worker, false);
     if (st == ZARR_OK)
         item_delivered(worker, segment->item[item]);
     st = zr_item_prefix(segment, segment->item[item], st, err);

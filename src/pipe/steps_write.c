@@ -163,6 +163,8 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
         op.length = bytes->bytes;
     }
     st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
+    if (worker->w.rq->device)
+        zr_worker_leave_device(worker->w.worker, true);
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
     st = zr_prefix_key(err, st, op.key);

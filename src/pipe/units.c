@@ -65,7 +65,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
     const struct zr_program *p = lv->decode; /* NULL for shards */
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
-                         .device_type = p ? p->fetch_device : 0,
+                         .device_type = p && !u->w->on_host ? p->fetch_device : 0,
                          .expect = lv->encoded_bound,
                          .most = p ? zr_program_most(u->w->io, p)
                                    : zr_shard_most(u->w->io, lv),
@@ -159,6 +159,8 @@ uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
     if (!zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ||
         (!full && !zr_add_u64(sum, lv->encoded_bound, &sum)))
         return UINT64_MAX;
+    if (lv->bytes_decode) /* the values, new and old, before the codecs around them */
+        sum = zr_add_cap(sum, zr_mul_cap(zr_body_bytes(lv), full ? 1 : 2));
     return sum;
 }
 
@@ -166,6 +168,9 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
                           uint32_t threads, zarr_error *err)
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
+    const struct zr_layout *l = w->io->layout;
+    const struct zr_level *leaf = NULL;
+    struct zr_work own = *w;
     struct unit u = {.w = w, .proj = proj, .threads = threads};
     struct zr_need need = {0, 0};
     zarr_status st = ZARR_OK;
@@ -176,6 +181,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
         return zr_prefix_key(err, st, u.key);
+    leaf = u.lv->is_shard ? &l->level[l->n_levels - 1] : u.lv;
     if (!w->granted) {
         /* another order of inner chunks needs room for them once more */
         need.host =
@@ -189,13 +195,19 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         const zarr_stats before = w->worker->stats;
 
         st = unit_attempt(&u, err);
-        if (st != ZARR_ERR_CONFLICT || !u.conditional)
+        if (zr_too_large(u.w, leaf, true, st)) {
+            zr_work_on_host(&own, leaf, true);
+            u.w = &own;
+            zr_worker_leave_device(w->worker, true);
+        } else if (st != ZARR_ERR_CONFLICT || !u.conditional) {
             break;
+        }
         zr_forget_chunks(&w->worker->stats, &before);
     }
+    st = zr_too_large_tell(u.w, leaf, true, st, err);
     zr_worker_trim(w->worker);
     if (need.device)
-        zr_worker_leave_device(w->worker);
+        zr_worker_leave_device(w->worker, true);
     zr_request_give(w->rq, need);
     st = zr_prefix_key(err, st, u.key);
 out:

@@ -144,9 +144,15 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
         ZR_TRY(fetch_wave(r, wave, &p, &err));
         j.fetched = p.mem;
     }
-    if (lockstep)
-        ZR_TRY(zr_lockstep_exec(w.io, rq, wave, j.fetched, &err));
-    else
+    if (lockstep) {
+        st = zr_lockstep_exec(w.io, rq, wave, j.fetched, &err);
+        if (wave->n_items == 1 && zr_too_large(&w, wave->segment[0].level, false, st))
+            zr_work_on_host(&w, wave->segment[0].level, false);
+        else
+            ZR_TRY(st);
+        zr_error_clear(&err);
+    }
+    if (!lockstep || w.on_host)
         ZR_TRY(zr_workers_run(&w, wave->n_segments, &opts, segment_one, &j, &err));
 out:
     zr_prefetch_end(w.io, wave, &p);

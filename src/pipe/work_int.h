@@ -60,8 +60,9 @@ void zr_worker_count_call(struct zr_worker *worker, struct zr_stage_call *call);
 /* Frees the buffers of unsized chunks, which are no longer needed. A worker calls it
  * before it waits for anything but the room for such buffers. */
 void zr_worker_trim(struct zr_worker *worker);
-/* Gives scratch blocks on devices back to the pool, for other requests. */
-void zr_worker_leave_device(struct zr_worker *worker);
+/* Gives scratch blocks on devices back to the pool, for other requests. fetched: also the
+ * one with fetched bytes. */
+void zr_worker_leave_device(struct zr_worker *worker, bool fetched);
 /* To be called after a decoder failed because the budget had no room (worker->starved).
  * Waits until this worker has all of engine->unsized_budget. */
 zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
@@ -72,7 +73,8 @@ struct zr_work {
     struct zarr_request *rq;
     struct zr_worker *worker;
     bool granted; /* the wave or batch already took from the budget what its parts need */
-    bool own_block;         /* a decoded chunk is not left inside of the encoded one */
+    bool own_block; /* a decoded chunk is not left inside of the encoded one */
+    bool on_host;   /* chunks too large for the tensor's device are in host memory */
     struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
     /* writes: the unit's lock and old value; NULL: it takes them itself */
     struct zr_old_value *old_value;
@@ -130,6 +132,10 @@ zarr_status zr_flights_end(struct zr_flights *f, zarr_error *err);
 
 /* ---- requests ------------------------------------------------------------------ */
 
+/* Bytes that a part of a request has at once: of memory, and of the tensor's device. */
+struct zr_need {
+    uint64_t host, device;
+};
 struct zarr_request {
     struct zr_io io; /* a copy */
     struct {
@@ -138,6 +144,7 @@ struct zarr_request {
         struct zr_copy_counters copies;
         uint64_t next_progress_ns;
         bool in_progress_call;
+        struct zr_need reserved; /* by a plug-in's pipeline, for a device */
         /* only for submitted requests, see submitted.c */
         struct zr_then *then, *last_then; /* continuations to call */
         struct zr_fd_event fd;
@@ -170,15 +177,13 @@ struct zarr_request {
 };
 /* Makes a request without an io. The caller deinits locked.mutex. */
 void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
-/* Bytes that a part of a request has at once: of memory, and of the tensor's device. */
-struct zr_need {
-    uint64_t host, device;
-};
 /* Takes bytes of the device's budget, then of the request's own, if it has one, then of
  * the engine's, and gives them back. Who holds bytes must not wait for more. */
 zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,
                             zarr_error *err);
 void zr_request_give(struct zarr_request *rq, struct zr_need need);
+/* Keeps bytes of memory in place of `taken` ones (zr_budget_keep()). */
+void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken);
 /* The most bytes that all parts of a request may hold at once. */
 uint64_t zr_io_budget(const struct zr_io *io);
 /* Carries out rq->io on this thread. */
@@ -246,6 +251,15 @@ uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool 
 /* Decoded bytes of a wave whose chunks a device decodes or encodes: it works on about a
  * thousand of them at once. 0: the engine's waves are right. */
 uint64_t zr_device_wave(const struct zr_io *io);
+/* Whether a chunk failed with this status because it alone needs more than the budget of
+ * the tensor's device. Then it is done again in host memory. */
+bool zr_too_large(const struct zr_work *w, const struct zr_level *lv, bool encode,
+                  zarr_status st);
+/* Sets w->on_host, and logs why. */
+void zr_work_on_host(struct zr_work *w, const struct zr_level *lv, bool encode);
+/* If such a chunk fails again, its error says why the device did not do it. */
+zarr_status zr_too_large_tell(const struct zr_work *w, const struct zr_level *lv,
+                              bool encode, zarr_status st, zarr_error *err);
 /* Bytes that one unit has on the device at most while it is written alone. */
 uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv);
 

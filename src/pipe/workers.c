@@ -78,10 +78,10 @@ void zr_worker_trim(struct zr_worker *worker)
     worker->alone = worker->starved = false;
 }
 
-void zr_worker_leave_device(struct zr_worker *worker)
+void zr_worker_leave_device(struct zr_worker *worker, bool fetched)
 {
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
-        if (worker->scratch[i].handle &&
+        if (worker->scratch[i].handle && (fetched || i != ZR_SCRATCH_FETCH) &&
             !zr_device_is_host(worker->engine->memory, worker->scratch[i].device_type))
             zr_pool_give(worker->engine->pool, &worker->scratch[i]);
 }
@@ -180,7 +180,7 @@ void zr_worker_give(struct zr_worker *worker)
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         if (worker->scratch[i].bytes > WORKER_KEEPS_BYTES)
             zr_pool_give(e->pool, &worker->scratch[i]);
-    zr_worker_leave_device(worker);
+    zr_worker_leave_device(worker, true);
     zr_mutex_lock(&e->workers.mutex);
     worker->next = e->workers.free;
     e->workers.free = worker;

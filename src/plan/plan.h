@@ -178,7 +178,7 @@ struct zr_shard {
     zarr_mem block;
     void *held; /* belongs to the pipe; the outermost shard owns it */
     void (*release)(struct zr_shard *s); /* frees held or block; may be NULL */
-    void *release_arg;
+    void *release_arg, *budget;          /* belong to the pipe */
     const zarr_allocator *alloc;
 };
 struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key);

@@ -151,6 +151,8 @@ static uint64_t pinned_bytes; /* of the next context; 0: the default */
 static uint64_t context_bytes = UINT64_C(64) << 20;
 static uint32_t context_trust;
 static zarr_log_fn context_log;
+static uint32_t context_log_level;
+static const zarr_memory_vtable *device_table;  /* NULL: that of late streams */
 static void (*more_codecs)(const struct pw *w); /* registers them; NULL: none */
 static bool unchecked; /* the device's codec does not check its input */
 
@@ -161,7 +163,8 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
                                  .wave_bytes = wave,
                                  .pinned_bytes = pinned_bytes,
                                  .trust = context_trust,
-                                 .log = context_log};
+                                 .log = context_log,
+                                 .log_level = context_log_level};
     const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
                                          .name = "test.late",
                                          .kind = ZARR_CODEC_BYTES_BYTES,
@@ -191,8 +194,9 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
 
     pw_context_options(w, &opts);
     device = zarr_fakedev_create();
-    assert_ok(zarr_context_register_memory(w->ctx, zarr_fakedev_vtable_late(), device,
-                                           "test", &terr));
+    assert_ok(zarr_context_register_memory(
+        w->ctx, device_table ? device_table : zarr_fakedev_vtable_late(), device, "test",
+        &terr));
     assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
     assert_ok(zarr_context_register_codec_impl(w->ctx, &host, "test", &terr));
     assert_ok(zarr_context_register_codec_impl(w->ctx, &late, "test", &terr));
@@ -258,6 +262,19 @@ static inline zarr_mem tensor_new(const struct pw *w, zarr_tensor *t,
     t->data_bytes = mem.bytes;
     t->shape = lengths;
     return mem;
+}
+
+/* What the device has besides the blocks that are there. */
+static inline void budget_set(const struct pw *w, uint64_t bytes)
+{
+    zarr_fakedev_counters c;
+    uint64_t told = 0;
+
+    zarr_fakedev_count(device, &c);
+    zarr_fakedev_budget(device, bytes, 0);
+    assert_ok(zr_pool_budget(w->ctx->pool, ZARR_DEVICE_EXT, 0, false, &told, &terr));
+    assert_int_equal(told, bytes);
+    zarr_fakedev_budget(device, c.live_bytes + bytes, 0);
 }
 
 /* Makes an array and writes these N elements. */

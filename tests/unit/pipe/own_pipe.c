@@ -1,14 +1,16 @@
 /* unit/pipe/own_pipe.c - see own_pipe.h. */
 #include "own_pipe.h"
 
-#include <stdbool.h>
+#include <sched.h>
 
 struct own_flow {
+    zarr_request *request;
     const zarr_pipeline_steps *steps;
     zarr_pipeline_wave *wave;
     const zarr_pipeline_units *units;
 };
 struct own_counts own_n;
+bool own_reserves;
 
 static void own_expect(bool met)
 {
@@ -24,12 +26,40 @@ static zarr_status own_open(void *arg, uint64_t i, zarr_pipeline_worker *worker,
     return f->steps->open(worker, f->wave, (uint32_t)i, err);
 }
 
+/* Bytes of host memory for a segment: some more than it needs. */
+static uint64_t segment_bytes(const struct own_flow *f, uint32_t r)
+{
+    zarr_pipeline_item item;
+
+    if (!own_reserves)
+        return 0;
+    f->steps->item_get(f->wave, r, 0, &item);
+    return 2 * item.block_bytes + 64;
+}
+
+static zarr_status segment_steps(const struct own_flow *f, uint32_t r,
+                                 zarr_pipeline_worker *worker, zarr_error *err);
+
+/* A reservation is given back in two parts. */
 static zarr_status own_segment(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                                zarr_error *err)
 {
     const struct own_flow *f = arg;
+    const uint64_t bytes = segment_bytes(f, (uint32_t)i);
+    zarr_status st = f->steps->reserve(f->request, bytes, err);
+
+    if (st != ZARR_OK)
+        return st;
+    st = segment_steps(f, (uint32_t)i, worker, err);
+    f->steps->release(f->request, bytes / 3);
+    f->steps->release(f->request, bytes - bytes / 3);
+    return st;
+}
+
+static zarr_status segment_steps(const struct own_flow *f, uint32_t r,
+                                 zarr_pipeline_worker *worker, zarr_error *err)
+{
     const zarr_pipeline_steps *s = f->steps;
-    const uint32_t r = (uint32_t)i;
     zarr_pipeline_segment segment;
     zarr_mem got = {0}, block = {0};
     bool missing;
@@ -59,6 +89,8 @@ static zarr_status own_segment(void *arg, uint64_t i, zarr_pipeline_worker *work
             break;
         own_expect(block.device_type == item.device_type);
         own_expect(block.bytes == item.block_bytes);
+        if (own_reserves)
+            sched_yield(); /* others want blocks, too */
         st = s->scatter(worker, f->wave, r, k, &block, err);
     }
     return st;
@@ -67,7 +99,7 @@ static zarr_status own_segment(void *arg, uint64_t i, zarr_pipeline_worker *work
 static zarr_status own_read(void *self, zarr_request *request,
                             const zarr_pipeline_steps *steps, zarr_error *err)
 {
-    struct own_flow f = {steps, NULL, NULL};
+    struct own_flow f = {request, steps, NULL, NULL};
     zarr_pipeline_plan *plan = NULL;
     uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
     zarr_status st = steps->plan_open(request, NULL, &plan, err);
@@ -92,29 +124,42 @@ static zarr_status own_read(void *self, zarr_request *request,
     return st;
 }
 
+static zarr_status unit_steps(const struct own_flow *f, uint32_t i,
+                              zarr_pipeline_worker *worker, zarr_error *err)
+{
+    zarr_mem bytes = {0};
+    int empty = 0;
+    zarr_status st = f->steps->encode(worker, f->units, i, &bytes, &empty, err);
+
+    if (st != ZARR_OK)
+        return st;
+    return f->steps->put(worker, f->units, i, empty ? NULL : &bytes, err);
+}
+
 static zarr_status own_unit(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                             zarr_error *err)
 {
     const struct own_flow *f = arg;
     zarr_pipeline_unit unit;
-    zarr_mem bytes = {0};
-    int empty = 0;
+    const uint64_t bytes = own_reserves ? 4096 : 0;
     zarr_status st;
 
     f->steps->unit_get(f->units, (uint32_t)i, &unit);
     if (!unit.simple)
         return f->steps->write(worker, f->units, (uint32_t)i, 1, err);
     atomic_fetch_add(&own_n.encoded, 1);
-    st = f->steps->encode(worker, f->units, (uint32_t)i, &bytes, &empty, err);
+    st = f->steps->reserve(f->request, bytes, err);
     if (st != ZARR_OK)
         return st;
-    return f->steps->put(worker, f->units, (uint32_t)i, empty ? NULL : &bytes, err);
+    st = unit_steps(f, (uint32_t)i, worker, err);
+    f->steps->release(f->request, bytes);
+    return st;
 }
 
 static zarr_status own_write(void *self, zarr_request *request,
                              const zarr_pipeline_steps *steps, zarr_error *err)
 {
-    struct own_flow f = {steps, NULL, NULL};
+    struct own_flow f = {request, steps, NULL, NULL};
     zarr_pipeline_units *units = NULL;
     uint32_t n = 0;
     zarr_status st = steps->units_open(request, &units, err);

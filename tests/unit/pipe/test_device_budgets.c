@@ -4,23 +4,11 @@
  * finds too little waits until others give some back, and nothing fails.
  */
 #include "device_test.h"
+#include "own_pipe.h"
 
 #include <pthread.h>
 
 static int32_t base[N], got[N];
-
-/* What the device has besides the blocks that are there. */
-static void budget_set(const struct pw *w, uint64_t bytes)
-{
-    zarr_fakedev_counters c;
-    uint64_t told = 0;
-
-    zarr_fakedev_count(device, &c);
-    zarr_fakedev_budget(device, bytes, 0);
-    assert_ok(zr_pool_budget(w->ctx->pool, ZARR_DEVICE_EXT, 0, false, &told, &terr));
-    assert_int_equal(told, bytes);
-    zarr_fakedev_budget(device, c.live_bytes + bytes, 0);
-}
 
 /* ---- one request ------------------------------------------------------------------- */
 
@@ -270,7 +258,8 @@ struct user {
     zarr_array *a;
     zarr_tensor t;
     zarr_mem mem;
-    bool writes, serial;
+    const char *pipeline;
+    bool writes;
     zarr_status st;
     zarr_error err;
 };
@@ -280,16 +269,18 @@ static void *user_runs(void *arg)
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     struct user *u = arg;
 
-    if (u->serial)
-        o.pipeline = "serial";
+    o.pipeline = u->pipeline;
     for (int i = 0; i < TURNS && u->st == ZARR_OK; i++)
         u->st = u->writes ? zarr_array_write(u->a, NULL, &u->t, &o, &u->err)
                           : zarr_array_read(u->a, NULL, &u->t, &o, &u->err);
     return NULL;
 }
 
+static const char serial[] = "serial";
+
 /* Each reads or writes its array again and again. One or two of them would fit. */
-static void users_at_once(const struct pw *w, int kind, uint64_t bytes, bool serial)
+static void users_at_once(const struct pw *w, int kind, uint64_t bytes,
+                          const char *pipeline)
 {
     struct user u[USERS];
     char path[16];
@@ -300,7 +291,7 @@ static void users_at_once(const struct pw *w, int kind, uint64_t bytes, bool ser
         u[i].a = filled_array(w, path, kind);
         u[i].mem = tensor_new(w, &u[i].t, sizes);
         u[i].writes = i % 2;
-        u[i].serial = serial && i % 3 == 0;
+        u[i].pipeline = pipeline != serial || i % 3 == 0 ? pipeline : NULL;
         assert_int_equal(zarr_fakedev_poke(u[i].mem.handle, 0, data, sizeof data), 0);
     }
     budget_set(w, bytes);
@@ -327,13 +318,38 @@ static void test_at_once(void **state)
     (void)state;
     for (int kind = 0; kind < N_KINDS; kind++)
         for (uint32_t threads = 1; threads <= 4; threads += 3)
-            for (int serial = 0; serial < 2; serial++) {
+            for (int i = 0; i < 2; i++) {
                 struct pw w;
 
                 open_world(&w, threads, 1 << 20);
-                users_at_once(&w, kind, 40 << 10, serial);
+                users_at_once(&w, kind, 40 << 10, i ? serial : NULL);
                 close_world(&w);
             }
+}
+
+static void with_own_pipe(const struct pw *w)
+{
+    assert_ok(zarr_context_register_pipeline(w->ctx, &own_pipe, &own_n, "test", &terr));
+}
+
+/* Pipelines of applications make the steps one by one, after they have reserved memory.
+ * There is room for one chunk. */
+static void test_own_pipeline(void **state)
+{
+    (void)state;
+    more_codecs = with_own_pipe;
+    own_reserves = true;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (uint32_t threads = 1; threads <= 4; threads += 3) {
+            struct pw w;
+
+            open_world(&w, threads, 1 << 20);
+            users_at_once(&w, kind, 6 << 10, own_pipe.name);
+            close_world(&w);
+        }
+    more_codecs = NULL;
+    own_reserves = false;
+    assert_int_equal(atomic_load(&own_n.wrong), 0);
 }
 
 /* Many submitted at once, on the threads of the library; some are cancelled while they
@@ -388,7 +404,7 @@ int main(void)
         cmocka_unit_test(test_read),      cmocka_unit_test(test_write),
         cmocka_unit_test(test_declined),  cmocka_unit_test(test_wave_lengths),
         cmocka_unit_test(test_holes),     cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_submitted),
+        cmocka_unit_test(test_submitted), cmocka_unit_test(test_own_pipeline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
