@@ -7,6 +7,8 @@
 #include "device_test.h"
 #include "sanitizers.h"
 
+#include <unistd.h>
+
 #include <zarrc/parts.h>
 
 static int32_t got[N];
@@ -401,6 +403,64 @@ static void test_short_of_memory(void **state)
     failing_calls(ZARR_ERR_NO_MEMORY);
 }
 
+/* ---- threads that sleep ------------------------------------------------------------ */
+
+static atomic_uint n_asleep, n_alone;
+static uint32_t most_asleep;
+
+/* A wait for the device that ends once so many threads wait. */
+static zarr_status sleep_together(void *self, void *stream, zarr_error *err)
+{
+    const uint64_t end = zr_now_ns() + UINT64_C(20000000000);
+
+    atomic_fetch_add(&n_asleep, 1);
+    while (atomic_load(&n_asleep) < most_asleep && zr_now_ns() < end)
+        usleep(1000);
+    atomic_fetch_add(&n_alone, atomic_load(&n_asleep) < most_asleep);
+    return zarr_fakedev_vtable_late()->sync(self, stream, err);
+}
+
+/* More requests wait for the device than the pool has threads for the CPU: a thread that
+ * sleeps is none of them, so another one works. */
+static void test_asleep(void **state)
+{
+    zarr_memory_vtable table = *zarr_fakedev_vtable_late();
+    struct zr_pool_stats pool;
+    zarr_request **r;
+    zarr_tensor *t;
+    zarr_mem *mem;
+    zarr_array *a;
+    struct pw w;
+
+    (void)state;
+    table.sync = sleep_together;
+    device_table = &table;
+    open_world(&w, 2, 1 << 20);
+    device_table = NULL;
+    a = filled_array(&w, "a", 4);
+    zr_pool_stats_get(&pool);
+    most_asleep = pool.n_wanted + 3;
+    r = calloc(most_asleep, sizeof(zarr_request *));
+    t = calloc(most_asleep, sizeof *t);
+    mem = calloc(most_asleep, sizeof *mem);
+    assert_true(r && t && mem);
+    for (uint32_t i = 0; i < most_asleep; i++) {
+        mem[i] = tensor_new(&w, &t[i], sizes);
+        assert_ok(zarr_array_read_submit(&r[i], a, NULL, &t[i], NULL, &terr));
+    }
+    for (uint32_t i = 0; i < most_asleep; i++) {
+        assert_ok(zarr_request_wait(r[i], UINT64_MAX, NULL, &terr));
+        zarr_request_free(r[i]);
+        zarr_mem_free(w.ctx, &mem[i]);
+    }
+    assert_int_equal(atomic_load(&n_alone), 0);
+    free(r);
+    free(t);
+    free(mem);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
 /* One chunk of a batch is damaged. */
 static void test_damage(void **state)
 {
@@ -446,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_asleep),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
