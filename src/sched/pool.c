@@ -243,7 +243,9 @@ void zr_pool_put_task_locked(struct zr_task *t)
 {
     struct pool_state *p = &the_pool.locked;
 
+    t->prev = p->last_task;
     t->next = NULL;
+    t->is_queued = true;
     if (p->last_task)
         p->last_task->next = t;
     else
@@ -252,37 +254,32 @@ void zr_pool_put_task_locked(struct zr_task *t)
     p->n_tasks++;
 }
 
-static struct zr_task *pool_pop_task_locked(void)
+bool zr_pool_drop_task_locked(struct zr_task *t)
 {
     struct pool_state *p = &the_pool.locked;
-    struct zr_task *t = p->first_task;
 
-    if (t) {
-        p->first_task = t->next;
-        if (!p->first_task)
-            p->last_task = NULL;
-        p->n_tasks--;
-    }
-    return t;
-}
-
-bool zr_pool_drop_task_locked(const struct zr_task *t)
-{
-    struct pool_state *p = &the_pool.locked;
-    struct zr_task *before = NULL, *at = p->first_task;
-
-    for (; at && at != t; at = at->next)
-        before = at;
-    if (!at)
+    if (!t->is_queued)
         return false;
-    if (before)
-        before->next = at->next;
+    if (t->prev)
+        t->prev->next = t->next;
     else
-        p->first_task = at->next;
-    if (p->last_task == at)
-        p->last_task = before;
+        p->first_task = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    else
+        p->last_task = t->prev;
+    t->is_queued = false;
     p->n_tasks--;
     return true;
+}
+
+static struct zr_task *pool_pop_task_locked(void)
+{
+    struct zr_task *t = the_pool.locked.first_task;
+
+    if (t)
+        (void)zr_pool_drop_task_locked(t);
+    return t;
 }
 
 /* Finds a loop that one more thread may join. */

@@ -68,7 +68,7 @@ void zr_pool_want_locked(uint32_t n_threads);
 /* How many threads may take a new task. */
 uint32_t zr_pool_alive_locked(void);
 void zr_pool_put_task_locked(struct zr_task *t);
-bool zr_pool_drop_task_locked(const struct zr_task *t); /* false: it was taken already */
+bool zr_pool_drop_task_locked(struct zr_task *t); /* false: it was taken already */
 
 /* open makes the job visible to other threads and calls some; close waits for those
  * inside. */

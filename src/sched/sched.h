@@ -55,12 +55,16 @@ zarr_status zr_parallel_for(uint64_t n, uint32_t max_threads, zr_item_fn fn, voi
 struct zr_task {
     void (*fn)(void *arg);
     void *arg;
-    struct zr_task *next; /* the pool's */
+    struct zr_task *prev, *next; /* the pool's, as is the next one */
+    bool is_queued;
 };
 
 /* Tasks start in the order of submission. Fails, and starts nothing, if the pool has no
  * thread and cannot start one. While the process exits the task runs inside this call. */
 zarr_status zr_task_submit(struct zr_task *t, zarr_error *err);
+/* Takes back a task that was submitted and has not begun: it will not run. Returns false
+ * if it has begun. Not in a forked child of the process that submitted it. */
+bool zr_task_withdraw(struct zr_task *t);
 
 /* Call these around a long wait inside a task or loop item (a slow store, the result of
  * another task). The pool may then use another thread instead. The waits in this header

@@ -36,3 +36,13 @@ zarr_status zr_task_submit(struct zr_task *t, zarr_error *err)
         return zr_fail(err, ZARR_ERR_NO_MEMORY, "cannot start a thread for a task");
     return ZARR_OK;
 }
+
+bool zr_task_withdraw(struct zr_task *t)
+{
+    bool dropped;
+
+    zr_pool_lock();
+    dropped = zr_pool_drop_task_locked(t);
+    zr_pool_unlock();
+    return dropped;
+}

@@ -73,7 +73,7 @@ static void make_noise(void *arg)
 static void *stay_busy(void *unused)
 {
     while (!zr_is_cancelled(&stop)) {
-        struct noise n = {.task = {make_noise, &n, NULL}};
+        struct noise n = {.task = {.fn = make_noise, .arg = &n}};
         atomic_uint_fast64_t sum = 0;
 
         zr_event_init(&n.done);
@@ -92,7 +92,7 @@ static int work_in_child(void)
     atomic_uint_fast64_t sum = 0;
     struct zr_budget_stats stats;
     struct zr_pool_stats pool;
-    struct noise n = {.task = {make_noise, &n, NULL}};
+    struct noise n = {.task = {.fn = make_noise, .arg = &n}};
 
     alarm(CHILD_SECONDS); /* a deadlock ends with SIGALRM */
     zr_budget_stats_get(&budget, &stats);
@@ -228,7 +228,7 @@ static int work_without_threads(void)
 {
     const struct rlimit little = {1 << 20, 1 << 20}; /* too little for a thread's stack */
     atomic_uint_fast64_t sum = 0;
-    struct noise n = {.task = {make_noise, &n, NULL}};
+    struct noise n = {.task = {.fn = make_noise, .arg = &n}};
     struct zr_pool_stats pool;
     zarr_error err = {0};
 

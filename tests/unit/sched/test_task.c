@@ -49,7 +49,7 @@ static void each_runs_once(void **state)
         struct counted *c = malloc(sizeof *c);
 
         assert_non_null(c);
-        *c = (struct counted){{count_up, c, NULL}, &n, &last, N};
+        *c = (struct counted){{.fn = count_up, .arg = c}, &n, &last, N};
         assert_int_equal(zr_task_submit(&c->task, NULL), ZARR_OK);
     }
     assert_true(zr_event_wait(&last, zr_now_ns() + 30 * SECOND));
@@ -84,7 +84,7 @@ static void tasks_that_wait_for_each_other(void **state)
     (void)state;
     for (int turn = 0; turn < 10; turn++) {
         for (int i = 0; i < N; i++) {
-            chain[i] = (struct link){.task = {wait_for_next, &chain[i], NULL},
+            chain[i] = (struct link){.task = {.fn = wait_for_next, .arg = &chain[i]},
                                      .after = i + 1 < N ? &chain[i + 1] : NULL};
             zr_event_init(&chain[i].done);
         }
@@ -134,7 +134,7 @@ static void tasks_that_run_loops(void **state)
     (void)state;
     for (int turn = 0; turn < 10; turn++) {
         for (int i = 0; i < N; i++) {
-            l[i].task = (struct zr_task){run_loop, &l[i], NULL};
+            l[i].task = (struct zr_task){.fn = run_loop, .arg = &l[i]};
             atomic_init(&l[i].sum, 0);
             zr_event_init(&l[i].done);
             assert_int_equal(zr_task_submit(&l[i].task, NULL), ZARR_OK);
@@ -182,7 +182,7 @@ static void blocked_threads_are_replaced(void **state)
     zr_event_init(&go);
     for (int i = 0; i < 20; i++) {
         b[i] = (struct blocking){
-            .task = {block_openly, &b[i], NULL}, .inside = &inside, .go = &go};
+            .task = {.fn = block_openly, .arg = &b[i]}, .inside = &inside, .go = &go};
         zr_event_init(&b[i].done);
         assert_int_equal(zr_task_submit(&b[i].task, NULL), ZARR_OK);
     }
@@ -206,6 +206,76 @@ static void blocked_threads_are_replaced(void **state)
     }
     assert_true(stats.n_threads <= stats.n_wanted);
     assert_int_equal(stats.n_blocked, 0);
+}
+
+/* ---- tasks that are taken back ---- */
+
+static zr_mutex held;
+
+static void hold_thread(void *arg)
+{
+    zr_event_set(arg);
+    zr_mutex_lock(&held); /* not announced: the thread counts as working */
+    zr_mutex_unlock(&held);
+}
+
+static void note(void *arg)
+{
+    atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+static void set_event(void *arg)
+{
+    zr_event_set(arg);
+}
+
+static void withdrawing(void **state)
+{
+    enum {
+        N = 5
+    };
+    static struct zr_task busy[ZR_MAX_THREADS], t[N], end;
+    static struct zr_event begun[ZR_MAX_THREADS];
+    const bool back[N] = {true, false, true, false, true}; /* first, middle, last */
+    atomic_uint n[N] = {0};
+    struct zr_pool_stats stats;
+    struct zr_event done;
+
+    (void)state;
+    zr_mutex_init(&held);
+    zr_event_init(&done);
+    zr_mutex_lock(&held);
+    zr_pool_stats_get(&stats);
+    for (uint32_t i = 0; i < stats.n_wanted; i++) {
+        zr_event_init(&begun[i]);
+        busy[i] = (struct zr_task){.fn = hold_thread, .arg = &begun[i]};
+        assert_int_equal(zr_task_submit(&busy[i], NULL), ZARR_OK);
+    }
+    for (uint32_t i = 0; i < stats.n_wanted; i++)
+        assert_true(zr_event_wait(&begun[i], zr_now_ns() + 30 * SECOND));
+    for (int i = 0; i < N; i++) {
+        t[i] = (struct zr_task){.fn = note, .arg = &n[i]};
+        assert_int_equal(zr_task_submit(&t[i], NULL), ZARR_OK);
+    }
+    for (int i = 0; i < N; i++)
+        assert_true(!back[i] || zr_task_withdraw(&t[i]));
+    assert_false(zr_task_withdraw(&t[0]));
+    zr_pool_stats_get(&stats);
+    assert_int_equal(stats.n_tasks, 2);
+    assert_int_equal(zr_task_submit(&t[2], NULL), ZARR_OK); /* again */
+    end = (struct zr_task){.fn = set_event, .arg = &done};
+    assert_int_equal(zr_task_submit(&end, NULL), ZARR_OK);
+    zr_mutex_unlock(&held);
+    assert_true(zr_event_wait(&done, zr_now_ns() + 30 * SECOND));
+    do {
+        zr_pool_stats_get(&stats);
+    } while (stats.n_idle < stats.n_threads);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(atomic_load(&n[i]), !back[i] || i == 2);
+        assert_false(zr_task_withdraw(&t[i]));
+    }
+    zr_event_deinit(&done);
+    zr_mutex_deinit(&held);
 }
 
 static void wanting_more_threads(void **state)
@@ -235,6 +305,7 @@ int main(void)
         cmocka_unit_test(tasks_that_wait_for_each_other),
         cmocka_unit_test(tasks_that_run_loops),
         cmocka_unit_test(blocked_threads_are_replaced),
+        cmocka_unit_test(withdrawing),
         cmocka_unit_test(wanting_more_threads),
         cmocka_unit_test(each_runs_once),
     };
