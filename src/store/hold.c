@@ -8,6 +8,8 @@
  */
 #include "store/store_int.h"
 
+#include "sched/sched.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -17,13 +19,14 @@ static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *
                              void **lock, zarr_error *err)
 {
     struct zr_foreign call;
+    zarr_status st;
 
     if (!zr_store_can(s, ZARR_STORE_CAP_LOCK))
         return zr_handle_lock_take(&s->keylocks, s->env.alloc, key, cancel, lock, err);
-    return zr_store_call_end(
-        s, &call,
-        s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err)),
-        ZARR_OPERATION_LOCK, err);
+    zr_block_begin(); /* the holder may need a thread of the pool */
+    st = s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err));
+    zr_block_end();
+    return zr_store_call_end(s, &call, st, ZARR_OPERATION_LOCK, err);
 }
 
 static zarr_status lock_check(zarr_store *s, const char *key, const zarr_cancel *cancel,

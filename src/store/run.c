@@ -208,12 +208,11 @@ static void run_done(void *arg, zarr_store_op *op, const zarr_error *err)
 static bool run_wait(const zarr_store *s, struct zr_event *event,
                      const zarr_cancel *cancel, void *arg)
 {
-    const uint64_t generation = zr_fork_generation();
     bool asked = false;
 
     while (!zr_event_wait(event,
                           cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
-        if (generation != zr_fork_generation())
+        if (event->generation != zr_fork_generation())
             return false;
         asked = zr_is_cancelled(cancel);
         if (asked && s->vt.cancel)
@@ -338,12 +337,11 @@ static zarr_status run_many_end(struct run_many *m, uint64_t n, zarr_error *err)
 /* Returns false in a forked child. */
 static bool run_many_wait(zarr_store *s, struct run_many *m, const zarr_cancel *cancel)
 {
-    const uint64_t generation = zr_fork_generation();
     bool asked = false;
 
     while (!zr_event_wait(&m->event,
                           cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
-        if (generation != zr_fork_generation())
+        if (m->event.generation != zr_fork_generation())
             return false;
         asked = zr_is_cancelled(cancel);
         if (asked)

@@ -163,13 +163,15 @@ zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_err
 
 typedef void (*zr_store_done_fn)(void *arg, zarr_store_op *op, const zarr_error *err);
 /*
- * Starts n operations. It calls done(arg, op, err) once for each, from any thread and in
+ * Begins n operations. It calls done(arg, op, err) once for each, from any thread and in
  * any order, possibly before this returns. err may be NULL and is valid during the call.
  * Until done is called, the operations (the structs, not the array of pointers), keys,
  * memory and pins belong to the store. Flags and `lock` of a locked write are not valid
  * afterwards. Stores with an event loop run the operations
- * themselves. The thread pool of the process runs those of other stores, and writes that
- * may wait for a lock of this handle. This function itself never fails.
+ * themselves. This thread and the thread pool of the process run those of other stores,
+ * and writes that may wait for a lock of this handle; when this returns, all have begun,
+ * on threads that work on them. This function itself never fails. In a child that an
+ * operation forked on this thread, it returns, and done is not called any more.
  */
 void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
                      zr_store_done_fn done, void *arg);

@@ -1,13 +1,20 @@
 /*
  * store/submit.c - many operations in flight. A store with an event loop gets the
- * operations that it can do itself, in one batch. Tasks on the thread pool run all
- * others: operations of stores that only have `run`, and those that are emulated or may
- * wait for a lock by key. Each task takes the next operation until none is left. Each
- * task starts the next one, so at most one task waits in the pool without work to do.
+ * operations that it can do itself, in one batch. All others are run by the thread that
+ * submits them and by tasks on the thread pool: operations of stores that only have
+ * `run`, and those that are emulated or may wait for a lock by key. Each of these threads
+ * takes the next operation until none is left. So a batch never waits for a busy pool:
+ * many requests that are themselves tasks could fill it and wait for each other's.
+ *
+ * Each thread starts one more task before it works. If that one has not begun at the end,
+ * the thread takes it back, so at most one task waits in the pool without work to do, and
+ * no batch waits for it.
  *
  * A batch is one block: counts, the operations, the tasks. It is freed before the last
  * done() is called, so that done() may free everything, also the store. The last
  * completion is held back until no task can use the batch any more.
+ *
+ * An operation may fork. The child runs no other operation and completes none.
  *
  * Thread class: shared.
  */
@@ -20,6 +27,7 @@ struct store_batch {
     zr_store_done_fn done;
     void *arg;
     struct store_batch *next, *prev; /* under the store's mutex */
+    uint64_t generation;             /* of forks */
     /* References: one for each operation if native, else one for each task. A submit and
      * a cancel hold one too. */
     atomic_uint_fast64_t refs;
@@ -51,7 +59,10 @@ static zarr_status batch_create(struct store_batch **out, zarr_store *s, uint64_
         b = zr_malloc(s->env.alloc, (size_t)bytes);
     if (!b)
         return zr_fail_memory(err, bytes);
-    *b = (struct store_batch){.store = s, .n_ops = n_ops, .n_tasks = n_tasks};
+    *b = (struct store_batch){.store = s,
+                              .generation = zr_fork_generation(),
+                              .n_ops = n_ops,
+                              .n_tasks = n_tasks};
     b->task = (struct zr_task *)(void *)&b->op[n_ops];
     *out = b;
     return ZARR_OK;
@@ -127,9 +138,10 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
     done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }
 
-/* ---- operations on the pool ---- */
+/* ---- operations on this thread and the pool ---- */
 
-static void batch_run_one(struct store_batch *b, zarr_store_op *op)
+/* Returns false in a forked child. */
+static bool batch_run_one(struct store_batch *b, zarr_store_op *op)
 {
     zarr_error err;
 
@@ -137,46 +149,65 @@ static void batch_run_one(struct store_batch *b, zarr_store_op *op)
         zr_op_end(op, zr_fail(&err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
     else
         (void)zr_store_run_one(b->store, op, &err);
+    if (zr_fork_generation() != b->generation)
+        return false;
     if (atomic_fetch_sub(&b->ops_left, 1) > 1) {
         b->done(b->arg, op, op->status != ZARR_OK ? &err : NULL);
-        return;
+        return zr_fork_generation() == b->generation;
     }
     b->last_op = op;
     if (op->status != ZARR_OK)
         b->last_err = err;
+    return true;
 }
 
 static void batch_task(void *arg);
 
-/* Starts one more task if there is an operation left. */
-static void batch_start_task(struct store_batch *b)
+/* Starts one more task if there is an operation left for it. */
+static struct zr_task *batch_start_task(struct store_batch *b)
 {
+    struct zr_task *t = NULL;
     uint_fast32_t i;
 
-    if (atomic_load(&b->next_op) >= b->n_ops)
-        return;
+    if (b->n_ops - 1 <= atomic_load(&b->next_op)) /* this thread takes one */
+        return NULL;
     i = atomic_fetch_add(&b->tasks_started, 1);
     if (i >= b->n_tasks)
-        return;
-    b->task[i] = (struct zr_task){.fn = batch_task, .arg = b};
+        return NULL;
+    t = &b->task[i];
+    *t = (struct zr_task){.fn = batch_task, .arg = b};
     atomic_fetch_add(&b->refs, 1);
-    if (zr_task_submit(&b->task[i], NULL) != ZARR_OK)
-        batch_task(b); /* there is no thread: run it here */
+    if (zr_task_submit(t, NULL) == ZARR_OK)
+        return t;
+    atomic_fetch_sub(&b->refs, 1); /* there is no thread: this one does it all */
+    return NULL;
+}
+
+/* Runs operations on this thread, which holds a reference, until none is left to begin.
+ * Returns false in a forked child: threads of the parent use the batch. */
+static bool batch_work(struct store_batch *b)
+{
+    struct zr_task *next = batch_start_task(b);
+    uint64_t i;
+
+    while ((i = atomic_fetch_add(&b->next_op, 1)) < b->n_ops)
+        if (!batch_run_one(b, b->op[i]))
+            return false;
+    if (next && zr_task_withdraw(next))
+        atomic_fetch_sub(&b->refs, 1); /* its own */
+    return true;
 }
 
 static void batch_task(void *arg)
 {
     struct store_batch *b = arg;
-    uint64_t i;
 
-    batch_start_task(b);
-    while ((i = atomic_fetch_add(&b->next_op, 1)) < b->n_ops)
-        batch_run_one(b, b->op[i]);
-    batch_unref(b);
+    if (batch_work(b))
+        batch_unref(b);
 }
 
-/* As many tasks as operations that should be in flight. */
-static uint32_t batch_tasks_wanted(const zarr_store *s, uint64_t n_ops)
+/* As many threads as operations that should be in flight. */
+static uint32_t batch_threads_wanted(const zarr_store *s, uint64_t n_ops)
 {
     uint32_t n = s->caps.parallel != 0 ? s->caps.parallel : zr_cpu_count();
 
@@ -193,10 +224,11 @@ static void submit_refuse(zarr_store_op *op, const zarr_error *err, zr_store_don
     done(arg, op, err);
 }
 
-/* Starts a filled batch. The caller must not touch b afterwards. */
+/* Starts a filled batch, and works on it. The caller must not touch b afterwards. */
 static void submit_start(struct store_batch *b)
 {
     zarr_store *s = b->store;
+    bool here = true;
 
     /* This call holds one reference: the array of pointers must last until submit
      * returns. */
@@ -206,8 +238,9 @@ static void submit_start(struct store_batch *b)
     if (b->is_native)
         s->vt.submit(s->self, b->op, b->n_ops, batch_native_done, b);
     else
-        batch_start_task(b);
-    batch_unref(b);
+        here = batch_work(b);
+    if (here)
+        batch_unref(b);
 }
 
 enum submit_way {
@@ -233,7 +266,9 @@ static zarr_status submit_prepare(struct store_batch **out, zarr_store *s,
                                   enum submit_way way, uint64_t n, zr_store_done_fn done,
                                   void *arg, zarr_error *err)
 {
-    uint32_t n_tasks = way == SUBMIT_NATIVE ? 0 : batch_tasks_wanted(s, n);
+    /* one of the threads is the caller's */
+    uint32_t n_tasks =
+        way == SUBMIT_NATIVE || n == 0 ? 0 : batch_threads_wanted(s, n) - 1;
     zarr_status st = n == 0 ? ZARR_OK : batch_create(out, s, n, n_tasks, err);
 
     if (st == ZARR_OK && n > 0) {
