@@ -11,11 +11,8 @@
 /* A request that only provides the steps with counters and cancellation. */
 static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
 {
-    memset(rq, 0, sizeof *rq);
+    zr_request_init(rq, io->cancel);
     rq->io = *io;
-    zr_mutex_init(&rq->locked.mutex);
-    zr_cancel_init(&rq->cancel, io->cancel);
-    atomic_init(&rq->object_missing, false);
 }
 
 static void inspect_end(struct zarr_request *rq, struct zr_worker *worker)

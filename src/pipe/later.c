@@ -70,12 +70,12 @@ void zr_later_forget(struct zarr_request *rq, const struct zr_later *l)
 {
     zarr_stats *stats = &rq->locked.stats;
 
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     stats->chunks_done -= l->chunks_done;
     stats->chunks_missing -= l->chunks_missing;
     stats->chunks_direct -= l->chunks_direct;
     stats->elements -= l->elements;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
 }
 
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,

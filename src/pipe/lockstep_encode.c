@@ -324,10 +324,10 @@ static bool leaves_guess(const struct zr_lock_leaves *l)
         !(s->impl->vt.caps & ZARR_CODEC_BATCH) || s->in_device != l->flow.device ||
         !l->flow.stream.handle)
         return false;
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     done += rq->locked.stats.chunks_done;
     empty += rq->locked.stats.chunks_missing;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     return empty <= done / GUESS_MOST;
 }
 

@@ -401,15 +401,15 @@ static zarr_status write_parts(struct objects *o, zarr_error *err)
     zarr_stats before;
     zarr_status st = ZARR_OK;
 
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     before = rq->locked.stats;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     st = write_objects(o, &e);
     if (st == ZARR_OK || !zr_parts_take(rq, st))
         return zr_pass(err, st, &e);
-    zr_mutex_lock(&rq->locked.mutex); /* no other thread of the request works */
+    zr_request_lock(rq); /* no other thread of the request works */
     zr_forget_chunks(&rq->locked.stats, &before);
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     return ZARR_OK;
 }
 

@@ -60,13 +60,13 @@ static void part_fails(struct zarr_request *rq, uint32_t i, zarr_status st,
 {
     struct zr_part *part = &rq->io.parts[i];
 
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     if (part->status == ZARR_OK || ordinal < part->ordinal) {
         part->status = st;
         part->ordinal = ordinal;
         part->error = *err;
     }
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
 }
 
 static void projections_fail(struct zarr_request *rq, const struct zr_projection *p,

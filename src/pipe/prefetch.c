@@ -72,18 +72,28 @@ static void ops_count(const struct zr_io *io, struct zarr_request *rq,
     zr_worker_give(worker);
 }
 
-static void ops_wait(const struct zr_io *io, const struct zarr_request *rq, struct ops *g,
+/* Returns false in a forked child, where the operations do not end. Locks of their
+ * holders are the parent's, who may just have given them back. */
+static bool ops_wait(const struct zr_io *io, const struct zarr_request *rq, struct ops *g,
                      zarr_store_op **ptr, uint32_t n)
 {
     atomic_init(&g->left, n);
     zr_event_init(&g->all);
     zr_mutex_init(&g->mutex);
     zr_store_submit(io->store, ptr, n, ops_done, g);
-    while (!zr_event_wait(&g->all, zr_now_ns() + UINT64_C(20000000)))
+    while (!zr_request_is_inherited(rq) &&
+           !zr_event_wait(&g->all, zr_now_ns() + UINT64_C(20000000)))
         if (zr_is_cancelled(&rq->cancel))
             zr_store_cancel(io->store, g);
+    if (zr_request_is_inherited(rq)) {
+        for (uint32_t i = 0; g->watch && g->watch->holder && i < n; i++)
+            if (g->watch->holder[ptr[i] - g->op])
+                g->watch->holder[ptr[i] - g->op]->lock = NULL;
+        return false;
+    }
     zr_mutex_deinit(&g->mutex);
     zr_event_deinit(&g->all);
+    return true;
 }
 
 zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
@@ -102,8 +112,8 @@ zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_sto
         if (op[i].status != ZARR_OK)
             ptr[n_run++] = &op[i];
     }
-    if (n_run > 0)
-        ops_wait(io, rq, &g, ptr, n_run);
+    if (n_run > 0 && !ops_wait(io, rq, &g, ptr, n_run))
+        return zr_request_inherited(err);
     ops_count(io, rq, op, n);
     return zr_cancel_check(&rq->cancel, err);
 }

@@ -50,6 +50,23 @@ static void add_stats(zarr_stats *to, const zarr_stats *from)
     to->bytes_heap += from->bytes_heap;
 }
 
+void zr_request_lock(struct zarr_request *rq)
+{
+    if (!zr_request_is_inherited(rq))
+        zr_mutex_lock(&rq->locked.mutex);
+}
+
+void zr_request_unlock(struct zarr_request *rq)
+{
+    if (!zr_request_is_inherited(rq))
+        zr_mutex_unlock(&rq->locked.mutex);
+}
+
+zarr_status zr_request_inherited(zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CANCELLED, "inherited through fork");
+}
+
 static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
 {
     const struct zr_copy_counters *c = &rq->locked.copies;
@@ -72,10 +89,10 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
 
 void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker)
 {
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     add_stats(&rq->locked.stats, &worker->stats);
     add_copies(&rq->locked.copies, &worker->copies);
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     worker->stats = (zarr_stats){0};
     worker->copies = (struct zr_copy_counters){0};
 }
@@ -94,19 +111,23 @@ void zr_request_report(struct zarr_request *rq)
 
     if (!rq->io.progress)
         return;
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     if (!rq->locked.in_progress_call && zr_now_ns() >= rq->locked.next_progress_ns) {
         call = rq->locked.in_progress_call = true;
         publish_locked(rq, &now);
     }
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     if (!call)
         return;
     call_progress(rq, &now);
-    zr_mutex_lock(&rq->locked.mutex);
+    if (zr_request_is_inherited(rq)) { /* this is a child that the function forked */
+        zarr_cancel_set(&rq->cancel);
+        return;
+    }
+    zr_request_lock(rq);
     rq->locked.in_progress_call = false;
     rq->locked.next_progress_ns = zr_now_ns() + PROGRESS_NS;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
 }
 
 uint64_t zr_request_wave_begin(const struct zarr_request *rq)
@@ -121,10 +142,10 @@ void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns)
     const char *path = *rq->io.prefix ? rq->io.prefix : "/";
     zarr_stats now;
 
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     rq->locked.stats.waves++;
     now = rq->locked.stats;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     if (begun_ns == 0)
         return;
     zr_log(rq->io.engine->log, ZARR_LOG_TRACE,
@@ -139,20 +160,20 @@ void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns)
 
 void zr_request_total(struct zarr_request *rq, uint64_t chunks)
 {
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     rq->locked.stats.chunks_total = chunks;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
 }
 
 void zr_request_again(struct zarr_request *rq)
 {
     zarr_stats *s = &rq->locked.stats;
 
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     s->chunks_done = s->chunks_missing = s->chunks_direct = 0;
     s->chunks_partial = s->elements = 0;
     atomic_store(&rq->delivered, 0);
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
 }
 
 uint32_t zr_io_threads(const struct zr_io *io)
@@ -343,11 +364,11 @@ static void report_end(struct zarr_request *rq)
 {
     zarr_stats now;
 
-    if (!rq->io.progress)
+    if (!rq->io.progress || zr_request_is_inherited(rq))
         return;
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     publish_locked(rq, &now);
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     call_progress(rq, &now);
 }
 
@@ -421,6 +442,8 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
             memset(io->present, 1, (size_t)n_units);
         st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
                                                     &failed);
+        if (zr_request_is_inherited(rq))
+            st = zr_request_inherited(&failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
             break;
         /* A shard was replaced between reading its index and its chunks: read everything
@@ -457,9 +480,9 @@ void zr_request_stats(struct zarr_request *rq, zarr_stats *out)
 
     if (!out)
         return;
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     publish_locked(rq, &now);
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     bytes = out->struct_size;
     now.struct_size = bytes;
     /* the struct of a caller compiled against an older header is shorter */
@@ -486,7 +509,9 @@ zarr_status zr_io_run_in(struct zarr_request *rq, const struct zr_io *io,
 
     if (!rq)
         return zr_io_run(io, stats, err);
+    zr_request_lock(rq); /* its owner may ask for its progress */
     rq->io = *io;
+    zr_request_unlock(rq);
     st = zr_request_run(rq, err);
     zr_request_stats(rq, stats);
     return st;

@@ -76,10 +76,10 @@ static zarr_status step_reserve(zarr_request *rq, uint64_t bytes, zarr_error *er
 
     if (st != ZARR_OK || need.device == 0)
         return st;
-    zr_mutex_lock(&rq->locked.mutex);
+    zr_request_lock(rq);
     rq->locked.reserved.host += need.host;
     rq->locked.reserved.device += need.device;
-    zr_mutex_unlock(&rq->locked.mutex);
+    zr_request_unlock(rq);
     return ZARR_OK;
 }
 
@@ -100,11 +100,11 @@ static void step_release(zarr_request *rq, uint64_t bytes)
     if (rq->device && bytes > 0) {
         struct zr_need *reserved = &rq->locked.reserved;
 
-        zr_mutex_lock(&rq->locked.mutex);
+        zr_request_lock(rq);
         need.device = device_share(reserved, bytes);
         reserved->host -= ZR_MIN(bytes, reserved->host);
         reserved->device -= need.device;
-        zr_mutex_unlock(&rq->locked.mutex);
+        zr_request_unlock(rq);
     }
     zr_request_give(rq, need);
 }

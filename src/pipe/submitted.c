@@ -15,11 +15,6 @@ struct zr_then {
     void *user;
 };
 
-static bool inherited(const zarr_request *rq)
-{
-    return rq->fork_generation != zr_fork_generation();
-}
-
 /* ---- life ----------------------------------------------------------------------- */
 
 static void request_destroy(struct zarr_request *rq)
@@ -33,7 +28,7 @@ static void request_destroy(struct zarr_request *rq)
         rq->locked.then = t->next;
         zr_free(rq->alloc, t);
     }
-    if (!inherited(rq)) {
+    if (!zr_request_is_inherited(rq)) {
         zr_event_deinit(&rq->done);
         zr_event_deinit(&rq->settled);
         zr_mutex_deinit(&rq->locked.mutex);
@@ -56,6 +51,8 @@ static void request_settle(struct zarr_request *rq)
     struct zr_then *t = NULL;
     bool freed = false;
 
+    if (zr_request_is_inherited(rq)) /* the work forked, and this is the child */
+        return;
     zr_mutex_lock(&rq->locked.mutex);
     rq->locked.done = true;
     rq->locked.settler = zr_thread_self();
@@ -67,7 +64,7 @@ static void request_settle(struct zarr_request *rq)
         zr_mutex_unlock(&rq->locked.mutex);
         call_then(t, rq->status, &rq->error);
         zr_free(rq->alloc, t);
-        if (inherited(rq)) /* the function forked, and this is the child */
+        if (zr_request_is_inherited(rq)) /* the function forked, and this is the child */
             return;
         zr_mutex_lock(&rq->locked.mutex);
     }
@@ -164,7 +161,7 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
 
     if (!rq)
         return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
-    if (inherited(rq)) {
+    if (zr_request_is_inherited(rq)) {
         if (done)
             *done = 1;
         return of_the_parent(err);
@@ -194,7 +191,7 @@ zarr_status zarr_request_then(zarr_request *rq, zarr_request_fn fn, void *user,
 
     if (!rq || !fn)
         return zr_fail(err, ZARR_ERR_INVALID, "request or function is NULL");
-    if (inherited(rq)) {
+    if (zr_request_is_inherited(rq)) {
         st = of_the_parent(&why);
         call_then(&now, st, &why);
         return ZARR_OK;
@@ -229,7 +226,7 @@ zarr_status zarr_request_fd(zarr_request *rq, int *fd, zarr_error *err)
     *fd = -1;
     if (!rq)
         return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
-    if (inherited(rq))
+    if (zr_request_is_inherited(rq))
         return of_the_parent(err);
     zr_mutex_lock(&rq->locked.mutex);
     if (!zr_fd_event_is_open(&rq->locked.fd)) {
@@ -251,7 +248,7 @@ void zarr_request_cancel(zarr_request *rq)
 
 void zarr_request_progress(zarr_request *rq, zarr_stats *out)
 {
-    if (rq && !inherited(rq))
+    if (rq && !zr_request_is_inherited(rq))
         zr_request_stats(rq, out);
 }
 
@@ -261,7 +258,7 @@ void zarr_request_free(zarr_request *rq)
 
     if (!rq)
         return;
-    if (!inherited(rq)) {
+    if (!zr_request_is_inherited(rq)) {
         zarr_request_cancel(rq);
         zr_mutex_lock(&rq->locked.mutex);
         later = rq->locked.done && !rq->locked.settled &&

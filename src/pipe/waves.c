@@ -160,8 +160,7 @@ out:
         zr_request_give(rq, need);
     zr_request_wave(rq, wave->n_segments, begun_ns);
     zr_request_report(rq);
-    if (st != ZARR_OK) {
-        zr_mutex_lock(&r->f.locked.mutex);
+    if (st != ZARR_OK && zr_flights_lock(&r->f)) {
         zr_flights_fail(&r->f, st, &err,
                         err.item < wave->n_segments
                             ? wave->segment[err.item].item[0]->ordinal
@@ -188,7 +187,8 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
                                              .item_ns = 20000};
     bool have = false;
 
-    zr_flights_lock(&r->f);
+    if (!zr_flights_lock(&r->f))
+        return false;
     while (!r->f.locked.closed && !have) {
         zarr_error err = {0};
         zarr_status st = ZARR_OK;
@@ -298,6 +298,8 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);
     st = zr_flights_end(&r->f, err);
+    if (zr_flights_are_inherited(&r->f))
+        return st;
 out:
     zr_mutex_deinit(&r->turn);
     zr_plan_free(r->plan);

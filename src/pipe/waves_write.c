@@ -310,7 +310,8 @@ static bool pull_units(struct writing *w, struct units *u, uint64_t *first)
 
     u->n = 0;
     zr_arena_reset(&u->lists);
-    zr_flights_lock(&w->f);
+    if (!zr_flights_lock(&w->f))
+        return false;
     *first = w->n_units;
     if (zr_is_cancelled(&w->rq->cancel))
         w->f.locked.closed = true;
@@ -343,8 +344,7 @@ static void pull_batches(struct zr_flights *f)
 
     while (st == ZARR_OK && pull_units(w, &u, &first))
         st = do_units(&u, &err);
-    if (st != ZARR_OK) {
-        zr_mutex_lock(&f->locked.mutex);
+    if (st != ZARR_OK && zr_flights_lock(f)) {
         zr_flights_fail(f, st, &err, first);
         zr_mutex_unlock(&f->locked.mutex);
     }
@@ -385,6 +385,8 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     zr_flights_start(&w->f, n);
     pull_batches(&w->f);
     st = zr_flights_end(&w->f, err);
+    if (zr_flights_are_inherited(&w->f))
+        return st;
 out:
     zr_project_free(w->p);
     w->p = NULL;

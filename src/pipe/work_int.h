@@ -103,6 +103,7 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
 struct zr_flights {
     bool is_callers;  /* memory of the caller instead: there are no helpers */
     atomic_uint refs; /* threads that may still use the struct */
+    uint64_t fork_generation;
     /* pulls waves under the lock and carries them out, until none is left or `closed` */
     void (*pull)(struct zr_flights *f);
     struct {
@@ -121,14 +122,22 @@ enum {
 };
 void zr_flights_init(struct zr_flights *f, void (*pull)(struct zr_flights *f));
 void zr_flights_unref(struct zr_flights *f);
-void zr_flights_lock(struct zr_flights *f);
+/* Returns false in a forked child, without the lock: its holder and the helpers do not
+ * exist there. */
+bool zr_flights_lock(struct zr_flights *f);
 /* Notes a failure and closes. Called under the lock. */
 void zr_flights_fail(struct zr_flights *f, zarr_status st, const zarr_error *err,
                      uint64_t ordinal);
 /* Has pull() called on up to n - 1 helpers. The caller calls it, too, and then
- * zr_flights_end(), which waits for all and tells the lowest failure. */
+ * zr_flights_end(), which waits for all and tells the lowest failure. In a forked child
+ * it returns CANCELLED at once, and what helpers use must not be freed: they may have
+ * been changing it. */
 void zr_flights_start(struct zr_flights *f, uint32_t n);
 zarr_status zr_flights_end(struct zr_flights *f, zarr_error *err);
+static inline bool zr_flights_are_inherited(const struct zr_flights *f)
+{
+    return f->fork_generation != zr_fork_generation();
+}
 
 /* ---- requests ------------------------------------------------------------------ */
 
@@ -177,6 +186,18 @@ struct zarr_request {
 };
 /* Makes a request without an io. The caller deinits locked.mutex. */
 void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
+/* Whether this is a child that was forked since. Of the request's threads it has one at
+ * most, and that one ends the request as CANCELLED. */
+static inline bool zr_request_is_inherited(const struct zarr_request *rq)
+{
+    return rq->fork_generation != zr_fork_generation();
+}
+zarr_status zr_request_inherited(zarr_error *err);
+/* Before and after access to rq->locked. They do nothing in a forked child, where another
+ * thread of the parent may hold the lock for ever. Between them no function is called
+ * that may fork. */
+void zr_request_lock(struct zarr_request *rq);
+void zr_request_unlock(struct zarr_request *rq);
 /* Takes bytes of the device's budget, then of the request's own, if it has one, then of
  * the engine's, and gives them back. Who holds bytes must not wait for more. */
 zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,

@@ -253,6 +253,8 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
     l.arg = arg;
     memset(l.worker, 0, n_workers * sizeof(struct zr_worker *));
     st = zr_parallel_run(n, &own, work_item, &l, err);
+    if (zr_request_is_inherited(w->rq)) /* threads of the parent were using contexts */
+        return st;
     for (uint32_t i = 0; i < n_workers; i++)
         if (l.worker[i]) {
             zr_request_merge(w->rq, l.worker[i]);

@@ -105,12 +105,16 @@ static zarr_status parallel_cancelled(zarr_error *err, bool forked)
 static zarr_status parallel_inline(uint64_t n, const zarr_cancel *cancel, zr_item_fn fn,
                                    void *arg, zarr_error *err)
 {
+    const uint64_t generation = zr_fork_generation();
+
     for (uint64_t i = 0; i < n; i++) {
         zarr_status st;
 
         if (zr_is_cancelled(cancel))
             return parallel_cancelled(err, false);
         st = fn(arg, i, 0, err);
+        if (zr_fork_generation() != generation)
+            return parallel_cancelled(err, true);
         if (st != ZARR_OK) {
             if (err)
                 err->item = i;
