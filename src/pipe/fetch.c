@@ -97,7 +97,7 @@ static zarr_status too_long(const struct zr_fetch *f, uint64_t bytes, zarr_error
  * names. */
 static bool lend(const struct zr_work *w, zarr_store_op *op, zarr_mem *out)
 {
-    if (!zr_store_lend(w->io->store, op))
+    if (w->own_bytes || !zr_store_lend(w->io->store, op))
         return false;
     zr_worker_count(w->worker, op);
     *out = op->mem;

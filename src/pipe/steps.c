@@ -388,11 +388,13 @@ static zarr_status step_fetch(zarr_pipeline_worker *worker,
                               zarr_error *err)
 {
     const struct zr_segment *segment = NULL;
+    struct zr_work w = worker->w;
     zarr_status st = find_item(wave, i, 0, &segment, err);
 
     *out = (zarr_mem){0};
+    w.own_bytes = true; /* the pipeline may overwrite them */
     if (st == ZARR_OK)
-        st = zr_segment_fetch(&worker->w, segment, out, err);
+        st = zr_segment_fetch(&w, segment, out, err);
     return st == ZARR_OK ? st : zr_item_prefix(segment, NULL, st, err);
 }
 

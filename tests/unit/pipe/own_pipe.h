@@ -1,7 +1,7 @@
 /*
  * unit/pipe/own_pipe.h - an application's pipeline, "test.own": it fetches, decodes and
  * scatters segment by segment, and encodes and puts unit by unit, with one call for each
- * step.
+ * step. It overwrites what it fetched.
  */
 #ifndef ZR_OWN_PIPE_H
 #define ZR_OWN_PIPE_H
