@@ -80,6 +80,7 @@ typedef struct zarr_chunk_sink {
  * lacks a chunk that the selection needs, has a chunk twice, or has one outside of the
  * grid
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
+ * @retval ZARR_ERR_LIMIT a chunk has more encoded bytes than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_chunk_extent()

@@ -137,8 +137,10 @@ enum {
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set; or the
  * array was moved or deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array, with other chunks, data type, codecs or fill
- * value, has taken the place of this one
- * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`
+ * value, has taken the place of this one; or other writers replaced a shard each time it
+ * was read
+ * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
+ * bytes are more than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
@@ -178,6 +180,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
+ * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed, or that reaches beyond
+ * the array's shape, is larger than a limit
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
  * another array, with other chunks, data type, codecs or fill value, has taken the place
  * of this one

@@ -26,6 +26,9 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
  * chunks if no codec follows it; and for the output of a program. */
 uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv);
 uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p);
+/* What encoded bytes beyond these bounds are: CORRUPT; but LIMIT if a limit of the
+ * context is the bound, because they may be sound. */
+zarr_status zr_excess(const struct zr_io *io);
 /* A GET of a known number of bytes. */
 struct zr_get {
     const char *key;

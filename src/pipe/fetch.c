@@ -78,7 +78,13 @@ uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p)
     return p->gaps ? most_with_gaps(io, most) : most;
 }
 
-static zarr_status too_long(const struct zr_fetch *f, uint64_t bytes, zarr_error *err)
+zarr_status zr_excess(const struct zr_io *io)
+{
+    return io->engine->limits->encoded_bytes != 0 ? ZARR_ERR_LIMIT : ZARR_ERR_CORRUPT;
+}
+
+static zarr_status too_long(const struct zr_io *io, const struct zr_fetch *f,
+                            uint64_t bytes, zarr_error *err)
 {
     if (f->gaps)
         return zr_fail(err, ZARR_ERR_LIMIT,
@@ -86,7 +92,7 @@ static zarr_status too_long(const struct zr_fetch *f, uint64_t bytes, zarr_error
                        " bytes must be fetched whole, but at most %" PRIu64
                        " bytes are allowed (limits encoded_bytes, chunk_bytes)",
                        bytes, f->most);
-    return zr_fail(err, ZARR_ERR_CORRUPT,
+    return zr_fail(err, zr_excess(io),
                    "the object has %" PRIu64
                    " bytes, but its chunk can have at most %" PRIu64
                    " (limit encoded_bytes)",
@@ -132,7 +138,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
     op.mem.device_type = device;
     if (lend(w, &op, out)) {
         if (out->bytes > f->most)
-            st = too_long(f, out->bytes, err);
+            st = too_long(w->io, f, out->bytes, err);
         goto out;
     }
     if (f->version)
@@ -155,7 +161,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
         /* The object is longer than expected, or has grown: fetch it again with its real
          * length. */
         if (op.object_bytes > f->most)
-            ZR_TRY(too_long(f, op.object_bytes, err));
+            ZR_TRY(too_long(w->io, f, op.object_bytes, err));
         room = op.object_bytes;
     }
     st = zr_fail(err, ZARR_ERR_CONFLICT, "the object keeps growing while it is read");

@@ -81,7 +81,7 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
         return zr_fetch_object(w, &f, encoded, err);
     }
     if (at->bytes > most)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
+        return zr_fail(err, zr_excess(w->io),
                        "the shard index gives %" PRIu64
                        " bytes, but the chunk can have at most %" PRIu64,
                        at->bytes, most);

@@ -225,8 +225,9 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
-        ZR_TRY(
-            zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
+        ZR_TRY(zr_fail(err, zr_excess(w->io),
+                       "an inner shard has %" PRIu64 " bytes (limit encoded_bytes)",
+                       bytes));
     if (s->parent->buffer.handle) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));

@@ -111,7 +111,7 @@ static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_pro
     uint64_t most = zr_program_most(w->io, p);
 
     if (item->bytes > most)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
+        return zr_fail(err, zr_excess(w->io),
                        "the shard index gives %" PRIu64
                        " bytes, but the chunk can have at most %" PRIu64
                        " (limit encoded_bytes)",

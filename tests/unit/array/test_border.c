@@ -196,6 +196,46 @@ static void test_damaged(void **state)
         }
 }
 
+/* An old value that only a limit of this context keeps from being read is no damage: what
+ * another handle appended stays. */
+static void test_limit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * (sizeof layouts / sizeof *layouts); i++) {
+        const struct layout *l = &layouts[i / 2];
+        const zarr_io_options opts = {.struct_size = sizeof opts,
+                                      .pipeline = pipelines[i % 2]};
+        zarr_limits limits = {.struct_size = sizeof limits, .encoded_bytes = 8};
+        const zarr_context_options o = {.struct_size = sizeof o, .limits = &limits};
+        int32_t want[ALL], got[OLD];
+        const int64_t n[1] = {OLD};
+        const zarr_tensor t = row(got, n);
+        zarr_array *a = NULL, *b = NULL;
+        zarr_context *small = NULL;
+        zarr_store *s = NULL;
+        struct world w;
+
+        world_open(&w, WORLD_LOCAL);
+        b = make(&w, l);
+        assert_ok(set(b, 0, OLD, 5, false, NULL));
+        assert_ok(zarr_context_create(&small, &o, &terr));
+        assert_ok(zarr_store_open(&s, small, w.dir, NULL, &terr));
+        assert_ok(zarr_array_open(&a, s, "x", NULL, &terr));
+        append(b, 1);
+        assert_status(set(a, l->border, OLD, 7, false, &opts), ZARR_ERR_LIMIT);
+        assert_non_null(strstr(terr.message, "encoded_bytes"));
+        assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_LIMIT);
+        for (int k = 0; k < ALL; k++)
+            want[k] = k >= OLD ? k - OLD + 1 : 5;
+        expect(b, want, ALL, l->name);
+        zarr_array_free(a);
+        zarr_store_free(s);
+        zarr_context_free(small);
+        zarr_array_free(b);
+        world_close(&w);
+    }
+}
+
 static uint64_t little(const uint8_t *p)
 {
     uint64_t v = 0;
@@ -353,8 +393,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_appended_stays), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_damaged_inner),  cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_damaged_inner),  cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_cost),           cmocka_unit_test(test_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
