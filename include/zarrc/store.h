@@ -109,7 +109,10 @@ enum {
     ZARR_STORE_CAP_IMMUTABLE = 256,
     /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros: it fails if the key is
      * there. ZARR_STORE_CAP_CONDITIONAL means this as well */
-    ZARR_STORE_CAP_PUT_NEW = 512
+    ZARR_STORE_CAP_PUT_NEW = 512,
+    /** with ZARR_STORE_CAP_LOCK: a PUT or ERASE without ZARR_STORE_OP_LOCKED waits for
+     * the holder of its key's lock. Without this the library takes the lock for it */
+    ZARR_STORE_CAP_WRITES_WAIT = 1024
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store tell. */

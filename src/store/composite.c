@@ -35,7 +35,8 @@ static void composite_close(void *self)
 
 static void composite_caps(void *self, zarr_store_caps *out)
 {
-    const uint32_t of_docs = ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL;
+    const uint32_t of_docs =
+        ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITES_WAIT;
     const struct composite *c = self;
     const zarr_store_caps *docs = zr_store_caps(c->docs),
                           *chunks = zr_store_caps(c->chunks);

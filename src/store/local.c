@@ -241,7 +241,8 @@ static void local_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW;
     if (l->locking == ZARR_LOCKING_OS)
-        out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL;
+        out->flags |=
+            ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITES_WAIT;
     if (l->n_device_types > 0) /* such a read takes longer, and a longer one is faster */
         out->flags &= ~(uint32_t)ZARR_STORE_CAP_FAST_GET;
     out->device_types = l->device_types;

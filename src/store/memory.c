@@ -73,7 +73,7 @@ static void memory_caps(void *self, zarr_store_caps *out)
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_LOCK |
                  ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_FAST_GET |
-                 ZARR_STORE_CAP_PUT_NEW;
+                 ZARR_STORE_CAP_PUT_NEW | ZARR_STORE_CAP_WRITES_WAIT;
     out->device_types = m->device_types;
     out->n_device_types = m->n_device_types;
 }

@@ -2,8 +2,9 @@
  * store/run.c - runs one operation, or several. It refuses what it can refuse without the
  * store: a bad key, a write through a read-only handle, a condition that the store cannot
  * keep. emulate.c does what the store cannot do. If the store has no locks of its own,
- * writes wait for the holder of their key's lock in this handle. Results of a foreign
- * store are checked before they are used.
+ * writes wait for the holder of their key's lock in this handle; for a foreign store that
+ * has locks, writes take them. Results of a foreign store are checked before they are
+ * used.
  * Thread class: any thread; the caller owns the op.
  */
 #include "store/store_int.h"
@@ -252,19 +253,59 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
         *err = own;
 }
 
-bool zr_op_waits(const zarr_store *s, const zarr_store_op *op)
+static bool run_is_unlocked_write(const zarr_store_op *op)
 {
     return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE) &&
-           !(op->flags & ZARR_STORE_OP_LOCKED) &&
+           !(op->flags & ZARR_STORE_OP_LOCKED);
+}
+
+bool zr_op_waits(const zarr_store *s, const zarr_store_op *op)
+{
+    return run_is_unlocked_write(op) &&
            !(s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL));
+}
+
+bool zr_op_locks(const zarr_store *s, const zarr_store_op *op)
+{
+    return run_is_unlocked_write(op) && !s->native &&
+           (s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT)) ==
+               ZARR_STORE_CAP_LOCK;
+}
+
+/* The lock of the store that a write without a lock takes, and what its op had. */
+struct run_lock {
+    void *lock, *callers;
+    uint32_t flags;
+};
+
+static zarr_status run_lock_begin(zarr_store *s, zarr_store_op *op, struct run_lock *l,
+                                  zarr_error *err)
+{
+    const zarr_status st = zr_store_lock(s, op->key, op->cancel, &l->lock, err);
+
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, 0);
+    l->callers = op->lock;
+    l->flags = op->flags;
+    op->lock = l->lock;
+    op->flags |= ZARR_STORE_OP_LOCKED;
+    return ZARR_OK;
+}
+
+static void run_lock_end(zarr_store *s, zarr_store_op *op, const struct run_lock *l)
+{
+    zr_store_unlock(s, l->lock);
+    op->lock = l->callers;
+    op->flags = l->flags;
 }
 
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st = zr_op_check(s, op, err);
-    const bool waits = zr_op_waits(s, op);
+    const bool waits = zr_op_waits(s, op), locks = zr_op_locks(s, op);
     struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
     struct zr_keylock lock;
+    struct run_lock own;
 
     if (st == ZARR_OK)
         st = zr_cancel_check(op->cancel, err);
@@ -280,12 +321,16 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
             return zr_op_failed(op, err);
         }
     }
+    if (locks && run_lock_begin(s, op, &own, err) != ZARR_OK)
+        return op->status;
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
     else
         s->run(s->run_self, op, err);
     if (waits)
         zr_keylocks_give(&s->keylocks, &lock);
+    if (locks)
+        run_lock_end(s, op, &own);
     return op->status == ZARR_OK ? ZARR_OK : zr_op_failed(op, err);
 }
 

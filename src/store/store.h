@@ -188,7 +188,9 @@ void zr_store_cancel(zarr_store *s, void *arg);
  * holds the lock.
  *
  * With CAP_LOCK all cooperating writers are excluded, also other processes and
- * TensorStore. Without it only other callers of zr_store_lock() on this handle are
+ * TensorStore. Writes without the flag wait too: the store sees to it (CAP_WRITES_WAIT),
+ * or this room takes the lock for them. Without CAP_LOCK only other callers of
+ * zr_store_lock() on this handle are
  * excluded. If the store has CAP_CONDITIONAL, use IF_VERSION there. If it has neither,
  * writes of this handle without the flag wait too.
  *

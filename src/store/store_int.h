@@ -172,6 +172,9 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
  * handle, because the store has neither locks nor versions. Otherwise the write could
  * come between the holder's GET and PUT. */
 bool zr_op_waits(const zarr_store *s, const zarr_store_op *op);
+/* True for an unlocked write to a store of an application that has locks, but does not
+ * itself make such writes wait for their holder: the write needs the lock of its key. */
+bool zr_op_locks(const zarr_store *s, const zarr_store_op *op);
 /* Calls run() of a foreign store, or submit() and waits, and checks the results. */
 void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
 /* Checks the results of a foreign store before they are used. Fills err if the store

@@ -2,9 +2,10 @@
  * store/submit.c - many operations in flight. A store with an event loop gets the
  * operations that it can do itself, in one batch. All others are run by the thread that
  * submits them and by tasks on the thread pool: operations of stores that only have
- * `run`, and those that are emulated or may wait for a lock by key. Each of these threads
- * takes the next operation until none is left. So a batch never waits for a busy pool:
- * many requests that are themselves tasks could fill it and wait for each other's.
+ * `run`, and those that are emulated, may wait for a lock by key, or take the lock of the
+ * store. Each of these threads takes the next operation until none is left. So a batch
+ * never waits for a busy pool: many requests that are themselves tasks could fill it and
+ * wait for each other's.
  *
  * Each thread starts one more task before it works. If that one has not begun at the end,
  * the thread takes it back, so at most one task waits in the pool without work to do, and
@@ -254,7 +255,7 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
 {
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
-    return s->vt.submit && (op->tag || !zr_op_waits(s, op)) &&
+    return s->vt.submit && (op->tag || !zr_op_waits(s, op)) && !zr_op_locks(s, op) &&
                    (!zr_emulate_needed(s, op) || zr_emulate_only_pin(s, op) ||
                     zr_emulate_only_lock(s, op))
                ? SUBMIT_NATIVE
@@ -289,14 +290,12 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
 
     for (uint64_t i = 0; i < n; i++) {
         zarr_store_op *op = ops[i];
-        enum submit_way way = submit_way_of(s, op, &err);
+        const enum submit_way way = submit_way_of(s, op, &err);
+        struct store_batch *b = way == SUBMIT_REFUSED ? NULL : batch[way];
 
-        if (way != SUBMIT_REFUSED &&
-            !batch[way]) { /* not counted before: a bug of ours */
+        if (way != SUBMIT_REFUSED && !b) /* not counted before: a bug of ours */
             zr_internal(&err);
-            way = SUBMIT_REFUSED;
-        }
-        if (way == SUBMIT_REFUSED) {
+        if (!b) {
             submit_refuse(op, &err, done, arg);
             continue;
         }
@@ -305,7 +304,7 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
             zr_emulate_pin_begin(s, op);
         else if (way == SUBMIT_NATIVE && zr_emulate_only_lock(s, op))
             zr_emulate_lock_begin(op);
-        batch[way]->op[used[way]++] = op;
+        b->op[used[way]++] = op;
     }
 }
 

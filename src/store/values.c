@@ -90,10 +90,12 @@ static zarr_status put_new_locked(zarr_store *s, zarr_store_op *op, zarr_error *
 {
     zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key};
     zarr_error e = {0};
-    zarr_status st = zr_store_lock(s, op->key, op->cancel, &op->lock, err);
+    void *lock = NULL;
+    zarr_status st = zr_store_lock(s, op->key, op->cancel, &lock, err);
 
     if (st != ZARR_OK)
         return st;
+    op->lock = lock;
     stat.flags = op->flags & ZARR_STORE_OP_KIND;
     op->flags |= ZARR_STORE_OP_LOCKED;
     st = zr_store_run_one(s, &stat, &e);
@@ -103,7 +105,7 @@ static zarr_status put_new_locked(zarr_store *s, zarr_store_op *op, zarr_error *
         st = zr_store_run_one(s, op, err);
     else
         zr_pass(err, st, &e);
-    zr_store_unlock(s, op->lock);
+    zr_store_unlock(s, lock);
     return st;
 }
 

@@ -127,7 +127,12 @@ typedef struct zarr_store_vtable {
     zarr_status (*list)(void *self, const char *prefix, uint32_t how,
                         zarr_store_list_fn fn, void *user, zarr_error *err);
     /** Waits until the caller alone may change a key, and sets `*lock`. Once `cancel`
-     * (may be NULL) is set, it ends the wait soon with ZARR_ERR_CANCELLED. */
+     * (may be NULL) is set, it ends the wait soon with ZARR_ERR_CANCELLED. Between the
+     * holder's GET and its PUT or ERASE no one else may write the key. So other writes,
+     * such as those of whole chunks, need the lock as well: either the store makes them
+     * wait itself (ZARR_STORE_CAP_WRITES_WAIT) while it does other operations, or the
+     * library takes the lock around each PUT and ERASE and sets ZARR_STORE_OP_LOCKED. It
+     * does so one by one, on several threads, also if the store has submit(). */
     zarr_status (*lock)(void *self, const char *key, const zarr_cancel *cancel,
                         void **lock, zarr_error *err);
     /** Ends what lock() began, possibly in another thread; cannot fail. */
@@ -178,8 +183,11 @@ ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
  */
 /**
  * Waits until the caller alone may change a key, for a read and a write that belong
- * together. The holder does GETs and one PUT or ERASE with ZARR_STORE_OP_LOCKED. Without
- * ZARR_STORE_CAP_LOCK the lock excludes only other callers on this handle.
+ * together. The holder does GETs and one PUT or ERASE with ZARR_STORE_OP_LOCKED. A PUT or
+ * ERASE of the key without that flag waits until the lock is given back, for ever if the
+ * holder makes it. Without ZARR_STORE_CAP_LOCK the lock excludes only other callers on
+ * this handle. If such a store has ZARR_STORE_CAP_CONDITIONAL, writes without the flag do
+ * not wait, and the holder's write should have ZARR_STORE_OP_IF_VERSION.
  *
  * @param store borrowed
  * @param key the key; copied
