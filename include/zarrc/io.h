@@ -124,6 +124,13 @@ enum {
  * ZARR_STORE_CAP_IMMUTABLE, nor for an array that only consolidated metadata describes.
  * After a failure the content of the tensor is undefined.
  *
+ * All elements of a chunk are from one of its stored values, whatever other writers do,
+ * in a store that replaces values in one step (ZARR_STORE_CAP_ATOMIC_PUT). An exception
+ * are shards in stores of an application without ZARR_STORE_CAP_CONDITIONAL: if one is
+ * replaced during the read by one of the same length, its elements may be wrong, or
+ * ZARR_ERR_CORRUPT if a codec can tell. One of another length is noticed if the store
+ * tells the length in each operation.
+ *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
  * @param array borrowed

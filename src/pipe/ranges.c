@@ -32,7 +32,7 @@ static void range_dims(const struct zr_program *p, const struct zr_target *t,
 }
 
 uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
-                          uint64_t each, struct zr_ranges *s)
+                          uint64_t each, uint64_t most, struct zr_ranges *s)
 {
     uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
 
@@ -51,7 +51,7 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
             s->n_reads = reads;
             s->read_bytes = bytes;
         }
-        if (k < s->ndim && !zr_mul_u64(reads, s->n[k], &reads))
+        if (k < s->ndim && (!zr_mul_u64(reads, s->n[k], &reads) || reads > most))
             break;
     }
     return best;
@@ -92,7 +92,7 @@ static zarr_status decode_partial(const struct zr_work *w, const struct zr_progr
     zarr_mem block = {0}, list = {0}, scratch = {0};
     zarr_status st = ZARR_OK;
 
-    if (zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, &s) >
+    if (zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, UINT64_MAX, &s) >
             p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;

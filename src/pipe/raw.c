@@ -58,7 +58,8 @@ out:
 }
 
 /* All ranges of a chunk are read from one version: through the shard's pin or a pin of
- * the chunk. block: room for the whole chunk. */
+ * the chunk. A store that cannot tell versions apart gets one range. block: room for the
+ * whole chunk. */
 static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment *segment,
                                struct zr_store_pin *pin, const struct zr_ranges *s,
                                const zarr_mem *block, zarr_error *err)
@@ -90,12 +91,16 @@ bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
 {
     const struct zr_program *p = segment->level->decode;
     const struct zr_target *t = &segment->item[0]->target;
+    uint64_t most = UINT64_MAX;
 
     *out = (struct zr_ranges){0};
-    return raw_fits(segment) && !io->no_direct && t->kind == ZR_PROJ_DIMS &&
-           t->arithmetic && zr_store_can(io->store, ZARR_STORE_CAP_RANGES) &&
-           t->n_items * 2 <= p->decoded_bytes / p->item_bytes &&
-           zr_ranges_choose(p, t, RANGE_COST, out) < p->decoded_bytes;
+    if (!raw_fits(segment) || io->no_direct || t->kind != ZR_PROJ_DIMS ||
+        !t->arithmetic || !zr_store_can(io->store, ZARR_STORE_CAP_RANGES) ||
+        t->n_items * 2 > p->decoded_bytes / p->item_bytes)
+        return false;
+    if (!zr_store_pins(io->store, segment->key))
+        most = 1; /* several could be of several values */
+    return zr_ranges_choose(p, t, RANGE_COST, most, out) < p->decoded_bytes;
 }
 
 zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,

@@ -88,10 +88,11 @@ struct zr_ranges {
     uint64_t stride[ZARR_MAX_RANK];
     uint64_t n_reads, read_bytes;
 };
-/* Chooses `split`. `each`: what one more range costs, in bytes. Returns the cost;
- * UINT64_MAX if it exceeds 64 bits. The target must be arithmetic. */
+/* Chooses `split`, for at most `most` ranges. `each`: what one more range costs, in
+ * bytes. Returns the cost; UINT64_MAX if it exceeds 64 bits. The target must be
+ * arithmetic. */
 uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
-                          uint64_t each, struct zr_ranges *s);
+                          uint64_t each, uint64_t most, struct zr_ranges *s);
 /* Returns the offset of the range at[], then advances at[] to the next. Begin with
  * zeros. */
 uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);

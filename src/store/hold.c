@@ -2,7 +2,7 @@
  * store/hold.c - locks (no other writer changes this key) and pins (all reads see one
  * version of it). If a store has its own locks or pins, they are used. On other stores a
  * lock excludes only callers of this handle, and a pin remembers the first version that
- * it saw and fails with CONFLICT on any other.
+ * it saw and fails with CONFLICT on any other. Without versions it remembers the length.
  * Thread class: any thread may give a lock back; pins are frozen between init and deinit,
  * except that the first read sets their version.
  */
@@ -137,6 +137,14 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
     return st;
 }
 
+bool zr_store_pins(const zarr_store *s, const char *key)
+{
+    if (s->native && s->native->part)
+        s = s->native->part(s->self, key);
+    return s->native || zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ||
+           zr_store_can(s, ZARR_STORE_CAP_IMMUTABLE);
+}
+
 void zr_store_pin_deinit(struct zr_store_pin *p)
 {
     if (p->store && p->store->native)
@@ -146,18 +154,22 @@ void zr_store_pin_deinit(struct zr_store_pin *p)
 
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op, zarr_error *err)
 {
+    const bool versions = zr_store_can(p->store, ZARR_STORE_CAP_CONDITIONAL);
     int state = PIN_NO_VERSION;
 
-    if (!zr_store_can(p->store, ZARR_STORE_CAP_CONDITIONAL))
-        return ZARR_OK; /* the store has no versions */
+    if (!versions && op->object_bytes == UINT64_MAX)
+        return ZARR_OK; /* the store tells nothing */
     if (atomic_compare_exchange_strong(&p->state, &state, PIN_SETTLING)) {
-        p->version = op->version;
+        if (versions)
+            p->version = op->version;
+        p->told_bytes = op->object_bytes;
         atomic_store(&p->state, PIN_HAS_VERSION);
         return ZARR_OK;
     }
     while (atomic_load(&p->state) != PIN_HAS_VERSION)
         ; /* the other thread is between two stores */
-    if (zr_store_version_equal(&p->version, &op->version))
+    if (versions ? zr_store_version_equal(&p->version, &op->version)
+                 : p->told_bytes == op->object_bytes)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_CONFLICT, "%s: was replaced while it was read", op->key);
 }

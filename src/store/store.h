@@ -215,8 +215,9 @@ zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel 
  * pin reads the same bytes, whatever writers do. (Local: an open descriptor, and a GET
  * costs one pread. Memory: a reference.) A GET fails with CONFLICT if the value was
  * replaced and the store can only compare versions. The local store does so if this
- * process has no descriptors left for pins. A store that can do neither (no
- * CAP_CONDITIONAL) reads the current value. The caller owns the struct; key is borrowed
+ * process has no descriptors left for pins. On a store that can do neither (no
+ * CAP_CONDITIONAL) a GET reads the current value, and fails with CONFLICT if the store
+ * tells another length of it than before. The caller owns the struct; key is borrowed
  * until deinit.
  */
 struct zr_store_pin {
@@ -225,8 +226,11 @@ struct zr_store_pin {
     zarr_store_version version; /* all zero: not known yet */
     uint64_t object_bytes;      /* UINT64_MAX: not known */
     intptr_t held; /* for the store: descriptor + 1 (0: compares versions), or a value */
+    uint64_t told_bytes; /* a store without versions: the length that a GET told first */
     atomic_int state;
 };
+/* Whether GETs through a pin of this key certainly read one version, or fail. */
+bool zr_store_pins(const zarr_store *s, const char *key);
 /* NOT_FOUND if the store knows at once that the key is missing. On stores without pins
  * the first GET returns it. */
 zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char *key,

@@ -212,7 +212,7 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
 zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 
 /* Checks a GET through a pin on a store without pins: its version must be the one that
- * the first GET saw. */
+ * the first GET saw. Without versions that is the length, where the store tells it. */
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
                          zarr_error *err);
 

@@ -63,6 +63,10 @@ enum {
  * may leave UINT64_MAX there. A range that begins after the end of the value has 0 bytes.
  * A suffix that is longer than the value is the whole value. A key that does not exist
  * is ZARR_ERR_NOT_FOUND.
+ *
+ * The library reads a shard in several GETs. Versions tell it that the value was replaced
+ * in between. A store without ZARR_STORE_CAP_CONDITIONAL should set `object_bytes` in
+ * every GET: a shard of another length is noticed by it. One of the same length is not.
  */
 typedef struct zarr_store_op {
     uint32_t verb;           /**< one of ZARR_STORE_GET and so on */

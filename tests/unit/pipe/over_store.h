@@ -18,6 +18,8 @@ struct over {
     int conflicts;  /* this many conditional PUTs find another version */
     int gone_at;    /* this GET of a chunk returns NOT_FOUND; 0: none */
     int replace_at; /* this GET of a chunk finds another version; 0: none */
+    /* what replaces it; NULL: the same bytes are written again */
+    void (*replace)(struct over *o);
     bool lose_puts; /* those of chunks return NOT_FOUND */
     int slow_ms;
 };
@@ -45,8 +47,12 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
     const bool chunk = strstr(op->key, "c/") != NULL;
 
     if (op->verb == ZARR_STORE_GET && chunk) {
-        if (atomic_fetch_add(&o->n_gets, 1) + 1 == o->replace_at)
-            over_replace(o, op->key);
+        if (atomic_fetch_add(&o->n_gets, 1) + 1 == o->replace_at) {
+            if (o->replace)
+                o->replace(o);
+            else
+                over_replace(o, op->key);
+        }
         if (o->slow_ms)
             nanosleep(&ms, NULL);
         if (o->gone_at && atomic_load(&o->n_gets) == o->gone_at) {

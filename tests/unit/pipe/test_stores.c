@@ -57,7 +57,9 @@ static void test_missing_part(void **state)
 
     (void)state;
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
-    over_open(&w, &o, &over_runs, ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_FAST_GET);
+    over_open(&w, &o, &over_runs,
+              ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_FAST_GET |
+                  ZARR_STORE_CAP_CONDITIONAL);
     a = pw_array(w.store, "a", "[" BYTES "]", big, big);
     assert_ok(pw_box(a, at, part, got, NULL, false));
     for (int i = 0; i < 4; i++)
@@ -74,6 +76,45 @@ static void test_missing_part(void **state)
     assert_int_equal(atomic_load(&o.n_gets), 4);
     zarr_array_free(a);
     pw_close(&w);
+}
+
+/* Several ranges of one chunk need a store that tells versions apart. From another they
+ * are one range, or the whole chunk. */
+static void test_ranges_without_versions(void **state)
+{
+    static const struct {
+        uint32_t caps;
+        int gets;
+    } stores[] = {{0, 1}, {ZARR_STORE_CAP_CONDITIONAL, 2}, {ZARR_STORE_CAP_IMMUTABLE, 2}};
+    static const char *const codecs[] = {"[" BYTES "]",
+                                         "[" SHARD("[3,16384]", BYTES, "end") "]"};
+    const uint64_t big[2] = {3, 16384}, part[2] = {2, 2};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(stores) * ZR_COUNT(codecs); i++) {
+        const int sharded = (int)(i % 2);
+
+        for (uint64_t row = 0; row < 2; row++) {
+            const uint64_t at[2] = {row, 1};
+            struct over o;
+            struct pw w;
+            zarr_array *a;
+
+            pw_open(&w, 2, UINT64_C(64) << 20, 0);
+            over_open(&w, &o, &over_runs,
+                      stores[i / 2].caps | ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX |
+                          ZARR_STORE_CAP_FAST_GET);
+            a = pw_array(w.store, "a", codecs[sharded], big, big);
+            make_data(3);
+            assert_ok(pw_box(a, at, part, data, NULL, true));
+            atomic_store(&o.n_gets, 0);
+            assert_ok(pw_box(a, at, part, got, NULL, false));
+            assert_memory_equal(got, data, 4 * sizeof *got);
+            assert_int_equal(atomic_load(&o.n_gets), stores[i / 2].gets + sharded);
+            zarr_array_free(a);
+            pw_close(&w);
+        }
+    }
 }
 
 static void make_dir(char *dir, size_t cap)
@@ -276,16 +317,73 @@ static void test_replaced_shard(void **state)
     }
 }
 
+/* Sets the first inner chunk of the first shard to the fill value, so that all others are
+ * at other places of the shard. */
+static void shrink_shard(struct over *o)
+{
+    const uint64_t part[2] = {4, 8};
+    static int32_t fill[32];
+    zarr_array *a = NULL;
+
+    memset(fill, 0xff, sizeof fill);
+    assert_ok(zarr_array_open(&a, o->below, "a", NULL, &terr));
+    assert_ok(pw_box(a, zero, part, fill, NULL, true));
+    zarr_array_free(a);
+}
+
+/* A store without versions: the lengths differ. */
+static void test_replaced_without_versions(void **state)
+{
+    static const char *const pipelines[] = {"waves", "serial"};
+    static const char *const codecs[] = {
+        "[" SHARD("[4,8]", BYTES, "end") "]", "[" SHARD("[4,8]", BYTES, "start") "]",
+        "[" SHARD("[8,8]", SHARD("[4,8]", BYTES, "end"), "end") "]"};
+    const uint64_t at[2] = {0, 8}, part[2] = {16, 8};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(pipelines) * ZR_COUNT(codecs) * 2; i++) {
+        const zarr_io_options opts = {.struct_size = sizeof opts,
+                                      .pipeline = pipelines[i % 2]};
+        const bool submits = i / 2 % 2;
+        const int nested = i / 4 == 2;
+        struct over o;
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 1, UINT64_C(64) << 20, 0);
+        over_open(&w, &o, submits ? &over_submits : &over_runs,
+                  ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        a = pw_array(w.store, "a", codecs[i / 4], shape, chunk);
+        make_data(7);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        for (int gets = 2; gets <= 3 + nested; gets++) { /* 1: the index */
+            atomic_store(&o.n_gets, 0);
+            o.replace_at = gets;
+            o.replace = shrink_shard;
+            memset(got, 0, sizeof got);
+            assert_ok(pw_box(a, at, part, got, &opts, false));
+            for (uint64_t k = 0; k < 16 * 8; k++)
+                assert_int_equal(got[k], data[k / 8 * N + 8 + k % 8]);
+            o.replace_at = 0;
+            assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        }
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_missing_part),
+        cmocka_unit_test(test_ranges_without_versions),
         cmocka_unit_test(test_file_as_parent),
         cmocka_unit_test(test_part_of_cut_chunk),
         cmocka_unit_test(test_faults_are_not_missing),
         cmocka_unit_test(test_conflicts),
         cmocka_unit_test(test_replaced_shard),
+        cmocka_unit_test(test_replaced_without_versions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
