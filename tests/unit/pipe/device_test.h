@@ -130,20 +130,6 @@ static inline zarr_status late_settle(void *self, zarr_codec_job *jobs, uint64_t
     return look(jobs, n, decode, err);
 }
 
-static inline zarr_status same(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    (void)self;
-    (void)exec;
-    (void)err;
-    for (uint64_t i = 0; i < n; i++) {
-        memcpy((char *)jobs[i].dst.handle + jobs[i].dst.offset,
-               (char *)jobs[i].src.handle + jobs[i].src.offset, jobs[i].src.bytes);
-        jobs[i].dst_used = jobs[i].src.bytes;
-    }
-    return ZARR_OK;
-}
-
 #define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
 #define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 
@@ -176,8 +162,8 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
                                          .impl = "cpu.same",
                                          .in_kinds = CPU,
                                          .out_kinds = CPU,
-                                         .encode = same,
-                                         .decode = same};
+                                         .encode = pw_copy_same,
+                                         .decode = pw_copy_same};
     const zarr_codec_impl_vtable late = {
         .struct_size = sizeof late,
         .caps = (unchecked ? 0 : ZARR_CODEC_SAFE) | ZARR_CODEC_CAN_DECODE |

@@ -21,20 +21,6 @@ static int32_t data[N];
 static struct zr_budget *looks_at;
 static atomic_uint_fast64_t least; /* bytes in use while a chunk is decoded */
 
-static zarr_status look_copy(void *self, zarr_codec_job *jobs, uint64_t n,
-                             zarr_codec_exec *exec, zarr_error *err)
-{
-    (void)self;
-    (void)exec;
-    (void)err;
-    for (uint64_t i = 0; i < n; i++) {
-        memcpy((char *)jobs[i].dst.handle + jobs[i].dst.offset,
-               (char *)jobs[i].src.handle + jobs[i].src.offset, jobs[i].src.bytes);
-        jobs[i].dst_used = jobs[i].src.bytes;
-    }
-    return ZARR_OK;
-}
-
 static zarr_status look_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                zarr_codec_exec *exec, zarr_error *err)
 {
@@ -44,7 +30,7 @@ static zarr_status look_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     zr_budget_stats_get(looks_at, &s);
     while (s.now < before && !atomic_compare_exchange_weak(&least, &before, s.now))
         ;
-    return look_copy(self, jobs, n, exec, err);
+    return pw_copy_same(self, jobs, n, exec, err);
 }
 
 static void open_looking(struct pw *w, uint32_t threads, uint64_t memory)
@@ -60,7 +46,7 @@ static void open_looking(struct pw *w, uint32_t threads, uint64_t memory)
                                          .impl = "cpu.look",
                                          .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
                                          .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
-                                         .encode = look_copy,
+                                         .encode = pw_copy_same,
                                          .decode = look_decode};
 
     pw_context(w, threads, memory, 0);

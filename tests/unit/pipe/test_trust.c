@@ -251,8 +251,8 @@ static void add_late(const struct pw *w, const char *name, zarr_codec_impl_vtabl
                                         .in_kinds = CPU,
                                         .out_kinds = CPU,
                                         .priority = -10,
-                                        .encode = same,
-                                        .decode = same};
+                                        .encode = pw_copy_same,
+                                        .decode = pw_copy_same};
 
     late.struct_size = sizeof late;
     late.caps |= ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
@@ -369,7 +369,7 @@ static zarr_status quick(void *self, zarr_codec_job *jobs, uint64_t n,
                          zarr_codec_exec *exec, zarr_error *err)
 {
     atomic_fetch_add(&n_quick, (int)n);
-    return same(self, jobs, n, exec, err);
+    return pw_copy_same(self, jobs, n, exec, err);
 }
 
 /* "cpu.quick", which does not check its input, for the codec "test.late" and for
@@ -383,7 +383,7 @@ static void add_quick(const struct pw *w)
                                 .in_kinds = CPU,
                                 .out_kinds = CPU,
                                 .priority = 20,
-                                .encode = same,
+                                .encode = pw_copy_same,
                                 .decode = quick};
 
     add_spec(w, "test.only", 0);
