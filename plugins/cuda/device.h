@@ -37,8 +37,8 @@ int driver_runs(void);
 zarr_status driver_watch_forks(zarr_error *err);
 /* Number of devices, after driver_start(). */
 int32_t driver_devices(void);
-/* Whether libcuda.so.1 is in the process, loaded by any code: otherwise no pointer is
- * memory of CUDA. `cuda.cuPointerGetAttributes` is valid then. */
+/* Whether libcuda.so.1 is in the process, loaded by any code, and may be called:
+ * otherwise no pointer is memory of CUDA. `cuda.cuPointerGetAttributes` is valid then. */
 int driver_is_loaded(void);
 /* The status and the text for a result of the driver. */
 zarr_status driver_failed(zarr_error *err, const char *what, CUresult rc);

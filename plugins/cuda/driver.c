@@ -136,6 +136,8 @@ int driver_is_loaded(void)
 {
     zarr_status st;
 
+    if (atomic_load(&driver.forked))
+        return 0;
     if (atomic_load(&driver.loaded))
         return 1;
     lock_take(&driver_mutex);

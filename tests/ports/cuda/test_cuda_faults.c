@@ -235,6 +235,7 @@ static int part_fork(void)
     zarr_array *a;
     zarr_mem mem;
     zarr_tensor t;
+    int32_t type, id;
     int how = 0;
     pid_t child;
 
@@ -245,6 +246,8 @@ static int part_fork(void)
     EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
     child = fork();
     if (child == 0) {
+        zarr_mem_classify(ctx, elements, &type, &id); /* without a call of the driver */
+        EXPECT(type == ZARR_DEVICE_CPU);
         EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_ERR_DEVICE);
         EXPECT(strstr(err.message, "spawn"));
         zarr_tensor_host(&t, got, sizeof got, 2, t.shape);
