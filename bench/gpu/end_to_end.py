@@ -292,6 +292,7 @@ class Bench:
         for block in self.blocks.values():
             block.free()
         self.library.close()
+        print("the library's context is free", flush=True)  # to tell where a process ended that fails later
 
 
 def tensorstore_read(path):

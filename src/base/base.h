@@ -441,6 +441,7 @@ typedef struct zr_thread {
 zarr_status zr_thread_start(zr_thread *t, void *(*fn)(void *), void *arg,
                             zarr_error *err);
 void zr_thread_join(zr_thread *t);
+_Noreturn void zr_thread_park(void); /* sleeps until the process ends */
 zr_thread zr_thread_self(void);
 bool zr_thread_is_self(const zr_thread *t); /* t: of a thread that still runs */
 uint32_t zr_cpu_count(void); /* CPUs that this process may use (affinity), at least 1 */

@@ -127,6 +127,12 @@ void zr_thread_join(zr_thread *t)
     pthread_join(t->id, NULL);
 }
 
+void zr_thread_park(void)
+{
+    for (;;)
+        (void)pause();
+}
+
 zr_thread zr_thread_self(void)
 {
     return (zr_thread){pthread_self()};

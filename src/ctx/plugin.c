@@ -15,6 +15,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#    define PLUGIN_STAYS    /* the leak checker of gcc 12 fails beside threads that are  \
+                               left */
+#    include <link.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +43,27 @@ struct zr_plugin {
     bool refused; /* it does not have an option that it was given */
 };
 
+/* Threads of the pool call other libraries, which may have destructors for when a thread
+ * ends. So the library stays mapped, as the files of plug-ins do, and its threads need
+ * not end before the process. A program stays anyway. */
+static void stay_mapped(void)
+{
+#ifdef PLUGIN_STAYS
+    static const char here;
+    struct link_map *map = NULL;
+    Dl_info info;
+
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 &&
+        (!*map->l_name || dlopen(map->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)))
+        zr_pool_stay();
+#endif
+}
+
 void zr_plugins_init(struct zr_plugins *p, const zarr_allocator *alloc)
 {
+    static zr_once once = ZR_ONCE_INIT;
+
+    zr_call_once(&once, stay_mapped);
     *p = (struct zr_plugins){0};
     zr_json_doc_init(&p->options.doc, alloc);
     zr_mutex_init(&p->mutex);

@@ -17,8 +17,11 @@
  * starts with no threads. A thread of the pool that itself forked sees the new generation
  * when its task or loop returns, and ends.
  *
- * Exit. When the library is unloaded or the process exits, idle threads end and are
- * joined. Busy ones get a moment; then the process ends while they run.
+ * Exit. When the process exits, idle threads stop working for ever, but they do not end:
+ * that would call destructors which other libraries gave the thread, such as a driver or
+ * a profiler, and those libraries may have freed their own data by then. Busy threads get
+ * a moment to stop; then the process ends while they run. When the library is unloaded
+ * instead, which zr_pool_stay() rules out, its threads end and are joined.
  *
  * Thread class: shared.
  */
@@ -41,7 +44,8 @@ enum pool_thread_state {
 struct pool_thread {
     zr_thread thread;
     enum pool_thread_state state;
-    bool ended;           /* will not use the pool again: may be joined once RUNNING */
+    bool ended;           /* will not use the pool again: may be joined once RUNNING, */
+    bool parked;          /* unless it never returns */
     uint32_t block_depth; /* the thread's own */
 };
 
@@ -61,6 +65,7 @@ struct pool_state {
 static struct {
     zr_mutex mutex;
     atomic_uint tokens; /* changed under the lock; spinners look without it */
+    atomic_bool stays;  /* set once */
     struct pool_state locked;
 } the_pool = {.mutex = ZR_MUTEX_INIT};
 
@@ -377,10 +382,14 @@ static void *pool_thread_main(void *arg)
         if (!worked)
             stay = pool_wait_locked();
     }
+    self->parked = the_pool.locked.closed && atomic_load(&the_pool.stays);
+    stay = self->parked;
     self->ended = true;
     the_pool.locked.n_threads--;
     zr_cond_signal(&the_pool.locked.ended);
     zr_pool_unlock();
+    if (stay)
+        zr_thread_park();
     return NULL;
 }
 
@@ -494,6 +503,11 @@ void zr_pool_want(uint32_t n_threads)
     zr_pool_unlock();
 }
 
+void zr_pool_stay(void)
+{
+    atomic_store(&the_pool.stays, true);
+}
+
 void zr_pool_stats_get(struct zr_pool_stats *out)
 {
     const struct pool_state *p = &the_pool.locked;
@@ -522,7 +536,8 @@ __attribute__((destructor)) static void pool_unload(void)
     while (in_time && p->n_threads > own)
         in_time = zr_cond_wait_until(&p->ended, &the_pool.mutex, end);
     for (uint32_t i = 0; i < ZR_MAX_THREADS; i++) {
-        if (p->threads[i].state != POOL_RUNNING || !p->threads[i].ended)
+        if (p->threads[i].state != POOL_RUNNING || !p->threads[i].ended ||
+            p->threads[i].parked)
             continue;
         p->threads[i].state = POOL_FREE;
         zr_pool_unlock(); /* it may still be leaving the lock */

@@ -77,6 +77,9 @@ void zr_block_end(void);
 /* Lets the pool run this many threads at once (at first zr_cpu_count()). The number never
  * falls. */
 void zr_pool_want(uint32_t n_threads);
+/* Says that the library stays mapped until the process ends. Threads of the pool then do
+ * not end while the process exits. */
+void zr_pool_stay(void);
 
 struct zr_pool_stats {
     uint32_t n_threads; /* started and not ended */

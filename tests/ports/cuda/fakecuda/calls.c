@@ -22,6 +22,9 @@ static struct CUctx_st contexts[DEVICES_MAX];
 static _Thread_local CUcontext stack[STACK_MAX];
 static _Thread_local int depth;
 static _Thread_local CUstreamCaptureMode capture_mode; /* 0: global */
+static pthread_key_t of_thread; /* data of a thread, which its end frees */
+static uint64_t threads;        /* that have such data */
+static int gone;                /* the process exits, and the driver has ended */
 
 /* What a test asked for. */
 static struct {
@@ -99,9 +102,44 @@ static CUresult count_call(const char *name, CUcontext c)
     return test.result;
 }
 
+static void thread_ends(void *data)
+{
+    (void)data;
+    fake_lock();
+    if (gone)
+        fake_fault("a thread ends while the process exits, when the driver has ended");
+    threads--;
+    fake_unlock();
+}
+
+/* With the address sanitizer, threads of the library end, for its leak checker. */
+static void driver_ends(void)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+    fake_lock();
+    gone = 1;
+    fake_unlock();
+#endif
+}
+
+uint64_t fakecuda_threads(void)
+{
+    uint64_t n;
+
+    fake_lock();
+    n = threads;
+    fake_unlock();
+    return n;
+}
+
 CUresult fake_call(const char *name, CUstream s)
 {
     CUcontext c = s ? fake_stream_context(s) : fake_current();
+
+    if (started && !pthread_getspecific(of_thread)) {
+        threads++;
+        (void)pthread_setspecific(of_thread, &of_thread);
+    }
 
     if (forked)
         fake_fault("%s in the child of a fork", name);
@@ -168,6 +206,8 @@ CUresult cuInit(unsigned flags)
     if (rc == CUDA_SUCCESS && !started) {
         started = 1;
         (void)pthread_atfork(NULL, NULL, in_child);
+        (void)pthread_key_create(&of_thread, thread_ends);
+        (void)atexit(driver_ends);
         for (int i = 0; i < DEVICES_MAX; i++)
             contexts[i].number = i;
     }

@@ -79,6 +79,9 @@ FAKE_API int fakecuda_depth(void);
 /* Whether the last kernels were machine code, which begins with FAKECUDA_MAGIC here. */
 FAKE_API int fakecuda_fatbin(void);
 #define FAKECUDA_MAGIC "fakecuda fatbin"
+/* Threads that have called the driver and not ended. No such thread may end once handlers
+ * of atexit() run: the driver has freed what the thread's destructor needs. */
+FAKE_API uint64_t fakecuda_threads(void);
 /* Blocks of memory that are alive. */
 FAKE_API uint64_t fakecuda_blocks(void);
 
