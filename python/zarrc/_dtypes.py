@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KIND_STRING, KIND_VBYTES, KIND_OPTIONAL, KIND_VARRAY, KIND_STRUCT = 12, 13, 14, 15, 11
 NATIVE, LITTLE, BIG = 0, 1, 2
-PLAIN, VLEN, OTHER = 0, 1, 2  # how elements travel: ZX_PLAIN, ZX_VLEN, and not at all
+PLAIN, VLEN, OTHER, VIEWED = 0, 1, 2, 3  # how elements travel: ZX_PLAIN, ZX_VLEN, not at all, and as plain ones in memory of `empty`
 SWAPPED = BIG if sys.byteorder == "little" else LITTLE
 
 StringDType: Any = getattr(np.dtypes, "StringDType", None)  # NumPy 2
@@ -85,6 +85,12 @@ def _underlying(v3: str) -> str:
     return json.dumps(inner) if inner.get("configuration") else inner["name"]
 
 
+def empty(shape: Any, dtype: np.dtype[Any], order: Any = "C") -> np.ndarray[Any, Any]:
+    """New memory. NumPy itself makes M8[generic] of M8[5generic]."""
+    found = np.empty(shape, dtype, order)
+    return found if found.dtype == dtype or dtype.kind not in "Mm" else found.view(dtype)
+
+
 def describe(array: _core.Array) -> tuple[np.dtype[Any], int, int]:
     """(NumPy's type, byte order of its elements, how they travel); the extension calls it."""
     facts = array._facts
@@ -99,7 +105,7 @@ def describe(array: _core.Array) -> tuple[np.dtype[Any], int, int]:
         if stored is not None and stored != dtype and stored == dtype.newbyteorder("S"):
             if not np.empty(0, stored).dtype.isnative:  # else NumPy has no array of it: times without a unit
                 return stored, SWAPPED, PLAIN
-    return dtype, NATIVE, PLAIN
+    return dtype, NATIVE, PLAIN if np.empty(0, dtype).dtype == dtype else VIEWED
 
 
 def _stored_dtype(array: _core.Array) -> np.dtype[Any] | None:
@@ -151,6 +157,8 @@ def library_name(dtype: Any) -> str:
         return str(dtype.name)
     if dtype.kind == "U" and dtype.itemsize == 0 or dtype.kind == "S" and dtype.itemsize == 0:
         return "string" if dtype.kind == "U" else "variable_length_bytes"
+    if dtype.kind in "Mm" and (told := np.datetime_data(dtype))[0] == "generic" and told[1] != 1:
+        return f"{dtype.str}[{told[1]}generic]"  # NumPy's text leaves the multiple out
     return str(dtype.str)
 
 

@@ -257,7 +257,7 @@ def _field(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
 
 def fresh(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A new array to read into, in the order that the array is configured for."""
-    return np.empty(shape, dtype, "F" if array._is_fortran else "C")
+    return _dtypes.empty(shape, dtype, "F" if array._is_fortran else "C")
 
 
 def _read_fields(array: Array, selection: Selection | None, names: list[str], out: Any, options: dict[str, Any]) -> Any:

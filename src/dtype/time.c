@@ -1,8 +1,9 @@
 /*
  * dtype/time.c - NumPy's datetime64 and timedelta64: an int64 that counts a multiple of a
  * unit (since 1970 for the former), where INT64_MIN is NaT, "not a time". v2 has
- * M8[10us], m8[ns], and M8 without a unit; v3 has numpy.datetime64 with unit and
- * scale_factor. The count is read and written as an integer: there is no calendar here.
+ * M8[10us], m8[ns], and M8 without a unit, a multiple of which is M8[5generic]; v3 has
+ * numpy.datetime64 with unit and scale_factor. The count is read and written as an
+ * integer: there is no calendar here.
  * info->param: unit's index, multiple. Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -34,15 +35,9 @@ static bool unit_index(const char *s, size_t n, uint64_t *index)
     return false;
 }
 
-/* `field`: the name of the multiple in the text, for messages. */
 static zarr_status time_facts(zarr_dtype_info *info, uint32_t kind, uint64_t unit,
-                              const char *field, uint64_t multiple, zarr_error *err)
+                              uint64_t multiple)
 {
-    if (unit == UNIT_GENERIC && multiple != 1)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "data type %s: %s is %" PRIu64
-                       ", must be 1: a generic unit has no multiple",
-                       info->name, field, multiple);
     info->kind = kind;
     info->item_bytes = 8;
     info->swap_bytes = 8;
@@ -66,7 +61,7 @@ static zarr_status unit_text(zarr_dtype_info *info, uint32_t kind, const char *s
         return zr_fail(err, ZARR_ERR_INVALID,
                        "data type %.64s: a unit such as [ns] or [10us] is expected",
                        info->name);
-    return time_facts(info, kind, unit, "the count of units", multiple, err);
+    return time_facts(info, kind, unit, multiple);
 }
 
 static zarr_status time_config(zarr_dtype_info *info, uint32_t kind, const char *name,
@@ -89,7 +84,7 @@ static zarr_status time_config(zarr_dtype_info *info, uint32_t kind, const char 
     if (scale &&
         zr_config_u64(name, config, "scale_factor", MULTIPLE_MAX, &multiple, err))
         return ZARR_ERR_INVALID;
-    return time_facts(info, kind, index, "scale_factor", multiple, err);
+    return time_facts(info, kind, index, multiple);
 }
 
 static zarr_status time_parse(zarr_dtype_info *info, uint32_t kind, const char *name,
@@ -137,7 +132,7 @@ static zarr_status time_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *h
 
     ZR_UNUSED(host);
     if (v2[1] == '8' && v2[2] == '\0')
-        return time_facts(info, kind, UNIT_GENERIC, "", 1, err);
+        return time_facts(info, kind, UNIT_GENERIC, 1);
     if (v2[1] != '8' || v2[2] != '[' || !zr_bracketed(v2, &inside, &n))
         return zr_fail(err, ZARR_ERR_INVALID, "dtype \"%.64s\": %c8[unit] is expected",
                        v2, v2[0]);
@@ -166,7 +161,8 @@ static zarr_status time_write(const zarr_dtype_info *info, uint32_t what, char *
     if (what == ZARR_DTYPE_TEXT_V2)
         name = datetime ? "M8" : "m8";
     zr_sink_puts(&s, name);
-    if (what == ZARR_DTYPE_TEXT_NAME || info->param[0] != UNIT_GENERIC) {
+    if (what == ZARR_DTYPE_TEXT_NAME || info->param[0] != UNIT_GENERIC ||
+        info->param[1] != 1) {
         zr_sink_putc(&s, '[');
         if (info->param[1] != 1)
             zr_sink_u64(&s, info->param[1]);

@@ -545,12 +545,6 @@ def test_node_type(context, value):
     assert f'node_type is {excerpt(value)}, must be "array" or "group"' in failed.value.message
 
 
-def test_generic_unit(context):
-    dtype = {"name": "numpy.datetime64", "configuration": {"unit": "generic", "scale_factor": 5}}
-    refuse(context, cases.document_v3(dtype, 0, [LITTLE], (4, 4), (2, 2)), "/w: data_type: ", "scale_factor is 5")
-    refuse(context, cases.document_v2("<M8[5generic]", 0, (4,), (2,)), "/w: dtype: ", "the count of units is 5", "generic unit")
-
-
 def key_document(name, configuration):
     document = cases.document_v3("uint16", 0, [LITTLE], (4, 4), (2, 2))
     document["chunk_key_encoding"] = {"name": name, "configuration": configuration}

@@ -55,6 +55,29 @@ def test_types(path, dtype, zarr_format):
     assert documents[0] == documents[1]
 
 
+@pytest.mark.parametrize("name", [">M8[5generic]", "<m8[7generic]"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_multiples_of_times_without_a_unit(path, name, zarr_format):
+    """Both ways, and through the pipeline."""
+    def counts(found):
+        return found.view(found.dtype.byteorder + "i8").tolist()
+
+    data = np.array([1, -2, 100, -2**63], name[0] + "i8").view(name)
+    with zarrc.enable():
+        zarrc.pipeline_stats(reset=True)
+        try:
+            theirs = zarr.create_array(path + "/theirs", data=data, chunks=3, zarr_format=zarr_format)
+        except Exception as problem:
+            pytest.skip(f"zarr-python {zarr.__version__} lacks them: {problem}")
+        assert counts(theirs[:]) == counts(data)
+        assert zarrc.pipeline_stats()["reasons"] == {}
+    ours = zarrc.open_array(path + "/theirs")
+    assert np.datetime_data(ours.dtype) == np.datetime_data(data.dtype) and counts(ours[:]) == counts(data)
+    zarrc.create_array(path + "/ours", data=data, chunks=3, zarr_format=zarr_format)
+    read = zarr.open_array(path + "/ours", mode="r")
+    assert np.datetime_data(read.dtype) == np.datetime_data(data.dtype) and counts(read[:]) == counts(data)
+
+
 @pytest.mark.parametrize("dtype", [">i4", ">f8", ">U3", ">M8[s]"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_big_endian(path, dtype, zarr_format):

@@ -44,6 +44,8 @@ static const struct {
      8, -1},
     {"numpy.datetime64[generic]", "numpy.datetime64[generic]", "<M8", ZARR_KIND_DATETIME,
      8, 8, -1},
+    {"<m8[5generic]", "numpy.timedelta64[5generic]", "<m8[5generic]", ZARR_KIND_TIMEDELTA,
+     8, 8, -1},
     {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"us\",\"scale_factor\":"
      "10}}",
      "numpy.datetime64[10us]", "<M8[10us]", ZARR_KIND_DATETIME, 8, 8, -1},
@@ -372,7 +374,7 @@ static const struct {
     {"<M8[2147483648us]", ZARR_ERR_INVALID, "unit"},
     {"<M8[us", ZARR_ERR_INVALID, "unit"},
     {"<M4[us]", ZARR_ERR_INVALID, "unit"},
-    {"<M8[5generic]", ZARR_ERR_INVALID, "the count of units is 5"},
+    {"<M8[0generic]", ZARR_ERR_INVALID, "unit"},
     {"numpy.datetime64", ZARR_ERR_INVALID, "unit must be one of"},
     {"fixed_length_utf32", ZARR_ERR_INVALID, "length_bytes"},
     {"fixed_length_utf32[3]", ZARR_ERR_INVALID, "multiple of 4"},
