@@ -149,6 +149,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->selection_type);
     Py_VISIT(st->service_type);
     Py_VISIT(st->batch_type);
+    Py_VISIT(st->device_type);
     Py_VISIT(st->plugin_service_type);
     Py_VISIT(st->plugin_call_type);
     return 0;
@@ -177,6 +178,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->selection_type);
     Py_CLEAR(st->service_type);
     Py_CLEAR(st->batch_type);
+    Py_CLEAR(st->device_type);
     Py_CLEAR(st->plugin_service_type);
     Py_CLEAR(st->plugin_call_type);
     return 0;

@@ -92,13 +92,15 @@ static int basic_dims(const struct key *k, int32_t ndim, zarr_dim_selection *dim
         return -1;
     memset(dims, 0, (size_t)ndim * sizeof *dims);
     for (Py_ssize_t i = 0; i < k->n; i++) {
+        zarr_dim_selection beyond; /* of an item too many, which may name a field */
         int rc;
 
         if (i == ellipsis) {
             at += n < ndim ? ndim - n : 0;
             continue;
         }
-        if (at < ndim && (rc = basic_dim(key_item(k, i), &dims[at])) <= 0)
+        rc = basic_dim(key_item(k, i), at < ndim ? &dims[at] : &beyond);
+        if (rc <= 0)
             return rc;
         at++;
     }

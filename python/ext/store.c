@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+enum {
+    MOST_TRIES = 64 /* of a read whose value others replace */
+};
+
 zx_store *zx_store_arg(zx_state *st, PyObject *object)
 {
     if (PyObject_TypeCheck(object, st->store_type))
@@ -135,31 +139,61 @@ static void store_dealloc(PyObject *o)
 
 /* ---- keys ------------------------------------------------------------------- */
 
-static zarr_status read_into(zarr_store *s, const char *key, uint64_t offset, char *data,
-                             uint64_t *n, zarr_error *err)
-{
-    const zarr_mem mem = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = *n};
-    zarr_store_value value = ZARR_STORE_VALUE_INIT;
-    const zarr_status status = zarr_store_read(s, key, offset, *n, &mem, &value, err);
+/* What a GET wants. An offset of ZARR_STORE_SUFFIX means the last `length` bytes. */
+struct range {
+    zarr_store *s;
+    const char *key;
+    uint64_t offset, length;
+};
 
-    *n = value.done_bytes;
-    return status;
+/* How many bytes the range of a value of `bytes` bytes has. */
+static uint64_t bytes_of_range(const struct range *r, uint64_t bytes)
+{
+    const uint64_t begin = r->offset == ZARR_STORE_SUFFIX ? 0 : r->offset;
+    const uint64_t rest = begin < bytes ? bytes - begin : 0;
+
+    return r->length < rest ? r->length : rest;
 }
 
-/* How many bytes `length` bytes from `offset` on are; a suffix begins nowhere. */
-static zarr_status measure(zarr_store *s, const char *key, uint64_t offset,
-                           uint64_t *length, zarr_error *err)
+static zarr_status read_into(const struct range *r, char *data, uint64_t n,
+                             zarr_store_value *value, zarr_error *err)
 {
-    const uint64_t begin = offset == ZARR_STORE_SUFFIX ? 0 : offset;
+    const zarr_mem mem = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = n};
+
+    return zarr_store_read(r->s, r->key, r->offset, r->length, &mem, value, err);
+}
+
+/* Reads the range of a value that had `bytes` bytes a moment ago. If a longer value has
+ * replaced it, *bytes becomes its length, and the result is NULL without an exception. */
+static PyObject *get_sized(zx_store *self, const struct range *r, uint64_t *bytes)
+{
+    const uint64_t n = bytes_of_range(r, *bytes);
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
     zarr_store_value value = ZARR_STORE_VALUE_INIT;
-    const zarr_status status = zarr_store_stat(s, key, &value, err);
+    char *data = out ? PyBytes_AsString(out) : NULL;
+    zarr_error err;
+    zarr_status status;
 
-    if (status == ZARR_OK) {
-        const uint64_t rest = begin < value.bytes ? value.bytes - begin : 0;
-
-        *length = *length < rest ? *length : rest;
+    if (!out || n == 0) /* a moment ago there was nothing in the range */
+        return out;
+    Py_BEGIN_ALLOW_THREADS status = read_into(r, data, n, &value, &err);
+    Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, NULL))
+    {
+        Py_CLEAR(out);
     }
-    return status;
+    else if (value.bytes != UINT64_MAX && bytes_of_range(r, value.bytes) > n)
+    {
+        *bytes = value.bytes;
+        Py_CLEAR(out);
+    }
+    else if (value.done_bytes < n)
+    { /* it was replaced by a shorter value meanwhile */
+        PyObject *part = PyBytes_FromStringAndSize(data, (Py_ssize_t)value.done_bytes);
+
+        Py_DECREF(out);
+        out = part;
+    }
+    return out;
 }
 
 /* get(key, offset=0, length=None) -> bytes; None: there is no such key. The largest
@@ -168,38 +202,29 @@ static PyObject *store_get(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;
     unsigned long long offset = 0, limit = UINT64_MAX;
-    uint64_t n;
-    const char *key;
-    PyObject *out;
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
+    struct range r = {.s = self->s};
+    PyObject *out = NULL;
     zarr_error err;
     zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "s|KK", &key, &offset, &limit))
+    if (!PyArg_ParseTuple(args, "s|KK", &r.key, &offset, &limit))
         return NULL;
-    n = limit;
-    Py_BEGIN_ALLOW_THREADS status = measure(self->s, key, offset, &n, &err);
+    r.offset = offset;
+    r.length = limit;
+    Py_BEGIN_ALLOW_THREADS status = zarr_store_stat(r.s, r.key, &value, &err);
     Py_END_ALLOW_THREADS if (status == ZARR_ERR_NOT_FOUND) Py_RETURN_NONE;
     if (zx_check(self->st, status, &err, NULL))
         return NULL;
-    out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
-    if (out) {
-        char *data = PyBytes_AsString(out);
-        const uint64_t wanted = n;
-
-        Py_BEGIN_ALLOW_THREADS status = read_into(self->s, key, offset, data, &n, &err);
-        Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, NULL))
-        {
-            Py_CLEAR(out);
-        }
-        else if (n < wanted)
-        { /* it was replaced by a shorter value meanwhile */
-            PyObject *part = PyBytes_FromStringAndSize(data, (Py_ssize_t)n);
-
-            Py_DECREF(out);
-            out = part;
-        }
-    }
-    return out;
+    for (int i = 0; i < MOST_TRIES && !out && !PyErr_Occurred(); i++)
+        out = get_sized(self, &r, &value.bytes);
+    if (out || PyErr_Occurred())
+        return out;
+    err = (zarr_error)ZARR_ERROR_INIT;
+    err.code = ZARR_ERR_CONFLICT;
+    PyOS_snprintf(err.message, sizeof err.message,
+                  "%.200s: the value grew each time that it was read", r.key);
+    return zx_fail_store(self->st, &err, self->s);
 }
 
 /* put(key, data, is_new=False) */

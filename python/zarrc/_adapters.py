@@ -5,6 +5,7 @@ dicts and mappings, and the choice. `_zarr_adapters` has stores of zarr-python a
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -99,6 +100,11 @@ class Adapter:
 
     def describe(self) -> str:
         return f"{type(self.source).__module__}.{type(self.source).__qualname__}"
+
+    def token(self) -> str:
+        """What no other store has in any process. It need not be the same when the source is opened again."""
+        found: str = self.__dict__.setdefault("_token", f"{self.describe()} {os.urandom(16).hex()}")
+        return found
 
 
 # ---- mappings ----

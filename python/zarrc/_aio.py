@@ -38,10 +38,16 @@ class _Queue:
         self._futures[request] = future
         try:
             await future
-        except asyncio.CancelledError:
+        except BaseException:  # cancelled, or the coroutine is closed
             request.cancel()
             raise
         return request.wait()
+
+    def close(self) -> bool:
+        """For a loop that is closed: lets go of the requests that have ended; whether all have."""
+        for request in self.native.take():
+            self._futures.pop(request, None)
+        return not self._futures
 
 
 _queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = weakref.WeakKeyDictionary()
@@ -51,21 +57,26 @@ def _queue() -> _Queue:
     loop = asyncio.get_running_loop()
     found = _queues.get(loop)
     if found is None:
+        _close_queues()
         found = _queues[loop] = _Queue(loop)
     return found
+
+
+def _close_queues() -> None:
+    """Loops that were closed while requests ran: no task takes the ends of these, which keep memory and a pipe."""
+    for loop, queue in list(_queues.items()):
+        if loop.is_closed() and queue.close():
+            _queues.pop(loop, None)
 
 
 async def _read(array: Array, selection: _core.Selection | None, out: Any = None) -> Any:
     shape = array.shape if selection is None else selection.shape
     queue = _queue()
     if array._how == _dtypes.VLEN:
+        objects = None if out is None else _indexing.check_objects(out, shape)
         box = array._vlen(shape)
         await queue.run(array._submit(queue.native, READ, selection, box, 0, None))
-        found = _indexing.from_vlen(array, box)
-        if out is not None:
-            _indexing._memory_of(out)[...] = found
-            return out
-        return found[()] if found.ndim == 0 else found
+        return _indexing.given(_indexing.from_vlen(array, box), out, objects)
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
     if out is not None and _indexing.is_tensor(out):
@@ -196,7 +207,7 @@ class AsyncArray:
     async def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
         queue = _queue()
-        memory, order = self.array._to_append(data)
+        memory, order = self.array._to_append(data, axis)
         await queue.run(self.array._submit(queue.native, APPEND, None, memory, order, None, axis % self.array.ndim))
         return self.array.shape
 

@@ -407,13 +407,13 @@ class Array(Node, _core.Array):
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape. Readers see all of
         them or none; appends of several processes wait for each other."""
-        if not -self.ndim <= axis < self.ndim:
-            raise IndexError(f"axis {axis} of an array with {self.ndim} dimensions")
-        memory, order = self._to_append(data)
+        memory, order = self._to_append(data, axis)
         self._append(memory, axis % self.ndim, order)
         return self.shape
 
-    def _to_append(self, data: Any) -> tuple[Any, int]:
+    def _to_append(self, data: Any, axis: int) -> tuple[Any, int]:
+        if not -self.ndim <= axis < self.ndim:
+            raise IndexError(f"axis {axis} of an array with {self.ndim} dimensions")
         if self._how == _dtypes.VLEN:
             return _indexing.to_vlen(self, data), 0
         given, order = _indexing.coerce(self.dtype, data)
@@ -482,7 +482,7 @@ class Array(Node, _core.Array):
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """The same for equal arrays. It follows the metadata and the store, and not the elements."""
         digest = hashlib.sha256(self._metadata_text.encode()).hexdigest()
-        return "zarrc.Array", str(self.store), self.path, digest, self._config
+        return "zarrc.Array", self.store._token(), self.path, digest, self._config
 
     def tensor(self, key: Any = ..., *, device: str | None = None) -> Tensor | DeviceTensor:
         """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The

@@ -74,8 +74,9 @@ class Grid:
         if count == 0:
             return 0
         ends = self._ends[d]
-        if ends is not None:
-            return len(np.unique(np.searchsorted(ends, start + step * np.arange(count), side="right")))
+        if ends is not None:  # the step is 1: `_list` has the others
+            first, last = np.searchsorted(ends, (start, start + count - 1), side="right")
+            return int(last - first) + 1
         edge = int(self._edges[d])
         return count if step >= edge else (start + (count - 1) * step) // edge - start // edge + 1
 

@@ -132,7 +132,7 @@ class _Change:
         return self._config
 
     def __exit__(self, *unused: object) -> None:
-        self._config._replace(self._before)
+        self._config._restore(self._before)
 
 
 class Config:
@@ -158,7 +158,7 @@ class Config:
         with self._lock:
             before = self._values
             self._values = {**before, **checked}
-        return _Change(self, before)
+        return _Change(self, {name: before[name] for name in checked})
 
     def reset(self) -> None:
         """Goes back to the environment's settings."""
@@ -167,6 +167,11 @@ class Config:
     def _replace(self, values: dict[str, Any]) -> None:
         with self._lock:
             self._values = values
+
+    def _restore(self, values: dict[str, Any]) -> None:
+        """Takes back some settings. Others may have been set meanwhile, here or by another thread."""
+        with self._lock:
+            self._values = {**self._values, **values}
 
     def _context(self) -> _core.Context:
         """The context for the settings of now. Equal settings share one."""

@@ -127,6 +127,10 @@ class FsspecAdapter(Adapter):
         protocol = self.fs.protocol if isinstance(self.fs.protocol, str) else self.fs.protocol[0]
         return f"{protocol}://{self.root}"
 
+    def token(self) -> str:
+        of_fs = getattr(self.fs, "_fs_token", None)  # a file system of the same arguments has the same
+        return super().token() if of_fs is None else f"{self.describe()} {of_fs}"
+
 
 class ObstoreAdapter(Adapter):
     """A store of obstore."""

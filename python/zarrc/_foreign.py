@@ -270,10 +270,11 @@ class _Stores(Service):
     def _block(self, adapter: Adapter, batch: _core.Batch) -> None:
         indexes = iter(range(len(batch)))
         n = min(len(batch), adapter.parallel, _THREADS)
-        left = itertools.count(n - 1, -1)
+        left = n
         turn = threading.Lock()
 
         def work() -> None:
+            nonlocal left
             try:
                 while not self.is_closed:
                     with turn:
@@ -284,7 +285,9 @@ class _Stores(Service):
             except BaseException as problem:
                 batch.fail(*_three(_failure("store", problem)))
             finally:
-                if next(left) == 0:
+                with turn:
+                    left -= 1
+                if left == 0:
                     self._flights.pop(id(batch), None)
 
         if self._pool is None:
@@ -345,7 +348,7 @@ class _Stores(Service):
         batch.fail("cancelled", CANCELLED)  # what no task came to
 
     def _cancel(self, call: int) -> None:
-        for batch, loop in tuple(self._flights.values()):
+        for batch, loop in list(self._flights.values()):
             if loop is not None and batch.call == call:
                 try:
                     loop.call_soon_threadsafe(self._cancel_tasks, call)
@@ -366,7 +369,7 @@ class _Stores(Service):
 
     def close(self) -> None:
         super().close()
-        for batch, _ in tuple(self._flights.values()):
+        for batch, _ in list(self._flights.values()):
             batch.fail(ENDING)
 
 

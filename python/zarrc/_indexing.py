@@ -102,7 +102,8 @@ def basic(array: Array, key: Any) -> Selection:
 
 def blocks(array: Array, key: Any) -> Selection:
     """Whole units of writing: chunks or shards."""
-    return array._select(tuple(_expand(_as_tuple(key), array.ndim)), True)
+    items = _expand(_as_tuple(key), array.ndim)
+    return array._select(tuple(_orthogonal_item(item, d) for d, item in enumerate(items)), True)
 
 
 def is_mask(key: Any, ndim: int) -> bool:
@@ -290,6 +291,25 @@ def from_vlen(array: Array, found: _core.Vlen) -> np.ndarray[Any, Any]:
     return out.reshape(found.shape)
 
 
+def check_objects(out: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The array behind `out=` for elements of any length, which memory of fixed-width text would cut."""
+    target = _memory_of(out)
+    if target.shape != shape:
+        raise ValueError(f"out has the shape {target.shape}, and the selection {shape}")
+    if target.dtype.kind not in ("O", "T"):
+        raise TypeError(f"out has the data type {target.dtype}, and the elements have any length: give an array of objects, or of "
+                        "StringDType for text")
+    return target
+
+
+def given(found: np.ndarray[Any, Any], out: Any, objects: np.ndarray[Any, Any] | None) -> Any:
+    """What a read of elements of any length returns."""
+    if objects is None:
+        return found[()] if found.ndim == 0 else found
+    objects[...] = found
+    return out
+
+
 def read(array: Array, selection: Selection | None, *, out: Any = None, fields: Any = None,
          options: dict[str, Any] | None = None) -> Any:
     """Reads a selection into a new array, or into `out`."""
@@ -300,13 +320,10 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     if array._how == _dtypes.OTHER:
         raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
     if array._how == _dtypes.VLEN:
+        objects = None if out is None else check_objects(out, shape)
         box = array._vlen(shape)
         array._read(selection, box, 0, options)
-        found = from_vlen(array, box)
-        if out is None:
-            return found[()] if found.ndim == 0 else found
-        _memory_of(out)[...] = found
-        return out
+        return given(from_vlen(array, box), out, objects)
     if out is not None and is_tensor(out):
         memory, options = lent(out, array, options, is_out=True)
         array._read(selection, memory, 0, options)

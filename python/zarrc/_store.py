@@ -29,6 +29,7 @@ class Store(_core.Store):
 
     _options: dict[str, Any]
     _adapter: Any = None  # of a store of another kind
+    _unique = ""  # of one in memory, whose address another may have later
 
     @property
     def read_only(self) -> bool:
@@ -42,7 +43,7 @@ class Store(_core.Store):
                 raise raised(ReadOnlyError, f"{self}: the store itself is read-only")
             return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~READ_ONLY})
         view = self._view(read_only)
-        view._options, view._adapter = self._options, self._adapter
+        view._options, view._adapter, view._unique = self._options, self._adapter, self._unique
         return view
 
     @property
@@ -55,6 +56,8 @@ class Store(_core.Store):
 
     def get(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
         """The value of a key, or a part of it; None: there is no such key."""
+        if offset < 0 or length is not None and length < 0:
+            raise ValueError(f"{key}: a part of {length} bytes from {offset} on; neither number is negative")
         return self._get(key, offset) if length is None else self._get(key, offset, length)
 
     def set(self, key: str, value: bytes | bytearray | memoryview) -> None:
@@ -136,6 +139,10 @@ class Store(_core.Store):
             return hash(type(self._adapter.source))
         return hash(self.url if self.kind != "memory" else self._identity)
 
+    def _token(self) -> str:
+        """The same for equal stores, and for no others: dask takes arrays with equal tokens for one."""
+        return f"{self}{self._unique}" if self._adapter is None else str(self._adapter.token())
+
     def __str__(self) -> str:
         if self._adapter is not None:
             return str(self._adapter.describe())
@@ -173,6 +180,8 @@ def _open_url(url: str, options: dict[str, Any]) -> Store:
         hint = f"; zarr.storage.ZipStore({url!r}) is a store" if url.endswith(".zip") else ""
         raise raised(InvalidError, f"{url}: a file is not a store{hint}") from None
     store._options = options
+    if store.kind == "memory":
+        store._unique = os.urandom(16).hex()
     return store
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from .errors import ExistsError, NodeNotFoundError, NotFoundError, UnsupportedEr
 _SUFFIX = (1 << 64) - 1
 _UNKNOWN = (1 << 64) - 1
 _FAST = 128  # ZARR_STORE_CAP_FAST_GET
+_NAMELESS = (None, "memory:")
 _T = TypeVar("_T")
 
 
@@ -35,6 +37,7 @@ class ZarrcStore(Store):
         super().__init__(read_only=read_only)
         self._given, self._options = store, storage_options
         self._native: _store.Store | None = None
+        self._opening = threading.Lock()
         if isinstance(store, _store.Store):
             self._bind(store)
 
@@ -42,8 +45,8 @@ class ZarrcStore(Store):
         if getattr(native._adapter, "is_on_loop_of_zarr", False):
             raise TypeError(f"{native} is a store of zarr-python: give zarr-python that store itself. Calls that wait would "
                             "block the event loop that answers them")
-        self._native = native
         self._is_fast = bool(native._caps[1] & _FAST)
+        self._native = native
         return native
 
     @property
@@ -52,17 +55,24 @@ class ZarrcStore(Store):
         if self._native is not None:
             return self._native
         mode = "r" if self.read_only else "a"
-        try:
-            return self._bind(_store.open_store(self._given, mode=mode, storage_options=self._options))
-        except NodeNotFoundError as problem:
-            raise FileNotFoundError(f"{self._given} does not exist") from problem
+        with self._opening:  # two threads would make two stores in memory
+            try:
+                return self._native or self._bind(_store.open_store(self._given, mode=mode, storage_options=self._options))
+            except NodeNotFoundError as problem:
+                raise FileNotFoundError(f"{self._given} does not exist") from problem
 
     async def _open(self) -> None:
         await super()._open()  # it raises if the store is open already
+        await self._made()
+
+    async def _made(self) -> None:
+        """Opens the store of zarrc, which another task may be doing."""
         if self._native is None:
             await asyncio.to_thread(lambda: self.native)
 
     def with_read_only(self, read_only: bool = False) -> ZarrcStore:
+        if self._given in _NAMELESS:
+            self._native = self.native  # a store that the new one opened would be other memory
         new = type(self)(self._given, read_only=read_only, storage_options=self._options)
         if self._native is not None and (read_only or not self._native.read_only):
             new._bind(self._native)
@@ -71,7 +81,7 @@ class ZarrcStore(Store):
         return new
 
     def __reduce__(self) -> Any:
-        given = self._given if self._given is not None else self.native
+        given = self.native if self._given in _NAMELESS else self._given
         return _reopened, (type(self), given, self.read_only, self._options)
 
     def __eq__(self, other: object) -> bool:
@@ -155,11 +165,12 @@ class ZarrcStore(Store):
         """Does work here if it takes microseconds, else on a thread."""
         if not self._is_open:
             await self._open()
+        await self._made()
         return work() if is_quick and self._is_fast else await asyncio.to_thread(work)
 
     @property
     def _is_memory(self) -> bool:
-        return self.native.kind == "memory"
+        return self._native is not None and self._native.kind == "memory"
 
     async def get(self, key: str, prototype: BufferPrototype | None = None,
                   byte_range: ByteRequest | None = None) -> Buffer | None:

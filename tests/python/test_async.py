@@ -1,12 +1,15 @@
 """asyncio: many requests at once, without threads of their own, and what cancels them."""
 import asyncio
+import gc
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import zarrc
+from zarrc import _core
 
 
 def test_many_requests(store, numbers):
@@ -153,3 +156,42 @@ def test_names_of_twins():
     for theirs, ours, plain in ((zarr.AsyncArray, zarrc.AsyncArray, _aio._PLAIN), (zarr.AsyncGroup, zarrc.AsyncGroup, _aio._PLAIN_GROUP)):
         public = {name for name in dir(theirs) if not name.startswith("_")}
         assert public - set(dir(ours)) - plain <= {"from_dict", "from_store", "create", "create_dataset", "require_dataset"}
+
+
+def test_append_to_a_dimension_that_is_not_there(store):
+    array = zarrc.create_array(store, name="a", shape=(2, 2), dtype="i4").async_array
+    for axis in (2, -3):
+        with pytest.raises(IndexError, match=f"axis {axis}"):
+            asyncio.run(array.append(np.ones((2, 1), "i4"), axis))
+    assert asyncio.run(array.append(np.ones((2, 1), "i4"), -1)) == (2, 3)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "closed"])
+def test_requests_of_loops_that_were_closed(path, how):
+    """No task takes the ends of their requests, which hold memory and descriptors."""
+    array = zarrc.create_array(path, data=np.random.default_rng(0).random((300, 300)), chunks=(5, 5)).async_array
+
+    async def work():
+        if how == "closed":
+            coroutine = array.getitem(...)
+            coroutine.send(None)
+            coroutine.close()
+            return
+        task = asyncio.create_task(array.getitem(...))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+
+    async def last():
+        return await array.getitem(0)
+
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(8):
+        asyncio.run(work())
+    for _ in range(100):
+        asyncio.run(last())
+        gc.collect()
+        if not _core.flights() and len(os.listdir("/proc/self/fd")) <= before + 4:
+            return
+        time.sleep(.1)
+    raise AssertionError(f"{len(_core.flights())} requests stay")

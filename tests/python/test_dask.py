@@ -191,3 +191,19 @@ def test_xarray_on_the_cluster(cluster, path):
     ds.to_zarr(path, encoding={"a": {"chunks": (5, 5), "shards": (10, 10)}}, zarr_format=3)
     found = xr.open_dataset(path, engine=ZarrcBackendEntrypoint, chunks={})
     assert float(found["a"].mean().compute()) == ds["a"].mean()
+
+
+@pytest.mark.parametrize("kind", ["dict", "memory", "fsspec", "zarr"])
+def test_stores_without_a_place_are_not_one(kind, threads):
+    """dask takes arrays with equal names for one array."""
+    def new():
+        if kind == "zarr":
+            return pytest.importorskip("zarr.storage").MemoryStore()
+        if kind == "fsspec":
+            return pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem(skip_instance_cache=True)
+        return {} if kind == "dict" else zarrc.open_store("memory:")
+
+    first, second = (zarrc.create_array(new(), name=f"a{i if kind == 'fsspec' else ''}", data=np.full(4, i)) for i in range(2))
+    x, y = zd.from_zarrc(first), zd.from_zarrc(second)
+    assert x.name != y.name and (y - x).compute().tolist() == [1, 1, 1, 1]
+    assert zd.from_zarrc(first).name == x.name == zd.from_zarrc(first.with_config({})).name

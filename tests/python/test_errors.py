@@ -192,3 +192,13 @@ def test_names():
 def test_debug_info(capsys):
     zarrc.print_debug_info()
     assert f"zarrc: {zarrc.__version__}" in capsys.readouterr().out
+
+
+def test_settings_of_others_stay():
+    """A `with` statement takes back what it has set."""
+    with zarrc.config.set(threads=2):
+        zarrc.config.set(memory="1G", locks="none")
+        with zarrc.config.set(locks="os"):
+            pass
+        assert zarrc.config["locks"] == "none" and zarrc.config["threads"] == 2
+    assert zarrc.config["memory"] == 1 << 30 and zarrc.config["threads"] is None

@@ -18,7 +18,7 @@ from zarr.abc.store import Store as ZarrStore
 from zarr.storage import MemoryStore, WrapperStore, ZipStore
 
 import zarrc
-from zarrc import _core, _foreign
+from zarrc import _adapters, _core, _foreign
 
 fsspec = pytest.importorskip("fsspec")
 icechunk = pytest.importorskip("icechunk")
@@ -130,6 +130,12 @@ def test_keys(source):
         assert store.get("a/b") is None and list(store.list_prefix("a")) == []
         with pytest.raises(zarrc.errors.NotFoundError):
             store.getsize("a/b")
+
+
+def test_ranges_of_archives_that_begin_after_the_end(tmp_path):
+    adapter = _adapters.adapter_of(ZipStore(tmp_path / "x.zip", mode="w"))
+    adapter.put("a", b"0123456789")
+    assert bytes(adapter.get("a", 50, 3)) == b"" and bytes(adapter.get("a", 8, 100)) == b"89" and adapter.get("b", 50, 3) is None
 
 
 def test_one_store_for_one_source():

@@ -1,4 +1,6 @@
 """Groups, the functions of the package, modes, and stores."""
+import collections
+
 import numpy as np
 import pytest
 
@@ -193,3 +195,35 @@ def test_stores(tmp_path, path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError):
         zarrc.open_store(tmp_path / "file")
+
+
+class Replaced(collections.UserDict):
+    """A mapping in which another writer replaces a value after each look at it."""
+
+    def __init__(self, values):
+        super().__init__({"k": values[0]})
+        self.values_to_come = iter(values[1:])
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        self.data[key] = next(self.values_to_come, found)
+        return found
+
+
+@pytest.mark.parametrize("part", [(), (2,), (0, 50), (2, 50)], ids=str)
+def test_values_that_are_replaced_meanwhile(part):
+    """What is read is of one value, and all of it."""
+    start, length = (*part, 0, 1000)[:2] if len(part) != 1 else (part[0], 1000)
+    for values in ([b"a" * 10, b"b" * 99], [b"a" * 10, b"b" * 99, b"c" * 200], [b"a" * 99, b"b" * 10]):
+        wanted = [value[start:start + length] for value in values]
+        assert zarrc.open_store(Replaced(values)).get("k", *part) in wanted[1:]
+    with pytest.raises(errors.ConflictError, match="k: the value grew each time"):
+        zarrc.open_store(Replaced([b"a" * n for n in range(10, 1000)])).get("k")
+
+
+def test_parts_with_negative_numbers(store):
+    store.set("k", b"0123456789")
+    assert store.get("k", 3, 2) == b"34" and store.get("k", 20) == store.get("k", 3, 0) == b""
+    for part in ((-1,), (-1, 3), (0, -1)):
+        with pytest.raises(ValueError, match="negative"):
+            store.get("k", *part)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -899,3 +900,18 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
             raise AssertionError
     """, PYTHONPATH=installed(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
     assert done.returncode == 0, done.stderr
+
+
+def test_chunks_that_a_slice_meets_are_counted_by_their_edges():
+    """However long it is: its elements have no list."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        edges = random.integers(1, 9, 7).tolist()
+        grid = _batch.Grid((edges,))
+        start, stop = sorted(random.choice(sum(edges) + 1, 2, replace=False).tolist())
+        assert grid.touched(0, start, 1, stop - start) == len(set(np.repeat(np.arange(7), edges)[start:stop].tolist()))
+    tracemalloc.start()
+    try:
+        assert _batch.Grid(([10**12] * 4,)).touched(0, 3, 1, 3 * 10**12) == 4 and tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -200,3 +200,12 @@ def test_empty():
     assert array[...].shape == (0, 3)
     array[...] = np.zeros((0, 3))
     assert array[:, [1, 2]].shape == (0, 2)
+
+
+@pytest.mark.parametrize("key", [None, True, [0, 1], np.array([0, 1]), np.array([True, False, True]), 1.5, (0, 0), np.newaxis], ids=str)
+def test_wrong_blocks(key):
+    z = zarrc.create_array(None, data=np.arange(6), chunks=2)
+    for use in (lambda: z.blocks[key], lambda: z.blocks.__setitem__(key, 5)):
+        with pytest.raises(IndexError):
+            use()
+    assert (z[:] == np.arange(6)).all()

@@ -1,5 +1,6 @@
 """Data types beyond zarr-python's: small floats, packed integers, subarrays, bytes, and what cannot
 be a value."""
+import asyncio
 import json
 
 import numpy as np
@@ -134,3 +135,46 @@ def test_times_without_a_unit_of_the_other_order(path, name):
             assert found.dtype.isnative and (found.view("i8") == counts).all()
         z[:2] = z[1:3]
         assert (z[:].view("i8") == counts[[1, 2, 2, 3]]).all() and np.frombuffer(bytes(store["0"]), order + "i8")[0] == -2
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("name", ["M8", "m8"])
+@pytest.mark.parametrize("order", "<>")
+def test_multiples_of_times_without_a_unit(store, order, name, zarr_format):
+    """NumPy's `empty` and the text of the data type leave the multiple out."""
+    dtype = np.dtype(f"{name}[5generic]")
+    counts = np.array([1, -2, 100, -2**63])
+    given = counts.astype(order + "i8").view(f"{order}{name}[5generic]")
+    z = zarrc.create_array(store, name="a", data=given, zarr_format=zarr_format)
+    z = zarrc.open_array(store, path="a")
+    assert np.datetime_data(z.dtype) == np.datetime_data(z.fill_value.dtype) == ("generic", 5)
+    out = np.zeros(4, "i8").view(dtype)
+    z.read(out=out)
+    for found in (z[:], z[::-1][::-1], z.oindex[[0, 1, 2, 3]], z.read_many([...])[0], out, zarrc.array(z)[:]):
+        assert found.dtype == dtype and (found.view("i8") == counts).all()
+    assert z[1].dtype == dtype and z[1] == z[:][1]
+    z[:2] = z[1:3]
+    assert (z[:].view("i8") == counts[[1, 2, 2, 3]]).all()
+
+
+def test_fields_with_all_dimensions_chosen(store):
+    z = zarrc.create_array(store, name="a", shape=3, dtype=[("a", "i4"), ("b", "f8")])
+    z["a"] = [1, 2, 3]
+    z[1, "b"] = 5
+    assert z[1, "a"] == 2 and z["b", 1] == 5 and z[:, "a"].tolist() == [1, 2, 3] and z["a", "b", 1].tolist() == (2, 5)
+    with pytest.raises(IndexError):
+        z[1, 2, "a"]
+    none = zarrc.create_array(store, name="none", shape=(), dtype=z.dtype)
+    none["b"] = 7
+    assert none["a"] == 0 and none[..., "b"] == 7 and none[()].tolist() == (0, 7)
+
+
+def test_memory_that_would_cut_text(store):
+    z = zarrc.create_array(store, name="a", shape=2, dtype=str)
+    z[:] = ["abc", "de"]
+    for out, error in [(np.empty(2, "U1"), TypeError), (np.empty(2, "S9"), TypeError), (np.empty((3, 2), object), ValueError)]:
+        for read in (lambda: z.read(out=out), lambda: asyncio.run(z.async_array.getitem(..., out=out))):
+            with pytest.raises(error, match="out has the"):
+                read()
+    out = np.empty(2, object)
+    assert z.read(out=out) is out and out.tolist() == asyncio.run(z.async_array.getitem(..., out=out)).tolist() == ["abc", "de"]

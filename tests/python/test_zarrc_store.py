@@ -1,4 +1,5 @@
 """zarrc.ZarrcStore by zarr-python's own tests of stores, and by its state machines."""
+import asyncio
 import collections
 import pickle
 
@@ -118,3 +119,31 @@ def test_state_machines(tmp_path_factory, kind, name):
         return cls(zarr.core.sync.sync(ZarrcStore.open(place)))
 
     run_state_machine_as_test(start, settings=QUICK)
+
+
+@pytest.mark.parametrize("given", [None, "memory:", "path"])
+def test_first_calls_at_once(tmp_path, given):
+    """The first one opens the store, and the others wait for it."""
+    store = ZarrcStore(str(tmp_path / "x") if given == "path" else given)
+    values = {key: cpu.Buffer.from_bytes(key.encode()) for key in "abcd"}
+
+    async def work():
+        assert await asyncio.gather(store.get("a", cpu.buffer_prototype), store.exists("b")) == [None, False]
+
+    async def first_writes():
+        await asyncio.gather(*[other.set(key, value) for key, value in values.items()])
+        return sorted([key async for key in other.list()])
+
+    asyncio.run(work())
+    other = ZarrcStore(str(tmp_path / "y") if given == "path" else given)
+    assert asyncio.run(first_writes()) == list("abcd")
+
+
+@pytest.mark.parametrize("given", [None, "memory:"])
+def test_memory_has_no_twin(given):
+    store = ZarrcStore(given)
+    other = store.with_read_only(True)
+    store.set_sync("a", cpu.Buffer.from_bytes(b"1"))
+    assert other.get_sync("a").to_bytes() == b"1" and other.read_only
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(ZarrcStore(given))
