@@ -65,10 +65,9 @@ def test_multiples_of_times_without_a_unit(path, name, zarr_format):
     data = np.array([1, -2, 100, -2**63], name[0] + "i8").view(name)
     with zarrc.enable():
         zarrc.pipeline_stats(reset=True)
-        try:
-            theirs = zarr.create_array(path + "/theirs", data=data, chunks=3, zarr_format=zarr_format)
-        except Exception as problem:
-            pytest.skip(f"zarr-python {zarr.__version__} lacks them: {problem}")
+        theirs = zarr.create_array(path + "/theirs", data=data, chunks=3, zarr_format=zarr_format)
+        if np.datetime_data(theirs.dtype) != np.datetime_data(data.dtype):
+            pytest.skip(f"zarr-python {zarr.__version__} leaves the multiple out")
         assert counts(theirs[:]) == counts(data)
         assert zarrc.pipeline_stats()["reasons"] == {}
     ours = zarrc.open_array(path + "/theirs")
