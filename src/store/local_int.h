@@ -119,6 +119,7 @@ struct zr_local_lock {
     bool is_spent; /* the lock file was renamed over the key: the right is used up */
     bool has_keylock;
     dev_t device;
+    ino_t inode;
     uint64_t fork_generation;
     char lock_name[NAME_MAX + 1];
 };
@@ -130,6 +131,13 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
 /* Gives the lock back, and removes the lock file unless it became the value. Returns 0 or
  * the errno of close(). */
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
+/* Whether the name of the lock file, in the folder that was opened then, still leads to
+ * it. */
+bool zr_local_lock_is_named(const struct zr_local_lock *lk);
+/* Whether the path of the key leads to it, too: otherwise the folder was moved or deleted
+ * meanwhile. Returns 0 or an errno. */
+int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
+                            bool *yes);
 /* Tries once to lock a descriptor. Returns 0, EAGAIN (another holder), or an errno (the
  * file system has no locks). */
 int zr_local_lock_try(int fd);

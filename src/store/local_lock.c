@@ -177,23 +177,72 @@ static int lock_open(struct zr_local *l, struct zr_local_lock *lk)
     return zr_lock_file_open(l, &lk->file, lk->dir.fd, lk->lock_name, flags);
 }
 
+/* Sets *yes if the name leads to the locked file. Returns 0 or an errno. */
+static int lock_has_name(const struct zr_local_lock *lk, int dir, const char *name,
+                         bool *yes)
+{
+    struct stat named;
+
+    *yes = false;
+    if (fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
+    *yes = named.st_dev == lk->device && named.st_ino == lk->inode;
+    return 0;
+}
+
+bool zr_local_lock_is_named(const struct zr_local_lock *lk)
+{
+    bool yes = false;
+
+    return lock_has_name(lk, lk->dir.fd, lk->lock_name, &yes) == 0 && yes;
+}
+
+int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
+                            bool *yes)
+{
+    const char *key = lk->keylock.key;
+    const size_t n = strlen(key);
+    char path[PATH_MAX];
+
+    *yes = true;
+    if (n + sizeof ZR_LOCK_SUFFIX > sizeof path) /* no call takes such a path */
+        return 0;
+    memcpy(path, key, n);
+    memcpy(path + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
+    return lock_has_name(lk, l->root, path, yes);
+}
+
+/* A writer that gave a new value its key by link(), and was killed before unlink(),
+ * leaves a lock file that is the value. Takes this name from the value, which is not to
+ * be written to. Clears *same then. */
+static int lock_spare_value(const struct zr_local_lock *lk, bool *same)
+{
+    bool is_value = false;
+    int os_code = lock_has_name(lk, lk->dir.fd, lk->dir.name, &is_value);
+
+    if (os_code == 0 && is_value && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
+        os_code = errno;
+    *same = os_code == 0 && !is_value;
+    return os_code;
+}
+
 /* Call it with the lock held. Sets *same if the name still leads to the locked file.
  * Returns 0 or an errno. */
 static int lock_is_current(struct zr_local_lock *lk, bool *same)
 {
-    struct stat mine, named;
+    struct stat mine;
+    int os_code = 0;
 
     *same = false;
     if (fstat(lk->file.fd, &mine) != 0)
         return errno;
     if (!S_ISREG(mine.st_mode))
         return EINVAL;
-    if (fstatat(lk->dir.fd, lk->lock_name, &named, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? 0 : errno;
-    *same = mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
     lk->is_dirty = mine.st_size > 0;
     lk->device = mine.st_dev;
-    return 0;
+    lk->inode = mine.st_ino;
+    os_code = lock_has_name(lk, lk->dir.fd, lk->lock_name, same);
+    return *same && mine.st_nlink > 1 ? lock_spare_value(lk, same) : os_code;
 }
 
 /* Does steps 1 to 3 once. Returns 0 and *same, or an errno. Closes the lock file unless

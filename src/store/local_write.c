@@ -203,11 +203,16 @@ static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *
     return write_conflict(op, err);
 }
 
-/* Checks the lock that the caller passed. */
-static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
+/* Checks the lock that the caller passed. If its folder was moved, what the holder read
+ * by the key is not what the write would replace. If another process removed the lock
+ * file, its name may belong to another writer. */
+static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
+                                    zarr_error *err)
 {
-    const struct zr_local_lock *lk = op->lock;
+    struct zr_local_lock *lk = op->lock;
     const char *why = NULL;
+    bool is_there = false;
+    int os_code = 0;
 
     if (lk && lk->fork_generation != zr_fork_generation())
         why = "a lock of the parent process";
@@ -217,10 +222,21 @@ static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
         why = "the lock of another key";
     else if (lk->is_spent)
         why = "a lock that an earlier write used up";
-    if (!why)
+    if (why)
+        return zr_op_end(
+            op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
+    os_code = zr_local_lock_is_at_key(l, lk, &is_there);
+    if (os_code != 0)
+        return write_failed(op, os_code, "look at its lock file", err);
+    if (is_there)
         return ZARR_OK;
-    return zr_op_end(
-        op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
+    lk->is_spent = !zr_local_lock_is_named(lk);
+    return zr_op_end(op,
+                     zr_fail(err, ZARR_ERR_CONFLICT,
+                             "%s: its lock file is gone: the folder was moved or "
+                             "deleted, or another process removed the file",
+                             op->key),
+                     0);
 }
 
 /* ---- PUT ---- */
@@ -242,8 +258,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device, is_new);
     /* Spent also if only the directory's fsync failed: then the lock file's name is
      * gone. */
-    lk->is_spent = os_code == 0 ||
-                   faccessat(lk->dir.fd, lk->lock_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    lk->is_spent = os_code == 0 || !zr_local_lock_is_named(lk);
     if (os_code == EEXIST && is_new)
         return write_conflict(op, err);
     if (os_code != 0)
@@ -329,7 +344,7 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
-        st = write_check_lock(op, err);
+        st = write_check_lock(l, op, err);
     else if (l->locking == ZARR_LOCKING_NONE)
         st = put_by_temp(l, op, from, err);
     else
@@ -405,7 +420,7 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
-        st = write_check_lock(op, err);
+        st = write_check_lock(l, op, err);
     else if (l->locking == ZARR_LOCKING_NONE)
         st = erase_without_lock(l, op, err);
     else

@@ -164,11 +164,102 @@ static void replaced_by_others(void **state)
     zarr_store_free(s);
 }
 
+/* A folder moves while the holder of a lock works. What the holder reads by its key is
+ * not what its write would replace. */
+static void lock_in_a_moved_folder(void **state)
+{
+    static const uint32_t verbs[] = {ZARR_STORE_PUT, ZARR_STORE_ERASE};
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    zarr_error err = {0};
+
+    assert_status(put_text(s, "a/c/v", "old"), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(verbs); i++) {
+        zarr_store_op op = {
+            .verb = verbs[i], .flags = ZARR_STORE_OP_LOCKED, .key = "a/c/v"};
+
+        op.mem = zr_mem_of_host("new", 3);
+        assert_status(zr_store_lock(s, "a/c/v", NULL, &op.lock, &err), ZARR_OK);
+        assert_status(zr_store_rename(s, "a", "b", &err), ZARR_OK);
+        assert_null(get_text(s, "a/c/v"));
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_CONFLICT);
+        assert_non_null(strstr(err.message, "a/c/v"));
+        assert_non_null(strstr(err.message, "moved"));
+        /* another array may be there now */
+        assert_status(put_text(s, "a/c/w", "1"), ZARR_OK);
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_CONFLICT);
+        zr_store_unlock(s, op.lock);
+        assert_string_equal(get_text(s, "b/c/v"), "old");
+        assert_null(get_text(s, "a/c/v"));
+        assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
+        assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
+        assert_status(zr_store_rename(s, "b", "a", &err), ZARR_OK);
+    }
+    zarr_store_free(s);
+}
+
+/* Another process removes the lock file of a living writer, and another writer makes its
+ * own. What that one has written so far is not given to the key, and its file stays. */
+static void lock_file_of_another(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    zarr_store_op op = {
+        .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = "a/v"};
+    zarr_error err = {0};
+    char lock[256];
+
+    path_in(w, lock, sizeof lock, "a/v.__lock");
+    op.mem = zr_mem_of_host("new", 3);
+    assert_status(put_text(s, "a/v", "old"), ZARR_OK);
+    assert_status(zr_store_lock(s, "a/v", NULL, &op.lock, &err), ZARR_OK);
+    assert_int_equal(unlink(lock), 0);
+    write_file(w, "a/v.__lock", "half of");
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_CONFLICT);
+    assert_non_null(strstr(err.message, "removed"));
+    zr_store_unlock(s, op.lock);
+    assert_string_equal(get_text(s, "a/v"), "old");
+    assert_true(exists(w, "a/v.__lock"));
+    zarr_store_free(s);
+}
+
+/* A writer that was killed between link() and unlink(), where the file system has no
+ * rename that replaces nothing, leaves a lock file that is the value. */
+static void lock_file_that_is_the_value(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    char value[256], lock[256], kept[256];
+    zarr_error err = {0};
+
+    path_in(w, value, sizeof value, "v");
+    path_in(w, lock, sizeof lock, "v.__lock");
+    path_in(w, kept, sizeof kept, "kept");
+    assert_status(put_text(s, "v", "old"), ZARR_OK);
+    assert_int_equal(link(value, kept), 0); /* as a reader that has the value open */
+    assert_int_equal(link(value, lock), 0);
+    assert_status(put_text(s, "v", "newer"), ZARR_OK);
+    assert_string_equal(get_text(s, "v"), "newer");
+    assert_string_equal(get_text(s, "kept"), "old");
+    assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
+    assert_int_equal(link(value, lock), 0);
+    assert_status(zarr_store_erase(s, "v", &err), ZARR_OK);
+    assert_null(get_text(s, "v"));
+    assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(opening),        T(read_only),          T(not_a_value),
-        T(reserved_names), T(replaced_by_others),
+        T(opening),
+        T(read_only),
+        T(not_a_value),
+        T(reserved_names),
+        T(replaced_by_others),
+        T(lock_in_a_moved_folder),
+        T(lock_file_of_another),
+        T(lock_file_that_is_the_value),
     };
 
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
