@@ -9,6 +9,7 @@
 
 #include "store/store_int.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -61,14 +62,19 @@ bool zr_local_is_dangling(const struct zr_local *l, const char *path);
  * if fd is negative. */
 int zr_local_high_fd(int fd);
 
+/* In place of ENOENT: a symlink on the way leads nowhere, so what is behind it is not
+ * known. Reported as ENOENT, with this text. */
+#define ZR_LOCAL_NOWHERE      ENOLINK
+#define ZR_LOCAL_NOWHERE_TEXT "a symlink on the way leads nowhere"
+
 /* The directory that holds a key's file, and the file's name (inside the key). */
 struct zr_local_dir {
     int fd;
     bool owned;
     const char *name;
 };
-/* Opens the directory of a key. Returns 0 or an errno. create: makes missing
- * directories. */
+/* Opens the directory of a key. Returns 0 or an errno, also ZR_LOCAL_NOWHERE. create:
+ * makes missing directories. */
 int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
 void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is allowed */

@@ -282,6 +282,8 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
         return ZARR_ERR_CANCELLED;
     if (os_code == ENAMETOOLONG)
         return zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s with " ZR_LOCK_SUFFIX, key);
+    if (os_code == ZR_LOCAL_NOWHERE)
+        return zr_fail_os(err, ZARR_ERR_IO, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, key);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
 }
 
@@ -333,6 +335,8 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     st = lock_failed(key, *os_code, err);
     if (st == ZARR_ERR_CANCELLED)
         *os_code = 0;
+    else if (*os_code == ZR_LOCAL_NOWHERE)
+        *os_code = ENOENT;
     return st;
 }
 

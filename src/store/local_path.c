@@ -257,6 +257,7 @@ int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
 {
     const char *slash = strrchr(key, '/');
     char path[PATH_MAX];
+    bool via_link = false;
     size_t n;
     int fd;
 
@@ -268,7 +269,9 @@ int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
         return ENAMETOOLONG;
     memcpy(path, key, n);
     path[n] = '\0';
-    fd = zr_local_open(l, path, O_PATH | O_DIRECTORY, NULL);
+    fd = zr_local_open(l, path, O_PATH | O_DIRECTORY, &via_link);
+    if (fd == -ENOENT && via_link && zr_local_is_dangling(l, path))
+        fd = -ZR_LOCAL_NOWHERE;
     for (int i = 0; fd == -ENOENT && create && i < MAKE_DIR_TRIES; i++)
         fd = dir_make_missing(l, path, n);
     *out = (struct zr_local_dir){fd, true, slash + 1};

@@ -52,7 +52,7 @@ static zarr_status read_open_failed(const struct zr_local *l, zarr_store_op *op,
     if (os_code == ENOENT && !(via_link && zr_local_is_dangling(l, key)))
         return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key), 0);
     if (os_code == ENOENT)
-        why = "a symlink on the way leads nowhere";
+        why = ZR_LOCAL_NOWHERE_TEXT;
     else if (os_code == ENOTDIR)
         why = "a parent is a file";
     else if (os_code == EXDEV)

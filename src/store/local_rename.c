@@ -25,6 +25,9 @@ static zarr_status rename_failed(const char *from, const char *to, int os_code,
 {
     zarr_status st = rename_is_for_copy(os_code) ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_IO;
 
+    if (os_code == ZR_LOCAL_NOWHERE)
+        return zr_fail_os(err, st, ENOENT,
+                          "%s: cannot rename it to %s: " ZR_LOCAL_NOWHERE_TEXT, from, to);
     return zr_fail_os(err, st, os_code, "%s: cannot rename it to %s", from, to);
 }
 

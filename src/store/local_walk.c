@@ -297,7 +297,7 @@ static bool walk_is_ancestor(const struct local_walk *w, const struct stat *st)
 }
 
 /* Reads the directory at walk.path and makes it the top level. A directory that is gone
- * counts as empty. */
+ * counts as empty, but not one behind a symlink that leads nowhere. */
 static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *err)
 {
     const char *path = w->path.bytes > 0 ? w->path.ptr : ".";
@@ -307,6 +307,8 @@ static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *
     bool via_link = false;
     int fd = zr_local_open(w->l, path, O_RDONLY | O_DIRECTORY, &via_link);
 
+    if (fd == -ENOENT && via_link && zr_local_is_dangling(w->l, path))
+        return zr_fail_os(err, ZARR_ERR_IO, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, path);
     if (fd == -ENOENT || fd == -ENOTDIR)
         return ZARR_OK;
     if (fd < 0)

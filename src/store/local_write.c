@@ -167,6 +167,10 @@ static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb
 
     if (os_code == WRITE_TOLD)
         return op->status;
+    if (os_code == ZR_LOCAL_NOWHERE)
+        return zr_op_end(
+            op, zr_fail_os(err, st, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, op->key),
+            ENOENT);
     return zr_op_end(op, zr_fail_os(err, st, os_code, "%s: cannot %s", op->key, verb),
                      os_code);
 }

@@ -74,6 +74,43 @@ static void links(void **state)
     zarr_store_free(follow);
 }
 
+/* What is behind a link that leads nowhere, such as to a disk that is not mounted, is not
+ * known: it is neither erased nor empty. */
+static void nothing_is_known_behind_dangling_links(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_error err = {0};
+
+    needs_openat2(w);
+    make_dir(w, "in");
+    make_link(w, "in", "dir");
+    make_link(w, "nowhere", "dangling");
+    for (uint32_t k = 0; k < 4; k++) {
+        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE,
+                                  k % 2 ? ZARR_LOCKING_NONE : ZARR_LOCKING_OS,
+                                  k / 2 ? ZARR_SYMLINKS_FOLLOW : ZARR_SYMLINKS_WITHIN);
+
+        assert_status(zarr_store_erase(s, "dangling/v", &err), ZARR_ERR_IO);
+        assert_int_equal(err.os_code, ENOENT);
+        assert_non_null(strstr(err.message, "leads nowhere"));
+        assert_status(zarr_store_erase(s, "dangling/deep/v", &err), ZARR_ERR_IO);
+        assert_status(zarr_store_erase(s, "dir/v", &err), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_erase(s, "dir/none/v", &err), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_erase(s, "none/v", &err), ZARR_ERR_NOT_FOUND);
+        for (uint32_t how = 0; how <= ZARR_LIST_FOLDERS; how++) {
+            assert_status(zarr_store_list(s, "dangling", how, append_row, NULL, &err),
+                          ZARR_ERR_IO);
+            assert_non_null(strstr(err.message, "leads nowhere"));
+            assert_status(zarr_store_list(s, "dangling/x", how, append_row, NULL, &err),
+                          ZARR_ERR_IO);
+            assert_status(zarr_store_list(s, "dir/none", how, append_row, NULL, &err),
+                          ZARR_OK);
+        }
+        assert_status(zr_store_rename(s, "dangling/x", "y", &err), ZARR_ERR_IO);
+        zarr_store_free(s);
+    }
+}
+
 /* A kernel without openat2(): paths are opened component by component, and "within"
  * refuses every link. */
 static void links_without_openat2(void **state)
@@ -112,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(links),
+        T(nothing_is_known_behind_dangling_links),
         T(links_without_openat2),
     };
 
