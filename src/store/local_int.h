@@ -42,6 +42,7 @@ struct zr_local {
         n_synced; /* writes done; how many of them the last successful flush covered */
     atomic_int
         sync_os_code; /* errno of the first flush that failed; all later flushes fail */
+    zr_mutex flush;   /* one flush at a time; held long. A forked child has a new one */
     struct zr_keylocks keylocks;
     struct {
         zr_mutex mutex;

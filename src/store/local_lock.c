@@ -69,10 +69,12 @@ static void lock_files_in_child(void *arg)
         f->fd = -1;
     }
     l->lock_files.open = NULL;
+    zr_mutex_init(&l->flush);
 }
 
 void zr_local_lock_files_init(struct zr_local *l)
 {
+    zr_mutex_init(&l->flush);
     zr_mutex_init(&l->lock_files.mutex);
     l->fork = (struct zr_fork_hook){
         .mutex = &l->lock_files.mutex, .child = lock_files_in_child, .arg = l};
@@ -83,6 +85,7 @@ void zr_local_lock_files_deinit(struct zr_local *l)
 {
     zr_fork_hook_remove(&l->fork);
     zr_mutex_deinit(&l->lock_files.mutex);
+    zr_mutex_deinit(&l->flush);
 }
 
 int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,

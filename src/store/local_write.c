@@ -24,6 +24,8 @@
  */
 #include "store/local_int.h"
 
+#include "sched/sched.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -435,26 +437,38 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 
 /* ---- flush ---- */
 
-zarr_status zr_local_flush(void *self, zarr_error *err)
+/* The kernel tells an error of the disk to one call of syncfs() on a descriptor. So
+ * flushes run one after the other, and each looks whether an earlier one failed. */
+static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
 {
-    struct zr_local *l = self;
-    uint64_t n_written = atomic_load(&l->n_written), n_synced = atomic_load(&l->n_synced);
+    const uint64_t n_written = atomic_load(&l->n_written);
     int os_code = atomic_load(&l->sync_os_code);
 
     if (os_code != 0)
         return zr_fail_os(err, ZARR_ERR_IO, os_code,
                           "an earlier flush failed; later writes may be lost");
-    if (!zr_local_flushes(l) || n_synced >= n_written)
+    if (!zr_local_flushes(l) || atomic_load(&l->n_synced) >= n_written)
         return ZARR_OK;
     do
         os_code = syncfs(l->root) == 0 ? 0 : errno;
     while (os_code == EINTR);
     if (os_code == 0) {
-        while (n_synced < n_written &&
-               !atomic_compare_exchange_weak(&l->n_synced, &n_synced, n_written))
-            ; /* another thread's flush stored a smaller number */
+        atomic_store(&l->n_synced, n_written);
         return ZARR_OK;
     }
     atomic_store(&l->sync_os_code, os_code);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
+}
+
+zarr_status zr_local_flush(void *self, zarr_error *err)
+{
+    struct zr_local *l = self;
+    zarr_status st;
+
+    zr_block_begin();
+    zr_mutex_lock(&l->flush);
+    st = flush_in_turn(l, err);
+    zr_mutex_unlock(&l->flush);
+    zr_block_end();
+    return st;
 }

@@ -300,13 +300,73 @@ static void sandbox(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- two flushes at once ---- */
+
+/* The kernel tells an error of the disk to one caller of syncfs() on a descriptor. This
+ * one does so in the first call, while the second is under way or waits. */
+static atomic_int n_syncfs;
+static atomic_bool syncfs_fails;
+
+int syncfs(int fd)
+{
+    const int i = atomic_fetch_add(&n_syncfs, 1);
+
+    if (!atomic_load(&syncfs_fails))
+        return fsync(fd);
+    for (int ms = 0; i == 0 && ms < 300 && atomic_load(&n_syncfs) < 2; ms++)
+        usleep(1000);
+    usleep(i == 0 ? 0 : 50000); /* ends last */
+    errno = EIO;
+    return i == 0 ? -1 : 0;
+}
+
+struct flushing {
+    zr_thread thread;
+    zarr_store *s;
+    zarr_status st;
+};
+
+static void *flush_it(void *arg)
+{
+    struct flushing *f = arg;
+
+    f->st = zarr_store_flush(f->s, NULL);
+    return NULL;
+}
+
+static void failed_flush_of_another_thread(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_COMMIT, 0, 0);
+    struct flushing f[2] = {{.s = s}, {.s = s}};
+    zarr_error err = {0};
+
+    assert_status(put_text(s, "v", "1"), ZARR_OK);
+    atomic_store(&n_syncfs, 0);
+    atomic_store(&syncfs_fails, true);
+    for (int i = 0; i < 2; i++)
+        assert_status(zr_thread_start(&f[i].thread, flush_it, &f[i], &err), ZARR_OK);
+    for (int i = 0; i < 2; i++)
+        zr_thread_join(&f[i].thread);
+    for (int i = 0; i < 2; i++)
+        assert_status(f[i].st, ZARR_ERR_IO);
+    atomic_store(&syncfs_fails, false);
+    assert_status(zarr_store_flush(s, &err), ZARR_ERR_IO);
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(no_descriptors), T(more_pins_than_descriptors),
-        T(file_too_large), T(disk_full),
-        T(durabilities),   T(low_descriptors),
-        T(fork_with_lock), T(sandbox),
+        T(no_descriptors),
+        T(more_pins_than_descriptors),
+        T(file_too_large),
+        T(disk_full),
+        T(durabilities),
+        T(low_descriptors),
+        T(fork_with_lock),
+        T(sandbox),
+        T(failed_flush_of_another_thread),
     };
 
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
