@@ -81,15 +81,28 @@ static void composite_unlock(void *self, void *lock)
     zr_free(c->alloc, l);
 }
 
+/* A part without versions is not asked for them. */
 static void composite_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    const struct composite *c = self;
+    zarr_store *const part = composite_part(self, op->key);
     void *const lock = op->lock;
+    const uint32_t flags = op->flags;
+    const struct composite_lock *l = flags & ZARR_STORE_OP_LOCKED ? lock : NULL;
 
-    if (op->flags & ZARR_STORE_OP_LOCKED)
-        op->lock = ((const struct composite_lock *)lock)->lock;
-    (void)zr_store_run_one(composite_part(c, op->key), op, err);
+    if (l && l->part != part) {
+        zr_op_end(op,
+                  zr_fail(err, ZARR_ERR_INVALID, "%s: write with the lock of another key",
+                          op->key),
+                  0);
+        return;
+    }
+    if (l)
+        op->lock = l->lock;
+    if (!zr_store_can(part, ZARR_STORE_CAP_CONDITIONAL))
+        op->flags &= ~(uint32_t)ZARR_STORE_OP_WANT_VERSION;
+    (void)zr_store_run_one(part, op, err);
     op->lock = lock;
+    op->flags = flags;
 }
 
 /* ---- listing ---- */

@@ -13,6 +13,13 @@
 #include <errno.h>
 #include <string.h>
 
+zarr_store *zr_store_of_key(const zarr_store *s, const char *key)
+{
+    if (s->native && s->native->part)
+        return s->native->part(s->self, key);
+    return (zarr_store *)(uintptr_t)s; /* as the caller has it */
+}
+
 /* ---- locks ---- */
 
 static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
@@ -124,8 +131,7 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
     if (st != ZARR_OK)
         return st;
     p->key = key;
-    if (s->native && s->native->part)
-        s = s->native->part(s->self, key); /* a GET passes the pin on */
+    s = zr_store_of_key(s, key); /* a GET passes the pin on */
     if (s->native)
         st = s->native->pin(s->self, p, err);
     if (st == ZARR_OK) {
@@ -139,8 +145,7 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
 
 bool zr_store_pins(const zarr_store *s, const char *key)
 {
-    if (s->native && s->native->part)
-        s = s->native->part(s->self, key);
+    s = zr_store_of_key(s, key);
     return s->native || zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ||
            zr_store_can(s, ZARR_STORE_CAP_IMMUTABLE);
 }

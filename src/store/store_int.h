@@ -151,6 +151,9 @@ zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *en
                                  const struct zr_store_native_make *make, const char *url,
                                  const zarr_store_options *opts, zarr_error *err);
 
+/* The store that keeps a key: s itself, or a part of a composite store. */
+zarr_store *zr_store_of_key(const zarr_store *s, const char *key);
+
 /* ---- one operation ----------------------------------------------------------------- */
 
 /* Adds copies between host and device memory to op's counters. */

@@ -461,12 +461,49 @@ static void capabilities(void **state)
     zarr_store_free(s);
 }
 
+/* ---- a store of two parts ---- */
+
+/* Each part decides what its keys have. A lock of a key of one part is no lock of the
+ * other part. */
+static void parts(void **state)
+{
+    struct world *w = *state;
+    zarr_store *docs = open_sort(w, SORT_LOCAL), *chunks = open_sort(w, SORT_PLAIN), *s;
+    const char *const keys[] = {"a/zarr.json", "a/c/0"};
+    zarr_store_value v = ZARR_STORE_VALUE_INIT;
+    zarr_error err = {0};
+
+    assert_status(zarr_store_open_composite(&s, docs, chunks, NULL, &err), ZARR_OK);
+    for (int i = 0; i < 2; i++) {
+        zarr_store_op op = {.verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED};
+
+        assert_status(zarr_store_put_new(s, keys[i], "1", 1, &err), ZARR_OK);
+        assert_status(zarr_store_put_new(s, keys[i], "2", 1, &err), ZARR_ERR_EXISTS);
+        assert_status(zarr_store_stat(s, keys[i], &v, &err), ZARR_OK);
+        assert_int_equal(v.has_version, i == 0);
+        assert_int_equal(v.bytes, 1);
+        assert_status(zr_store_lock(s, keys[i], NULL, &op.lock, &err), ZARR_OK);
+        op.mem = zr_mem_of_host("3", 1);
+        op.key = keys[1 - i];
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID);
+        assert_non_null(strstr(err.message, op.key));
+        op.key = keys[i];
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+        zr_store_unlock(s, op.lock);
+        assert_string_equal(get_text(s, keys[i]), "3");
+    }
+    zarr_store_free(s);
+    zarr_store_free(docs);
+    zarr_store_free(chunks);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(every_store),      TEST(read_only),     TEST(one_wins), TEST(foreign_writer),
-        TEST(over_every_store), TEST(device_memory), TEST(config),   TEST(capabilities),
+        TEST(every_store),    TEST(read_only),        TEST(one_wins),
+        TEST(foreign_writer), TEST(over_every_store), TEST(device_memory),
+        TEST(config),         TEST(capabilities),     TEST(parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
