@@ -33,6 +33,8 @@ static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *
     zr_block_begin(); /* the holder may need a thread of the pool */
     st = s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err));
     zr_block_end();
+    if (st != ZARR_OK)
+        *lock = NULL; /* whatever a foreign store left there */
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_LOCK, err);
 }
 

@@ -127,6 +127,7 @@ struct public_listing {
     uint64_t n;
     zarr_status status;
     zarr_error *err;
+    bool ended; /* a store may go on all the same */
 };
 
 static int public_list_row(void *user, const zarr_store_item *item)
@@ -134,6 +135,8 @@ static int public_list_row(void *user, const zarr_store_item *item)
     struct public_listing *x = user;
     uint64_t limit = x->store->env.limits.listing_keys;
 
+    if (x->ended)
+        return 1;
     if (!item->key || zr_key_validate(item->key, strlen(item->key), NULL) != ZARR_OK ||
         !zr_key_is_below(item->key, x->prefix))
         x->status =
@@ -143,15 +146,16 @@ static int public_list_row(void *user, const zarr_store_item *item)
         x->status = zr_fail(
             x->err, ZARR_ERR_LIMIT,
             "more than %" PRIu64 " keys in a listing (limit listing_keys)", limit);
-    else
-        return x->fn(x->user, item);
+    else if (x->fn(x->user, item) == 0)
+        return 0;
+    x->ended = true;
     return 1;
 }
 
 zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err)
 {
-    struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err};
+    struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err, false};
     struct zr_foreign call;
     zarr_status st = ZARR_OK;
 

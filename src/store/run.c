@@ -124,14 +124,29 @@ out:
 
 /* ---- checks of a foreign store's results ---- */
 
+/* How many bytes of the value a GET must give; 0 if the store does not tell its length.
+ */
+static uint64_t run_least(const zarr_store_op *op)
+{
+    uint64_t offset = 0, n = 0;
+
+    if (op->object_bytes != UINT64_MAX)
+        zr_op_range(op, op->object_bytes, &offset, &n);
+    return n;
+}
+
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    uint64_t most = ZR_MIN(op->mem.bytes, op->length);
+    const uint64_t most = ZR_MIN(op->mem.bytes, op->length), least = run_least(op);
 
     if (op->status == ZARR_OK && op->verb == ZARR_STORE_GET && op->done_bytes > most)
         op->status = zr_fail(err, ZARR_ERR_INTERNAL,
                              "%s: the %s store gave more bytes than were asked for",
                              op->key, s->name);
+    if (op->status == ZARR_OK && op->verb == ZARR_STORE_GET && op->done_bytes < least)
+        op->status = zr_fail(err, ZARR_ERR_IO,
+                             "%s: the %s store gave %" PRIu64 " of %" PRIu64 " bytes",
+                             op->key, s->name, op->done_bytes, least);
     /* A store may leave done_bytes of a PUT at 0. */
     if (op->status == ZARR_OK && op->verb == ZARR_STORE_PUT && op->done_bytes != 0 &&
         op->done_bytes < op->mem.bytes)

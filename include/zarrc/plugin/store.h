@@ -57,12 +57,13 @@ enum {
  * One operation. The library sets the members up to `lock`, `tag` and `cancel`; the store
  * sets the others, and `version` if asked. The layout never changes within an ABI number.
  *
- * A GET reads at most min(`length`, `mem.bytes`) bytes at `offset` into `mem`, and sets
- * `done_bytes` to how many it read. It must set `object_bytes` to the length of the whole
- * value if it read less than `length`, or if the value goes on after `mem`; otherwise it
- * may leave UINT64_MAX there. A range that begins after the end of the value has 0 bytes.
- * A suffix that is longer than the value is the whole value. A key that does not exist
- * is ZARR_ERR_NOT_FOUND.
+ * A GET reads min(`length`, `mem.bytes`) bytes at `offset` into `mem`, or as many of them
+ * as the value has, and sets `done_bytes` to how many it read. It must set `object_bytes`
+ * to the length of the whole value if it read less than `length`, or if the value goes on
+ * after `mem`; otherwise it may leave UINT64_MAX there. A range that begins after the end
+ * of the value has 0 bytes. A suffix that is longer than the value is the whole value. A
+ * key that does not exist is ZARR_ERR_NOT_FOUND. Fewer bytes than the value has are an
+ * error, which the library reports as ZARR_ERR_IO if `object_bytes` tells it.
  *
  * The library reads a shard in several GETs. Versions tell it that the value was replaced
  * in between. A store without ZARR_STORE_CAP_CONDITIONAL should set `object_bytes` in
@@ -136,7 +137,9 @@ typedef struct zarr_store_vtable {
      * such as those of whole chunks, need the lock as well: either the store makes them
      * wait itself (ZARR_STORE_CAP_WRITES_WAIT) while it does other operations, or the
      * library takes the lock around each PUT and ERASE and sets ZARR_STORE_OP_LOCKED. It
-     * does so one by one, on several threads, also if the store has submit(). */
+     * does so one by one, on several threads, also if the store has submit(). The
+     * library takes locks of other keys while it holds one, so the locks of two keys must
+     * not exclude each other. */
     zarr_status (*lock)(void *self, const char *key, const zarr_cancel *cancel,
                         void **lock, zarr_error *err);
     /** Ends what lock() began, possibly in another thread; cannot fail. */

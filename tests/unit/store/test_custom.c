@@ -187,6 +187,92 @@ static void lies_are_found(void **state)
     zarr_store_free(s);
 }
 
+/* Gives at most 4 bytes at once, as a connection that breaks off. */
+static void short_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)err;
+    op->status = ZARR_OK;
+    op->object_bytes = 10;
+    if (op->verb != ZARR_STORE_GET)
+        return;
+    op->done_bytes = ZR_MIN(ZR_MIN(op->mem.bytes, op->length), UINT64_C(4));
+    if (op->done_bytes > 0)
+        memcpy(op->mem.handle, "0123456789", op->done_bytes);
+}
+
+/* Part of a value is no value, and its end is not the value's. */
+static void short_answers(void **state)
+{
+    static const uint64_t ranges[][2] = {{0, ZARR_STORE_TO_END},
+                                         {0, 5},
+                                         {5, ZARR_STORE_TO_END},
+                                         {1, 2},
+                                         {ZARR_STORE_SUFFIX, 3}};
+    const zarr_store_vtable vt = {
+        .struct_size = sizeof vt, .caps = null_caps, .run = short_run};
+    struct world *w = *state;
+    uint32_t none = 0;
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+    char to[16];
+    zarr_store_op op;
+
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, &none, NULL, &err), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(ranges); i++) {
+        op = get_op("k", ranges[i][0], ranges[i][1], to, sizeof to);
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_IO);
+        assert_non_null(strstr(err.message, "4 of "));
+        assert_int_equal(op.done_bytes, 0);
+    }
+    op = get_op("k", 0, ZARR_STORE_TO_END, to, 4);
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+    assert_int_equal(op.done_bytes, 4);
+    zarr_store_free(s);
+}
+
+/* Goes on although the library's function said that the listing ends. */
+static zarr_status deaf_list(void *self, const char *prefix, uint32_t how,
+                             zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    static const char *const keys[] = {"a", "b", "../c", "d"};
+
+    (void)self;
+    (void)prefix;
+    (void)how;
+    (void)err;
+    for (size_t i = 0; i < ZR_COUNT(keys); i++)
+        (void)fn(user, &(zarr_store_item){.key = keys[i]});
+    return ZARR_OK;
+}
+
+static int count_to_two(void *user, const zarr_store_item *item)
+{
+    (void)item;
+    return ++*(int *)user == 2;
+}
+
+static void an_end_is_an_end(void **state)
+{
+    const zarr_store_vtable vt = {.struct_size = sizeof vt,
+                                  .caps = lying_caps,
+                                  .run = lying_run,
+                                  .list = deaf_list};
+    struct world *w = *state;
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+    int n_rows = 0;
+
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, NULL, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "", 0, count_to_two, &n_rows, &err), ZARR_OK);
+    assert_int_equal(n_rows, 2);
+    n_rows = 10;
+    assert_status(zarr_store_list(s, "", 0, count_to_two, &n_rows, &err),
+                  ZARR_ERR_CORRUPT);
+    assert_int_equal(n_rows, 12); /* nothing after the key that is none */
+    zarr_store_free(s);
+}
+
 /* ---- memory the host cannot touch ---- */
 
 /* Handles are addresses with a bit set, so that any direct access faults. */
@@ -459,8 +545,9 @@ static void trying_to_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(registering), T(self_is_moved),       T(lies_are_found), T(far_memory),
-        T(cancelling),  T(freeing_in_the_last), T(trying_to_lock),
+        T(registering),   T(self_is_moved),       T(lies_are_found),
+        T(short_answers), T(an_end_is_an_end),    T(far_memory),
+        T(cancelling),    T(freeing_in_the_last), T(trying_to_lock),
     };
 
     return cmocka_run_group_tests_name("custom", tests, NULL, NULL);

@@ -353,8 +353,10 @@ static zarr_status advisory_lock(void *self, const char *key, const zarr_cancel 
     struct advisory *a = self;
 
     ZR_UNUSED(cancel);
-    if (a->refuses != ZARR_OK)
+    if (a->refuses != ZARR_OK) {
+        *lock = a; /* means nothing */
         return zr_fail(err, a->refuses, "%s: no lock for you", key);
+    }
     zr_mutex_lock(&a->mutex);
     atomic_fetch_add(&a->n_locks, 1);
     atomic_fetch_add(&a->n_held, 1);
@@ -496,6 +498,8 @@ static void refused_locks(void **state)
             assert_null(op[i].lock);
         }
         assert_string_equal(get_text(s, "a"), "1");
+        assert_status(zr_store_lock(s, "a", NULL, &op[0].lock, &err), ZARR_ERR_IO);
+        assert_null(op[0].lock); /* nothing to give back */
         advisory_close(s, &a);
         world_free(&w);
     }
