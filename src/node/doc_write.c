@@ -2,8 +2,8 @@
  * node/doc_write.c - changes metadata documents, writes them whole and erases them. A
  * change reads, edits and writes while it holds the key's lock. If a store cannot lock
  * but can compare versions, the write is conditional, and the change is tried again if
- * another writer was faster. If a store can do neither, only writers through the same
- * handle are kept out.
+ * another writer was faster. A new document is written so on a store that can only make
+ * new keys. Otherwise only writers through the same handle are kept out.
  * Thread class: updates may run from many threads.
  */
 #include "node/node_int.h"
@@ -38,6 +38,12 @@ bool zr_doc_by_version(const zarr_store *s)
            zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
 }
 
+bool zr_doc_new_by_put(const zarr_store *s)
+{
+    return zr_doc_by_version(s) || (!zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
+                                    zr_store_can(s, ZARR_STORE_CAP_PUT_NEW));
+}
+
 static zarr_status update_once(const struct zr_doc_place *place,
                                const struct zr_doc_edit *edit, void *lock,
                                zarr_error *err)
@@ -64,7 +70,7 @@ static zarr_status update_once(const struct zr_doc_place *place,
     ZR_TRY(edit->fn(edit->arg, old.found ? &old : NULL, &text, err));
     if (text.bytes == 0 && !text.failed) /* nothing to change */
         goto out;
-    if (versions) {
+    if (versions || (!old.found && zr_doc_new_by_put(place->src->store))) {
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = old.version;
     }

@@ -58,7 +58,7 @@ static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(old);
-    if (w->node->format == 2 && !zr_doc_by_version(w->store))
+    if (w->node->format == 2 && !zr_doc_new_by_put(w->store))
         ZR_TRY(write_attributes(w, err));
     zr_str_append(text, zr_str_text(w->node->text), w->node->text->bytes);
 out:
@@ -71,7 +71,7 @@ static zarr_status commit_new_node(void *arg, zarr_error *err)
 {
     const struct node_writing *w = arg;
 
-    return w->node->format == 2 && zr_doc_by_version(w->store) ? write_attributes(w, err)
+    return w->node->format == 2 && zr_doc_new_by_put(w->store) ? write_attributes(w, err)
                                                                : ZARR_OK;
 }
 

@@ -97,6 +97,9 @@ zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_e
 /* Returns true if only versions, and no lock, keep apart two handles that change one
  * document. */
 bool zr_doc_by_version(const zarr_store *s);
+/* Returns true if the store has no locks, but a PUT of a new document there fails if
+ * another writer made it first. */
+bool zr_doc_new_by_put(const zarr_store *s);
 /* Writes "path/name" as a whole. Fails with EXISTS if the document exists and `replace`
  * is false. */
 zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,

@@ -113,16 +113,15 @@ static void create_between(const zarr_store_op *op, int done)
     create(&between);
 }
 
-static void test_creators_by_version(void **state)
+static void creators_of_a_store(uint32_t caps)
 {
     static const char *const keys[] = {"n/.zattrs", "n/.zarray", "n/.zgroup"};
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         const bool is_group = i % 2;
         struct creating one = {.attributes = "{\"one\":1}", .is_group = is_group};
 
-        begin(ZARR_STORE_CAP_CONDITIONAL, 0, 0, 0);
+        begin(caps, 0, 0, 0);
         one.store = world.store;
         between = (struct creating){
             .store = other, .attributes = "{\"two\":2}", .is_group = is_group};
@@ -135,6 +134,13 @@ static void test_creators_by_version(void **state)
             check_winner(&world, &one, &between);
         end();
     }
+}
+
+static void test_creators_by_version(void **state)
+{
+    (void)state;
+    creators_of_a_store(ZARR_STORE_CAP_CONDITIONAL);
+    creators_of_a_store(ZARR_STORE_CAP_PUT_NEW);
 }
 
 int main(void)
