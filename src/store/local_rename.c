@@ -1,9 +1,9 @@
 /*
  * store/local_rename.c - moves a whole folder with one rename(2). So a reader finds all
  * of it under one of the two names, also after a kill. Open descriptors (pins, locks)
- * follow the folder. It refuses what rename(2) cannot do (another disk, a destination
- * that is not empty) and what rename(2) would change (a folder that is a symlink); the
- * caller then copies.
+ * follow the folder; a write under a lock that was taken before is refused. It refuses
+ * what rename(2) cannot do (another disk, a destination that is not empty) and what
+ * rename(2) would change (a folder that is a symlink); the caller then copies.
  * Thread class: any thread.
  */
 #include "store/local_int.h"
