@@ -190,7 +190,7 @@ static void local_close(void *self)
 
     if (l->root >= 0)
         close(l->root);
-    zr_local_lock_files_deinit(l);
+    zr_local_flush_deinit(l);
     zr_keylocks_deinit(&l->keylocks);
     zr_free(l->alloc, l);
 }
@@ -214,7 +214,7 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     l->linked_directories = env->limits.linked_directories;
     l->root = -1;
     zr_keylocks_init(&l->keylocks, env, opts);
-    zr_local_lock_files_init(l);
+    zr_local_flush_init(l);
     ZR_TRY(local_read_options(l, opts, err));
     if (direct && zr_starts_with(path, "gds:"))
         path += zr_starts_with(path, "gds://") ? 6 : 4;

@@ -18,10 +18,12 @@
     ".__lock" /* TensorStore's suffix, so that both exclude each other */
 #define ZR_TEMP_PREFIX ".zarrc-tmp-"
 
-/* A descriptor that may hold a lock. The store lists them, so that a forked child closes
- * its copies: otherwise the lock of a killed process would live on in the child. */
+/* A descriptor that may hold a lock. local_lock.c lists them, so that a forked child
+ * closes its copies: otherwise the lock of a killed process would live on in the child.
+ */
 struct zr_lock_file {
     int fd; /* -1: none */
+    uint32_t list;
     struct zr_lock_file *prev, *next;
 };
 
@@ -42,12 +44,12 @@ struct zr_local {
         n_synced; /* writes done; how many of them the last successful flush covered */
     atomic_int
         sync_os_code; /* errno of the first flush that failed; all later flushes fail */
-    zr_mutex flush;   /* one flush at a time; held long. A forked child has a new one */
     struct zr_keylocks keylocks;
     struct {
         zr_mutex mutex;
-        struct zr_lock_file *open;
-    } lock_files;
+        zr_cond ended;
+        bool runs; /* one at a time; none in a forked child */
+    } flush;
     struct zr_fork_hook fork;
 };
 
@@ -148,14 +150,11 @@ int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock
 /* Tries once to lock a descriptor. Returns 0, EAGAIN (another holder), or an errno (the
  * file system has no locks). */
 int zr_local_lock_try(int fd);
-void zr_local_lock_files_init(struct zr_local *l);
-void zr_local_lock_files_deinit(struct zr_local *l);
 /* Opens the file `name` in dir. Returns 0 or an errno. */
-int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
-                      const char *name, int flags);
+int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int flags);
 /* Gives the lock back if it is held, and closes the file. Returns 0 or the errno of
  * close(). */
-int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f);
+int zr_lock_file_close(struct zr_lock_file *f);
 /* Writes to out which other processes have fd's lock file open. */
 void zr_local_lock_holders(int fd, const char *name, char out[ZR_LOCK_HOLDER_BYTES]);
 zarr_status zr_local_lock(void *self, const char *key, const zarr_cancel *cancel,
@@ -177,6 +176,8 @@ zarr_status zr_local_write_device(const struct zr_local *l, zarr_store_op *op, i
 
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+void zr_local_flush_init(struct zr_local *l);
+void zr_local_flush_deinit(struct zr_local *l);
 zarr_status zr_local_flush(void *self, zarr_error *err);
 
 /* ---- local_walk.c, local_list.c: directories --------------------------- */

@@ -30,8 +30,9 @@ enum {
     LOCK_VANISHED_TRIES = 1000, /* another process removes the directory each time */
     LOCK_PARENTS_TRIES = 16, /* or its parents, each time that many were tried to make */
     LOCK_YIELDS = 16,        /* first tries, about a microsecond each */
-    LOCK_PAUSE_MIN_NS = 20000,  /* a replaced chunk takes 50 us upwards */
-    LOCK_PAUSE_MAX_NS = 2000000 /* keeps a wait for a slow writer cheap */
+    LOCK_PAUSE_MIN_NS = 20000,   /* a replaced chunk takes 50 us upwards */
+    LOCK_PAUSE_MAX_NS = 2000000, /* keeps a wait for a slow writer cheap */
+    LOCK_FILE_LISTS = 16
 };
 
 static struct flock lock_whole_file(short type)
@@ -60,41 +61,53 @@ int zr_local_lock_try(int fd)
 
 /* ---- descriptors that may hold a lock ---- */
 
+/* Lists of all stores. A fork must not come between the open and the list, so the file is
+ * made with its list locked; several lists, because threads that write small chunks spend
+ * most of their time there. */
+static struct lock_files {
+    zr_mutex mutex;
+    struct zr_lock_file *open;
+    struct zr_fork_hook fork;
+} lock_files[LOCK_FILE_LISTS];
+static zr_once lock_files_once = ZR_ONCE_INIT;
+
 static void lock_files_in_child(void *arg)
 {
-    struct zr_local *l = arg;
+    struct lock_files *l = arg;
 
-    for (struct zr_lock_file *f = l->lock_files.open; f; f = f->next) {
+    for (struct zr_lock_file *f = l->open; f; f = f->next) {
         close(f->fd);
         f->fd = -1;
     }
-    l->lock_files.open = NULL;
-    zr_mutex_init(&l->flush);
+    l->open = NULL;
 }
 
-void zr_local_lock_files_init(struct zr_local *l)
+static void lock_files_make(void)
 {
-    zr_mutex_init(&l->flush);
-    zr_mutex_init(&l->lock_files.mutex);
-    l->fork = (struct zr_fork_hook){
-        .mutex = &l->lock_files.mutex, .child = lock_files_in_child, .arg = l};
-    zr_fork_hook_add(&l->fork);
+    for (size_t i = 0; i < LOCK_FILE_LISTS; i++) {
+        struct lock_files *l = &lock_files[i];
+
+        zr_mutex_init(&l->mutex);
+        l->fork = (struct zr_fork_hook){
+            .mutex = &l->mutex, .child = lock_files_in_child, .arg = l};
+        zr_fork_hook_add(&l->fork);
+    }
 }
 
-void zr_local_lock_files_deinit(struct zr_local *l)
+static struct lock_files *lock_files_of(uint32_t list)
 {
-    zr_fork_hook_remove(&l->fork);
-    zr_mutex_deinit(&l->lock_files.mutex);
-    zr_mutex_deinit(&l->flush);
+    zr_call_once(&lock_files_once, lock_files_make);
+    return &lock_files[list];
 }
 
-int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
-                      const char *name, int flags)
+int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int flags)
 {
+    struct lock_files *l = NULL;
     int os_code = 0;
 
-    zr_mutex_lock(
-        &l->lock_files.mutex); /* prevents a fork between the open and the list */
+    f->list = (uint32_t)(zr_map_hash(name, strlen(name)) % LOCK_FILE_LISTS);
+    l = lock_files_of(f->list);
+    zr_mutex_lock(&l->mutex);
     do
         f->fd = openat(dir, name, flags, 0666);
     while (f->fd < 0 && errno == EINTR);
@@ -104,12 +117,12 @@ int zr_lock_file_open(struct zr_local *l, struct zr_lock_file *f, int dir,
         f->fd = -1;
     } else {
         f->prev = NULL;
-        f->next = l->lock_files.open;
+        f->next = l->open;
         if (f->next)
             f->next->prev = f;
-        l->lock_files.open = f;
+        l->open = f;
     }
-    zr_mutex_unlock(&l->lock_files.mutex);
+    zr_mutex_unlock(&l->mutex);
     return os_code;
 }
 
@@ -121,23 +134,25 @@ static void lock_release(int fd)
         (void)flock(fd, LOCK_UN);
 }
 
-int zr_lock_file_close(struct zr_local *l, struct zr_lock_file *f)
+int zr_lock_file_close(struct zr_lock_file *f)
 {
     const int fd = f->fd;
+    struct lock_files *l = NULL;
 
     if (fd < 0) /* never opened, or this is a forked child */
         return 0;
     /* Releases first: a child that is forked after the file left the list keeps a
      * descriptor without a lock. Closes last: then another file may get the number. */
     lock_release(fd);
-    zr_mutex_lock(&l->lock_files.mutex);
+    l = lock_files_of(f->list);
+    zr_mutex_lock(&l->mutex);
     if (f->prev)
         f->prev->next = f->next;
     else
-        l->lock_files.open = f->next;
+        l->open = f->next;
     if (f->next)
         f->next->prev = f->prev;
-    zr_mutex_unlock(&l->lock_files.mutex);
+    zr_mutex_unlock(&l->mutex);
     f->fd = -1;
     return close(fd) != 0 && errno != EINTR ? errno : 0;
 }
@@ -173,11 +188,11 @@ static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
 
 /* Opens or makes the lock file. Returns 0 or an errno: ENOENT if its directory vanished
  * meanwhile. */
-static int lock_open(struct zr_local *l, struct zr_local_lock *lk)
+static int lock_open(struct zr_local_lock *lk)
 {
     const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-    return zr_lock_file_open(l, &lk->file, lk->dir.fd, lk->lock_name, flags);
+    return zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
 }
 
 /* Sets *yes if the name leads to the locked file. Returns 0 or an errno. */
@@ -250,11 +265,11 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
 
 /* Does steps 1 to 3 once. Returns 0 and *same, or an errno. Closes the lock file unless
  * *same. */
-static int lock_attempt(struct zr_local *l, struct zr_local_lock *lk,
-                        struct zr_lock_wait *wait, bool *same, zarr_error *err)
+static int lock_attempt(struct zr_local_lock *lk, struct zr_lock_wait *wait, bool *same,
+                        zarr_error *err)
 {
     char holder[ZR_LOCK_HOLDER_BYTES];
-    int os_code = lock_open(l, lk);
+    int os_code = lock_open(lk);
 
     *same = false;
     if (os_code != 0)
@@ -267,7 +282,7 @@ static int lock_attempt(struct zr_local *l, struct zr_local_lock *lk,
         (void)zr_lock_wait_fail(wait, holder, err);
     }
     if (!*same)
-        (void)zr_lock_file_close(l, &lk->file);
+        (void)zr_lock_file_close(&lk->file);
     return os_code;
 }
 
@@ -324,7 +339,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         if (*os_code == 0)
             *os_code = lock_set_name(lk);
         if (*os_code == 0)
-            *os_code = lock_attempt(l, lk, wait, &same, err);
+            *os_code = lock_attempt(lk, wait, &same, err);
         else if (*os_code == ENOENT && (!create || ++n_parents > LOCK_PARENTS_TRIES))
             break; /* no parent directories, or they could not be made */
         if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
@@ -351,7 +366,7 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
     if (lk->file.fd >= 0 && is_mine && !lk->is_spent &&
         unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
         left_over = errno;
-    os_code = zr_lock_file_close(l, &lk->file);
+    os_code = zr_lock_file_close(&lk->file);
     zr_local_dir_close(&lk->dir);
     if (lk->has_keylock && is_mine)
         zr_keylocks_give(&l->keylocks, &lk->keylock);

@@ -460,15 +460,46 @@ static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
 }
 
+static void flush_in_child(void *arg)
+{
+    struct zr_local *l = arg;
+
+    zr_cond_init(&l->flush.ended);
+    l->flush.runs = false;
+}
+
+void zr_local_flush_init(struct zr_local *l)
+{
+    zr_mutex_init(&l->flush.mutex);
+    zr_cond_init(&l->flush.ended);
+    l->fork = (struct zr_fork_hook){
+        .mutex = &l->flush.mutex, .child = flush_in_child, .arg = l};
+    zr_fork_hook_add(&l->fork);
+}
+
+void zr_local_flush_deinit(struct zr_local *l)
+{
+    zr_fork_hook_remove(&l->fork);
+    zr_cond_deinit(&l->flush.ended);
+    zr_mutex_deinit(&l->flush.mutex);
+}
+
 zarr_status zr_local_flush(void *self, zarr_error *err)
 {
     struct zr_local *l = self;
     zarr_status st;
 
+    zr_mutex_lock(&l->flush.mutex);
     zr_block_begin();
-    zr_mutex_lock(&l->flush);
+    while (l->flush.runs)
+        zr_cond_wait(&l->flush.ended, &l->flush.mutex);
+    l->flush.runs = true;
+    zr_mutex_unlock(&l->flush.mutex);
     st = flush_in_turn(l, err);
-    zr_mutex_unlock(&l->flush);
+    zr_mutex_lock(&l->flush.mutex);
+    l->flush.runs = false;
+    zr_cond_broadcast(&l->flush.ended);
     zr_block_end();
+    zr_mutex_unlock(&l->flush.mutex);
     return st;
 }
