@@ -1,5 +1,5 @@
-/* bench/peers/slow_store.c - see slow_store.h. One thread sleeps until the oldest request
- * is due, then has the inner store carry it out. */
+/* bench/peers/slow_store.c - see slow_store.h. Each of a few threads sleeps until the oldest
+ * request is due, then has the inner store carry it out. */
 #include "slow_store.h"
 
 #include "worker.h"
@@ -12,7 +12,8 @@
 
 enum {
     MOST = 1 << 16, /* requests that wait at once */
-    PARALLEL = 128  /* connections that are worth having */
+    PARALLEL = 128, /* connections that are worth having */
+    THREADS = 4     /* that carry requests out: bytes of several arrive at once */
 };
 
 typedef void (*done_fn)(void *arg, zarr_store_op *op, const zarr_error *err);
@@ -29,7 +30,7 @@ struct slow {
     double delay;
     pthread_mutex_t mutex;
     pthread_cond_t more;
-    pthread_t thread;
+    pthread_t threads[THREADS];
     int stop;
     uint64_t first, n;
     struct waiting ring[MOST]; /* due times rise */
@@ -83,7 +84,7 @@ static void submit(void *self, zarr_store_op **ops, uint64_t n, done_fn done, vo
         fail("too many requests");
     for (uint64_t i = 0; i < n; i++)
         s->ring[(s->first + s->n++) % MOST] = (struct waiting){ops[i], done, arg, due};
-    pthread_cond_signal(&s->more);
+    pthread_cond_broadcast(&s->more);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -100,9 +101,10 @@ static void close_slow(void *self)
 
     pthread_mutex_lock(&s->mutex);
     s->stop = 1;
-    pthread_cond_signal(&s->more);
+    pthread_cond_broadcast(&s->more);
     pthread_mutex_unlock(&s->mutex);
-    pthread_join(s->thread, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(s->threads[i], NULL);
     zarr_store_free(s->inner);
     free(s);
 }
@@ -122,8 +124,9 @@ zarr_store *slow_store(zarr_context *context, zarr_store *inner, uint64_t delay_
     s->delay = (double)delay_ms * 1e-3;
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->more, NULL);
-    if (pthread_create(&s->thread, NULL, answer, s) != 0)
-        fail("no thread");
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&s->threads[i], NULL, answer, s) != 0)
+            fail("no thread");
     if (zarr_store_open_custom(&store, context, &table, s, NULL, &err) != ZARR_OK)
         fail("%s", err.message);
     return store;
