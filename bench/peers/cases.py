@@ -112,7 +112,7 @@ class Case:
     @property
     def is_fresh(self):
         """Whether the output is memory that the process never had."""
-        return self.mode == "read" and self.keys.get("out") != "warm"
+        return self.mode in ("read", "strings") and self.keys.get("out") != "warm"
 
     @property
     def writes(self):

@@ -1,5 +1,5 @@
-/* bench/peers/slow_store.c - see slow_store.h. Each of a few threads sleeps until the oldest
- * request is due, then has the inner store carry it out. */
+/* bench/peers/slow_store.c - see slow_store.h. Each of a few threads sleeps until the
+ * oldest request is due, then has the inner store carry it out. */
 #include "slow_store.h"
 
 #include "worker.h"
