@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -218,15 +219,12 @@ bool zr_local_lock_is_named(const struct zr_local_lock *lk)
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
                             bool *yes)
 {
-    const char *key = lk->keylock.key;
-    const size_t n = strlen(key);
     char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s" ZR_LOCK_SUFFIX, lk->keylock.key);
 
     *yes = true;
-    if (n + sizeof ZR_LOCK_SUFFIX > sizeof path) /* no call takes such a path */
+    if (n < 0 || (size_t)n >= sizeof path) /* no call takes such a path */
         return 0;
-    memcpy(path, key, n);
-    memcpy(path + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
     return lock_has_name(lk, l->root, path, yes);
 }
 
