@@ -147,6 +147,9 @@ typedef struct zarr_context_options {
  * the default of `plugin_options`. Both, and ZARRC_TRUST, are ignored in a program that
  * runs with raised privileges (set-user-ID).
  *
+ * The first context keeps a shared library mapped until the process ends, also after
+ * dlclose(): its threads wait for work, and do not end before the process.
+ *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_INVALID an option or an environment variable has a wrong value, which
