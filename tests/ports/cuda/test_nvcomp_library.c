@@ -4,6 +4,7 @@
  * because a process loads the library once. The real library, where it is installed,
  * answers what it can without a GPU.
  */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,6 +127,22 @@ static void test_other_library(void **state)
 
 /* ---- the real library -------------------- */
 
+/* nvCOMP 5.1 has no call for the alignments of its gzip encoder, which is not used then.
+ */
+static int lacks_alignments(const char *place)
+{
+    char file[1100];
+    void *library;
+    int lacks;
+
+    (void)snprintf(file, sizeof file, "%s/libnvcomp.so.5", place);
+    library = dlopen(file, RTLD_NOW | RTLD_NOLOAD);
+    lacks = library && !dlsym(library, "nvcompBatchedGzipCompressGetRequiredAlignments");
+    if (library)
+        (void)dlclose(library);
+    return lacks;
+}
+
 /* Without a device it tells versions, alignments and, of decoders, memory. */
 static int real_case(const char *place)
 {
@@ -140,7 +157,7 @@ static int real_case(const char *place)
         if (!w || !w->decode || w->align.input > 16 || w->align.output > 16)
             return 10 + f;
         w = nvcomp_find((enum nvcomp_format)f, 1);
-        if (!w || !w->encode)
+        if ((w && w->encode) == (f == NVCOMP_GZIP && lacks_alignments(place)))
             return 20 + f;
     }
     small = nvcomp_temp(NVCOMP_ZSTD, 0, 1, 1 << 17, NULL);
