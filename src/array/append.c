@@ -86,8 +86,24 @@ static zarr_status append_reserved(struct appending *ap, struct zr_shape_change 
     return st;
 }
 
-/* Writes, then publishes the shape, with a record in between. The append overwrites all
- * that the larger shape shows, so an older record may stay. */
+/* An append of one field leaves the other fields alone, so the larger shape would show
+ * what an interrupted change left of them. */
+static zarr_status clear_other_fields(const struct appending *ap, zarr_error *err)
+{
+    struct zr_leftover left;
+    zarr_status st = ZARR_OK;
+
+    if (!ap->opts.field)
+        return ZARR_OK;
+    ZR_TRY(zr_leftover_read(&left, ap->array, ap->base->meta.ndim, err));
+    if (left.found)
+        st = zr_leftover_clear(ap->array, ap->base, &left, ap->opts.cancel, err);
+out:
+    return st;
+}
+
+/* Writes, then publishes the shape, with a record in between. An append of whole elements
+ * overwrites all that the larger shape shows, so an older record may stay. */
 static zarr_status append_recorded(struct appending *ap, struct zr_shape_change *change,
                                    zarr_error *err)
 {
@@ -96,6 +112,7 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
 
     if (ap->n > 0) {
         ZR_TRY(zr_shape_derive(&ap->larger, change, err));
+        ZR_TRY(clear_other_fields(ap, err));
         ZR_TRY(zr_leftover_note(&ap->left, ap->array, ndim, ap->shape, err));
         ZR_TRY(append_write(ap, err));
     }

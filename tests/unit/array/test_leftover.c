@@ -489,6 +489,53 @@ static void test_many(void **state)
     end();
 }
 
+/* An append of one field shows fill values in the others. */
+static void test_append_field(void **state)
+{
+    const uint64_t length = 5, chunk = 8, small = 3;
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 1,
+        .shape = &length,
+        .chunk_shape = &chunk,
+        .data_type = "{\"name\":\"struct\",\"configuration\":{\"fields\":["
+                     "{\"name\":\"a\",\"data_type\":\"int32\"},"
+                     "{\"name\":\"b\",\"data_type\":\"int32\"}]}}"};
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    int32_t data[10];
+    int64_t shape = 5;
+    char text[4096] = "";
+    uint64_t n = sizeof text;
+    zarr_tensor t;
+
+    (void)state;
+    begin(0, 0, 0, 0);
+    assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
+    for (int i = 0; i < 10; i++)
+        data[i] = 1 + i;
+    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
+    assert_ok(zarr_store_get(world.store, "a/c/0", 0, text, &n, NULL, &terr));
+    assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
+    assert_ok(zarr_store_put(world.store, "a/c/0", text, n, &terr));
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [5]}");
+    o.field = "b";
+    shape = 2;
+    zarr_tensor_host(&t, (int32_t[]){70, 80}, 8, 1, &shape);
+    assert_ok(zarr_array_append(mine, 0, &t, NULL, &o, &terr));
+    assert_false(has_record(world.store));
+    shape = 5;
+    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    assert_ok(zarr_array_read(mine, NULL, &t, NULL, &terr));
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(data[i], 1 + i);
+    assert_int_equal(data[6], 0);
+    assert_int_equal(data[7], 70);
+    assert_int_equal(data[8], 0);
+    assert_int_equal(data[9], 80);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,7 +543,7 @@ int main(void)
         cmocka_unit_test(test_without_record), cmocka_unit_test(test_keep),
         cmocka_unit_test(test_append_over),    cmocka_unit_test(test_text),
         cmocka_unit_test(test_company),        cmocka_unit_test(test_lossy),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_many),           cmocka_unit_test(test_append_field),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
