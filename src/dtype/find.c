@@ -197,7 +197,8 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
         st = struct_v2(r, v, out, byte_order, err);
         goto out;
     }
-    if (!text || !*text) {
+    /* a struct is a list: in a text, the orders of its fields would be lost */
+    if (!text || !*text || *text == '[') {
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "a data type must be a string such as \"<f4\", not %s",
                      zr_json_excerpt(v, shown, sizeof shown));

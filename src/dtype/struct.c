@@ -130,8 +130,9 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
     struct zr_str text;
 
     zr_str_init(&text, s->alloc);
-    if (!zr_json_is(v, ZR_JSON_STRING) &&
-        !zr_json_is(v, v2 ? ZR_JSON_ARRAY : ZR_JSON_OBJECT)) {
+    if ((bare && *bare && strchr("[{\"", *bare)) ||
+        (!zr_json_is(v, ZR_JSON_STRING) &&
+         !zr_json_is(v, v2 ? ZR_JSON_ARRAY : ZR_JSON_OBJECT))) {
         st = field_refuse(f, "has no data type", err);
         goto out;
     }

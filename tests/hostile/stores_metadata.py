@@ -269,6 +269,8 @@ meta2("v2_dtype_struct_deep", LIMIT, "json_depth", fill_value=None,
 meta2("v2_dtype_struct_wide", LIMIT, "json_tokens",
       raw=text(V2, {"dtype": "@"}).replace(b'"@"', b"[" + b",".join(
           b'["%x","<i4"]' % _n for _n in range(1000000)) + b"]"))
+meta2("v2_dtype_text_of_list", CORRUPT, "dtype", dtype='[["x",">i4"]]')
+meta2("v2_struct_text_of_list", CORRUPT, "no data type", dtype=[["x", '[["y","<i4"]]']])
 meta2("v2_struct_empty", CORRUPT, "at least one field", dtype=[])
 meta2("v2_struct_twice", CORRUPT, "two fields", dtype=[["x", "<i4"], ["x", "<i4"]])
 meta2("v2_struct_no_order", CORRUPT, "byte order", dtype=[["x", "i4"]])

@@ -448,6 +448,10 @@ static const struct {
     {"4", ZARR_ERR_INVALID, 0, NULL, NULL},
     {"\"int32\"", ZARR_ERR_UNSUPPORTED, 0, NULL, NULL},
     {"{\"a\":\"<i4\"}", ZARR_ERR_INVALID, 0, NULL, NULL},
+    /* structs are lists: the text of one is no type */
+    {"\"[[\\\"a\\\",\\\">i4\\\"]]\"", ZARR_ERR_INVALID, 0, NULL, NULL},
+    {"[[\"a\",\"[[\\\"b\\\",\\\">i4\\\"]]\"]]", ZARR_ERR_INVALID, 0, NULL, NULL},
+    {"[[\"a\",\"{\\\"name\\\":\\\"int32\\\"}\"]]", ZARR_ERR_INVALID, 0, NULL, NULL},
 };
 
 static void v2_metadata(void **state)
