@@ -260,7 +260,8 @@ struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)
             zr_json_add(doc, into[depth], child->key, child->key_bytes, made);
         else
             zr_json_append(doc, into[depth], made);
-        if (!made || doc->failed || depth + 1 == ZR_JSON_DEPTH_MAX) {
+        if (!made || doc->failed ||
+            (child->type >= ZR_JSON_ARRAY && depth + 1 == ZR_JSON_DEPTH_MAX)) {
             doc->failed = true;
             return NULL;
         }

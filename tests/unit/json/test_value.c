@@ -272,6 +272,27 @@ out:
     return st;
 }
 
+/* Lists in each other, with a number in the innermost one. */
+static void deepest(void **state)
+{
+    const zarr_limits limits = {.json_depth = ZR_JSON_DEPTH_MAX};
+    char text[2 * ZR_JSON_DEPTH_MAX + 1];
+    struct zr_json_doc doc, copy;
+
+    (void)state;
+    memset(text, '[', ZR_JSON_DEPTH_MAX);
+    text[ZR_JSON_DEPTH_MAX] = '1';
+    memset(text + ZR_JSON_DEPTH_MAX + 1, ']', ZR_JSON_DEPTH_MAX);
+    zr_json_doc_init(&doc, NULL);
+    zr_json_doc_init(&copy, NULL);
+    assert_int_equal(zr_json_parse(&doc, text, sizeof text, &limits, NULL), ZARR_OK);
+    copy.root = zr_json_copy(&copy, doc.root);
+    assert_true(zr_json_ok(&copy));
+    assert_true(zr_json_equal(copy.root, doc.root));
+    zr_json_doc_deinit(&copy);
+    zr_json_doc_deinit(&doc);
+}
+
 static void no_memory(void **state)
 {
     (void)state;
@@ -345,13 +366,10 @@ static void lookup_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written),
-        cmocka_unit_test(completed),
-        cmocka_unit_test(changed),
-        cmocka_unit_test(compared),
-        cmocka_unit_test(excerpts),
-        cmocka_unit_test(no_memory),
-        cmocka_unit_test(equal_in_any_order),
+        cmocka_unit_test(written),      cmocka_unit_test(completed),
+        cmocka_unit_test(changed),      cmocka_unit_test(compared),
+        cmocka_unit_test(excerpts),     cmocka_unit_test(deepest),
+        cmocka_unit_test(no_memory),    cmocka_unit_test(equal_in_any_order),
         cmocka_unit_test(lookup_steps),
     };
 
