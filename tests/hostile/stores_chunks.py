@@ -92,7 +92,7 @@ chunk("blosc_offset_negative", blosc(struct.pack("<i", -4) + CHUNK, nbytes=8, bl
                                      flags=0x20), [BLOSC])
 chunk("blosc_version", blosc(CHUNK, version=77), [BLOSC], status=UNSUPPORTED)
 chunk("blosc_unknown_format", blosc(struct.pack("<I", 20) + CHUNK, nbytes=8, blocksize=8,
-                                    flags=7 << 5), [BLOSC])
+                                    flags=7 << 5), [BLOSC], "no inner format has the number 7")
 chunk("blosc_rubbish_tail", blosc(CHUNK) + b"tail", [BLOSC])
 chunk("blosc_stored", blosc(CHUNK), [BLOSC], status=None, more={"first": "1"})
 chunk("two_bombs", lambda: gzip(gzip_bomb()), [GZIP, GZIP])

@@ -142,6 +142,24 @@ out:
     return st;
 }
 
+/* Without its inner library c-blosc fails as for a damaged block. */
+static zarr_status blosc_check_format(const struct blosc_header *h, zarr_error *err)
+{
+    static const char *const formats[] = {"blosclz", "lz4", "snappy", "zlib", "zstd"};
+    const uint32_t format = h->flags >> 5;
+
+    if (format >= ZR_COUNT(formats))
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "blosc: damaged header: no inner format has the number %" PRIu32,
+                       format);
+    if (blosc_compname_to_compcode(formats[format]) < 0)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "blosc: the chunk is compressed with \"%s\", which this build's "
+                       "c-blosc lacks",
+                       formats[format]);
+    return ZARR_OK;
+}
+
 /* ---- decoding -------------------------------------------------------------------- */
 
 /* Reads the header and checks the rest of the container. */
@@ -161,6 +179,7 @@ static zarr_status blosc_open(struct blosc_header *h, const struct zr_host_job *
     }
     if (h->nbytes == 0)
         goto out;
+    ZR_TRY(blosc_check_format(h, err));
     ZR_TRY(blosc_check_blocks(h, io, err));
     if (blosc_cbuffer_validate(io->src, io->src_bytes, &nbytes) != 0 ||
         nbytes != h->nbytes)
