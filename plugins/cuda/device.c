@@ -295,6 +295,17 @@ struct cuda_device *device_usable(int32_t number)
     return d && !atomic_load(&d->lost) ? d : NULL;
 }
 
+struct cuda_device *device_of_context(CUcontext context)
+{
+    for (int32_t i = 0; i < driver_devices() && i < DEVICES_MAX; i++) {
+        struct cuda_device *d = atomic_load(&devices.open[i]);
+
+        if (d && d->context == context)
+            return d;
+    }
+    return NULL;
+}
+
 void devices_hold(void)
 {
     lock_take(&devices_mutex);

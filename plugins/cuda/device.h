@@ -40,6 +40,8 @@ int32_t driver_devices(void);
 /* Whether libcuda.so.1 is in the process, loaded by any code, and may be called:
  * otherwise no pointer is memory of CUDA. `cuda.cuPointerGetAttributes` is valid then. */
 int driver_is_loaded(void);
+/* Whether an error has destroyed the context: all later calls fail. */
+int driver_is_sticky(CUresult rc);
 /* The status and the text for a result of the driver. */
 zarr_status driver_failed(zarr_error *err, const char *what, CUresult rc);
 
@@ -73,6 +75,8 @@ struct cuda_device {
 zarr_status device_open(int32_t number, struct cuda_device **out, zarr_error *err);
 /* The device of a number if it is open and usable, else NULL. Fails silently. */
 struct cuda_device *device_usable(int32_t number);
+/* The open device whose primary context this is, or NULL. */
+struct cuda_device *device_of_context(CUcontext context);
 /* For contexts of the library that share the devices. The last one gives them back. */
 void devices_hold(void);
 void devices_release(void);

@@ -29,14 +29,24 @@ static struct {
     int32_t devices;
 } driver;
 
-/* Whether an error has destroyed the context: all later calls fail. */
-static int is_sticky(CUresult rc)
+int driver_is_sticky(CUresult rc)
 {
-    return rc == CUDA_ERROR_DEINITIALIZED || rc == CUDA_ERROR_ECC_UNCORRECTABLE ||
-           rc == CUDA_ERROR_NVLINK_UNCORRECTABLE || rc == CUDA_ERROR_ILLEGAL_ADDRESS ||
-           rc == CUDA_ERROR_LAUNCH_TIMEOUT || rc == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-           rc == CUDA_ERROR_ASSERT ||
-           (rc >= CUDA_ERROR_HARDWARE_STACK_ERROR && rc <= CUDA_ERROR_LAUNCH_FAILED);
+    switch (rc) {
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+        return 1;
+    default:
+        return rc >= CUDA_ERROR_HARDWARE_STACK_ERROR && rc <= CUDA_ERROR_LAUNCH_FAILED;
+    }
 }
 
 static const char *result_name(CUresult rc)
@@ -65,7 +75,7 @@ zarr_status device_failed(struct cuda_device *d, zarr_error *err, const char *wh
 {
     int none = 0;
 
-    if (is_sticky(rc))
+    if (driver_is_sticky(rc))
         (void)atomic_compare_exchange_strong(&d->lost, &none, rc);
     return driver_failed(err, what, rc);
 }

@@ -54,10 +54,17 @@
     X(CU_STREAM_NON_BLOCKING, 1)                                                         \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0)
 
+/* Those that came with CUDA 11.4 to 13.0. */
+#define CUDA_DRIVER_NEWER_NUMBERS(X)                                                     \
+    X(CUDA_ERROR_CONTAINED, 226)                                                         \
+    X(CUDA_ERROR_TENSOR_MEMORY_LEAK, 721)                                                \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810)                                             \
+    X(CUDA_ERROR_EXTERNAL_DEVICE, 911)
+
 #if !defined(CUDA_DRIVER_OF_CUDA_H) /* else cuda.h has these */
 enum {
 #    define CUDA_DRIVER_ENUM(name, value) name = value,
-    CUDA_DRIVER_NUMBERS(CUDA_DRIVER_ENUM)
+    CUDA_DRIVER_NUMBERS(CUDA_DRIVER_ENUM) CUDA_DRIVER_NEWER_NUMBERS(CUDA_DRIVER_ENUM)
 #    undef CUDA_DRIVER_ENUM
 };
 typedef int CUresult;

@@ -5,7 +5,15 @@
  */
 #include "device.h"
 
-static zarr_status refuse_capture(CUstream s, zarr_error *err)
+/* `d` NULL: the context is not that of a device of the plug-in. */
+static zarr_status stream_failed(struct cuda_device *d, CUresult rc, zarr_error *err)
+{
+    static const char what[] = "the application's stream";
+
+    return d ? device_failed(d, err, what, rc) : driver_failed(err, what, rc);
+}
+
+static zarr_status refuse_capture(struct cuda_device *d, CUstream s, zarr_error *err)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult rc = cuda.cuStreamIsCapturing(s, &status);
@@ -16,8 +24,7 @@ static zarr_status refuse_capture(CUstream s, zarr_error *err)
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                "cuda: the application's stream is capturing a graph, "
                                "which cannot have reads and writes of arrays");
-    return rc == CUDA_SUCCESS ? ZARR_OK
-                              : driver_failed(err, "the application's stream", rc);
+    return rc == CUDA_SUCCESS ? ZARR_OK : stream_failed(d, rc, err);
 }
 
 /* A default stream is that of the current context: the application's, if it has one. */
@@ -42,7 +49,7 @@ static CUresult follow(struct cuda_lane *l, CUstream s, CUcontext of)
     (void)cuda.cuCtxPopCurrent_v2(&own);
     if (rc == CUDA_SUCCESS)
         rc = cuda.cuStreamWaitEvent(l->stream, event, 0);
-    if (event)
+    if (event && !driver_is_sticky(rc))
         (void)cuda.cuEventDestroy_v2(event);
     return rc;
 }
@@ -58,7 +65,7 @@ zarr_status foreign_order(struct cuda_lane *l, void *foreign, zarr_error *err)
 
     if (st != ZARR_OK)
         return st;
-    st = refuse_capture(s, err);
+    st = refuse_capture(d, s, err);
     if (st == ZARR_OK && !is_default(foreign))
         rc = cuda.cuStreamGetCtx(s, &of);
     if (st == ZARR_OK && rc == CUDA_SUCCESS && of != d->context) {
@@ -69,7 +76,7 @@ zarr_status foreign_order(struct cuda_lane *l, void *foreign, zarr_error *err)
             rc = cuda.cuStreamWaitEvent(l->stream, l->event, 0);
     }
     if (rc != CUDA_SUCCESS)
-        st = device_failed(d, err, "the application's stream", rc);
+        st = stream_failed(d, rc, err);
     device_leave(&was);
     return st;
 }
@@ -86,17 +93,21 @@ zarr_status foreign_wait(void *foreign, zarr_error *err)
         return st;
     rc = cuda.cuCtxGetCurrent(&now);
     if (rc != CUDA_SUCCESS)
-        return driver_failed(err, "the application's stream", rc);
-    if (!now) {
+        return stream_failed(NULL, rc, err);
+    if (now) {
+        d = device_of_context(now);
+        if (d && atomic_load(&d->lost))
+            return device_is_lost(d, err);
+    } else {
         st = device_use(0, &d, &was, err);
         if (st != ZARR_OK)
             return st;
     }
-    st = refuse_capture(foreign, err);
+    st = refuse_capture(d, foreign, err);
     if (st == ZARR_OK) {
         rc = cuda.cuStreamSynchronize(foreign);
         if (rc != CUDA_SUCCESS)
-            st = driver_failed(err, "the application's stream", rc);
+            st = stream_failed(d, rc, err);
     }
     device_leave(&was);
     return st;

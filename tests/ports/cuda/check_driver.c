@@ -8,6 +8,9 @@
 
 #define SAME_NUMBER(name, value) _Static_assert((int)(name) == (value), #name);
 CUDA_DRIVER_NUMBERS(SAME_NUMBER)
+#if CUDA_VERSION >= 13000
+CUDA_DRIVER_NEWER_NUMBERS(SAME_NUMBER)
+#endif
 
 #define SAME_CALL(name, arguments)                                                       \
     _Static_assert(                                                                      \

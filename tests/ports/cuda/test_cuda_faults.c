@@ -19,6 +19,10 @@ typedef void (*fail_fn)(uint64_t k, int result);
 typedef const char *(*failed_fn)(void);
 typedef uint64_t (*number_fn)(void);
 typedef int (*int_fn)(void);
+typedef int (*stream_open_fn)(void **out, unsigned flags);
+typedef int (*context_fn)(void **out);
+typedef int (*retain_fn)(void **out, int device);
+typedef int (*push_fn)(void *context);
 
 enum {
     OUT_OF_MEMORY = 2,
@@ -40,13 +44,22 @@ static uint8_t elements[4 * N], got[4 * N];
 
 /* ---- any call fails -------------------- */
 
-/* Reads an array and writes it back. What fails first is in `err`. */
+/* Reads an array and writes it back, after what is on a stream. What fails first is in
+ * `err`. */
+static zarr_status read_and_write_after(zarr_array *a, const zarr_mem *mem, void *stream)
+{
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_tensor t = tensor_of(mem);
+    zarr_status st;
+
+    opts.stream = stream;
+    st = zarr_array_read(a, NULL, &t, &opts, &err);
+    return st == ZARR_OK ? zarr_array_write(a, NULL, &t, &opts, &err) : st;
+}
+
 static zarr_status read_and_write(zarr_array *a, const zarr_mem *mem)
 {
-    zarr_tensor t = tensor_of(mem);
-    zarr_status st = zarr_array_read(a, NULL, &t, NULL, &err);
-
-    return st == ZARR_OK ? zarr_array_write(a, NULL, &t, NULL, &err) : st;
+    return read_and_write_after(a, mem, NULL);
 }
 
 static void copy_failed(char *to, size_t room)
@@ -169,28 +182,55 @@ static void only_plugin(void)
     EXPECT(zarr_context_create(&ctx, &opts, &err) == ZARR_OK);
 }
 
-/* The k-th call destroys the context: what is pending fails, and nothing follows. */
-static int part_lost(uint64_t k)
+/* A stream of an application, which makes the primary context of device 0 current. */
+static void *application_stream(void)
+{
+    void *context = NULL, *stream = NULL;
+
+    EXPECT(DRIVER(retain_fn, "cuDevicePrimaryCtxRetain")(&context, 0) == 0);
+    EXPECT(DRIVER(push_fn, "cuCtxPushCurrent_v2")(context) == 0);
+    EXPECT(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1) == 0);
+    return stream;
+}
+
+/* The k-th call destroys the context by an error: what is pending fails, and nothing
+ * follows. `argument`: "k error type"; type: 0, or the memory of a tensor that a stream
+ * of the application has used. */
+static int part_lost(const char *argument)
 {
     const struct kind *kind = &kinds[6];
+    char *end = NULL;
+    const uint64_t k = strtoull(argument, &end, 10);
+    const int error = (int)strtol(end, &end, 10);
+    const int32_t type = (int32_t)strtol(end, NULL, 10);
+    char number[16];
+    void *stream = NULL, *context = NULL;
     number_fn after;
     zarr_array *a;
     zarr_mem mem;
-    zarr_tensor t;
 
     begin_context(NULL, NULL);
     after = DRIVER(number_fn, "fakecuda_after_loss");
     a = make_array(kind, elements);
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem, &err));
-    t = tensor_of(&mem);
-    DRIVER(fail_fn, "fakecuda_fail")(k, ILLEGAL_ADDRESS);
-    if (read_and_write(a, &mem) == ZARR_OK)
+    OK(zarr_mem_alloc(ctx, type ? type : ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem,
+                      &err));
+    if (type)
+        stream = application_stream();
+    DRIVER(fail_fn, "fakecuda_fail")(k, error);
+    if (read_and_write_after(a, &mem, stream) == ZARR_OK)
         return 2; /* there are not so many calls */
+    if (type == ZARR_DEVICE_CUDA_HOST &&
+        strcmp(DRIVER(failed_fn, "fakecuda_failed")(), "cuCtxGetCurrent") == 0)
+        return 0; /* this call tells no device */
+    (void)snprintf(number, sizeof number, "(%d)", error);
     EXPECT(err.code == ZARR_ERR_DEVICE);
-    EXPECT(strstr(err.message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-    EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_ERR_DEVICE);
+    EXPECT(strstr(err.message, number));
+    EXPECT(error != ILLEGAL_ADDRESS || strstr(err.message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    EXPECT(read_and_write_after(a, &mem, stream) == ZARR_ERR_DEVICE);
     EXPECT(strstr(err.message, "is lost"));
-    EXPECT(strstr(err.message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    EXPECT(strstr(err.message, number));
+    if (type)
+        EXPECT(DRIVER(context_fn, "cuCtxPopCurrent_v2")(&context) == 0);
     zarr_mem_free(ctx, &mem);
     zarr_array_free(a);
     end_context();
@@ -203,30 +243,52 @@ static int part_lost(uint64_t k)
     return 0;
 }
 
-static void test_lost(void **state)
+/* Loses the device at each step-th call from the first on; returns how many calls there
+ * are. */
+static int lose_at(int first, int step, int error, int type)
 {
-    (void)state;
-    if (!is_fake())
-        skip();
-    for (int k = 1; k < CALLS_MAX; k += CALLS_STEP) {
-        char number[16];
+    for (int k = first; k < CALLS_MAX; k += step) {
+        char number[40];
         int how = 0;
         pid_t child;
         char program[] = "test_port_cuda_faults", part[] = "lost";
         char *args[] = {program, part, number, NULL};
 
-        (void)snprintf(number, sizeof number, "%d", k);
+        (void)snprintf(number, sizeof number, "%d %d %d", k, error, type);
         assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, args, environ),
                          0);
         assert_int_equal(waitpid(child, &how, 0), child);
-        if (WIFEXITED(how) && WEXITSTATUS(how) == 2) {
-            assert_true(k > 20);
-            return;
-        }
+        if (WIFEXITED(how) && WEXITSTATUS(how) == 2)
+            return k;
         if (how != 0)
-            fail_msg("call %d: status %#x", k, (unsigned)how);
+            fail_msg("call %d, error %d, memory %d: status %#x", k, error, type,
+                     (unsigned)how);
     }
     fail_msg("there is no end of calls");
+    return 0;
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    if (!is_fake())
+        skip();
+    assert_true(lose_at(1, CALLS_STEP, ILLEGAL_ADDRESS, 0) > 20);
+    assert_true(lose_at(1, CALLS_STEP, ILLEGAL_ADDRESS, ZARR_DEVICE_CUDA) > 20);
+    assert_true(lose_at(1, 1, ILLEGAL_ADDRESS, ZARR_DEVICE_CUDA_HOST) > 2);
+}
+
+/* All that cuda.h says of: the process must be relaunched. */
+static void test_sticky(void **state)
+{
+    static const int all[] = {214, 220, 226, 702, 710, 714, 715,
+                              716, 717, 718, 719, 721, 810, 911};
+
+    (void)state;
+    if (!is_fake())
+        skip();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_true(lose_at(3, 40, all[i], 0) > 40);
 }
 
 static int part_fork(void)
@@ -440,7 +502,7 @@ static void test_image(void **state)
 static int run_as_part(const char *part, const char *argument)
 {
     if (strcmp(part, "lost") == 0)
-        return part_lost(strtoull(argument, NULL, 10));
+        return part_lost(argument);
     if (strcmp(part, "fork") == 0)
         return part_fork();
     if (strcmp(part, "exit") == 0)
@@ -457,11 +519,11 @@ static int run_as_part(const char *part, const char *argument)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_lost),          cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_exit),          cmocka_unit_test(test_none),
-        cmocka_unit_test(test_without_pools), cmocka_unit_test(test_named),
-        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_lost),      cmocka_unit_test(test_sticky),
+        cmocka_unit_test(test_fork),      cmocka_unit_test(test_exit),
+        cmocka_unit_test(test_none),      cmocka_unit_test(test_without_pools),
+        cmocka_unit_test(test_named),     cmocka_unit_test(test_image),
     };
 
     if (argc == 3)

@@ -23,6 +23,7 @@ enum {
     SIDE = 512,
     ELEMENTS = SIDE * SIDE,
     BYTES = 4 * ELEMENTS,
+    SHARDS = 2, /* of an array that has some */
     READS = 0,
     WRITES = 1,
     REGISTERED = 2
@@ -219,6 +220,9 @@ static void both_ways(int i, int direct)
         (direct && i == 0 && writes == 0))
         fail_msg("%s: %d reads and %d writes by cuFile", stored[i].name, (int)reads,
                  (int)writes);
+    if (direct && stored[i].shard[0] && reads > SHARDS)
+        fail_msg("%s: %d reads by cuFile of %d shards", stored[i].name, (int)reads,
+                 SHARDS);
     no_debris();
     zarr_array_free(a);
     zarr_array_free(b);

@@ -80,11 +80,16 @@ static int n_devices(void)
     return n < DEVICES_MAX ? (int)n : DEVICES_MAX;
 }
 
-/* Errors after which a context cannot be used. */
+/* Errors after which a context cannot be used, as cuda.h of CUDA 13.0 says of them. */
 static int is_sticky(CUresult rc)
 {
-    return rc == CUDA_ERROR_ILLEGAL_ADDRESS || rc == CUDA_ERROR_LAUNCH_TIMEOUT ||
-           rc == CUDA_ERROR_ECC_UNCORRECTABLE || rc == CUDA_ERROR_LAUNCH_FAILED;
+    static const CUresult all[] = {214, 220, 226, 700, 702, 710, 714, 715,
+                                   716, 717, 718, 719, 721, 810, 911};
+    size_t i = 0;
+
+    while (i < sizeof all / sizeof *all && all[i] != rc)
+        i++;
+    return i < sizeof all / sizeof *all;
 }
 
 static CUresult count_call(const char *name, CUcontext c)
@@ -226,6 +231,7 @@ CUresult cuGetErrorName(CUresult rc, const char **text)
     *text = rc == CUDA_ERROR_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
             : rc == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
             : rc == 999                        ? "CUDA_ERROR_UNKNOWN"
+            : is_sticky(rc)                    ? "a sticky error"
                                                : NULL;
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
