@@ -81,7 +81,8 @@ static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
 static int move_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                        const struct cli_node *src, const struct cli_node *dst)
 {
-    const bool is_new = cli_node_is_missing(dst), both = both_exist(src, dst);
+    const bool is_new = cli_node_is_missing(dst);
+    const bool both = st != ZARR_ERR_CONFLICT && both_exist(src, dst);
 
     if (both && has_job(dst) && (is_new || st == ZARR_ERR_IO))
         return not_durable(cli, st, err, src, dst);
@@ -200,7 +201,8 @@ const struct cli_command cli_cmd_mv = {
         "or inside each other; links in the two paths are resolved for this check, links "
         "below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
-        "was copied. If the command is interrupted before, SOURCE is complete, and the "
+        "was copied, unless another program wrote into it meanwhile. If the command is "
+        "interrupted before, SOURCE is complete, and the "
         "same command with --skip-equal continues. If SOURCE is being deleted already, "
         "zarrc "
         "rm -r completes it.",

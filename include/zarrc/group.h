@@ -434,7 +434,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * node at the old or at the new path. Symbolic links below it move as they are, and
  * `progress` is not called. Between stores or disks, or if something is at the
  * destination already, the node is copied, and the source is deleted once the copy is
- * complete.
+ * complete. Before that, the call looks whether the source is still what was copied.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and new path; the store may be the same
@@ -444,10 +444,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * mixed with the copy, such as chunks of a node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
  * other, or a store is read-only; nothing was changed
- * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
- * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
- * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
- * destination; stores without locks do not see calls of other handles
+ * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
+ * meanwhile; the source is complete. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE
+ * the call copies what differs. Or, with `os_code` EBUSY, another call copies, re-encodes
+ * or deletes at the destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()

@@ -66,7 +66,10 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     }
     if (c->n_documents > 1)
         qsort(c->document, c->n_documents, sizeof *c->document, compare_documents);
-    return ZARR_OK;
+    if (!c->is_move)
+        return ZARR_OK;
+    c->mark = zr_calloc(c->ctx->alloc, ZR_MAX(n, 1), sizeof *c->mark);
+    return c->mark ? ZARR_OK : zr_fail_memory(err, n * sizeof *c->mark);
 }
 
 /* Looks for objects of the destination that the source does not have. Each one is erased,
@@ -238,6 +241,10 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
                            copy_chunk_item, c, err));
     if (settle && mirror)
         ZR_TRY(settle_surplus(c, mirror, err));
+    /* A loss of power must not leave documents without chunks. A move keeps its job
+     * object until the flush. */
+    if (!c->plain && !c->is_move)
+        ZR_TRY(zarr_store_flush(c->dst, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(zr_copy_object(c, c->document[i], err));
 out:
@@ -279,8 +286,10 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     if (!c->plain)
         ZR_TRY(begin_job(c, err));
     ZR_TRY(copy_all(c, err));
-    if (c->is_move)
+    if (c->is_move) {
         ZR_TRY(zarr_store_flush(c->dst, err));
+        ZR_TRY(zr_copy_check_source(c, err));
+    }
     if (!c->plain)
         ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
     if (c->is_move) {
@@ -325,6 +334,7 @@ static void copy_end(struct zr_copy *c)
     zr_names_deinit(&c->keys);
     zr_names_deinit(&c->seen_keys);
     zr_free(c->ctx->alloc, c->seen);
+    zr_free(c->ctx->alloc, c->mark);
     zr_mutex_deinit(&c->locked.mutex);
 }
 

@@ -13,6 +13,13 @@ struct zr_copy_seen {
     uint64_t hash;
 };
 
+/* What an object of a move's source was when it was copied. */
+struct zr_copy_mark {
+    zarr_store_version version;
+    uint64_t bytes;
+    bool known;
+};
+
 struct zr_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
@@ -27,6 +34,7 @@ struct zr_copy {
     struct zr_names seen_keys;
     struct zr_copy_seen *seen; /* sorted by key, which points into seen_keys */
     size_t n_seen;
+    struct zr_copy_mark *mark; /* of each key, for a move; else NULL */
     struct {
         zr_mutex mutex;
         uint64_t objects, bytes;
@@ -42,6 +50,9 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
  * zr_copy_object() fails with CONFLICT for a document that says something else. */
 zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err);
 bool zr_copy_is_document(const char *key);
+/* Fails with CONFLICT if the source of a move is not what was copied: the move would
+ * delete what another program wrote meanwhile. Call it after zr_copy_object(). */
+zarr_status zr_copy_check_source(struct zr_copy *c, zarr_error *err);
 /* Looks at a document of the destination before chunks are copied: one with other bytes
  * fails with EXISTS. With OVERWRITE it is erased if `erase` is set. */
 zarr_status zr_copy_clear_document(struct zr_copy *c, const char *name, bool erase,

@@ -33,6 +33,7 @@ struct copied_object {
     struct zr_str src_key, dst_key;
     uint64_t bytes, taken; /* taken: bytes taken from the budget */
     zarr_mem mem, old;
+    zarr_store_version version; /* of the source of a move */
 };
 
 /* What is copied besides documents are chunks. */
@@ -43,22 +44,32 @@ static uint32_t copy_kind(const char *key)
     return kind ? kind : ZARR_STORE_OP_CHUNK;
 }
 
+/* version: NULL, if it is not wanted. */
 static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
-                               zarr_error *err)
+                               zarr_store_version *version, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
                         .flags = copy_kind(key),
                         .key = key,
                         .object_bytes = UINT64_MAX};
-    const zarr_status st = zr_store_run_one(s, &op, err);
+    zarr_status st;
 
+    op.flags |= version ? ZARR_STORE_OP_WANT_VERSION : 0u;
+    st = zr_store_run_one(s, &op, err);
     *bytes = op.object_bytes;
+    if (version)
+        *version = op.version;
     return st;
 }
 
-/* *whole false: the object is longer than *bytes. */
+struct got_object {
+    uint64_t bytes;
+    bool whole;                 /* false: the object is longer than `bytes` */
+    zarr_store_version version; /* of the source of a move */
+};
+
 static zarr_status get_object(const struct zr_copy *c, zarr_store *s, const char *key,
-                              zarr_mem mem, uint64_t *bytes, bool *whole, zarr_error *err)
+                              zarr_mem mem, struct got_object *out, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = copy_kind(key),
@@ -66,10 +77,14 @@ static zarr_status get_object(const struct zr_copy *c, zarr_store *s, const char
                         .length = ZARR_STORE_TO_END,
                         .mem = mem,
                         .cancel = c->opts.cancel};
-    const zarr_status st = zr_store_run_one(s, &op, err);
+    zarr_status st;
 
-    *whole = op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes;
-    *bytes = op.done_bytes;
+    op.flags |= c->is_move && s == c->src ? ZARR_STORE_OP_WANT_VERSION : 0u;
+    st = zr_store_run_one(s, &op, err);
+    *out = (struct got_object){.bytes = op.done_bytes,
+                               .whole = op.object_bytes == UINT64_MAX ||
+                                        op.object_bytes <= op.done_bytes,
+                               .version = op.version};
     return st;
 }
 
@@ -106,20 +121,19 @@ out:
 static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool both,
                                zarr_error *err)
 {
+    struct got_object got = {0};
     bool whole = false;
     zarr_status st = ZARR_OK;
 
     for (int i = 0; i < 8 && !whole; i++) {
-        uint64_t got = 0;
-
         object_release(c, o);
-        ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, err));
+        ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, NULL, err));
         ZR_TRY(object_reserve(c, o, both, err));
-        ZR_TRY(
-            get_object(c, c->src, zr_str_text(&o->src_key), o->mem, &got, &whole, err));
+        ZR_TRY(get_object(c, c->src, zr_str_text(&o->src_key), o->mem, &got, err));
         /* whole only if it still has the length measured */
-        whole = whole && got == o->bytes;
+        whole = got.whole && got.bytes == o->bytes;
     }
+    o->version = got.version;
     if (!whole)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
 out:
@@ -133,21 +147,20 @@ static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, boo
                                  bool *equal, zarr_error *err)
 {
     const char *key = zr_str_text(&o->dst_key);
+    struct got_object got;
     zarr_error e = {0};
-    uint64_t bytes = 0;
-    bool whole = false;
     void *a = NULL, *b = NULL;
-    zarr_status st = get_object(c, c->dst, key, o->old, &bytes, &whole, &e);
+    zarr_status st = get_object(c, c->dst, key, o->old, &got, &e);
 
     *equal = false;
     *there = st != ZARR_ERR_NOT_FOUND;
     if (st == ZARR_ERR_NOT_FOUND)
         return ZARR_OK;
     ZR_TRY(zr_pass(err, st, &e));
-    if (whole && bytes == o->bytes) {
-        ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->mem, bytes, &a, err));
-        ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->old, bytes, &b, err));
-        *equal = memcmp(a, b, (size_t)bytes) == 0;
+    if (got.whole && got.bytes == o->bytes) {
+        ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->mem, o->bytes, &a, err));
+        ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->old, o->bytes, &b, err));
+        *equal = memcmp(a, b, (size_t)o->bytes) == 0;
     }
 out:
     return st;
@@ -238,6 +251,83 @@ out:
     return st;
 }
 
+/* ---- a move's source that changes ------------------------------------------ */
+
+static int compare_with_key(const void *key, const void *item)
+{
+    return zr_path_compare(key, *(const char *const *)item);
+}
+
+static void mark_copied(struct zr_copy *c, const char *name,
+                        const struct copied_object *o)
+{
+    const char **at = c->mark ? bsearch(name, c->keys.item, c->keys.n,
+                                        sizeof *c->keys.item, compare_with_key)
+                              : NULL;
+
+    if (at)
+        c->mark[at - c->keys.item] = (struct zr_copy_mark){
+            .version = o->version, .bytes = o->bytes, .known = true};
+}
+
+/* A store without versions leaves them zero. */
+static bool is_marked(const struct zr_copy_mark *mark, uint64_t bytes,
+                      const zarr_store_version *version)
+{
+    static const zarr_store_version none;
+
+    return bytes == mark->bytes && (zr_store_version_equal(version, &none) ||
+                                    zr_store_version_equal(&mark->version, &none) ||
+                                    zr_store_version_equal(version, &mark->version));
+}
+
+static zarr_status check_mark(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    const struct zr_copy *c = arg;
+    const struct zr_copy_mark *mark = &c->mark[i];
+    zarr_store_version version = {{0}};
+    uint64_t bytes = 0;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(worker);
+    zr_str_init(&key, c->ctx->alloc);
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
+    if (!mark->known)
+        goto out;
+    zr_path_key(&key, c->src_path, c->keys.item[i]);
+    ZR_TRY(zr_str_status(&key, err));
+    st = stat_object(c->src, zr_str_text(&key), &bytes, &version, err);
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && !is_marked(mark, bytes, &version)))
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s changed while the node was moved",
+                     c->keys.item[i]);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zr_copy_check_source(struct zr_copy *c, zarr_error *err)
+{
+    const uint32_t threads = c->opts.max_threads;
+    struct zr_names now;
+    zarr_status st = ZARR_OK;
+
+    zr_names_init(&now, c->ctx->alloc);
+    now.cancel = c->opts.cancel;
+    ZR_TRY(zr_names_keys(&now, c->src, c->src_path, err));
+    for (size_t i = 0; i < now.n; i++)
+        if (i >= c->keys.n || !zr_streq(now.item[i], c->keys.item[i]))
+            ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT,
+                           "keys of the source appeared or vanished while the node was "
+                           "moved (at %s)",
+                           now.item[i]));
+    ZR_TRY(zr_parallel_for(c->keys.n, threads ? threads : c->ctx->engine.n_threads,
+                           check_mark, c, err));
+out:
+    zr_names_deinit(&now);
+    return st;
+}
+
 /* ---- one object --------------------------------------------------------- */
 
 static zarr_status differs(const struct zr_copy *c, const char *key, zarr_error *err)
@@ -317,6 +407,7 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
             ZR_TRY(zr_internal(err));
         ZR_TRY(zr_store_run_one(c->dst, &put, err));
     }
+    mark_copied(c, name, &o);
 out:
     st = object_end(c, &o, name, st, err);
     if (st == ZARR_OK)

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 import zarr
-from conftest import PROGRAM
+from conftest import PROGRAM, run
 
 
 def files(top):
@@ -421,3 +421,25 @@ def test_deep_groups(zarrc, tmp_path):
     assert not (tmp_path / "copy").exists()
     zarrc("rm", "-r", tmp_path / "deep")
     assert not (tmp_path / "deep").exists()
+
+
+@pytest.mark.parametrize("what", ["new", "changed", "longer"])
+def test_mv_keeps_what_is_written_meanwhile(tmp_path, what):
+    """A chunk that another program writes during a move to another store is not deleted with the source."""
+    n = 4000
+    array = zarr.create_array(tmp_path / "x.zarr", shape=(n,), chunks=(1,), dtype="i4", compressors=None)
+    array[:-1] = np.arange(1, n)
+    late, place = tmp_path / "late", tmp_path / "x.zarr/c" / (str(n - 1) if what == "new" else "0")
+    late.write_bytes(np.array([777] * (2 if what == "longer" else 1), "<i4").tobytes())
+    process = subprocess.Popen([PROGRAM, "mv", "-j1", tmp_path / "x.zarr", tmp_path / "y.zarr"],
+                               stderr=subprocess.PIPE)
+    while process.poll() is None and not (tmp_path / "y.zarr/c/0").exists():
+        pass
+    assert process.poll() is None and place.parent.exists()
+    late.replace(place)
+    err = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 5 and "while the node was moved" in err and "--skip-equal --force" in err, err
+    assert zarr.open_array(tmp_path / "x.zarr")[1] == 2 and place.exists() and (tmp_path / "y.zarr/.zarrc-job").exists()
+    if what != "longer":
+        run("mv", "--skip-equal", "--force", tmp_path / "x.zarr", tmp_path / "y.zarr")
+        assert zarr.open_array(tmp_path / "y.zarr")[int(place.name)] == 777 and not (tmp_path / "x.zarr").exists()

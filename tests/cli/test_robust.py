@@ -344,3 +344,14 @@ def test_what_is_no_object_is_flushed(zarrc, tmp_path):
     calls = strace(tmp_path / "log", "clean", "--age=0", "g", cwd=tmp_path)
     assert not (tmp_path / "g/zarr.json.__lock").exists()
     assert calls[-1].startswith("syncfs"), calls
+
+
+def test_chunks_of_a_copy_reach_the_disk_before_its_metadata(zarrc, tmp_path):
+    """Otherwise a loss of power could leave an array with chunks missing, which looks complete."""
+    (tmp_path / "r.raw").write_bytes(bytes(range(1, 9)))
+    zarrc("import", "-Fraw", "--shape=8", "--chunks=4", "--dtype=u1", "r.raw", "a", cwd=tmp_path)
+    calls = strace(tmp_path / "log", "cp", "a", "b", cwd=tmp_path)
+    chunks = [i for i, c in enumerate(calls) if c.startswith("rename") and '"1"' in c]
+    document = [i for i, c in enumerate(calls) if c.startswith("rename") and '"zarr.json"' in c]
+    assert chunks and document, calls
+    assert any(c.startswith("syncfs") for c in calls[chunks[-1]:document[0]]), calls
