@@ -131,7 +131,11 @@ static int match(struct appending *a)
     one[a->axis] = 1;
     a->row_bytes = cli_mul(cli_product(a->ndim, one),
                            zarr_dtype_item_bytes(zarr_array_dtype(a->node.array)));
-    if (a->row_bytes == UINT64_MAX || a->row_bytes == 0 ||
+    if (a->row_bytes == 0 && !zarr_dtype_variable(zarr_array_dtype(a->node.array)))
+        return cli_error(a->cli, CLI_UNSUPPORTED, "zarrc resize makes it longer.",
+                         "one step of %s along axis %d has no elements", a->node.shown,
+                         (int)a->axis);
+    if (a->row_bytes == UINT64_MAX ||
         zarr_dtype_variable(zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_UNSUPPORTED,
                          "Use a text file with --format=lines, elements or json.",

@@ -92,7 +92,7 @@ static int list_all(struct cli *cli, const struct target *t)
     at = cli_json_members(all);
     while ((value = cli_json_next(&at, &key, &n)) && !cli->out_failed) {
         line = cli_json_line(value, n);
-        cli_printf(cli, "%s: %s\n", key, line);
+        cli_line(cli, "%s: %s\n", key, line);
         free(line);
         free(key);
         key = NULL;
@@ -167,9 +167,14 @@ static int set(struct cli *cli, const struct target *t)
     char *json =
         cli_flag(cli, "text") ? cli_json_quote(cli->args[3]) : cli_strdup(cli->args[3]);
     zarr_error err = {0};
-    zarr_status st = set_one(t, name, json, &err);
+    zarr_status st = ZARR_OK;
     int rc = CLI_OK;
 
+    if (cli_flag(cli, "text") && !cli_is_utf8(cli->args[3]))
+        rc = cli_error(cli, CLI_USAGE, "JSON has text in UTF-8 only.",
+                       "attribute \"%s\": \"%s\" is not UTF-8", name, cli->args[3]);
+    else
+        st = set_one(t, name, json, &err);
     if (st == ZARR_ERR_INVALID)
         rc = cli_error(
             cli, CLI_USAGE, "For text use --text, or quotes inside quotes: '\"abc\"'.",

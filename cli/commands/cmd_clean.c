@@ -32,7 +32,7 @@ static int found(void *user, const zarr_store_item *item)
     d->n_bytes += item->bytes == UINT64_MAX ? 0 : item->bytes;
     if (cli->json)
         cli_json_text(cli_json(cli), item->key);
-    else if (cli_flag(cli, "dry-run") && cli_printf(cli, "%s\n", item->key))
+    else if (cli_flag(cli, "dry-run") && cli_line(cli, "%s\n", item->key))
         return 1;
     return cli_cancelled();
 }

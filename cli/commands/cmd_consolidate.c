@@ -41,7 +41,7 @@ static int differs(void *user, const char *path, const char *what)
         cli_json_text(cli_key(j, "what"), what);
         cli_json_end(j);
     } else if (!cli->quiet) {
-        rc = cli_printf(cli, "/%s: %s\n", path, what);
+        rc = cli_line(cli, "/%s: %s\n", path, what);
     }
     return rc || cli_cancelled();
 }

@@ -155,7 +155,7 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
 {
     const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
 
-    cli_printf(cli, "%s\n", node->shown);
+    cli_line(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
              zarr_group_is_consolidated(group) ? ", consolidated metadata" : "");
     if (totals)

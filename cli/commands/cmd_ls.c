@@ -196,14 +196,14 @@ static int list_long(struct cli *cli, const struct listing *l, bool recursive)
         const struct entry *e = &l->items[i];
 
         if (e->kind == ZARR_NODE_ARRAY)
-            rc = cli_printf(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format,
-                            (int)wide, name_of(l, e, recursive), e->type ? e->type : "?",
-                            e->shape ? e->shape : "?");
+            rc = cli_line(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format,
+                          (int)wide, name_of(l, e, recursive), e->type ? e->type : "?",
+                          e->shape ? e->shape : "?");
         else
-            rc = cli_printf(cli, "%s v%d  %s", kind_name(e->kind), (int)e->zarr_format,
-                            name_of(l, e, recursive));
+            rc = cli_line(cli, "%s v%d  %s", kind_name(e->kind), (int)e->zarr_format,
+                          name_of(l, e, recursive));
         if (!rc && e->chunks)
-            rc = cli_printf(cli, " in %s", e->chunks);
+            rc = cli_line(cli, " in %s", e->chunks);
         if (!rc)
             rc = cli_printf(cli, "\n");
     }
@@ -217,8 +217,8 @@ static int list_short(struct cli *cli, const struct listing *l, bool recursive)
     for (size_t i = 0; i < l->n && !rc; i++) {
         const struct entry *e = &l->items[i];
 
-        rc = cli_printf(cli, "%s%s\n", name_of(l, e, recursive),
-                        e->kind == ZARR_NODE_GROUP ? "/" : "");
+        rc = cli_line(cli, "%s%s\n", name_of(l, e, recursive),
+                      e->kind == ZARR_NODE_GROUP ? "/" : "");
     }
     return rc;
 }
@@ -235,7 +235,7 @@ static int list_one(struct cli *cli, const char *place)
     if (rc)
         goto out;
     if (cli->n_args > 1 && !cli->json)
-        cli_printf(cli, "%s:\n", node.shown);
+        cli_line(cli, "%s:\n", node.shown);
     if (cli->json)
         listing_json(cli, &node, &l);
     else if (cli_flag(cli, "long"))
@@ -314,13 +314,13 @@ static const struct branch branches[] = {{"└── ", "├── ", "    ", "�
 static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
                      const char *branch)
 {
-    int rc = cli_printf(cli, "%s%s%s", margin, branch, e->name);
+    int rc = cli_line(cli, "%s%s%s", margin, branch, e->name);
 
     if (rc)
         return rc;
     if (e->kind == ZARR_NODE_ARRAY)
-        return cli_printf(cli, "  %s %s\n", e->type ? e->type : "?",
-                          e->shape ? e->shape : "?");
+        return cli_line(cli, "  %s %s\n", e->type ? e->type : "?",
+                        e->shape ? e->shape : "?");
     return cli_printf(cli, "%s\n", e->kind == ZARR_NODE_GROUP ? "/" : "  (broken)");
 }
 
@@ -361,7 +361,7 @@ static int run_tree(struct cli *cli)
     if (!rc && cli->json)
         listing_json(cli, &node, &l);
     else if (!rc)
-        rc = cli_printf(cli, "%s\n", node.shown);
+        rc = cli_line(cli, "%s\n", node.shown);
     if (!rc && !cli->json)
         rc = tree_lines(cli, &l, &branches[cli_flag(cli, "ascii")]);
     listing_free(&l);

@@ -62,7 +62,7 @@ static void tell(void *user, const zarr_migrate_item *item)
         if (m->n[item->action] > 1) /* the first refusal is the error of the call */
             cli_error(cli, CLI_UNSUPPORTED, NULL, "%s", item->text);
     } else if (cli_flag(cli, "dry-run") && item->action != ZARR_MIGRATED_WARNED) {
-        (void)cli_printf(cli, "%-11s  %s\n", words[item->action], item->key);
+        (void)cli_line(cli, "%-11s  %s\n", words[item->action], item->key);
     }
     if (item->action == ZARR_MIGRATED_LEFT)
         cli_warn(cli, "%s is not removed: %s", item->key, item->text);

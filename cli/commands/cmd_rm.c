@@ -5,6 +5,7 @@
  */
 #include "node/work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,8 @@ static void report(struct cli *cli, const struct cli_node *node,
 static bool is_missing(struct cli *cli, const char *text)
 {
     char *path = cli_local_path(cli, text);
-    const bool missing = path && access(path, F_OK) != 0;
+    const bool missing =
+        path && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 
     free(path);
     return missing;

@@ -73,8 +73,8 @@ static int on_finding(void *user, const zarr_finding *f)
     }
     if (cli->progress == CLI_PROGRESS_BAR && v->progress.width_shown)
         fputs("\r\033[K", stderr);
-    cli_printf(cli, "%s: %s   [%s]\n", *f->key ? f->key : "/", f->message,
-               f->severity == ZARR_SEVERITY_NOTE ? "note" : zarr_status_text(f->status));
+    cli_line(cli, "%s: %s   [%s]\n", *f->key ? f->key : "/", f->message,
+             f->severity == ZARR_SEVERITY_NOTE ? "note" : zarr_status_text(f->status));
     return cli->out_failed;
 }
 

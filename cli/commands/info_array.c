@@ -61,7 +61,7 @@ void info_row(struct cli *cli, const char *name, const char *format, ...)
     cli_printf(cli, "  %-12s", name);
     if (cli->color_out)
         cli_out(cli, "\033[0m", 4);
-    cli_printf(cli, " %s\n", s.text);
+    cli_line(cli, " %s\n", s.text);
     cli_string_free(&s);
 }
 
@@ -285,7 +285,7 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
     char *fill = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL),
          bytes[16];
 
-    cli_printf(cli, "%s\n", node->shown);
+    cli_line(cli, "%s\n", node->shown);
     info_row(cli, "array", "Zarr v%d", (int)node->zarr_format);
     shape_row(cli, "shape", a, zarr_array_shape(a), "");
     names_row(cli, a);

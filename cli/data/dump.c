@@ -144,12 +144,35 @@ static void add_json(struct sink *s)
         cli_string_add(&s->text, ends ? ",\n" : ", ", 2);
 }
 
+/* Escapes the line ends and tabs of an element: an element of text is in one line. */
+static void join_lines(struct sink *s)
+{
+    struct cli_string line = {0};
+
+    if (!strpbrk(s->element.text, "\t\n\r"))
+        return;
+    for (const char *t = s->element.text; *t; t++)
+        if (strchr("\t\n\r", *t))
+            cli_string_printf(&line, "\\x%02x", (unsigned char)*t);
+        else
+            cli_string_add(&line, t, 1);
+    cli_string_free(&s->element);
+    s->element = line;
+}
+
 static int make_element(struct sink *s, const unsigned char *data)
 {
+    const bool readable = s->style == STYLE_TEXT || s->style == STYLE_CSV;
+    int rc = CLI_OK;
+
     s->element.n_bytes = 0;
     cli_string_add(&s->element, "", 0);
-    if (s->style == STYLE_TEXT || s->style == STYLE_CSV)
-        return cli_element_text(s->dump->cli, s->type, data, &s->element);
+    if (readable)
+        rc = cli_element_text(s->dump->cli, s->type, data, &s->element);
+    if (!rc && s->style == STYLE_TEXT)
+        join_lines(s);
+    if (readable)
+        return rc;
     return cli_element_json(s->dump->cli, s->type, data, &s->element);
 }
 

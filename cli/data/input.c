@@ -83,7 +83,7 @@ static int map_file(struct cli *cli, struct cli_input *in)
     return CLI_OK;
 }
 
-static int check_length(struct cli *cli, const struct cli_input *in)
+static int check_length(struct cli *cli, struct cli_input *in)
 {
     uint64_t need = cli_product(in->ndim, in->shape);
 
@@ -93,6 +93,8 @@ static int check_length(struct cli *cli, const struct cli_input *in)
                          "%s is too short: %llu bytes of elements, %llu expected",
                          in->name, (unsigned long long)in->data_bytes,
                          (unsigned long long)need);
+    if (in->data_bytes != UINT64_MAX) /* another file may follow in the same stream */
+        in->data_bytes = need;
     return CLI_OK;
 }
 
@@ -115,6 +117,7 @@ int cli_input_open(struct cli *cli, const char *name, const char *format,
                    struct cli_input *in)
 {
     const bool is_stdin = strcmp(name, "-") == 0;
+    off_t begin;
     int rc = CLI_OK;
 
     in->name = is_stdin ? "standard input" : name;
@@ -123,12 +126,14 @@ int cli_input_open(struct cli *cli, const char *name, const char *format,
     if (!in->file)
         return cli_errno(cli, errno, "cannot open %s", name);
     setvbuf(in->file, NULL, _IONBF, 0); /* elements are read from the descriptor */
+    begin = lseek(fileno(in->file), 0, SEEK_CUR);
     if (format)
         in->is_npy = *format == 'n';
     else
         rc = peek(cli, in);
     if (!rc && in->is_npy)
         rc = read_header(cli, in);
+    in->data_at += begin > 0 ? (uint64_t)begin : 0; /* what is before it was read */
     if (!rc)
         rc = map_file(cli, in);
     if (!rc && in->is_npy)
@@ -138,6 +143,8 @@ int cli_input_open(struct cli *cli, const char *name, const char *format,
 
 void cli_input_close(struct cli_input *in)
 {
+    if (in->map && in->file == stdin) /* the next program reads on after the elements */
+        (void)lseek(fileno(in->file), (off_t)(in->data_at + in->data_bytes), SEEK_SET);
     if (in->map)
         munmap(in->map, (size_t)in->map_bytes);
     if (in->file && in->file != stdin)

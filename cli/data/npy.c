@@ -209,22 +209,34 @@ bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
 
 /* ---- reading ---- */
 
-/* The text after "'key':", or NULL. */
+/* The end of the Python string that begins at `at`, after its quote. */
+static const char *string_end(const char *at)
+{
+    const char quote = *at++;
+
+    for (; *at && *at != quote; at++)
+        at += *at == '\\' && at[1];
+    return *at ? at + 1 : at;
+}
+
+/* The text after "'key':", or NULL. Fields of a struct, which are in brackets, may have
+ * the same names as keys. */
 static const char *member(const char *dict, const char *key)
 {
-    char quoted[2][32];
+    const size_t n = strlen(key);
+    int depth = 0;
 
-    snprintf(quoted[0], sizeof quoted[0], "'%s'", key);
-    snprintf(quoted[1], sizeof quoted[1], "\"%s\"", key);
-    for (int i = 0; i < 2; i++) {
-        const char *at = strstr(dict, quoted[i]);
+    for (const char *at = dict; *at;) {
+        const char *end = *at == '\'' || *at == '"' ? string_end(at) : at + 1;
 
-        if (!at)
-            continue;
-        at += strlen(quoted[i]);
-        at += strspn(at, " ");
-        if (*at == ':')
-            return at + 1 + strspn(at + 1, " ");
+        depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+        if (depth == 0 && (size_t)(end - at) == n + 2 && strncmp(at + 1, key, n) == 0) {
+            const char *colon = end + strspn(end, " ");
+
+            if (*colon == ':')
+                return colon + 1 + strspn(colon + 1, " ");
+        }
+        at = end;
     }
     return NULL;
 }

@@ -60,11 +60,39 @@ static int add_printed(struct cli *cli, const zarr_dtype *type, const void *elem
     return st ? cli_fail(cli, st, &err, "cannot write an element as text") : CLI_OK;
 }
 
+/* JSON may have U+007F to U+009F as they are, which terminals obey. */
+static bool has_controls(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
+
+        if (text[i] == 0x7f || (text[i] == '\xc2' && next >= 0x80 && next < 0xa0))
+            return true;
+    }
+    return false;
+}
+
+static int add_json(struct cli *cli, const zarr_dtype *type, const void *element,
+                    struct cli_string *out)
+{
+    const size_t before = out->n_bytes;
+    struct cli_string clean = {0};
+    const int rc = add_printed(cli, type, element, out);
+
+    if (!rc && has_controls(out->text + before, out->n_bytes - before)) {
+        cli_add_clean(&clean, out->text + before, out->n_bytes - before);
+        out->n_bytes = before;
+        cli_string_add(out, clean.text, clean.n_bytes);
+        cli_string_free(&clean);
+    }
+    return rc;
+}
+
 int cli_element_json(struct cli *cli, const zarr_dtype *type, const void *element,
                      struct cli_string *out)
 {
     if (!is_opaque(zarr_dtype_kind(type)))
-        return add_printed(cli, type, element, out);
+        return add_json(cli, type, element, out);
     cli_string_add(out, "\"", 1);
     cli_base64(element, (size_t)zarr_dtype_item_bytes(type), out);
     cli_string_add(out, "\"", 1);
@@ -87,26 +115,33 @@ static void add_raw(const unsigned char *data, size_t n, bool hex, struct cli_st
             cli_string_add(out, data + i, 1);
 }
 
-/* Text with its control characters escaped, for terminals and CSV. */
-static void add_line(const unsigned char *data, size_t n, struct cli_string *out)
+/* Text with its control characters escaped, for terminals and CSV. keep: those that are
+ * not. */
+static void add_line(const void *text, size_t n, const char *keep, struct cli_string *out)
 {
+    const unsigned char *data = text;
+
     cli_string_add(out, "", 0);
     for (size_t i = 0; i < n; i++)
         if (data[i] == 0xc2 && i + 1 < n && data[i + 1] >= 0x80 && data[i + 1] < 0xa0)
             cli_string_printf(out, "\\x%02x", data[++i]); /* U+0080 to U+009F */
-        else if (data[i] < 0x20 || data[i] == 0x7f)
+        else if ((data[i] < 0x20 && (data[i] == 0 || !strchr(keep, data[i]))) ||
+                 data[i] == 0x7f)
             cli_string_printf(out, "\\x%02x", data[i]);
         else
             cli_string_add(out, data + i, 1);
 }
 
-/* A JSON string without its quotes; any other value unchanged. */
+/* A JSON string without its quotes, as lines; any other value unchanged. */
 static void add_plain(const char *json, size_t bytes, struct cli_string *out)
 {
-    char *text = *json == '"' ? cli_json_unquote(json, bytes) : NULL;
+    struct cli_string text = {0};
 
-    cli_string_add(out, text ? text : json, text ? strlen(text) : bytes);
-    free(text);
+    if (cli_json_unquote_to(json, bytes, &text))
+        add_line(text.text, text.n_bytes, "\t\n\r", out);
+    else
+        cli_string_add(out, json, bytes);
+    cli_string_free(&text);
 }
 
 /* "[1.0, -2.0]" as 1.0-2.0j */
@@ -139,13 +174,13 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
         return CLI_OK;
     }
     if (kind == ZARR_KIND_VARRAY)
-        return add_printed(cli, type, element, out);
+        return add_json(cli, type, element, out);
     if (zarr_dtype_variable(type) && kind != ZARR_KIND_OPTIONAL) {
         zarr_vlen item;
 
         memcpy(&item, element, sizeof item);
         if (kind == ZARR_KIND_STRING)
-            add_line(item.data, (size_t)item.bytes, out);
+            add_line(item.data, (size_t)item.bytes, "", out);
         else
             add_raw(item.data, (size_t)item.bytes, true, out);
         return CLI_OK;
@@ -153,7 +188,7 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
     if (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_BOOL)
         return add_printed(cli, type, element, out);
     cli_string_add(&json, "", 0);
-    rc = add_printed(cli, type, element, &json);
+    rc = add_json(cli, type, element, &json);
     if (!rc && kind == ZARR_KIND_COMPLEX)
         add_complex(json.text, out);
     else if (!rc)

@@ -63,7 +63,7 @@ static void open_node(struct diff *d, const char *path)
     } else if (!is_silent(d)) {
         char *a = cli_shown_below(&d->a, path), *b = cli_shown_below(&d->b, path);
 
-        cli_printf(cli, "%s and %s differ\n", a, b);
+        cli_line(cli, "%s and %s differ\n", a, b);
         free(a);
         free(b);
     }
@@ -121,12 +121,16 @@ static void value_json(struct cli_json *j, const char *value, bool is_json)
 
 static const char *cut(const char *value, char text[SHORT + 4])
 {
+    size_t n = SHORT;
+
     if (!value)
         return "(none)";
     if (strlen(value) <= SHORT)
         return value;
-    memcpy(text, value, SHORT);
-    memcpy(text + SHORT, "...", 4);
+    while (n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80)
+        n--; /* a character is left out as a whole */
+    memcpy(text, value, n);
+    memcpy(text + n, "...", 4);
     return text;
 }
 
@@ -146,7 +150,7 @@ static void tell_property(struct diff *d, const zarr_difference *f)
         value_json(cli_key(j, "b"), b, f->is_json);
         cli_json_end(j);
     } else if (!is_silent(d)) {
-        cli_printf(cli, "  %s: %s | %s\n", what, cut(a, ta), cut(b, tb));
+        cli_line(cli, "  %s: %s | %s\n", what, cut(a, ta), cut(b, tb));
     }
     free(what);
     free(a);
@@ -168,7 +172,7 @@ static void tell_only(struct diff *d, const zarr_difference *f)
     } else if (!is_silent(d)) {
         char *shown = cli_shown_below(is_a ? &d->a : &d->b, f->path);
 
-        cli_printf(cli, "only %s\n", shown);
+        cli_line(cli, "only %s\n", shown);
         free(shown);
     }
 }
@@ -207,8 +211,7 @@ static void element_text(struct diff *d, const zarr_difference *f)
     cli_element_text(d->cli, f->dtype, f->element_a, &text);
     cli_string_printf(&text, " | ");
     cli_element_text(d->cli, f->dtype, f->element_b, &text);
-    cli_string_printf(&text, "\n");
-    cli_out(d->cli, text.text, text.n_bytes);
+    cli_line(d->cli, "%s\n", text.text);
     free(text.text);
 }
 
@@ -231,7 +234,7 @@ static void tell_unreadable(struct diff *d, const zarr_difference *f)
         cli_json_text(cli_key(d->unreadable, "why"), why);
         cli_json_end(d->unreadable);
     } else if (!is_silent(d)) {
-        cli_printf(cli, "  unreadable: %s\n", why);
+        cli_line(cli, "  unreadable: %s\n", why);
     }
 }
 

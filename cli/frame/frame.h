@@ -237,6 +237,9 @@ int cli_out(struct cli *cli, const void *data, size_t bytes);
 /* Control characters but line ends become \u escapes, as in JSON: names from a store must
  * not send any to the terminal. */
 int cli_printf(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
+/* The same for one line, or a part of it: a line end inside a name becomes an escape,
+ * too. Only the one that ends `format` stays. */
+int cli_line(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
 /* Appends text with its control characters escaped in the same way. */
 struct cli_string;
 void cli_add_clean(struct cli_string *out, const char *text, size_t bytes);
@@ -288,8 +291,11 @@ const char *cli_json_item(const char *array, size_t i, size_t *bytes);
 const char *cli_json_value_end(const char *text);
 /* A JSON string as text (escapes resolved), or NULL if it is not a string. Owned. */
 char *cli_json_unquote(const char *json, size_t bytes);
-/* Text as a JSON string with quotes. Owned. */
+/* The same with its length, which counts NULs. Returns false if it is not a string. */
+bool cli_json_unquote_to(const char *json, size_t bytes, struct cli_string *out);
+/* Text as a JSON string with quotes; what is not UTF-8 becomes U+FFFD. Owned. */
 char *cli_json_quote(const char *text);
+bool cli_is_utf8(const char *text);
 /* The same value on one line: {"a": [1, 2]}. Owned. */
 char *cli_json_line(const char *json, size_t bytes);
 /* Where the members of an object begin, for cli_json_next(). */
@@ -346,6 +352,7 @@ uint64_t cli_add(uint64_t a, uint64_t b);
 struct cli_file {
     FILE *file;
     char *path, *temporary;
+    bool replace; /* --force */
 };
 /* Returns CLI_EXISTS if the file exists and force is false. Path "-": stdout. */
 int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_file *out);

@@ -161,20 +161,26 @@ static const char *add_escape(struct cli_string *s, const char *t, const char *e
     return t + 6;
 }
 
-char *cli_json_unquote(const char *json, size_t bytes)
+bool cli_json_unquote_to(const char *json, size_t bytes, struct cli_string *out)
 {
-    struct cli_string s = {0};
     const char *t = json + 1, *end = json + bytes - 1;
 
     if (bytes < 2 || *json != '"')
-        return NULL;
-    cli_string_add(&s, "", 0);
+        return false;
+    cli_string_add(out, "", 0);
     while (t < end)
         if (*t == '\\') {
-            t = add_escape(&s, t, end);
+            t = add_escape(out, t, end);
         } else {
-            cli_string_add(&s, t, 1);
+            cli_string_add(out, t, 1);
             t++;
         }
-    return s.text;
+    return true;
+}
+
+char *cli_json_unquote(const char *json, size_t bytes)
+{
+    struct cli_string s = {0};
+
+    return cli_json_unquote_to(json, bytes, &s) ? s.text : NULL;
 }

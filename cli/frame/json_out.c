@@ -232,6 +232,16 @@ static void add_quoted(struct cli_string *s, const char *text)
     cli_string_add(s, "\"", 1);
 }
 
+bool cli_is_utf8(const char *text)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    size_t n = 1;
+
+    for (; *t && n; t += n)
+        n = utf8_length(t);
+    return n > 0;
+}
+
 char *cli_json_quote(const char *text)
 {
     struct cli_string s = {0};

@@ -8,6 +8,7 @@
  */
 #include "frame/frame_int.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,26 @@ static void on_signal(int number)
     (void)number; /* SA_RESETHAND: the next signal kills the program */
 }
 
+/* Otherwise a file that the program opens gets the number of a closed standard stream,
+ * and has the messages in it. With O_PATH, reads and writes fail as they did before. */
+static bool fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) != fd)
+            return false;
+    return true;
+}
+
+/* A signal that the caller has the program ignore, as a shell does for SIGINT in the
+ * background, stays ignored. */
+static void watch_signal(int number, const struct sigaction *a)
+{
+    struct sigaction old;
+
+    if (sigaction(number, NULL, &old) != 0 || old.sa_handler != SIG_IGN)
+        sigaction(number, a, NULL);
+}
+
 static void watch_signals(void)
 {
     struct sigaction a = {0};
@@ -33,8 +54,8 @@ static void watch_signals(void)
     a.sa_handler = on_signal;
     a.sa_flags = (int)SA_RESETHAND; /* no SA_RESTART: a signal must end reads of stdin */
     sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    watch_signal(SIGINT, &a);
+    watch_signal(SIGTERM, &a);
     a.sa_handler = SIG_IGN;
     a.sa_flags = 0;
     sigaction(SIGPIPE, &a, NULL);
@@ -154,7 +175,7 @@ int main(int argc, char **argv)
     struct cli cli = {0};
     int rc, end;
 
-    if (zarr_cancel_create(&cli_cancel, NULL) != ZARR_OK)
+    if (!fill_standard_streams() || zarr_cancel_create(&cli_cancel, NULL) != ZARR_OK)
         return CLI_IO;
     watch_signals();
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);

@@ -34,7 +34,8 @@ int cli_out(struct cli *cli, const void *data, size_t bytes)
     return CLI_OK;
 }
 
-void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
+static void add_clean_bytes(struct cli_string *out, const char *text, size_t bytes,
+                            bool line_ends)
 {
     for (size_t i = 0; i < bytes; i++) {
         const unsigned char c = (unsigned char)text[i];
@@ -43,7 +44,7 @@ void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
         if (c == 0xc2 && next >= 0x80 && next < 0xa0) { /* U+0080 to U+009F */
             cli_string_printf(out, "\\u%04x", next);
             i++;
-        } else if ((c < 0x20 && c != '\n') || c == 0x7f) {
+        } else if ((c < 0x20 && !(c == '\n' && line_ends)) || c == 0x7f) {
             cli_string_printf(out, "\\u%04x", c);
         } else {
             cli_string_add(out, text + i, 1);
@@ -51,19 +52,49 @@ void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
     }
 }
 
+void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
+{
+    add_clean_bytes(out, text, bytes, true);
+}
+
+ZARR_PRINTF(3, 0)
+static int print_clean(struct cli *cli, bool line_ends, const char *format, va_list args)
+{
+    const size_t n = strlen(format);
+    const bool ends = !line_ends && n > 0 && format[n - 1] == '\n';
+    struct cli_string text = {0}, clean = {0};
+    int rc;
+
+    cli_string_vprintf(&text, format, args);
+    if (text.n_bytes > 0)
+        add_clean_bytes(&clean, text.text, text.n_bytes - ends, line_ends);
+    if (ends)
+        cli_string_add(&clean, "\n", 1);
+    rc = cli_out(cli, clean.text, clean.n_bytes);
+    cli_string_free(&text);
+    cli_string_free(&clean);
+    return rc;
+}
+
 int cli_printf(struct cli *cli, const char *format, ...)
 {
-    struct cli_string text = {0}, clean = {0};
     va_list args;
     int rc;
 
     va_start(args, format);
-    cli_string_vprintf(&text, format, args);
+    rc = print_clean(cli, true, format, args);
     va_end(args);
-    cli_add_clean(&clean, text.text ? text.text : "", text.n_bytes);
-    rc = cli_out(cli, clean.text, clean.n_bytes);
-    cli_string_free(&text);
-    cli_string_free(&clean);
+    return rc;
+}
+
+int cli_line(struct cli *cli, const char *format, ...)
+{
+    va_list args;
+    int rc;
+
+    va_start(args, format);
+    rc = print_clean(cli, false, format, args);
+    va_end(args);
     return rc;
 }
 
@@ -84,42 +115,65 @@ int cli_out_finish(struct cli *cli)
 
 /* ---- files ---- */
 
+/* The file that a symbolic link leads to is replaced, and not the link. */
+static int open_temporary(struct cli *cli, const char *path, const struct stat *old,
+                          struct cli_file *out)
+{
+    char *real = old ? realpath(path, NULL) : NULL;
+    int fd, error_number;
+
+    out->path = cli_strdup(real ? real : path);
+    free(real);
+    out->temporary = cli_format("%s.%ld.partial", out->path, (long)getpid());
+    fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+              old ? old->st_mode & 0777 : 0666);
+    if (fd >= 0)
+        out->file = fdopen(fd, "wb");
+    if (out->file)
+        return CLI_OK;
+    error_number = errno;
+    if (fd >= 0) {
+        close(fd);
+        unlink(out->temporary);
+    }
+    free(out->temporary);
+    out->temporary = NULL;
+    return cli_errno(cli, error_number, "cannot create %s", path);
+}
+
 int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_file *out)
 {
     struct stat st;
-    int fd;
+    const bool exists = stat(path, &st) == 0;
 
-    *out = (struct cli_file){0};
+    *out = (struct cli_file){.replace = force};
     if (strcmp(path, "-") == 0) {
         out->file = stdout;
         return CLI_OK;
     }
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+    if (exists && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         out->file = fopen(path, "wb"); /* a pipe or a device is written directly */
         out->path = cli_strdup(path);
         return out->file ? CLI_OK : cli_errno(cli, errno, "cannot open %s", path);
     }
-    if (!force && access(path, F_OK) == 0)
+    if (!force && exists)
         return cli_error(cli, CLI_EXISTS,
                          "Nothing was changed. Use --force to overwrite it.",
                          "%s already exists", path);
-    out->path = cli_strdup(path);
-    out->temporary = cli_format("%s.%ld.partial", path, (long)getpid());
-    fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0)
-        out->file = fdopen(fd, "wb");
-    if (!out->file) {
-        int error_number = errno;
+    return open_temporary(cli, path, exists ? &st : NULL, out);
+}
 
-        if (fd >= 0) {
-            close(fd);
-            unlink(out->temporary);
-        }
-        free(out->temporary);
-        out->temporary = NULL;
-        return cli_errno(cli, error_number, "cannot create %s", path);
+/* Without `replace`, fails with EEXIST if another program made the file meanwhile. */
+static bool give_name(const struct cli_file *file)
+{
+    if (!file->replace) {
+        if (renameat2(AT_FDCWD, file->temporary, AT_FDCWD, file->path,
+                      RENAME_NOREPLACE) == 0)
+            return true;
+        if (errno != EINVAL && errno != ENOSYS) /* not every file system has the flag */
+            return false;
     }
-    return CLI_OK;
+    return rename(file->temporary, file->path) == 0;
 }
 
 int cli_file_commit(struct cli *cli, struct cli_file *file)
@@ -136,7 +190,7 @@ int cli_file_commit(struct cli *cli, struct cli_file *file)
         return cli_errno(cli, errno, "cannot write %s", file->path);
     ok = fclose(file->file) == 0;
     file->file = NULL;
-    if (!ok || (file->temporary && rename(file->temporary, file->path) != 0))
+    if (!ok || (file->temporary && !give_name(file)))
         return cli_errno(cli, errno, "cannot write %s", file->path);
     free(file->temporary);
     file->temporary = NULL;

@@ -72,6 +72,26 @@ static const char *wanted_type(const struct import *im)
                                      : cli_type_name(zarr_array_dtype(im->model.array));
 }
 
+static int skip_bytes(struct import *im, uint64_t bytes)
+{
+    char block[4096];
+
+    while (bytes > 0) {
+        const size_t n = bytes < sizeof block ? (size_t)bytes : sizeof block;
+        const int64_t got = cli_read_fd(fileno(im->file), block, n);
+
+        if (cli_cancelled())
+            return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
+        if (got < 0)
+            return cli_errno(im->cli, errno, "cannot read %s", im->name);
+        if ((size_t)got < n)
+            return cli_error(im->cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
+                             im->name);
+        bytes -= n;
+    }
+    return CLI_OK;
+}
+
 /* The shape of a raw file: that of the options, else that of the region or of --like. */
 static int describe_raw(struct import *im)
 {
@@ -97,11 +117,7 @@ static int describe_raw(struct import *im)
     }
     im->header.data_offset = offset;
     im->header.fortran = order && *order == 'F';
-    while (!im->can_seek && offset-- > 0)
-        if (getc(im->file) == EOF)
-            return cli_error(cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
-                             im->name);
-    return CLI_OK;
+    return im->can_seek ? CLI_OK : skip_bytes(im, offset);
 }
 
 /* A .npy file of an aligned NumPy struct: finds its type with and without padding. */

@@ -83,6 +83,9 @@ int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out)
         rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     else if (n < 0)
         rc = cli_errno(cli, errno, "cannot read %s", is_stdin ? "standard input" : path);
+    else if (memchr(out->text, 0, out->n_bytes))
+        rc = cli_error(cli, CLI_CORRUPT, NULL, "%s is not text: it contains a NUL byte",
+                       is_stdin ? "standard input" : path);
     if (!is_stdin)
         fclose(file);
     return rc;

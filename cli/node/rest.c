@@ -81,7 +81,9 @@ int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node)
 {
     char *at = cli_shell_word(node->shown), *hint;
 
-    hint = cli_format("zarrc rm -r %s removes them.", at);
+    hint = cli_format("If only its metadata was lost, restore that. zarrc rm -r %s "
+                      "removes them.",
+                      at);
     cli_error(cli, exit_code, hint,
               "there is no node at %s, but chunks of an array that was deleted in part",
               node->shown);
@@ -188,7 +190,9 @@ static void tell_rest(const struct rests *r, const char *path, const struct fold
                           f->nodes ? "" : " --force",
                           r->zarr_format == 2 ? " --zarr-format=2" : "", at);
     else
-        hint = cli_format("zarrc rm -r %s removes it.", at);
+        hint = cli_format("If only its metadata was lost, restore that. zarrc rm -r %s "
+                          "removes it.",
+                          at);
     r->fn(r->user, path, is_group, hint);
     free(hint);
     free(at);

@@ -3,12 +3,13 @@ import base64
 import io
 import json
 import struct
+import subprocess
 
 import numpy as np
 import pytest
 import zarr
 
-from conftest import peak
+from conftest import PROGRAM, peak
 
 TYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16",
          "S5", "U4", "M8[ms]", "m8[25us]", "V3"]
@@ -253,3 +254,42 @@ def test_failed_export_leaves_nothing(zarrc, tmp_path):
     (tmp_path / "a/c/1").write_bytes(b"x")
     zarrc("export", tmp_path / "a", tmp_path / "out.npy", code=4)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_control_characters_in_text_of_fixed_length(zarrc, tmp_path):
+    data = np.array([["a\x1b[31mb", "\x7f\u009b1m"], ["c\x00d", "\u00e9\n\t"]])
+    array = zarr.create_array(tmp_path / "a", shape=data.shape, dtype=data.dtype)
+    array[:] = data
+    assert zarrc("cat", tmp_path / "a").text.splitlines() == [r"a\x1b[31mb \x7f\x9b1m", "    c\\x00d \u00e9\\x0a\\x09"]
+    csv = zarrc("cat", "-Fcsv", tmp_path / "a").text
+    assert csv == 'a\\x1b[31mb,\\x7f\\x9b1m\nc\\x00d,"\u00e9\n\t"\n'
+    for form in "json", "elements":
+        out = zarrc("cat", "-F", form, tmp_path / "a").text
+        assert not [c for c in out if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)]
+    assert json.loads(zarrc("cat", "-Fjson", tmp_path / "a").text) == data.tolist()
+
+
+def test_export_keeps_link_and_mode(zarrc, tmp_path):
+    zarr.save_array(tmp_path / "a", np.arange(3))
+    (tmp_path / "real.npy").write_bytes(b"old")
+    (tmp_path / "real.npy").chmod(0o600)
+    (tmp_path / "link.npy").symlink_to("real.npy")
+    zarrc("export", tmp_path / "a", tmp_path / "link.npy", code=5)
+    zarrc("export", "--force", tmp_path / "a", tmp_path / "link.npy")
+    assert (tmp_path / "link.npy").is_symlink() and np.load(tmp_path / "real.npy").tolist() == [0, 1, 2]
+    assert (tmp_path / "real.npy").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "dangling.npy").symlink_to("none.npy")
+    zarrc("export", tmp_path / "a", tmp_path / "dangling.npy", code=5)
+    assert (tmp_path / "dangling.npy").is_symlink() and not [p for p in tmp_path.iterdir() if "partial" in p.name]
+
+
+def test_export_with_closed_standard_streams(tmp_path):
+    """The file must not get the number of a closed stream: then it would have the warning in it."""
+    from conftest import run
+    run("create", tmp_path / "a", "--shape=4", "-t", "bfloat16")
+    run("export", tmp_path / "a", tmp_path / "good.npy")
+    for closed in ">&-", "2>&-", "<&- >&- 2>&-":
+        done = subprocess.run(["/bin/sh", "-c", f'exec "$0" export --force "$1" "$2" {closed}', PROGRAM, tmp_path / "a",
+                               tmp_path / "b.npy"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == 0, (closed, done)
+        assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "good.npy").read_bytes(), closed

@@ -443,3 +443,26 @@ def test_mv_keeps_what_is_written_meanwhile(tmp_path, what):
     if what != "longer":
         run("mv", "--skip-equal", "--force", tmp_path / "x.zarr", tmp_path / "y.zarr")
         assert zarr.open_array(tmp_path / "y.zarr")[int(place.name)] == 777 and not (tmp_path / "x.zarr").exists()
+
+
+def test_append_reads_standard_input_from_where_it_is(zarrc, tmp_path):
+    """As in { read -r line; zarrc append x.zarr -; }, and for .npy files one after the other."""
+    zarrc("create", tmp_path / "x.zarr", "--shape=0", "-t", "int32", "--chunks=4")
+    (tmp_path / "raw").write_bytes(b"four" + np.arange(3, dtype="<i4").tobytes())
+    with open(tmp_path / "raw", "rb", buffering=0) as file:
+        file.seek(4)
+        subprocess.run([PROGRAM, "append", "--format=raw", tmp_path / "x.zarr", "-"], stdin=file, check=True)
+        assert file.read() == b""
+    with open(tmp_path / "two", "wb") as file:
+        np.save(file, np.array([7, 8], "<i4"))
+        np.save(file, np.array([9], "<i4"))
+    with open(tmp_path / "two", "rb", buffering=0) as file:
+        for _ in range(2):
+            subprocess.run([PROGRAM, "append", tmp_path / "x.zarr", "-"], stdin=file, check=True)
+    assert read(tmp_path / "x.zarr").tolist() == [0, 1, 2, 7, 8, 9]
+
+
+def test_rm_force_tells_what_it_cannot_look_at(zarrc, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    assert "loop" in zarrc("rm", "-f", tmp_path / "loop/x.zarr/a", code=None).err
+    zarrc("rm", "-f", tmp_path / "none.zarr/a")

@@ -351,3 +351,11 @@ def test_missing_chunks_that_cannot_be_read_are_counted(zarrc, tmp_path):
     zarrc("create", "-t", "string", "--shape=1000000000", "--chunks=1000000000", "--codec=none", tmp_path / "a")
     node, = zarrc("diff", "--json", "--variable-chunk=1M", tmp_path / "a", tmp_path / "a", code=4).json["nodes"]
     assert node["elements_unreadable"] == 1000000000 and "elements_compared" not in node
+
+
+def test_long_texts_are_cut_between_characters(zarrc, pair):
+    a, b = pair([1], [1])
+    for n in range(3):
+        for path, letter in ((a, "a"), (b, "b")):
+            zarrc("attrs", "set", "--text", path, "name", "x" * n + "\u20ac" * 40 + letter)
+        assert "\u20ac..." in zarrc("diff", a, b, code=1).text

@@ -2,7 +2,9 @@
 import io
 import json
 import re
+import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -395,8 +397,6 @@ def test_interrupted_import_is_removed(tmp_path):
                                stderr=subprocess.PIPE)
     process.stdin.write(bytes(100))
     process.stdin.flush()
-    import signal
-    import time
     for _ in range(200):
         if (tmp_path / "x.zarr/a/zarr.json").exists():
             break
@@ -435,3 +435,24 @@ def test_like(zarrc, tmp_path):
     assert "2" in zarrc("import", "--like=x.zarr/m", "flat.npy", "x.zarr/no", cwd=tmp_path, code=2).err
     zarrc("import", "--like=x.zarr/m", "d.raw", "x.zarr/m[:]", cwd=tmp_path, code=2)
     assert not (tmp_path / "x.zarr/no").exists()
+
+
+def test_npy_fields_with_the_names_of_keys(zarrc, tmp_path):
+    dtype = [("shape", "<i4"), ("descr", "<f8"), ("fortran_order", "u1"), ("a': (9,", "<i2")]
+    data = np.array([(1, 2.5, 3, 4), (5, 6.5, 7, 8)], dtype)
+    np.save(tmp_path / "a.npy", data)
+    zarrc("import", tmp_path / "a.npy", tmp_path / "a")
+    zarrc("export", tmp_path / "a", tmp_path / "b.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), data)
+
+
+def test_offset_of_an_endless_stream_can_be_interrupted(tmp_path):
+    with open("/dev/zero", "rb") as zeros:
+        process = subprocess.Popen([PROGRAM, "import", "-t", "u1", "--shape=4", f"--offset={10 ** 18}", "-", tmp_path / "a"],
+                                   stdin=zeros, stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert b"interrupted" in process.communicate(timeout=10)[1] and process.returncode == 130
+        finally:
+            process.kill()

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 from conftest import PROGRAM, pseudo_terminal
@@ -235,3 +236,54 @@ def test_file_size_limit(tmp_path):
     done = subprocess.run([PROGRAM, "create", tmp_path / "x.zarr", "--shape=4", "-t", "int8"], capture_output=True,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), check=False)
     assert done.returncode == 3 and b"File too large" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["info"], ["attrs"], ["diff", "y.zarr"], ["ls"], ["ls", "-lR"], ["tree"]], ids=str)
+def test_names_cannot_add_lines(zarrc, tmp_path, command):
+    """A name with a line end must not look like a line of its own."""
+    bad = "x\nFORGED"
+    array = {"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "int8", "fill_value": 0,
+             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}, "codecs": ["bytes"],
+             "chunk_key_encoding": {"name": "default"}, "dimension_names": [bad], "attributes": {bad: 1}}
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {bad: 1}}
+    for path, document in (("x.zarr", group), (f"x.zarr/{bad}", array), ("y.zarr", {**group, "attributes": {bad: 2}}),
+                           (f"y.zarr/{bad}", {**array, "attributes": {bad: 2}, "dimension_names": [bad + "x"]})):
+        (tmp_path / path).mkdir()
+        (tmp_path / path / "zarr.json").write_text(json.dumps(document))
+    for path in ("x.zarr", f"x.zarr/{bad}"):
+        out = zarrc(*command, path, code=None, cwd=tmp_path).text
+        assert out and not [line for line in out.splitlines() if line.startswith("FORGED")], out
+
+
+def test_ignored_signals_stay_ignored(tmp_path):
+    """As in nohup, and for SIGINT in the background of a script."""
+    import signal
+    read, write = os.pipe()
+    process = subprocess.Popen([PROGRAM, "attrs", "merge", "a", "-"], cwd=tmp_path, stdin=read, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    os.close(read)
+    os.close(write)
+    process.communicate(timeout=60)
+    assert process.returncode == 3  # there is no such node
+    subprocess.run([PROGRAM, "create", "-g", "g"], cwd=tmp_path, check=True)
+    read, write = os.pipe()
+    process = subprocess.Popen([PROGRAM, "attrs", "merge", "g", "-"], cwd=tmp_path, stdin=read, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    os.close(read)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    os.write(write, b'{"a": 1}')
+    os.close(write)
+    process.communicate(timeout=60)
+    assert process.returncode == 0 and json.loads((tmp_path / "g/zarr.json").read_text())["attributes"] == {"a": 1}
+
+
+def test_texts_are_taken_as_they_are_or_refused(zarrc, tmp_path):
+    zarrc("create", "-g", tmp_path / "g", "--attributes={\"a\": 1}")
+    before = (tmp_path / "g/zarr.json").read_bytes()
+    assert "not UTF-8" in zarrc("attrs", "set", "--text", tmp_path / "g", "name", b"caf\xe9".decode("utf-8", "surrogateescape"),
+                                code=2).err
+    (tmp_path / "with_nul").write_bytes(b'{"b": 2}\0{"c": 3}')
+    assert "NUL" in zarrc("attrs", "merge", tmp_path / "g", f"@{tmp_path}/with_nul", code=4).err
+    assert (tmp_path / "g/zarr.json").read_bytes() == before
