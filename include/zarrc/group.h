@@ -403,7 +403,8 @@ typedef struct zarr_copy_options {
  * an incomplete copy is not a node. Parent groups that are missing are created. While the
  * call is at work, the destination has an object `.zarrc-job`, a JSON object with
  * "command" ("cp" or "mv") and "source". An interrupted call leaves it, and the same call
- * with ZARR_COPY_SKIP_EQUAL continues.
+ * with ZARR_COPY_SKIP_EQUAL continues. If the source has such an object of another call,
+ * which was interrupted, the copy gets it at the end.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the copy; the store may be the same

@@ -57,8 +57,10 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
         return zr_fail_memory(err, n * 2 * sizeof *c->chunk);
     c->document = c->chunk + n;
     for (size_t i = 0; i < n; i++) {
-        if (zr_streq(c->keys.item[i], ZR_DOC_JOB))
-            continue; /* of another call */
+        if (zr_streq(c->keys.item[i], ZR_DOC_JOB)) {
+            c->incomplete = true; /* see end_job() */
+            continue;
+        }
         if (zr_copy_rank(c->keys.item[i]) == 2)
             c->chunk[c->n_chunks++] = c->keys.item[i];
         else
@@ -225,6 +227,21 @@ out:
     return st;
 }
 
+/* If the source is what an interrupted call left, so is the copy: its job object comes in
+ * the place of the one of this call. */
+static zarr_status end_job(struct zr_copy *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (c->plain)
+        return ZARR_OK;
+    ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
+    if (c->incomplete)
+        st = zr_copy_object(c, ZR_DOC_JOB, err);
+out:
+    return st;
+}
+
 /* Copies the chunks, then the documents. */
 static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 {
@@ -290,8 +307,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         ZR_TRY(zarr_store_flush(c->dst, err));
         ZR_TRY(zr_copy_check_source(c, err));
     }
-    if (!c->plain)
-        ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
+    ZR_TRY(end_job(c, err));
     if (c->is_move) {
         st = zr_node_erase_watched(c->src, c->src_path, NULL, err);
         if (st != ZARR_OK)

@@ -27,6 +27,7 @@ struct zr_copy {
     struct zr_claim claim;          /* of the destination */
     bool is_move, plain;            /* plain: without a job object */
     bool new_job;                   /* the job object was not there before */
+    bool incomplete;                /* the source has a job object of another call */
     zarr_context *ctx;              /* of src: its allocator and budget are used */
     struct zr_names keys;           /* relative to src_path */
     const char **chunk, **document; /* point into keys.item */

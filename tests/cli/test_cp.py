@@ -426,7 +426,7 @@ def test_deep_groups(zarrc, tmp_path):
 @pytest.mark.parametrize("what", ["new", "changed", "longer"])
 def test_mv_keeps_what_is_written_meanwhile(tmp_path, what):
     """A chunk that another program writes during a move to another store is not deleted with the source."""
-    n = 4000
+    n = 1500
     array = zarr.create_array(tmp_path / "x.zarr", shape=(n,), chunks=(1,), dtype="i4", compressors=None)
     array[:-1] = np.arange(1, n)
     late, place = tmp_path / "late", tmp_path / "x.zarr/c" / (str(n - 1) if what == "new" else "0")

@@ -522,3 +522,16 @@ def test_other_files_are_no_rest(zarrc, tmp_path):
         (tmp_path / "x.zarr" / name).write_text("mine")
     zarrc("rm", "-r", tmp_path / "x.zarr/c", code=3)
     assert (tmp_path / "photos/1").exists() and (tmp_path / "x.zarr/c/1").exists()
+
+
+@pytest.mark.parametrize("command", ["cp", "cp --verify", "cp --skip-equal", "mv"])
+def test_copy_of_what_is_incomplete_is_incomplete(zarrc, tmp_path, command):
+    """Chunks that an interrupted import has not written must not become elements that look complete."""
+    zarrc("create", tmp_path / "x.zarr", "--shape=4", "-t", "i1")
+    job = {"zarrc_job": 1, "command": "import", "source": "a.npy"}
+    (tmp_path / "x.zarr" / JOB).write_text(json.dumps(job))
+    before = files(tmp_path / "x.zarr")
+    zarrc(*command.split(), "-q", tmp_path / "x.zarr", tmp_path / "y.zarr")
+    assert files(tmp_path / "y.zarr") == before and (tmp_path / "x.zarr").exists() == (command != "mv")
+    assert "is incomplete: a import was interrupted" in zarrc("info", tmp_path / "y.zarr").err
+    assert "interrupted" in zarrc("verify", tmp_path / "y.zarr", code=1).text
