@@ -123,13 +123,34 @@ static int no_attribute(struct cli *cli, const struct target *t, const char *nam
     return CLI_NOT_FOUND;
 }
 
+/* With --text other programs get the text itself, and a terminal no control characters.
+ */
+static void print_value(struct cli *cli, const char *json)
+{
+    struct cli_string plain = {0}, clean = {0};
+    const struct cli_string *shown = &plain;
+
+    if (!cli_flag(cli, "text") || !cli_json_unquote_to(json, strlen(json), &plain)) {
+        cli_printf(cli, "%s\n", json);
+        return;
+    }
+    if (isatty(STDOUT_FILENO)) {
+        cli_add_clean(&clean, plain.text, plain.n_bytes);
+        shown = &clean;
+    }
+    cli_out(cli, shown->text ? shown->text : "", shown->n_bytes);
+    cli_out(cli, "\n", 1);
+    cli_string_free(&plain);
+    cli_string_free(&clean);
+}
+
 static int get(struct cli *cli, const struct target *t)
 {
     const char *name = cli->args[2];
     zarr_error err = {0};
     size_t n = 0;
     zarr_status st = get_one(t, name, NULL, &n, &err);
-    char *text, *plain = NULL;
+    char *text;
 
     if (st == ZARR_ERR_NOT_FOUND)
         return no_attribute(cli, t, name);
@@ -147,16 +168,8 @@ static int get(struct cli *cli, const struct target *t)
         cli_json_raw(cli_key(j, "value"), text);
         cli_json_end(j);
     } else if (!st) {
-        if (cli_flag(cli, "text"))
-            plain = cli_json_unquote(text, strlen(text));
-        if (plain && !isatty(STDOUT_FILENO)) { /* the value itself, for other programs */
-            cli_out(cli, plain, strlen(plain));
-            cli_out(cli, "\n", 1);
-        } else {
-            cli_printf(cli, "%s\n", plain ? plain : text);
-        }
+        print_value(cli, text);
     }
-    free(plain);
     free(text);
     return st ? cli_fail(cli, st, &err, "cannot read attribute \"%s\"", name) : CLI_OK;
 }

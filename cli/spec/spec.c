@@ -32,6 +32,8 @@ static int read_names(struct cli *cli, struct cli_spec *s)
     int32_t n = 0;
 
     cli_spec_keep(s, CLI_TEXT_NAMES, at);
+    if (!cli_is_utf8(at))
+        return cli_error(cli, CLI_USAGE, NULL, "option --dims: \"%s\" is not UTF-8", at);
     while (n < ZARR_MAX_RANK) {
         size_t m = strcspn(at, ",");
         bool more = at[m] == ',';

@@ -285,5 +285,9 @@ def test_texts_are_taken_as_they_are_or_refused(zarrc, tmp_path):
     assert "not UTF-8" in zarrc("attrs", "set", "--text", tmp_path / "g", "name", b"caf\xe9".decode("utf-8", "surrogateescape"),
                                 code=2).err
     (tmp_path / "with_nul").write_bytes(b'{"b": 2}\0{"c": 3}')
+    assert "UTF-8" in zarrc("create", tmp_path / "g/a", "--shape=2", "-t", "i1", "--dims=" + b"\xe9".decode("utf-8", "surrogateescape"),
+                            code=2).err
     assert "NUL" in zarrc("attrs", "merge", tmp_path / "g", f"@{tmp_path}/with_nul", code=4).err
     assert (tmp_path / "g/zarr.json").read_bytes() == before
+    zarrc("attrs", "set", tmp_path / "g", "name", r'"a\u0000b"')
+    assert zarrc("attrs", "get", "--text", tmp_path / "g", "name").out == b"a\0b\n"
