@@ -53,12 +53,13 @@ static int check_children(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
-/* Whether the node is a symlink: then only the link is deleted, and no object. */
+/* Whether the node, or the root of its store, is a symlink: then only the link is
+ * deleted, and no object. */
 static bool is_link(const struct cli_node *node)
 {
     char *path = cli_path_join(cli_local_root(node), node->path);
     struct stat st;
-    bool link = *node->path && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+    bool link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 
     free(path);
     return link;
@@ -67,6 +68,14 @@ static bool is_link(const struct cli_node *node)
 static void tell_progress(void *user, uint64_t objects)
 {
     cli_progress_update(user, 0, objects);
+}
+
+/* The library deletes links inside of a store. */
+static int delete_root_link(struct cli *cli, struct cli_node *node)
+{
+    if (unlink(cli_local_root(node)) != 0)
+        return cli_errno(cli, errno, "cannot delete the link %s", node->shown);
+    return cli_node_flush(cli, node);
 }
 
 static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_objects)
@@ -138,7 +147,8 @@ static int remove_one(struct cli *cli, const char *text)
     if (!rc && !is_link(&node))
         rc = cli_objects_erased(cli, &node, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
-        rc = delete_node(cli, &node, objects.n_objects);
+        rc = !*node.path && is_link(&node) ? delete_root_link(cli, &node)
+                                           : delete_node(cli, &node, objects.n_objects);
     if (!rc)
         report(cli, &node, &objects);
     cli_node_close(&node);
@@ -171,7 +181,7 @@ const struct cli_command cli_cmd_rm = {
         "Deletes arrays and empty groups without asking; with -r also groups with "
         "everything below them. Nodes with broken metadata, and what an interrupted "
         "command left, are deleted as well. If a "
-        "node "
+        "node or the folder of a store "
         "is a symlink, only the link is deleted. Nothing outside the store is deleted, "
         "and links that lead outside are not followed.",
     .json = "An array with an object for each NODE: node, kind (array, group, broken, or "

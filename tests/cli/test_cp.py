@@ -402,6 +402,18 @@ def test_rm_of_links_keeps_what_they_name(zarrc, store, tmp_path):
     assert files(tmp_path / "other.zarr") == before and not store.exists()
 
 
+@pytest.mark.parametrize("place", ["", "/temp", "/"])
+def test_rm_of_a_link_to_a_store_keeps_the_store(zarrc, store, tmp_path, place):
+    """As rm does: a link is often the name of the only copy on another disk."""
+    before = files(store)
+    (tmp_path / "link.zarr").symlink_to(f"{store}{place}")
+    word = f"{tmp_path}/link.zarr{'/' if place == '/' else ''}"
+    assert zarrc("rm", "-r", "-n", "--json", word).json[0]["objects"] == 0
+    assert (tmp_path / "link.zarr").is_symlink()
+    zarrc("rm", "-r", word)
+    assert files(store) == before and not (tmp_path / "link.zarr").is_symlink()
+
+
 def test_deep_groups(zarrc, tmp_path):
     """1,200 groups in each other: none is left out of a copy or a deletion."""
     (tmp_path / "deep").mkdir()
