@@ -44,6 +44,7 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
     *out = (struct zr_explain_args){
         .write = what == ZARR_EXPLAIN_WRITE,
         .reset_outside = io->reset_outside,
+        .field = io->field.on,
         .pipeline = io->pipeline->name,
         .store_name = zr_store_name(array->chunk_store),
         .tensor_device = io->layout->device_type,

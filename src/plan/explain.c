@@ -14,6 +14,14 @@ enum {
     COUNT_MOST = 1 << 20
 };
 
+/* Whether the request needs an object in part. */
+static bool is_partial(const struct zr_explain_args *a, const struct zr_projection *p)
+{
+    if (!a->write)
+        return !p->whole;
+    return a->field || (a->reset_outside ? !p->whole : !p->full);
+}
+
 static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p,
                          struct zr_str *key, zarr_explanation *f)
 {
@@ -24,7 +32,7 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     if (f->objects_partial != 0)
         return;
     while (zr_project_next(p, &proj)) {
-        f->objects_partial += a->write && !a->reset_outside ? !proj.full : !proj.whole;
+        f->objects_partial += is_partial(a, &proj);
         if (!a->index_cached || !a->plan.layout->level[0].is_shard)
             continue;
         zr_plan_key(&a->plan, proj.chunk, key);

@@ -306,6 +306,7 @@ struct zr_explain_args {
     struct zr_plan_args plan;
     bool write;
     bool reset_outside; /* writes: elements outside of the shape are not kept */
+    bool field;         /* writes: other fields of the elements are kept */
     uint64_t units;     /* writes: objects in work at once */
     const char *pipeline, *store_name;
     int32_t tensor_device;

@@ -132,12 +132,55 @@ static void test_explain(void **state)
     world_close(&w);
 }
 
+/* A write of a field changes each object that is stored, also if it has all elements. */
+static void test_explain_field(void **state)
+{
+    const uint64_t length = 16, chunk = 8;
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 1,
+        .shape = &length,
+        .chunk_shape = &chunk,
+        .data_type = "{\"name\":\"struct\",\"configuration\":{\"fields\":["
+                     "{\"name\":\"a\",\"data_type\":\"int32\"},"
+                     "{\"name\":\"b\",\"data_type\":\"int16\"}]}}"};
+    const int64_t shape = 16;
+    int32_t data[16] = {1};
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    zarr_explanation *e = NULL;
+    zarr_array *a = NULL;
+    struct world w;
+    zarr_tensor t;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
+    o.field = "a";
+    o.stats = &stats;
+    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    for (uint32_t outside = 0; outside <= ZARR_OUTSIDE_RESET; outside++) {
+        o.outside = outside;
+        assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_WRITE, NULL, &t, &o, &terr));
+        assert_ok(zarr_array_write(a, NULL, &t, &o, &terr));
+        assert_int_equal(e->objects_partial, 2);
+        assert_int_equal(stats.read_modify_writes, 2);
+        zarr_explanation_free(e);
+    }
+    assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_READ, NULL, &t, &o, &terr));
+    assert_int_equal(e->objects_partial, 0);
+    zarr_explanation_free(e);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_other_tensors),
         cmocka_unit_test(test_submit),
         cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_explain_field),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
