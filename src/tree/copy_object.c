@@ -301,6 +301,8 @@ static zarr_status check_mark(void *arg, uint64_t i, uint32_t worker, zarr_error
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && !is_marked(mark, bytes, &version)))
         st = zr_fail(err, ZARR_ERR_CONFLICT, "%s changed while the node was moved",
                      c->keys.item[i]);
+    else if (st != ZARR_OK) /* not every store names the key */
+        zr_prefix(err, st, "%s", c->keys.item[i]);
 out:
     zr_str_deinit(&key);
     return st;
