@@ -15,18 +15,19 @@
 zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
                           const char *const *known, zarr_error *err)
 {
-    const char *member = NULL;
+    const struct zr_json *m =
+        zr_json_is(raw->members, ZR_JSON_OBJECT) ? raw->members->u.children.first : NULL;
 
     if (format != 3 && raw->stored)
         return ZARR_OK;
-    for (uint64_t i = 0; (member = zarr_codec_spec_member(raw, i)); i++) {
+    for (; m; m = m->next) {
         bool found = false;
 
         for (size_t k = 0; known[k] && !found; k++)
-            found = zr_streq(known[k], member);
+            found = zr_json_has_key(m, known[k]);
         if (!found)
             return zr_fail(err, ZARR_ERR_INVALID, "%s: unknown member \"%s\"",
-                           zarr_codec_spec_name(raw), member);
+                           zarr_codec_spec_name(raw), m->key);
     }
     return ZARR_OK;
 }

@@ -127,8 +127,8 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
     if (!*name)
         return zr_fail(err, ZARR_ERR_INVALID, "name is missing or not a string");
     for (const struct zr_json *m = item->u.children.first; m; m = m->next)
-        if (!zr_streq(m->key, "name") && !zr_streq(m->key, "configuration") &&
-            !zr_streq(m->key, "must_understand"))
+        if (!zr_json_has_key(m, "name") && !zr_json_has_key(m, "configuration") &&
+            !zr_json_has_key(m, "must_understand"))
             return zr_fail(err, ZARR_ERR_INVALID, "codec \"%s\": unknown member \"%s\"",
                            *name, m->key);
     understand = zr_json_get(item, "must_understand");

@@ -246,8 +246,8 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
     for (const struct zr_json *m = zr_json_is(v, ZR_JSON_OBJECT) ? v->u.children.first
                                                                  : NULL;
          m; m = m->next) {
-        if (strcmp(m->key, "name") == 0 || strcmp(m->key, "configuration") == 0 ||
-            (strcmp(m->key, "must_understand") == 0 && m->type == ZR_JSON_TRUE))
+        if (zr_json_has_key(m, "name") || zr_json_has_key(m, "configuration") ||
+            (zr_json_has_key(m, "must_understand") && m->type == ZR_JSON_TRUE))
             continue;
         st = zr_fail(err, ZARR_ERR_INVALID, "data type %s: unknown member \"%.64s\"",
                      name, m->key);

@@ -208,7 +208,7 @@ zarr_status zr_config_only(const char *what, const struct zr_json *config, const
         zr_json_is(config, ZR_JSON_OBJECT) ? config->u.children.first : NULL;
 
     for (; m; m = m->next)
-        if (!zr_streq(m->key, a) && !(b && zr_streq(m->key, b)))
+        if (!zr_json_has_key(m, a) && !(b && zr_json_has_key(m, b)))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "%s has the member \"%.64s\" besides %s%s%s", what, m->key, a,
                            b ? " and " : "", b ? b : "");

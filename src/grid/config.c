@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-static bool is_known(const char *key, const char *const *members)
+static bool is_known(const struct zr_json *m, const char *const *members)
 {
     for (; *members; members++)
-        if (zr_streq(key, *members))
+        if (zr_json_has_key(m, *members))
             return true;
     return false;
 }
@@ -35,7 +35,7 @@ zarr_status zr_config_known(const struct zr_json *config, const char *what,
                        "%s: configuration is a %s, must be an object", what,
                        zr_json_type_text(config));
     for (const struct zr_json *m = config->u.children.first; m; m = m->next) {
-        if (is_known(m->key, members))
+        if (is_known(m, members))
             continue;
         if (!zr_refusal_find(zr_grid_refused, "member", m->key))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: unknown member \"%s\"", what,

@@ -107,6 +107,8 @@ struct zr_json *zr_json_at(const struct zr_json *array,
 size_t zr_json_count(const struct zr_json *v); /* members of array or object */
 bool zr_json_is(const struct zr_json *v, enum zr_json_type type);
 bool zr_json_is_text(const struct zr_json *v, const char *s); /* a string equal to s */
+/* Whether a member has this key. A key may hold NUL, which strcmp() does not see. */
+bool zr_json_has_key(const struct zr_json *member, const char *key);
 /* True for a number without fraction or exponent that fits. */
 bool zr_json_u64(const struct zr_json *v, uint64_t *out);
 bool zr_json_i64(const struct zr_json *v, int64_t *out);

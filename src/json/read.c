@@ -46,6 +46,12 @@ bool zr_json_is_text(const struct zr_json *v, const char *s)
            memcmp(v->u.text.ptr, s, v->u.text.bytes) == 0;
 }
 
+bool zr_json_has_key(const struct zr_json *member, const char *key)
+{
+    return member->key_bytes == strlen(key) &&
+           memcmp(member->key, key, member->key_bytes) == 0;
+}
+
 bool zr_json_u64(const struct zr_json *v, uint64_t *out)
 {
     return zr_json_is(v, ZR_JSON_NUMBER) &&

@@ -87,18 +87,18 @@ zarr_status zr_meta_extension(const char *field, const struct zr_json *v,
     for (const struct zr_json *member = v->type == ZR_JSON_OBJECT ? v->u.children.first
                                                                   : NULL;
          member; member = member->next) {
-        if (zr_streq(member->key, "configuration")) {
+        if (zr_json_has_key(member, "configuration")) {
             if (!zr_json_is(member, ZR_JSON_OBJECT))
                 return zr_fail(err, ZARR_ERR_INVALID,
                                "%s \"%s\": configuration must be an object, not %s",
                                field, *name, zr_json_type_text(member));
             *config = member;
-        } else if (zr_streq(member->key, "must_understand")) {
+        } else if (zr_json_has_key(member, "must_understand")) {
             if (member->type != ZR_JSON_TRUE)
                 return zr_fail(err, ZARR_ERR_INVALID,
                                "%s \"%s\": must_understand can only be true here", field,
                                *name);
-        } else if (!zr_streq(member->key, "name")) {
+        } else if (!zr_json_has_key(member, "name")) {
             return zr_fail(err, ZARR_ERR_INVALID, "%s \"%s\": unknown member \"%.64s\"",
                            field, *name, member->key);
         }
@@ -121,7 +121,7 @@ zarr_status zr_meta_attributes(const struct zr_json *v, const struct zr_json **o
 bool zr_meta_is_known(const struct zr_json *member, const char *const *known)
 {
     for (; *known; known++)
-        if ((*known)[0] == member->key[0] && zr_streq(*known, member->key))
+        if ((*known)[0] == member->key[0] && zr_json_has_key(member, *known))
             return true;
     return false;
 }

@@ -117,6 +117,17 @@ meta("v3_separator", CORRUPT, "separator",
      chunk_key_encoding={"name": "default", "configuration": {"separator": "/../"}})
 meta("v3_unknown_member", UNSUPPORTED, "surprise", surprise={"must_understand": True})
 meta("v3_unknown_member_plain", UNSUPPORTED, "surprise", surprise=17)
+# a key that is a known one up to a NUL
+meta("v3_member_with_nul", UNSUPPORTED, "is not known", **{"shape\0": 17})
+meta("v3_codec_member_with_nul", CORRUPT, "unknown member", codecs=[{**BYTES, "name\0": "gzip"}])
+meta("v3_codec_configuration_with_nul", CORRUPT, "unknown member", codecs=[
+    codec("bytes", **{"endian": "little", "endian\0": "big"})])
+meta("v3_dtype_member_with_nul", CORRUPT, "unknown member", data_type={"name": "uint16", "name\0": 1})
+meta("v3_dtype_configuration_with_nul", CORRUPT, "besides", data_type={
+    "name": "raw_bytes", "configuration": {"length_bytes": 2, "length_bytes\0": 4}}, fill_value="AAA=")
+meta("v3_grid_member_with_nul", UNSUPPORTED, "unknown member", chunk_grid={
+    "name": "regular", "configuration": {"chunk_shape": [2, 2], "chunk_shape\0": [1, 1]}})
+meta("v3_grid_with_nul", CORRUPT, "unknown member", chunk_grid={**grid(2, 2), "name\0": 1})
 meta("v3_must_understand_lies", UNSUPPORTED, "surprise", surprise={"must_understand": "false"})
 meta("v3_storage_transformer", UNSUPPORTED, "indirection",
      storage_transformers=[codec("indirection")])

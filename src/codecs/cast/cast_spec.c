@@ -69,7 +69,7 @@ static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
     if (map->type != ZR_JSON_OBJECT)
         return zr_conf_refuse(raw, "scalar_map", "an object of encode and decode", err);
     for (const struct zr_json *m = map->u.children.first; m; m = m->next)
-        if (!zr_streq(m->key, "encode") && !zr_streq(m->key, "decode"))
+        if (!zr_json_has_key(m, "encode") && !zr_json_has_key(m, "decode"))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "cast_value: scalar_map: unknown member \"%s\"", m->key);
     ZR_TRY(cast_check_pairs(zr_json_get(map, "encode"), "encode", err));

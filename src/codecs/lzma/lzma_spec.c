@@ -60,11 +60,11 @@ static bool lzma_preset_known(int64_t preset)
     return preset >= 0 && (preset & ~LZMA_EXTREME) <= 9;
 }
 
-static uint32_t lzma_member_index(const char *name)
+static uint32_t lzma_member_index(const struct zr_json *m)
 {
     uint32_t i = 0;
 
-    while (i < ZR_LZMA_MEMBERS && !zr_streq(lzma_members[i].name, name))
+    while (i < ZR_LZMA_MEMBERS && !zr_json_has_key(m, lzma_members[i].name))
         i++;
     return i;
 }
@@ -102,10 +102,10 @@ static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at, bool s
                        "].id is %s, which is not a filter of liblzma",
                        at, zr_json_excerpt(zr_json_get(v, "id"), text, sizeof text));
     for (const struct zr_json *m = v->u.children.first; m; m = m->next) {
-        const uint32_t i = lzma_member_index(m->key);
+        const uint32_t i = lzma_member_index(m);
         int64_t number = -1;
 
-        if (zr_streq(m->key, "id") || m->type == ZR_JSON_NULL)
+        if (zr_json_has_key(m, "id") || m->type == ZR_JSON_NULL)
             continue;
         if (!zr_json_i64(m, &number) || !lzma_member_fits(i, family, number)) {
             if (stored && lzma_member_encodes(i))

@@ -124,6 +124,10 @@ static void changed(void **state)
     assert_int_equal(zr_json_count(o), 3);
     assert_true(zr_json_is_text(zr_json_get(o, "b"), "x"));
     assert_false(zr_json_is_text(zr_json_get(o, "e"), "x"));
+    zr_json_add(&doc, o, "f\0g", 3, zr_json_new_bool(&doc, true));
+    assert_true(zr_json_has_key(zr_json_get(o, "e"), "e"));
+    assert_false(zr_json_has_key(zr_json_get(o, "e"), "ee"));
+    assert_false(zr_json_has_key(o->u.children.last, "f"));
     assert_false(zr_json_remove(NULL, "a"));
     zr_json_set(&doc, NULL, "a", o);
     zr_json_append(&doc, o, o); /* not an array: no effect */
