@@ -274,10 +274,6 @@ bool zr_chain_packs(const struct zr_chain *chain, const zarr_dtype *dtype);
 /* Gives a chain of the configuration. NULL: absent. */
 const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *member);
 
-/* Gives the encoded size of a shard's index (n_chunks entries of 16 bytes through the
- * index chain). */
-zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
-                                 uint64_t *out, zarr_error *err);
 /* The representations of the two chains inside a shard. */
 struct zr_shard_inner_specs {
     zarr_chunk_spec chunk, index; /* inputs of the two chains, without sizes */

@@ -145,21 +145,6 @@ out:
     return zr_prefix(err, st, "sharding_indexed");
 }
 
-zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
-                                 uint64_t *out, zarr_error *err)
-{
-    uint64_t grid[ZARR_MAX_RANK];
-    zarr_chunk_spec table;
-    zarr_status st = ZARR_OK;
-
-    for (int32_t i = 0; i < s->ndim; i++)
-        grid[i] = i == 0 ? n_chunks : 1;
-    ZR_TRY(shard_table(s, grid, &table, err));
-    ZR_TRY(shard_index_resolve(s, &table, out, err));
-out:
-    return st;
-}
-
 static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_spec *in,
                               uint64_t most, struct zr_shard_inner_specs *out,
                               zarr_error *err)

@@ -438,25 +438,6 @@ static void shards_do_not_hide_sizes(void **state)
     }
 }
 
-static void index_bytes(void **state)
-{
-    struct zr_chain *chain = NULL;
-    uint64_t bytes = 0;
-
-    ZR_UNUSED(state);
-    assert_int_equal(codec_env_parse(&chain, &env, 3,
-                                     "[" SHARD("[1,1]", "[" BYTES "]") "]", NULL, NULL),
-                     ZARR_OK);
-    assert_int_equal(
-        zr_shard_index_bytes(chain->codec[0].structure.shard, 1000, &bytes, NULL),
-        ZARR_OK);
-    assert_int_equal(bytes, 16004);
-    assert_int_equal(zr_shard_index_bytes(chain->codec[0].structure.shard, UINT64_MAX / 2,
-                                          &bytes, NULL),
-                     ZARR_ERR_LIMIT);
-    zr_chain_free(chain);
-}
-
 static const struct {
     int format;
     const char *codecs, *dtype, *want;
@@ -554,7 +535,6 @@ int main(void)
         cmocka_unit_test(flags_that_lie),
         cmocka_unit_test(odd_failures),
         cmocka_unit_test(shards_do_not_hide_sizes),
-        cmocka_unit_test(index_bytes),
         cmocka_unit_test(completes),
         cmocka_unit_test(allocations_fail),
     };
