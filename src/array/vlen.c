@@ -8,6 +8,10 @@
 
 #include <zarrc/vlen.h>
 
+#define COLUMN_RANGES  UINT64_C(64)
+#define COLUMN_LEAST   UINT64_C(32768) /* elements of a range */
+#define COLUMN_ITEM_NS 2               /* for an element */
+
 struct vlen_column_block { /* followed by offsets and bytes */
     zarr_context *ctx;     /* counted */
     uint64_t n;            /* 64 bits wide, so that what follows is aligned */
@@ -69,20 +73,67 @@ static zarr_status check_present(const struct zr_vlen_call *c, zarr_error *err)
 
 /* ---- reading --------------------------------------------------------------- */
 
-static zarr_status column_make(zarr_vlen_column *out, const struct zr_vlen_call *c,
-                               zarr_error *err)
+/* A column that is made of elements, in ranges that threads take. */
+struct column_work {
+    const zarr_vlen *item;
+    uint64_t n, each;                                  /* elements; of a range */
+    uint64_t sum[COLUMN_RANGES], first[COLUMN_RANGES]; /* bytes; the first of them */
+    uint64_t *offsets;
+    uint8_t *bytes;
+};
+
+static zarr_status column_sum(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
-    const zarr_vlen *item = (const void *)c->elements;
-    zarr_context *ctx = c->array->h.ctx;
+    struct column_work *w = arg;
+    const uint64_t end = ZR_MIN(w->n, (i + 1) * w->each);
+    uint64_t sum = 0;
+
+    ZR_UNUSED(worker);
+    for (uint64_t k = i * w->each; k < end; k++)
+        if (!zr_add_u64(sum, w->item[k].bytes, &sum))
+            return zr_internal(err);
+    w->sum[i] = sum;
+    return ZARR_OK;
+}
+
+/* The elements of a chunk are neighbours in the heap, so most are copied in long runs. */
+static zarr_status column_fill(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    const struct column_work *w = arg;
+    const uint64_t end = ZR_MIN(w->n, (i + 1) * w->each);
+    const uint8_t *run = NULL;
+    uint64_t at = w->first[i], run_at = at;
+
+    ZR_UNUSED(worker);
+    ZR_UNUSED(err);
+    for (uint64_t k = i * w->each; k < end; k++) {
+        const zarr_vlen *item = &w->item[k];
+
+        w->offsets[k] = at;
+        if (!item->bytes)
+            continue;
+        if (at == run_at || item->data != run + (at - run_at)) {
+            if (at > run_at)
+                memcpy(w->bytes + run_at, run, (size_t)(at - run_at));
+            run = item->data;
+            run_at = at;
+        }
+        at += item->bytes;
+    }
+    if (at > run_at)
+        memcpy(w->bytes + run_at, run, (size_t)(at - run_at));
+    return ZARR_OK;
+}
+
+/* Makes the block of a column with room for w->n elements of `sum` bytes. */
+static zarr_status column_block(struct vlen_column_block **out, struct column_work *w,
+                                zarr_context *ctx, uint64_t sum, zarr_error *err)
+{
     struct vlen_column_block *block = NULL;
-    uint64_t sum = 0, all = 0, *offsets = NULL;
-    uint8_t *bytes = NULL;
+    uint64_t all = 0;
     size_t size = 0;
 
-    for (uint64_t i = 0; i < c->n; i++)
-        if (!zr_add_u64(sum, item[i].bytes, &sum))
-            return zr_internal(err);
-    if (!zr_add_u64(c->n, 1, &all) || !zr_mul_u64(all, sizeof *offsets, &all) ||
+    if (!zr_add_u64(w->n, 1, &all) || !zr_mul_u64(all, sizeof *w->offsets, &all) ||
         !zr_add_u64(all, sum, &all) || !zr_add_u64(all, sizeof *block, &all) ||
         !zr_to_size(all, &size))
         return zr_fail(err, ZARR_ERR_LIMIT,
@@ -92,20 +143,43 @@ static zarr_status column_make(zarr_vlen_column *out, const struct zr_vlen_call 
         return zr_fail_memory(err, size);
     zr_pages_advise(block, size);
     block->ctx = zarr_context_ref(ctx);
-    block->n = c->n;
-    offsets = (uint64_t *)(block + 1);
-    bytes = (uint8_t *)(offsets + c->n + 1);
-    offsets[0] = 0;
-    for (uint64_t i = 0; i < c->n; i++) {
-        if (item[i].bytes)
-            memcpy(bytes + offsets[i], item[i].data, (size_t)item[i].bytes);
-        offsets[i + 1] = offsets[i] + item[i].bytes;
-    }
-    out->n = c->n;
-    out->offsets = offsets;
-    out->bytes = bytes;
-    out->owner = block;
+    block->n = w->n;
+    w->offsets = (uint64_t *)(block + 1);
+    w->bytes = (uint8_t *)(w->offsets + w->n + 1);
+    *out = block;
     return ZARR_OK;
+}
+
+static zarr_status column_make(zarr_vlen_column *out, const struct zr_vlen_call *c,
+                               zarr_error *err)
+{
+    const uint64_t n_ranges = ZR_MAX(ZR_MIN(c->n / COLUMN_LEAST, COLUMN_RANGES), 1);
+    struct column_work w = {.item = (const void *)c->elements,
+                            .n = c->n,
+                            .each = zr_ceil_div_u64(c->n, n_ranges)};
+    const struct zr_parallel_options opts = {
+        .max_threads = c->max_threads, .grain = 1, .item_ns = w.each * COLUMN_ITEM_NS};
+    struct vlen_column_block *block = NULL;
+    uint64_t sum = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_parallel_run(n_ranges, &opts, column_sum, &w, err));
+    for (uint64_t i = 0; i < n_ranges; i++) {
+        w.first[i] = sum;
+        if (!zr_add_u64(sum, w.sum[i], &sum))
+            return zr_internal(err);
+    }
+    ZR_TRY(column_block(&block, &w, c->array->h.ctx, sum, err));
+    w.offsets[c->n] = sum;
+    out->n = c->n;
+    out->offsets = w.offsets;
+    out->bytes = w.bytes;
+    out->owner = block;
+    st = zr_parallel_run(n_ranges, &opts, column_fill, &w, err);
+    if (st != ZARR_OK)
+        zarr_vlen_column_free(out);
+out:
+    return st;
 }
 
 zarr_status zr_vlen_call_read(struct zr_vlen_call *c, const zarr_io_options *opts,
@@ -119,6 +193,7 @@ zarr_status zr_vlen_call_read(struct zr_vlen_call *c, const zarr_io_options *opt
     if (o.heap)
         c->heap->heap.most = o.heap->heap.most;
     o.heap = c->heap;
+    c->max_threads = o.max_threads ? o.max_threads : c->array->h.ctx->engine.n_threads;
     st = zarr_array_read(c->array, c->selection, &c->tensor, &o, err);
 out:
     return st;

@@ -21,6 +21,7 @@ struct zr_vlen_call {
     uint8_t *elements; /* n elements, owned */
     zarr_tensor tensor;
     struct zarr_heap *heap; /* reads: the bytes of elements */
+    uint32_t max_threads;   /* reads: that make the column */
 };
 /* Makes room for the selected elements. The shape may change after this; reading and
  * writing check it again. INVALID if elements have a fixed length. */

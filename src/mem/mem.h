@@ -82,9 +82,9 @@ bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem
 
 /* Blocks of host memory that live until all are freed at once. Shared; clearing is
  * solo. */
-struct zr_heap_block;
+struct zr_heap_slab;
 struct zr_heap {
-    _Atomic(struct zr_heap_block *) first;
+    _Atomic(struct zr_heap_slab *) newest;
     atomic_uint_fast64_t bytes; /* of all blocks */
     uint64_t most;
     const zarr_allocator *alloc;

@@ -330,6 +330,59 @@ static void columns(void **state)
     world_close(&w);
 }
 
+/* Enough elements for several ranges, which threads gather: rows of several chunks, empty
+ * elements, and elements of fill values, which share their bytes. */
+static void many(void **state)
+{
+    enum {
+        MANY_ROWS = 400,
+        MANY_COLS = 501,
+        MANY = MANY_ROWS * MANY_COLS
+    };
+    static const uint64_t shape[] = {MANY_ROWS, MANY_COLS}, chunk[] = {90, 167};
+    static uint64_t offsets[MANY + 1];
+    static uint8_t bytes[MANY * 13];
+    zarr_array_spec spec = {.struct_size = sizeof spec,
+                            .ndim = 2,
+                            .shape = shape,
+                            .chunk_shape = chunk,
+                            .data_type = "string",
+                            .fill_value = "\"filling\""};
+    zarr_vlen_column in = ZARR_VLEN_COLUMN_INIT, out = ZARR_VLEN_COLUMN_INIT;
+    zarr_array *a = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        const size_t row = i / MANY_COLS, n = i * 7 % 13;
+
+        if (row >= 180 && row < 270) { /* the chunks of these are not stored */
+            memcpy(bytes + offsets[i], "filling", 7);
+            offsets[i + 1] = offsets[i] + 7;
+            continue;
+        }
+        for (size_t k = 0; k < n; k++)
+            bytes[offsets[i] + k] = (uint8_t)('a' + (i + k) % 26);
+        offsets[i + 1] = offsets[i] + n;
+    }
+    in.n = MANY;
+    in.offsets = offsets;
+    in.bytes = bytes;
+    open_world();
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    assert_ok(zarr_array_write_vlen(a, NULL, &in, NULL, &terr));
+    for (uint32_t threads = 0; threads < 5; threads++) {
+        const zarr_io_options o = {.struct_size = sizeof o, .max_threads = threads};
+
+        assert_ok(zarr_array_read_vlen(a, NULL, &out, &o, &terr));
+        assert_int_equal(out.n, MANY);
+        assert_memory_equal(out.offsets, offsets, sizeof offsets);
+        assert_memory_equal(out.bytes, bytes, offsets[MANY]);
+        zarr_vlen_column_free(&out);
+    }
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 /* ---- created from a specification ---- */
 
 static void made_by_spec(void **state)
@@ -500,10 +553,10 @@ static void allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_way),   cmocka_unit_test(fills),
-        cmocka_unit_test(columns),     cmocka_unit_test(made_by_spec),
-        cmocka_unit_test(refusals),    cmocka_unit_test(hostile),
-        cmocka_unit_test(allocations),
+        cmocka_unit_test(every_way),    cmocka_unit_test(fills),
+        cmocka_unit_test(columns),      cmocka_unit_test(many),
+        cmocka_unit_test(made_by_spec), cmocka_unit_test(refusals),
+        cmocka_unit_test(hostile),      cmocka_unit_test(allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,202 @@
+/*
+ * unit/mem/test_heap.c - blocks of a heap: alignment, side by side in few allocations,
+ * large heaps on pages of their own, the limit, failing allocators, and many threads.
+ */
+#include "unit/mem/mem_test.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+struct counted {
+    long calls, live, fail_from;
+    size_t bytes;
+};
+
+static void *counted_alloc(void *user, size_t bytes)
+{
+    struct counted *c = user;
+
+    if (++c->calls >= c->fail_from)
+        return NULL;
+    c->live++;
+    c->bytes += bytes;
+    return malloc(bytes);
+}
+
+static void *counted_realloc(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    return realloc(block, bytes);
+}
+
+static void counted_free(void *user, void *block)
+{
+    struct counted *c = user;
+
+    c->live -= block != NULL;
+    free(block);
+}
+
+static void side_by_side(void **state)
+{
+    enum {
+        BLOCKS = 1000
+    };
+    struct counted c = {.fail_from = LONG_MAX};
+    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct rnd r = {rnd_seed(7)};
+    uint8_t *block[BLOCKS];
+    size_t bytes[BLOCKS], sum = 0;
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, UINT64_MAX, &alloc);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        bytes[i] = (size_t)rnd_below(&r, 5000);
+        assert_int_equal(zr_heap_alloc(&h, bytes[i], &p, NULL), ZARR_OK);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        block[i] = p;
+        memset(p, (int)(i % 251), bytes[i]);
+        sum += bytes[i];
+        assert_int_equal(zr_heap_bytes(&h), sum);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        for (size_t k = 0; k < bytes[i]; k++)
+            assert_int_equal(block[i][k], i % 251);
+    assert_true(c.calls < 30);
+    assert_true(c.bytes < 2 * sum + BLOCKS * 16);
+    zr_heap_clear(&h);
+    assert_int_equal(c.live, 0);
+    assert_int_equal(zr_heap_bytes(&h), 0);
+    assert_int_equal(zr_heap_alloc(&h, 0, &p, NULL), ZARR_OK);
+    assert_non_null(p);
+    zr_heap_clear(&h);
+    assert_int_equal(c.live, 0);
+}
+
+/* The block that a single read needs is not made larger. */
+static void the_first(void **state)
+{
+    struct counted c = {.fail_from = LONG_MAX};
+    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, UINT64_MAX, &alloc);
+    assert_int_equal(zr_heap_alloc(&h, 1 << 20, &p, NULL), ZARR_OK);
+    assert_true(c.bytes <= (1 << 20) + 64);
+    zr_heap_clear(&h);
+}
+
+static void on_pages(void **state)
+{
+    const size_t each = 1000 * 1000 + 8;
+    uint8_t *block[100];
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, UINT64_MAX, NULL);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(zr_heap_alloc(&h, each, &p, NULL), ZARR_OK);
+        block[i] = p;
+        block[i][0] = (uint8_t)i;
+        block[i][each - 1] = (uint8_t)(i + 100);
+    }
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(block[i][0], i);
+        assert_int_equal(block[i][each - 1], i + 100);
+    }
+    zr_heap_clear(&h);
+}
+
+static void limits(void **state)
+{
+    struct counted c = {.fail_from = 2};
+    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, 100, &alloc);
+    assert_int_equal(zr_heap_alloc(&h, 60, &p, NULL), ZARR_OK);
+    assert_int_equal(zr_heap_alloc(&h, 41, &p, NULL), ZARR_ERR_LIMIT);
+    assert_null(p);
+    assert_int_equal(zr_heap_alloc(&h, UINT64_MAX, &p, NULL), ZARR_ERR_LIMIT);
+    assert_int_equal(zr_heap_alloc(&h, 40, &p, NULL), ZARR_ERR_NO_MEMORY);
+    assert_null(p);
+    assert_int_equal(zr_heap_bytes(&h), 60);
+    zr_heap_clear(&h);
+    zr_heap_init(&h, UINT64_MAX, NULL);
+    assert_int_equal(zr_heap_alloc(&h, UINT64_MAX - 3, &p, NULL), ZARR_ERR_NO_MEMORY);
+    assert_int_equal(zr_heap_alloc(&h, UINT64_MAX / 4, &p, NULL), ZARR_ERR_NO_MEMORY);
+    assert_int_equal(zr_heap_bytes(&h), 0);
+    zr_heap_clear(&h);
+    assert_int_equal(c.live, 0);
+}
+
+/* ---- threads ---------------------------------------------------------------------- */
+
+enum {
+    THREADS = 4,
+    EACH = 20000
+};
+static struct zr_heap shared;
+
+static void *take_many(void *arg)
+{
+    const uint8_t mark = *(const uint8_t *)arg;
+    uint8_t **block = calloc(EACH, sizeof *block);
+    const void *bad = NULL;
+
+    for (size_t i = 0; block && i < EACH; i++) {
+        void *p = NULL;
+
+        if (zr_heap_alloc(&shared, i % 100 + 1, &p, NULL) != ZARR_OK)
+            bad = &shared;
+        block[i] = p;
+        if (p)
+            memset(p, mark, i % 100 + 1);
+    }
+    for (size_t i = 0; block && i < EACH; i++)
+        for (size_t k = 0; block[i] && k < i % 100 + 1; k++)
+            if (block[i][k] != mark)
+                bad = &shared;
+    if (!block)
+        bad = &shared;
+    free((void *)block);
+    return (void *)(uintptr_t)bad;
+}
+
+static void threads(void **state)
+{
+    static const uint8_t marks[THREADS] = {1, 2, 3, 4};
+    pthread_t t[THREADS];
+
+    (void)state;
+    zr_heap_init(&shared, UINT64_MAX, NULL);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(
+            pthread_create(&t[i], NULL, take_many, (void *)(uintptr_t)&marks[i]), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        void *bad = NULL;
+
+        assert_int_equal(pthread_join(t[i], &bad), 0);
+        assert_null(bad);
+    }
+    zr_heap_clear(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(side_by_side), cmocka_unit_test(the_first),
+        cmocka_unit_test(on_pages),     cmocka_unit_test(limits),
+        cmocka_unit_test(threads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
