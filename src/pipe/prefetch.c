@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    PREFETCH_SLAB = 8 << 20 /* of a block for many chunks that go to a device */
+    PREFETCH_SLAB = 8 << 20 /* of a block for many chunks */
 };
 
 struct ops {
@@ -230,27 +230,46 @@ static bool op_waits(const struct zr_prefetch *p, uint32_t k)
     return p->op[k].status != ZARR_OK && !p->op[k].mem.handle;
 }
 
-/* Takes one block for operation k and those after it, for a device: pinned if the budget
- * has room. One block for many chunks saves allocations, and copies of neighbours become
- * one. */
+/* Whether an operation shares a block with others: what goes to a device, because copies
+ * of neighbours become one, and what comes to the host with a known length, because a
+ * large block is on huge pages. Of a length that only has a bound, pages that stay
+ * untouched are worth more. */
+static bool op_shares(const struct zr_io *io, const struct zr_wave *w,
+                      const struct zr_prefetch *p, uint32_t k, bool *up)
+{
+    const struct zr_program *prog = w->segment[p->first[k]].level->decode;
+
+    *up = goes_up(io, prog);
+    return *up || (prog->fetch_device == ZARR_DEVICE_CPU &&
+                   (p->op[k].length != ZARR_STORE_TO_END || prog->encoded_exact));
+}
+
+/* Takes one block for operation k and those after it, pinned for a device if the budget
+ * has room. This saves allocations, too. */
 static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
-                             struct zr_prefetch *p, uint32_t k, zarr_error *err)
+                             struct zr_prefetch *p, uint32_t k, bool up, zarr_error *err)
 {
     const zarr_mem *tensor = &io->view.base;
+    struct zr_pool *pool = io->engine->pool;
     uint64_t all = op_bytes(w, p, k), at = 0, next = 0;
+    bool also_up = false;
     zarr_status st = ZARR_OK;
     uint32_t end = k + 1;
 
     for (; end < p->n; end++) {
         if (!op_waits(p, end))
             continue;
-        if (!goes_up(io, w->segment[p->first[end]].level->decode) ||
+        if (!op_shares(io, w, p, end, &also_up) || also_up != up ||
             !zr_add_u64(all, op_bytes(w, p, end), &next) || next > PREFETCH_SLAB)
             break;
         all = next;
     }
-    ZR_TRY(zr_pool_take_staging(io->engine->pool, tensor->device_type, tensor->device_id,
-                                ZR_MAX(all, UINT64_C(64)), &p->block[k], err));
+    all = ZR_MAX(all, UINT64_C(64));
+    if (up)
+        ZR_TRY(zr_pool_take_staging(pool, tensor->device_type, tensor->device_id, all,
+                                    &p->block[k], err));
+    else
+        ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, all, &p->block[k], err));
     p->shared = true;
     for (uint32_t i = k; i < end; i++) {
         zarr_store_op *op = &p->op[i];
@@ -269,6 +288,7 @@ out:
 static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
                                struct zr_prefetch *p, zarr_error *err)
 {
+    bool up = false;
     zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < p->n; k++) {
@@ -281,8 +301,8 @@ static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
 
         if (!op_waits(p, k))
             continue;
-        if (goes_up(io, prog)) {
-            ZR_TRY(take_slab(io, w, p, k, err));
+        if (op_shares(io, w, p, k, &up)) {
+            ZR_TRY(take_slab(io, w, p, k, up, err));
             continue;
         }
         ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,

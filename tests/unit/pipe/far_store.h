@@ -54,6 +54,10 @@ struct distant {
     const char *other_writer; /* after a GET of this key, its value is written again */
     /* counted */
     uint32_t rounds, n_ops, n_gets, most_at_once;
+    /* chunks that are read, and blocks of memory that they come to: neighbours share them
+     */
+    uint32_t n_chunks, n_blocks;
+    const void *block;
 };
 
 /* The other writer: stores the value that a GET has just read. */
@@ -105,6 +109,16 @@ static inline void *answer(void *arg)
     }
 }
 
+static inline void count_blocks(struct distant *d, const zarr_store_op *op)
+{
+    if (op->verb != ZARR_STORE_GET ||
+        (op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_CHUNK)
+        return;
+    d->n_chunks++;
+    d->n_blocks += op->mem.handle != d->block;
+    d->block = op->mem.handle;
+}
+
 static inline void
 distant_submit(void *self, zarr_store_op **ops, uint64_t n,
                void (*done)(void *arg, zarr_store_op *op, const zarr_error *e), void *arg)
@@ -117,6 +131,7 @@ distant_submit(void *self, zarr_store_op **ops, uint64_t n,
         assert_true(ops[i]->flags < 1u << 16); /* no flag of the library's own */
         d->n_ops++;
         d->n_gets += ops[i]->verb == ZARR_STORE_GET;
+        count_blocks(d, ops[i]);
         d->queue[d->n++] = (struct waiting){ops[i], done, arg};
     }
     pthread_cond_signal(&d->more);

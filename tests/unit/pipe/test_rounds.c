@@ -45,6 +45,46 @@ static void test_rounds(void **state)
             }
 }
 
+/* Values of known lengths come to blocks that they share. The others do not: of a block
+ * for the most that they may have, most would never be touched. */
+static void test_blocks(void **state)
+{
+    static const char *const codecs[] = {"[\"bytes\"]", "[\"bytes\",\"zstd\"]"};
+    static const uint64_t shape[] = {N, N}, chunk[] = {8, 8};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        zarr_array_spec spec = {.struct_size = sizeof spec,
+                                .ndim = 2,
+                                .shape = shape,
+                                .chunk_shape = chunk,
+                                .data_type = "int32",
+                                .codecs = i < 2 ? codecs[i] : NULL};
+        zarr_tensor t = tensor_of(elements);
+        zarr_array *a = NULL, *b = NULL;
+
+        open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        a = make_array(SHARDS); /* and its elements */
+        if (i < 2) {
+            zarr_array_free(a);
+            assert_ok(zarr_array_create(&b, memory, "b", &spec, NULL, &err));
+            assert_ok(zarr_array_write(b, NULL, &t, NULL, &err));
+            zarr_array_free(b);
+            assert_ok(zarr_array_open(&a, far, "b", NULL, &err));
+        }
+        d.n_chunks = d.n_blocks = 0;
+        read_whole(a, 2);
+        assert_memory_equal(got, elements, sizeof got);
+        assert_int_equal(d.n_chunks, i < 2 ? 1024 : 16);
+        if (i == 1)
+            assert_true(d.n_blocks > 100);
+        else
+            assert_int_equal(d.n_blocks, 1);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
 /* Ranges of one shard are joined as the call says; that changes no round trip. */
 static void test_coalesce(void **state)
 {
@@ -177,7 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds),  cmocka_unit_test(test_coalesce),
         cmocka_unit_test(test_partial), cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage),  cmocka_unit_test(test_blocks),
     };
 
     return cmocka_run_group_tests_name("round trips of reads", tests, NULL, NULL);
