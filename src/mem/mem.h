@@ -165,6 +165,35 @@ zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
                         struct zr_copy_counters *c, zarr_error *err);
 /* The same, if both sides are host memory. */
 void zr_host_box_copy(const zarr_box *box);
+/*
+ * What zr_box_copy() finds out about a box in host memory. Boxes of one form differ only
+ * in where their first elements are, so for small ones it is found out once for many.
+ */
+enum {
+    ZR_FORM_DIMS = 4
+};
+struct zr_plane;
+struct zr_box_form {
+    void (*plane)(const struct zr_plane *p);
+    size_t run; /* n, ds, ss and run: as in struct zr_strided */
+    uint32_t unit, ndim;
+    uint64_t n[ZR_FORM_DIMS];
+    int64_t ds[ZR_FORM_DIMS], ss[ZR_FORM_DIMS];
+    /* relative to the first element: the bytes that the box touches, where copying begins
+     */
+    int64_t dst_low, dst_high, src_low, src_high, dst_at, src_at;
+    uint64_t bytes, dst_bytes;
+    uint32_t place; /* of the first element in its line of the cache, if `line` */
+    bool line, fence;
+};
+/* Returns false if the box has no form. */
+bool zr_box_form_make(struct zr_box_form *out, const struct zr_memory_registry *r,
+                      const zarr_box *box);
+/* Copies a box of the form. dst and src are those of its sides, with the place of the
+ * first element as their offset. Returns false, and copies nothing, if the form does not
+ * fit there: zr_box_copy() copies the box, or says what is wrong. */
+bool zr_box_form_copy(const struct zr_box_form *f, const zarr_mem *dst,
+                      const zarr_mem *src, struct zr_copy_counters *c);
 /* Fills box->dst with a pattern of item_bytes (host memory, already in the destination's
  * byte order). */
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,

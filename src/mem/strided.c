@@ -118,9 +118,15 @@ bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
 
 /* ---- walking ---------------------------------------------------------------- */
 
-/* Runs fn on every plane; the kernel handles dimensions 0 and 1. */
-static void planes_walk(const struct zr_strided *s, struct zr_plane *plane,
-                        zr_plane_fn fn)
+/* A copy's dimensions, as in struct zr_strided. */
+struct dims {
+    uint32_t ndim;
+    const uint64_t *n;
+    const int64_t *ds, *ss;
+};
+
+/* Runs fn on every plane of more than two dimensions; the kernel handles 0 and 1. */
+static void planes_walk(const struct dims *s, struct zr_plane *plane, zr_plane_fn fn)
 {
     uint64_t at[ZARR_MAX_RANK];
     uint32_t k;
@@ -142,6 +148,22 @@ static void planes_walk(const struct zr_strided *s, struct zr_plane *plane,
         if (k >= s->ndim)
             return;
     }
+}
+
+/* Copies all planes. `plane` has the pointers and the length of a run. */
+static inline void planes_run(const struct dims *s, struct zr_plane *plane,
+                              zr_plane_fn fn)
+{
+    plane->n0 = s->ndim > 0 ? s->n[0] : 1;
+    plane->ds0 = s->ndim > 0 ? s->ds[0] : 0;
+    plane->ss0 = s->ndim > 0 ? s->ss[0] : 0;
+    plane->n1 = s->ndim > 1 ? s->n[1] : 1;
+    plane->ds1 = s->ndim > 1 ? s->ds[1] : 0;
+    plane->ss1 = s->ndim > 1 ? s->ss[1] : 0;
+    if (s->ndim > 2)
+        planes_walk(s, plane, fn);
+    else
+        fn(plane);
 }
 
 /* Copies a plane in tiles, so that the lines of both sides stay in the cache while they
@@ -251,20 +273,71 @@ static zr_plane_fn plane_choose(struct zr_strided *s)
 void zr_strided_copy(struct zr_strided *s)
 {
     const zr_plane_fn fn = plane_choose(s);
+    const struct dims dims = {s->ndim, s->n, s->ds, s->ss};
     struct zr_plane plane = {
-        .dst = s->dst, .src = s->src, .n1 = 1, .n0 = 1, .run = s->run, .unit = s->unit};
+        .dst = s->dst, .src = s->src, .run = s->run, .unit = s->unit};
 
-    if (s->ndim > 0) {
-        plane.n0 = s->n[0];
-        plane.ds0 = s->ds[0];
-        plane.ss0 = s->ss[0];
-    }
-    if (s->ndim > 1) {
-        plane.n1 = s->n[1];
-        plane.ds1 = s->ds[1];
-        plane.ss1 = s->ss[1];
-    }
-    planes_walk(s, &plane, fn);
+    planes_run(&dims, &plane, fn);
     if (s->nt)
         zr_kernels()->fence();
+}
+
+/* ---- boxes that are alike -------------------------------------------------- */
+
+bool zr_box_form_make(struct zr_box_form *out, const struct zr_memory_registry *r,
+                      const zarr_box *box)
+{
+    uint8_t *const dst = zr_mem_at(&box->dst.mem), *const src = zr_mem_at(&box->src.mem);
+    struct zr_strided s;
+
+    if (!zr_device_is_host(r, box->dst.mem.device_type) ||
+        !zr_device_is_host(r, box->src.mem.device_type) || zr_route_repeats(box) ||
+        zr_route_check(box, false, &out->bytes, NULL) != ZARR_OK || out->bytes == 0 ||
+        !zr_extent(box->ndim, box->shape, box->dst.stride, box->item_bytes, &out->dst_low,
+                   &out->dst_high) ||
+        !zr_extent(box->ndim, box->shape, box->src.stride, box->item_bytes, &out->src_low,
+                   &out->src_high) ||
+        !zr_strided_init(&s, box, dst, src) || s.ndim > ZR_FORM_DIMS)
+        return false;
+    s.nt = box->dst.mem.bytes >= ZR_NT_EXTENT_BYTES;
+    out->dst_bytes = box->dst.mem.bytes;
+    out->line = s.nt && s.run >= NT_LINES * NT_LINE_BYTES;
+    out->place = (uint32_t)((uintptr_t)dst % NT_LINE_BYTES);
+    out->plane = plane_choose(&s);
+    out->fence = s.nt;
+    out->run = s.run;
+    out->unit = s.unit;
+    out->ndim = s.ndim;
+    out->dst_at = s.dst - dst;
+    out->src_at = s.src - src;
+    memcpy(out->n, s.n, s.ndim * sizeof *s.n);
+    memcpy(out->ds, s.ds, s.ndim * sizeof *s.ds);
+    memcpy(out->ss, s.ss, s.ndim * sizeof *s.ss);
+    return true;
+}
+
+/* Whether a box that begins at mem->offset is inside. */
+static bool form_fits(const zarr_mem *mem, int64_t low, int64_t high)
+{
+    return mem->offset >= (uint64_t)-low && mem->offset <= mem->bytes &&
+           (uint64_t)high <= mem->bytes - mem->offset;
+}
+
+bool zr_box_form_copy(const struct zr_box_form *f, const zarr_mem *dst,
+                      const zarr_mem *src, struct zr_copy_counters *c)
+{
+    const struct dims dims = {f->ndim, f->n, f->ds, f->ss};
+    struct zr_plane plane = {.run = f->run, .unit = f->unit};
+
+    if (!form_fits(dst, f->dst_low, f->dst_high) ||
+        !form_fits(src, f->src_low, f->src_high) || dst->bytes != f->dst_bytes ||
+        (f->line && (uintptr_t)zr_mem_at(dst) % NT_LINE_BYTES != f->place))
+        return false;
+    plane.dst = zr_mem_at(dst) + f->dst_at;
+    plane.src = zr_mem_at(src) + f->src_at;
+    planes_run(&dims, &plane, f->plane);
+    if (f->fence)
+        zr_kernels()->fence();
+    zr_route_count(c, ZR_ROUTE_HOST, 1, f->bytes);
+    return true;
 }

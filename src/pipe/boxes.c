@@ -1,7 +1,9 @@
 /*
  * pipe/boxes.c - copies and fills the boxes of a target between a chunk's block of
  * elements and the caller's tensor, and tells whether a chunk is in the tensor exactly as
- * a program leaves it.
+ * a program leaves it. Most chunks of a request lie in the tensor as the chunk before
+ * them, only elsewhere. What a copy needs is found out once for all of these: for chunks
+ * of some kilobytes that takes longer than the copy.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -29,6 +31,102 @@ static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
                        err);
 }
 
+/* ---- chunks that lie alike -------------------------------------------------------- */
+
+/* Copies a box, and keeps its form for the next ones. */
+static zarr_status copy_first(void *arg, const zarr_box *box, zarr_error *err)
+{
+    const struct box_arg *a = arg;
+    struct zr_alike *alike = &a->w->worker->alike;
+
+    alike->state = zr_box_form_make(&alike->form, a->w->io->engine->memory, box)
+                       ? ZR_ALIKE_FORM
+                       : ZR_ALIKE_ODD;
+    return copy_one(arg, box, err);
+}
+
+/* Whether a target lies in its view as the one that was noted. */
+static bool is_alike(const struct zr_alike *a, const struct zr_boxes *b,
+                     const struct zr_target *t)
+{
+    const struct zr_program *p = b->program;
+
+    if (a->state == ZR_ALIKE_NONE || a->view != b->view || a->to_chunk != b->to_chunk ||
+        a->device_type != b->chunk_mem.device_type || a->ndim != t->ndim ||
+        a->swap_bytes != p->swap_bytes)
+        return false;
+    for (int32_t d = 0; d < t->ndim; d++) {
+        const struct zr_piece *x = &a->dim[d], *y = &t->dim[d];
+
+        if (x->n != y->n || x->c_step != y->c_step || x->r_step != y->r_step ||
+            x->result_dim != y->result_dim || a->order[d] != p->order[d] ||
+            a->stored_shape[d] != p->stored_shape[d])
+            return false;
+    }
+    return true;
+}
+
+static void alike_note(struct zr_alike *a, const struct zr_boxes *b,
+                       const struct zr_target *t)
+{
+    const struct zr_program *p = b->program;
+    int64_t stride = (int64_t)b->item_bytes;
+
+    a->state = ZR_ALIKE_ONE;
+    a->to_chunk = b->to_chunk;
+    a->ndim = t->ndim;
+    a->device_type = b->chunk_mem.device_type;
+    a->swap_bytes = p->swap_bytes;
+    a->view = b->view;
+    for (int32_t d = 0; d < t->ndim; d++) {
+        a->dim[d] = t->dim[d];
+        a->view_stride[d] =
+            t->dim[d].result_dim < 0 ? 0 : b->view->stride[t->dim[d].result_dim];
+    }
+    for (int32_t s = t->ndim - 1; s >= 0; s--) {
+        a->order[s] = p->order[s];
+        a->stored_shape[s] = p->stored_shape[s];
+        a->chunk_stride[p->order[s]] = stride;
+        stride *= (int64_t)p->stored_shape[s];
+    }
+}
+
+/* Copies the box of such a target; false: that is left to the general way. */
+static bool alike_copy(const struct zr_alike *a, const struct zr_boxes *b,
+                       const struct zr_target *t, struct zr_copy_counters *c)
+{
+    zarr_mem view = b->view->base, chunk = b->chunk_mem;
+
+    chunk.bytes += chunk.offset;
+    for (int32_t d = 0; d < t->ndim; d++) {
+        chunk.offset += t->dim[d].c0 * (uint64_t)a->chunk_stride[d];
+        view.offset += t->dim[d].r0 * (uint64_t)a->view_stride[d];
+    }
+    return b->to_chunk ? zr_box_form_copy(&a->form, &chunk, &view, c)
+                       : zr_box_form_copy(&a->form, &view, &chunk, c);
+}
+
+/* Chooses what copies the target's box. NULL: it is copied. */
+static zr_box_fn move_alike(const struct zr_work *w, const struct zr_boxes *b,
+                            const struct zr_target *t)
+{
+    struct zr_alike *a = &w->worker->alike;
+
+    if (b->field || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        t->ndim > ZR_ALIKE_DIMS || t->n_items == 0)
+        return copy_one;
+    if (!is_alike(a, b, t)) {
+        alike_note(a, b, t);
+        return copy_one;
+    }
+    if (a->state == ZR_ALIKE_ONE)
+        return copy_first;
+    if (a->state == ZR_ALIKE_FORM && alike_copy(a, b, t, &w->worker->copies))
+        return NULL;
+    a->state = ZR_ALIKE_ODD;
+    return copy_one;
+}
+
 static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *p,
                               const struct zr_target *t, const zarr_mem *block,
                               bool to_chunk, zarr_error *err)
@@ -43,12 +141,17 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *
                          .view = view,
                          .chunk_mem = *block,
                          .to_chunk = to_chunk};
-    struct box_arg arg = {.w = w,
-                          .crossing = zr_io_is_host(w->io, block->device_type) !=
-                                      zr_io_is_host(w->io, view->base.device_type)};
+    struct box_arg arg = {.w = w};
+    const zr_box_fn copy = move_alike(w, &b, t);
 
-    return zr_target_boxes(&b, t, copy_one, &arg, err);
+    if (!copy)
+        return ZARR_OK;
+    arg.crossing = zr_io_is_host(w->io, block->device_type) !=
+                   zr_io_is_host(w->io, view->base.device_type);
+    return zr_target_boxes(&b, t, copy, &arg, err);
 }
+
+/* ---- targets ---------------------------------------------------------------------- */
 
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
                               const struct zr_target *t, const zarr_mem *block,

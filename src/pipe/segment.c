@@ -82,19 +82,21 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     /* elements of variable length point into scratch until their bytes are copied */
     bool direct = p->n > 0 && !w->io->layout->variable && !w->on_host &&
                   zr_target_direct(w->io, p, &item->target, &at);
+    /* the encoded bytes are the elements */
+    const bool raw = p->n == 0 && !p->unsized && !w->on_host;
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (!direct && !p->unsized && !skip && !w->on_host)
+    if (!direct && !raw && !p->unsized && !skip && !w->on_host)
         ZR_TRY(zr_chunk_decode_partial(w, p, item, encoded, &c.cur, &done, err));
-    if (!direct && !done && !skip && !w->on_host) {
+    if (!direct && !raw && !done && !skip && !w->on_host) {
         ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
         done = direct;
     }
     if (!done) {
         if (p->unsized)
             ZR_TRY(zr_chunk_decode_unsized(w, p, encoded, &at, &c.cur, err));
-        else
+        else if (!raw)
             ZR_TRY(zr_stages_run(w, &c, p->n, &at, err));
         ZR_TRY(zr_decode_end(w, p, encoded, &c.cur, err));
     }
@@ -105,34 +107,28 @@ out:
 
 /* ---- encoded bytes ------------------------------------------------------------ */
 
-static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item, zarr_error *err)
-{
-    uint64_t most = zr_program_most(w->io, p);
-
-    if (item->bytes > most)
-        return zr_fail(err, zr_excess(w->io),
-                       "the shard index gives %" PRIu64
-                       " bytes, but the chunk can have at most %" PRIu64
-                       " (limit encoded_bytes)",
-                       item->bytes, most);
-    return ZARR_OK;
-}
-
 /* *item: the item whose size is wrong; else the first. */
 static zarr_status check_segment_bytes(const struct zr_work *w,
                                        const struct zr_segment *segment,
                                        const struct zr_item **item, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
+    uint64_t most = 0;
 
-    for (uint32_t i = 0; i < segment->n_items && segment->bytes != UINT64_MAX; i++) {
-        *item = segment->item[i];
-        ZR_TRY(check_item_bytes(w, segment->level->decode, *item, err));
-    }
     *item = segment->item[0];
-out:
-    return st;
+    if (segment->bytes == UINT64_MAX)
+        return ZARR_OK;
+    most = zr_program_most(w->io, segment->level->decode);
+    for (uint32_t i = 0; i < segment->n_items; i++) {
+        if (segment->item[i]->bytes <= most)
+            continue;
+        *item = segment->item[i];
+        return zr_fail(err, zr_excess(w->io),
+                       "the shard index gives %" PRIu64
+                       " bytes, but the chunk can have at most %" PRIu64
+                       " (limit encoded_bytes)",
+                       (*item)->bytes, most);
+    }
+    return ZARR_OK;
 }
 
 static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment *segment,

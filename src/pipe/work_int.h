@@ -25,6 +25,30 @@ enum zr_scratch_slot {
     ZR_SCRATCH_BRING, /* encoded bytes, copied to the memory of the first stage */
     ZR_SCRATCH_SLOTS
 };
+/* How the last chunk lay in the tensor: others lie the same way, and only their places
+ * differ (boxes.c). */
+enum {
+    ZR_ALIKE_DIMS = 6
+};
+struct zr_alike {
+    enum {
+        ZR_ALIKE_NONE,
+        ZR_ALIKE_ONE,  /* one chunk lay so */
+        ZR_ALIKE_FORM, /* several did: `form` copies the next one */
+        ZR_ALIKE_ODD   /* several did, but have no form */
+    } state;
+    bool to_chunk;
+    int32_t ndim, device_type; /* of the chunk's block */
+    const struct zr_view *view;
+    struct zr_piece dim[ZR_ALIKE_DIMS];
+    /* of the program, which may be freed: chunks of many shapes have many */
+    uint32_t swap_bytes;
+    int32_t order[ZR_ALIKE_DIMS];
+    uint64_t stored_shape[ZR_ALIKE_DIMS];
+    /* in the chunk's block and in the view, of dimensions of the chunk */
+    int64_t chunk_stride[ZR_ALIKE_DIMS], view_stride[ZR_ALIKE_DIMS];
+    struct zr_box_form form;
+};
 struct zr_worker {
     struct zr_engine *engine;
     struct zr_thread_states states;
@@ -42,6 +66,7 @@ struct zr_worker {
     zarr_stats stats;
     struct zr_copy_counters copies;
     struct zr_str key;
+    struct zr_alike alike; /* valid for the request that has this context */
     struct zr_worker *next;
 };
 /* cancel is the request's, which slow codecs poll. It is borrowed until

@@ -122,6 +122,7 @@ zarr_status zr_worker_take(struct zr_engine *e, const zarr_cancel *cancel,
         zr_str_init(&worker->key, e->alloc);
     }
     worker->next = NULL;
+    worker->alike.state = ZR_ALIKE_NONE;
     worker->states.cancel = cancel;
     *out = worker;
     return ZARR_OK;

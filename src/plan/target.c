@@ -50,9 +50,9 @@ static bool pack_points(struct zr_target *out, const struct zr_projection *p,
 static bool pack_one(struct zr_target *out, const struct zr_projection *p,
                      struct zr_arena *arena)
 {
-    size_t ndim = (size_t)p->ndim;
-    uint64_t *chunk = NULL;
+    size_t ndim = (size_t)p->ndim, dims = p->kind == ZR_PROJ_DIMS ? ndim + 1 : 0;
     struct zr_piece *dim = NULL;
+    uint64_t *chunk = NULL;
 
     *out = (struct zr_target){.kind = p->kind,
                               .ndim = p->ndim,
@@ -60,16 +60,14 @@ static bool pack_one(struct zr_target *out, const struct zr_projection *p,
                               .n_items = p->n_items,
                               .part = p->part,
                               .many = p->next != NULL};
-    chunk = zr_arena_alloc(arena, (ndim + 1) * sizeof *chunk);
-    if (!chunk)
+    dim = zr_arena_alloc(arena, dims * sizeof *dim + (ndim + 1) * sizeof *chunk);
+    if (!dim)
         return false;
+    chunk = (uint64_t *)(dim + dims);
     memcpy(chunk, p->chunk, ndim * sizeof *chunk);
     out->chunk = chunk;
     if (p->kind == ZR_PROJ_POINTS)
         return pack_points(out, p, arena);
-    dim = zr_arena_alloc(arena, (ndim + 1) * sizeof *dim);
-    if (!dim)
-        return false;
     memcpy(dim, p->dim, ndim * sizeof *dim);
     for (size_t d = 0; d < ndim && !p->arithmetic; d++)
         if (!pack_lists(&dim[d], arena))

@@ -151,6 +151,56 @@ static void copies_equal_reference(void **state)
     }
 }
 
+/* A form copies at other places than that of the box it was made from. */
+static void forms_equal_reference(void **state)
+{
+    struct buffers *b = *state;
+    const uint64_t seed = rnd_seed(20260103);
+    struct zr_copy_counters counters = {0};
+    struct rnd r = {seed};
+    uint64_t copied = 0, bytes_copied = 0;
+    zarr_box box;
+
+    print_message("seed %" PRIu64 "\n", seed);
+    rnd_bytes(&r, b->src, BUFFER_BYTES);
+    rnd_bytes(&r, b->dst, BUFFER_BYTES);
+    for (int n = 0; n < CASES / 2; n++) {
+        struct zr_box_form form;
+        uint64_t total;
+
+        if (!random_box(&r, b, &box) || !zr_box_form_make(&form, &b->registry, &box))
+            continue;
+        total = box.item_bytes;
+        for (int32_t k = 0; k < box.ndim; k++)
+            total *= box.shape[k];
+        assert_int_equal(form.bytes, total);
+        for (int k = 0; k < 3; k++) {
+            size_t bytes;
+            bool done;
+
+            box.dst.mem.offset += rnd_below(&r, 2) * rnd_below(&r, 40);
+            box.src.mem.offset += rnd_below(&r, 40);
+            bytes = box_reach(&box, &box.dst);
+            memcpy(b->want, b->dst, bytes);
+            done = zr_box_form_copy(&form, &box.dst.mem, &box.src.mem, &counters);
+            if (done)
+                reference_copy(&box, b->want, b->src, NULL);
+            compare(b, bytes, seed, n);
+            assert_true(done || form.line);
+            copied += done;
+            bytes_copied += done ? total : 0;
+        }
+        box.dst.mem.bytes--;
+        assert_false(zr_box_form_copy(&form, &box.dst.mem, &box.src.mem, &counters));
+        box.dst.mem.bytes++;
+        box.src.mem.bytes = box.src.mem.offset + (uint64_t)form.src_high - 1;
+        assert_false(zr_box_form_copy(&form, &box.dst.mem, &box.src.mem, &counters));
+    }
+    assert_true(copied > (uint64_t)CASES / 2);
+    assert_int_equal(counters.copies_host, copied);
+    assert_int_equal(counters.bytes_host, bytes_copied);
+}
+
 static void fills_equal_reference(void **state)
 {
     struct buffers *b = *state;
@@ -348,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_equal_reference),
+        cmocka_unit_test(forms_equal_reference),
         cmocka_unit_test(fills_equal_reference),
         cmocka_unit_test(transposes_equal_reference),
         cmocka_unit_test(last_of_repeated_elements_stays),
