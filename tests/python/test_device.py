@@ -8,10 +8,12 @@ import enum
 import gc
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import threading
+import tomllib
 import weakref
 
 import numpy as np
@@ -577,3 +579,12 @@ def test_libnvcomp_of_a_package(tmp_path, monkeypatch):
     assert _devices.with_nvcomp(None) is None
     monkeypatch.setenv("ZARRC_NVCOMP", "/mine")
     assert _devices.with_nvcomp({}) == {}
+
+
+def test_extras_name_versions_of_nvcomp_that_the_plugin_takes():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    source = (root / "plugins/cuda/nvcomp_library.c").read_text()
+    least, end = (f"{int(number) // 1000}.{int(number) // 100 % 10}" for number in re.findall(r"VERSION_(?:LEAST|END) = (\d+)", source))
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {name: extras[name] for name in ("gpu-cu12", "gpu-cu13")} == {
+        f"gpu-{cuda}": [f"nvidia-libnvcomp-{cuda}>={least},<{end}"] for cuda in ("cu12", "cu13")}
