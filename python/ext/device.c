@@ -165,17 +165,13 @@ static PyObject *device_capsule(PyObject *o, PyObject *has_version)
 {
     zx_device *self = (zx_device *)o;
     const int wanted = PyObject_IsTrue(has_version);
-    PyObject *capsule;
     zarr_tensor t;
 
     if (wanted < 0)
         return NULL;
     tensor_of(&t, self);
     Py_INCREF(o);
-    capsule = zx_capsule(self->array, &t, wanted, release_device, o);
-    if (!capsule)
-        Py_DECREF(o);
-    return capsule;
+    return zx_capsule(self->array, &t, wanted, release_device, o);
 }
 
 static PyObject *device_place(PyObject *o, void *unused)

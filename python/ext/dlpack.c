@@ -86,19 +86,21 @@ static void release_view(void *user)
     }
 }
 
+static void delete_managed(void *managed, bool has_version)
+{
+    if (has_version)
+        ((struct dl_versioned *)managed)->deleter(managed);
+    else
+        ((struct dl_managed *)managed)->deleter(managed);
+}
+
 /* Of a capsule that no receiver took. */
 static void capsule_drop(PyObject *capsule)
 {
-    struct dl_managed *m;
-    struct dl_versioned *v;
-
-    if (PyCapsule_IsValid(capsule, plain)) {
-        m = PyCapsule_GetPointer(capsule, plain);
-        m->deleter(m);
-    } else if (PyCapsule_IsValid(capsule, versioned)) {
-        v = PyCapsule_GetPointer(capsule, versioned);
-        v->deleter(v);
-    }
+    if (PyCapsule_IsValid(capsule, plain))
+        delete_managed(PyCapsule_GetPointer(capsule, plain), false);
+    else if (PyCapsule_IsValid(capsule, versioned))
+        delete_managed(PyCapsule_GetPointer(capsule, versioned), true);
 }
 
 PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
@@ -107,22 +109,28 @@ PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
     zarr_context *ctx = zarr_array_context(array->a);
     struct DLManagedTensorVersioned *v = NULL;
     struct DLManagedTensor *m = NULL;
+    PyObject *capsule;
     zarr_error err;
     zarr_status status;
 
     status = has_version
                  ? zarr_tensor_to_dlpack(&v, ctx, t, 0, release, user, &err)
                  : zarr_tensor_to_dlpack_unversioned(&m, ctx, t, release, user, &err);
-    if (status)
-        return zx_fail(array->st, &err, array->a);
-    return PyCapsule_New(has_version ? (void *)v : (void *)m,
-                         has_version ? versioned : plain, capsule_drop);
+    if (status) {
+        zx_fail(array->st, &err, array->a);
+        release(user);
+        return NULL;
+    }
+    capsule = PyCapsule_New(has_version ? (void *)v : (void *)m,
+                            has_version ? versioned : plain, capsule_drop);
+    if (!capsule)
+        delete_managed(has_version ? (void *)v : (void *)m, has_version);
+    return capsule;
 }
 
 static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
-    PyObject *capsule;
 
     t.device_type = ZARR_DEVICE_CPU;
     t.dtype = zarr_array_dtype(self->array->a);
@@ -131,12 +139,7 @@ static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
     t.shape = (const int64_t *)view->shape;
     t.strides = (const int64_t *)view->strides;
     t.byte_order = self->array->order;
-    capsule = zx_capsule(self->array, &t, has_version, release_view, view);
-    if (!capsule) {
-        PyBuffer_Release(view);
-        PyMem_Free(view);
-    }
-    return capsule;
+    return zx_capsule(self->array, &t, has_version, release_view, view);
 }
 
 /* capsule(has_version) */

@@ -36,7 +36,11 @@ static PyObject *inner_of(const zarr_error *err)
 
 static PyObject *url_of(const zarr_store *store)
 {
-    return zx_text(store ? zarr_store_url(store) : NULL);
+    const char *url = store ? zarr_store_url(store) : NULL;
+
+    if (!url)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(url); /* a path of the system has any bytes */
 }
 
 static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *array,

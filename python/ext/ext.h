@@ -169,7 +169,7 @@ int zx_memory_init(struct zx_memory *m, zx_state *st, PyObject *object, bool is_
 bool zx_is_capsule(PyObject *object);
 int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
                          bool is_writable);
-/* A capsule of DLPack of a tensor; NULL: an exception, and `release` is not called. */
+/* A capsule of DLPack of a tensor. Also after an exception `release` is called, once. */
 PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
                      zarr_dlpack_release release, void *user);
 PyObject *zx_array_device(PyObject *self, PyObject *args);

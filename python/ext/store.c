@@ -83,26 +83,31 @@ static int store_options(PyObject *dict, zarr_store_options *out)
                : 0;
 }
 
-/* open_store(class, context, url, options) */
+/* open_store(class, context, url, options): a path whose bytes are no UTF-8 has them as
+ * os.fsdecode() gives them */
 PyObject *zx_open_store(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
     zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
-    PyObject *type, *context, *options;
+    PyObject *type, *context, *url, *options;
     zarr_store *s = NULL;
     zarr_context *ctx;
-    const char *url;
+    const char *text;
     zarr_error err;
     zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "OO!sO", &type, st->context_type, &context, &url,
-                          &options) ||
-        zx_store_class(st, type) || store_options(options, &o))
+    if (!PyArg_ParseTuple(args, "OO!O&O", &type, st->context_type, &context,
+                          PyUnicode_FSConverter, &url, &options))
         return NULL;
+    text = PyBytes_AsString(url);
+    if (!text || zx_store_class(st, type) || store_options(options, &o)) {
+        Py_DECREF(url);
+        return NULL;
+    }
     ctx = ((zx_context *)context)->ctx;
-    Py_BEGIN_ALLOW_THREADS status = zarr_store_open(&s, ctx, url, &o, &err);
-    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
-    {
+    Py_BEGIN_ALLOW_THREADS status = zarr_store_open(&s, ctx, text, &o, &err);
+    Py_END_ALLOW_THREADS Py_DECREF(url);
+    if (zx_check(st, status, &err, NULL)) {
         zarr_store_free(s);
         return NULL;
     }

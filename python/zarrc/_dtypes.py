@@ -234,6 +234,8 @@ def fill_json(context: _core.Context, name: str, value: Any) -> str:
         element = np.asarray(value, "int64").view(dtype)
     elif dtype.kind == "V" and not dtype.names and isinstance(value, (bytes, np.void)):
         plain = value.tobytes() if isinstance(value, np.void) else value
+        if len(plain) > dtype.itemsize:
+            raise ValueError(f"fill value {value!r} has {len(plain)} bytes, and elements of {name} {dtype.itemsize}")
         element = np.frombuffer(plain.ljust(dtype.itemsize, b"\0"), dtype)[0]
     else:
         element = np.asarray(value).astype(dtype) if np.ndim(value) == 0 and not dtype.names else np.array(value, dtype)

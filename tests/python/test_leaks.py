@@ -164,6 +164,22 @@ def entry_dlpack(p):
     np.from_dlpack(p.array), p.array.__dlpack__(), p.array.tensor().__dlpack__(max_version=(1, 0))
 
 
+def entry_dlpack_without_memory(p):
+    """Each step of making a capsule fails once for want of memory."""
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no tests of its own")
+    tensor = p.array._tensor(p.numbers)
+    failures = 0
+    for step in range(10):
+        testcapi.set_nomemory(step // 2, step // 2 + 1)
+        try:
+            tensor.capsule(step % 2)
+        except MemoryError:
+            failures += 1
+        finally:
+            testcapi.remove_mem_hooks()
+    assert failures
+
+
 def entry_foreign(p):
     p.foreign[...], p.shelf[1]
     p.foreign[0] = 1

@@ -1,5 +1,8 @@
 """Groups, the functions of the package, modes, and stores."""
 import collections
+import os
+import pathlib
+import pickle
 
 import numpy as np
 import pytest
@@ -69,6 +72,22 @@ def test_files_are_no_stores(tmp_path):
         for mode in ("r", "a", "w"):
             with pytest.raises(ValueError, match=hint):
                 zarrc.open(tmp_path / name, mode=mode)
+
+
+def test_paths_that_are_not_utf8(tmp_path, numbers):
+    """Names of the system are bytes; Python has them as os.fsdecode() does."""
+    place = os.path.join(os.fspath(tmp_path), os.fsdecode(b"n\xe4me.zarr"))
+    with pytest.raises(errors.NodeNotFoundError):
+        zarrc.open(place, mode="r")
+    zarrc.create_array(place, name="a", data=numbers, chunks=(16, 16))
+    array = zarrc.open_group(pathlib.Path(place), mode="r")["a"]
+    assert os.fsencode(array.store.url).endswith(b"/n\xe4me.zarr") and (array[...] == numbers).all()
+    assert (pickle.loads(pickle.dumps(array))[...] == numbers).all()
+    (chunk,) = pathlib.Path(place).glob("a/c/0/0")
+    chunk.write_bytes(b"damage")
+    with pytest.raises(errors.CorruptError) as failure:
+        array[0, 0]
+    assert failure.value.store == "file://" + place and failure.value.key == "a/c/0/0"
 
 
 def test_tree(store):

@@ -109,9 +109,11 @@ def test_fill_values(store, dtype, value, expected):
 
 
 def test_wrong_fill_values():
-    for dtype, value in [("uint8", 300), ("uint8", -1), ("int32", 1.5), ("variable_length_bytes", 5)]:
+    for dtype, value in [("uint8", 300), ("uint8", -1), ("int32", 1.5), ("variable_length_bytes", 5),
+                         ("r16", b"abcd"), ("r16", np.void(b"abcd"))]:
         with pytest.raises((ValueError, OverflowError, TypeError)):
             zarrc.create_array(None, shape=3, dtype=dtype, fill_value=value)
+    assert zarrc.create_array(None, shape=1, dtype="r16", fill_value=b"a").fill_value.tobytes() == b"a\0"
 
 
 def test_conversion_as_numpy_assigns():
