@@ -7,11 +7,17 @@ build folder) and HYPOTHESIS_PROFILE. By hand: ZARRC=build/dev/bin/zarrc pytest 
 import inspect
 import os
 import random
+import signal
+import threading
 
 import pytest
 from hypothesis import HealthCheck, core, settings
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+
+# A script's background job ignores SIGINT, and so would every program that a test starts and interrupts.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _calm = dict(deadline=None, print_blob=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", max_examples=100, **_calm)
