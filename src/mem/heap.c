@@ -2,8 +2,9 @@
  * mem/heap.c - memory for elements of variable length: blocks that live as long as their
  * heap, one for each chunk that is read. Blocks lie side by side in slabs. A new slab is
  * as large as all blocks before it, so a heap has about twice the memory that was asked
- * for at most, and large heaps are on huge pages. A block is cut from the newest slab,
- * and a slab pushed on a list, without a lock. All slabs are freed together.
+ * for, and a slab more for each thread that makes one at the same moment. Large heaps are
+ * on huge pages. A block is cut from the newest slab, and a slab pushed on a list,
+ * without a lock. All slabs are freed together.
  * Thread class: shared; clearing is solo.
  */
 #include "mem/mem_int.h"
