@@ -210,11 +210,10 @@ zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *devi
         return ZARR_OK;
     if (be && named && be->vt.find)
         return find_device(be, which, device_id, err);
-    if (!be && named && zr_kind_parse(text, n, device_type))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "no memory backend for device type %" PRId32
-                       ", which would find \"%s\"",
-                       *device_type, text);
+    if (!be && named && zr_kind_parse(text, n, device_type)) {
+        zr_backend_missing(*device_type, err);
+        return ZARR_ERR_UNSUPPORTED;
+    }
     *device_type = 0;
     return zr_fail(err, ZARR_ERR_INVALID,
                    "\"%s\" is not a kind of memory, such as host, cuda:0 or 2:0",

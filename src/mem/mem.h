@@ -58,6 +58,8 @@ zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *
                             uint64_t bytes, void **out, zarr_error *err);
 /* Prints a kind of memory: "host", "cuda", ..., or "device20". */
 void zr_device_print(struct zr_str *out, int32_t device_type);
+/* The text of UNSUPPORTED: no backend has this kind of memory, and how one is loaded. */
+void zr_backend_missing(int32_t device_type, zarr_error *err);
 /* Prints the kind of a backend's memory, by the backend's name if no other is known. */
 void zr_memory_print(struct zr_str *out, const struct zr_backend *be);
 /* *n is 1 if the backend does not count its devices. */

@@ -25,6 +25,17 @@ static const char *device_name(int32_t device_type)
     return NULL;
 }
 
+void zr_backend_missing(int32_t device_type, zarr_error *err)
+{
+    const char *name = device_name(device_type);
+
+    (void)zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                  "no memory backend for device type %" PRId32
+                  "%s%s%s: no plug-in that is loaded has one; "
+                  "ZARRC_PLUGIN_PATH names plug-ins to load",
+                  device_type, name ? " (" : "", name ? name : "", name ? ")" : "");
+}
+
 void zr_device_print(struct zr_str *out, int32_t device_type)
 {
     const char *name = device_name(device_type);

@@ -195,10 +195,10 @@ zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_t
     *out = NULL;
     if (device_type > 0 && (size_t)device_type < ZR_COUNT(r->by_type))
         *out = r->by_type[device_type];
-    if (!*out)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "no memory backend for device type %" PRId32, device_type);
-    return ZARR_OK;
+    if (*out)
+        return ZARR_OK;
+    zr_backend_missing(device_type, err);
+    return ZARR_ERR_UNSUPPORTED;
 }
 
 bool zr_device_is_host(const struct zr_memory_registry *r, int32_t device_type)

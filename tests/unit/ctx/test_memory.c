@@ -235,6 +235,8 @@ static void test_dtypes_and_memory(void **state)
     zarr_mem_free(ctx, &n);
     assert_status(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 1, &m, &terr),
                   ZARR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(terr.message, "device type 2 (cuda)"));
+    assert_non_null(strstr(terr.message, "ZARRC_PLUGIN_PATH"));
     zarr_context_free(ctx);
 }
 
