@@ -144,6 +144,9 @@ class AsyncArray:
             return getattr(self.array, name)
         raise AttributeError(f"AsyncArray has no {name}: see AsyncArray.array")
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_PLAIN})
+
     @classmethod
     async def open(cls, store: Any, **given: Any) -> AsyncArray:
         from ._api import open_array
@@ -279,6 +282,9 @@ class AsyncGroup:
         if name in _PLAIN_GROUP:
             return getattr(self.group, name)
         raise AttributeError(f"AsyncGroup has no {name}: see AsyncGroup.group")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_PLAIN_GROUP})
 
     @classmethod
     async def open(cls, store: Any, **given: Any) -> AsyncGroup:

@@ -232,10 +232,16 @@ class Group(Node, _core.Group):
         """Another handle of the group, which has read its metadata again."""
         return opened(self.store, self.path, use_consolidated=self._use_consolidated)
 
+    async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
+        """`update_attributes` on the executor of the loop."""
+        import asyncio
+        return await asyncio.to_thread(self.update_attributes, new_attributes)
+
     # ---- what people see ----
 
-    def tree(self, expand: bool | None = None, level: int | None = None, *, max_nodes: int | None = None) -> Tree:
-        """The hierarchy below the group, `level` levels of it."""
+    def tree(self, expand: bool | None = None, level: int | None = None, *, max_nodes: int | None = None,
+             plain: bool = False) -> Tree:
+        """The hierarchy below the group, `level` levels of it. `plain` changes nothing: no name is bold."""
         skip = len(self.path) + 1 if self.path else 0
         nodes = []
         for path, name, document, kind, _, _ in self._members(level or 0):

@@ -129,6 +129,11 @@ def _document(metadata: Any) -> dict[str, Any]:
     return document
 
 
+def _of_any_array(problem: ZarrcError) -> str:
+    """Its text without the node, so that one reason counts for all arrays."""
+    return f"{type(problem).__name__}: {str(problem.args[0]).removeprefix(f'{problem.node}: ')}"
+
+
 class Engine:
     """What the library needs for one array, made at its first read or write. Refuses arrays that are
     not for the library."""
@@ -209,7 +214,7 @@ class Engine:
             raise
         except ZarrcError as problem:
             _log.debug("%s", problem)
-            raise Refused(f"metadata that zarrc refuses: {type(problem).__name__}") from None
+            raise Refused(f"metadata that zarrc refuses: {_of_any_array(problem)}") from None
         if found._how == _dtypes.OTHER:
             raise Refused("elements without a counterpart in NumPy")
         with self._lock:

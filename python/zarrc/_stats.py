@@ -6,6 +6,9 @@ from collections import Counter
 from typing import Any
 
 
+_MOST = 100  # reasons: metadata of any text are among them
+
+
 class Stats:
     """Counts batches and their chunks. A chunk is the unit of writing, a shard in sharded arrays."""
 
@@ -26,7 +29,7 @@ class Stats:
     def fallback(self, chunks: int, reason: str) -> None:
         with self._lock:
             self._batches += 1
-            self._reasons[reason] += chunks
+            self._reasons[reason if reason in self._reasons or len(self._reasons) < _MOST else "another reason"] += chunks
 
     def tell(self, reset: bool) -> dict[str, Any]:
         with self._lock:

@@ -225,6 +225,8 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
         cls = ChunkNotFoundError
     elif cls is InvalidError and "read-only" in message:
         cls = ReadOnlyError
+    if facts["node"] is None and facts["chunk"] is not None:
+        facts["node"] = "/"  # the library names no path for the root
     number = facts["os_code"]
     if cls is StoreError and facts["os_domain"] == _OS_ERRNO and number:
         error: ZarrcError = StoreError(number, _os.strerror(number))

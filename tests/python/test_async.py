@@ -149,12 +149,18 @@ def test_twins_of_groups(path):
     asyncio.run(work())
 
 
+def test_attributes_of_a_group(store):
+    group = zarrc.create_group(store)
+    assert asyncio.run(group.update_attributes_async({"a": 1})) is group and group.attrs["a"] == 1
+
+
 def test_names_of_twins():
     """Every public name of zarr-python's AsyncArray and AsyncGroup is here, except constructors from its own documents."""
     zarr = pytest.importorskip("zarr", reason="scripts/venv installs zarr")
     from zarrc import _aio
     for theirs, ours, plain in ((zarr.AsyncArray, zarrc.AsyncArray, _aio._PLAIN), (zarr.AsyncGroup, zarrc.AsyncGroup, _aio._PLAIN_GROUP)):
         public = {name for name in dir(theirs) if not name.startswith("_")}
+        assert set(dir(ours.__new__(ours))) >= plain  # what a prompt completes
         assert public - set(dir(ours)) - plain <= {"from_dict", "from_store", "create", "create_dataset", "require_dataset"}
 
 

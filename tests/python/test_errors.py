@@ -36,6 +36,15 @@ def test_facts(path):
     assert array[:2].shape == (2, 6)
 
 
+def test_the_root_is_a_node(path):
+    array = zarrc.create_array(path, data=np.arange(10), chunks=5)
+    with open(os.path.join(path, "c/1"), "wb") as file:
+        file.write(b"no zstd")
+    with pytest.raises(errors.CorruptError) as caught:
+        array[...]
+    assert (caught.value.node, caught.value.key, caught.value.chunk) == ("/", "c/1", (1,))
+
+
 def test_classes(path):
     codes = [cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.ZarrcError)]
     assert set(codes) == set(range(-14, 1))

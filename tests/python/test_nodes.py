@@ -97,6 +97,7 @@ def test_tree(store):
     group.create_array("e", shape=(), dtype="f4")
     assert repr(group.tree()) == "/\n├── a\n│   ├── b\n│   │   └── c (3, 4) int32\n│   └── d\n└── e () float32"
     assert repr(zarrc.tree(group, level=1)) == "/\n├── a\n└── e () float32"
+    assert repr(group.tree(plain=True)) == repr(group.tree())
     assert "<pre" in group._repr_html_() and "<Group " in repr(group)
     assert repr(zarrc.tree(group.store, level=1)) == repr(group.tree(level=1))
 
