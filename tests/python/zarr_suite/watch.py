@@ -1,6 +1,7 @@
 """A plugin of pytest for scripts/zarr-suite: writes how each test ended, one JSON a line, and how much
 of the chunks the library did. Workers of xdist load it, too."""
 import json
+import logging
 import os
 
 import pytest
@@ -11,6 +12,21 @@ if examples := os.environ.get("ZARR_SUITE_EXAMPLES"):  # before zarr-python's co
                               suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 LOG = os.environ["ZARR_SUITE_LOG"]
+
+
+class Why(logging.Handler):
+    """Appends to a file what the package notes about a batch that it leaves to zarr-python, with the test."""
+
+    def emit(self, record):
+        if record.module == "_pipeline":
+            with open(os.environ["ZARR_SUITE_WHY"], "a") as file:
+                file.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}\t{record.getMessage()}\n")
+
+
+if os.environ.get("ZARR_SUITE_WHY"):
+    os.environ.setdefault("ZARRC_LOG_LEVEL", "warn")  # of the library itself: nothing more
+    logging.getLogger("zarrc").addHandler(Why())
+    logging.getLogger("zarrc").setLevel(logging.DEBUG)
 _stats = {"native_chunks": 0, "fallback_chunks": 0, "reasons": {}}
 
 
