@@ -150,6 +150,7 @@ static PyObject *array_object(PyObject *o, void *is_store)
 
 static PyMethodDef array_methods[] = {
     {"_key", zx_array_key, METH_O, NULL},
+    {"_fresh", zx_array_fresh, METH_VARARGS, NULL},
     {"_read", zx_array_read, METH_VARARGS, NULL},
     {"_read_into", zx_array_read_into, METH_VARARGS, NULL},
     {"_write", zx_array_write, METH_VARARGS, NULL},

@@ -210,18 +210,30 @@ static int move(zx_array *a, const zarr_selection *sel, PyObject *object, uint32
 
 static PyObject *fresh(const zx_array *a, const zarr_selection *sel)
 {
-    uint64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK], bytes = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
     PyObject *tuple, *out = NULL;
     int32_t ndim;
 
     ndim = result_of(a, sel, shape);
     tuple = zx_shape(ndim, shape);
+    for (int32_t d = 0; d < ndim; d++) /* it may wrap: NumPy refuses such a shape */
+        bytes *= shape[d];
     if (tuple)
-        out = a->is_fortran
-                  ? PyObject_CallFunction(a->st->np_empty, "OOs", tuple, a->dtype, "F")
-                  : PyObject_CallFunctionObjArgs(a->st->np_empty, tuple, a->dtype, NULL);
+        out = zx_empty(a->store->context, tuple, a->dtype, a->is_fortran, bytes);
     Py_XDECREF(tuple);
     return out;
+}
+
+/* _fresh(shape, dtype, bytes) -> a new array in the order of those that reads give */
+PyObject *zx_array_fresh(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    unsigned long long bytes;
+    PyObject *shape, *dtype;
+
+    if (!PyArg_ParseTuple(args, "OOK", &shape, &dtype, &bytes))
+        return NULL;
+    return zx_empty(self->store->context, shape, dtype, self->is_fortran, bytes);
 }
 
 /* What NumPy gives for x[()]: a scalar. */

@@ -30,10 +30,12 @@
 
 /* What the package binds with bind(), and the types. One for each module object. */
 typedef struct zx_state {
-    PyObject *make_error;  /* (code, message, facts) -> exception */
-    PyObject *on_log;      /* (level, text) */
-    PyObject *np_empty;    /* numpy.empty */
-    PyObject *np_array;    /* numpy.ndarray */
+    PyObject *make_error; /* (code, message, facts) -> exception */
+    PyObject *on_log;     /* (level, text) */
+    PyObject *np_empty;   /* numpy.empty */
+    PyObject *np_array;   /* numpy.ndarray */
+    PyObject *(*np_set_handler)(PyObject *handler); /* NULL: another ABI */
+    PyObject *output_handler;                       /* outputs.c */
     PyObject *describe;    /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *ask_threads; /* () -> threads of a call, once while `asks`; may be NULL */
     atomic_bool asks;
@@ -186,6 +188,18 @@ int zx_memory_broadcast(struct zx_memory *m, int32_t ndim, const uint64_t *shape
 
 PyObject *zx_array_vlen(PyObject *self, PyObject *args);
 
+/* ---- outputs.c -------------------------------------------------------------- */
+
+/* `numpy_api`: the capsule of NumPy's functions, or None. -1: an exception. */
+int zx_outputs_init(zx_state *st, PyObject *numpy_api);
+/* numpy.empty() for a read to fill. Large arrays get memory that is kept between reads.
+ * `bytes`: about those of the elements. */
+PyObject *zx_empty(zx_context *context, PyObject *shape, PyObject *dtype, bool is_fortran,
+                   uint64_t bytes);
+void zx_outputs_trim(void); /* frees what is idle */
+PyObject *zx_keep_outputs(PyObject *module, PyObject *number);
+PyObject *zx_outputs(PyObject *module, PyObject *unused);
+
 /* ---- array_io.c ------------------------------------------------------------- */
 
 int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options); /* a dict, or NULL */
@@ -196,6 +210,7 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
 PyObject *zx_array_getitem(PyObject *self, PyObject *key);
 int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *zx_array_key(PyObject *self, PyObject *key);
+PyObject *zx_array_fresh(PyObject *self, PyObject *args);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
 PyObject *zx_array_read_into(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);

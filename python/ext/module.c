@@ -9,14 +9,16 @@ static void put(PyObject **slot, PyObject *value)
     Py_XDECREF(old);
 }
 
-/* bind(make_error, on_log, np_empty, np_array, describe): what the package gives */
+/* bind(make_error, on_log, np_empty, np_array, np_api, describe): what the package gives
+ */
 static PyObject *bind(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    PyObject *make_error, *on_log, *np_empty, *np_array, *describe;
+    PyObject *make_error, *on_log, *np_empty, *np_array, *np_api, *describe;
 
-    if (!PyArg_ParseTuple(args, "OOOO!O", &make_error, &on_log, &np_empty, &PyType_Type,
-                          &np_array, &describe))
+    if (!PyArg_ParseTuple(args, "OOOO!OO", &make_error, &on_log, &np_empty, &PyType_Type,
+                          &np_array, &np_api, &describe) ||
+        zx_outputs_init(st, np_api))
         return NULL;
     put(&st->make_error, make_error);
     put(&st->on_log, on_log);
@@ -86,6 +88,8 @@ static PyMethodDef functions[] = {
     {"open_document", zx_open_document, METH_VARARGS, NULL},
     {"new_queue", zx_new_queue, METH_NOARGS, NULL},
     {"core_count", core_count, METH_NOARGS, NULL},
+    {"keep_outputs", zx_keep_outputs, METH_O, NULL},
+    {"outputs", zx_outputs, METH_NOARGS, NULL},
     {"new_service", zx_new_service, METH_NOARGS, NULL},
     {"open_foreign", zx_open_foreign, METH_VARARGS, NULL},
     {"new_plugin_service", zx_new_plugin_service, METH_NOARGS, NULL},
@@ -134,6 +138,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->on_log);
     Py_VISIT(st->np_empty);
     Py_VISIT(st->np_array);
+    Py_VISIT(st->output_handler);
     Py_VISIT(st->describe);
     Py_VISIT(st->ask_threads);
     Py_VISIT(st->flights);
@@ -163,6 +168,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->on_log);
     Py_CLEAR(st->np_empty);
     Py_CLEAR(st->np_array);
+    Py_CLEAR(st->output_handler);
     Py_CLEAR(st->describe);
     Py_CLEAR(st->ask_threads);
     Py_CLEAR(st->flights);

@@ -22,6 +22,7 @@ _LOG_LEVELS = {"error": 1, "warn": 2, "info": 3, "debug": 4, "trace": 5}
 _DEFAULTS: dict[str, Any] = {
     "threads": None,  # how many threads work at once
     "memory": None,  # bytes that buffers may take together
+    "output_cache": 256 << 20,  # bytes of freed arrays' memory that are kept for the next reads; of the process, at once
     "durability": None,  # "none", "commit", "ordered" or "each"
     "locks": None,  # "os" or "none"
     "lock_wait": None,  # seconds that a write waits for the lock of its key; None: without limit
@@ -77,8 +78,10 @@ def _check(name: str, value: Any) -> Any:
     elif name == "threads":
         if not isinstance(value, int) or not 1 <= value <= 65535:
             raise ValueError(f"threads: {value!r} is not a number from 1 to 65535")
-    elif name == "memory":
+    elif name in ("memory", "output_cache"):
         value = size_of(value)
+        if not 0 <= value < 1 << 64:
+            raise ValueError(f"{name}: {value!r} is no number of bytes")
     elif name == "plugins":
         value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
     elif name == "device":
@@ -100,7 +103,7 @@ def _truth(text: str) -> bool:
 
 
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
-    "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
+    "output_cache": size_of, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
     "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
@@ -142,6 +145,7 @@ class Config:
         self._lock = threading.Lock()
         self._values: dict[str, Any] = {**_DEFAULTS, **_environment()}
         self._contexts: dict[tuple[Any, ...], _core.Context] = {}
+        _core.keep_outputs(self._values["output_cache"])
 
     def get(self, name: str, default: Any = None) -> Any:
         return self._values.get(name, default)
@@ -158,6 +162,7 @@ class Config:
         with self._lock:
             before = self._values
             self._values = {**before, **checked}
+            _core.keep_outputs(self._values["output_cache"])
         return _Change(self, {name: before[name] for name in checked})
 
     def reset(self) -> None:
@@ -167,11 +172,13 @@ class Config:
     def _replace(self, values: dict[str, Any]) -> None:
         with self._lock:
             self._values = values
+            _core.keep_outputs(values["output_cache"])
 
     def _restore(self, values: dict[str, Any]) -> None:
         """Takes back some settings. Others may have been set meanwhile, here or by another thread."""
         with self._lock:
             self._values = {**self._values, **values}
+            _core.keep_outputs(self._values["output_cache"])
 
     def _context(self) -> _core.Context:
         """The context for the settings of now. Equal settings share one."""

@@ -85,9 +85,8 @@ def _underlying(v3: str) -> str:
     return json.dumps(inner) if inner.get("configuration") else inner["name"]
 
 
-def empty(shape: Any, dtype: np.dtype[Any], order: Any = "C") -> np.ndarray[Any, Any]:
-    """New memory. NumPy itself makes M8[generic] of M8[5generic]."""
-    found = np.empty(shape, dtype, order)
+def as_wanted(found: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A new array with its data type. NumPy itself makes M8[generic] of M8[5generic]."""
     return found if found.dtype == dtype or dtype.kind not in "Mm" else found.view(dtype)
 
 

@@ -2,6 +2,7 @@
 chunks: a selection says which elements are meant, and the library finds their chunks."""
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +259,7 @@ def _field(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
 
 def fresh(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A new array to read into, in the order that the array is configured for."""
-    return _dtypes.empty(shape, dtype, "F" if array._is_fortran else "C")
+    return _dtypes.as_wanted(array._fresh(shape, dtype, 0 if dtype.hasobject else math.prod(shape) * dtype.itemsize), dtype)
 
 
 def _read_fields(array: Array, selection: Selection | None, names: list[str], out: Any, options: dict[str, Any]) -> Any:

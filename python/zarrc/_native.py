@@ -3,16 +3,29 @@ the interpreter."""
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 
 from . import _core, _dtypes, _log, _threads, errors
 from ._stats import STATS
 
-_core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, _dtypes.describe)
+
+def _numpy_api() -> Any:
+    """The functions that NumPy's headers call; None: they are somewhere else."""
+    for core in ("numpy._core", "numpy.core"):
+        try:
+            return importlib.import_module(core + "._multiarray_umath")._ARRAY_API
+        except (ImportError, AttributeError):
+            pass
+    return None
+
+
+_core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, _numpy_api(), _dtypes.describe)
 _core.set_main_thread(threading.main_thread().ident or 0)
 _core.ask_threads(_threads.of_worker)  # at the first read or write: a spawned worker knows only then what it is
 

@@ -1,0 +1,418 @@
+/* outputs.c - memory of new arrays of NumPy that a read fills. New pages from the system
+ * cost more than decoding into them, and malloc gives large blocks back at once. So the
+ * blocks of large arrays that are freed are kept, up to a limit, for the next read.
+ *
+ * NumPy lets a program allocate the data of its arrays (NEP 49, NumPy 1.22). The arrays
+ * own their data like all others: NumPy resizes them in place, and reuses temporaries.
+ * There are no headers of NumPy here: what they declare for this is written down below,
+ * and its ABI is asked first. With another ABI all arrays come from NumPy's allocator.
+ *
+ * Arrays are freed by any thread, perhaps after the array that they were read from, so
+ * the blocks belong to the process. Idle blocks lose their contents when the system needs
+ * memory (MADV_FREE). The child of a fork begins with none, so that it copies no pages of
+ * its parent. */
+#include "ext.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LEAST_BYTES = 4 << 20, /* malloc itself keeps what is smaller */
+    UNIT_BYTES = 2 << 20,  /* a huge page */
+    N_LISTS = 64           /* of blocks in use, by address */
+};
+
+/* ---- as NumPy's headers declare it ------------------------------------------ */
+
+struct numpy_handler {
+    char name[127];
+    uint8_t version;
+    struct {
+        void *ctx;
+        void *(*malloc)(void *ctx, size_t bytes);
+        void *(*calloc)(void *ctx, size_t n, size_t bytes);
+        void *(*realloc)(void *ctx, void *p, size_t bytes);
+        void (*free)(void *ctx, void *p, size_t bytes);
+    } allocator;
+};
+
+enum { /* places in the table of NumPy's functions */
+    ABI_VERSION = 0,
+    API_VERSION = 211,
+    SET_HANDLER = 304,
+    LEAST_API = 0xf /* 1.22 */
+};
+
+/* ---- blocks ----------------------------------------------------------------- */
+
+struct block {
+    struct block *next;
+    zarr_mem mem;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    zarr_context *ctx;           /* owned for ever: it allocates and frees all blocks */
+    struct block *used[N_LISTS]; /* of arrays that live */
+    struct block *idle;          /* newest first */
+    uint64_t used_bytes, idle_bytes, most_bytes;
+} kept = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static struct block **list_of(const void *p)
+{
+    return &kept.used[(uintptr_t)p / UNIT_BYTES % N_LISTS];
+}
+
+static void put_used(struct block *b)
+{
+    struct block **list = list_of(b->mem.handle);
+
+    b->next = *list;
+    *list = b;
+    kept.used_bytes += b->mem.bytes;
+}
+
+/* Where the list has the block of an address; NULL: it is none of ours. */
+static struct block **find_used(const void *p)
+{
+    struct block **at = list_of(p);
+
+    while (*at && (*at)->mem.handle != p)
+        at = &(*at)->next;
+    return *at ? at : NULL;
+}
+
+/* Frees blocks that are in no list, without the lock. */
+static void give_back(struct block *b)
+{
+    while (b) {
+        struct block *next = b->next;
+
+        zarr_mem_free(kept.ctx, &b->mem);
+        free(b);
+        b = next;
+    }
+}
+
+/* Cuts the oldest idle blocks off, until the rest has at most `most` bytes. */
+static struct block *cut_idle(uint64_t most)
+{
+    struct block **at = &kept.idle, *rest;
+    uint64_t bytes = 0;
+
+    while (*at && (*at)->mem.bytes <= most - bytes) {
+        bytes += (*at)->mem.bytes;
+        at = &(*at)->next;
+    }
+    rest = *at;
+    *at = NULL;
+    kept.idle_bytes = bytes;
+    return rest;
+}
+
+/* Takes the smallest idle block that fits and is not much larger. */
+static struct block *take_idle(uint64_t bytes)
+{
+    struct block **best = NULL, *b;
+
+    for (struct block **at = &kept.idle; *at; at = &(*at)->next)
+        if ((*at)->mem.bytes >= bytes && (*at)->mem.bytes - bytes <= bytes / 4 &&
+            (!best || (*at)->mem.bytes < (*best)->mem.bytes))
+            best = at;
+    if (!best)
+        return NULL;
+    b = *best;
+    *best = b->next;
+    kept.idle_bytes -= b->mem.bytes;
+    put_used(b);
+    return b;
+}
+
+void zx_outputs_trim(void)
+{
+    struct block *rest;
+
+    pthread_mutex_lock(&kept.mutex);
+    rest = cut_idle(0);
+    pthread_mutex_unlock(&kept.mutex);
+    give_back(rest);
+}
+
+/* A new block on huge pages; NULL: there is no memory. */
+static struct block *make(uint64_t bytes)
+{
+    struct block *b = calloc(1, sizeof *b);
+    zarr_error err;
+
+    if (!b || zarr_mem_alloc_from(kept.ctx, "host", 0, bytes, &b->mem, &err)) {
+        free(b);
+        return NULL;
+    }
+    return b;
+}
+
+/* ---- what NumPy calls ------------------------------------------------------- */
+
+static _Thread_local bool makes_output; /* this thread is in zx_empty() */
+
+static void *output_malloc(void *unused, size_t bytes)
+{
+    struct block *b;
+    uint64_t room;
+
+    (void)unused;
+    if (!makes_output || bytes < LEAST_BYTES || bytes > SIZE_MAX - UNIT_BYTES)
+        return malloc(bytes);
+    room = (bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
+    pthread_mutex_lock(&kept.mutex);
+    b = take_idle(room);
+    pthread_mutex_unlock(&kept.mutex);
+    if (b)
+        return b->mem.handle;
+    b = make(room);
+    if (!b) {
+        zx_outputs_trim();
+        b = make(room);
+    }
+    if (!b)
+        return NULL;
+    pthread_mutex_lock(&kept.mutex);
+    put_used(b);
+    pthread_mutex_unlock(&kept.mutex);
+    return b->mem.handle;
+}
+
+static void *output_calloc(void *unused, size_t n, size_t bytes)
+{
+    (void)unused;
+    return calloc(n, bytes);
+}
+
+/* The system may take the pages of an idle block. */
+static void lend_pages(const zarr_mem *mem)
+{
+#ifdef MADV_FREE
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = (uintptr_t)mem->handle, end = first + (uintptr_t)mem->bytes;
+    const uintptr_t low = (first + page - 1) / page * page, high = end / page * page;
+
+    if (low < high)
+        (void)madvise((char *)mem->handle + (low - first), high - low, MADV_FREE);
+#else
+    (void)mem;
+#endif
+}
+
+/* Takes a block out of the list of those in use; NULL: it is none of ours. */
+static struct block *take_used(const void *p)
+{
+    struct block **at, *b = NULL;
+
+    pthread_mutex_lock(&kept.mutex);
+    at = find_used(p);
+    if (at) {
+        b = *at;
+        *at = b->next;
+        kept.used_bytes -= b->mem.bytes;
+    }
+    pthread_mutex_unlock(&kept.mutex);
+    return b;
+}
+
+static void output_free(void *unused, void *p, size_t bytes)
+{
+    struct block *b = p ? take_used(p) : NULL;
+
+    (void)unused;
+    (void)bytes;
+    if (!b) {
+        free(p);
+        return;
+    }
+    lend_pages(&b->mem);
+    pthread_mutex_lock(&kept.mutex);
+    b->next = kept.idle;
+    kept.idle = b;
+    b = cut_idle(kept.most_bytes);
+    pthread_mutex_unlock(&kept.mutex);
+    give_back(b);
+}
+
+/* Bytes of a block in use; 0: it is none of ours. */
+static uint64_t bytes_of_used(const void *p)
+{
+    struct block **at;
+    uint64_t bytes;
+
+    pthread_mutex_lock(&kept.mutex);
+    at = find_used(p);
+    bytes = at ? (*at)->mem.bytes : 0;
+    pthread_mutex_unlock(&kept.mutex);
+    return bytes;
+}
+
+static void *output_realloc(void *unused, void *p, size_t bytes)
+{
+    const uint64_t has = p ? bytes_of_used(p) : 0;
+    void *other;
+
+    if (!has)
+        return realloc(p, bytes);
+    if (bytes <= has && bytes >= has / 2)
+        return p;
+    other = malloc(bytes);
+    if (!other)
+        return NULL;
+    memcpy(other, p, bytes < has ? bytes : (size_t)has);
+    output_free(unused, p, 0);
+    return other;
+}
+
+/* ---- forks ------------------------------------------------------------------ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&kept.mutex);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&kept.mutex);
+}
+
+static void after_fork_in_child(void)
+{
+    struct block *rest = cut_idle(0);
+
+    pthread_mutex_unlock(&kept.mutex);
+    give_back(rest);
+}
+
+static void follow_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* ---- arrays ----------------------------------------------------------------- */
+
+typedef PyObject *(*set_handler_fn)(PyObject *handler);
+
+static struct numpy_handler handler = {
+    .name = "zarrc",
+    .version = 1,
+    .allocator = {NULL, output_malloc, output_calloc, output_realloc, output_free}};
+
+/* NumPy's function that sets the allocator of a thread; NULL: it has another ABI. */
+static set_handler_fn set_handler_of(void **table)
+{
+    unsigned (*abi)(void), (*api)(void);
+    set_handler_fn set;
+
+    if (!table)
+        return NULL;
+    memcpy(&abi, &table[ABI_VERSION], sizeof abi);
+    if (abi() != 0x2000000 && abi() != 0x1000009)
+        return NULL;
+    memcpy(&api, &table[API_VERSION], sizeof api);
+    memcpy(&set, &table[SET_HANDLER], sizeof set);
+    return api() >= LEAST_API ? set : NULL;
+}
+
+int zx_outputs_init(zx_state *st, PyObject *numpy_api)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    void **table = numpy_api == Py_None ? NULL : PyCapsule_GetPointer(numpy_api, NULL);
+
+    if (PyErr_Occurred())
+        return -1;
+    pthread_once(&once, follow_forks);
+    st->np_set_handler = set_handler_of(table);
+    if (!st->np_set_handler || st->output_handler)
+        return 0;
+    st->output_handler = PyCapsule_New(&handler, "mem_handler", NULL);
+    return st->output_handler ? 0 : -1;
+}
+
+static PyObject *empty_of_numpy(zx_state *st, PyObject *shape, PyObject *dtype,
+                                bool is_fortran)
+{
+    return is_fortran ? PyObject_CallFunction(st->np_empty, "OOs", shape, dtype, "F")
+                      : PyObject_CallFunctionObjArgs(st->np_empty, shape, dtype, NULL);
+}
+
+/* Whether a block of this length is kept when its array is freed. */
+static bool is_kept(zarr_context *ctx, uint64_t bytes)
+{
+    bool fits;
+
+    pthread_mutex_lock(&kept.mutex);
+    fits = bytes <= kept.most_bytes;
+    if (fits && !kept.ctx)
+        kept.ctx = zarr_context_ref(ctx);
+    pthread_mutex_unlock(&kept.mutex);
+    return fits;
+}
+
+PyObject *zx_empty(zx_context *context, PyObject *shape, PyObject *dtype, bool is_fortran,
+                   uint64_t bytes)
+{
+    zx_state *st = context->st;
+    PyObject *usual = NULL, *out, *type, *value, *trace;
+
+    if (bytes >= LEAST_BYTES && st->np_set_handler && is_kept(context->ctx, bytes))
+        usual = st->np_set_handler(st->output_handler);
+    if (!usual) {
+        PyErr_Clear();
+        return empty_of_numpy(st, shape, dtype, is_fortran);
+    }
+    makes_output = true;
+    out = empty_of_numpy(st, shape, dtype, is_fortran);
+    makes_output = false;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(st->np_set_handler(usual));
+    Py_DECREF(usual);
+    if (type) {
+        Py_XDECREF(out);
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    if (PyErr_Occurred())
+        Py_CLEAR(out);
+    return out;
+}
+
+/* ---- functions of the module ------------------------------------------------ */
+
+/* keep_outputs(bytes): the limit of idle blocks; 0 keeps none */
+PyObject *zx_keep_outputs(PyObject *module, PyObject *number)
+{
+    const unsigned long long most = PyLong_AsUnsignedLongLong(number);
+    struct block *rest;
+
+    (void)module;
+    if (PyErr_Occurred())
+        return NULL;
+    pthread_mutex_lock(&kept.mutex);
+    kept.most_bytes = most;
+    rest = cut_idle(most);
+    pthread_mutex_unlock(&kept.mutex);
+    give_back(rest);
+    Py_RETURN_NONE;
+}
+
+/* outputs() -> (bytes of blocks in use, bytes of idle blocks) */
+PyObject *zx_outputs(PyObject *module, PyObject *unused)
+{
+    uint64_t used, idle;
+
+    (void)module;
+    (void)unused;
+    pthread_mutex_lock(&kept.mutex);
+    used = kept.used_bytes;
+    idle = kept.idle_bytes;
+    pthread_mutex_unlock(&kept.mutex);
+    return Py_BuildValue("(KK)", (unsigned long long)used, (unsigned long long)idle);
+}
