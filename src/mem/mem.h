@@ -86,8 +86,10 @@ bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem
  * solo. */
 struct zr_heap_slab;
 struct zr_heap {
-    _Atomic(struct zr_heap_slab *) newest;
-    atomic_uint_fast64_t bytes; /* of all blocks */
+    _Atomic(struct zr_heap_slab *) current; /* blocks are cut from it */
+    _Atomic(struct zr_heap_slab *) slabs;   /* all of them */
+    atomic_uint_fast64_t bytes;             /* of all blocks */
+    atomic_uint_fast64_t held;              /* of all slabs */
     uint64_t most;
     const zarr_allocator *alloc;
 };

@@ -1,11 +1,13 @@
 /*
  * unit/mem/test_heap.c - blocks of a heap: alignment, side by side in few allocations,
- * large heaps on pages of their own, the limit, failing allocators, and many threads.
+ * large heaps on pages of their own, the limit, failing allocators, and many threads,
+ * also such as make a slab at the same moment.
  */
 #include "unit/mem/mem_test.h"
 
 #include <limits.h>
 #include <pthread.h>
+#include <time.h>
 
 struct counted {
     long calls, live, fail_from;
@@ -138,6 +140,75 @@ static void limits(void **state)
     assert_int_equal(c.live, 0);
 }
 
+/* Slabs stay within the limit, too. Beyond it blocks are alone in their memory. */
+static void slabs_within(void **state)
+{
+    struct counted c = {.fail_from = LONG_MAX};
+    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, 100000, &alloc);
+    assert_int_equal(zr_heap_alloc(&h, 60000, &p, NULL), ZARR_OK);
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(zr_heap_alloc(&h, 1000, &p, NULL), ZARR_OK);
+        memset(p, 1, 1000);
+        assert_true(c.bytes <= 100000 + 40 * 64);
+    }
+    assert_int_equal(zr_heap_alloc(&h, 1, &p, NULL), ZARR_ERR_LIMIT);
+    assert_int_equal(zr_heap_bytes(&h), 100000);
+    assert_true(c.calls < 6);
+    zr_heap_clear(&h);
+    assert_int_equal(c.live, 0);
+}
+
+/* A block for which the slab in use has no room, and that would fill most of the next,
+ * does not end the use of that slab. */
+static void keeps_the_slab(void **state)
+{
+    struct counted c = {.fail_from = LONG_MAX};
+    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, UINT64_MAX, &alloc);
+    assert_int_equal(zr_heap_alloc(&h, 100000, &p, NULL), ZARR_OK);
+    assert_int_equal(zr_heap_alloc(&h, 16, &p, NULL), ZARR_OK);
+    assert_int_equal(zr_heap_alloc(&h, 500000, &p, NULL), ZARR_OK);
+    assert_int_equal(c.calls, 3);
+    assert_int_equal(zr_heap_alloc(&h, 90000, &p, NULL), ZARR_OK);
+    assert_int_equal(c.calls, 3);
+    zr_heap_clear(&h);
+    assert_int_equal(c.live, 0);
+}
+
+static void *small_alloc(void *user, size_t bytes)
+{
+    return bytes > 5000 ? NULL : counted_alloc(user, bytes);
+}
+
+/* Where there is no memory for a slab there may be some for the block. */
+static void no_memory_for_a_slab(void **state)
+{
+    struct counted c = {.fail_from = LONG_MAX};
+    const zarr_allocator alloc = {&c, small_alloc, counted_realloc, counted_free};
+    struct zr_heap h;
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&h, UINT64_MAX, &alloc);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(zr_heap_alloc(&h, 4000, &p, NULL), ZARR_OK);
+        memset(p, 1, 4000);
+    }
+    assert_int_equal(zr_heap_alloc(&h, 6000, &p, NULL), ZARR_ERR_NO_MEMORY);
+    assert_int_equal(zr_heap_bytes(&h), 40000);
+    zr_heap_clear(&h);
+    assert_int_equal(c.live, 0);
+}
+
 /* ---- threads ---------------------------------------------------------------------- */
 
 enum {
@@ -190,12 +261,69 @@ static void threads(void **state)
     zr_heap_clear(&shared);
 }
 
+/* An allocator that takes long, so that all threads want a slab meanwhile. */
+static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER;
+static long slow_live;
+
+static void *slow_alloc(void *user, size_t bytes)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+
+    (void)user;
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&slow_mutex);
+    slow_live++;
+    pthread_mutex_unlock(&slow_mutex);
+    return malloc(bytes);
+}
+
+static void slow_free(void *user, void *block)
+{
+    (void)user;
+    pthread_mutex_lock(&slow_mutex);
+    slow_live -= block != NULL;
+    pthread_mutex_unlock(&slow_mutex);
+    free(block);
+}
+
+static void *take_one(void *arg)
+{
+    void *p = NULL;
+
+    (void)arg;
+    return zr_heap_alloc(&shared, 1000, &p, NULL) == ZARR_OK ? p : NULL;
+}
+
+/* One slab remains of those that threads make at the same moment. */
+static void one_slab(void **state)
+{
+    const zarr_allocator alloc = {NULL, slow_alloc, counted_realloc, slow_free};
+    pthread_t t[THREADS];
+    void *p = NULL;
+
+    (void)state;
+    zr_heap_init(&shared, UINT64_MAX, &alloc);
+    assert_int_equal(zr_heap_alloc(&shared, 100000, &p, NULL), ZARR_OK);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, take_one, NULL), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(t[i], &p), 0);
+        assert_non_null(p);
+        memset(p, 1, 1000);
+    }
+    assert_int_equal(slow_live, 2);
+    zr_heap_clear(&shared);
+    assert_int_equal(slow_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(side_by_side), cmocka_unit_test(the_first),
-        cmocka_unit_test(on_pages),     cmocka_unit_test(limits),
-        cmocka_unit_test(threads),
+        cmocka_unit_test(side_by_side),   cmocka_unit_test(the_first),
+        cmocka_unit_test(on_pages),       cmocka_unit_test(limits),
+        cmocka_unit_test(threads),        cmocka_unit_test(slabs_within),
+        cmocka_unit_test(keeps_the_slab), cmocka_unit_test(no_memory_for_a_slab),
+        cmocka_unit_test(one_slab),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
