@@ -17,6 +17,7 @@
 struct zr_array_facts {
     struct zr_borrowed link;
     bool lent;                                  /* under the handle's mutex */
+    int32_t ndim;                               /* of the shapes and names */
     uint64_t *shape, *write_shape, *leaf_shape; /* NULL: chunks differ in shape */
     const char **name;                          /* names of dimensions; NULL: none */
     void *fill;                                 /* the element of missing chunks */

@@ -63,6 +63,7 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     *out = f;
     if (!f)
         return zr_fail_memory(err, bytes);
+    f->ndim = m->ndim;
     numbers = (uint64_t *)(f + 1);
     f->shape = memcpy(numbers, m->shape, shape_bytes);
     if (m->grid.regular)
@@ -151,7 +152,7 @@ const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim)
 {
     const struct zr_array_facts *f = zr_array_facts_lend(array);
 
-    if (!f->name || dim < 0 || dim >= zarr_array_ndim(array))
+    if (!f->name || dim < 0 || dim >= f->ndim)
         return NULL;
     return f->name[dim];
 }

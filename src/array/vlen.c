@@ -22,27 +22,40 @@ void zr_vlen_call_close(struct zr_vlen_call *c)
     zr_free(c->array->h.ctx->alloc, c->elements);
 }
 
+/* Reads shape and type from one state: another thread may refresh the handle, and the
+ * array may have another rank then. */
+static const zarr_dtype *call_shape(struct zr_vlen_call *c)
+{
+    struct zr_array_state *s = zr_array_state_get(c->array);
+    const zarr_dtype *dtype = s->meta.dtype; /* lives as long as the context */
+    const uint64_t *shape =
+        c->selection ? zarr_selection_shape(c->selection) : s->meta.shape;
+
+    c->ndim = c->selection ? zarr_selection_ndim(c->selection) : s->meta.ndim;
+    for (int32_t d = 0; d < c->ndim; d++)
+        c->shape[d] = (int64_t)shape[d];
+    c->fits = zr_product_u64(shape, (size_t)c->ndim, &c->n);
+    zr_array_state_free(s);
+    return dtype;
+}
+
 zarr_status zr_vlen_call_open(struct zr_vlen_call *c, zarr_array *array,
                               const zarr_selection *sel, zarr_error *err)
 {
-    const uint64_t *shape = sel ? zarr_selection_shape(sel) : zarr_array_shape(array);
-    const zarr_dtype *dtype = zarr_array_dtype(array);
+    const zarr_dtype *dtype = NULL;
     size_t bytes = 0;
 
-    *c = (struct zr_vlen_call){.array = array,
-                               .selection = sel,
-                               .value = zarr_dtype_underlying(dtype),
-                               .item_bytes = (size_t)zarr_dtype_item_bytes(dtype)};
+    *c = (struct zr_vlen_call){.array = array, .selection = sel};
+    dtype = call_shape(c);
+    c->value = zarr_dtype_underlying(dtype);
+    c->item_bytes = (size_t)zarr_dtype_item_bytes(dtype);
     if (!zarr_dtype_variable(dtype))
         return zr_fail(err, ZARR_ERR_INVALID, "the elements have a fixed length (%s)",
                        zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : "?");
     c->optional = c->value != NULL;
     if (!c->value)
         c->value = dtype;
-    c->ndim = sel ? zarr_selection_ndim(sel) : zarr_array_ndim(array);
-    for (int32_t d = 0; d < c->ndim; d++)
-        c->shape[d] = (int64_t)shape[d];
-    if (!zr_product_u64(shape, (size_t)c->ndim, &c->n) || !zr_to_size(c->n, &bytes) ||
+    if (!c->fits || !zr_to_size(c->n, &bytes) ||
         !zr_mul_size(bytes, c->item_bytes, &bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "the selection does not fit this machine's addresses");

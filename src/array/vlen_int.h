@@ -16,6 +16,7 @@ struct zr_vlen_call {
     bool optional; /* a byte after each zarr_vlen says whether there is a value */
     int64_t shape[ZARR_MAX_RANK];
     int32_t ndim;
+    bool fits; /* n fits 64 bits */
     uint64_t n;
     size_t item_bytes;
     uint8_t *elements; /* n elements, owned */

@@ -1,7 +1,7 @@
 /*
  * unit/array/test_threads.c - several threads and processes on one array: no attribute
- * and no appended row is lost, resizes do not disturb readers, one of many creators
- * succeeds, and a handle works in a forked child.
+ * and no appended row is lost, resizes do not disturb readers, nor does another rank, one
+ * of many creators succeeds, and a handle works in a forked child.
  */
 #include "../../sanitizers.h"
 #include "array_test.h"
@@ -20,7 +20,7 @@ struct job {
     zarr_array *a; /* NULL: each thread opens its own handle */
     int id;
     atomic_int *stop;
-    int n_created;
+    int n_created, n_bad;
 };
 
 static void run_jobs(void *(*fn)(void *), struct job *jobs)
@@ -198,6 +198,74 @@ static void test_readers_and_resizes(void **state)
     world_close(&w);
 }
 
+/* Other words stand where a name of dimension 7 would be if there were one. */
+#define A_50 "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+#define TEXTS(shape, names)                                                              \
+    "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":" shape                        \
+    ",\"data_type\":\"string\",\"fill_value\":\"x\",\"chunk_grid\":{\"name\":"           \
+    "\"regular\","                                                                       \
+    "\"configuration\":{\"chunk_shape\":" shape "}},\"chunk_key_encoding\":\"default\"," \
+    "\"codecs\":[\"vlen-utf8\"],\"dimension_names\":" names "}"
+
+static void *ask_all_the_time(void *arg)
+{
+    struct job *j = arg;
+    zarr_error e;
+
+    while (!atomic_load(j->stop)) {
+        zarr_vlen_column c = ZARR_VLEN_COLUMN_INIT;
+        const char *name = zarr_array_dimension_name(j->a, 7);
+        zarr_status st;
+
+        if ((uintptr_t)name >> 32 == 0x41414141 || (name && strcmp(name, "h") != 0))
+            j->n_bad++;
+        if (j->id % 2)
+            continue;
+        st = zarr_array_read_vlen(j->a, NULL, &c, NULL, &e);
+        if (st != ZARR_OK && st != ZARR_ERR_INVALID && st != ZARR_ERR_CONFLICT) {
+            fprintf(stderr, "%s\n", e.message);
+            j->n_bad++;
+        }
+        zarr_vlen_column_free(&c);
+    }
+    return NULL;
+}
+
+/* Another program replaces the array by one of another rank, and a thread refreshes the
+ * handle that the others ask. */
+static void test_ranks(void **state)
+{
+    static const char *const doc[] = {
+        TEXTS("[2]", "[\"" A_50 A_50 A_50 A_50 "\"]"),
+        TEXTS("[1,1,1,1,1,1,1,2]", "[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"]")};
+    struct world w;
+    struct job jobs[N_THREADS] = {{0}};
+    pthread_t id[N_THREADS];
+    atomic_int stop = 0;
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(zarr_store_put(w.store, "x/zarr.json", doc[0], strlen(doc[0]), &terr));
+    assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr));
+    for (int i = 0; i < N_THREADS; i++) {
+        jobs[i] = (struct job){.w = &w, .a = a, .id = i, .stop = &stop};
+        assert_int_equal(pthread_create(&id[i], NULL, ask_all_the_time, &jobs[i]), 0);
+    }
+    for (int i = 1; i <= 2000; i++) {
+        assert_ok(zarr_store_put(w.store, "x/zarr.json", doc[i % 2], strlen(doc[i % 2]),
+                                 &terr));
+        assert_ok(zarr_array_refresh(a, NULL, &terr));
+    }
+    atomic_store(&stop, 1);
+    for (int i = 0; i < N_THREADS; i++) {
+        pthread_join(id[i], NULL);
+        assert_int_equal(jobs[i].n_bad, 0);
+    }
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 static void *create_same(void *arg)
 {
     const uint64_t shape[1] = {4};
@@ -289,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_appends),
         cmocka_unit_test(test_readers_and_resizes),
+        cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_creators),
         cmocka_unit_test(test_fork),
     };
