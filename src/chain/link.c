@@ -260,6 +260,21 @@ out:
     return st;
 }
 
+/* To a plug-in, whose texts end with a NUL, a name with one in it would look like the
+ * part before it, perhaps a member that it knows. The getters do not find such a name. */
+static zarr_status link_check_names(const struct zarr_codec_spec *s, zarr_error *err)
+{
+    const struct zr_json *m =
+        zr_json_is(s->members, ZR_JSON_OBJECT) ? s->members->u.children.first : NULL;
+
+    for (; m; m = m->next)
+        if (!zr_json_has_key(m, m->key))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: the name of a member has a NUL after \"%.64s\"",
+                           s->vt->name, m->key);
+    return ZARR_OK;
+}
+
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err)
 {
     struct zr_spec_question q = {.format = format};
@@ -267,8 +282,10 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
     char *json = NULL, *raw = NULL, *before = s->json;
 
     /* The core's own codecs read members only. */
-    if (!s->vt->canonical || !zr_streq(zr_codec_spec_origin(s->vt), "core"))
+    if (!s->vt->canonical || !zr_streq(zr_codec_spec_origin(s->vt), "core")) {
+        ZR_TRY(link_check_names(s, err));
         ZR_TRY(link_copy_raw(s, &raw, err));
+    }
     if (s->vt->canonical) {
         s->json = raw; /* for zarr_codec_spec_json() */
         st = zr_spec_ask(s, &q, &json, err);

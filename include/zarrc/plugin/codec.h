@@ -68,7 +68,8 @@ ZARR_API const char *zarr_codec_spec_text(const zarr_codec_spec *spec,
 ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
                                       int64_t *out, uint64_t cap);
 /** Returns the name of member number `i`, counted from 0; NULL after the last one. A
- * specification finds unknown members with it, to refuse them. */
+ * specification finds unknown members with it, to refuse them. The library itself refuses
+ * names with a NUL in them. */
 ZARR_API const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i);
 /** Returns 1 if the metadata names the codec with the prefix "numcodecs.", else 0. */
 ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);

@@ -526,6 +526,31 @@ static void missing_bytes_codec(void **state)
     zr_json_doc_deinit(&doc);
 }
 
+/* A name with a NUL in it would look to a plug-in as one that it knows. */
+static void plugin_names(void **state)
+{
+    static const zarr_codec_spec_vtable v = {
+        .struct_size = sizeof v, .name = "x.names", .kind = ZARR_CODEC_BYTES_BYTES};
+    struct zr_chain *chain = NULL;
+    zarr_error e = ZARR_ERROR_INIT;
+
+    ZR_UNUSED(state);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(codec_env_parse(&chain, &env, 3,
+                                     "[\"bytes\",{\"name\":\"x.names\","
+                                     "\"configuration\":{\"level\\u0000x\":1}}]",
+                                     NULL, &e),
+                     ZARR_ERR_INVALID);
+    assert_non_null(strstr(e.message, "has a NUL after \"level\""));
+    assert_int_equal(codec_env_parse(&chain, &env, 3,
+                                     "[\"bytes\",{\"name\":\"x.names\","
+                                     "\"configuration\":{\"level\":\"\\u0000x\"}}]",
+                                     NULL, &e),
+                     ZARR_OK);
+    assert_null(zarr_codec_spec_text(&chain->codec[1], "level"));
+    zr_chain_free(chain);
+}
+
 /* A plug-in's codec without canonical(): its configuration is kept as given and read by
  * getters. */
 static void plugin_codecs(void **state)
@@ -598,6 +623,7 @@ int main(void)
         cmocka_unit_test(limits_name_themselves),
         cmocka_unit_test(missing_bytes_codec),
         cmocka_unit_test(plugin_codecs),
+        cmocka_unit_test(plugin_names),
     };
 
     return cmocka_run_group_tests(tests, open_env, close_env);
