@@ -112,8 +112,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
 
 /**
  * Makes an array longer along one dimension and writes elements there. The elements are
- * written first and the metadata last, so that readers see all of them or none. Appends
- * of one array wait for each other, across handles, and across processes if the store can
+ * written and flushed first, as by zarr_store_flush(), and the metadata is written last,
+ * so that readers see all of them or none, also after a loss of power. Appends of one
+ * array wait for each other, across handles, and across processes if the store can
  * lock. The call starts from the shape that the array has in the store, and the handle
  * has the new shape when the call returns.
  *

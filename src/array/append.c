@@ -1,7 +1,8 @@
 /*
- * array/append.c - appends to an array. The data are written first, beyond the array's
- * shape, through a state that only the append sees; then the shape is published, and
- * readers see all of the data or none. A record says so in between (leftover.c). A resize
+ * array/append.c - appends to an array. The data are written and flushed first, beyond
+ * the array's shape, through a state that only the append sees; then the shape is
+ * published, and readers see all of the data or none, also after a loss of power. A
+ * record says so in between (leftover.c). A resize
  * by another program without the lock is noticed when the shape is published (CONFLICT).
  * If a store has no locks but versions, an append publishes first: that reserves the
  * place, and only the append that reserved it writes there.
@@ -115,6 +116,8 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
         ZR_TRY(clear_other_fields(ap, err));
         ZR_TRY(zr_leftover_note(&ap->left, ap->array, ndim, ap->shape, err));
         ZR_TRY(append_write(ap, err));
+        /* The document reaches the disk at once, but chunks only by a flush. */
+        ZR_TRY(zarr_store_flush(ap->array->chunk_store, err));
     }
     ZR_TRY(zr_shape_publish(NULL, change, err));
     if (ap->left.found && zr_leftover_within(&ap->left, ndim, ap->shape))

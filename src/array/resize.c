@@ -124,6 +124,7 @@ static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state 
 
     if (is_smaller(old, p->shape)) {
         ZR_TRY(zr_array_trim(&job, err));
+        ZR_TRY(zarr_store_flush(p->array->chunk_store, err));
         if (zr_leftover_within(&p->left, old->meta.ndim, old->meta.shape))
             zr_leftover_drop(p->array);
     } else if (!is_larger(old, p->shape)) {

@@ -1,4 +1,5 @@
-/* unit/array/hook_store.c - a store that calls the test around each operation. */
+/* unit/array/hook_store.c - a store that calls the test around each operation, and for
+ * each flush. */
 #include "hook_store.h"
 
 #include <pthread.h>
@@ -134,12 +135,23 @@ static zarr_status table_list(void *self, const char *prefix, uint32_t how,
     return ZARR_OK;
 }
 
+_Atomic(flush_fn) flush_hook;
+
+static zarr_status table_flush(void *self, zarr_error *err)
+{
+    const flush_fn f = flush_hook;
+
+    (void)self;
+    return f ? f(err) : ZARR_OK;
+}
+
 static const zarr_store_vtable table_vtable = {
     .struct_size = sizeof table_vtable,
     .name = "table",
     .caps = table_caps,
     .run = table_run,
     .list = table_list,
+    .flush = table_flush,
 };
 
 /* ---- worlds: two handles of the same table ---------------------------------- */
@@ -168,7 +180,10 @@ zarr_array *line(zarr_store *s, int format, uint64_t length, uint64_t chunk)
 void unhook(void)
 {
     const hook_fn none = NULL; /* clang 14 refuses to store NULL itself */
+    const flush_fn no_flush = NULL;
+
     hook = none;
+    flush_hook = no_flush;
 }
 
 void begin(uint32_t caps, int format, uint64_t length, uint64_t chunk)

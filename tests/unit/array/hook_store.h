@@ -14,7 +14,10 @@
  * be NULL. */
 typedef void (*hook_fn)(const zarr_store_op *op, int done);
 extern _Atomic(hook_fn) hook; /* a hook may take itself away */
-/* Takes the hook away. */
+/* Called for each flush; may be NULL. */
+typedef zarr_status (*flush_fn)(zarr_error *e);
+extern _Atomic(flush_fn) flush_hook;
+/* Takes the hooks away. */
 void unhook(void);
 
 extern struct world world;

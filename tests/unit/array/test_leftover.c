@@ -1,8 +1,8 @@
 /*
  * unit/array/test_leftover.c - what an interrupted resize or append leaves outside of the
  * array's shape: stores with versions and no locks, records that lie, what
- * ZARR_RESIZE_KEEP_CHUNKS and other programs leave, and what other calls do with the
- * record. fault/test_leftover.c kills processes.
+ * ZARR_RESIZE_KEEP_CHUNKS and other programs leave, what other calls do with the record,
+ * and what is flushed before what. fault/test_leftover.c kills processes.
  */
 #include "hook_store.h"
 
@@ -536,6 +536,104 @@ static void test_append_field(void **state)
     end();
 }
 
+/* ---- loss of power ----------------------------------------------------------- */
+
+static char order[256]; /* a letter for each change of the store, and for each flush */
+
+static void note_order(char c)
+{
+    const size_t n = strlen(order);
+
+    assert_true(n + 1 < sizeof order);
+    if (n == 0 || order[n - 1] != c)
+        order[n] = c;
+}
+
+static void note_change(const zarr_store_op *op, int done)
+{
+    const bool is_record = strcmp(op->key, record) == 0;
+
+    if (done || (op->verb != ZARR_STORE_PUT && op->verb != ZARR_STORE_ERASE))
+        return;
+    if (is_record)
+        note_order(op->verb == ZARR_STORE_PUT ? 'R' : 'r');
+    else
+        note_order(strcmp(op->key, "a/zarr.json") == 0 ? 'D' : 'c');
+}
+
+static zarr_status note_flush(zarr_error *e)
+{
+    (void)e;
+    note_order('F');
+    return ZARR_OK;
+}
+
+static zarr_status fail_flush(zarr_error *e)
+{
+    snprintf(e->message, sizeof e->message, "no disk");
+    e->code = ZARR_ERR_IO;
+    return ZARR_ERR_IO;
+}
+
+static const char *order_of(zarr_status (*change)(void))
+{
+    memset(order, 0, sizeof order);
+    hook = note_change;
+    flush_hook = note_flush;
+    assert_ok(change());
+    unhook();
+    return order;
+}
+
+static zarr_status append_50(void)
+{
+    return append(mine, 1, 50);
+}
+
+static zarr_status append_none(void)
+{
+    return append(mine, 1, 0);
+}
+
+static zarr_status shrink(void)
+{
+    const uint64_t small = 10;
+
+    return zarr_array_resize(mine, &small, NULL, &terr);
+}
+
+static zarr_status grow(void)
+{
+    const uint64_t large = 60;
+
+    return zarr_array_resize(mine, &large, NULL, &terr);
+}
+
+/* Documents reach the disk at once, chunks by a flush. So a shape that shows chunks comes
+ * after their flush, and so does the end of the record that allows leftovers. */
+static void test_flushed(void **state)
+{
+    (void)state;
+    begin(0, 3, 0, 4);
+    assert_string_equal(order_of(append_50), "RcFDr");
+    assert_string_equal(order_of(append_none), "D");
+    assert_string_equal(order_of(shrink), "RDcFr");
+    assert_string_equal(order_of(grow), "D");
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [90]}");
+    assert_ok(shrink());
+    put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [90]}");
+    assert_string_equal(order_of(grow), "cFrD");
+    flush_hook = fail_flush;
+    assert_int_equal(append(mine, 1, 50), ZARR_ERR_IO);
+    unhook();
+    assert_true(has_record(world.store));
+    assert_ok(zarr_array_refresh(mine, NULL, &terr));
+    assert_int_equal(zarr_array_shape(mine)[0], 60);
+    assert_ok(append(mine, 1, 50));
+    assert_false(has_record(world.store));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_append_over),    cmocka_unit_test(test_text),
         cmocka_unit_test(test_company),        cmocka_unit_test(test_lossy),
         cmocka_unit_test(test_many),           cmocka_unit_test(test_append_field),
+        cmocka_unit_test(test_flushed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
