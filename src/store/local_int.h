@@ -126,6 +126,7 @@ struct zr_local_lock {
     struct zr_lock_file file; /* fd -1: not held */
     bool is_dirty;            /* the lock file has bytes of another attempt to write */
     bool is_spent; /* the lock file was renamed over the key: the right is used up */
+    bool is_lost;  /* a write found that another process removed the lock file */
     bool has_keylock;
     dev_t device;
     ino_t inode;

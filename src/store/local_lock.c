@@ -415,6 +415,10 @@ void zr_local_unlock(void *self, void *lock)
 
     if (!held)
         return;
+    /* a lock file of that name may be another writer's */
+    if (!held->lock.is_spent && held->lock.file.fd >= 0 &&
+        !zr_local_lock_is_named(&held->lock))
+        held->lock.is_spent = true;
     /* Where close() can report that a value was lost, the PUT called fsync before. */
     (void)zr_local_lock_give(l, &held->lock);
     zr_free(l->alloc, held);

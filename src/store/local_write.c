@@ -38,7 +38,10 @@ enum {
     WRITE_TOLD = -1, /* in place of an errno: `op` and the error have been filled */
     ALLOCATE_FROM_BYTES = 1 << 20, /* below this, delayed allocation is as good */
     TEMP_NAME_BYTES = 64,
-    TEMP_TRIES = 16
+    TEMP_TRIES = 16,
+    LOOK_FROM_BYTES =
+        64 << 10,  /* a last look before the rename; also at what is synced */
+    LOST_TRIES = 4 /* another process removes the lock file each time */
 };
 
 /* ---- bytes into a file; all return 0 or an errno ---- */
@@ -209,6 +212,16 @@ static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *
     return write_conflict(op, err);
 }
 
+static zarr_status lock_is_gone(zarr_store_op *op, zarr_error *err)
+{
+    return zr_op_end(op,
+                     zr_fail(err, ZARR_ERR_CONFLICT,
+                             "%s: its lock file is gone: the folder was moved or "
+                             "deleted, or another process removed the file",
+                             op->key),
+                     0);
+}
+
 /* Checks the lock that the caller passed. If its folder was moved, what the holder read
  * by the key is not what the write would replace. If another process removed the lock
  * file, its name may belong to another writer. */
@@ -237,12 +250,7 @@ static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
     if (is_there)
         return ZARR_OK;
     lk->is_spent = !zr_local_lock_is_named(lk);
-    return zr_op_end(op,
-                     zr_fail(err, ZARR_ERR_CONFLICT,
-                             "%s: its lock file is gone: the folder was moved or "
-                             "deleted, or another process removed the file",
-                             op->key),
-                     0);
+    return lock_is_gone(op, err);
 }
 
 /* ---- PUT ---- */
@@ -261,6 +269,14 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     lk->is_dirty = true;
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
+    /* Another process may have removed the lock file, by no right, and a writer may have
+     * made its own since: half a value, which the rename would give the key. A small
+     * value is written in the time that a look takes. */
+    lk->is_lost = (op->mem.bytes >= LOOK_FROM_BYTES || must_sync(l, op, lk->device)) &&
+                  !zr_local_lock_is_named(lk);
+    lk->is_spent = lk->is_lost;
+    if (lk->is_lost)
+        return lock_is_gone(op, err);
     os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device, is_new);
     /* Spent also if only the directory's fsync failed: then the lock file's name is
      * gone. */
@@ -272,20 +288,36 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     return zr_op_end(op, ZARR_OK, 0);
 }
 
-static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
-                                     const void *from, zarr_error *err)
+static zarr_status put_with_new_lock(struct zr_local *l, zarr_store_op *op,
+                                     const void *from, bool *lost, zarr_error *err)
 {
     struct zr_local_lock lk;
     int os_code = 0;
     struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
     zarr_status st = zr_local_lock_take(l, &lk, &wait, true, &os_code, err);
 
+    *lost = false;
     if (st != ZARR_OK)
         return zr_op_end(op, st, os_code);
     st = put_into_lock(l, op, &lk, from, err);
+    *lost = lk.is_lost;
     os_code = zr_local_lock_give(l, &lk);
     if (st == ZARR_OK && os_code != 0)
         st = write_failed(op, os_code, "close", err);
+    return st;
+}
+
+static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
+                                     const void *from, zarr_error *err)
+{
+    const zarr_store_version wanted = op->version;
+    bool lost = true;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < LOST_TRIES && lost; i++) {
+        op->version = wanted;
+        st = put_with_new_lock(l, op, from, &lost, err);
+    }
     return st;
 }
 

@@ -1,6 +1,7 @@
 /*
  * unit/store/test_local_system.c - lack of descriptors, files that are too large, full
- * disks, durability, descriptors 0 to 2, fork, a sandbox.
+ * disks, durability, descriptors 0 to 2, fork, a sandbox, lock files that another process
+ * removes.
  */
 #include "local_test.h"
 
@@ -355,6 +356,70 @@ static void failed_flush_of_another_thread(void **state)
     zarr_store_free(s);
 }
 
+/* ---- a lock file that another process removes ---- */
+
+/* The store sets the time of a value after it wrote it, before it renames it. */
+static char stolen_lock[PATH_MAX];
+static int n_steals;
+
+static void write_stolen(void)
+{
+    FILE *f = NULL;
+
+    unlink(stolen_lock);
+    f = fopen(stolen_lock, "w");
+    assert_non_null(f);
+    fputs("half of a val", f);
+    fclose(f);
+}
+
+int futimens(int fd, const struct timespec times[2])
+{
+    if (n_steals > 0) {
+        n_steals--;
+        write_stolen();
+    }
+    return (int)syscall(SYS_utimensat, fd, NULL, times, 0);
+}
+
+/* The lock file that another writer made since is not renamed over the key, if the write
+ * takes long: here because it is synced. */
+static void stolen_locks(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_ORDERED, 0, 0);
+    zarr_store_op op = {.verb = ZARR_STORE_PUT,
+                        .flags = ZARR_STORE_OP_LOCKED,
+                        .key = "a/v",
+                        .mem = zr_mem_of_host("mine", 4)};
+    zarr_error err = {0};
+    void *lock = NULL;
+
+    assert_status(put_text(s, "a/v", "old"), ZARR_OK);
+    path_in(w, stolen_lock, sizeof stolen_lock, "a/v.__lock");
+    n_steals = 1; /* the second try takes the lock that no one holds */
+    assert_status(put_text(s, "a/v", "new"), ZARR_OK);
+    assert_string_equal(get_text(s, "a/v"), "new");
+    assert_false(exists(w, "a/v.__lock"));
+    n_steals = 100;
+    assert_status(put_text(s, "a/v", "newer"), ZARR_ERR_CONFLICT);
+    assert_string_equal(get_text(s, "a/v"), "new");
+    n_steals = 0;
+    assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+    op.lock = lock;
+    n_steals = 1;
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_CONFLICT);
+    assert_non_null(strstr(err.message, "its lock file is gone"));
+    zr_store_unlock(s, lock);
+    assert_true(exists(w, "a/v.__lock"));
+    assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+    write_stolen();
+    zr_store_unlock(s, lock);
+    assert_true(exists(w, "a/v.__lock"));
+    assert_string_equal(get_text(s, "a/v"), "new");
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +432,7 @@ int main(void)
         T(fork_with_lock),
         T(sandbox),
         T(failed_flush_of_another_thread),
+        T(stolen_locks),
     };
 
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
