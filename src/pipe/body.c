@@ -6,13 +6,6 @@
  */
 #include "pipe/pipe_int.h"
 
-uint64_t zr_body_bytes(const struct zr_level *lv)
-{
-    const struct zr_program *p = lv->bytes_decode;
-
-    return p->unsized || p->n == 0 ? lv->encoded_bound : p->stage[p->n - 1].out_bytes;
-}
-
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_mem *value, zarr_mem *block, zarr_mem *out,
                            zarr_error *err)

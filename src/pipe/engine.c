@@ -9,6 +9,7 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 {
     ZR_UNUSED(err);
     zr_budget_init(&e->unsized_budget, e->budget->total);
+    zr_holders_init(&e->holders, e->budget->total);
     zr_mutex_init(&e->workers.mutex);
     e->workers.free = NULL;
     zr_streams_init(&e->streams);
@@ -25,6 +26,7 @@ void zr_engine_deinit(struct zr_engine *e)
     zr_device_budgets_deinit(&e->devices, e->alloc);
     zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->workers.mutex);
+    zr_holders_deinit(&e->holders);
     zr_budget_deinit(&e->unsized_budget);
 }
 

@@ -33,12 +33,17 @@ static void release_kept(struct zr_shard *s)
     zr_budget_give_kept(engine->budget, s->block.bytes);
     if (s->budget)
         zr_budget_give_kept(s->budget, s->block.bytes);
+    zr_held_shrink(&s->held_bytes, 0);
     release_buffer(s);
 }
 
 /* The budgets keep the bytes of a value in place of those that were taken for it. */
-static void keep_value(struct zr_shard *s, struct zarr_request *rq, uint64_t taken)
+static void keep_value(struct zr_shard *s, struct zr_open *o, struct zarr_request *rq,
+                       uint64_t taken)
 {
+    s->held_bytes = o->held;
+    o->held = (struct zr_held){.bytes = 0};
+    zr_held_shrink(&s->held_bytes, s->block.bytes);
     zr_request_keep(rq, s->block.bytes, taken);
     s->budget = rq->has_own ? &rq->own : NULL;
     s->release = release_kept;
@@ -303,7 +308,7 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
         ZR_TRY(open_nested(w, lv, s, o, err));
     }
     if (s->block.handle) {
-        keep_value(s, w->rq, need.host);
+        keep_value(s, o, w->rq, need.host);
         taken = false;
     }
     o->shard = s;

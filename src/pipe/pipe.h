@@ -44,6 +44,14 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
 /* Returns NULL if there is none. */
 const struct zr_pipeline *zr_pipeline_find(const struct zr_registry *r, const char *name);
 
+/* Bytes of values of shards that requests hold, by rank (holders.c). */
+enum {
+    ZR_HOLDER_RANKS = 4
+};
+struct zr_holders {
+    struct zr_budget rank[ZR_HOLDER_RANKS];
+};
+
 /* Budgets of devices, made when they are first needed. */
 struct zr_device_budgets {
     struct {
@@ -63,6 +71,7 @@ struct zr_engine {
     struct zr_budget *budget;
     /* a second budget, as large as the first, for the buffers of unsized chunks */
     struct zr_budget unsized_budget;
+    struct zr_holders holders;
     uint32_t n_threads;
     uint64_t wave_bytes;
     /* chunks that a device decodes or encodes may have waves of as many bytes, and large

@@ -430,8 +430,11 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
 
     advise_output(io);
     rq->has_own = io->memory_bytes != 0;
-    if (rq->has_own)
+    if (rq->has_own) {
         zr_budget_init(&rq->own, io->memory_bytes);
+        if (zr_io_holds(io))
+            zr_holders_init(&rq->own_holders, io->memory_bytes);
+    }
     before = st = zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
     if (before == ZARR_OK)
         before = st = request_begin(io, &n_units, &failed);
@@ -453,8 +456,11 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         if (tries == READ_TRIES)
             break;
     }
-    if (rq->has_own)
+    if (rq->has_own) {
+        if (zr_io_holds(io))
+            zr_holders_deinit(&rq->own_holders);
         zr_budget_deinit(&rq->own);
+    }
     rq->has_own = false;
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);

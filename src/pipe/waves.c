@@ -199,10 +199,13 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
         }
         st = zr_plan_next(r->plan, w, &err);
         if (st == ZARR_OK && w->n_opens > 0) {
-            st = zr_opens_ahead(r->work.io, r->work.rq, w, &err);
+            st = zr_opens_hold(r->work.rq, w, &err);
+            if (st == ZARR_OK)
+                st = zr_opens_ahead(r->work.io, r->work.rq, w, &err);
             if (st == ZARR_OK)
                 st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
             zr_opens_ahead_end(r->work.io, w);
+            zr_opens_let_go(w);
             if (st == ZARR_OK)
                 st = zr_plan_resume(r->plan, w, &err);
         }
@@ -225,8 +228,10 @@ static void pull_waves(struct zr_flights *f)
     struct zr_wave w;
 
     zr_wave_init(&w, r->work.io->engine->alloc);
-    while (pull_wave(r, &w))
+    while (pull_wave(r, &w)) {
         do_wave(r, &w);
+        zr_wave_release(&w); /* who has the lock may wait for its shards' bytes */
+    }
     zr_wave_deinit(&w);
 }
 
@@ -248,6 +253,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .opens = fast ? 0 : OPENS_FAR,
+        /* the next ones are opened while the chunks of these are read */
+        .held_bytes = ZR_MAX(zr_held_most(zr_io_budget(io)) / 2, UINT64_C(1)),
         .threads = zr_io_threads(io),
     };
     if (io->coalesce_gap != 0)

@@ -194,7 +194,8 @@ struct zarr_request {
     atomic_bool object_missing;
     bool last_try; /* a shard that was replaced meanwhile fails the read now */
     uint64_t fork_generation, begun_ns;
-    struct zr_budget own; /* io.memory_bytes, while the request runs */
+    struct zr_budget own;          /* io.memory_bytes, while the request runs */
+    struct zr_holders own_holders; /* only if zr_io_holds() */
     bool has_own;
     struct zr_budget *device; /* of the tensor's device; NULL: nothing limits it */
     /* only for submitted requests */
@@ -231,6 +232,26 @@ zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,
 void zr_request_give(struct zarr_request *rq, struct zr_need need);
 /* Keeps bytes of memory in place of `taken` ones (zr_budget_keep()). */
 void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken);
+/* ---- values of shards that are held (holders.c) ----------------------------------- */
+
+/* Whether shards of this array have codecs around them, so that values are held. */
+bool zr_io_holds(const struct zr_io *io);
+void zr_holders_init(struct zr_holders *h, uint64_t total);
+void zr_holders_deinit(struct zr_holders *h);
+/* Of a budget: what values of rank 0 may have at once. All ranks have less than half. */
+static inline uint64_t zr_held_most(uint64_t total)
+{
+    return total / 4;
+}
+/* Before the shards of an OPEN wave are opened: waits for the bytes of their values. The
+ * thread holds nothing of the budgets. CANCELLED: as the request. */
+zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
+                          zarr_error *err);
+/* Gives back what no shard has taken over. */
+void zr_opens_let_go(const struct zr_wave *w);
+/* Gives back all but so many bytes. */
+void zr_held_shrink(struct zr_held *h, uint64_t bytes);
+
 /* The most bytes that all parts of a request may hold at once. */
 uint64_t zr_io_budget(const struct zr_io *io);
 /* Carries out rq->io on this thread. */

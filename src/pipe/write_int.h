@@ -231,8 +231,6 @@ zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_mem *value, zarr_mem *block, zarr_mem *out,
                            zarr_error *err);
-/* The most bytes that a shard has inside of these codecs; unsized: an estimate. */
-uint64_t zr_body_bytes(const struct zr_level *lv);
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
                            zarr_error *err);

@@ -462,6 +462,13 @@ void zr_layout_free(struct zr_layout *l)
     zr_free(l->alloc, l);
 }
 
+uint64_t zr_body_bytes(const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->bytes_decode;
+
+    return p->unsized || p->n == 0 ? lv->encoded_bound : p->stage[p->n - 1].out_bytes;
+}
+
 const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l)
 {
     return l->level[l->n_levels - 1].array_shape;

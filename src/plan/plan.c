@@ -20,16 +20,22 @@ enum {
 
 /* How many shards of a level may be open at once. Their indexes are in memory together,
  * and so are the decoded values of shards with codecs around them. */
-static uint32_t opens_most(const struct zr_plan_args *a, const struct zr_level *lv)
+static uint32_t opens_most(const struct zr_plan_args *a, uint32_t level)
 {
+    const struct zr_level *lv = &a->layout->level[level];
     const uint64_t limit = a->opens != 0 ? a->opens : OPENS;
     uint64_t each = lv->n_inner_all * 2 * sizeof(uint64_t), most = 0;
+    uint64_t held = a->held_bytes;
 
     if (a->plain)
         return 1;
     if (lv->bytes_decode && !zr_add_u64(each, lv->decoded_bytes, &each))
         return 1;
     most = a->wave_bytes / ZR_MAX(each, UINT64_C(1));
+    for (uint32_t i = 0; i < level; i++)
+        held >>= a->layout->level[i].bytes_decode != NULL;
+    if (lv->bytes_decode && a->held_bytes != 0)
+        most = ZR_MIN(most, held / ZR_MAX(zr_body_bytes(lv), UINT64_C(1)));
     return (uint32_t)ZR_MIN(ZR_MAX(most, UINT64_C(1)), limit);
 }
 
@@ -108,8 +114,7 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
             ZR_TRY(zr_fail_memory(err, sizeof *p->frame));
         p->n_frames = args->layout->n_levels - 1;
         for (uint32_t i = 0; i < p->n_frames; i++)
-            ZR_TRY(frame_init(&p->frame[i], opens_most(args, &args->layout->level[i]),
-                              alloc, err));
+            ZR_TRY(frame_init(&p->frame[i], opens_most(args, i), alloc, err));
     }
     *out = p;
     p = NULL;
@@ -209,7 +214,8 @@ static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t le
 {
     const uint32_t most = p->frame[level].most;
 
-    frame_clear(&p->frame[level]);
+    for (uint32_t i = level; i < p->n_frames; i++) /* the deeper ones are at their ends */
+        frame_clear(&p->frame[i]);
     w->kind = ZR_WAVE_OPEN;
     w->open = zr_arena_alloc(&w->arena, most * sizeof *w->open);
     return w->open ? ZARR_OK : zr_fail_memory(err, most * sizeof *w->open);
@@ -364,11 +370,20 @@ out:
     return st;
 }
 
+/* Whether shards below this level have their values in memory. */
+static bool holds_below(const struct zr_plan *p, uint32_t level)
+{
+    for (uint32_t i = level + 1; i < p->n_frames; i++)
+        if (p->a.layout->level[i].bytes_decode)
+            return true;
+    return false;
+}
+
 static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
                                 zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    uint32_t level = 0;
+    uint32_t level = 0, before = 0;
 
     while (!zr_wave_full(p, b->w) && b->w->n_opens == 0) {
         if (!deepest_frame(p, &level)) {
@@ -376,6 +391,10 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
                 break;
             return open_outer(p, b->w, err);
         }
+        /* the next shards wait for the memory of those that these items are in */
+        if (level < before && b->w->n_items > 0 && holds_below(p, level))
+            break;
+        before = level;
         ZR_TRY(pull_frame(p, b, level, err));
     }
     if (b->w->n_opens > 0)

@@ -114,6 +114,9 @@ struct zr_layout {
 zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *args,
                            const zarr_allocator *alloc, zarr_error *err);
 void zr_layout_free(struct zr_layout *l);
+/* The most bytes that a shard has inside of the codecs around it; unsized: an estimate.
+ */
+uint64_t zr_body_bytes(const struct zr_level *lv);
 /* Shape of the innermost chunk in array order of dimensions. If chunks differ in shape
  * and have no inner chunks, the shape of level[0]. */
 const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
@@ -162,6 +165,11 @@ zarr_status zr_shard_index_parse(struct zr_shard_index **out,
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x);
 void zr_shard_index_free(struct zr_shard_index *x);
 
+/* Bytes of budgets of the pipe that are taken for a value in memory. */
+struct zr_held {
+    void *of[2]; /* belong to the pipe; NULL: none */
+    uint64_t bytes;
+};
 /* A shard during one request: its index and the place of its encoded bytes. That is an
  * object of the store, pinned by the pipe (`held`), a range of such an object (nested
  * shards: `parent`), or a decoded buffer. */
@@ -179,6 +187,7 @@ struct zr_shard {
     void *held; /* belongs to the pipe; the outermost shard owns it */
     void (*release)(struct zr_shard *s); /* frees held or block; may be NULL */
     void *release_arg, *budget;          /* belong to the pipe */
+    struct zr_held held_bytes;
     const zarr_allocator *alloc;
 };
 struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key);
@@ -248,6 +257,7 @@ struct zr_open {
     const struct zr_projection *proj; /* what is wanted of it; borrowed from the plan */
     struct zr_shard *shard;           /* out, counted */
     struct zr_ahead *ahead; /* belongs to the pipe; NULL: nothing was fetched ahead */
+    struct zr_held held;    /* until the shard has them */
 };
 enum zr_wave_kind {
     ZR_WAVE_END,
@@ -279,7 +289,11 @@ struct zr_plan_args {
     uint64_t segment_bytes, segment_gap; /* longest joined range, longest hole in it */
     uint64_t wave_gaps; /* bytes of all holes of a wave at most; 0: any */
     uint32_t opens;     /* shards opened at once at most, if their indexes fit; 0: 64 */
-    uint32_t threads;   /* cut segments so that this many threads have work */
+    /* bytes of values that are open at once at most, of the outermost level that has
+     * codecs around its shards; the next one has half as many; one value may have more;
+     * 0: any */
+    uint64_t held_bytes;
+    uint32_t threads; /* cut segments so that this many threads have work */
     /* one item per segment and one segment per wave, for the pipeline `serial` */
     bool plain;
 };
@@ -292,6 +306,8 @@ zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
 zarr_status zr_plan_resume(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
 void zr_plan_free(struct zr_plan *p);
 void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc);
+/* Gives up the shards of a wave that is done, and leaves it empty. */
+void zr_wave_release(struct zr_wave *w);
 void zr_wave_deinit(struct zr_wave *w);
 /* Writes the key of an outer chunk into out, replacing its text: prefix, '/', key
  * encoding. */

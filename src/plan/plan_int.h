@@ -68,7 +68,6 @@ struct zr_wave_builder {
     uint32_t group_cap, item_cap, hold_cap;
 };
 
-void zr_wave_release(struct zr_wave *w);
 bool zr_wave_full(const struct zr_plan *p, const struct zr_wave *w);
 zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
                               const struct zr_projection *proj, zarr_error *err);

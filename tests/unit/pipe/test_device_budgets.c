@@ -398,13 +398,66 @@ static void test_submitted(void **state)
     }
 }
 
+/* ---- shards that are decoded whole ------------------------------------------------ */
+
+/* Each has 64 KiB and more on the host while its chunks go to the device. The budget of
+ * the host holds, however many requests there are. */
+static void test_whole_shards(void **state)
+{
+    enum {
+        READERS = 12,
+        ROOM = 3 << 20
+    };
+    static const uint64_t shard[2] = {10, 40};
+    const char *chain = "[" SHARD("[5,4]", BYTES "," LATE, "end") "," GZIP "]";
+
+    (void)state;
+    context_bytes = ROOM;
+    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+        struct user u[READERS];
+        struct zr_budget_stats s;
+        struct pw w;
+
+        memset(u, 0, sizeof u);
+        open_world(&w, threads, 1 << 20);
+        for (int i = 0; i < READERS; i++) {
+            char path[16];
+            zarr_tensor t;
+
+            snprintf(path, sizeof path, "a%d", i);
+            u[i].a = pw_array(w.store, path, chain, shape, shard);
+            zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+            assert_ok(zarr_array_write(u[i].a, NULL, &t, NULL, &terr));
+            u[i].mem = tensor_new(&w, &u[i].t, sizes);
+        }
+        budget_set(&w, 40 << 10);
+        for (int i = 0; i < READERS; i++)
+            assert_int_equal(pthread_create(&u[i].thread, NULL, user_runs, &u[i]), 0);
+        for (int i = 0; i < READERS; i++) {
+            assert_int_equal(pthread_join(u[i].thread, NULL), 0);
+            if (u[i].st != ZARR_OK)
+                fail_msg("reader %d: %s", i, u[i].err.message);
+            assert_int_equal(zarr_fakedev_peek(u[i].mem.handle, 0, got, sizeof got), 0);
+            assert_memory_equal(got, data, sizeof got);
+            zarr_mem_free(w.ctx, &u[i].mem);
+            zarr_array_free(u[i].a);
+        }
+        zr_budget_stats_get(&w.ctx->budget, &s);
+        assert_int_equal(s.now, 0);
+        assert_in_range(s.peak, sizeof data, ROOM);
+        close_world(&w);
+    }
+    context_bytes = UINT64_C(64) << 20;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),      cmocka_unit_test(test_write),
-        cmocka_unit_test(test_declined),  cmocka_unit_test(test_wave_lengths),
-        cmocka_unit_test(test_holes),     cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_submitted), cmocka_unit_test(test_own_pipeline),
+        cmocka_unit_test(test_read),         cmocka_unit_test(test_write),
+        cmocka_unit_test(test_declined),     cmocka_unit_test(test_wave_lengths),
+        cmocka_unit_test(test_holes),        cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_submitted),    cmocka_unit_test(test_own_pipeline),
+        cmocka_unit_test(test_whole_shards),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

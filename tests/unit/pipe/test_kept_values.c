@@ -1,11 +1,14 @@
 /*
  * unit/pipe/test_kept_values.c - shards with codecs around them, which are decoded whole:
  * the budget keeps the bytes of a value as long as its shard is open. No request waits
- * for them, so requests that have some and need more never wait for each other.
+ * for them, so requests that have some and need more never wait for each other. How much
+ * they may keep together has a bound, for which they wait before they open such shards.
  */
 #include "own_pipe.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
 enum {
     EDGE = 256,
@@ -21,12 +24,18 @@ static int32_t data[N];
 static struct zr_budget *looks_at;
 static atomic_uint_fast64_t least; /* bytes in use while a chunk is decoded */
 
+static atomic_bool gate_closed; /* no chunk is decoded */
+static atomic_int at_gate;
+
 static zarr_status look_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                zarr_codec_exec *exec, zarr_error *err)
 {
     uint64_t before = atomic_load(&least);
     struct zr_budget_stats s;
 
+    atomic_fetch_add(&at_gate, 1);
+    while (atomic_load(&gate_closed))
+        sched_yield();
     zr_budget_stats_get(looks_at, &s);
     while (s.now < before && !atomic_compare_exchange_weak(&least, &before, s.now))
         ;
@@ -88,6 +97,15 @@ static uint64_t in_use(const struct pw *w)
     return s.now;
 }
 
+/* Bytes of values that requests have waited for. */
+static uint64_t held(const struct pw *w, size_t rank)
+{
+    struct zr_budget_stats s;
+
+    zr_budget_stats_get(&w->ctx->engine.holders.rank[rank], &s);
+    return s.now;
+}
+
 static void read_looking(struct pw *w, zarr_array *a, const char *pipeline,
                          uint64_t memory)
 {
@@ -131,7 +149,7 @@ static void test_kept(void **state)
 /* ---- several at once --------------------------------------------------------------- */
 
 enum {
-    USERS = 6,
+    USERS = 12,
     TURNS = 6
 };
 
@@ -156,10 +174,11 @@ static void *user_runs(void *arg)
     return NULL;
 }
 
-/* A budget that has room for the value of one shard, or not even for that. */
-static void at_once(const char *chain, uint32_t threads, uint64_t memory)
+/* Returns the most bytes of the budget that were in use. */
+static uint64_t at_once(const char *chain, uint32_t threads, uint64_t memory)
 {
     struct user u[USERS];
+    struct zr_budget_stats s;
     char path[16];
     struct pw w;
 
@@ -183,10 +202,15 @@ static void at_once(const char *chain, uint32_t threads, uint64_t memory)
         free(u[i].got);
         zarr_array_free(u[i].a);
     }
-    assert_int_equal(in_use(&w), 0);
+    zr_budget_stats_get(&w.ctx->budget, &s);
+    assert_int_equal(s.now, 0);
+    for (size_t i = 0; i < ZR_HOLDER_RANKS; i++)
+        assert_int_equal(held(&w, i), 0);
     pw_close(&w);
+    return s.peak;
 }
 
+/* A budget that has room for the value of one shard, or not even for that. */
 static void test_at_once(void **state)
 {
     static const uint32_t threads[] = {1, 2, 8};
@@ -194,9 +218,103 @@ static void test_at_once(void **state)
     (void)state;
     for (size_t c = 0; c < ZR_COUNT(chains); c++)
         for (size_t i = 0; i < ZR_COUNT(threads); i++) {
-            at_once(chains[c], threads[i], 90 << 10);
-            at_once(chains[c], threads[i], 1 << 10);
+            (void)at_once(chains[c], threads[i], 90 << 10);
+            (void)at_once(chains[c], threads[i], 1 << 10);
         }
+}
+
+/* However many requests have such shards at once, the budget holds: it has room for what
+ * they may keep together, and for the largest piece of work beside. */
+static void test_budget_holds(void **state)
+{
+    static const uint32_t threads[] = {1, 2, 8};
+    enum {
+        ROOM = 3 << 20
+    };
+
+    (void)state;
+    for (size_t c = 0; c < ZR_COUNT(chains); c++)
+        for (size_t i = 0; i < ZR_COUNT(threads); i++)
+            assert_in_range(at_once(chains[c], threads[i], ROOM), SHARD_BYTES, ROOM);
+}
+
+/* ---- who waits --------------------------------------------------------------------- */
+
+enum {
+    WAITERS = 3,
+    ROOM_FOR_ONE = 800 << 10, /* a quarter is for values, of which each has 138 KiB */
+    PATIENCE_NS = 1000 * 1000
+};
+
+static uint32_t waiting(const struct pw *w)
+{
+    struct zr_budget_stats s;
+
+    zr_budget_stats_get(&w->ctx->engine.holders.rank[0], &s);
+    return s.n_waiting;
+}
+
+static zarr_request *submit(zarr_array *a, int32_t *got)
+{
+    zarr_request *r = NULL;
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, got, sizeof data, 2, sizes);
+    assert_ok(zarr_array_read_submit(&r, a, NULL, &t, NULL, &terr));
+    return r;
+}
+
+static void wait_until_waiting(const struct pw *w, uint32_t n)
+{
+    const struct timespec a_while = {.tv_nsec = PATIENCE_NS};
+
+    for (int i = 0; i < 20000 && waiting(w) != n; i++)
+        nanosleep(&a_while, NULL);
+    assert_int_equal(waiting(w), n);
+}
+
+/* A request that is at its chunks has what there is of values. Others wait and can be
+ * cancelled; then they go on, also after one whose shard is damaged. */
+static void test_waiters(void **state)
+{
+    static int32_t got[WAITERS + 1][N];
+    zarr_request *r[WAITERS + 1];
+    zarr_array *a[WAITERS + 1];
+    struct pw w;
+
+    (void)state;
+    open_looking(&w, 8, ROOM_FOR_ONE);
+    for (int i = 0; i <= WAITERS; i++) {
+        char path[8];
+
+        snprintf(path, sizeof path, "a%d", i);
+        a[i] = filled(&w, path, chains[0]);
+    }
+    assert_ok(zarr_store_put(w.store, "a2/c/0/0", "no gzip", 7, &terr));
+    atomic_store(&gate_closed, true);
+    r[0] = submit(a[0], got[0]);
+    while (atomic_load(&at_gate) == 0)
+        sched_yield();
+    for (int i = 1; i <= WAITERS; i++)
+        r[i] = submit(a[i], got[i]);
+    wait_until_waiting(&w, WAITERS);
+    assert_in_range(held(&w, 0), SHARD_BYTES, ROOM_FOR_ONE / 4);
+    zarr_request_cancel(r[1]);
+    assert_int_equal(zarr_request_wait(r[1], UINT64_MAX, NULL, &terr),
+                     ZARR_ERR_CANCELLED);
+    atomic_store(&gate_closed, false);
+    assert_int_equal(zarr_request_wait(r[2], UINT64_MAX, NULL, &terr), ZARR_ERR_CORRUPT);
+    for (int i = 0; i <= WAITERS; i += WAITERS) {
+        assert_ok(zarr_request_wait(r[i], UINT64_MAX, NULL, &terr));
+        assert_memory_equal(got[i], data, sizeof data);
+    }
+    for (int i = 0; i <= WAITERS; i++) {
+        zarr_request_free(r[i]);
+        zarr_array_free(a[i]);
+    }
+    assert_int_equal(held(&w, 0), 0);
+    assert_int_equal(in_use(&w), 0);
+    pw_close(&w);
 }
 
 int main(void)
@@ -204,6 +322,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_budget_holds),
+        cmocka_unit_test(test_waiters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
