@@ -295,7 +295,7 @@ class Array(Node, _core.Array):
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
             with reporter(progress) as options:
                 return DeviceTensor._read(self, _indexing.any_key(self, key), device, _with(options, threads))
-        if not (packed or fields or progress or threads):
+        if not (packed or fields or threads) and (progress is None or progress is False):  # a bar of tqdm may have no truth
             if out is not None and self._read_into(key, out):
                 return out
             if (quick := self._key(key)) is not NotImplemented:

@@ -124,8 +124,7 @@ class FsspecAdapter(Adapter):
         return self
 
     def describe(self) -> str:
-        protocol = self.fs.protocol if isinstance(self.fs.protocol, str) else self.fs.protocol[0]
-        return f"{protocol}://{self.root}"
+        return str(self.fs.unstrip_protocol(self.root))  # paths of http have theirs already
 
     def token(self) -> str:
         of_fs = getattr(self.fs, "_fs_token", None)  # a file system of the same arguments has the same

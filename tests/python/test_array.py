@@ -182,6 +182,9 @@ def test_progress(store, numbers, monkeypatch):
         def update(self, n):
             self.n += n
 
+        def __bool__(self):
+            raise TypeError("bool() undefined when iterable == total == None")
+
     bar = Bar()
     array.read(slice(10), progress=bar)
     assert bar.n == bar.total == 100

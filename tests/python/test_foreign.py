@@ -184,6 +184,22 @@ def test_urls(path):
     assert zarrc.open_array(url, mode="r")[...].tolist() == list(range(6))
 
 
+def test_paths_that_have_their_scheme():
+    """As those of fsspec's file system for http."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Web(MemoryFileSystem):
+        protocol = ("web", "webs")
+        store, pseudo_dirs = {}, [""]
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return path
+
+    array = zarrc.create_array(fsspec.FSMap("webs://host/x", Web()), data=np.arange(6), chunks=2)
+    assert repr(array) == "<Array webs://host/x shape=(6,) dtype=int64>" and array[4] == 4
+
+
 def test_urls_that_nothing_opens(path):
     with pytest.raises(zarrc.errors.UnsupportedError, match="nothing-like-it://x.*Install fsspec"):
         zarrc.open("nothing-like-it://x")
