@@ -12,6 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* glibc keeps freed blocks of up to so many bytes in a list of the thread. malloc() takes
+ * them from it at once, calloc() does not. */
+enum {
+    SMALL_BYTES = 1024
+};
+
 void *zr_malloc(const zarr_allocator *a, size_t bytes)
 {
     bytes += bytes == 0;
@@ -28,9 +34,9 @@ void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes)
     if (!zr_mul_size(n, bytes, &total) || total > PTRDIFF_MAX)
         return NULL;
     total += total == 0;
-    if (!a)
+    if (!a && total > SMALL_BYTES)
         return calloc(1, total); /* fresh pages are known to be zero */
-    p = a->alloc(a->user, total);
+    p = a ? a->alloc(a->user, total) : malloc(total);
     if (p)
         memset(p, 0, total);
     return p;

@@ -379,6 +379,9 @@ void zr_arena_reset(struct zr_arena *a); /* keeps the largest block */
 void *zr_arena_alloc(struct zr_arena *a,
                      size_t bytes); /* 16-byte aligned; NULL: no memory */
 char *zr_arena_strndup(struct zr_arena *a, const char *s, size_t n);
+/* Makes the first block of an empty arena as large as two pieces that need so many bytes
+ * in all. Does nothing for another arena. */
+void zr_arena_expect(struct zr_arena *a, size_t bytes);
 
 /* ---- bytes in a stated order ------------------------------------------ */
 

@@ -99,17 +99,15 @@ zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
     char rule[160] = "one of";
     size_t used = strlen(rule);
 
-    if (!zr_conf_has(raw, member))
-        return ZARR_OK;
-    for (int i = 0; words[i]; i++) {
-        if (got && zr_streq(words[i], got)) {
+    for (int i = 0; got && words[i]; i++)
+        if (zr_streq(words[i], got)) {
             *v = i;
             return ZARR_OK;
         }
-        if (used < sizeof rule)
-            used +=
-                (size_t)snprintf(rule + used, sizeof rule - used, " \"%s\"", words[i]);
-    }
+    if (!zr_conf_has(raw, member))
+        return ZARR_OK;
+    for (int i = 0; words[i] && used < sizeof rule; i++)
+        used += (size_t)snprintf(rule + used, sizeof rule - used, " \"%s\"", words[i]);
     return zr_conf_refuse(raw, member, rule, err);
 }
 
@@ -164,10 +162,10 @@ zarr_status zr_conf_encoder_word(const zarr_codec_spec *raw, const char *member,
 void zr_conf_put_raw(struct zr_conf_text *t, const char *text)
 {
     const size_t n = strlen(text);
+    const size_t room = t->bytes + 1 < t->cap ? t->cap - 1 - t->bytes : 0;
 
-    for (size_t i = 0; i < n; i++)
-        if (t->bytes + i + 1 < t->cap)
-            t->text[t->bytes + i] = text[i];
+    if (room > 0)
+        memcpy(t->text + t->bytes, text, ZR_MIN(n, room));
     t->bytes += n;
 }
 

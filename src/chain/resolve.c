@@ -108,10 +108,13 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
 {
     zarr_status st = ZARR_OK;
     const uint64_t item_bytes = chunk->dtype ? zarr_dtype_item_bytes(chunk->dtype) : 0;
+    size_t rep_bytes;
 
     out->n = n;
     out->fill_bytes = ZR_MAX(item_bytes, (uint64_t)ZR_FILL_BYTES);
-    out->rep = zr_calloc(out->alloc, (size_t)n + 1, sizeof *out->rep);
+    if (zr_mul_size((size_t)n + 1, sizeof *out->rep, &rep_bytes))
+        out->rep =
+            zr_malloc(out->alloc, rep_bytes); /* each is copied from the one before */
     out->fills = zr_calloc(out->alloc, (size_t)n + 1, (size_t)out->fill_bytes);
     if (!out->rep || !out->fills)
         return zr_fail_memory(err, out->fill_bytes);

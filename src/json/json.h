@@ -13,6 +13,8 @@
 
 #include "base/base.h"
 
+#include <string.h>
+
 enum zr_json_type {
     ZR_JSON_NULL,
     ZR_JSON_FALSE,
@@ -101,14 +103,27 @@ bool zr_json_remove(struct zr_json *object, const char *key);
 bool zr_json_ok(const struct zr_json_doc *doc);
 
 /* Readers. For NULL and for values of another type they return NULL or false. */
-struct zr_json *zr_json_get(const struct zr_json *object, const char *key);
+struct zr_json *zr_json_get_n(const struct zr_json *object, const char *key,
+                              size_t key_bytes);
+static inline struct zr_json *zr_json_get(const struct zr_json *object, const char *key)
+{
+    return zr_json_get_n(object, key, strlen(key)); /* the length of a literal is known */
+}
 struct zr_json *zr_json_at(const struct zr_json *array,
                            size_t i);          /* O(i): prefer walking ->next */
 size_t zr_json_count(const struct zr_json *v); /* members of array or object */
-bool zr_json_is(const struct zr_json *v, enum zr_json_type type);
+static inline bool zr_json_is(const struct zr_json *v, enum zr_json_type type)
+{
+    return v && v->type == type;
+}
 bool zr_json_is_text(const struct zr_json *v, const char *s); /* a string equal to s */
 /* Whether a member has this key. A key may hold NUL, which strcmp() does not see. */
-bool zr_json_has_key(const struct zr_json *member, const char *key);
+static inline bool zr_json_has_key(const struct zr_json *member, const char *key)
+{
+    const size_t n = strlen(key);
+
+    return member->key_bytes == n && memcmp(member->key, key, n) == 0;
+}
 /* True for a number without fraction or exponent that fits. */
 bool zr_json_u64(const struct zr_json *v, uint64_t *out);
 bool zr_json_i64(const struct zr_json *v, int64_t *out);

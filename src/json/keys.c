@@ -28,7 +28,8 @@ void zr_json_keys_deinit(struct zr_json_keys *k)
 
 static bool same_key(const struct zr_json *a, const struct zr_json *b)
 {
-    return a->key_bytes == b->key_bytes && memcmp(a->key, b->key, a->key_bytes) == 0;
+    return a->key_bytes == b->key_bytes && a->key[0] == b->key[0] &&
+           memcmp(a->key, b->key, a->key_bytes) == 0;
 }
 
 static const struct zr_json *check_pairs(const struct zr_json *object)

@@ -5,7 +5,8 @@
  * terminating NUL. So a value costs one node and no copy, and the address of a key still
  * gives its position. There is no recursion and no stack: an open container has no next
  * sibling yet, so its `next` points to the container around it until it is closed. The
- * copy ends with a NUL that no token accepts, so no loop compares with the end.
+ * copy ends with NULs, which no token accepts, so no loop compares with the end. There
+ * are eight, because blanks and strings are looked at in words of eight bytes.
  *
  * Refused: everything that RFC 8259 refuses except a leading BOM and the bare tokens NaN,
  * Infinity and -Infinity; duplicate keys; lone surrogates; what is beyond a limit.
@@ -22,6 +23,10 @@ enum {
     DEPTH_DEFAULT = 64,
     TOKENS_DEFAULT = 4 << 20,
     STRING_DEFAULT = 1 << 20
+};
+
+enum {
+    JSON_BEHIND = 8 /* NULs behind the text */
 };
 
 struct parser {
@@ -70,11 +75,49 @@ static zarr_status json_bad_string(const struct parser *ps, const char *at,
                    at >= ps->end ? "the JSON text ends in a string" : why);
 }
 
+/* Eight bytes at once, the first lowest. Behind the text is room for them. */
+#define JSON_BYTES(c) (UINT64_C(0x0101010101010101) * (uint64_t)(c))
+#define JSON_HIGH     JSON_BYTES(0x80)
+
+/* The index of the first byte that has a bit in `bits`, which is not 0. */
+static inline size_t json_first(uint64_t bits)
+{
+    return (size_t)__builtin_ctzll(bits) / 8;
+}
+
 static inline char *json_blanks(char *p)
 {
-    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')
+    if ((unsigned char)*p > ' ')
+        return p;
+    for (;;) {
+        const uint64_t others = zr_load_le64(p) ^ JSON_BYTES(' ');
+
+        if (others == 0) { /* the indent of a nested value */
+            p += 8;
+            continue;
+        }
+        p += json_first(others);
+        if (*p != '\n' && *p != '\r' && *p != '\t')
+            return p;
         p++;
-    return p;
+    }
+}
+
+/* Skips the bytes that json_plain has. In each of the four terms, the lowest bit belongs
+ * to a byte that is not plain; a borrow can only set bits above it. */
+static inline char *json_plain_end(char *p)
+{
+    for (;; p += 8) {
+        const uint64_t w = zr_load_le64(p);
+        const uint64_t quote = w ^ JSON_BYTES('"'), escape = w ^ JSON_BYTES('\\');
+        const uint64_t other =
+            (((quote - JSON_BYTES(1)) & ~quote) | ((escape - JSON_BYTES(1)) & ~escape) |
+             ((w - JSON_BYTES(0x20)) & ~w) | w) &
+            JSON_HIGH;
+
+        if (other != 0)
+            return p + json_first(other);
+    }
 }
 
 /* ---- strings ------------------------------------------------------------ */
@@ -237,8 +280,7 @@ static zarr_status json_string(struct parser *ps, const char **text, size_t *byt
     zarr_status st = ZARR_OK;
     char *start = ps->p, *p = start, *to;
 
-    while (json_plain[(unsigned char)*p])
-        p++;
+    p = json_plain_end(p);
     to = p;
     ps->p = p;
     if (*p != '"')
@@ -314,7 +356,7 @@ static zarr_status json_number(struct parser *ps, struct zr_json *v)
     char *start = ps->p, *bad = start;
     char *behind;
 
-    if (strncmp(start, "-Infinity", 9) == 0) {
+    if (start[0] == '-' && strncmp(start, "-Infinity", 9) == 0) {
         ps->doc->nan_tokens = true;
         set_literal(ps, v, start, start + 9);
         return ZARR_OK;
@@ -347,7 +389,8 @@ static zarr_status json_word(struct parser *ps, struct zr_json *v)
                  {"Infinity", 8, ZR_JSON_NUMBER}};
 
     for (size_t i = 0; i < ZR_COUNT(words); i++) {
-        if (strncmp(ps->p, words[i].text, words[i].bytes) != 0)
+        if (*ps->p != words[i].text[0] ||
+            strncmp(ps->p, words[i].text, words[i].bytes) != 0)
             continue;
         if (words[i].type == ZR_JSON_NUMBER) {
             ps->doc->nan_tokens = true;
@@ -540,29 +583,39 @@ static void json_limits(struct parser *ps, const zarr_limits *limits)
         (size_t)ZR_MIN(string ? string : STRING_DEFAULT, (uint64_t)UINT32_MAX);
 }
 
+/* Takes `bytes` of the arena. A fresh document gets one block for the text and the first
+ * slab: most documents are smaller than a block that the arena chooses by itself. */
+static char *json_room(struct zr_json_doc *doc, size_t bytes)
+{
+    if (doc->n_spare == 0 && bytes <= SIZE_MAX / 2)
+        zr_arena_expect(&doc->arena, bytes + doc->slab * sizeof *doc->spare);
+    return zr_arena_alloc(&doc->arena, bytes);
+}
+
 zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t bytes,
                           const zarr_limits *limits, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct parser ps = {.doc = doc, .err = err};
     size_t skip = bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    size_t room;
 
     doc->root = NULL;
     doc->nan_tokens = false;
     json_limits(&ps, limits);
     zr_json_keys_init(&ps.keys, doc->arena.alloc);
-    if (bytes == SIZE_MAX || !(ps.base = zr_arena_alloc(&doc->arena, bytes + 1))) {
+    /* A value takes at least 2 bytes of text, 12 on average. The slabs of nodes follow
+     * from that. */
+    doc->slab = ZR_MAX(doc->slab, ZR_MIN(bytes / 12 + 8, (size_t)1024));
+    if (!zr_add_size(bytes, JSON_BEHIND, &room) || !(ps.base = json_room(doc, room))) {
         st = zr_fail_memory(err, bytes);
         goto out;
     }
     if (bytes)
         memcpy(ps.base, text, bytes);
-    ps.base[bytes] = '\0';
+    memset(ps.base + bytes, 0, JSON_BEHIND);
     ps.p = ps.base + skip;
     ps.end = ps.base + bytes;
-    /* A value takes at least 2 bytes of text, 12 on average. The slabs of nodes follow
-     * from that. */
-    doc->slab = ZR_MAX(doc->slab, ZR_MIN(bytes / 12 + 8, (size_t)1024));
     ZR_TRY(json_document(&ps));
 out:
     zr_json_keys_deinit(&ps.keys);

@@ -9,14 +9,14 @@
 #include <math.h>
 #include <string.h>
 
-struct zr_json *zr_json_get(const struct zr_json *object, const char *key)
+struct zr_json *zr_json_get_n(const struct zr_json *object, const char *key,
+                              size_t key_bytes)
 {
-    size_t n = strlen(key);
-
     if (!zr_json_is(object, ZR_JSON_OBJECT))
         return NULL;
     for (struct zr_json *v = object->u.children.first; v; v = v->next)
-        if (v->key_bytes == n && memcmp(v->key, key, n) == 0)
+        if (v->key_bytes == key_bytes && v->key[0] == key[0] &&
+            memcmp(v->key, key, key_bytes) == 0)
             return v;
     return NULL;
 }
@@ -35,21 +35,10 @@ size_t zr_json_count(const struct zr_json *v)
     return v && v->type >= ZR_JSON_ARRAY ? v->u.children.n : 0;
 }
 
-bool zr_json_is(const struct zr_json *v, enum zr_json_type type)
-{
-    return v && v->type == type;
-}
-
 bool zr_json_is_text(const struct zr_json *v, const char *s)
 {
     return zr_json_is(v, ZR_JSON_STRING) && v->u.text.bytes == strlen(s) &&
            memcmp(v->u.text.ptr, s, v->u.text.bytes) == 0;
-}
-
-bool zr_json_has_key(const struct zr_json *member, const char *key)
-{
-    return member->key_bytes == strlen(key) &&
-           memcmp(member->key, key, member->key_bytes) == 0;
 }
 
 bool zr_json_u64(const struct zr_json *v, uint64_t *out)

@@ -448,6 +448,36 @@ static void big_ones(void **state)
     zr_str_deinit(&s);
 }
 
+/* Strings and blanks are read in words of eight bytes: a byte that ends them is found at
+ * each place, and nothing behind it counts. */
+static void words(void **state)
+{
+    static const char ends[] = "\"\\\x01\x1F\x80\xFF";
+    char text[64];
+
+    (void)state;
+    for (size_t n = 0; n < 24; n++) {
+        for (const char *end = ends; *end; end++) {
+            const zarr_status want = *end == '"' ? ZARR_OK : ZARR_ERR_CORRUPT;
+            struct zr_json_doc doc;
+
+            text[0] = '"';
+            memset(text + 1, (int)(n % 2 ? '~' : '!'), n);
+            text[n + 1] = *end;
+            memset(text + n + 2, ' ', n);
+            assert_int_equal(parse(&doc, text, 2 * n + 2, NULL), want);
+            if (want == ZARR_OK)
+                assert_int_equal(doc.root->u.text.bytes, n);
+            zr_json_doc_deinit(&doc);
+            memset(text, ' ', n);
+            memcpy(text + n, "\n7\v", 3);
+            text[n + 2] = (char)(*end == '"' ? '\t' : '\v'); /* \v is no blank */
+            assert_int_equal(parse(&doc, text, n + 3, NULL), want);
+            zr_json_doc_deinit(&doc);
+        }
+    }
+}
+
 /* A zr_json_doc can be parsed into again. */
 static void again(void **state)
 {
@@ -470,7 +500,7 @@ int main(void)
         cmocka_unit_test(the_suite),    cmocka_unit_test(prefixes),
         cmocka_unit_test(values),       cmocka_unit_test(depth_limit),
         cmocka_unit_test(other_limits), cmocka_unit_test(big_ones),
-        cmocka_unit_test(again),
+        cmocka_unit_test(again),        cmocka_unit_test(words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
