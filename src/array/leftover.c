@@ -144,7 +144,7 @@ void zr_leftover_drop(const zarr_array *a)
 {
     zarr_error e = {0};
 
-    if (zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, &e) != ZARR_OK)
+    if (zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, &e) != ZARR_OK)
         zr_log(&a->h.ctx->log, ZARR_LOG_WARN, "/%s: %s is not needed, but stays: %s",
                a->h.path, ZR_DOC_LEFTOVERS, e.message);
 }
@@ -211,7 +211,7 @@ zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
     if (st == ZARR_OK) /* a larger shape may reach the disk at once */
         st = zarr_store_flush(a->chunk_store, err);
     if (st == ZARR_OK)
-        st = zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, err);
+        st = zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, err);
     if (st != ZARR_OK)
         zr_prefix(err, st,
                   "%s: clearing what an interrupted resize or append left failed",

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* glibc keeps freed blocks of up to so many bytes in a list of the thread. malloc() takes
- * them from it at once, calloc() does not. */
+/* glibc keeps freed blocks of such sizes in lists of the thread. malloc() takes a block
+ * from there at once, calloc() does not. */
 enum {
-    SMALL_BYTES = 1024
+    SMALL_BYTES = 512
 };
 
 void *zr_malloc(const zarr_allocator *a, size_t bytes)

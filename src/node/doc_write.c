@@ -131,9 +131,11 @@ zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
 }
 
 zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
-                         zarr_error *err)
+                         bool guarded, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_DOCUMENT};
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                        .flags =
+                            ZARR_STORE_OP_DOCUMENT | (guarded ? ZR_STORE_OP_GUARDED : 0)};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;

@@ -41,7 +41,7 @@ static zarr_status write_attributes(const struct node_writing *w, zarr_error *er
     zarr_status st = ZARR_OK;
 
     if (zr_json_count(node->attrs) == 0)
-        return zr_doc_erase(w->store, node->path, ZR_DOC_ATTRS, err);
+        return zr_doc_erase(w->store, node->path, ZR_DOC_ATTRS, false, err);
     zr_str_init(&text, zr_store_context(w->store)->alloc);
     zr_json_write(node->attrs, ZR_META_INDENT, &text);
     st = zr_doc_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, err);

@@ -1,8 +1,8 @@
 /*
  * store/local.c - a directory as a store: opens it, says what it can do, and has the
  * table of its verbs. What costs a system call is found out once: whether the kernel has
- * openat2() by the first store of the process, whether the root is on a network file
- * system by the first write.
+ * openat2() by the first store of the process, the root's device and whether it is on a
+ * network file system by the first write.
  * Thread class: frozen after open.
  */
 #include "store/local_int.h"
@@ -57,6 +57,19 @@ bool zr_local_is_remote(struct zr_local *l)
         atomic_store_explicit(&l->remote, known, memory_order_relaxed);
     }
     return known == FACT_TRUE;
+}
+
+bool zr_local_is_elsewhere(struct zr_local *l, dev_t device)
+{
+    struct stat st;
+
+    if (!atomic_load_explicit(&l->has_device, memory_order_acquire)) {
+        if (fstat(l->root, &st) != 0)
+            return true;
+        atomic_store_explicit(&l->device, (uint64_t)st.st_dev, memory_order_relaxed);
+        atomic_store_explicit(&l->has_device, true, memory_order_release);
+    }
+    return atomic_load_explicit(&l->device, memory_order_relaxed) != (uint64_t)device;
 }
 
 static bool local_has_openat2(int root)
@@ -141,7 +154,6 @@ out:
 static zarr_status local_open_root(struct zr_local *l, const char *path, bool create,
                                    zarr_error *err)
 {
-    struct stat st;
     zarr_status status;
 
     l->root = local_open_dir(path);
@@ -157,9 +169,6 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
         return zr_fail_os(err, ZARR_ERR_INVALID, ENOTDIR, "%s", path);
     if (l->root < 0)
         return zr_fail_os(err, ZARR_ERR_IO, -l->root, "%s: cannot open", path);
-    if (fstat(l->root, &st) != 0)
-        return zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
-    l->device = st.st_dev;
     l->has_openat2 = local_has_openat2(l->root);
     return ZARR_OK;
 }

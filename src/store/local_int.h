@@ -36,7 +36,8 @@ struct zr_local {
         device_types[ZR_STORE_KINDS]; /* that files are read into; see local_device.c */
     uint32_t n_device_types;
     int root;
-    dev_t device; /* the root's device, which is what syncfs() reaches */
+    atomic_uint_fast64_t device; /* for zr_local_is_elsewhere(): the root's */
+    atomic_bool has_device;
     uint32_t durability, locking, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
@@ -78,7 +79,7 @@ struct zr_local_dir {
 };
 /* Opens the directory of a key. Returns 0 or an errno, also ZR_LOCAL_NOWHERE. create:
  * makes missing directories. */
-int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
+int zr_local_dir_open(struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
 void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is allowed */
 int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
@@ -87,12 +88,15 @@ int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
 bool zr_local_is_remote(struct zr_local *l);
 /* True if each write on this device must be synced at once, because a flush does not
  * reach it. */
-bool zr_local_syncs_each(const struct zr_local *l, dev_t device);
+bool zr_local_syncs_each(struct zr_local *l, dev_t device);
+/* Whether syncfs() on the root does not reach this device. */
+bool zr_local_is_elsewhere(struct zr_local *l, dev_t device);
 bool zr_local_flushes(
     const struct zr_local *l); /* true if a flush makes writes durable */
 /* Call it after a name in d was made, erased or renamed. Syncs d if the durability needs
- * it. Returns 0 or an errno. */
-int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d);
+ * it. device: that of d, or NULL: not known. Returns 0 or an errno. */
+int zr_local_dir_commit(struct zr_local *l, const struct zr_local_dir *d,
+                        const dev_t *device);
 
 enum zr_local_kind {
     ZR_LOCAL_KEY,

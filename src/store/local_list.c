@@ -209,7 +209,7 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
         os_code = errno;
     } else if (*was) {
         atomic_fetch_add(&l->n_written, 1);
-        os_code = zr_local_dir_commit(l, &dir);
+        os_code = zr_local_dir_commit(l, &dir, NULL);
     }
     zr_local_dir_close(&dir);
     if (*was && os_code != 0)

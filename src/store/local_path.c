@@ -11,7 +11,7 @@
  * never used: otherwise a message that another part of the process prints could end up in
  * a chunk.
  *
- * Thread class: plain functions on a frozen zr_local.
+ * Thread class: plain functions, any thread.
  */
 #include "store/local_int.h"
 
@@ -213,8 +213,8 @@ static int dir_open_deepest(const struct zr_local *l, char *path, size_t *n)
 
 /* Makes path[0, n) inside `parent`, which is path[0, have). It adds one component.
  * Returns 0 or an errno. */
-static int dir_make_one(const struct zr_local *l, int parent, const char *path,
-                        size_t have, size_t n)
+static int dir_make_one(struct zr_local *l, int parent, const char *path, size_t have,
+                        size_t n)
 {
     char component[NAME_MAX + 1];
     size_t begin = have == 0 ? 0 : have + 1;
@@ -226,12 +226,12 @@ static int dir_make_one(const struct zr_local *l, int parent, const char *path,
     component[n - begin] = '\0';
     if (mkdirat(parent, component, 0777) != 0 && errno != EEXIST)
         return errno;
-    return zr_local_dir_commit(l, &d);
+    return zr_local_dir_commit(l, &d, NULL);
 }
 
 /* Makes the missing directories of path[0, n). Returns the descriptor of the last one, or
  * -errno. */
-static int dir_make_missing(const struct zr_local *l, char *path, size_t n)
+static int dir_make_missing(struct zr_local *l, char *path, size_t n)
 {
     size_t have = n, next;
     int fd = dir_open_deepest(l, path, &have), os_code;
@@ -252,7 +252,7 @@ static int dir_make_missing(const struct zr_local *l, char *path, size_t n)
     return fd;
 }
 
-int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
+int zr_local_dir_open(struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out)
 {
     const char *slash = strrchr(key, '/');
@@ -300,13 +300,13 @@ int zr_local_dir_sync(const struct zr_local_dir *d)
     return os_code;
 }
 
-bool zr_local_syncs_each(const struct zr_local *l, dev_t device)
+bool zr_local_syncs_each(struct zr_local *l, dev_t device)
 {
     if (l->durability == ZARR_DURABILITY_EACH)
         return true;
     /* syncfs() misses a directory that is mounted or linked in from another file
      * system. */
-    return zr_local_flushes(l) && device != l->device;
+    return zr_local_flushes(l) && zr_local_is_elsewhere(l, device);
 }
 
 bool zr_local_flushes(const struct zr_local *l)
@@ -315,15 +315,17 @@ bool zr_local_flushes(const struct zr_local *l)
            l->durability == ZARR_DURABILITY_ORDERED;
 }
 
-int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d)
+int zr_local_dir_commit(struct zr_local *l, const struct zr_local_dir *d,
+                        const dev_t *device)
 {
     struct stat st;
 
     if (l->durability == ZARR_DURABILITY_NONE)
         return 0;
-    if (fstat(d->fd, &st) != 0)
+    if (!device && fstat(d->fd, &st) != 0)
         return errno;
-    return zr_local_syncs_each(l, st.st_dev) ? zr_local_dir_sync(d) : 0;
+    return zr_local_syncs_each(l, device ? *device : st.st_dev) ? zr_local_dir_sync(d)
+                                                                : 0;
 }
 
 /* ---- names ---- */

@@ -62,9 +62,9 @@ zarr_status zr_local_rename(void *self, const char *from, const char *to, zarr_e
     if (os_code != 0)
         ZR_TRY(rename_failed(from, to, os_code, err));
     atomic_fetch_add(&l->n_written, 1);
-    os_code = zr_local_dir_commit(l, &b);
+    os_code = zr_local_dir_commit(l, &b, NULL);
     if (os_code == 0)
-        os_code = zr_local_dir_commit(l, &a);
+        os_code = zr_local_dir_commit(l, &a, NULL);
     if (os_code != 0)
         st = zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: renamed to %s, but not synced",
                         from, to);

@@ -103,37 +103,58 @@ static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
             (op->flags & ZARR_STORE_OP_KIND) == ZARR_STORE_OP_DOCUMENT);
 }
 
-/* Writes op's value to a file that is empty, or dirty from an earlier attempt, and sets
- * op's version. *device: where the file is. Returns 0, an errno or WRITE_TOLD. */
-static int write_value(struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
-                       const void *from, dev_t *device, zarr_error *err)
+/* The file that becomes the value. */
+struct write_file {
+    int fd;
+    bool is_dirty;     /* has bytes of an earlier attempt */
+    bool knows_device; /* otherwise `device` is set when the value is written */
+    dev_t device;
+};
+
+/* Syncs the value if it must be, and sets op's version if that is wanted. Nothing else
+ * needs the fstat() of a file whose device is known. Returns 0 or an errno. */
+static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file *f)
+{
+    const bool wanted =
+        (op->flags & (ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_IF_VERSION)) != 0;
+    const bool early = !f->knows_device || (wanted && !zr_local_is_remote(l));
+    struct stat st;
+
+    if (early && fstat(f->fd, &st) != 0)
+        return errno;
+    if (!f->knows_device)
+        f->device = st.st_dev;
+    f->knows_device = true;
+    if (must_sync(l, op, f->device) && write_sync(f->fd) != 0)
+        return errno;
+    /* only now a network file system knows the time */
+    if (wanted && zr_local_is_remote(l) && fstat(f->fd, &st) != 0)
+        return errno;
+    if (wanted)
+        zr_local_version(&st, &op->version);
+    return 0;
+}
+
+/* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
+static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file *f,
+                       const void *from, zarr_error *err)
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
-    struct stat st;
     int os_code = 0;
 
-    if (is_dirty && write_empty(fd) != 0)
+    if (f->is_dirty && write_empty(f->fd) != 0)
         return errno;
-    os_code = write_allocate(fd, op->mem.bytes);
+    os_code = write_allocate(f->fd, op->mem.bytes);
     if (os_code == 0 && zr_local_is_direct(l, &op->mem))
-        os_code = zr_local_write_device(l, op, fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
+        os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
     else if (os_code == 0)
-        os_code = write_all(fd, from, op->mem.bytes);
+        os_code = write_all(f->fd, from, op->mem.bytes);
     if (os_code != 0)
         return os_code;
+    /* for finer versions; without it the kernel's time is good enough */
     if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0)
-        (void)futimens(
-            fd,
-            times); /* for finer versions; without it the kernel's time is good enough */
-    if (fstat(fd, &st) != 0)
-        return errno;
-    *device = st.st_dev;
-    if (must_sync(l, op, st.st_dev) && write_sync(fd) != 0)
-        return errno;
-    if (zr_local_is_remote(l) && fstat(fd, &st) != 0)
-        return errno;
-    zr_local_version(&st, &op->version);
-    return 0;
+        (void)futimens(f->fd, times);
+    return write_finish(l, op, f);
 }
 
 /* Gives a file the name of its key, and fails with EEXIST if that name is taken, also
@@ -260,12 +281,16 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
                                  zarr_error *err)
 {
     const bool is_new = zr_op_is_new(op);
+    struct write_file file = {.fd = lk->file.fd,
+                              .is_dirty = lk->is_dirty,
+                              .knows_device = true,
+                              .device = lk->device};
     zarr_status st = write_check_version(l, op, err);
     int os_code;
 
     if (st != ZARR_OK)
         return st;
-    os_code = write_value(l, op, lk->file.fd, lk->is_dirty, from, &lk->device, err);
+    os_code = write_value(l, op, &file, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
         return write_failed(op, os_code, "write", err);
@@ -340,27 +365,28 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
 {
     const bool is_new = zr_op_is_new(op);
     struct zr_local_dir dir = {-1, false, NULL};
+    struct write_file file = {.fd = -ENOENT};
     char name[TEMP_NAME_BYTES];
-    dev_t device = 0;
-    int os_code, fd = -ENOENT;
+    int os_code;
     zarr_status status = write_check_version(l, op, err);
 
     if (status != ZARR_OK)
         return status;
-    for (int i = 0; fd == -ENOENT && i < TEMP_TRIES; i++) { /* directories may vanish */
+    /* directories may vanish */
+    for (int i = 0; file.fd == -ENOENT && i < TEMP_TRIES; i++) {
         zr_local_dir_close(&dir);
         os_code = zr_local_dir_open(l, op->key, true, &dir);
-        fd = os_code != 0 ? -os_code : put_open_temp(&dir, name);
+        file.fd = os_code != 0 ? -os_code : put_open_temp(&dir, name);
         if (os_code != 0)
             break;
     }
-    os_code = fd < 0 ? -fd : 0;
+    os_code = file.fd < 0 ? -file.fd : 0;
     if (os_code == 0) {
-        os_code = write_value(l, op, fd, false, from, &device, err);
-        if (close(fd) != 0 && errno != EINTR && os_code == 0)
+        os_code = write_value(l, op, &file, from, err);
+        if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
             os_code = errno;
         if (os_code == 0)
-            os_code = write_rename(l, &dir, name, device, is_new);
+            os_code = write_rename(l, &dir, name, file.device, is_new);
         if (os_code != 0)
             (void)unlinkat(dir.fd, name, 0);
     }
@@ -395,8 +421,10 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 
 /* ---- ERASE ---- */
 
+/* lk: the lock that is held, which knows the folder's device; or NULL. */
 static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
-                                const struct zr_local_dir *dir, zarr_error *err)
+                                const struct zr_local_dir *dir,
+                                const struct zr_local_lock *lk, zarr_error *err)
 {
     zarr_status st = write_check_version(l, op, err);
     int os_code = 0;
@@ -410,7 +438,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
                          0);
     if (os_code == 0) {
         atomic_fetch_add(&l->n_written, 1);
-        os_code = zr_local_dir_commit(l, dir);
+        os_code = zr_local_dir_commit(l, dir, lk ? &lk->device : NULL);
     }
     if (os_code != 0)
         return write_failed(op, os_code, "erase", err);
@@ -428,7 +456,7 @@ static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
 
     if (st != ZARR_OK)
         return zr_op_end(op, st, st == ZARR_ERR_NOT_FOUND ? 0 : os_code);
-    st = erase_in_dir(l, op, &lk.dir, err);
+    st = erase_in_dir(l, op, &lk.dir, &lk, err);
     (void)zr_local_lock_give(l, &lk); /* nothing was written to its file */
     return st;
 }
@@ -446,7 +474,7 @@ static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
     else if (os_code != 0)
         st = write_failed(op, os_code, "erase", err);
     else
-        st = erase_in_dir(l, op, &dir, err);
+        st = erase_in_dir(l, op, &dir, NULL, err);
     zr_local_dir_close(&dir);
     return st;
 }
@@ -459,12 +487,13 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
         st = write_check_lock(l, op, err);
-    else if (l->locking == ZARR_LOCKING_NONE)
+    else if (l->locking == ZARR_LOCKING_NONE || (op->flags & ZR_STORE_OP_GUARDED))
         st = erase_without_lock(l, op, err);
     else
         st = erase_with_own_lock(l, op, err);
     if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
-        (void)erase_in_dir(l, op, &((struct zr_local_lock *)op->lock)->dir, err);
+        (void)erase_in_dir(l, op, &((struct zr_local_lock *)op->lock)->dir, op->lock,
+                           err);
 }
 
 /* ---- flush ---- */

@@ -98,8 +98,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     case ZARR_STORE_PUT:
     case ZARR_STORE_ERASE:
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED;
-        if (op->verb == ZARR_STORE_PUT)
-            known |= ZARR_STORE_OP_WANT_VERSION;
+        known |=
+            op->verb == ZARR_STORE_PUT ? ZARR_STORE_OP_WANT_VERSION : ZR_STORE_OP_GUARDED;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:
@@ -329,6 +329,8 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
         return zr_op_failed(op, err);
     }
     zr_op_begin(op);
+    if (!s->native)
+        op->flags &= ~ZR_STORE_OP_GUARDED;
     if (waits) {
         st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
         if (st != ZARR_OK) {

@@ -142,6 +142,9 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
  * INVALID.
  */
 #define ZR_STORE_OP_PINNED UINT32_C(0x80000000)
+/* An internal flag for ERASE: another lock of this store, which the caller holds, keeps
+ * out all who change this key. So the store need not lock the key, too. */
+#define ZR_STORE_OP_GUARDED UINT32_C(0x40000000)
 
 /* Does one operation before it returns. Returns op->status (also NOT_FOUND) and fills err
  * for it. On the local and memory stores a GET takes none of our locks and does not

@@ -651,6 +651,59 @@ static void waits_end_on_every_store(void **state)
     }
 }
 
+/* An erase that another lock guards waits for no lock of its key; others do. */
+static void guarded_erase(void **state)
+{
+    char value = '1';
+    zarr_store_op put = {
+        .verb = ZARR_STORE_PUT, .key = "a/v", .mem = zr_mem_of_host(&value, 1)};
+    zarr_store_op erase = {.verb = ZARR_STORE_ERASE, .key = "a/v"};
+    struct world w;
+    zarr_store *s;
+    zarr_error err = {0};
+    void *lock = NULL;
+
+    (void)state;
+    world_init(&w);
+    w.lock_wait_ms = 20;
+    s = open_sort(&w, SORT_LOCAL);
+    assert_status(zr_store_run_one(s, &put, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+    assert_status(zr_store_run_one(s, &erase, &err), ZARR_ERR_IO);
+    erase.flags = ZR_STORE_OP_GUARDED;
+    assert_status(zr_store_run_one(s, &erase, &err), ZARR_OK);
+    zr_store_unlock(s, lock);
+    assert_status(zr_store_run_one(s, &erase, &err), ZARR_ERR_NOT_FOUND);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+/* A PUT tells the version if that is asked, and leaves it alone otherwise. */
+static void version_if_asked(void **state)
+{
+    const zarr_store_version none = {{0}};
+    char value = '1';
+    zarr_store_op put = {
+        .verb = ZARR_STORE_PUT, .key = "a/v", .mem = zr_mem_of_host(&value, 1)};
+    zarr_store_op get = get_op("a/v", 0, 1, &value, 1);
+    struct world w;
+    zarr_store *s;
+    zarr_error err = {0};
+
+    (void)state;
+    world_init(&w);
+    s = open_sort(&w, SORT_LOCAL);
+    assert_status(zr_store_run_one(s, &put, &err), ZARR_OK);
+    assert_true(zr_store_version_equal(&put.version, &none));
+    put.flags = ZARR_STORE_OP_WANT_VERSION;
+    assert_status(zr_store_run_one(s, &put, &err), ZARR_OK);
+    get.flags = ZARR_STORE_OP_WANT_VERSION;
+    assert_status(zr_store_run_one(s, &get, &err), ZARR_OK);
+    assert_true(zr_store_version_equal(&put.version, &get.version));
+    zarr_store_free(s);
+    world_free(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -665,6 +718,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(fork_at_any_moment),
         cmocka_unit_test(waits_end),
         cmocka_unit_test(waits_end_on_every_store),
+        cmocka_unit_test(guarded_erase),
+        cmocka_unit_test(version_if_asked),
     };
     uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
 
