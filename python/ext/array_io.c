@@ -208,20 +208,15 @@ static int move(zx_array *a, const zarr_selection *sel, PyObject *object, uint32
 
 /* ---- [] --------------------------------------------------------------------- */
 
-static PyObject *fresh(const zx_array *a, const zarr_selection *sel)
+static PyObject *fresh(const zx_array *a, const zarr_selection *sel, struct zx_wish *w)
 {
-    uint64_t shape[ZARR_MAX_RANK], bytes = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
-    PyObject *tuple, *out = NULL;
-    int32_t ndim;
-
-    ndim = result_of(a, sel, shape);
-    tuple = zx_shape(ndim, shape);
-    for (int32_t d = 0; d < ndim; d++) /* it may wrap: NumPy refuses such a shape */
-        bytes *= shape[d];
-    if (tuple)
-        out = zx_empty(a->store->context, tuple, a->dtype, a->is_fortran, bytes);
-    Py_XDECREF(tuple);
-    return out;
+    w->ndim = result_of(a, sel, w->shape);
+    w->dtype = a->dtype;
+    w->is_fortran = a->is_fortran;
+    w->bytes = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
+    for (int32_t d = 0; d < w->ndim; d++) /* it may wrap: NumPy refuses such a shape */
+        w->bytes *= w->shape[d];
+    return zx_empty(a->store->context, w);
 }
 
 /* _fresh(shape, dtype, bytes) -> a new array in the order of those that reads give */
@@ -229,11 +224,39 @@ PyObject *zx_array_fresh(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
     unsigned long long bytes;
-    PyObject *shape, *dtype;
+    struct zx_wish w;
+    PyObject *shape;
 
-    if (!PyArg_ParseTuple(args, "OOK", &shape, &dtype, &bytes))
+    if (!PyArg_ParseTuple(args, "OO!K", &shape, self->st->np_dtype, &w.dtype, &bytes))
         return NULL;
-    return zx_empty(self->store->context, shape, dtype, self->is_fortran, bytes);
+    w.ndim = zx_lengths(shape, w.shape);
+    if (w.ndim < 0)
+        return NULL;
+    w.bytes = bytes;
+    w.is_fortran = self->is_fortran;
+    return zx_empty(self->store->context, &w);
+}
+
+/* Reads into a new array, which needs no look at its buffer. */
+static int read_fresh(zx_array *a, const zarr_selection *sel, PyObject *out,
+                      const struct zx_wish *w, struct zx_io *io)
+{
+    static const zarr_tensor none = ZARR_TENSOR_INIT;
+    void *data = w->is_fortran ? NULL : zx_data_of_new(a->st, out);
+    struct zx_memory m;
+
+    if (!data)
+        return move(a, sel, out, a->order, io, true);
+    m.t = none;
+    m.t.device_type = ZARR_DEVICE_CPU;
+    m.t.byte_order = a->order;
+    m.t.data = data;
+    m.t.data_bytes = w->bytes;
+    m.t.ndim = w->ndim;
+    m.t.shape = m.shape;
+    for (int32_t d = 0; d < w->ndim; d++)
+        m.shape[d] = (int64_t)w->shape[d];
+    return transfer(a, sel, &m, io, true);
 }
 
 /* What NumPy gives for x[()]: a scalar. */
@@ -261,8 +284,9 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
     zx_array *self = (zx_array *)o;
     zarr_selection *sel = NULL;
     PyObject *out;
+    struct zx_wish wish;
     struct zx_io io;
-    int is_quick = 0, ndim;
+    int is_quick = 0;
 
     if (self->how == ZX_PLAIN)
         is_quick = basic_key(self, key, &sel);
@@ -270,13 +294,12 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
         return NULL;
     if (!is_quick)
         return PyObject_CallMethod(o, "_get", "(O)", key);
-    ndim = sel ? zarr_selection_ndim(sel) : self->ndim;
-    out = fresh(self, sel);
+    out = fresh(self, sel, &wish);
     zx_io_init(&io, self->st, NULL);
-    if (out && move(self, sel, out, self->order, &io, true))
+    if (out && read_fresh(self, sel, out, &wish, &io))
         Py_CLEAR(out);
     zarr_selection_free(sel);
-    return out && ndim == 0 ? scalar_of(out) : out;
+    return out && wish.ndim == 0 ? scalar_of(out) : out;
 }
 
 /* Whether a value is an array of NumPy with our data type. */

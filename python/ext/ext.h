@@ -34,9 +34,12 @@ typedef struct zx_state {
     PyObject *on_log;     /* (level, text) */
     PyObject *np_empty;   /* numpy.empty */
     PyObject *np_array;   /* numpy.ndarray */
-    PyObject *(*np_set_handler)(PyObject *handler); /* NULL: another ABI */
-    PyObject *output_handler;                       /* outputs.c */
-    PyObject *describe;    /* (core array) -> (NumPy's data type, byte order, how) */
+    PyObject *np_dtype;   /* numpy.dtype */
+    /* Functions of NumPy for C; NULL: it has another ABI. */
+    PyObject *(*np_set_handler)(PyObject *handler);
+    PyObject *(*np_make)(int ndim, const Py_ssize_t *shape, PyObject *dtype, int fortran);
+    PyObject *output_handler; /* outputs.c */
+    PyObject *describe;       /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *ask_threads; /* () -> threads of a call, once while `asks`; may be NULL */
     atomic_bool asks;
     atomic_uint n_threads; /* what it said; 0: the context's */
@@ -192,10 +195,18 @@ PyObject *zx_array_vlen(PyObject *self, PyObject *args);
 
 /* `numpy_api`: the capsule of NumPy's functions, or None. -1: an exception. */
 int zx_outputs_init(zx_state *st, PyObject *numpy_api);
+/* What array is wanted. */
+struct zx_wish {
+    int32_t ndim;
+    uint64_t shape[ZARR_MAX_RANK], bytes; /* about those of the elements */
+    PyObject *dtype;                      /* NumPy's, borrowed */
+    bool is_fortran;
+};
 /* numpy.empty() for a read to fill. Large arrays get memory that is kept between reads.
- * `bytes`: about those of the elements. */
-PyObject *zx_empty(zx_context *context, PyObject *shape, PyObject *dtype, bool is_fortran,
-                   uint64_t bytes);
+ */
+PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
+/* Where the elements of such an array are; NULL: only its buffer tells. */
+void *zx_data_of_new(zx_state *st, PyObject *array);
 void zx_outputs_trim(void); /* frees what is idle */
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number);
 PyObject *zx_outputs(PyObject *module, PyObject *unused);

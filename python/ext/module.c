@@ -9,21 +9,23 @@ static void put(PyObject **slot, PyObject *value)
     Py_XDECREF(old);
 }
 
-/* bind(make_error, on_log, np_empty, np_array, np_api, describe): what the package gives
- */
+/* bind(make_error, on_log, np_empty, np_array, np_dtype, np_api, describe): what the
+ * package gives */
 static PyObject *bind(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    PyObject *make_error, *on_log, *np_empty, *np_array, *np_api, *describe;
+    PyObject *make_error, *on_log, *np_empty, *np_array, *np_dtype, *np_api, *describe;
 
-    if (!PyArg_ParseTuple(args, "OOOO!OO", &make_error, &on_log, &np_empty, &PyType_Type,
-                          &np_array, &np_api, &describe) ||
+    if (!PyArg_ParseTuple(args, "OOOO!O!OO", &make_error, &on_log, &np_empty,
+                          &PyType_Type, &np_array, &PyType_Type, &np_dtype, &np_api,
+                          &describe) ||
         zx_outputs_init(st, np_api))
         return NULL;
     put(&st->make_error, make_error);
     put(&st->on_log, on_log);
     put(&st->np_empty, np_empty);
     put(&st->np_array, np_array);
+    put(&st->np_dtype, np_dtype);
     put(&st->describe, describe);
     Py_RETURN_NONE;
 }
@@ -138,6 +140,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->on_log);
     Py_VISIT(st->np_empty);
     Py_VISIT(st->np_array);
+    Py_VISIT(st->np_dtype);
     Py_VISIT(st->output_handler);
     Py_VISIT(st->describe);
     Py_VISIT(st->ask_threads);
@@ -168,6 +171,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->on_log);
     Py_CLEAR(st->np_empty);
     Py_CLEAR(st->np_array);
+    Py_CLEAR(st->np_dtype);
     Py_CLEAR(st->output_handler);
     Py_CLEAR(st->describe);
     Py_CLEAR(st->ask_threads);

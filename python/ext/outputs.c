@@ -39,8 +39,14 @@ struct numpy_handler {
     } allocator;
 };
 
+/* How each array begins. */
+struct numpy_array {
+    PyObject_HEAD char *data;
+};
+
 enum { /* places in the table of NumPy's functions */
     ABI_VERSION = 0,
+    EMPTY = 184,
     API_VERSION = 211,
     SET_HANDLER = 304,
     LEAST_API = 0xf /* 1.22 */
@@ -298,27 +304,28 @@ static void follow_forks(void)
 
 /* ---- arrays ----------------------------------------------------------------- */
 
-typedef PyObject *(*set_handler_fn)(PyObject *handler);
-
 static struct numpy_handler handler = {
     .name = "zarrc",
     .version = 1,
     .allocator = {NULL, output_malloc, output_calloc, output_realloc, output_free}};
 
-/* NumPy's function that sets the allocator of a thread; NULL: it has another ABI. */
-static set_handler_fn set_handler_of(void **table)
+/* Finds the functions of NumPy in its table. They stay NULL if it has another ABI. */
+static void find_functions(zx_state *st, void **table)
 {
     unsigned (*abi)(void), (*api)(void);
-    set_handler_fn set;
 
+    st->np_set_handler = NULL;
+    st->np_make = NULL;
     if (!table)
-        return NULL;
+        return;
     memcpy(&abi, &table[ABI_VERSION], sizeof abi);
     if (abi() != 0x2000000 && abi() != 0x1000009)
-        return NULL;
+        return;
     memcpy(&api, &table[API_VERSION], sizeof api);
-    memcpy(&set, &table[SET_HANDLER], sizeof set);
-    return api() >= LEAST_API ? set : NULL;
+    if (api() < LEAST_API)
+        return;
+    memcpy(&st->np_set_handler, &table[SET_HANDLER], sizeof st->np_set_handler);
+    memcpy(&st->np_make, &table[EMPTY], sizeof st->np_make);
 }
 
 int zx_outputs_init(zx_state *st, PyObject *numpy_api)
@@ -329,18 +336,43 @@ int zx_outputs_init(zx_state *st, PyObject *numpy_api)
     if (PyErr_Occurred())
         return -1;
     pthread_once(&once, follow_forks);
-    st->np_set_handler = set_handler_of(table);
+    find_functions(st, table);
     if (!st->np_set_handler || st->output_handler)
         return 0;
     st->output_handler = PyCapsule_New(&handler, "mem_handler", NULL);
     return st->output_handler ? 0 : -1;
 }
 
-static PyObject *empty_of_numpy(zx_state *st, PyObject *shape, PyObject *dtype,
-                                bool is_fortran)
+static PyObject *call_numpy(zx_state *st, const struct zx_wish *w)
 {
-    return is_fortran ? PyObject_CallFunction(st->np_empty, "OOs", shape, dtype, "F")
-                      : PyObject_CallFunctionObjArgs(st->np_empty, shape, dtype, NULL);
+    PyObject *shape = zx_shape(w->ndim, w->shape), *out = NULL;
+
+    if (shape)
+        out = w->is_fortran
+                  ? PyObject_CallFunction(st->np_empty, "OOs", shape, w->dtype, "F")
+                  : PyObject_CallFunctionObjArgs(st->np_empty, shape, w->dtype, NULL);
+    Py_XDECREF(shape);
+    return out;
+}
+
+/* The same without objects for the arguments. */
+static PyObject *empty_of_numpy(zx_state *st, const struct zx_wish *w)
+{
+    Py_ssize_t shape[ZARR_MAX_RANK];
+
+    if (!st->np_make)
+        return call_numpy(st, w);
+    for (int32_t d = 0; d < w->ndim; d++) {
+        if (w->shape[d] > (uint64_t)PY_SSIZE_T_MAX)
+            return call_numpy(st, w);
+        shape[d] = (Py_ssize_t)w->shape[d];
+    }
+    return st->np_make(w->ndim, shape, Py_NewRef(w->dtype), w->is_fortran);
+}
+
+void *zx_data_of_new(zx_state *st, PyObject *array)
+{
+    return st->np_make ? ((struct numpy_array *)array)->data : NULL;
 }
 
 /* Whether a block of this length is kept when its array is freed. */
@@ -356,20 +388,19 @@ static bool is_kept(zarr_context *ctx, uint64_t bytes)
     return fits;
 }
 
-PyObject *zx_empty(zx_context *context, PyObject *shape, PyObject *dtype, bool is_fortran,
-                   uint64_t bytes)
+PyObject *zx_empty(zx_context *context, const struct zx_wish *w)
 {
     zx_state *st = context->st;
     PyObject *usual = NULL, *out, *type, *value, *trace;
 
-    if (bytes >= LEAST_BYTES && st->np_set_handler && is_kept(context->ctx, bytes))
+    if (w->bytes >= LEAST_BYTES && st->np_set_handler && is_kept(context->ctx, w->bytes))
         usual = st->np_set_handler(st->output_handler);
     if (!usual) {
         PyErr_Clear();
-        return empty_of_numpy(st, shape, dtype, is_fortran);
+        return empty_of_numpy(st, w);
     }
     makes_output = true;
-    out = empty_of_numpy(st, shape, dtype, is_fortran);
+    out = empty_of_numpy(st, w);
     makes_output = false;
     PyErr_Fetch(&type, &value, &trace);
     Py_XDECREF(st->np_set_handler(usual));

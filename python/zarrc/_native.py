@@ -25,7 +25,7 @@ def _numpy_api() -> Any:
     return None
 
 
-_core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, _numpy_api(), _dtypes.describe)
+_core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, np.dtype, _numpy_api(), _dtypes.describe)
 _core.set_main_thread(threading.main_thread().ident or 0)
 _core.ask_threads(_threads.of_worker)  # at the first read or write: a spawned worker knows only then what it is
 

@@ -299,7 +299,7 @@ def test_a_numpy_with_another_abi_allocates_itself():
     import ctypes, numpy
     api = _native._numpy_api()
     assert api is not None
-    _core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, None, _dtypes.describe)
+    _core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, np.dtype, None, _dtypes.describe)
     found = array[...]
     assert np.array_equal(found, data) and _core.outputs() == (0, 0)
     """)
