@@ -270,7 +270,6 @@ static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
                                     &p->block[k], err));
     else
         ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, all, &p->block[k], err));
-    p->shared = true;
     for (uint32_t i = k; i < end; i++) {
         zarr_store_op *op = &p->op[i];
 
@@ -326,6 +325,26 @@ static bool is_complete(const zarr_store_op *op)
     return op->done_bytes == op->length;
 }
 
+/* Gives back the blocks of which no value came: workers fetch those again, each into its
+ * scratch. */
+static void give_failed(const struct zr_io *io, struct zr_prefetch *p)
+{
+    uint32_t first = 0; /* of a block */
+
+    while (first < p->n) {
+        const void *const block = p->block[first].handle;
+        bool any = false;
+        uint32_t k = first;
+
+        do
+            any = any || (is_complete(&p->op[k]) && p->op[k].mem.handle == block);
+        while (++k < p->n && !p->block[k].handle);
+        if (!any)
+            zr_pool_give(io->engine->pool, &p->block[first]);
+        first = k;
+    }
+}
+
 /* Keeps what was fetched completely. The store said of a whole object that it is missing:
  * no one asks again. Other segments are left to the worker, which handles every case. */
 static void keep_results(const struct zr_io *io, struct zarr_request *rq,
@@ -349,9 +368,8 @@ static void keep_results(const struct zr_io *io, struct zarr_request *rq,
             w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
             atomic_store_explicit(&rq->object_missing, true, memory_order_relaxed);
         }
-        if (!good && !p->shared)
-            zr_pool_give(io->engine->pool, &p->block[k]);
     }
+    give_failed(io, p);
 }
 
 /* Points to the bytes of chunks in shards that are in memory already, because codecs

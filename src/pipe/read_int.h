@@ -31,7 +31,6 @@ struct zr_prefetch {
     zarr_mem *mem;   /* by segment: the bytes fetched */
     zarr_mem *block; /* by operation: the pool block that they are in, or that begins with
                       * them */
-    bool shared;     /* a block has the bytes of several operations */
     /* by operation: the first segment, and how many neighbours of one object it covers */
     uint32_t *first, *count;
     uint32_t n;    /* operations */

@@ -1,7 +1,7 @@
 /*
  * unit/pipe/test_rounds.c - round trips of a read on a store with latency. A read of
  * shards takes one for the indexes and one for the chunks, whatever the number of
- * threads; a missing chunk is asked for once.
+ * threads; a missing chunk is asked for once. Also the memory of what is fetched.
  */
 #include "far_store.h"
 
@@ -83,6 +83,51 @@ static void test_blocks(void **state)
         zarr_array_free(a);
         close_stores();
     }
+}
+
+/* Values that did not come are fetched again into the blocks that they gave back: each of
+ * these values is too large to share one. */
+static void test_second_fetch(void **state)
+{
+    enum {
+        LARGE = 5 << 20
+    };
+    static const uint64_t shape[] = {2 * LARGE}, chunk[] = {LARGE};
+    static const int64_t all[] = {2 * LARGE};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = shape,
+                                  .chunk_shape = chunk,
+                                  .data_type = "uint8",
+                                  .codecs = "[\"bytes\",\"crc32c\"]"};
+    const zarr_io_options o = {.struct_size = sizeof o, .max_threads = 1};
+    uint8_t *in = malloc(2 * LARGE), *out = calloc(2, LARGE);
+    zarr_array *a = NULL;
+    zarr_tensor t;
+
+    (void)state;
+    assert_true(in && out);
+    memset(in, 7, 2 * LARGE);
+    in[LARGE + 5] = 1;
+    open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+    zarr_tensor_host(&t, in, 2 * LARGE, 1, all);
+    assert_ok(zarr_array_create(&a, memory, "b", &spec, NULL, &err));
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &err));
+    zarr_array_free(a);
+    assert_ok(zarr_array_open(&a, far, "b", NULL, &err));
+    d.n_failing = 2;
+    d.n_seen = 0;
+    zarr_tensor_host(&t, out, 2 * LARGE, 1, all);
+    assert_ok(zarr_array_read(a, NULL, &t, &o, &err));
+    assert_memory_equal(out, in, 2 * LARGE);
+    assert_int_equal(d.n_seen, 4);
+    assert_ptr_not_equal(d.seen[0], d.seen[1]);
+    for (int i = 2; i < 4; i++)
+        assert_true(d.seen[i] == d.seen[0] || d.seen[i] == d.seen[1]);
+    zarr_array_free(a);
+    close_stores();
+    free(in);
+    free(out);
 }
 
 /* Ranges of one shard are joined as the call says; that changes no round trip. */
@@ -215,9 +260,10 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounds),  cmocka_unit_test(test_coalesce),
-        cmocka_unit_test(test_partial), cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_damage),  cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_rounds),       cmocka_unit_test(test_coalesce),
+        cmocka_unit_test(test_partial),      cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_damage),       cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_second_fetch),
     };
 
     return cmocka_run_group_tests_name("round trips of reads", tests, NULL, NULL);
