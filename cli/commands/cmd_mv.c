@@ -5,8 +5,12 @@
  */
 #include "node/work.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
@@ -146,12 +150,74 @@ static void summary(struct cli *cli, const struct cli_node *src,
         cli_json_u64(cli_key(j, "bytes"), m->bytes);
         cli_json_end(j);
     }
-    if (m->objects == 0) /* the store renamed the node */
+    if (m->objects == 0) /* the store renamed the node, or it is a link */
         cli_say(cli, "moved %s to %s", src->shown, dst->shown);
     else
         cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
                 m->objects);
 }
+
+/* ---- a link to a store ---- */
+
+/* A link inside of a store is the library's: it copies what the link names, and deletes
+ * the link. */
+static bool is_root_link(const struct cli_node *node)
+{
+    struct stat st;
+
+    return !*node->path && lstat(cli_local_root(node), &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Makes a link at `to` that leads where `from` does. It has the same text, unless that
+ * leads elsewhere from its new place. */
+static int make_link(struct cli *cli, const char *from, const char *to)
+{
+    char text[PATH_MAX];
+    const ssize_t n = readlink(from, text, sizeof text - 1);
+    char *old = realpath(from, NULL), *new = NULL;
+    int os_code = n < 0 || !old ? errno : 0;
+
+    if (os_code == 0) {
+        text[n] = '\0';
+        os_code = symlink(text, to) != 0 ? errno : 0;
+    }
+    new = os_code == 0 ? realpath(to, NULL) : NULL;
+    if (os_code == 0 && (!new || strcmp(old, new) != 0))
+        os_code = unlink(to) != 0 || symlink(old, to) != 0 ? errno : 0;
+    free(old);
+    free(new);
+    return os_code == 0 ? CLI_OK : cli_errno(cli, os_code, "cannot make the link %s", to);
+}
+
+/* As mv does: the store may be the only copy, on another disk, and is not touched. */
+static int move_link(struct cli *cli, const struct cli_node *src, struct cli_node *dst)
+{
+    const char *from = cli_local_root(src), *to = cli_local_root(dst);
+    int rc = CLI_OK;
+
+    if (*dst->path || !dst->created_root) {
+        char *store = realpath(from, NULL);
+
+        rc = cli_error(cli, CLI_EXISTS,
+                       "To move the store, name it instead of the link. To move the "
+                       "link, give it a name that does not exist, outside of stores.",
+                       "%s is a link to %s and cannot be moved to %s", src->shown,
+                       store ? store : "a store", dst->shown);
+        free(store);
+        return rc;
+    }
+    cli_remove_empty_root(dst);
+    dst->created_root = false;
+    rc = make_link(cli, from, to);
+    if (rc)
+        return rc;
+    if (unlink(from) != 0)
+        return cli_errno(cli, errno, "%s has a link now, but cannot delete %s",
+                         dst->shown, src->shown);
+    return CLI_OK;
+}
+
+/* ---- the command ---- */
 
 /* Both, also if the first fails. */
 static int update_both(struct cli *cli, struct cli_node *src, struct cli_node *dst,
@@ -171,6 +237,12 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
+    if (!rc && is_root_link(&src)) {
+        rc = move_link(cli, &src, &dst);
+        if (!rc)
+            summary(cli, &src, &dst, &m);
+        goto out;
+    }
     if (!rc)
         rc = cli_require_copyable(cli, &src, &dst);
     if (!rc) {
@@ -180,6 +252,7 @@ static int run(struct cli *cli)
             summary(cli, &src, &dst, &m);
         rc = update_both(cli, &src, &dst, rc);
     }
+out:
     if (rc)
         cli_remove_empty_root(&dst);
     cli_node_close(&src);
@@ -205,7 +278,9 @@ const struct cli_command cli_cmd_mv = {
         "interrupted before, SOURCE is complete, and the "
         "same command with --skip-equal continues. If SOURCE is being deleted already, "
         "zarrc "
-        "rm -r completes it.",
+        "rm -r completes it.\n\n"
+        "If SOURCE is a link to a store, the link is moved, and the store stays where it "
+        "is. A relative link becomes an absolute one if it would lead elsewhere.",
     .json = "source, destination: locations. objects, bytes: copied; 0 if the store "
             "renamed the node.",
     .options = options,
