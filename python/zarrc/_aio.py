@@ -84,6 +84,9 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
         await queue.run(array._submit(queue.native, READ, selection, memory, 0, options))
         return out
     target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._memory_of(out)
+    if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
+        _indexing.put_structs(target, await _read(array, selection))
+        return out
     order = _indexing._check_out(target, shape, array.dtype)
     await queue.run(array._submit(queue.native, READ, selection, target, order, None))
     if out is not None:

@@ -123,9 +123,14 @@ def order_of(wanted: np.dtype[Any], given: np.dtype[Any]) -> int | None:
         return NATIVE if given.isnative else SWAPPED
     if given.newbyteorder("=") != wanted.newbyteorder("="):
         return None
-    if given.names and not given.isnative and given != given.newbyteorder("=").newbyteorder("S"):
-        return None  # fields of different byte orders
+    if given.names and not given.isnative:
+        return None  # the library swaps no structs
     return NATIVE if given.isnative else SWAPPED
+
+
+def is_swapped_struct(wanted: np.dtype[Any], given: np.dtype[Any]) -> bool:
+    """Whether memory has structs of the wanted type with fields of another byte order: NumPy copies them."""
+    return bool(given.names and not given.isnative and given.newbyteorder("=") == wanted.newbyteorder("="))
 
 
 # ---- types for new arrays ----

@@ -238,6 +238,13 @@ def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtyp
     return order
 
 
+def put_structs(out: np.ndarray[Any, Any], found: Any) -> None:
+    """What was read, into memory with fields of another byte order."""
+    if out.shape != np.shape(found):
+        raise ValueError(f"out has the shape {out.shape}, and the selection {np.shape(found)}")
+    out[...] = found
+
+
 def _is_packed(array: Array, out: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
     bits = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}.get(array.dtype.name)
     if not bits or out.dtype != np.uint8 or not shape:
@@ -332,6 +339,9 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     target = fresh(array, shape, array.dtype) if out is None else _memory_of(out)
     if out is not None and _is_packed(array, target, shape):
         array._read(selection, target, 0, {**options, "packed": 1})
+        return out
+    if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
+        put_structs(target, read(array, selection, options=options))
         return out
     array._read(selection, target, _check_out(target, shape, array.dtype), options)
     if out is not None:

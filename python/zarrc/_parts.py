@@ -50,6 +50,8 @@ def read(array: Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -
         order = _indexing._check_out(given[0], selections[0].shape, array.dtype) if given else _dtypes.NATIVE
         array._read_many(tuple(selections), tuple(given), order, options)
         return [one[()] if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in given]
+    if any(isinstance(one, np.ndarray) and _dtypes.is_swapped_struct(array.dtype, one.dtype) for one in given):
+        return [_indexing.read(array, selection, out=one, options=options) for selection, one in zip(selections, given)]
     memory, order, options = _memory(array, selections, given, options)
     array._read_many(tuple(selections), tuple(memory), order, options)
     return given

@@ -46,6 +46,24 @@ def test_packed(name, bits):
         zarrc.create_array(None, shape=4, dtype="int8").read(packed=True)
 
 
+@pytest.mark.parametrize("order", ["><", ">>", "<>"])
+def test_structs_of_another_byte_order(store, order):
+    """Values and `out=` of structs in any byte order, also of fields that differ."""
+    dtype = np.dtype([("a", "<i4"), ("p", [("x", "<f8")])])
+    swapped = np.dtype([("a", order[0] + "i4"), ("p", [("x", order[1] + "f8")])])
+    data = np.array([(1, (2.5,)), (3, (4.5,)), (-5, (6.5,))], dtype)
+    array = zarrc.create_array(store, name="a", shape=3, dtype=dtype, chunks=2)
+    array[...] = data.astype(swapped)
+    assert (array[...] == data).all()
+    asyncio.run(array.async_array.setitem(..., data[::-1].astype(swapped)))
+    for read in (array.read, lambda key, out: asyncio.run(array.async_array.getitem(key, out=out)),
+                 lambda key, out: array.read_many([key], out=[out])[0]):
+        out = np.zeros(2, swapped)
+        assert read(slice(1, 3), out=out) is out and (out == data[1::-1].astype(swapped)).all()
+        with pytest.raises(ValueError, match="shape"):
+            read(slice(0, 3), out=out)
+
+
 def test_struct_fields(store):
     dtype = np.dtype([("a", "int32"), ("p", [("x", "float32"), ("y", "float32", (2,))]), ("t", "datetime64[s]")])
     data = np.zeros((4, 3), dtype)
