@@ -28,33 +28,27 @@ struct units {
     uint32_t
         *old_value_of; /* by unit: which of them; UINT32_MAX: it needs no old value */
     uint32_t first;    /* of the group that is being encoded */
-    bool granted;
 };
 
-static zarr_status unit_one(void *arg, uint64_t at, const struct zr_work *w,
-                            zarr_error *err)
+static zarr_status write_unit(const struct units *u, const struct zr_work *w, uint64_t i,
+                              zarr_error *err)
 {
-    struct units *u = arg;
-    const uint64_t i = u->first + at;
-    struct zr_work own = *w;
+    return (u->io->parts ? zr_parts_write : zr_unit_write)(w, &u->proj[i],
+                                                           u->threads_each, err);
+}
+
+/* Writes a unit and stores it, unless that is done. */
+static zarr_status unit_alone(void *arg, uint64_t i, const struct zr_work *w,
+                              zarr_error *err)
+{
+    const struct units *u = arg;
     zarr_status st = ZARR_OK;
 
-    if (u->done[i] || (u->granted && !u->together[i]))
+    if (u->done[i])
         return ZARR_OK;
-    if (u->granted) {
-        own.granted = true;
-        own.later = &u->later[i];
-        zr_later_count(own.later, &w->worker->stats, false);
-        if (u->old_value_of[i] != UINT32_MAX)
-            own.old_value = &u->old_value[u->old_value_of[i]];
-    }
-    ZR_TRY((u->io->parts ? zr_parts_write : zr_unit_write)(&own, &u->proj[i],
-                                                           u->threads_each, err));
-    if (own.later)
-        zr_later_count(own.later, &w->worker->stats, true);
-    else
-        u->done[i] = true;
-    if (u->io->progress && !u->granted) { /* the callback may write: no lock is held */
+    ZR_TRY(write_unit(u, w, i, err));
+    u->done[i] = true;
+    if (u->io->progress) { /* the callback may write: no lock is held */
         zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
     }
@@ -113,6 +107,28 @@ out:
     return st;
 }
 
+/* Encodes a unit of a group, whose bytes are granted. It is stored later. */
+static zarr_status unit_of_group(void *arg, uint64_t at, const struct zr_work *w,
+                                 zarr_error *err)
+{
+    const struct units *u = arg;
+    const uint64_t i = u->first + at;
+    struct zr_work own = *w;
+    zarr_status st = ZARR_OK;
+
+    if (!u->together[i])
+        return ZARR_OK;
+    own.granted = true;
+    own.later = &u->later[i];
+    zr_later_count(own.later, &w->worker->stats, false);
+    if (u->old_value_of[i] != UINT32_MAX)
+        own.old_value = &u->old_value[u->old_value_of[i]];
+    ZR_TRY(write_unit(u, &own, i, err));
+    zr_later_count(own.later, &w->worker->stats, true);
+out:
+    return st;
+}
+
 /* What was not stored, because another writer was faster or because its parts failed, is
  * left to be written alone. */
 static void group_done(struct units *u, uint32_t end)
@@ -153,10 +169,8 @@ static zarr_status put_group(struct units *u, uint32_t end, uint64_t bytes,
 
     ZR_TRY(zr_request_take(u->rq, need, err));
     st = group_old_values(u, end, &old_values, err);
-    u->granted = true;
     if (st == ZARR_OK)
-        st = zr_workers_run(&w, n, opts, unit_one, u, err);
-    u->granted = false;
+        st = zr_workers_run(&w, n, opts, unit_of_group, u, err);
     if (st == ZARR_OK)
         st = zr_later_run(u->io, u->rq, &u->later[u->first], n, &old_values, &u->lists,
                           err);
@@ -206,7 +220,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     u->threads_each = u->n >= threads ? 1 : threads;
     if (u->later)
         ZR_TRY(put_together(u, &opts, err));
-    st = zr_workers_run(&w, u->n, &opts, unit_one, u, err);
+    st = zr_workers_run(&w, u->n, &opts, unit_alone, u, err);
     zr_request_wave(u->rq, u->n, begun_ns);
 out:
     return st;
