@@ -130,7 +130,7 @@ def cubes():
         yield Case(f"read-warm/{name}", f"read all into used memory, {title}", "read", name, {"out": "warm", "repeats": 3}, 1.1)
         yield Case(f"chunks/{name}", f"chunk by chunk, {title}", "units", name, {"repeats": 2}, 1.1, 1.0)
         yield Case(f"chunks-2/{name}", f"chunk by chunk, two callers, {title}", "units", name, {"callers": 2, "repeats": 2}, 1.1, 1.0,
-                   is_quick=True)
+                   is_quick=name == "shard")
         yield Case(f"round/{name}", f"read, encode, write, {title}", "round", name, {"callers": 2}, 1.1, 1.0)
     for callers in (1, 2):
         of = ", two callers" if callers == 2 else ""
