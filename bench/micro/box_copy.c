@@ -279,10 +279,12 @@ int main(int argc, char **argv)
     scatter("scatter u16 64x64x512 warm", 64, 512, 0);
     scatter("scatter u16 64x64x512 fresh", 64, 512, FRESH);
     scatter("scatter u16 64^3 crooked", 64, 64, CROOKED);
+    scatter("scatter u16 64^3 crooked, fresh", 64, 64, CROOKED | FRESH);
     scatter("scatter u16 64x64x256 crooked", 64, 256, CROOKED);
     scatter("scatter u16 64x64x512 crooked", 64, 512, CROOKED);
     scatter("scatter u16 32^3 warm", 32, 32, 0);
     scatter("scatter u16 32^3 fresh", 32, 32, FRESH);
+    scatter("scatter u16 32^3 crooked", 32, 32, CROOKED);
     scatter("scatter u16 16^3 warm", 16, 16, 0);
     scatter("scatter u16 64^3 swap warm", 64, 64, SWAP);
     scatter("scatter u16 64^3 swap fresh", 64, 64, SWAP | FRESH);

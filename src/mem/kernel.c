@@ -130,8 +130,8 @@ static bool equal_words(const uint8_t *data, size_t bytes, const uint8_t *patter
             plane_swap_rows16                                                            \
     }
 #define PORTABLE                                                                         \
-    .rows = plane_rows, .swap_rows = SWAP_PLANES, .swap_rows_nt = SWAP_PLANES,           \
-    .line = line_copy,                                                                   \
+    .rows = plane_rows, .rows_ahead = plane_rows, .swap_rows = SWAP_PLANES,              \
+    .swap_rows_nt = SWAP_PLANES, .line = line_copy,                                      \
     .swap_line = {line_copy, line_swap2, line_swap4, line_swap8, line_swap16},           \
     .equal = equal_words
 
@@ -146,6 +146,7 @@ static const struct zr_kernels kernels_sse2 = {
 
 static const struct zr_kernels kernels_avx2 = {
     .rows = zr_avx2_rows,
+    .rows_ahead = zr_avx2_rows_ahead,
     .rows_nt = zr_avx2_rows_nt,
     .swap_rows = {plane_rows, zr_avx2_swap_rows2, zr_avx2_swap_rows4, zr_avx2_swap_rows8,
                   zr_avx2_swap_rows16},

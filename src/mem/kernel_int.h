@@ -25,7 +25,8 @@ typedef void (*zr_line_fn)(uint8_t *dst, const uint8_t *src, size_t bytes);
 
 /* The functions that depend on the CPU. Index of swap: log2 of the unit. */
 struct zr_kernels {
-    zr_plane_fn rows; /* run > 64 */
+    zr_plane_fn rows;       /* run >= 64 */
+    zr_plane_fn rows_ahead; /* run >= 16; fetches the lines of dst a few rows ahead */
     zr_plane_fn
         rows_nt; /* the same, past the caches: for runs that contain whole lines */
     zr_plane_fn swap_rows[5]; /* run is a multiple of the unit */
@@ -42,6 +43,7 @@ void zr_sse2_fence(void);
 void zr_sse2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes);
 void zr_sse2_rows_nt(const struct zr_plane *p);
 void zr_avx2_rows(const struct zr_plane *p);
+void zr_avx2_rows_ahead(const struct zr_plane *p);
 void zr_avx2_rows_nt(const struct zr_plane *p);
 void zr_avx2_line(uint8_t *dst, const uint8_t *src, size_t bytes);
 void zr_avx2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes);

@@ -15,6 +15,10 @@
  * some CPUs (Zen 3: 6.4 instead of 9.6 GB/s), with two it is never slower. */
 #define NT_LINES      2
 #define NT_LINE_BYTES ((size_t)64)
+/* What rows need to be fetched ahead: so many bytes each, and so many from one to the
+ * next. */
+#define AHEAD_LEAST_BYTES ((size_t)16)
+#define AHEAD_LEAST_STEP  ((uint64_t)256)
 /* The tile of the blocked loop for two sides whose fastest dimensions differ if no
  * transposing kernel fits: 32 x 32 elements touch 64 lines, an eighth of a small L1. */
 #define TILE_ITEMS 32
@@ -247,25 +251,43 @@ static bool transposes(struct zr_strided *s)
     return s->ss[1] == (int64_t)s->run;
 }
 
-/* Whether rows contain whole lines, wherever they begin. */
-static bool rows_past_cache(const struct zr_strided *s)
+/* Whether all rows begin at a line. */
+static bool rows_at_lines(const struct zr_strided *s)
 {
     uint64_t places = (uintptr_t)s->dst;
 
-    if (!s->nt || s->run < NT_LINES * NT_LINE_BYTES)
-        return false;
     for (uint32_t k = 0; k < s->ndim; k++)
         places |= (uint64_t)s->ds[k];
-    return places % NT_LINE_BYTES == 0 || s->run >= (NT_LINES + 1) * NT_LINE_BYTES;
+    return places % NT_LINE_BYTES == 0;
+}
+
+/* Whether rows contain whole lines, wherever they begin. */
+static bool rows_past_cache(const struct zr_strided *s)
+{
+    return s->nt && s->run >= NT_LINES * NT_LINE_BYTES &&
+           (rows_at_lines(s) || s->run >= (NT_LINES + 1) * NT_LINE_BYTES);
+}
+
+/* Whether the lines of rows should be fetched before they are written: those of a large
+ * output are in memory, and the rows lie too far apart for the CPU to foresee them. A
+ * line that is written whole, one for each row, gains nothing. */
+static bool rows_ahead(const struct zr_strided *s)
+{
+    return s->unit < 2 && s->run >= AHEAD_LEAST_BYTES && s->ndim > 0 &&
+           stride_size(s->ds[0]) >= AHEAD_LEAST_STEP &&
+           (s->run != NT_LINE_BYTES || !rows_at_lines(s));
 }
 
 static zr_plane_fn plane_choose(struct zr_strided *s)
 {
     const uint32_t inner = source_inner(s);
+    const bool is_large = s->nt;
 
     s->nt = rows_past_cache(s);
     if (inner == 0 || s->run >= NT_LINE_BYTES)
-        return zr_plane_items(s->run, s->unit, s->nt);
+        return is_large && !s->nt && rows_ahead(s)
+                   ? zr_kernels()->rows_ahead
+                   : zr_plane_items(s->run, s->unit, s->nt);
     dims_second(s, inner);
     return transposes(s) ? zr_plane_transpose : plane_tiled;
 }
@@ -301,7 +323,7 @@ bool zr_box_form_make(struct zr_box_form *out, const struct zr_memory_registry *
         return false;
     s.nt = box->dst.mem.bytes >= ZR_NT_EXTENT_BYTES;
     out->dst_bytes = box->dst.mem.bytes;
-    out->line = s.nt && s.run >= NT_LINES * NT_LINE_BYTES;
+    out->line = s.nt && s.run >= NT_LINE_BYTES;
     out->place = (uint32_t)((uintptr_t)dst % NT_LINE_BYTES);
     out->plane = plane_choose(&s);
     out->fence = s.nt;

@@ -23,6 +23,10 @@ AVX2 static inline void avx2_store(uint8_t *p, __m256i v)
 
 /* ---- copies ----------------------------------------------------------------- */
 
+enum {
+    AHEAD = 8 /* rows whose lines are fetched before they are written */
+};
+
 /* n >= 64. The last 64 bytes may be written twice. */
 AVX2 static inline void avx2_row(uint8_t *d, const uint8_t *s, size_t n)
 {
@@ -51,6 +55,29 @@ AVX2 void zr_avx2_rows(const struct zr_plane *p)
 
         for (uint64_t j = 0; j < p->n0; j++, d += p->ds0, s += p->ss0)
             avx2_row(d, s, run);
+    }
+}
+
+/* Rows of 16 bytes and more; the lines of those that come next are fetched. */
+AVX2 void zr_avx2_rows_ahead(const struct zr_plane *p)
+{
+    const size_t run = p->run;
+
+    for (uint64_t i = 0; i < p->n1; i++) {
+        uint8_t *d = p->dst + (int64_t)i * p->ds1;
+        const uint8_t *s = p->src + (int64_t)i * p->ss1;
+
+        for (uint64_t j = 0; j < p->n0; j++, d += p->ds0, s += p->ss0) {
+            const uintptr_t next = (uintptr_t)d + AHEAD * (uint64_t)p->ds0;
+
+            for (size_t k = 0; k < run; k += 64)
+                _mm_prefetch((const char *)(next + k), _MM_HINT_T0);
+            _mm_prefetch((const char *)(next + run - 1), _MM_HINT_T0);
+            if (run >= 64)
+                avx2_row(d, s, run);
+            else
+                zr_copy_short(d, s, run);
+        }
     }
 }
 
@@ -91,6 +118,17 @@ AVX2 void zr_avx2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes)
     avx2_row_nt(dst, src, bytes);
 }
 
+/* The lines at the ends of a row that it shares with its neighbours, a few rows ahead. */
+AVX2 static inline void avx2_ends_ahead(const uint8_t *d, int64_t step, size_t n)
+{
+    const uintptr_t from = (uintptr_t)d + AHEAD * (uint64_t)step, to = from + n;
+
+    if (from % 64)
+        _mm_prefetch((const char *)from, _MM_HINT_T0);
+    if (to % 64)
+        _mm_prefetch((const char *)to, _MM_HINT_T0);
+}
+
 AVX2 void zr_avx2_rows_nt(const struct zr_plane *p)
 {
     const size_t run = p->run;
@@ -99,8 +137,10 @@ AVX2 void zr_avx2_rows_nt(const struct zr_plane *p)
         uint8_t *d = p->dst + (int64_t)i * p->ds1;
         const uint8_t *s = p->src + (int64_t)i * p->ss1;
 
-        for (uint64_t j = 0; j < p->n0; j++, d += p->ds0, s += p->ss0)
+        for (uint64_t j = 0; j < p->n0; j++, d += p->ds0, s += p->ss0) {
+            avx2_ends_ahead(d, p->ds0, run);
             avx2_row_nt(d, s, run);
+        }
     }
 }
 

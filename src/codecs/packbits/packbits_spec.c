@@ -128,7 +128,7 @@ static zarr_status packbits_resolve(const zarr_codec_spec *spec,
                                     const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                     void *fill_out, zarr_error *err)
 {
-    struct zr_packbits p;
+    struct zr_packbits p = {0};
     zarr_status st = ZARR_OK;
     uint64_t bits = 0;
 
@@ -146,14 +146,14 @@ out:
 
 static int packbits_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 {
-    struct zr_packbits p;
+    struct zr_packbits p = {0};
 
     return zr_spec_packbits(spec, in->dtype, &p, NULL) != ZARR_OK || p.kept < p.bits;
 }
 
 static int packbits_packs(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 {
-    struct zr_packbits p;
+    struct zr_packbits p = {0};
 
     return zr_spec_packbits(spec, in->dtype, &p, NULL) == ZARR_OK && p.components == 1 &&
            p.bytes == 1 && p.kept == p.bits && !p.padding_first && !p.padding_last;
