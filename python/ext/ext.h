@@ -207,7 +207,6 @@ struct zx_wish {
 PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
 /* Where the elements of such an array are; NULL: only its buffer tells. */
 void *zx_data_of_new(zx_state *st, PyObject *array);
-void zx_outputs_trim(void); /* frees what is idle */
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number);
 PyObject *zx_outputs(PyObject *module, PyObject *unused);
 

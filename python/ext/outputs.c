@@ -9,8 +9,8 @@
  *
  * Arrays are freed by any thread, perhaps after the array that they were read from, so
  * the blocks belong to the process. Idle blocks lose their contents when the system needs
- * memory (MADV_FREE). The child of a fork begins with none, so that it copies no pages of
- * its parent. */
+ * memory (MADV_FREE). The child of a fork begins with no idle blocks: its parent has the
+ * pages of those. */
 #include "ext.h"
 
 #include <pthread.h>
@@ -137,7 +137,8 @@ static struct block *take_idle(uint64_t bytes)
     return b;
 }
 
-void zx_outputs_trim(void)
+/* Frees what is idle. */
+static void trim_outputs(void)
 {
     struct block *rest;
 
@@ -180,7 +181,7 @@ static void *output_malloc(void *unused, size_t bytes)
         return b->mem.handle;
     b = make(room);
     if (!b) {
-        zx_outputs_trim();
+        trim_outputs();
         b = make(room);
     }
     if (!b)
@@ -333,8 +334,7 @@ int zx_outputs_init(zx_state *st, PyObject *numpy_api)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     void **table = numpy_api == Py_None ? NULL : PyCapsule_GetPointer(numpy_api, NULL);
 
-    if (PyErr_Occurred())
-        return -1;
+    PyErr_Clear(); /* it has another table */
     pthread_once(&once, follow_forks);
     find_functions(st, table);
     if (!st->np_set_handler || st->output_handler)
@@ -388,17 +388,33 @@ static bool is_kept(zarr_context *ctx, uint64_t bytes)
     return fits;
 }
 
+/* Puts our allocator in place of NumPy's own, and returns that. NULL: the program gave
+ * NumPy another one, which stays. */
+static PyObject *replace_handler(zx_state *st)
+{
+    PyObject *usual = st->np_set_handler(st->output_handler);
+    const struct numpy_handler *of =
+        usual ? PyCapsule_GetPointer(usual, "mem_handler") : NULL;
+
+    if (of && strcmp(of->name, "default_allocator") == 0)
+        return usual;
+    PyErr_Clear();
+    if (usual)
+        Py_XDECREF(st->np_set_handler(usual));
+    PyErr_Clear();
+    Py_XDECREF(usual);
+    return NULL;
+}
+
 PyObject *zx_empty(zx_context *context, const struct zx_wish *w)
 {
     zx_state *st = context->st;
     PyObject *usual = NULL, *out, *type, *value, *trace;
 
     if (w->bytes >= LEAST_BYTES && st->np_set_handler && is_kept(context->ctx, w->bytes))
-        usual = st->np_set_handler(st->output_handler);
-    if (!usual) {
-        PyErr_Clear();
+        usual = replace_handler(st);
+    if (!usual)
         return empty_of_numpy(st, w);
-    }
     makes_output = true;
     out = empty_of_numpy(st, w);
     makes_output = false;

@@ -99,8 +99,8 @@ def describe(array: _core.Array) -> tuple[np.dtype[Any], int, int]:
         return dtype, NATIVE, VLEN
     if dtype.hasobject or dtype.kind == "T" or dtype.itemsize != facts[4]:
         return dtype, NATIVE, OTHER
-    if array.zarr_format == 2 and dtype.kind != "V" or dtype.names:
-        stored = _stored_dtype(array) if array.zarr_format == 2 else None
+    if array.zarr_format == 2 and dtype.kind != "V":  # structs have the machine's order in memory
+        stored = _stored_dtype(array)
         if stored is not None and stored != dtype and stored == dtype.newbyteorder("S"):
             if not np.empty(0, stored).dtype.isnative:  # else NumPy has no array of it: times without a unit
                 return stored, SWAPPED, PLAIN

@@ -182,7 +182,7 @@ class Store:
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """Makes what was written durable. It is optional."""
+        """Makes what was written durable. It is optional. Each append, and each resize that clears elements, calls it, too."""
         raise NotImplementedError
 
 

@@ -2,8 +2,8 @@
  * mem/heap.c - memory for elements of variable length: blocks that live as long as their
  * heap, one for each chunk that is read. Blocks lie side by side in slabs. A new slab is
  * as large as all blocks before it, so a heap has about twice the memory that was asked
- * for, but slabs together stay within the heap's limit. Large heaps are on huge pages.
- * A block that is as large as a slab would be is alone in its memory.
+ * for, but slabs for several blocks together stay within the heap's limit. Large heaps
+ * are on huge pages. A block that is as large as a slab would be is alone in its memory.
  *
  * There is no lock, which a forked child could inherit locked. Blocks are cut from the
  * current slab. If several threads make the next one at the same moment, the first puts

@@ -14,7 +14,8 @@
 #include "pipe/pipe_int.h"
 
 /* Not for ever: a function of the application that the request calls, such as a store,
- * may itself read, and then its request would wait for the one that waits for it. */
+ * may itself read, and then its request would wait for the one that waits for it. A
+ * request waits so long once. */
 #define HOLD_WAIT_NS UINT64_C(10000000000)
 
 bool zr_io_holds(const struct zr_io *io)
@@ -67,8 +68,10 @@ zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
         struct zr_budget *b = from[n] ? &from[n]->rank[rank] : NULL;
         zarr_status st = ZARR_ERR_LIMIT;
 
-        if (b)
+        if (b && !rq->has_waited)
             st = zr_budget_take(b, all, zr_now_ns() + HOLD_WAIT_NS, &rq->cancel, err);
+        if (b && st == ZARR_ERR_LIMIT)
+            rq->has_waited = true;
         for (uint32_t i = 0; i < w->n_opens && st == ZARR_OK; i++)
             w->open[i].held.of[n] = b;
         if (st != ZARR_OK && st != ZARR_ERR_LIMIT)

@@ -418,6 +418,27 @@ static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
     return io->write && io->check ? io->check(io->check_arg, err) : ZARR_OK;
 }
 
+/* The budgets of the request alone, if it has a limit of its own. */
+static void own_budgets_init(struct zarr_request *rq)
+{
+    rq->has_own = rq->io.memory_bytes != 0;
+    if (!rq->has_own)
+        return;
+    zr_budget_init(&rq->own, rq->io.memory_bytes);
+    if (zr_io_holds(&rq->io))
+        zr_holders_init(&rq->own_holders, rq->io.memory_bytes);
+}
+
+static void own_budgets_deinit(struct zarr_request *rq)
+{
+    if (!rq->has_own)
+        return;
+    if (zr_io_holds(&rq->io))
+        zr_holders_deinit(&rq->own_holders);
+    zr_budget_deinit(&rq->own);
+    rq->has_own = false;
+}
+
 /* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
 {
@@ -429,12 +450,7 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     uint64_t n_units = 0;
 
     advise_output(io);
-    rq->has_own = io->memory_bytes != 0;
-    if (rq->has_own) {
-        zr_budget_init(&rq->own, io->memory_bytes);
-        if (zr_io_holds(io))
-            zr_holders_init(&rq->own_holders, io->memory_bytes);
-    }
+    own_budgets_init(rq);
     before = st = zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
     if (before == ZARR_OK)
         before = st = request_begin(io, &n_units, &failed);
@@ -456,12 +472,7 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         if (tries == READ_TRIES)
             break;
     }
-    if (rq->has_own) {
-        if (zr_io_holds(io))
-            zr_holders_deinit(&rq->own_holders);
-        zr_budget_deinit(&rq->own);
-    }
-    rq->has_own = false;
+    own_budgets_deinit(rq);
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
     else

@@ -117,6 +117,22 @@ static zarr_status fetch_wave(struct reading *r, struct zr_wave *wave,
     return st;
 }
 
+/* Ends the request with the error of a wave. The wave goes first: who has the lock may
+ * wait for the bytes of its shards. */
+static void fail_wave(struct reading *r, struct zr_wave *wave, zarr_status st,
+                      const zarr_error *err)
+{
+    const uint64_t at = err->item < wave->n_segments
+                            ? wave->segment[err->item].item[0]->ordinal
+                            : UINT64_MAX;
+
+    zr_wave_release(wave);
+    if (!zr_flights_lock(&r->f))
+        return;
+    zr_flights_fail(&r->f, st, err, at);
+    zr_mutex_unlock(&r->f.locked.mutex);
+}
+
 static void do_wave(struct reading *r, struct zr_wave *wave)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
@@ -160,13 +176,8 @@ out:
         zr_request_give(rq, need);
     zr_request_wave(rq, wave->n_segments, begun_ns);
     zr_request_report(rq);
-    if (st != ZARR_OK && zr_flights_lock(&r->f)) {
-        zr_flights_fail(&r->f, st, &err,
-                        err.item < wave->n_segments
-                            ? wave->segment[err.item].item[0]->ordinal
-                            : UINT64_MAX);
-        zr_mutex_unlock(&r->f.locked.mutex);
-    }
+    if (st != ZARR_OK)
+        fail_wave(r, wave, st, &err);
 }
 
 /* ---- waves from the plan ----------------------------------------------------- */

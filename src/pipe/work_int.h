@@ -197,6 +197,7 @@ struct zarr_request {
     struct zr_budget own;          /* io.memory_bytes, while the request runs */
     struct zr_holders own_holders; /* only if zr_io_holds() */
     bool has_own;
+    bool has_waited; /* HOLD_WAIT_NS were over once; under the lock of the plan */
     struct zr_budget *device; /* of the tensor's device; NULL: nothing limits it */
     /* only for submitted requests */
     bool submitted;

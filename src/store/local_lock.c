@@ -209,11 +209,16 @@ static int lock_has_name(const struct zr_local_lock *lk, int dir, const char *na
     return 0;
 }
 
+int zr_local_lock_look(const struct zr_local_lock *lk, bool *yes)
+{
+    return lock_has_name(lk, lk->dir.fd, lk->lock_name, yes);
+}
+
 bool zr_local_lock_is_named(const struct zr_local_lock *lk)
 {
     bool yes = false;
 
-    return lock_has_name(lk, lk->dir.fd, lk->lock_name, &yes) == 0 && yes;
+    return zr_local_lock_look(lk, &yes) == 0 && yes;
 }
 
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
@@ -412,13 +417,14 @@ void zr_local_unlock(void *self, void *lock)
 {
     struct zr_local *l = self;
     struct local_held_lock *held = lock;
+    bool is_named = true;
 
     if (!held)
         return;
     /* a lock file of that name may be another writer's */
     if (!held->lock.is_spent && held->lock.file.fd >= 0 &&
-        !zr_local_lock_is_named(&held->lock))
-        held->lock.is_spent = true;
+        zr_local_lock_look(&held->lock, &is_named) == 0)
+        held->lock.is_spent = !is_named;
     /* Where close() can report that a value was lost, the PUT called fsync before. */
     (void)zr_local_lock_give(l, &held->lock);
     zr_free(l->alloc, held);

@@ -286,6 +286,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
                               .knows_device = true,
                               .device = lk->device};
     zarr_status st = write_check_version(l, op, err);
+    bool is_named = true;
     int os_code;
 
     if (st != ZARR_OK)
@@ -297,9 +298,11 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     /* Another process may have removed the lock file, by no right, and a writer may have
      * made its own since: half a value, which the rename would give the key. A small
      * value is written in the time that a look takes. */
-    lk->is_lost = (op->mem.bytes >= LOOK_FROM_BYTES || must_sync(l, op, lk->device)) &&
-                  !zr_local_lock_is_named(lk);
-    lk->is_spent = lk->is_lost;
+    if (op->mem.bytes >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
+        os_code = zr_local_lock_look(lk, &is_named);
+    if (os_code != 0)
+        return write_failed(op, os_code, "look at its lock file", err);
+    lk->is_lost = lk->is_spent = !is_named;
     if (lk->is_lost)
         return lock_is_gone(op, err);
     os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device, is_new);

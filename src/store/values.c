@@ -173,7 +173,7 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
 
 zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
 {
-    if (op->flags & ZR_STORE_OP_PINNED) /* `lock` would be taken for a pin of ours */
+    if (op->flags & (ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED)) /* those are ours */
         return zr_op_end(op,
                          zr_fail(err, ZARR_ERR_INVALID,
                                  "%s: flags %#" PRIx32 " are not known",

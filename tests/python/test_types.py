@@ -64,6 +64,20 @@ def test_structs_of_another_byte_order(store, order):
             read(slice(0, 3), out=out)
 
 
+@pytest.mark.parametrize("stored", [[("a", ">i4"), ("b", ">f8")], [("a", "u1"), ("b", ">f8")], [("a", "<i4"), ("b", ">f8")]])
+def test_stored_structs_of_another_byte_order(path, stored):
+    """Version 2 says the order of each field; memory has that of the machine, or the caller's."""
+    stored = np.dtype(stored)
+    data = np.array([(1, 2.5), (3, 4.5), (5, 6.5)], stored)
+    array = zarrc.create_array(path, shape=3, dtype=stored, chunks=2, zarr_format=2)
+    array[...] = data
+    assert (array[...] == data).all() and array.dtype == stored.newbyteorder("=")
+    out = np.zeros(3, stored)
+    assert (array.read(out=out) == data).all() and (out == data).all()
+    array[1:] = data[:2].astype(array.dtype)
+    assert (array[...] == data[[0, 0, 1]]).all()
+
+
 def test_struct_fields(store):
     dtype = np.dtype([("a", "int32"), ("p", [("x", "float32"), ("y", "float32", (2,))]), ("t", "datetime64[s]")])
     data = np.zeros((4, 3), dtype)

@@ -144,7 +144,8 @@ typedef struct zarr_store_vtable {
                         void **lock, zarr_error *err);
     /** Ends what lock() began, possibly in another thread; cannot fail. */
     void (*unlock)(void *self, void *lock);
-    /** Flushes as zarr_store_flush(). NULL: there is nothing to flush. */
+    /** Flushes as zarr_store_flush(). Each append calls it, too, and each resize that
+     * clears elements. NULL: there is nothing to flush. */
     zarr_status (*flush)(void *self, zarr_error *err);
     /** Removes all keys below a prefix. NULL: the library lists and erases them. */
     zarr_status (*erase_prefix)(void *self, const char *prefix, zarr_error *err);

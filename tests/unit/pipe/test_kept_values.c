@@ -285,7 +285,7 @@ static void test_waiters(void **state)
     (void)state;
     open_looking(&w, 8, ROOM_FOR_ONE);
     for (int i = 0; i <= WAITERS; i++) {
-        char path[8];
+        char path[16];
 
         snprintf(path, sizeof path, "a%d", i);
         a[i] = filled(&w, path, chains[0]);
@@ -317,13 +317,54 @@ static void test_waiters(void **state)
     pw_close(&w);
 }
 
+/* ---- a wave that fails ------------------------------------------------------------- */
+
+enum {
+    ROW = 768 << 10,
+    ROW_SHARD = 192 << 10,
+    ROW_INNER = 4096
+};
+
+/* It gives its shards' bytes back before it waits for the lock of the plan, whose owner
+ * may wait for them. Else the read would end after ten seconds. */
+static void test_fails_soon(void **state)
+{
+    static int32_t row[ROW];
+    static const uint64_t n[2] = {1, ROW}, chunk[2] = {1, ROW_SHARD};
+    static const int64_t n_signed[2] = {1, ROW};
+    static uint8_t object[ROW_SHARD * 5];
+    uint64_t bytes = sizeof object, begun;
+    zarr_array *a;
+    zarr_tensor t;
+    struct pw w;
+
+    (void)state;
+    open_looking(&w, 4, 3 << 20);
+    a = pw_array(w.store, "row", "[" SHARD("[1,4096]", BYTES "," CRC, "end") "," LOOK "]",
+                 n, chunk);
+    for (int i = 0; i < ROW; i++)
+        row[i] = i;
+    zarr_tensor_host(&t, row, sizeof row, 2, n_signed);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "row/c/0/0", 0, object, &bytes, NULL, &terr));
+    object[(ROW_SHARD / ROW_INNER - 1) * (ROW_INNER * 4 + 4) + 100] ^= 1;
+    assert_ok(zarr_store_put(w.store, "row/c/0/0", object, bytes, &terr));
+    begun = zr_now_ns();
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);
+    assert_in_range(zr_now_ns() - begun, 0, UINT64_C(8000000000));
+    assert_int_equal(held(&w, 0), 0);
+    assert_int_equal(in_use(&w), 0);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_budget_holds),
-        cmocka_unit_test(test_waiters),
+        cmocka_unit_test(test_kept),         cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_budget_holds), cmocka_unit_test(test_waiters),
+        cmocka_unit_test(test_fails_soon),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,9 @@ static void lock_one(zarr_store *s)
     op.flags = ZR_STORE_OP_PINNED; /* a flag of ours: `lock` is no pin */
     op.verb = ZARR_STORE_GET;
     assert_status(zarr_store_run(s, &op, &err), ZARR_ERR_INVALID);
+    op.flags = ZR_STORE_OP_GUARDED; /* so is this: the key has a lock */
+    op.verb = ZARR_STORE_ERASE;
+    assert_status(zarr_store_run(s, &op, &err), ZARR_ERR_INVALID);
 }
 
 /* The local stores of one test have one directory. */
