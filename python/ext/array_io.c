@@ -294,8 +294,8 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
         return NULL;
     if (!is_quick)
         return PyObject_CallMethod(o, "_get", "(O)", key);
+    zx_io_init(&io, self->st, NULL); /* it calls Python, so no exception may be set yet */
     out = fresh(self, sel, &wish);
-    zx_io_init(&io, self->st, NULL);
     if (out && read_fresh(self, sel, out, &wish, &io))
         Py_CLEAR(out);
     zarr_selection_free(sel);

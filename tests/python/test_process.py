@@ -342,3 +342,16 @@ def test_a_worker_of_torch_takes_its_share(tmp_path, method):
         assert done.returncode == 0, done.stderr
         started[workers != 0] = int(done.stdout)
     assert started[True] <= 1 < started[False], started
+
+
+def test_a_first_read_without_memory_says_so():
+    """The first read of a process asks Python for its threads."""
+    done = run("""
+    import zarrc
+    huge = zarrc.create_array(None, shape=1 << 60, dtype="u1", chunks=1 << 20)
+    try:
+        huge[:]
+    except MemoryError:
+        print("no memory")
+    """)
+    assert done.stdout == "no memory\n", done.stderr
