@@ -109,7 +109,7 @@ static struct zr_arena_block *arena_block_for(struct zr_arena *a, size_t bytes)
 void zr_arena_expect(struct zr_arena *a, size_t bytes)
 {
     if (!a->head && bytes <= ARENA_MAX_BYTES)
-        a->next_bytes = bytes + 2 * ARENA_ALIGN;
+        a->next_bytes = bytes + (size_t)2 * ARENA_ALIGN;
 }
 
 void *zr_arena_alloc(struct zr_arena *a, size_t bytes)
