@@ -39,13 +39,22 @@ static void counted_free(void *user, void *block)
     free(block);
 }
 
+/* A heap whose allocations are counted, and fail from that one on. */
+static void counted_heap(struct zr_heap *h, zarr_allocator *alloc, struct counted *c,
+                         uint64_t most, long fail_from)
+{
+    *c = (struct counted){.fail_from = fail_from};
+    *alloc = (zarr_allocator){c, counted_alloc, counted_realloc, counted_free};
+    zr_heap_init(h, most, alloc);
+}
+
 static void side_by_side(void **state)
 {
     enum {
         BLOCKS = 1000
     };
-    struct counted c = {.fail_from = LONG_MAX};
-    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct counted c;
+    zarr_allocator alloc;
     struct rnd r = {rnd_seed(7)};
     uint8_t *block[BLOCKS];
     size_t bytes[BLOCKS], sum = 0;
@@ -53,7 +62,7 @@ static void side_by_side(void **state)
     void *p = NULL;
 
     (void)state;
-    zr_heap_init(&h, UINT64_MAX, &alloc);
+    counted_heap(&h, &alloc, &c, UINT64_MAX, LONG_MAX);
     for (size_t i = 0; i < BLOCKS; i++) {
         bytes[i] = (size_t)rnd_below(&r, 5000);
         assert_int_equal(zr_heap_alloc(&h, bytes[i], &p, NULL), ZARR_OK);
@@ -81,13 +90,13 @@ static void side_by_side(void **state)
 /* The block that a single read needs is not made larger. */
 static void the_first(void **state)
 {
-    struct counted c = {.fail_from = LONG_MAX};
-    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct counted c;
+    zarr_allocator alloc;
     struct zr_heap h;
     void *p = NULL;
 
     (void)state;
-    zr_heap_init(&h, UINT64_MAX, &alloc);
+    counted_heap(&h, &alloc, &c, UINT64_MAX, LONG_MAX);
     assert_int_equal(zr_heap_alloc(&h, 1 << 20, &p, NULL), ZARR_OK);
     assert_true(c.bytes <= (1 << 20) + 64);
     zr_heap_clear(&h);
@@ -117,13 +126,13 @@ static void on_pages(void **state)
 
 static void limits(void **state)
 {
-    struct counted c = {.fail_from = 2};
-    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct counted c;
+    zarr_allocator alloc;
     struct zr_heap h;
     void *p = NULL;
 
     (void)state;
-    zr_heap_init(&h, 100, &alloc);
+    counted_heap(&h, &alloc, &c, 100, 2);
     assert_int_equal(zr_heap_alloc(&h, 60, &p, NULL), ZARR_OK);
     assert_int_equal(zr_heap_alloc(&h, 41, &p, NULL), ZARR_ERR_LIMIT);
     assert_null(p);
@@ -143,13 +152,13 @@ static void limits(void **state)
 /* Slabs stay within the limit, too. Beyond it blocks are alone in their memory. */
 static void slabs_within(void **state)
 {
-    struct counted c = {.fail_from = LONG_MAX};
-    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct counted c;
+    zarr_allocator alloc;
     struct zr_heap h;
     void *p = NULL;
 
     (void)state;
-    zr_heap_init(&h, 100000, &alloc);
+    counted_heap(&h, &alloc, &c, 100000, LONG_MAX);
     assert_int_equal(zr_heap_alloc(&h, 60000, &p, NULL), ZARR_OK);
     for (int i = 0; i < 40; i++) {
         assert_int_equal(zr_heap_alloc(&h, 1000, &p, NULL), ZARR_OK);
@@ -167,13 +176,13 @@ static void slabs_within(void **state)
  * does not end the use of that slab. */
 static void keeps_the_slab(void **state)
 {
-    struct counted c = {.fail_from = LONG_MAX};
-    const zarr_allocator alloc = {&c, counted_alloc, counted_realloc, counted_free};
+    struct counted c;
+    zarr_allocator alloc;
     struct zr_heap h;
     void *p = NULL;
 
     (void)state;
-    zr_heap_init(&h, UINT64_MAX, &alloc);
+    counted_heap(&h, &alloc, &c, UINT64_MAX, LONG_MAX);
     assert_int_equal(zr_heap_alloc(&h, 100000, &p, NULL), ZARR_OK);
     assert_int_equal(zr_heap_alloc(&h, 16, &p, NULL), ZARR_OK);
     assert_int_equal(zr_heap_alloc(&h, 500000, &p, NULL), ZARR_OK);
