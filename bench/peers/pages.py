@@ -6,6 +6,7 @@ import samples
 BEGIN, END = "<!-- bench/peers: written by scripts/gen-benchmarks -->", "<!-- bench/peers: end -->"
 NEWER = "zarrc-newer"  # zarrc with a zstd and a libdeflate as new as its peers'
 NOT_PEERS = ("floor", "zarrc", "zarrc-4k", NEWER)
+SAME = "the same as zarrc"  # why that build is absent where it has no other codec
 OLD_CODECS = ("netcdf", "gdal")  # peers with Debian's
 IN_PLACE = ("zarrs-mimalloc", "zarrs-system", "zarrs-tools", "zarr-zarrs")  # peers that write into the file itself, without a lock
 SHORT = {"zarrs-mimalloc": "zarrs with mimalloc", "zarrs-system": "zarrs", "zarrs-tools": "zarrs_tools", "zarr-zarrs": "zarr-python + zarrs",
@@ -53,6 +54,7 @@ class Row:
         self.ratios = {name: found for name in self.samples if name not in NOT_PEERS if (found := self.ratio(name, "zarrc"))}
         self.best = min(self.ratios, key=lambda name: self.ratios[name][0], default=None)
         self.equal = self.on_equal_terms()
+        self.is_equal = NEWER in self.samples or record["absent"].get(NEWER) == SAME  # else the codecs differ
 
     def on_equal_terms(self):
         """The ratios of peers that replace files in one step, as zarrc does, to that build of it whose codecs are as new as theirs."""
@@ -75,7 +77,7 @@ class Row:
         best = min(self.equal, key=lambda name: self.equal[name][0], default=None)
         if best and self.equal[best][0] < self.case.best:
             at_floor = self.to_floor and self.to_floor[0] <= AT_FLOOR
-            found.append(f"{self.equal[best][0]:.2f} of {SHORT.get(best, best)}{' on equal terms' * self.case.writes}, at least {self.case.best:g} wanted"
+            found.append(f"{self.equal[best][0]:.2f} of {SHORT.get(best, best)}{' on equal terms' * (self.case.writes and self.is_equal)}, at least {self.case.best:g} wanted"
                          + (f"; zarrc takes {self.to_floor[0]:.2f} of the floor, so the codec or memory binds" if at_floor else ""))
         return found
 
@@ -99,7 +101,7 @@ def short_table(runs):
     lines = ["| case | zarrc ms | of the floor | best peer / zarrc | zarr-python / zarrc | |", "|---|---:|---:|---|---:|---|"]
     for row in all_rows:
         best = f"{times(row.ratios[row.best])} {SHORT.get(row.best, row.best)}" if row.best else ""
-        if row.case.writes and row.equal:
+        if row.case.writes and row.equal and row.is_equal:
             least = min(row.equal, key=lambda name: row.equal[name][0])
             best += f" ({times(row.equal[least])} {SHORT.get(least, least)} on equal terms)"
         lines.append(f"| {title(row, sizes)} | {ms(row.ours)} | {times(row.to_floor)} | {best} | {times(row.ratios.get('zarr-python'))} | "
