@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* glibc keeps freed blocks of such sizes in lists of the thread. malloc() takes a block
- * from there at once, calloc() does not. */
+ * from there at once, calloc() not in every version. */
 enum {
     SMALL_BYTES = 512
 };

@@ -7,9 +7,9 @@
  *
  * A request that holds shards may wait for shards nested in them. So each rank, which is
  * the number of levels with codecs around their shards that are further out, has bytes of
- * its own: who holds those of a rank waits for higher ranks alone, and who holds those of
- * the highest one for none. A value larger than all bytes of its rank is held alone.
- * Thread class: shared.
+ * its own. A request that holds bytes of one rank waits for higher ranks only, and one
+ * that holds bytes of the highest rank waits for none. A value larger than all bytes of
+ * its rank is held alone. Thread class: shared.
  */
 #include "pipe/pipe_int.h"
 

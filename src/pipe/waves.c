@@ -117,8 +117,8 @@ static zarr_status fetch_wave(struct reading *r, struct zr_wave *wave,
     return st;
 }
 
-/* Ends the request with the error of a wave. The wave goes first: who has the lock may
- * wait for the bytes of its shards. */
+/* Ends the request with the error of a wave. The wave goes first: the thread that has
+ * the lock may wait for the bytes of its shards. */
 static void fail_wave(struct reading *r, struct zr_wave *wave, zarr_status st,
                       const zarr_error *err)
 {
@@ -241,7 +241,7 @@ static void pull_waves(struct zr_flights *f)
     zr_wave_init(&w, r->work.io->engine->alloc);
     while (pull_wave(r, &w)) {
         do_wave(r, &w);
-        zr_wave_release(&w); /* who has the lock may wait for its shards' bytes */
+        zr_wave_release(&w); /* the lock's owner may wait for its bytes */
     }
     zr_wave_deinit(&w);
 }
