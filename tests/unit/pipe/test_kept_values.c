@@ -291,6 +291,7 @@ static void test_waiters(void **state)
         a[i] = filled(&w, path, chains[0]);
     }
     assert_ok(zarr_store_put(w.store, "a2/c/0/0", "no gzip", 7, &terr));
+    atomic_store(&at_gate, 0); /* earlier tests have passed there */
     atomic_store(&gate_closed, true);
     r[0] = submit(a[0], got[0]);
     while (atomic_load(&at_gate) == 0)
@@ -315,6 +316,13 @@ static void test_waiters(void **state)
     assert_int_equal(held(&w, 0), 0);
     assert_int_equal(in_use(&w), 0);
     pw_close(&w);
+}
+
+static int open_gate(void **state)
+{
+    (void)state;
+    atomic_store(&gate_closed, false);
+    return 0;
 }
 
 /* ---- a wave that fails ------------------------------------------------------------- */
@@ -362,8 +370,10 @@ static void test_fails_soon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept),         cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_budget_holds), cmocka_unit_test(test_waiters),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_budget_holds),
+        cmocka_unit_test_teardown(test_waiters, open_gate),
         cmocka_unit_test(test_fails_soon),
     };
 
