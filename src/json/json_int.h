@@ -1,6 +1,6 @@
 /*
- * json/json_int.h - what the files of this room share: nodes from slabs, and
- * the check that an object's keys differ. Not for other rooms.
+ * json/json_int.h - what the files of this room share: nodes from slabs, the check that
+ * an object's keys differ, and the state of a parse. Not for other rooms.
  */
 #ifndef ZR_JSON_INT_H
 #define ZR_JSON_INT_H
@@ -32,5 +32,27 @@ void zr_json_keys_deinit(struct zr_json_keys *k);
  * one has, or NULL. Linear time. */
 zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *object,
                                const struct zr_json **twice, zarr_error *err);
+
+/* One parse. */
+struct zr_json_parser {
+    char *base, *p, *end;
+    char *number_end; /* where a NUL must be written after the delimiter there is read */
+    struct zr_json_doc *doc;
+    struct zr_json *open; /* innermost open container */
+    uint64_t depth, max_depth, n_values, max_values;
+    size_t max_string;
+    struct zr_json_keys keys;
+    zarr_error *err;
+};
+
+static inline uint64_t zr_json_position(const struct zr_json_parser *ps, const char *at)
+{
+    return (uint64_t)(at - ps->base);
+}
+
+/* Reads a string. ps->p is after its opening quote on entry, and after the closing one on
+ * return. */
+zarr_status zr_json_read_string(struct zr_json_parser *ps, const char **text,
+                                size_t *bytes);
 
 #endif

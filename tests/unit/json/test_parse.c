@@ -448,9 +448,9 @@ static void big_ones(void **state)
     zr_str_deinit(&s);
 }
 
-/* Strings and blanks are read in words of eight bytes: a byte that ends them is found at
- * each place, and nothing behind it counts. */
-static void words(void **state)
+/* Blanks are read in words of eight bytes. A byte that ends blanks or a string is found
+ * at each place, and nothing behind it counts. */
+static void ends_at_each_place(void **state)
 {
     static const char ends[] = "\"\\\x01\x1F\x80\xFF";
     char text[64];
@@ -500,7 +500,7 @@ int main(void)
         cmocka_unit_test(the_suite),    cmocka_unit_test(prefixes),
         cmocka_unit_test(values),       cmocka_unit_test(depth_limit),
         cmocka_unit_test(other_limits), cmocka_unit_test(big_ones),
-        cmocka_unit_test(again),        cmocka_unit_test(words),
+        cmocka_unit_test(again),        cmocka_unit_test(ends_at_each_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
