@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -27,6 +28,8 @@ struct pw {
     atomic_int_fast64_t n_blocks, n_calls;
     atomic_uint_fast64_t n_bytes, peak_bytes; /* of blocks */
     atomic_int_fast64_t fail_in; /* this allocation, counted from now, fails; 0: none */
+    zr_thread fails_on;          /* only allocations of this thread, if `fails_one` */
+    bool fails_one;
     zarr_context *ctx;
     zarr_store *store;
 };
@@ -78,7 +81,9 @@ static inline zarr_status pw_resolve_same(const zarr_codec_spec *spec,
 static inline bool pw_fails(struct pw *w)
 {
     atomic_fetch_add(&w->n_calls, 1);
-    return atomic_load(&w->fail_in) > 0 && atomic_fetch_sub(&w->fail_in, 1) == 1;
+    return atomic_load(&w->fail_in) > 0 &&
+           (!w->fails_one || zr_thread_is_self(&w->fails_on)) &&
+           atomic_fetch_sub(&w->fail_in, 1) == 1;
 }
 
 /* Counts the bytes of a block in place of those that it had before. */
@@ -120,9 +125,9 @@ static void pw_free(void *user, void *block)
 {
     struct pw *w = user;
 
-    atomic_fetch_sub(&w->n_blocks, block != NULL);
     atomic_fetch_sub(&w->n_bytes, malloc_usable_size(block));
     free(block);
+    atomic_fetch_sub(&w->n_blocks, block != NULL); /* last: pw_close() waits for it */
 }
 
 static inline void pw_context_options(struct pw *w, zarr_context_options *opts)
@@ -157,10 +162,15 @@ static inline void pw_open(struct pw *w, uint32_t threads, uint64_t memory, uint
     assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
 }
 
+/* A thread that calls the functions of a request that is done frees it after them. */
 static inline void pw_close(struct pw *w)
 {
+    const uint64_t end = zr_now_ns() + UINT64_C(20000000000);
+
     zarr_store_free(w->store);
     zarr_context_free(w->ctx);
+    while (atomic_load(&w->n_blocks) > 0 && zr_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     assert_int_equal(atomic_load(&w->n_blocks), 0);
 }
 

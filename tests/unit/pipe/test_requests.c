@@ -5,6 +5,7 @@
  */
 #include "pipe_test.h"
 
+#include "pipe/pipe_int.h"
 #include <zarrc/plugin/store.h>
 
 #include <fcntl.h>
@@ -123,6 +124,12 @@ static zarr_request *start_read(struct scene *s)
     return rq;
 }
 
+/* The request is done, and no thread calls its functions any more. */
+static void wait_settled(zarr_request *rq)
+{
+    assert_true(zr_event_wait(&rq->settled, zr_now_ns() + UINT64_C(20000000000)));
+}
+
 /* ---- continuations ----------------------------------------------------------------- */
 
 static struct {
@@ -195,9 +202,8 @@ static void test_late(void **state)
     scene_open(&s);
     rq = start_read(&s);
     assert_ok(zarr_request_then(rq, tell, number(0), &terr));
-    while (atomic_load(&told.n) < 1)
-        usleep(100);
-    usleep(20000); /* settled */
+    wait_settled(rq);
+    assert_int_equal(atomic_load(&told.n), 1);
     assert_ok(zarr_request_then(rq, tell, number(1), &terr));
     assert_int_equal(atomic_load(&told.n), 2);
     assert_int_equal(told.order[1], 1);
@@ -231,7 +237,8 @@ static void test_failed(void **state)
     assert_ok(zarr_store_put(s.w.store, "a/c/0/0", "x", 1, &terr));
     gate_set(true);
     rq = start_read(&s);
-    usleep(20000); /* it allocates no more: it waits for chunks */
+    s.w.fails_on = zr_thread_self();
+    s.w.fails_one = true; /* not one of the read, which waits for chunks */
     atomic_store(&s.w.fail_in, 1);
     assert_status(zarr_request_then(rq, tell, number(9), &terr), ZARR_ERR_NO_MEMORY);
     atomic_store(&s.w.fail_in, 0);
@@ -294,7 +301,6 @@ static void test_freed_inside(void **state)
         assert_int_equal(told.order[1], 1);
         assert_int_equal(told.order[2], 2);
         assert_int_equal(told.order[3], 7); /* added by the first */
-        usleep(10000); /* the thread that called them frees the request */
         scene_close(&s);
     }
 }
@@ -312,7 +318,6 @@ static void test_chain(void **state)
     assert_ok(zarr_request_then(told.to_free, chain, &s, &terr));
     while (atomic_load(&chain_left) > 0)
         usleep(1000);
-    usleep(20000);
     scene_close(&s);
 }
 
@@ -431,8 +436,7 @@ static void test_fd(void **state)
     zarr_request_free(rq);
     assert_int_equal(fcntl(fd, F_GETFD), -1);
     rq = start_read(&s);
-    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
-    usleep(10000);
+    wait_settled(rq);
     assert_ok(zarr_request_fd(rq, &fd, &terr)); /* done already */
     assert_true(is_readable(fd, 0));
     zarr_request_free(rq);
