@@ -6,6 +6,9 @@
  */
 #include "unit/mem/mem_test.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 enum {
     BUFFER_BYTES = 1 << 21,
     MAX_ITEMS = 20000,
@@ -339,6 +342,62 @@ static void boxes_outside_are_refused(void **state)
     assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
 }
 
+/* ---- where memory begins and ends ---- */
+
+/* BUFFER_BYTES between two pages that no one may touch. */
+static uint8_t *fenced(size_t page)
+{
+    uint8_t *p = mmap(NULL, BUFFER_BYTES + 2 * page, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + page, BUFFER_BYTES, PROT_READ | PROT_WRITE), 0);
+    return p + page;
+}
+
+/* Moves one side of a box to the beginning of its buffer, or to the end. */
+static void put_at_end(zarr_box_side *side, const zarr_box *box, bool at_end)
+{
+    uint64_t low = 0, high = box->item_bytes;
+
+    for (int32_t k = 0; k < box->ndim; k++) {
+        const int64_t way = (int64_t)(box->shape[k] - 1) * side->stride[k];
+
+        low += way < 0 ? (uint64_t)-way : 0;
+        high += way > 0 ? (uint64_t)way : 0;
+    }
+    side->mem.offset = at_end ? BUFFER_BYTES - high : low;
+}
+
+/* Nothing is read or written beside a box. */
+static void boxes_at_the_ends_of_memory(void **state)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct buffers b = *(struct buffers *)*state;
+    struct rnd r = {rnd_seed(20261127)};
+    int done = 0;
+
+    b.dst = fenced(page);
+    b.src = fenced(page);
+    while (done < CASES) {
+        bool is_empty = false;
+        zarr_box box;
+
+        if (!random_box(&r, &b, &box))
+            continue;
+        for (int32_t k = 0; k < box.ndim; k++)
+            is_empty = is_empty || box.shape[k] == 0;
+        if (is_empty)
+            continue;
+        put_at_end(&box.dst, &box, rnd_below(&r, 2));
+        put_at_end(&box.src, &box, rnd_below(&r, 2));
+        assert_int_equal(zr_box_copy(&b.registry, &box, NULL, NULL), ZARR_OK);
+        done++;
+    }
+    munmap(b.dst - page, BUFFER_BYTES + 2 * page);
+    munmap(b.src - page, BUFFER_BYTES + 2 * page);
+}
+
 static void all_equal_finds_each_difference(void **state)
 {
     static const uint32_t items[] = {1, 2, 3, 4, 8, 12, 16, 40, 64, 100};
@@ -403,6 +462,7 @@ int main(void)
         cmocka_unit_test(transposes_equal_reference),
         cmocka_unit_test(last_of_repeated_elements_stays),
         cmocka_unit_test(boxes_outside_are_refused),
+        cmocka_unit_test(boxes_at_the_ends_of_memory),
         cmocka_unit_test(all_equal_finds_each_difference),
         cmocka_unit_test(minus_zero_is_not_zero),
         cmocka_unit_test(contiguous_copy_is_counted),
