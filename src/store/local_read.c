@@ -1,5 +1,5 @@
 /*
- * store/local_read.c - GET, STAT and pins of the local store: openat2, fstat, pread,
+ * store/local_read.c - GET, STAT and pins of the local store: openat2, fstat, a read,
  * close. It builds no path, allocates nothing and takes no lock. Values are replaced by
  * rename and never changed in place (by us, TensorStore and zarr-python), so an open
  * descriptor is a snapshot. The fstat costs a tenth of the whole. It gives the version
@@ -22,10 +22,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "sched/sched.h"
+
 enum {
-    PINS_MOST = 256
+    PINS_MOST = 256,
+    READ_SHORT_BYTES = 64 << 10
 };
 /* How many pins of this process hold a descriptor. A forked child has copies of the
  * descriptors and of this number. */
@@ -119,6 +123,52 @@ static void read_failed(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_err
               os_code);
 }
 
+/* Reads at most n bytes that are in the page cache. -1 with EAGAIN: the first one is not.
+ * Other errors are left to pread(), and so is a 0: Linux 5.9 and 5.10 give it in place of
+ * EAGAIN. A short read costs about as much as asking, so it is not asked. */
+__attribute__((always_inline)) static inline ssize_t
+read_cached(struct zr_local *l, int fd, void *to, size_t n, off_t offset)
+{
+    ssize_t got = -1;
+
+    errno = ENOTSUP;
+#ifdef RWF_NOWAIT
+    if (n >= READ_SHORT_BYTES &&
+        !atomic_load_explicit(&l->cannot_tell_cached, memory_order_relaxed)) {
+        const struct iovec part = {.iov_base = to, .iov_len = n};
+
+        got = preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+        if (got == 0)
+            errno = EAGAIN;
+        else if (got < 0 && errno != EAGAIN && errno != EINTR && errno != EIO)
+            atomic_store_explicit(&l->cannot_tell_cached, true, memory_order_relaxed);
+    }
+#else
+    ZR_UNUSED(l), ZR_UNUSED(fd), ZR_UNUSED(to), ZR_UNUSED(n), ZR_UNUSED(offset);
+#endif
+    return got > 0 ? got : -1;
+}
+
+/* Like pread(). While this thread waits for a disk, the pool may use another one. */
+__attribute__((always_inline)) static inline ssize_t
+read_some(struct zr_local *l, int fd, void *to, size_t n, off_t offset)
+{
+    ssize_t got = read_cached(l, fd, to, n, offset);
+    const bool sleeps = got < 0 && errno == EAGAIN;
+    int os_code;
+
+    if (got > 0)
+        return got;
+    if (sleeps)
+        zr_block_begin();
+    got = pread(fd, to, n, offset);
+    os_code = errno;
+    if (sleeps)
+        zr_block_end();
+    errno = os_code;
+    return got;
+}
+
 /* Reads the part of op's range that the value has. If the value ends before its length,
  * it was changed in place meanwhile. */
 static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
@@ -140,8 +190,8 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
         st = zr_mem_host_ptr(l->memory, &op->mem, n, &to, err);
     for (uint64_t done = 0; st == ZARR_OK && done < n;) {
         ssize_t got =
-            pread(fd, (unsigned char *)to + done,
-                  (size_t)ZR_MIN(n - done, READ_MAX_BYTES), (off_t)(offset + done));
+            read_some(l, fd, (unsigned char *)to + done,
+                      (size_t)ZR_MIN(n - done, READ_MAX_BYTES), (off_t)(offset + done));
 
         if (got < 0 && errno == EINTR)
             continue;

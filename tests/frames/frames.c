@@ -1,7 +1,8 @@
 /*
  * frames.c - prints the call stack of each read, decompression and compression that a few
- * reads and writes of arrays lead to. It defines pread() and two functions of libzstd, so
- * that the library calls these; they print the stack and go on to the real ones.
+ * reads and writes of arrays lead to. It defines pread(), preadv2() and two functions of
+ * libzstd, so that the library calls these; they print the stack and go on to the real
+ * ones.
  * scripts/count-frames builds and runs it, turns addresses into names, and counts.
  *
  * Usage: frames DIRECTORY
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -78,6 +80,16 @@ ssize_t pread64(int fd, void *to, size_t n, off_t at)
     print_stack("pread");
     REAL(fn, "pread64");
     return fn(fd, to, n, at);
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *part, int n, off_t at, int flags);
+ssize_t preadv64v2(int fd, const struct iovec *part, int n, off_t at, int flags)
+{
+    ssize_t (*fn)(int, const struct iovec *, int, off_t, int);
+
+    print_stack("pread");
+    REAL(fn, "preadv64v2");
+    return fn(fd, part, n, at, flags);
 }
 
 size_t ZSTD_decompressDCtx(ZSTD_DCtx *ctx, void *to, size_t room, const void *from,
