@@ -78,13 +78,18 @@ static int has_needed(const struct target *targets, size_t n)
 
 int run_on_targets(const char *name, const struct CMUnitTest *tests, size_t n)
 {
+    const char *only = getenv("KERNELS_ONLY");
     struct target targets[TARGETS_MOST];
     const size_t n_targets = targets_open(targets);
     int failed = has_needed(targets, n_targets) ? 0 : 1;
 
+    cmocka_set_test_filter(getenv("KERNELS_TEST"));
     for (size_t i = 0; i < n_targets; i++) {
-        struct CMUnitTest *own = calloc(n, sizeof *own);
+        struct CMUnitTest *own;
 
+        if (only && strcmp(targets[i].name, only) != 0)
+            continue;
+        own = calloc(n, sizeof *own);
         if (!own)
             return 1;
         for (size_t k = 0; k < n; k++) {

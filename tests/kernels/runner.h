@@ -32,7 +32,8 @@ struct target {
 };
 /* The twins; k_decode()'s team, where there are fibers; then, where there is a device,
  * OpenCL with one lane and with LANES, and CUDA. The program fails without the target
- * that KERNELS_NEED=opencl or =cuda names. */
+ * that KERNELS_NEED=opencl or =cuda names. KERNELS_ONLY names the one target that is
+ * tested, and KERNELS_TEST the tests, with * and ?. */
 enum {
     LANES = 32, /* also of CUDA: a warp */
     TARGETS_MOST = 5
