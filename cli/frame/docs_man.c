@@ -243,7 +243,7 @@ void cli_man_program(struct cli_string *out)
         "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
         "implementations.\n"
         ".TP\nZARRC_DISABLE_CPU\nInstruction sets not to use, for tests: "
-        "sse42, ssse3, avx2, pclmul, separated by commas, or all.\n");
+        "sse42, ssse3, avx2, pclmul, fsrm, separated by commas, or all.\n");
     add_exit_status(out);
     add_examples(out, examples);
     add_see_also(out, also.text ? also.text : "");

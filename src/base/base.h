@@ -540,7 +540,8 @@ enum {
     ZR_CPU_SSE42 = 1,
     ZR_CPU_AVX2 = 2,
     ZR_CPU_PCLMUL = 4,
-    ZR_CPU_SSSE3 = 8
+    ZR_CPU_SSSE3 = 8,
+    ZR_CPU_FSRM = 16 /* kernels copy fast to any address */
 };
 /* The features of this CPU, without those named in ZARRC_DISABLE_CPU=avx2,... (or "all").
  * The variable is read once. */

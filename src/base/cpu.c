@@ -3,8 +3,9 @@
  * when the program is loaded. The question traps in a virtual machine, so it is not asked
  * again. Here its answers become our bits, without those that ZARRC_DISABLE_CPU names,
  * for testing the portable paths on a good CPU. Names are separated by commas: sse42,
- * ssse3, avx2, pclmul, all. Thread class: shared; the answer is made once and never
- * changes.
+ * ssse3, avx2, pclmul, fsrm, all. Intel has had FSRM and GFNI since Ice Lake, and
+ * compilers know only the second. Zen 3 has FSRM, too, but slow at some addresses.
+ * Thread class: shared; the answer is made once and never changes.
  */
 #include "base/base.h"
 
@@ -23,7 +24,7 @@ static uint32_t cpu_parse_names(const char *list)
         uint32_t bits;
     } known[] = {
         {"sse42", ZR_CPU_SSE42}, {"avx2", ZR_CPU_AVX2}, {"pclmul", ZR_CPU_PCLMUL},
-        {"ssse3", ZR_CPU_SSSE3}, {"all", UINT32_MAX},
+        {"ssse3", ZR_CPU_SSSE3}, {"fsrm", ZR_CPU_FSRM}, {"all", UINT32_MAX},
     };
     uint32_t bits = 0;
 
@@ -48,6 +49,8 @@ static uint32_t cpu_detect(void)
     bits |= __builtin_cpu_supports("sse4.2") ? ZR_CPU_SSE42 : 0U;
     bits |= __builtin_cpu_supports("avx2") ? ZR_CPU_AVX2 : 0U;
     bits |= __builtin_cpu_supports("pclmul") ? ZR_CPU_PCLMUL : 0U;
+    if (__builtin_cpu_is("intel") && __builtin_cpu_supports("gfni"))
+        bits |= ZR_CPU_FSRM;
 #endif
     return bits & ~cpu_parse_names(getenv("ZARRC_DISABLE_CPU"));
 }
