@@ -24,6 +24,7 @@ class Grid:
     def __init__(self, edges: tuple[Any, ...]) -> None:
         self.ndim = len(edges)
         self.is_regular = all(isinstance(edge, int) for edge in edges)
+        self.chunk = edges if self.is_regular else ()
         self._edges: list[Any] = [edge if isinstance(edge, int) else np.asarray(edge, np.int64) for edge in edges]
         self._ends = [None if isinstance(edge, int) else np.cumsum(edge) for edge in self._edges]
 

@@ -207,6 +207,11 @@ class Config:
                 self._contexts[key] = _core.new_context(wanted)
             return self._contexts[key]
 
+    def _of_now(self) -> tuple[Any, ...]:
+        """What a context depends on besides the machine and the environment. It costs little."""
+        from ._plugins import registry
+        return self._values, _threads.zarr_setting(), _log.library_level(), _devices.wanted(), *registry.known()
+
     def _store_options(self) -> dict[str, Any]:
         values = self._values
         wait = values["lock_wait"]

@@ -18,7 +18,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from zarr.codecs import sharding as _sharding
@@ -55,17 +55,13 @@ _stores: weakref.WeakValueDictionary[tuple[Any, ...], _store.Store] = weakref.We
 _stores_lock = threading.Lock()
 
 
-def _local(root: str) -> _store.Store:
+def _local(root: str, place: tuple[int, int], context: _core.Context) -> _store.Store:
     """The library's store for a directory. An open store holds its directory, so a directory that was
-    deleted, made again, or moved since is another store."""
-    try:
-        found = os.stat(root)
-    except OSError:
-        raise Refused("the directory of the store is missing") from None
+    deleted, made again, or moved since is another store: `place` tells."""
     options = {**config._store_options(), "flags": 0}
     if config["symlinks"] is None:  # as LocalStore does
         options["symlinks"] = SYMLINKS["follow"]
-    key = (os.path.abspath(root), found.st_dev, found.st_ino, config._context(), *options.values())
+    key = (os.path.abspath(root), *place, context, *options.values())
     with _stores_lock:
         store = _stores.get(key)
         if store is None:
@@ -73,12 +69,26 @@ def _local(root: str) -> _store.Store:
     return store
 
 
+class Settings(NamedTuple):
+    of: tuple[Any, ...]
+    context: _core.Context
+
+
+class LastStore(NamedTuple):
+    """The library's store of the batch before. It is that of the next batch, too, if all else is the same."""
+
+    root: Any  # of the LocalStore
+    text: str
+    place: tuple[int, int]  # device and inode
+    settings: Settings
+    store: _store.Store
+
+
 _nowhere: dict[_core.Context, _store.Store] = {}
 
 
-def _no_store() -> _store.Store:
+def _no_store(context: _core.Context) -> _store.Store:
     """An empty store, for arrays whose chunks Python has."""
-    context = config._context()
     if context not in _nowhere:
         _nowhere[context] = _store._open_url("memory:", {})
     return _nowhere[context]
@@ -141,6 +151,8 @@ class Engine:
     def __init__(self, metadata: Any, codecs: tuple[Any, ...], document: dict[str, Any] | None) -> None:
         self._handles: dict[tuple[Any, ...], _core.Array] = {}
         self._longer: dict[str, Engine] = {}
+        self._last: LastStore | None = None
+        self._seen: Settings | None = None
         self._lock = threading.Lock()
         if not all(map(_is_builtin, codecs)):
             raise Refused("codec of another package")
@@ -198,6 +210,32 @@ class Engine:
         """The path of the array, from the key of one of its chunks."""
         parts = key.rsplit("/", self._parts if self.separator == "/" else 1)
         return parts[0] if len(parts) > (self._parts if self.separator == "/" else 1) else ""
+
+    def _settings(self) -> Settings:
+        """Those of now. An array keeps the cores that were there for its first batch: to count them takes 0.1 ms where the
+        caches are cold."""
+        seen, now = self._seen, config._of_now()
+        if seen is None or seen.of != now:
+            seen = self._seen = Settings(now, config._context())
+        return seen
+
+    def local(self, root: Any) -> _store.Store:
+        """The library's store for the directory of a LocalStore."""
+        last, settings = self._last, self._settings()
+        text = last.text if last is not None and last.root is root else os.fspath(root)
+        try:
+            found = os.stat(text)
+        except OSError:
+            raise Refused("the directory of the store is missing") from None
+        place = found.st_dev, found.st_ino
+        if last is not None and last.settings is settings and (last.text, last.place) == (text, place):
+            return last.store
+        store = _local(text, place, settings.context)
+        self._last = LastStore(root, text, place, settings, store)
+        return store
+
+    def nowhere(self) -> _store.Store:
+        return _no_store(self._settings().context)
 
     def array(self, store: _store.Store, path: str, shape: tuple[int, ...] | None = None) -> _core.Array:
         """A handle. zarr-python keeps a pipeline after a resize, so its metadata may be out of date: the
@@ -280,16 +318,15 @@ class Job:
     def __init__(self, engine: Engine, batch: list[Item], memory: Any, device: str | None, drop_axes: tuple[int, ...]) -> None:
         self.engine, self.batch, self.device = engine, batch, device
         self.store = batch[0][0].store
-        self.keys = [item[0].path for item in batch]
-        self.path = engine.path_of(self.keys[0])
+        self.path = engine.path_of(batch[0][0].path)
         self.spec = batch[0][1]
         self.prototype = self.spec.prototype if device is None else host_prototype()  # of encoded chunks
         self.is_ours = type(self.store) in _OURS
         self.array = engine.array(self._library_store(), self.path)
         if engine.grid.is_regular:
-            self.places = self._places(_batch.needs_places(batch))
+            self.places = self._places()
         else:
-            self.places = engine.places_of(self.keys, self.path)
+            self.places = engine.places_of(self.keys(), self.path)
             self.engine = engine.grown(batch, self.places)
             self.array = self.engine.array(self.array.store, self.path)
         self._check_specs()
@@ -299,18 +336,25 @@ class Job:
 
     def _library_store(self) -> _store.Store:
         if not self.is_ours:
-            return _no_store()
-        return self.store.native if type(self.store) is ZarrcStore else _local(os.fspath(self.store.root))
+            return self.engine.nowhere()
+        return self.store.native if type(self.store) is ZarrcStore else self.engine.local(self.store.root)
 
-    def _places(self, all_of_them: bool) -> np.ndarray[Any, Any]:
-        keys = self.keys if all_of_them else [self.keys[0], self.keys[-1]]
-        found = np.frombuffer(self.array._places(keys), np.int64)
-        return found.reshape(len(keys), self.engine.ndim)
+    def keys(self) -> list[str]:
+        return [item[0].path for item in self.batch]
+
+    def _places(self) -> Any:
+        """Of all items, or of the first and the last one."""
+        ndim = self.engine.ndim
+        if _batch.needs_places(self.batch):
+            return np.frombuffer(self.array._places(self.keys()), np.int64).reshape(len(self.batch), ndim)
+        found = memoryview(self.array._places([self.batch[0][0].path, self.batch[-1][0].path])).cast("q").tolist()
+        return found[:ndim], found[ndim:]
 
     def _check_specs(self) -> None:
         """That the chunks are of the grid that the pipeline knows: an array may have grown."""
+        grid = self.engine.grid
         for item, place in ((self.batch[0], self.places[0]), (self.batch[-1], self.places[-1])):
-            if tuple(item[1].shape) != tuple(self.engine.grid.edge(d, int(p)) for d, p in enumerate(place)):
+            if tuple(item[1].shape) != (grid.chunk or tuple(grid.edge(d, int(p)) for d, p in enumerate(place))):
                 raise Refused("chunks of another grid")
 
     def _memory(self, memory: Any) -> tuple[Any, int]:
@@ -370,10 +414,10 @@ class Job:
         selection = self.selection(self.array)
         if self.array._how == _dtypes.VLEN:
             box = self.array._vlen(self.chosen.shape)
-            self.array._decode(selection, box, 0, self.keys, chunks, self.options)
+            self.array._decode(selection, box, 0, self.keys(), chunks, self.options)
             target[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
         else:
-            self.array._decode(selection, target, self.byte_order, self.keys, chunks, self.options)
+            self.array._decode(selection, target, self.byte_order, self.keys(), chunks, self.options)
 
     def ask_store(self) -> None:
         """Lets the library ask a store of another package for parts of shards, with zarr-python's rules
@@ -390,7 +434,7 @@ class Job:
             self.array = self.engine.array(_foreign.store_of(self.store, calls), self.path)
 
     def results(self) -> tuple[Any, ...]:
-        if all(self.present):
+        if 0 not in self.present:
             return (_PRESENT,) * len(self.present)
         return tuple(_PRESENT if one else _MISSING for one in self.present)
 
@@ -442,6 +486,8 @@ def _job(pipeline: Any, batch: list[Item], buffer: Any, drop_axes: tuple[int, ..
         raise Refused("chunks of an unknown place")
     memory = buffer.as_ndarray_like()
     device = _device_of(memory)
+    if device is None:
+        return Job(_engine(pipeline), batch, memory, device, drop_axes)
     with _opening_for(device):
         return Job(_engine(pipeline), batch, memory, device, drop_axes)
 
@@ -539,7 +585,7 @@ async def _read_store(job: Job) -> None:
 
 def _read_memory(job: Job) -> None:
     get = job.store._store_dict.get
-    job.decode([get(key) for key in job.keys])
+    job.decode([get(key) for key in job.keys()])
 
 
 # ---- writes ----

@@ -143,6 +143,10 @@ class Registry:
         return ((*files, *(file for file in self._files if file not in files)),
                 (*rows, *(row for row in self._rows if row not in rows)))
 
+    def known(self) -> tuple[Any, ...]:
+        """Other objects than before if anything was registered meanwhile."""
+        return self._files, self._rows, self._found
+
     def _discovered(self) -> tuple[tuple[str, ...], tuple[Row, ...]]:
         """What entry points name. One that does not load is a warning, and the others are used."""
         if self._found is not None:

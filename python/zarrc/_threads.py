@@ -12,9 +12,13 @@ def _positive(value: Any) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _zarr_setting() -> int | None:
+def zarr_setting() -> int | None:
     """zarr-python's `threading.max_workers`, if zarr-python is in use."""
     zarr = sys.modules.get("zarr")
+    try:
+        return _positive(zarr.config.config["threading"]["max_workers"]) if zarr else None  # its `get` takes longer
+    except Exception:
+        pass
     try:
         return _positive(zarr.config.get("threading.max_workers")) if zarr else None
     except Exception:  # half imported, or another package of that name
@@ -57,4 +61,4 @@ def count(wanted: int | None = None) -> int:
     if os.environ.get("ZARRC_THREADS"):
         return 0
     cores = _core.core_count()
-    return min(cores, *(share or cores for share in (_zarr_setting(), _dask_share(), _torch_share(cores))))
+    return min(cores, zarr_setting() or cores, _dask_share() or cores, _torch_share(cores) or cores)

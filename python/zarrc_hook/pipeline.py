@@ -52,7 +52,8 @@ class ZarrcCodecPipeline(Base):
     async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
         """Reads a batch into `out`, and tells of each chunk whether the store has it."""
         from zarrc import _pipeline
-        return await _pipeline.read(self, list(batch_info), out, drop_axes, super().read)
+        batch = batch_info if isinstance(batch_info, list) else list(batch_info)
+        return await _pipeline.read(self, batch, out, drop_axes, super().read)
 
     async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
         """Writes a batch from `value`."""

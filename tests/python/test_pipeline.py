@@ -18,7 +18,7 @@ import pytest
 from conftest import installed
 
 import zarrc
-from zarrc import _batch
+from zarrc import _batch, _core
 
 zarr = pytest.importorskip("zarr")
 from zarr.core.indexing import oindex, oindex_set  # noqa: E402
@@ -737,6 +737,34 @@ def test_directories_that_are_made_again(tmp_path):
     assert (root / "a/c/0/0").exists()
     assert (zarr.open_array(tmp_path / "old", path="a")[...] == 1).all()
     assert (z[...] == 2).all()
+
+
+def test_settings_are_looked_at_once(tmp_path, monkeypatch):
+    """To count cores is to read files: a batch does not, while no setting changes. Each change counts."""
+    n = []
+    monkeypatch.setattr(_core, "core_count", lambda: n.append(1) or 4)
+    z = zarr.create_array(LocalStore(tmp_path / "x"), data=np.arange(16).reshape(4, 4), chunks=(2, 2))
+    same(z[...], np.arange(16).reshape(4, 4))
+    engine = z.async_array.codec_pipeline.__dict__["_engine"]
+    assert n
+    n.clear()
+    stores = [engine._last.store]
+    z[...], z[1:3], z.oindex[[0, 2]]
+    assert not n and engine._last.store is stores[0]
+    for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory": "64M"}),
+                           (zarrc.config, {"lock_wait": 7})):
+        with config.set(change):
+            same(z[...], np.arange(16).reshape(4, 4))
+            assert n and not any(engine._last.store is one for one in stores)
+            stores.append(engine._last.store)
+            n.clear()
+    z[...]
+    assert engine._last.store is stores[0]
+    (tmp_path / "x").rename(tmp_path / "y")
+    zarr.create_array(LocalStore(tmp_path / "x"), data=np.ones((4, 4), int), chunks=(2, 2))
+    same(z[...], np.ones((4, 4), int))
+    assert not any(engine._last.store is one for one in stores)
+    native_only()
 
 
 def test_store_that_is_moved(tmp_path):
