@@ -143,8 +143,8 @@ struct zr_local_lock {
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
                                struct zr_lock_wait *wait, bool create, int *os_code,
                                zarr_error *err);
-/* Gives the lock back, and removes the lock file unless it became the value. Returns 0 or
- * the errno of close(). */
+/* Gives the lock back, and removes the lock file, unless it became the value or its name
+ * leads to another file. Returns 0 or the errno of close(). */
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
 /* Whether the name of the lock file, in the folder that was opened then, still leads to
  * it. Returns 0 or an errno. */

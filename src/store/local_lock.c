@@ -361,13 +361,22 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     return st;
 }
 
+/* Whether there is a lock file to remove. Another process may have removed it, and its
+ * name may belong to another writer. */
+static bool lock_file_is_left(const struct zr_local_lock *lk)
+{
+    bool is_named = false;
+
+    return lk->file.fd >= 0 && !lk->is_spent &&
+           (zr_local_lock_look(lk, &is_named) != 0 || is_named);
+}
+
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
 {
     bool is_mine = lk->fork_generation == zr_fork_generation();
     int os_code = 0, left_over = 0;
 
-    if (lk->file.fd >= 0 && is_mine && !lk->is_spent &&
-        unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
+    if (is_mine && lock_file_is_left(lk) && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
         left_over = errno;
     os_code = zr_lock_file_close(&lk->file);
     zr_local_dir_close(&lk->dir);
@@ -417,14 +426,9 @@ void zr_local_unlock(void *self, void *lock)
 {
     struct zr_local *l = self;
     struct local_held_lock *held = lock;
-    bool is_named = true;
 
     if (!held)
         return;
-    /* a lock file of that name may be another writer's */
-    if (!held->lock.is_spent && held->lock.file.fd >= 0 &&
-        zr_local_lock_look(&held->lock, &is_named) == 0)
-        held->lock.is_spent = !is_named;
     /* Where close() can report that a value was lost, the PUT called fsync before. */
     (void)zr_local_lock_give(l, &held->lock);
     zr_free(l->alloc, held);

@@ -382,6 +382,16 @@ int futimens(int fd, const struct timespec times[2])
     return (int)syscall(SYS_utimensat, fd, NULL, times, 0);
 }
 
+/* An erase removes the value while it holds the lock. */
+int unlinkat(int dir, const char *name, int flags)
+{
+    if (n_steals > 0 && strcmp(name, "v") == 0) {
+        n_steals--;
+        write_stolen();
+    }
+    return (int)syscall(SYS_unlinkat, dir, name, flags);
+}
+
 /* The lock file that another writer made since is not renamed over the key, if the write
  * takes long: here because it is synced. */
 static void stolen_locks(void **state)
@@ -417,6 +427,11 @@ static void stolen_locks(void **state)
     zr_store_unlock(s, lock);
     assert_true(exists(w, "a/v.__lock"));
     assert_string_equal(get_text(s, "a/v"), "new");
+    n_steals = 1;
+    assert_status(zarr_store_erase(s, "a/v", &err), ZARR_OK);
+    assert_int_equal(n_steals, 0);
+    assert_true(exists(w, "a/v.__lock")); /* it is another writer's */
+    assert_null(get_text(s, "a/v"));
     zarr_store_free(s);
 }
 
