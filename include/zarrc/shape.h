@@ -112,11 +112,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
 
 /**
  * Makes an array longer along one dimension and writes elements there. The elements are
- * written and flushed first, as by zarr_store_flush(), and the metadata is written last,
- * so that readers see all of them or none, also after a loss of power. Appends of one
- * array wait for each other, across handles, and across processes if the store can
- * lock. The call starts from the shape that the array has in the store, and the handle
- * has the new shape when the call returns.
+ * written first and made durable, as by zarr_store_flush(), and the metadata is written
+ * last, so that readers see all of them or none, also after a loss of power. A local
+ * store syncs only the chunks of the append if they are few, and does not wait for what
+ * other programs write to the same disk. Appends of one array wait for each other, across
+ * handles, and across processes if the store can lock. The call starts from the shape
+ * that the array has in the store, and the handle has the new shape when the call
+ * returns.
  *
  * In a store that has versions of its values but no locks, the metadata is written first,
  * which reserves the place. No append is lost then, but readers can see fill values until

@@ -1,6 +1,6 @@
 /*
- * array/append.c - appends to an array. The data are written and flushed first, beyond
- * the array's shape, through a state that only the append sees; then the shape is
+ * array/append.c - appends to an array. The data are written first, beyond the array's
+ * shape, and made durable, through a state that only the append sees; then the shape is
  * published, and readers see all of the data or none, also after a loss of power. A
  * record says so in between (leftover.c). A resize
  * by another program without the lock is noticed when the shape is published (CONFLICT).
@@ -57,18 +57,65 @@ static zarr_status append_boxes(struct appending *ap, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Writes the elements through the larger state. */
-static zarr_status append_write(struct appending *ap, zarr_error *err)
+/* Writes the elements through the larger state. unit_flags: of the chunks. */
+static zarr_status append_write(struct appending *ap, uint32_t unit_flags,
+                                zarr_error *err)
 {
+    struct zr_io_call c = {.array = ap->array, .state = ap->larger};
     zarr_selection *box = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_selection_box(&box, ap->base->meta.ndim, ap->shape, ap->start, ap->count,
                               err));
-    ZR_TRY(zr_array_write_state(ap->array, ap->larger, box, ap->src, &ap->opts, ap->rq,
-                                err));
+    ZR_TRY(zr_io_prepare(&c, box, ap->src, &ap->opts, true, err));
+    if (!zr_doc_by_version(ap->array->h.store))
+        c.io.check = NULL; /* the append reads the document before and after */
+    c.io.unit_flags = unit_flags;
+    ZR_TRY(zr_io_run_in(ap->rq, &c.io, c.opts.stats, err));
 out:
+    zr_io_call_deinit(&c);
     zarr_selection_free(box);
+    return st;
+}
+
+/* Tells d the keys of the chunks that are written. */
+static zarr_status add_chunks(struct zr_durable *d, const struct appending *ap,
+                              zarr_error *err)
+{
+    const struct zr_grid *grid = &ap->larger->meta.grid;
+    uint64_t first[ZARR_MAX_RANK], end[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, ap->array->h.ctx->alloc);
+    for (int32_t i = 0; i < grid->ndim; i++) {
+        if (ap->count[i] == 0)
+            goto out;
+        at[i] = first[i] = zr_grid_locate(grid, i, ap->start[i]);
+        end[i] = 1 + zr_grid_locate(grid, i, ap->start[i] + ap->count[i] - 1);
+    }
+    do
+        ZR_TRY(zr_array_key(ap->array, ap->larger, at, &key, err));
+    while (zr_durable_add(d, zr_str_text(&key)) &&
+           zr_step_in_box(at, first, end, grid->ndim));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* A document reaches the disk at once. So the chunks that a new one shows must be there
+ * before it. */
+static zarr_status append_durably(struct appending *ap, zarr_error *err)
+{
+    struct zr_durable durable;
+    zarr_status st = ZARR_OK;
+
+    zr_durable_init(&durable, ap->array->chunk_store);
+    ZR_TRY(add_chunks(&durable, ap, err));
+    ZR_TRY(append_write(ap, zr_durable_flags(&durable), err));
+    ZR_TRY(zr_durable_end(&durable, err));
+out:
+    zr_durable_deinit(&durable);
     return st;
 }
 
@@ -83,7 +130,7 @@ static zarr_status append_reserved(struct appending *ap, struct zr_shape_change 
 
     *again = st == ZARR_ERR_CONFLICT;
     if (st == ZARR_OK && ap->n > 0)
-        st = append_write(ap, err);
+        st = append_write(ap, 0, err);
     return st;
 }
 
@@ -115,9 +162,7 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
         ZR_TRY(zr_shape_derive(&ap->larger, change, err));
         ZR_TRY(clear_other_fields(ap, err));
         ZR_TRY(zr_leftover_note(&ap->left, ap->array, ndim, ap->shape, err));
-        ZR_TRY(append_write(ap, err));
-        /* The document reaches the disk at once, but chunks only by a flush. */
-        ZR_TRY(zarr_store_flush(ap->array->chunk_store, err));
+        ZR_TRY(append_durably(ap, err));
     }
     ZR_TRY(zr_shape_publish(NULL, change, err));
     if (ap->left.found && zr_leftover_within(&ap->left, ndim, ap->shape))

@@ -181,13 +181,6 @@ zarr_status zr_array_same_chunks(const struct zr_array_state *a,
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err);
-/* zarr_array_write() on a state that may differ from the handle's. rq: the request that
- * it is a part of; NULL: none. */
-zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
-                                 const zarr_selection *sel, const zarr_tensor *src,
-                                 const zarr_io_options *opts, zarr_request *rq,
-                                 zarr_error *err);
-
 /* A change of an array's shape. */
 struct zr_shape_change {
     zarr_array *array;
@@ -226,6 +219,7 @@ struct zr_trim_job {
     /* Rewrite a border chunk only if elements outside differ from the fill value. */
     bool look_first;
     bool keep_lossy; /* leave border chunks of lossy codecs alone */
+    bool durable;    /* what was done is on the disk when the call returns */
     const zarr_cancel *cancel;
 };
 /* Erases chunks outside the shape, and resets the parts of chunks outside it. */
@@ -233,6 +227,9 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err);
 /* Fails with UNSUPPORTED if the store cannot list and there are too many chunks to try
  * one by one. */
 zarr_status zr_trim_check(const struct zr_trim_job *job, zarr_error *err);
+/* Advances to the next chunk of a box in C order. Returns false after the last. */
+bool zr_step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
+                    int32_t ndim);
 /* The elements of s that a chunk has in dimension d: [*low, *high). */
 void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
                    uint64_t *low, uint64_t *high);

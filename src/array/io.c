@@ -24,22 +24,6 @@ zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
     return st;
 }
 
-zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
-                                 const zarr_selection *sel, const zarr_tensor *src,
-                                 const zarr_io_options *opts, zarr_request *rq,
-                                 zarr_error *err)
-{
-    struct zr_io_call c = {.array = array, .state = s};
-    zarr_status st = zr_io_prepare(&c, sel, src, opts, true, err);
-
-    if (!zr_doc_by_version(array->h.store))
-        c.io.check = NULL; /* the caller reads the document before and after */
-    if (st == ZARR_OK)
-        st = zr_io_run_in(rq, &c.io, c.opts.stats, err);
-    zr_io_call_deinit(&c);
-    return st;
-}
-
 zarr_status zarr_array_read(zarr_array *array, const zarr_selection *selection,
                             const zarr_tensor *dst, const zarr_io_options *opts,
                             zarr_error *err)

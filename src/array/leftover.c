@@ -208,7 +208,9 @@ zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
 {
     zarr_status st = clear_extent(a, now, r, cancel, err);
 
-    if (st == ZARR_OK) /* a larger shape may reach the disk at once */
+    /* A larger shape may reach the disk at once. A flush also covers what an earlier try
+     * cleared, which this one left alone. */
+    if (st == ZARR_OK)
         st = zarr_store_flush(a->chunk_store, err);
     if (st == ZARR_OK)
         st = zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, err);

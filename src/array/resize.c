@@ -118,13 +118,15 @@ out:
 static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state *old,
                              zarr_error *err)
 {
-    const struct zr_trim_job job = {
-        .a = p->array, .old = old, .shape = p->shape, .cancel = p->cancel};
+    const struct zr_trim_job job = {.a = p->array,
+                                    .old = old,
+                                    .shape = p->shape,
+                                    .durable = true,
+                                    .cancel = p->cancel};
     zarr_status st = ZARR_OK;
 
     if (is_smaller(old, p->shape)) {
         ZR_TRY(zr_array_trim(&job, err));
-        ZR_TRY(zarr_store_flush(p->array->chunk_store, err));
         if (zr_leftover_within(&p->left, old->meta.ndim, old->meta.shape))
             zr_leftover_drop(p->array);
     } else if (!is_larger(old, p->shape)) {

@@ -172,6 +172,7 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
     ZR_TRY(zr_view_from_tensor(&io.view, &t->a->h.ctx->memory, &tensor, &want, err));
     io.selection = box;
     io.write = true;
+    io.unit_flags = t->unit_flags;
     io.missing_error = false;
     io.max_threads = 1;
     io.cancel = t->job->cancel;
@@ -297,25 +298,58 @@ static void tell_kept(struct zr_trim *t)
                t->a->h.path, n);
 }
 
+/* Tells d the keys of the chunks that are changed. A chunk that the store did not list
+ * may have been erased by a call that did not flush: d then gets none, and flushes. */
+static zarr_status add_rows(struct zr_durable *d, const struct zr_trim *t,
+                            zarr_error *err)
+{
+    bool more = !t->listed;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, t->a->h.ctx->alloc);
+    for (size_t row = 0; row < t->rows.n && more; row++) {
+        const uint64_t *chunk = zr_stored_chunk(&t->rows, row);
+
+        if (what_is_outside(t, chunk, t->new_shape) == TRIM_NOTHING)
+            continue;
+        ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
+        more = zr_durable_add(d, zr_str_text(&key));
+    }
+    d->alone = d->alone && !t->listed;
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
 zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
 {
     const zarr_array *a = job->a;
     const struct zr_parallel_options opts = {.max_threads = a->h.ctx->engine.n_threads,
                                              .cancel = job->cancel};
     struct zr_trim t = {.job = job, .a = a, .old = job->old, .new_shape = job->shape};
+    struct zr_durable durable;
     zarr_status st = ZARR_OK;
 
+    zr_durable_init(&durable, a->chunk_store);
     zr_mutex_init(&t.locked.mutex);
     zr_str_init(&t.locked.text, a->h.ctx->alloc);
     if (job->keep_lossy)
         ZR_TRY(zr_array_lossy(a, job->old, &t.keep_border, err));
     ZR_TRY(zr_trim_find_rows(&t, err));
+    if (job->durable) {
+        ZR_TRY(add_rows(&durable, &t, err));
+        t.unit_flags = zr_durable_flags(&durable);
+    }
     t.batch = t.rows.n / ((size_t)zr_parallel_workers(t.rows.n, &opts) * TRIM_SHARES);
     t.batch = ZR_MAX(ZR_MIN(t.batch, (size_t)TRIM_BATCH), (size_t)1);
     ZR_TRY(
         zr_parallel_run(zr_ceil_div_u64(t.rows.n, t.batch), &opts, trim_rows, &t, err));
+    if (job->durable)
+        ZR_TRY(zr_durable_end(&durable, err));
     tell_kept(&t);
 out:
+    zr_durable_deinit(&durable);
     zr_stored_deinit(&t.rows);
     zr_str_deinit(&t.locked.text);
     zr_mutex_deinit(&t.locked.mutex);

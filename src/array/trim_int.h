@@ -15,7 +15,9 @@ struct zr_trim {
     atomic_uint_fast64_t
         n_kept; /* those of them with other elements than the fill value */
     struct zr_stored rows;
-    size_t batch; /* rows for one look at the stored shape */
+    bool listed;         /* the rows are of stored chunks alone */
+    size_t batch;        /* rows for one look at the stored shape */
+    uint32_t unit_flags; /* of operations that change chunks */
     /* per dimension: number of chunks wholly inside the new shape */
     uint64_t keep[ZARR_MAX_RANK];
     struct {

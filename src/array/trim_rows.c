@@ -68,9 +68,8 @@ static uint64_t count_candidates(const struct zr_trim *t)
     return total;
 }
 
-/* Advances to the next chunk of a box in C order. Returns false after the last. */
-static bool step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
-                        int32_t ndim)
+bool zr_step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
+                    int32_t ndim)
 {
     for (int32_t e = ndim - 1; e >= 0; e--) {
         if (++at[e] < end[e])
@@ -101,7 +100,7 @@ static zarr_status add_candidates(struct zr_trim *t, int32_t d, zarr_error *err)
                        width * sizeof *rows->row, err));
         memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
         rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
-    } while (step_in_box(at, begin, end, grid->ndim));
+    } while (zr_step_in_box(at, begin, end, grid->ndim));
 out:
     return st;
 }
@@ -135,8 +134,9 @@ zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
     count_kept(t);
     n = count_candidates(t);
     t->rows = (struct zr_stored){.ndim = t->old->meta.ndim, .alloc = t->a->h.ctx->alloc};
-    if ((t->job->everything || n > TRIM_DIRECT_MAX) &&
-        zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
+    t->listed = (t->job->everything || n > TRIM_DIRECT_MAX) &&
+                zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST);
+    if (t->listed)
         return zr_stored_list(&t->rows, t->a, t->old, t->keep, t->job->cancel, err);
     ZR_TRY(check_probes(n, err));
     for (int32_t d = 0; d < t->rows.ndim; d++)

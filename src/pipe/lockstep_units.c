@@ -65,10 +65,11 @@ static bool object_has_turn(const struct objects *o, const struct object *u)
     return (u->old_value != NULL) == o->locked;
 }
 
-static void put_op(const struct object *u, const char *key, zarr_store_op *op)
+static void put_op(const struct objects *o, const struct object *u, const char *key,
+                   zarr_store_op *op)
 {
     *op = (zarr_store_op){.verb = u->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT,
-                          .flags = ZARR_STORE_OP_CHUNK,
+                          .flags = ZARR_STORE_OP_CHUNK | o->w.io->unit_flags,
                           .key = key,
                           .status = ZARR_ERR_INTERNAL};
     if (!u->empty)
@@ -98,7 +99,7 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
     if (!object_has_turn(o, u))
         return ZARR_OK;
     ZR_TRY(key_of(w, u->proj, &key, err));
-    put_op(u, key, &op);
+    put_op(o, u, key, &op);
     st = zr_put_unit(w, u->proj->chunk, &op, &e);
     if (o->shard)
         zr_index_cache_drop(w->io->indexes, key);
@@ -138,7 +139,7 @@ static zarr_status put_at_once(struct objects *o, zarr_error *err)
             key = zr_arena_strndup(o->arena, key, strlen(key));
             if (!key)
                 return zr_fail_memory(err, 1);
-            put_op(u, key, zr_puts_add(&puts, u->old_value));
+            put_op(o, u, key, zr_puts_add(&puts, u->old_value));
         }
     st = zr_puts_run(o->w.io, o->w.rq, &puts, &o->old_values, o->arena, err);
     for (int locked = 1; locked >= 0; locked--)

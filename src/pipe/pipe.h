@@ -138,8 +138,9 @@ struct zr_io {
     struct zr_field_view field;
     struct zr_heap *heap; /* reads: for elements of variable length */
     bool write;
-    bool skip_empty;    /* don't store chunks equal to the fill value */
-    bool missing_error; /* a missing chunk is NOT_FOUND */
+    bool skip_empty;     /* don't store chunks equal to the fill value */
+    bool missing_error;  /* a missing chunk is NOT_FOUND */
+    uint32_t unit_flags; /* writes: of zr_durable_flags(), for each unit's operation */
     /* writes: elements outside of the shape become the fill value if all inside are
      * written */
     bool reset_outside;

@@ -150,7 +150,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
     const struct zr_plan_args where = {.layout = u->rq->io.layout,
                                        .prefix = u->rq->io.prefix};
     zarr_store_op op = {.verb = bytes ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
-                        .flags = ZARR_STORE_OP_CHUNK};
+                        .flags = ZARR_STORE_OP_CHUNK | u->rq->io.unit_flags};
     struct zr_str *key = &worker->w.worker->key;
     zarr_status st = ZARR_OK;
 

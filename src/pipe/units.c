@@ -31,7 +31,7 @@ struct unit {
 static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
 {
     zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
-                        .flags = ZARR_STORE_OP_CHUNK,
+                        .flags = ZARR_STORE_OP_CHUNK | u->w->io->unit_flags,
                         .key = u->key};
 
     if (value)

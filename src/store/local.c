@@ -121,8 +121,7 @@ static int local_sync_parent(char *part)
 }
 
 /* Makes path and its missing parents. */
-static zarr_status local_make_root(const struct zr_local *l, const char *path,
-                                   zarr_error *err)
+static zarr_status local_make_root(struct zr_local *l, const char *path, zarr_error *err)
 {
     size_t n = strlen(path);
     char *part = zr_strndup(l->alloc, path, n);
@@ -136,6 +135,8 @@ static zarr_status local_make_root(const struct zr_local *l, const char *path,
             continue;
         part[i] = '\0';
         os_code = mkdir(part, 0777) != 0 ? errno : 0;
+        if (os_code == 0)
+            atomic_fetch_add(&l->n_made, 1);
         if (os_code == 0 && l->durability == ZARR_DURABILITY_EACH)
             os_code = local_sync_parent(part);
         if (os_code != 0 && os_code != EEXIST && (os_code != EROFS || i == n) &&
@@ -258,6 +259,11 @@ static void local_caps(void *self, zarr_store_caps *out)
     out->n_device_types = l->n_device_types;
 }
 
+static bool local_flushes(const void *self)
+{
+    return zr_local_flushes(self);
+}
+
 static void local_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     switch (op->verb) {
@@ -300,5 +306,7 @@ const struct zr_store_native zr_local_native = {
     .same = zr_local_same,
     .overlap = zr_local_overlap,
     .erase_link = zr_local_erase_link,
+    .sync_names = zr_local_sync_names,
+    .flushes = local_flushes,
     .detail = "a directory; URL: a path, file://path or gds:path",
 };

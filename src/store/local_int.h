@@ -45,7 +45,9 @@ struct zr_local {
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */
     atomic_int
-        sync_os_code; /* errno of the first flush that failed; all later flushes fail */
+        sync_os_code;   /* errno of the first flush that failed; all later flushes fail */
+    atomic_uint n_made; /* the root and its parents that this handle made; 0: also if
+                           their names are on the disk */
     struct zr_keylocks keylocks;
     struct {
         zr_mutex mutex;
@@ -187,6 +189,15 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_flush_init(struct zr_local *l);
 void zr_local_flush_deinit(struct zr_local *l);
 zarr_status zr_local_flush(void *self, zarr_error *err);
+
+/* ---- local_sync.c: makes the names of a few keys durable ---------------- */
+
+/* Fails with IO if a sync that belongs to no operation failed before. */
+zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err);
+/* Keeps that it failed now. Returns IO. */
+zarr_status zr_local_sync_failed(struct zr_local *l, int os_code, zarr_error *err);
+/* Flushes the store if it cannot sync the folders. */
+zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_error *err);
 
 /* ---- local_walk.c, local_list.c: directories --------------------------- */
 

@@ -9,6 +9,8 @@
  * commit: a flush calls syncfs(); a metadata document is synced before its rename.
  * ordered: as commit, and every value is synced before its rename.
  * each: every value is synced before its rename, and its directory after it.
+ * With commit and ordered, an operation may ask for its value to be synced so
+ * (ZR_STORE_OP_SYNCED); local_sync.c then syncs the directories.
  *
  * syncfs() reaches only the root's disk. On another disk commit and ordered therefore
  * work as each does, also for new directories and erased keys. Network file systems
@@ -96,7 +98,8 @@ static int write_empty(int fd)
 /* True if the value must be on the disk before the rename gives it its key. */
 static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
 {
-    if (zr_local_is_remote(l) || zr_local_syncs_each(l, device))
+    if (zr_local_is_remote(l) || zr_local_syncs_each(l, device) ||
+        (op->flags & ZR_STORE_OP_SYNCED))
         return true;
     return l->durability == ZARR_DURABILITY_ORDERED ||
            (l->durability != ZARR_DURABILITY_NONE &&
@@ -506,11 +509,11 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
 {
     const uint64_t n_written = atomic_load(&l->n_written);
-    int os_code = atomic_load(&l->sync_os_code);
+    zarr_status st = zr_local_synced_well(l, err);
+    int os_code = 0;
 
-    if (os_code != 0)
-        return zr_fail_os(err, ZARR_ERR_IO, os_code,
-                          "an earlier flush failed; later writes may be lost");
+    if (st != ZARR_OK)
+        return st;
     if (!zr_local_flushes(l) || atomic_load(&l->n_synced) >= n_written)
         return ZARR_OK;
     do
@@ -520,8 +523,7 @@ static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
         atomic_store(&l->n_synced, n_written);
         return ZARR_OK;
     }
-    atomic_store(&l->sync_os_code, os_code);
-    return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
+    return zr_local_sync_failed(l, os_code, err);
 }
 
 static void flush_in_child(void *arg)

@@ -97,7 +97,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
         break;
     case ZARR_STORE_PUT:
     case ZARR_STORE_ERASE:
-        known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED;
+        known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED | ZR_STORE_OP_SYNCED;
         known |=
             op->verb == ZARR_STORE_PUT ? ZARR_STORE_OP_WANT_VERSION : ZR_STORE_OP_GUARDED;
         ZR_TRY(run_check_write(s, op, err));

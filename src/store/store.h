@@ -145,6 +145,9 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
 /* An internal flag for ERASE: another lock of this store, which the caller holds, keeps
  * out all who change this key. So the store need not lock the key, too. */
 #define ZR_STORE_OP_GUARDED UINT32_C(0x40000000)
+/* An internal flag for PUT and ERASE, given by zr_durable_flags(): a PUT has its value on
+ * the disk before it has its key. For an ERASE it means nothing. */
+#define ZR_STORE_OP_SYNCED UINT32_C(0x20000000)
 
 /* Does one operation before it returns. Returns op->status (also NOT_FOUND) and fills err
  * for it. On the local and memory stores a GET takes none of our locks and does not
@@ -269,6 +272,31 @@ bool zr_store_lends(const zarr_store *s);
  * changed. Returns false if the store lends nothing, has no such value, or has it in
  * another kind of memory than op->mem names; then run the GET. */
 bool zr_store_lend(zarr_store *s, zarr_store_op *op);
+
+/* ---- a few keys that reach the disk alone --------------------------------------- */
+
+/*
+ * Makes changes of some keys survive a loss of power. zarr_store_flush() does so for the
+ * whole store, and may wait for all that other programs wrote to the same disk. So the
+ * caller adds the keys first, changes them with PUTs and ERASEs that have the flags of
+ * zr_durable_flags(), and then calls zr_durable_end(). That syncs only these keys, or
+ * flushes the store if they are many or the store knows nothing better.
+ */
+struct zr_durable {
+    zarr_store *store;
+    struct zr_str keys; /* n of them, each followed by 0 */
+    size_t n, last;     /* last: where the last of them begins */
+    uint32_t n_syncs;   /* of values and folders */
+    bool alone;         /* false: a flush does it; the caller may say so, too */
+};
+void zr_durable_init(struct zr_durable *d, zarr_store *s);
+void zr_durable_deinit(struct zr_durable *d); /* zeroed storage is allowed */
+/* Adds a key, from now on before all that is changed. Keys of one folder should follow
+ * each other. Returns false if a flush is needed anyway: no more keys need be added. */
+bool zr_durable_add(struct zr_durable *d, const char *key);
+uint32_t zr_durable_flags(const struct zr_durable *d);
+/* Call it when the keys were changed. An error is one of a flush. */
+zarr_status zr_durable_end(struct zr_durable *d, zarr_error *err);
 
 /* ---- the rest, as in the public functions ------------------------------------- */
 

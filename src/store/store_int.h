@@ -22,6 +22,11 @@ struct zr_store_native {
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
     /* See zr_store_lend(). NULL: the store lends nothing. */
     bool (*lend)(void *self, zarr_store_op *op);
+    /* Makes durable which of n keys exist, whose values were written with
+     * ZR_STORE_OP_SYNCED. Each key is followed by 0. NULL: a flush does it. */
+    zarr_status (*sync_names)(void *self, const char *keys, size_t n, zarr_error *err);
+    /* With sync_names: whether a flush does anything. */
+    bool (*flushes)(const void *self);
     /* The store that keeps a key, for a store that is made of others. NULL: this one.
      * Stores without it need pin and unpin. */
     zarr_store *(*part)(const void *self, const char *key);

@@ -173,7 +173,9 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
 
 zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
 {
-    if (op->flags & (ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED)) /* those are ours */
+    const uint32_t ours = ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED | ZR_STORE_OP_SYNCED;
+
+    if (op->flags & ours)
         return zr_op_end(op,
                          zr_fail(err, ZARR_ERR_INVALID,
                                  "%s: flags %#" PRIx32 " are not known",

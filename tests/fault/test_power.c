@@ -5,7 +5,8 @@
  * changes of names up to there survive, as with a journal, but only those bytes of a file
  * that were synced. No object that the durability promises to keep may be cut off then.
  * At the places where the durability promises that all is on the disk, even unsynced
- * names are dropped.
+ * names are dropped. An append promises so before it replaces the array's document, and a
+ * shrink before it erases the record of leftovers.
  */
 #include "fault.h"
 
@@ -46,6 +47,7 @@ struct op {
 static struct {
     pthread_mutex_t mutex;
     bool on;
+    const char *put, *erase; /* a mark comes before this name is written, or erased */
     struct op op[N_OPS];
     size_t n;
     ino_t inode[N_FILES]; /* of file 1, 2, ...; 0: the number has another file now */
@@ -167,6 +169,14 @@ int openat64(int dir, const char *path, int flags, ...)
     return fd;
 }
 
+static void log_promise(const char *name, const char *wanted)
+{
+    if (wanted && strcmp(name, wanted) == 0 && begin_log()) {
+        (void)add_op(OP_MARK);
+        pthread_mutex_unlock(&tape.mutex);
+    }
+}
+
 int mkdirat(int dir, const char *name, mode_t mode)
 {
     int st;
@@ -207,6 +217,7 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
     int st;
 
     REAL(int, renameat, (int, const char *, int, const char *));
+    log_promise(to, tape.put);
     st = real_renameat(from_dir, from, to_dir, to);
     if (st == 0 && begin_log()) {
         struct op *op = add_op(OP_RENAME);
@@ -226,6 +237,7 @@ int unlinkat(int dir, const char *name, int flags)
     int st;
 
     REAL(int, unlinkat, (int, const char *, int));
+    log_promise(name, tape.erase);
     st = real_unlinkat(dir, name, flags);
     if (st == 0 && begin_log()) {
         struct op *op = add_op(OP_NAME);
@@ -396,10 +408,15 @@ static bool is_whole(int file, size_t end)
     return kept.n == whole.n && memcmp(kept.bytes, whole.bytes, whole.n) == 0;
 }
 
+/* A file of a write that is under way. */
+static bool is_working(const struct name *n)
+{
+    return strstr(n->name, ".__lock") || strstr(n->name, ".zarrc-tmp");
+}
+
 static bool is_value(const struct name *n)
 {
-    return n->file && !strstr(n->name, ".__lock") && !strstr(n->name, ".zarrc-tmp") &&
-           !tape.is_directory[n->file];
+    return n->file && !is_working(n) && !tape.is_directory[n->file];
 }
 
 static bool is_document(const struct name *n)
@@ -446,7 +463,7 @@ static int count_unsynced(size_t end)
 
     replay_names(end, false);
     for (size_t i = 0; i < names.n; i++)
-        if (!strstr(names.name[i].name, ".__lock") && is_reached(names.name[i].dir))
+        if (!is_working(&names.name[i]) && is_reached(names.name[i].dir))
             all[n++] = names.name[i];
     replay_names(end, true);
     for (size_t i = 0; i < n; i++) {
@@ -562,10 +579,8 @@ static void write_all(uint32_t durability, uint32_t locking)
     world_close(&w);
 }
 
-static struct losses run(uint32_t durability, uint32_t locking)
+static void begin_tape(void)
 {
-    struct losses sum;
-
     struct stat st;
 
     memcpy(root, "/tmp/zarrc-power-XXXXXX", sizeof root);
@@ -573,12 +588,25 @@ static struct losses run(uint32_t durability, uint32_t locking)
     assert_int_equal(stat(root, &st), 0);
     assert_int_equal(new_file(st.st_ino), TOP);
     tape.on = true;
+}
+
+static void end_tape(void)
+{
+    tape.on = false;
+    clear_tape();
+    assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static struct losses run(uint32_t durability, uint32_t locking)
+{
+    struct losses sum;
+
+    begin_tape();
     write_all(durability, locking);
     tape.on = false;
     assert_true(tape.n > 100);
     sum = cut_everywhere();
-    clear_tape();
-    assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    end_tape();
     return sum;
 }
 
@@ -604,9 +632,128 @@ static void test_durability(void **state)
     }
 }
 
+/* ---- an append and a shrink, which sync what they wrote --------------------- */
+
+enum {
+    ROW = 12, /* elements, of which each chunk has 4 */
+    MANY = 80 /* rows: more chunks than are synced one by one */
+};
+
+struct shape_case {
+    uint32_t durability, locking;
+    int format;
+    zarr_store *store;
+    zarr_array *a;
+};
+
+static void shape_case_open(struct shape_case *c, struct world *w)
+{
+    const uint64_t shape[2] = {0, ROW}, chunk[2] = {1, 4};
+    zarr_store_options opts = ZARR_STORE_OPTIONS_INIT;
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .zarr_format = c->format,
+                                  .ndim = 2,
+                                  .shape = shape,
+                                  .chunk_shape = chunk,
+                                  .data_type = "int32"};
+    char path[64];
+    zarr_error err;
+
+    opts.flags = ZARR_STORE_CREATE;
+    opts.durability = c->durability;
+    opts.locking = c->locking;
+    snprintf(path, sizeof path, "%s/deep/store", root);
+    world_context(w, 2);
+    world_must(zarr_store_open(&c->store, w->ctx, path, &opts, &err), &err, "open");
+    world_must(zarr_array_create(&c->a, c->store, "g/a", &spec, NULL, &err), &err, "g/a");
+}
+
+static void shape_case_append(const struct shape_case *c, int64_t rows)
+{
+    static int32_t data[MANY * ROW];
+    const int64_t shape[2] = {rows, ROW};
+    zarr_tensor t;
+    zarr_error err;
+
+    for (int i = 0; i < MANY * ROW; i++)
+        data[i] = i + 1;
+    zarr_tensor_host(&t, data, (size_t)rows * ROW * sizeof *data, 2, shape);
+    world_must(zarr_array_append(c->a, 0, &t, NULL, NULL, &err), &err, "append");
+}
+
+/* How often the whole file system was synced from entry `begin` on. What was promised
+ * there must be on the disk, and something was. */
+static int whole_syncs(size_t begin)
+{
+    int n = 0, marks = 0;
+
+    for (size_t i = begin; i < tape.n; i++) {
+        n += tape.op[i].kind == OP_SYNC_ALL;
+        if (tape.op[i].kind != OP_MARK)
+            continue;
+        marks++;
+        assert_int_equal(count_unsynced(i + 1), 0);
+    }
+    assert_true(marks > 0);
+    return n;
+}
+
+/* No flush comes before the first append, so that it also finds folders whose names are
+ * not on the disk, down from those above the root. */
+static void shape_case_run(struct shape_case *c)
+{
+    const uint64_t less[2] = {2, 6};
+    size_t begin;
+    struct world w;
+    zarr_error err;
+
+    begin_tape();
+    shape_case_open(c, &w);
+    for (int i = 0; i < 3; i++) {
+        begin = tape.n;
+        tape.put = c->format == 2 ? ".zarray" : "zarr.json";
+        shape_case_append(c, 1);
+        assert_int_equal(whole_syncs(begin), 0);
+    }
+    begin = tape.n;
+    tape.put = NULL;
+    tape.erase = ".zarrc-leftovers";
+    world_must(zarr_array_resize(c->a, less, NULL, &err), &err, "shrink");
+    assert_int_equal(whole_syncs(begin), 0);
+    begin = tape.n;
+    tape.erase = NULL;
+    world_must(zarr_array_resize(c->a, (const uint64_t[]){2, ROW}, NULL, &err), &err,
+               "grow");
+    tape.put = c->format == 2 ? ".zarray" : "zarr.json";
+    shape_case_append(c, MANY);
+    assert_int_equal(whole_syncs(begin), 1);
+    tape.put = NULL;
+    zarr_array_free(c->a);
+    zarr_store_free(c->store);
+    w.store = NULL;
+    world_close(&w);
+    end_tape();
+}
+
+/* An append and a shrink do not wait for what other programs wrote to the disk, unless
+ * they change many chunks. What they write is on the disk in time all the same. */
+static void test_alone(void **state)
+{
+    static const uint32_t locking[] = {ZARR_LOCKING_OS, ZARR_LOCKING_NONE},
+                          durability[] = {ZARR_DURABILITY_COMMIT,
+                                          ZARR_DURABILITY_ORDERED};
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++)
+        shape_case_run(&(struct shape_case){.durability = durability[i & 1],
+                                            .locking = locking[i >> 1 & 1],
+                                            .format = i & 4 ? 2 : 3});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_durability)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_durability),
+                                       cmocka_unit_test(test_alone)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
