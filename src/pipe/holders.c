@@ -5,11 +5,11 @@
  * once do not hold more than the budget, each waits here before it opens such shards, for
  * all of one wave at once.
  *
- * A request that holds shards may wait for shards nested in them. So each rank, which is
- * the number of levels with codecs around their shards that are further out, has bytes of
- * its own. A request that holds bytes of one rank waits for higher ranks only, and one
- * that holds bytes of the highest rank waits for none. A value larger than all bytes of
- * its rank is held alone. Thread class: shared.
+ * A request that holds shards may wait for shards nested in them. So each rank has bytes
+ * of its own. The outermost level that has codecs around its shards has rank 0, the next
+ * such level rank 1. While a plan has shards of one rank open, it waits for higher ranks
+ * only. Waves in flight hold bytes, too, but wait for none. A value larger than all bytes
+ * of its rank is held alone. Thread class: shared.
  */
 #include "pipe/pipe_int.h"
 

@@ -8,7 +8,7 @@
  * `rep movsb`, which takes more than twice as long on some CPUs (Zen 3) unless both sides
  * are aligned alike, and NumPy's large arrays begin 16 bytes after a page boundary. So
  * memory that is not aligned is read into directly only on Intel's CPUs with FSRM, where
- * the way through scratch takes 1.4 times as long. On others nobody has measured it.
+ * the way through scratch takes 1.4 times as long. Other CPUs were not measured.
  * Thread class: open, then zr_slabs_one() from any threads, then close.
  */
 #include "pipe/pipe_int.h"
