@@ -209,8 +209,11 @@ def test_memory_is_bounded(large):
 
 
 def run(code):
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(HEAD) + textwrap.dedent(code)],
-                          capture_output=True, text=True, timeout=60)
+    return run_alone(textwrap.dedent(HEAD) + textwrap.dedent(code))
+
+
+def run_alone(code):
+    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -304,3 +307,62 @@ def test_a_numpy_with_another_abi_allocates_itself():
     found = array[...]
     assert np.array_equal(found, data) and _core.outputs() == (0, 0)
     """)
+
+
+OWN = """
+    import ctypes
+
+    class Allocator(ctypes.Structure):
+        _fields_ = [("ctx", ctypes.c_void_p)] + [(name, ctypes.c_void_p) for name in ("malloc", "calloc", "realloc", "free")]
+
+    class Handler(ctypes.Structure):
+        _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", Allocator)]
+
+    libc, api = ctypes.CDLL(None), ctypes.pythonapi
+    size, address = ctypes.c_size_t, ctypes.c_void_p
+    for name, types in (("malloc", [size]), ("calloc", [size, size]), ("realloc", [address, size]), ("free", [address])):
+        getattr(libc, name).argtypes, getattr(libc, name).restype = types, None if name == "free" else address
+    calls = []
+
+    def counted(name, kind, call):
+        return kind(lambda ctx, *given: (calls.append((name, given[-1])), call(*given))[1])
+
+    functions = [counted("malloc", ctypes.CFUNCTYPE(address, address, size), libc.malloc),
+                 counted("calloc", ctypes.CFUNCTYPE(address, address, size, size), libc.calloc),
+                 counted("realloc", ctypes.CFUNCTYPE(address, address, address, size), libc.realloc),
+                 counted("free", ctypes.CFUNCTYPE(None, address, address, size), lambda p, n: libc.free(p))]
+    own = Handler(b"of the program", 1, Allocator(None, *(ctypes.cast(one, address) for one in functions)))
+    api.PyCapsule_New.argtypes, api.PyCapsule_New.restype = [address, ctypes.c_char_p, address], ctypes.py_object
+    api.PyCapsule_GetPointer.argtypes, api.PyCapsule_GetPointer.restype = [ctypes.py_object, ctypes.c_char_p], address
+    core = getattr(np, "_core", None) or np.core
+    table = ctypes.cast(api.PyCapsule_GetPointer(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(address))
+    give = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])  # PyDataMem_SetHandler
+    capsule = api.PyCapsule_New(ctypes.addressof(own), b"mem_handler", None)
+    name_of = core.multiarray.get_handler_name
+    """
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before the import", "after a read"])
+def test_an_allocator_of_the_program_is_left_alone(is_first):
+    """NEP 49: a program may give NumPy an allocator of its own."""
+    open_it, take_it = textwrap.dedent(HEAD), "usual = give(capsule)\n"
+    body = """
+    before = array[...] if not FIRST else None
+    TAKE
+    before = None  # its memory is the package's, whatever the allocator of now is
+    assert _core.outputs() == (0, 0 if FIRST else 8 << 20)
+    calls.clear()
+    found = array[...]
+    assert np.array_equal(found, data) and name_of(found) == name_of() == "of the program", name_of(found)
+    assert ("malloc", 8 << 20) in calls and _core.outputs() == (0, 0 if FIRST else 8 << 20)
+    del found
+    assert ("free", 8 << 20) in calls
+    found = array.oindex[list(range(8))]
+    assert name_of(found) == "of the program"
+    give(usual)
+    del found
+    assert array[...].shape == data.shape and name_of(array[...]) == "zarrc" and name_of() == "default_allocator"
+    """
+    body = textwrap.dedent(body).replace("FIRST", str(is_first)).replace("TAKE\n", "" if is_first else take_it)
+    own = textwrap.dedent(OWN)
+    run_alone("import numpy as np\n" + own + take_it + open_it + body if is_first else open_it + own + body)

@@ -1,0 +1,60 @@
+"""scripts/zarr-suite --why: a line for each batch that zarr-python's own pipeline does, and nothing without it."""
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import sys
+import textwrap
+
+import pytest
+
+import zarrc
+
+pytest.importorskip("zarr")
+SCRIPT = pathlib.Path(__file__).parents[2] / "scripts/zarr-suite"
+TEST = """
+    import pathlib
+    import numpy as np, pytest, zarr
+
+    def test_damaged(tmp_path):
+        z = zarr.create_array(tmp_path / "z", data=np.arange(16), chunks=4)
+        assert z[:4].tolist() == [0, 1, 2, 3]
+        (tmp_path / "z/c/2").write_bytes(b"damage")
+        with pytest.raises(Exception):
+            z[...]
+    """
+
+
+@pytest.fixture
+def suite(monkeypatch):
+    """The script as a module. What it does to the environment is undone."""
+    if not SCRIPT.exists():
+        pytest.skip("the scripts are not here")
+    monkeypatch.setenv("ZARR_SUITE_WHY", "")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader = importlib.machinery.SourceFileLoader("zarr_suite", str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("zarr_suite", loader))
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("why", [None, "why.txt"])
+def test_why(suite, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["zarr-suite", *(["--why", why] if why else [])])
+    suite.arguments()
+    told = str(tmp_path / why) if why else ""
+    assert os.environ["ZARR_SUITE_WHY"] == told
+    assert suite.environment(tmp_path, suite.TRIVIAL)["ZARR_SUITE_WHY"] == ""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "test_it.py").write_text(textwrap.dedent(TEST))
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(zarrc.__file__).parents[1]))
+    (tmp_path / "plug").mkdir()
+    suite.distribution(tmp_path / "plug", "zarrc", "zarrc_hook.pipeline:ZarrcCodecPipeline")
+    env = suite.environment(tmp_path, suite.OURS)
+    ends, _ = suite.run(sys.executable, tree, env, ["test_it.py"], tmp_path / "log.jsonl", 0)
+    assert {name: end for name, (end, _) in ends.items()} == {"test_it.py::test_damaged": "passed"}, (tmp_path / "log.out").read_text()
+    lines = (tmp_path / why).read_text().splitlines() if why else []
+    assert all("test_damaged" in line and "c/2" in line for line in lines) and bool(lines) == bool(why)
+    assert {file.name for file in tmp_path.iterdir()} <= {"tree", "plug", "log.jsonl", "log.out", "pytest", *([why] if why else [])}
