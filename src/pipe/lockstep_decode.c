@@ -298,9 +298,10 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(batch_align(l, err));
-    /* Jobs before it may be declined, and a checksum before it must be known to be right
-     * if it does not check its input. */
-    if (!zr_stage_is_async(l->stage) || !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE))
+    /* Codecs before it may decline jobs, and a checksum among them must be known to be
+     * right if it does not check its input. Copies before it need no wait. */
+    if (!zr_stage_is_async(l->stage) ||
+        (l->flow.first && !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE)))
         ZR_TRY(zr_flow_wait(&l->flow, err));
     ZR_TRY(batch_sort(&b, err));
     ZR_TRY(batch_refused(&b, err));
