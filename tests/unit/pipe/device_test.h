@@ -9,6 +9,7 @@
 #include "pipe_test.h"
 
 #include "fakedev/fakedev.h"
+#include "sanitizers.h"
 
 enum {
     ROWS = 100,
