@@ -66,7 +66,7 @@ static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_
     const bool own = zr_stage_declines(c->stage, st);
     bool all = true;
 
-    if (!f->declined || (!own && !f->again))
+    if (!f->declined || (!own && !f->any_declined))
         return false;
     for (uint64_t i = 0; i < c->call.n; i++)
         all &= c->call.jobs[i].status == ZARR_OK;
@@ -77,7 +77,7 @@ static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_
             f->declined(f->declined_arg, c->owner[i],
                         zr_stage_declines(c->stage, job) ? c->stage : NULL);
     }
-    f->again = true;
+    f->any_declined = true;
     return true;
 }
 

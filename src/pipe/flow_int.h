@@ -40,7 +40,7 @@ struct zr_flow {
      * NULL: its input may have been what another stage declined */
     void (*declined)(void *arg, uint32_t owner, const struct zr_stage *s);
     void *declined_arg;
-    bool again; /* out: it was called */
+    bool any_declined; /* out: it was called */
 };
 zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t device,
                           struct zr_arena *arena, zarr_error *err);

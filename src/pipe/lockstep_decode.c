@@ -446,7 +446,7 @@ static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
     struct lock_batch b = {.l = l};
     zarr_status st = ZARR_OK;
 
-    if (!l->flow.again)
+    if (!l->flow.any_declined)
         return ZARR_OK;
     b.refused = zr_arena_alloc(l->arena, l->n * sizeof *b.refused);
     if (!b.refused)

@@ -113,7 +113,7 @@ bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
 /* The leaves get their rooms. If none is to be encoded again, their lengths are known. */
 static zarr_status late_rooms(struct zr_lock_leaves *l, zarr_error *err)
 {
-    const bool in_place = l->stage->kind == ZR_STAGE_COPY && !l->flow.again;
+    const bool in_place = l->stage->kind == ZR_STAGE_COPY && !l->flow.any_declined;
 
     for (uint32_t i = 0; i < l->n_left; i++)
         l->leaf[i].lw->out = l->leaf[i].cur;
@@ -214,11 +214,11 @@ static void drop_guessed(struct zr_lock_leaves *l)
     uint32_t n = 0;
 
     zr_leaves_answered(l);
-    l->flow.again = false;
+    l->flow.any_declined = false;
     for (uint32_t i = 0; i < l->n_left; i++) {
         if (l->leaf[i].lw->empty)
             continue;
-        l->flow.again |= l->leaf[i].again;
+        l->flow.any_declined |= l->leaf[i].again;
         l->leaf[n++] = l->leaf[i];
     }
     l->n_left = n;
@@ -243,7 +243,7 @@ static zarr_status encode_guessed(struct zr_lock_leaves *l, zarr_error *err)
         l->leaf[i].again = false;
         l->leaf[i].skip = 0;
     }
-    l->flow.again = false;
+    l->flow.any_declined = false;
     return encode_batch(l, err);
 }
 
@@ -338,7 +338,7 @@ static zarr_status encode_left(struct zr_lock_leaves *l, zarr_error *err)
     for (uint32_t k = 0; k < l->p->n && l->n_left > 0; k++)
         ZR_TRY(one_stage(l, k, err));
     ZR_TRY(zr_flow_wait(&l->flow, err));
-    if (l->flow.again)
+    if (l->flow.any_declined)
         ZR_TRY(each(l, l->n_left, encode_again, err));
     for (uint32_t i = 0; i < l->n_left; i++) {
         l->leaf[i].lw->out = l->leaf[i].cur;

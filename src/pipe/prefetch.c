@@ -169,7 +169,7 @@ static void make_ops(const struct zr_io *io, const struct zr_wave *w,
     zr_waves_cut(io, &cut);
     for (uint32_t i = 0; i < w->n_segments; i++) {
         const struct zr_segment *r = &w->segment[i];
-        const bool whole = r->bytes == UINT64_MAX;
+        const bool whole_object = r->bytes == UINT64_MAX;
         zarr_store_op *op = &p->op[p->n];
 
         if (!takes_part(io, r)) {
@@ -182,8 +182,8 @@ static void make_ops(const struct zr_io *io, const struct zr_wave *w,
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
                               .flags = ZARR_STORE_OP_CHUNK,
                               .key = r->key,
-                              .offset = whole ? 0 : r->offset,
-                              .length = whole ? ZARR_STORE_TO_END : r->bytes,
+                              .offset = whole_object ? 0 : r->offset,
+                              .length = whole_object ? ZARR_STORE_TO_END : r->bytes,
                               .object_bytes = UINT64_MAX,
                               .status = ZARR_ERR_INTERNAL};
         if (r->shard) {

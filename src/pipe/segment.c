@@ -236,7 +236,7 @@ static zarr_status segment_on_host(const struct zr_work *w,
                                    const zarr_mem *fetched, const struct zr_item **at,
                                    zarr_error *err)
 {
-    const bool whole = segment->bytes == UINT64_MAX;
+    const bool whole_object = segment->bytes == UINT64_MAX;
     zarr_mem range = {0}, encoded = {0};
     zarr_status st = ZARR_OK;
 
@@ -244,8 +244,8 @@ static zarr_status segment_on_host(const struct zr_work *w,
     if (fetched)
         range = *fetched;
     else
-        st = (whole ? fetch_object : fetch_range)(w, segment, &range, err);
-    if (st == ZARR_ERR_NOT_FOUND && whole) {
+        st = (whole_object ? fetch_object : fetch_range)(w, segment, &range, err);
+    if (st == ZARR_ERR_NOT_FOUND && whole_object) {
         atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
         return zr_item_fill(w, *at, err);
     }
@@ -282,7 +282,7 @@ static zarr_status segment_failed(const struct zr_work *w,
 zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
                             const zarr_mem *fetched, zarr_error *err)
 {
-    const bool whole = segment->bytes == UINT64_MAX;
+    const bool whole_object = segment->bytes == UINT64_MAX;
     struct zr_need need = {0, 0};
     const struct zr_item *item = segment->item[0];
     zarr_mem range = fetched ? *fetched : (zarr_mem){0}, encoded = {0};
@@ -303,10 +303,10 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
         if (st == ZARR_OK && !done)
             st = short_cuts[k](w, segment, &done, err);
     if (!fetched && st == ZARR_OK && !done)
-        st = whole ? fetch_object(w, segment, &range, err)
-                   : fetch_range(w, segment, &range, err);
+        st = whole_object ? fetch_object(w, segment, &range, err)
+                          : fetch_range(w, segment, &range, err);
     /* the store reports it missing: the fill value */
-    if (st == ZARR_ERR_NOT_FOUND && whole) {
+    if (st == ZARR_ERR_NOT_FOUND && whole_object) {
         atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
         st = zr_item_fill(w, item, err);
         done = true;
