@@ -13,7 +13,9 @@
 #include <string.h>
 
 enum {
-    OPENS_FAR = 256 /* shards opened in one round trip */
+    OPENS_FAR = 256, /* shards opened in one round trip */
+    WAVE_ITEMS = 4096,
+    ITEMS_EACH = 128 /* four segments of 32 items for a thread */
 };
 
 /* One read under way. */
@@ -246,6 +248,20 @@ static void pull_waves(struct zr_flights *f)
     zr_wave_deinit(&w);
 }
 
+/* What a wave has at most. One thread plans it, and an item takes some 400 bytes. So a
+ * wave of inner chunks from a fast store has as few as the threads need: it is read while
+ * the next one is planned, in memory that is in the caches. An object of its own takes so
+ * long that more waves would cost more than they save. */
+static uint32_t items_most(const struct zr_io *io, const struct zr_program *leaf)
+{
+    const uint32_t threads = ZR_MAX(zr_io_threads(io), (uint32_t)2);
+
+    if (zr_wants_batches(io, leaf) || io->layout->n_levels == 1 ||
+        threads >= WAVE_ITEMS / ITEMS_EACH)
+        return WAVE_ITEMS;
+    return threads * ITEMS_EACH;
+}
+
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];
@@ -260,7 +276,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .selections = io->selections,
         .n_selections = io->n_parts,
         .wave_bytes = zr_io_wave_bytes(io),
-        .wave_items = 4096,
+        .wave_items = items_most(io, leaf),
         .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .opens = fast ? 0 : OPENS_FAR,
@@ -289,6 +305,16 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
             ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, flights));
 }
 
+/* Whether a request has more than one wave, about; one is not worth a helper. */
+static bool has_more_waves(const struct zr_io *io, const struct zr_plan_args *args)
+{
+    const uint64_t elements = zr_io_elements(io), item_bytes = io->layout->item_bytes,
+                   leaf_bytes = io->layout->level[io->layout->n_levels - 1].decoded_bytes;
+
+    return elements > args->wave_bytes / item_bytes ||
+           elements / ZR_MAX(leaf_bytes / item_bytes, UINT64_C(1)) > args->wave_items;
+}
+
 static zarr_status waves_read(void *self, zarr_request *rq,
                               const zarr_pipeline_steps *steps, zarr_error *err)
 {
@@ -296,7 +322,6 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     struct zr_plan_args args;
     struct reading *r = zr_calloc(NULL, 1, sizeof *r);
     zarr_status st = ZARR_OK;
-    uint64_t elements = 0;
     bool many = false;
 
     ZR_UNUSED(self);
@@ -310,9 +335,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress)
         zr_request_total(rq, zr_plan_count(r->plan));
-    elements = zr_io_elements(io);
-    /* A request of one wave's elements is not worth a helper. */
-    many = args.threads > 1 && elements > args.wave_bytes / io->layout->item_bytes;
+    many = args.threads > 1 && has_more_waves(io, &args);
     zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);
     st = zr_flights_end(&r->f, err);

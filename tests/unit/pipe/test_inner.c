@@ -1,6 +1,6 @@
 /*
  * unit/pipe/test_inner.c - nested shards: behind codecs, inside shards of the same kind,
- * and with variable-length elements; also malformed objects.
+ * and with variable-length elements; also malformed objects, and waves of inner chunks.
  */
 #include "pipe_test.h"
 
@@ -188,9 +188,38 @@ static void test_any_length(void **state)
     pw_close(&w);
 }
 
+/* Inner chunks of a fast store come in waves of as few as the threads need: one wave is
+ * planned while another one is read. */
+static void test_waves(void **state)
+{
+    enum {
+        INNER = 32 * 32 /* chunks of one element */
+    };
+    static const uint64_t shape[2] = {32, 32};
+    int32_t from[INNER], to[INNER] = {0};
+    zarr_stats stats = ZARR_STATS_INIT;
+    const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    struct pw w;
+    zarr_array *a;
+
+    (void)state;
+    for (int i = 0; i < INNER; i++)
+        from[i] = i + 1;
+    pw_open(&w, 2, UINT64_C(64) << 20, 0);
+    a = pw_array(w.store, "a", "[" BARE("[1,1]", BYTES) "]", shape, shape);
+    assert_ok(pw_box(a, zero, shape, from, NULL, true));
+    assert_ok(pw_box(a, zero, shape, to, &opts, false));
+    assert_memory_equal(to, from, sizeof to);
+    assert_int_equal(stats.chunks_done, INNER);
+    assert_true(stats.waves >= 4);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waves),
         cmocka_unit_test(test_too_short),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_any_length),
