@@ -437,6 +437,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * destination already, the node is copied, and the source is deleted once the copy is
  * complete. Before that, the call looks whether the source is still what was copied.
  *
+ * A node that is a symbolic link inside of a store is copied from what the link leads to,
+ * and only the link is deleted. The root of a store that was opened by the name of a
+ * symbolic link is not moved, because the store would be emptied and the link would stay:
+ * open the store by its own path, or move the link with rename().
+ *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and new path; the store may be the same
  * @param opts options; NULL: defaults
@@ -444,7 +449,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
  * mixed with the copy, such as chunks of a node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
- * other, or a store is read-only; nothing was changed
+ * other, or a store is read-only, or the source is the root of a store that was opened by
+ * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
  * meanwhile; the source is complete. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE
  * the call copies what differs. Or, with `os_code` EBUSY, another call copies, re-encodes

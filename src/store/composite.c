@@ -252,6 +252,13 @@ static bool composite_same(void *self, void *other)
     return zr_store_same(c->docs, d->docs) && zr_store_same(c->chunks, d->chunks);
 }
 
+static bool composite_by_link(const void *self)
+{
+    const struct composite *c = self;
+
+    return zr_store_is_by_link(c->docs) || zr_store_is_by_link(c->chunks);
+}
+
 static zarr_store *composite_get(const void *self, const char *key)
 {
     return composite_part(self, key);
@@ -276,6 +283,7 @@ static const struct zr_store_native composite_native = {
     .part = composite_get,
     .same = composite_same,
     .erase_link = composite_erase_link,
+    .by_link = composite_by_link,
 };
 
 static zarr_status composite_check(zarr_store *docs, zarr_store *chunks, zarr_error *err)

@@ -91,14 +91,38 @@ static bool local_has_openat2(int root)
     return known == FACT_TRUE;
 }
 
-static int local_open_dir(const char *path)
+static int local_open_dir(const char *path, int flags)
 {
     int fd;
 
     do
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
     while (fd < 0 && errno == EINTR);
     return zr_local_high_fd(fd);
+}
+
+/* Opens the root, and notes whether the path names a symlink. A slash at its end makes
+ * no difference to that. */
+static int local_open_named(struct zr_local *l, const char *path)
+{
+    size_t n = strlen(path);
+    char *name = NULL;
+    int fd;
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (path[n] == '/') {
+        name = zr_strndup(l->alloc, path, n);
+        if (!name)
+            return -ENOMEM;
+    }
+    fd = local_open_dir(name ? name : path, O_NOFOLLOW);
+    zr_free(l->alloc, name);
+    if (fd != -ENOTDIR && fd != -ELOOP)
+        return fd;
+    fd = local_open_dir(path, 0);
+    l->by_link = fd >= 0;
+    return fd;
 }
 
 /* Syncs the parent of the new directory `part`. */
@@ -110,7 +134,7 @@ static int local_sync_parent(char *part)
 
     if (slash && slash != part)
         *slash = '\0';
-    dir.fd = local_open_dir(!slash ? "." : slash == part ? "/" : part);
+    dir.fd = local_open_dir(!slash ? "." : slash == part ? "/" : part, 0);
     if (slash && slash != part)
         *slash = '/';
     if (dir.fd < 0)
@@ -157,15 +181,17 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
 {
     zarr_status status;
 
-    l->root = local_open_dir(path);
+    l->root = local_open_named(l, path);
     if (l->root == -ENOENT && create) {
         status = local_make_root(l, path, err);
         if (status != ZARR_OK)
             return status;
-        l->root = local_open_dir(path);
+        l->root = local_open_named(l, path);
     }
     if (l->root == -ENOENT)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: the directory does not exist", path);
+    if (l->root == -ENOMEM)
+        return zr_fail_memory(err, strlen(path));
     if (l->root == -ENOTDIR)
         return zr_fail_os(err, ZARR_ERR_INVALID, ENOTDIR, "%s", path);
     if (l->root < 0)
@@ -259,6 +285,13 @@ static void local_caps(void *self, zarr_store_caps *out)
     out->n_device_types = l->n_device_types;
 }
 
+static bool local_by_link(const void *self)
+{
+    const struct zr_local *l = self;
+
+    return l->by_link;
+}
+
 static bool local_flushes(const void *self)
 {
     return zr_local_flushes(self);
@@ -306,6 +339,7 @@ const struct zr_store_native zr_local_native = {
     .same = zr_local_same,
     .overlap = zr_local_overlap,
     .erase_link = zr_local_erase_link,
+    .by_link = local_by_link,
     .sync_names = zr_local_sync_names,
     .flushes = local_flushes,
     .detail = "a directory; URL: a path, file://path or gds:path",

@@ -41,6 +41,7 @@ struct zr_local {
     uint32_t durability, locking, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
+    bool by_link;                   /* the root's path named a symlink */
     atomic_bool cannot_tell_cached; /* the file system does not say what is in memory */
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */

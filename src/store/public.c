@@ -220,6 +220,11 @@ zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
     return s->native->erase_link(s->self, prefix, was, err);
 }
 
+bool zr_store_is_by_link(const zarr_store *s)
+{
+    return s->native && s->native->by_link && s->native->by_link(s->self);
+}
+
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
 {
     zarr_status st = public_check_writable(s, prefix, err);

@@ -306,6 +306,8 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
  * whether it was a symlink. */
 zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
                                 zarr_error *err);
+/* Whether the store, or a part of it, was opened by the name of a symlink. */
+bool zr_store_is_by_link(const zarr_store *s);
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 /* See `rename` in zarr_store_vtable. UNSUPPORTED if the store has none. */
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,

@@ -20,6 +20,8 @@ struct zr_store_native {
                            bool *overlap, zarr_error *err);
     /* See zr_store_erase_link(). NULL: the store has no symlinks. */
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
+    /* See zr_store_is_by_link(). NULL: it is not. */
+    bool (*by_link)(const void *self);
     /* See zr_store_lend(). NULL: the store lends nothing. */
     bool (*lend)(void *self, zarr_store_op *op);
     /* Makes durable which of n keys exist, whose values were written with

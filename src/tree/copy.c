@@ -391,6 +391,12 @@ zarr_status zarr_node_move(zarr_store *src, const char *src_path, zarr_store *ds
 
     if (st == ZARR_OK && zr_store_is_read_only(src))
         st = zr_fail(err, ZARR_ERR_INVALID, "the source store is read-only");
+    /* A caller that moves a link means the link; others may need what it leads to. */
+    if (st == ZARR_OK && *c.src_path == '\0' && zr_store_is_by_link(src))
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "%s is a symbolic link to the store, which a move would empty: "
+                     "move the link, or open the store by its own path",
+                     zarr_store_url(src));
     if (st == ZARR_OK)
         st = copy_run(&c, err);
     copy_end(&c);

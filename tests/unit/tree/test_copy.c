@@ -5,6 +5,8 @@
  */
 #include "unit/array/array_test.h"
 
+#include <unistd.h>
+
 struct progress {
     uint64_t objects, bytes;
     zarr_cancel *cancel;
@@ -177,6 +179,59 @@ static void test_move(void **state)
     }
 }
 
+/* A move of the root of this store is refused, and the source stays. */
+static void refuse_root(struct world *w, zarr_store *src, zarr_store *dst)
+{
+    uint32_t kind = 0;
+    int32_t format = 0;
+
+    assert_status(zarr_node_move(src, "", dst, "all", NULL, &terr), ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "is a symbolic link to the store"));
+    check_copy(w, src, "src");
+    assert_ok(zarr_node_probe(dst, "all", &kind, &format, &terr));
+    assert_int_equal(kind, 0);
+}
+
+/* A store that is opened by a link may be the only copy of what others read by its own
+ * name. */
+static void test_move_by_link(void **state)
+{
+    struct world w;
+    zarr_store *linked = NULL, *both = NULL, *memory = NULL, *own = NULL;
+    char link[80], name[88];
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_source(&w);
+    assert_ok(zarr_store_open(&memory, w.ctx, "memory:", NULL, &terr));
+    snprintf(link, sizeof link, "%s-link", w.dir);
+    assert_int_equal(symlink(w.dir, link), 0);
+    for (int slashes = 0; slashes <= 2; slashes++) {
+        snprintf(name, sizeof name, "%s%.*s", link, slashes, "//");
+        assert_ok(zarr_store_open(&linked, w.ctx, name, NULL, &terr));
+        refuse_root(&w, linked, memory);
+        assert_ok(zarr_store_open_composite(&both, memory, linked, NULL, &terr));
+        assert_ok(zarr_node_copy(linked, "src", memory, "src", NULL, &terr));
+        refuse_root(&w, both, w.store);
+        assert_ok(zarr_node_delete(memory, "src", &terr));
+        zarr_store_free(both);
+        zarr_store_free(linked);
+    }
+    assert_ok(zarr_store_open(&linked, w.ctx, link, NULL, &terr));
+    assert_ok(zarr_node_move(linked, "src", memory, "part", NULL, &terr));
+    assert_int_equal(n_keys(&w, "src"), 0);
+    assert_ok(zarr_node_move(memory, "part", linked, "src", NULL, &terr));
+    assert_ok(zarr_store_open(&own, w.ctx, w.dir, NULL, &terr));
+    assert_ok(zarr_node_move(own, "", memory, "all", NULL, &terr));
+    check_copy(&w, memory, "all/src");
+    assert_int_equal(n_keys(&w, ""), 0);
+    unlink(link);
+    zarr_store_free(own);
+    zarr_store_free(linked);
+    zarr_store_free(memory);
+    world_close(&w);
+}
+
 /* Inside a store that can rename, no object is copied. If the target has other objects,
  * they are kept, and the node is copied. */
 static void test_move_is_rename(void **state)
@@ -231,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_overwrite),
         cmocka_unit_test(test_cancel_and_resume),
         cmocka_unit_test(test_move),
+        cmocka_unit_test(test_move_by_link),
         cmocka_unit_test(test_move_is_rename),
     };
 
