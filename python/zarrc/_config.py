@@ -210,7 +210,7 @@ class Config:
     def _of_now(self) -> tuple[Any, ...]:
         """What a context depends on besides the machine and the environment. It costs little."""
         from ._plugins import registry
-        return self._values, _threads.zarr_setting(), _log.library_level(), _devices.wanted(), *registry.known()
+        return self._values, _threads.zarr_setting(), _threads.dask_share(), _log.library_level(), _devices.wanted(), *registry.known()
 
     def _store_options(self) -> dict[str, Any]:
         values = self._values

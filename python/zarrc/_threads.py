@@ -25,7 +25,7 @@ def zarr_setting() -> int | None:
         return None
 
 
-def _dask_share() -> int | None:
+def dask_share() -> int | None:
     """The threads of the dask worker that this process is: its cluster has divided the cores."""
     distributed = sys.modules.get("distributed")
     try:
@@ -61,4 +61,4 @@ def count(wanted: int | None = None) -> int:
     if os.environ.get("ZARRC_THREADS"):
         return 0
     cores = _core.core_count()
-    return min(cores, zarr_setting() or cores, _dask_share() or cores, _torch_share(cores) or cores)
+    return min(cores, zarr_setting() or cores, dask_share() or cores, _torch_share(cores) or cores)

@@ -219,10 +219,14 @@ static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wis
     take_u64(&args.wave_bytes, cut.wave_bytes);
     take_u64(&args.segment_bytes, cut.segment_bytes);
     take_u64(&args.segment_gap, cut.segment_gap);
-    args.wave_items = cut.wave_items != 0 ? cut.wave_items : args.wave_items;
+    if (cut.wave_items != 0) {
+        args.wave_items = cut.wave_items;
+        args.wave_items_in_order = 0;
+    }
     args.threads = cut.threads != 0 ? cut.threads : args.threads;
     if (cut.flags & ZARR_PIPELINE_PLAIN) {
         args.wave_items = args.threads = 1;
+        args.wave_items_in_order = 0;
         args.wave_bytes = 1;
         args.plain = true;
     }

@@ -248,17 +248,18 @@ static void pull_waves(struct zr_flights *f)
     zr_wave_deinit(&w);
 }
 
-/* What a wave has at most. One thread plans it, and an item takes some 400 bytes. So a
- * wave of inner chunks from a fast store has as few as the threads need: it is read while
- * the next one is planned, in memory that is in the caches. An object of its own takes so
- * long that more waves would cost more than they save. */
-static uint32_t items_most(const struct zr_io *io, const struct zr_program *leaf)
+/* What a wave has at most while its inner chunks are stored in order; 0: WAVE_ITEMS. One
+ * thread plans it, and an item takes some 400 bytes. So a wave of inner chunks from a
+ * fast store has as few as the threads need: it is read while the next one is planned, in
+ * memory that is in the caches. An object of its own takes so long that more waves would
+ * cost more than they save. */
+static uint32_t items_in_order(const struct zr_io *io, const struct zr_program *leaf)
 {
     const uint32_t threads = ZR_MAX(zr_io_threads(io), (uint32_t)2);
 
     if (zr_wants_batches(io, leaf) || io->layout->n_levels == 1 ||
         threads >= WAVE_ITEMS / ITEMS_EACH)
-        return WAVE_ITEMS;
+        return 0;
     return threads * ITEMS_EACH;
 }
 
@@ -276,7 +277,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .selections = io->selections,
         .n_selections = io->n_parts,
         .wave_bytes = zr_io_wave_bytes(io),
-        .wave_items = items_most(io, leaf),
+        .wave_items = WAVE_ITEMS,
+        .wave_items_in_order = items_in_order(io, leaf),
         .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .opens = fast ? 0 : OPENS_FAR,
@@ -306,13 +308,15 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 }
 
 /* Whether a request has more than one wave, about; one is not worth a helper. */
-static bool has_more_waves(const struct zr_io *io, const struct zr_plan_args *args)
+static bool has_more_waves(const struct zr_io *io, const struct zr_plan_args *args,
+                           const struct zr_plan *plan)
 {
-    const uint64_t elements = zr_io_elements(io), item_bytes = io->layout->item_bytes,
-                   leaf_bytes = io->layout->level[io->layout->n_levels - 1].decoded_bytes;
+    const uint64_t elements = zr_io_elements(io), most = args->wave_items_in_order;
 
-    return elements > args->wave_bytes / item_bytes ||
-           elements / ZR_MAX(leaf_bytes / item_bytes, UINT64_C(1)) > args->wave_items;
+    if (elements > args->wave_bytes / io->layout->item_bytes)
+        return true;
+    /* Each chunk has an element, so few elements need no count. */
+    return most != 0 && elements > most && zr_plan_count(plan) > most;
 }
 
 static zarr_status waves_read(void *self, zarr_request *rq,
@@ -335,7 +339,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress)
         zr_request_total(rq, zr_plan_count(r->plan));
-    many = args.threads > 1 && has_more_waves(io, &args);
+    many = args.threads > 1 && has_more_waves(io, &args, r->plan);
     zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);
     st = zr_flights_end(&r->f, err);

@@ -30,7 +30,8 @@ void zr_wave_release(struct zr_wave *w)
         zr_shard_free(w->open[i].parent);
     }
     w->n_hold = w->n_opens = w->n_segments = w->n_items = 0;
-    w->decoded_bytes = 0;
+    w->decoded_bytes = w->end = 0;
+    w->is_scattered = false;
 }
 
 void zr_wave_deinit(struct zr_wave *w)
@@ -137,9 +138,19 @@ static struct zr_segment *shard_group(struct zr_wave_builder *b, struct zr_shard
     if (!group)
         return NULL;
     group->shard = w->hold[w->n_hold++] = zr_shard_ref(shard);
+    w->end = 0;
     group->level = w->level;
     group->key = shard->buffer.handle ? NULL : shard->key;
     return group;
+}
+
+/* Notes whether an inner chunk continues the one before it, up to a hole that is read. */
+static void note_order(struct zr_wave *w, const struct zr_plan_args *a,
+                       const struct zr_item *item)
+{
+    if (w->end != 0 && (item->offset < w->end || item->offset - w->end > a->segment_gap))
+        w->is_scattered = true;
+    w->end = item->offset + item->bytes;
 }
 
 zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
@@ -163,6 +174,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     if (!x->missing && entry != UINT64_MAX && x->entry[2 * entry] != ZR_INDEX_MISSING) {
         item->offset = shard->base + x->entry[2 * entry];
         item->bytes = x->entry[2 * entry + 1];
+        note_order(b->w, &p->a, item);
     }
     group->item[group->n_items++] = item;
     b->w->n_items++;
@@ -228,6 +240,9 @@ zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
 
 bool zr_wave_full(const struct zr_plan *p, const struct zr_wave *w)
 {
-    return w->decoded_bytes >= p->a.wave_bytes || w->n_items >= p->a.wave_items ||
+    const uint32_t in_order = p->a.wave_items_in_order;
+    const uint32_t most = in_order != 0 && !w->is_scattered ? in_order : p->a.wave_items;
+
+    return w->decoded_bytes >= p->a.wave_bytes || w->n_items >= most ||
            (p->a.plain && w->n_items > 0);
 }

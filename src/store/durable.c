@@ -20,7 +20,7 @@ void zr_durable_init(struct zr_durable *d, zarr_store *s)
 {
     *d = (struct zr_durable){.store = s, .n_syncs = 1}; /* the root */
     zr_str_init(&d->keys, s->env.alloc);
-    d->alone = s->native && s->native->sync_names && s->native->flushes(s->self);
+    d->alone = s->native && s->native->sync_names && s->native->syncs_names(s->self);
 }
 
 void zr_durable_deinit(struct zr_durable *d)

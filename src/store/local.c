@@ -101,17 +101,17 @@ static int local_open_dir(const char *path, int flags)
     return zr_local_high_fd(fd);
 }
 
-/* Opens the root, and notes whether the path names a symlink. A slash at its end makes
- * no difference to that. */
+/* Opens the root, and notes whether the path names a symlink. Slashes and dots at its end
+ * make no difference to that: "link/." means what the link leads to. */
 static int local_open_named(struct zr_local *l, const char *path)
 {
     size_t n = strlen(path);
     char *name = NULL;
     int fd;
 
-    while (n > 1 && path[n - 1] == '/')
+    while (n > 1 && (path[n - 1] == '/' || (path[n - 1] == '.' && path[n - 2] == '/')))
         n--;
-    if (path[n] == '/') {
+    if (path[n] != '\0') {
         name = zr_strndup(l->alloc, path, n);
         if (!name)
             return -ENOMEM;
@@ -292,9 +292,11 @@ static bool local_by_link(const void *self)
     return l->by_link;
 }
 
-static bool local_flushes(const void *self)
+/* On a remote file system each value is synced anyway, and few of them know what fsync()
+ * of a folder means: some answer with EIO. */
+static bool local_syncs_names(void *self)
 {
-    return zr_local_flushes(self);
+    return zr_local_flushes(self) && !zr_local_is_remote(self);
 }
 
 static void local_run(void *self, zarr_store_op *op, zarr_error *err)
@@ -341,6 +343,6 @@ const struct zr_store_native zr_local_native = {
     .erase_link = zr_local_erase_link,
     .by_link = local_by_link,
     .sync_names = zr_local_sync_names,
-    .flushes = local_flushes,
+    .syncs_names = local_syncs_names,
     .detail = "a directory; URL: a path, file://path or gds:path",
 };

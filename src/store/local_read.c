@@ -1,11 +1,11 @@
 /*
  * store/local_read.c - GET, STAT and pins of the local store: openat2, fstat, a read,
- * close. It builds no path, allocates nothing and takes no lock. Values are replaced by
- * rename and never changed in place (by us, TensorStore and zarr-python), so an open
- * descriptor is a snapshot. The fstat costs a tenth of the whole. It gives the version
- * and the exact length, and makes sure that only regular files are read. O_NONBLOCK keeps
- * a FIFO from blocking us. A directory or a device in the place of a value is an error,
- * never a missing key.
+ * close. It builds no path, allocates nothing and takes no lock, except when it waits for
+ * the disk (the lock of the pool). Values are replaced by rename and never changed in
+ * place (by us, TensorStore and zarr-python), so an open descriptor is a snapshot. The
+ * fstat costs a tenth of the whole. It gives the version and the exact length, and makes
+ * sure that only regular files are read. O_NONBLOCK keeps a FIFO from blocking us. A
+ * directory or a device in the place of a value is an error, never a missing key.
  *
  * Pins of all stores and threads together hold at most a quarter of the descriptors that
  * the process may have. Further pins remember the version and open the value at each

@@ -1,9 +1,10 @@
 /*
- * store/local_sync.c - makes the names of a few keys durable: syncs each folder from the
- * root to the keys. The folders above a key may be new, too, or the work of a writer that
- * has not flushed. A folder that does not exist needs no sync; that of the folder above
- * it says so. What the store cannot sync alone, as a folder that it may not list, it
- * flushes. Thread class: any thread.
+ * store/local_sync.c - makes the names of a few keys durable: syncs the root first and
+ * then each folder down to the keys. Where no journal keeps the order, the record of a
+ * change is then on the disk before the chunks are. The folders above a key may be new,
+ * too, or the work of a writer that has not flushed. A folder that does not exist needs
+ * no sync; that of the folder above it says so. What the store cannot sync alone, as a
+ * folder that it may not list, it flushes. Thread class: any thread.
  */
 #include "store/local_int.h"
 
@@ -42,7 +43,18 @@ static int sync_folder_fd(int fd)
     do
         os_code = fsync(fd) == 0 ? 0 : errno;
     while (os_code == EINTR);
-    return os_code == EINVAL ? SYNC_UNABLE : os_code; /* not on this file system */
+    switch (os_code) {
+    case EINVAL: /* file systems say in many ways that they cannot sync a folder */
+    case EBADF:
+    case ENOSYS:
+    case EOPNOTSUPP:
+    case EPERM:
+    case EACCES:
+    case EROFS:
+        return SYNC_UNABLE;
+    default:
+        return os_code;
+    }
 }
 
 /* The names of the root and of its parents, if this handle made them. */
@@ -108,13 +120,12 @@ zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_err
     if (st != ZARR_OK)
         return st;
     zr_block_begin();
+    os_code = sync_folder_fd(l->root);
     for (size_t i = 0; i < n && os_code == 0; i++) {
         os_code = sync_folders(l, key, before);
         before = key;
         key += strlen(key) + 1;
     }
-    if (os_code == 0)
-        os_code = sync_folder_fd(l->root);
     if (os_code == 0)
         os_code = sync_above_root(l);
     zr_block_end();

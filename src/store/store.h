@@ -151,7 +151,7 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
 
 /* Does one operation before it returns. Returns op->status (also NOT_FOUND) and fills err
  * for it. On the local and memory stores a GET takes none of our locks and does not
- * allocate. */
+ * allocate, except that it tells the pool when it waits for the disk. */
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /* Does a GET, and a STAT if the GET did not tell the length. Messages begin with the URL
  * of the store. */

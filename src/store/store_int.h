@@ -27,8 +27,8 @@ struct zr_store_native {
     /* Makes durable which of n keys exist, whose values were written with
      * ZR_STORE_OP_SYNCED. Each key is followed by 0. NULL: a flush does it. */
     zarr_status (*sync_names)(void *self, const char *keys, size_t n, zarr_error *err);
-    /* With sync_names: whether a flush does anything. */
-    bool (*flushes)(const void *self);
+    /* With sync_names: whether it takes the place of a flush here. */
+    bool (*syncs_names)(void *self);
     /* The store that keeps a key, for a store that is made of others. NULL: this one.
      * Stores without it need pin and unpin. */
     zarr_store *(*part)(const void *self, const char *key);

@@ -18,7 +18,7 @@ import pytest
 from conftest import installed
 
 import zarrc
-from zarrc import _batch, _core
+from zarrc import _batch, _core, _threads
 
 zarr = pytest.importorskip("zarr")
 from zarr.core.indexing import oindex, oindex_set  # noqa: E402
@@ -758,6 +758,10 @@ def test_settings_are_looked_at_once(tmp_path, monkeypatch):
             assert n and not any(engine._last.store is one for one in stores)
             stores.append(engine._last.store)
             n.clear()
+    with monkeypatch.context() as patch:  # the process is a worker of dask from now on
+        patch.setattr(_threads, "dask_share", lambda: 1)
+        z[...]
+        assert n and engine._last.store is not stores[0]
     z[...]
     assert engine._last.store is stores[0]
     (tmp_path / "x").rename(tmp_path / "y")

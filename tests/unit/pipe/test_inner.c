@@ -216,12 +216,51 @@ static void test_waves(void **state)
     pw_close(&w);
 }
 
+/* Chunks that are stored in another order, as zarr-python's Morton order, come in larger
+ * waves, so that neighbours in the shard are still read together. */
+static void test_other_order(void **state)
+{
+    enum {
+        EDGE = 64 /* chunks of one element */
+    };
+    static const uint64_t shape[2] = {EDGE, EDGE};
+    static int32_t from[EDGE * EDGE], to[EDGE * EDGE];
+    static const uint32_t orders[] = {ZARR_INNER_ORDER_C, ZARR_INNER_ORDER_MORTON,
+                                      ZARR_INNER_ORDER_COLUMN_MAJOR};
+    struct pw w;
+
+    (void)state;
+    for (int i = 0; i < EDGE * EDGE; i++)
+        from[i] = i + 1;
+    pw_open(&w, 2, UINT64_C(64) << 20, 0);
+    for (size_t i = 0; i < ZR_COUNT(orders); i++) {
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options o = {.struct_size = sizeof o, .inner_order = orders[i]};
+        char path[8];
+        zarr_array *a;
+
+        snprintf(path, sizeof path, "o%zu", i);
+        a = pw_array(w.store, path, "[" BARE("[1,1]", BYTES) "]", shape, shape);
+        assert_ok(pw_box(a, zero, shape, from, &o, true));
+        o = (zarr_io_options){
+            .struct_size = sizeof o, .stats = &stats, .coalesce_gap = 1};
+        memset(to, 0, sizeof to);
+        assert_ok(pw_box(a, zero, shape, to, &o, false));
+        assert_memory_equal(to, from, sizeof to);
+        /* no hole is read, but the index is */
+        assert_int_equal(stats.bytes_stored, sizeof to + EDGE * EDGE * 16);
+        assert_in_range(stats.store_ranges, 1, 130);
+        assert_in_range(stats.waves, 1, orders[i] == ZARR_INNER_ORDER_C ? 20 : 3);
+        zarr_array_free(a);
+    }
+    pw_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waves),
-        cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_waves),      cmocka_unit_test(test_other_order),
+        cmocka_unit_test(test_too_short),  cmocka_unit_test(test_nested),
         cmocka_unit_test(test_any_length),
     };
 

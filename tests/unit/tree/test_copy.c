@@ -198,6 +198,7 @@ static void test_move_by_link(void **state)
 {
     struct world w;
     zarr_store *linked = NULL, *both = NULL, *memory = NULL, *own = NULL;
+    static const char *const ends[] = {"", "/", "//", "/.", "/.//./"};
     char link[80], name[88];
 
     (void)state;
@@ -206,8 +207,8 @@ static void test_move_by_link(void **state)
     assert_ok(zarr_store_open(&memory, w.ctx, "memory:", NULL, &terr));
     snprintf(link, sizeof link, "%s-link", w.dir);
     assert_int_equal(symlink(w.dir, link), 0);
-    for (int slashes = 0; slashes <= 2; slashes++) {
-        snprintf(name, sizeof name, "%s%.*s", link, slashes, "//");
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(name, sizeof name, "%s%s", link, ends[i]);
         assert_ok(zarr_store_open(&linked, w.ctx, name, NULL, &terr));
         refuse_root(&w, linked, memory);
         assert_ok(zarr_store_open_composite(&both, memory, linked, NULL, &terr));
