@@ -19,12 +19,19 @@ def cpu_name():
     return platform.machine()
 
 
+def huge_pages():
+    try:
+        with open(HUGE, encoding="ascii") as f:
+            modes = f.read()
+    except OSError:  # a chroot without /sys, or a kernel without huge pages
+        return "?"
+    return modes[modes.index("[") + 1:modes.index("]")]
+
+
 def facts():
-    with open(HUGE, encoding="ascii") as f:
-        modes = f.read()
     return {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)),
             "kernel": platform.release().split("-")[0],
-            "huge_pages": modes[modes.index("[") + 1:modes.index("]")]}
+            "huge_pages": huge_pages()}
 
 
 def said(*command):

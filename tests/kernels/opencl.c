@@ -10,6 +10,7 @@
 
 #    include <stdio.h>
 
+#    include "../opencl_alive.h"
 #    include "text.h"
 
 enum {
@@ -52,6 +53,10 @@ struct opencl *opencl_open(uint32_t lanes)
     cl_int rc;
     struct opencl *o = NULL;
 
+    if (!opencl_is_alive()) {
+        puts("without OpenCL: " OPENCL_ABORTS);
+        return NULL;
+    }
     if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
         clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS)
         return NULL;

@@ -4,6 +4,7 @@
  * codecs of the CPU, with codecs of the device, shards and whole chunks. Damage names its
  * chunk.
  */
+#include "../../opencl_alive.h"
 #include "arrays.h"
 
 #include <stdbool.h>
@@ -384,39 +385,6 @@ static int end(void **state)
     return 0;
 }
 
-/* Looks for devices as any program does, without the library and the plug-in. */
-static void look_for_devices(void)
-{
-    typedef int32_t (*platforms_fn)(uint32_t n, void **out, uint32_t *found);
-    typedef int32_t (*devices_fn)(void *platform, uint64_t type, uint32_t n, void **out,
-                                  uint32_t *found);
-    void *lib = dlopen("libOpenCL.so.1", RTLD_NOW), *platform = NULL, *device = NULL;
-    void *symbols[2] = {lib ? dlsym(lib, "clGetPlatformIDs") : NULL,
-                        lib ? dlsym(lib, "clGetDeviceIDs") : NULL};
-    platforms_fn platforms;
-    devices_fn devices;
-    uint32_t n = 0;
-
-    memcpy(&platforms, &symbols[0], sizeof platforms);
-    memcpy(&devices, &symbols[1], sizeof devices);
-    if (platforms && devices && platforms(1, &platform, &n) == 0 && n > 0)
-        (void)devices(platform, UINT64_C(0xFFFFFFFF), 1, &device, &n);
-}
-
-/* PoCL aborts the process if it does not find out about the machine's cores, as in a
- * chroot without /sys: a child tries. */
-static bool is_opencl_alive(void)
-{
-    int how = 0;
-    const pid_t child = fork();
-
-    if (child == 0) {
-        look_for_devices();
-        _exit(0);
-    }
-    return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,9 +396,8 @@ int main(void)
         cmocka_unit_test(test_damage),
     };
 
-    if (!is_opencl_alive()) {
-        printf("skipped: looking for OpenCL's devices ends the process here (is /sys "
-               "mounted?)\n");
+    if (!opencl_is_alive()) {
+        puts("skipped: " OPENCL_ABORTS);
         return 77;
     }
     return cmocka_run_group_tests(tests, begin, end);

@@ -20,6 +20,8 @@
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 
+#include "../../opencl_alive.h"
+
 enum {
     ROWS = 64,
     COLS = 48,
@@ -297,6 +299,10 @@ int main(void)
     int failed;
 
     calls_left = -1;
+    if (!opencl_is_alive()) {
+        puts("skipped: " OPENCL_ABORTS);
+        return 77;
+    }
     opencl = dlopen("libOpenCL.so.1", RTLD_NOW);
     if (!opencl || zarr_context_create(&ctx, &o, &err) != ZARR_OK ||
         zarr_context_load(ctx, PORT_PLUGIN, &err) != ZARR_OK) {
