@@ -68,6 +68,8 @@ def test_killed_copy(zarrc, store, tmp_path):
     target = tmp_path / "y.zarr"
     if not kill_during(["cp", store, target], lambda: (target / "a/c").exists(), tmp_path):
         pytest.skip("the copy was complete before it was killed")
+    if (target / "zarr.json").exists():
+        pytest.skip("it was killed at the last file")
     assert (target / JOB).exists() and not (target / "zarr.json").exists()
     for command in (["info", target], ["ls", target], ["cat", target / "a"], ["verify", target], ["plot", "-o-", target],
                     ["rm", target / "a"]):
@@ -274,6 +276,8 @@ def test_killed_migrate_goes_on_with_its_options(zarrc, tmp_path):
     if not kill_during(["migrate", *options, tmp_path / "x.zarr"],
                        lambda: list(tmp_path.glob("x.zarr/*/zarr.json")), tmp_path):
         pytest.skip("the migration was complete before it was killed")
+    if not list(tmp_path.rglob(".zarray")):
+        pytest.skip("it was killed at the last file")
     command, = commands_in(zarrc("info", tmp_path / "x.zarr").err)
     assert command == ["migrate", "--zarr-format=3", *options, str(tmp_path / "x.zarr")]
     zarrc(*command)
