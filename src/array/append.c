@@ -2,8 +2,8 @@
  * array/append.c - appends to an array. The data are written first, beyond the array's
  * shape, and made durable, through a state that only the append sees; then the shape is
  * published, and readers see all of the data or none, also after a loss of power. A
- * record says so in between (leftover.c). A resize
- * by another program without the lock is noticed when the shape is published (CONFLICT).
+ * record says so in between (leftover.c). A resize by another program without the lock is
+ * noticed when the shape is published (CONFLICT).
  * If a store has no locks but versions, an append publishes first: that reserves the
  * place, and only the append that reserved it writes there.
  * Thread class: plain functions.

@@ -226,7 +226,6 @@ static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wis
     args.threads = cut.threads != 0 ? cut.threads : args.threads;
     if (cut.flags & ZARR_PIPELINE_PLAIN) {
         args.wave_items = args.threads = 1;
-        args.wave_items_in_order = 0;
         args.wave_bytes = 1;
         args.plain = true;
     }

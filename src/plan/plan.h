@@ -276,9 +276,6 @@ struct zr_wave {
     uint64_t decoded_bytes;
     struct zr_shard **hold; /* shards kept alive by this wave */
     uint32_t n_hold;
-    uint64_t end; /* of the inner chunk that was added last, in its shard; 0: none yet */
-    /* Some inner chunk of a shard is not stored right behind the one before it. */
-    bool is_scattered;
 };
 struct zr_plan_args {
     const struct zr_layout *layout;
@@ -289,7 +286,7 @@ struct zr_plan_args {
     uint32_t n_selections;
     uint64_t wave_bytes;
     uint32_t wave_items;
-    /* instead, while the inner chunks of a wave are stored in the order in which they
+    /* at most, while the inner chunks of a wave are stored in the order in which they
      * come; 0: wave_items. Others would make more and smaller reads in small waves. */
     uint32_t wave_items_in_order;
     uint64_t segment_bytes, segment_gap; /* longest joined range, longest hole in it */

@@ -66,9 +66,19 @@ struct zr_wave_builder {
     struct zr_wave *w;
     uint64_t unit; /* of the items that are added */
     uint32_t group_cap, item_cap, hold_cap;
+    uint64_t end; /* of the inner chunk that was added last, in its shard; 0: none yet */
+    /* Some inner chunk of a shard is not stored right behind the one before it. */
+    bool is_scattered;
 };
 
-bool zr_wave_full(const struct zr_plan *p, const struct zr_wave *w);
+/* What a wave has at most. */
+static inline uint32_t zr_wave_items_most(const struct zr_plan_args *a, bool is_scattered)
+{
+    return a->wave_items_in_order == 0 || is_scattered
+               ? a->wave_items
+               : ZR_MIN(a->wave_items_in_order, a->wave_items);
+}
+bool zr_wave_full(const struct zr_plan *p, const struct zr_wave_builder *b);
 zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
                               const struct zr_projection *proj, zarr_error *err);
 /* entry: number in the shard's index; UINT64_MAX: the shard is missing. */

@@ -30,8 +30,7 @@ void zr_wave_release(struct zr_wave *w)
         zr_shard_free(w->open[i].parent);
     }
     w->n_hold = w->n_opens = w->n_segments = w->n_items = 0;
-    w->decoded_bytes = w->end = 0;
-    w->is_scattered = false;
+    w->decoded_bytes = 0;
 }
 
 void zr_wave_deinit(struct zr_wave *w)
@@ -138,19 +137,19 @@ static struct zr_segment *shard_group(struct zr_wave_builder *b, struct zr_shard
     if (!group)
         return NULL;
     group->shard = w->hold[w->n_hold++] = zr_shard_ref(shard);
-    w->end = 0;
+    b->end = 0;
     group->level = w->level;
     group->key = shard->buffer.handle ? NULL : shard->key;
     return group;
 }
 
 /* Notes whether an inner chunk continues the one before it, up to a hole that is read. */
-static void note_order(struct zr_wave *w, const struct zr_plan_args *a,
+static void note_order(struct zr_wave_builder *b, const struct zr_plan_args *a,
                        const struct zr_item *item)
 {
-    if (w->end != 0 && (item->offset < w->end || item->offset - w->end > a->segment_gap))
-        w->is_scattered = true;
-    w->end = item->offset + item->bytes;
+    if (b->end != 0 && (item->offset < b->end || item->offset - b->end > a->segment_gap))
+        b->is_scattered = true;
+    b->end = item->offset + item->bytes;
 }
 
 zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
@@ -174,7 +173,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     if (!x->missing && entry != UINT64_MAX && x->entry[2 * entry] != ZR_INDEX_MISSING) {
         item->offset = shard->base + x->entry[2 * entry];
         item->bytes = x->entry[2 * entry + 1];
-        note_order(b->w, &p->a, item);
+        note_order(b, &p->a, item);
     }
     group->item[group->n_items++] = item;
     b->w->n_items++;
@@ -238,11 +237,11 @@ zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
     return st;
 }
 
-bool zr_wave_full(const struct zr_plan *p, const struct zr_wave *w)
+bool zr_wave_full(const struct zr_plan *p, const struct zr_wave_builder *b)
 {
-    const uint32_t in_order = p->a.wave_items_in_order;
-    const uint32_t most = in_order != 0 && !w->is_scattered ? in_order : p->a.wave_items;
+    const struct zr_wave *w = b->w;
 
-    return w->decoded_bytes >= p->a.wave_bytes || w->n_items >= most ||
+    return w->decoded_bytes >= p->a.wave_bytes ||
+           w->n_items >= zr_wave_items_most(&p->a, b->is_scattered) ||
            (p->a.plain && w->n_items > 0);
 }
