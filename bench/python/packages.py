@@ -79,7 +79,9 @@ class ZarrPython(Library):
             import zarrc
             zarrc.config.set({"durability": "none"})
             zarrc.enable()
-        self.settings = {"codec_pipeline.path": path, "async.concurrency": 10}
+        self.settings = {"codec_pipeline.path": path, "async.concurrency": 10, "ndbuffer": "zarr.buffer.cpu.NDBuffer"}
+        if name == "zarr+zarrc":
+            self.settings["ndbuffer"] = "zarrc.ZarrcNDBuffer"  # as zarrc.enable() has it
 
     def version(self):
         from importlib.metadata import version

@@ -256,6 +256,7 @@ static PyMethodDef context_methods[] = {
     {"facts", context_facts, METH_VARARGS, NULL},
     {"element_json", context_element_json, METH_VARARGS, NULL},
     {"element", context_element, METH_VARARGS, NULL},
+    {"_empty", zx_context_empty, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot context_slots[] = {
     {Py_tp_dealloc, context_dealloc}, {Py_tp_methods, context_methods}, {0, NULL}};

@@ -205,6 +205,7 @@ struct zx_wish {
 /* numpy.empty() for a read to fill. Large arrays get memory that is kept between reads.
  */
 PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
+PyObject *zx_context_empty(PyObject *self, PyObject *args);
 /* Where the elements of such an array are; NULL: only its buffer tells. */
 void *zx_data_of_new(zx_state *st, PyObject *array);
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number);

@@ -431,6 +431,26 @@ PyObject *zx_empty(zx_context *context, const struct zx_wish *w)
     return out;
 }
 
+/* _empty(shape, dtype, is_fortran, bytes) */
+PyObject *zx_context_empty(PyObject *o, PyObject *args)
+{
+    zx_context *self = (zx_context *)o;
+    unsigned long long bytes;
+    struct zx_wish w;
+    PyObject *shape;
+    int is_fortran;
+
+    if (!PyArg_ParseTuple(args, "OO!pK", &shape, self->st->np_dtype, &w.dtype,
+                          &is_fortran, &bytes))
+        return NULL;
+    w.ndim = zx_lengths(shape, w.shape);
+    if (w.ndim < 0)
+        return NULL;
+    w.bytes = bytes;
+    w.is_fortran = is_fortran != 0;
+    return zx_empty(self, &w);
+}
+
 /* ---- functions of the module ------------------------------------------------ */
 
 /* keep_outputs(bytes): the limit of idle blocks; 0 keeps none */

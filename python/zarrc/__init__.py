@@ -30,6 +30,7 @@ from ._store import Store, open_store
 from .errors import ZarrcError, ZarrcWarning
 
 if TYPE_CHECKING:
+    from zarrc_hook.buffer import ZarrcNDBuffer
     from zarrc_hook.pipeline import ZarrcCodecPipeline
 
     from ._aio import AsyncArray, AsyncGroup
@@ -39,7 +40,7 @@ __version__: str = _version()
 
 __all__ = [
     "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "DeviceTensor", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
-    "ZarrcError", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
+    "ZarrcError", "ZarrcNDBuffer", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
     "copy_store", "create", "create_array", "create_group", "create_hierarchy", "disable", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",
     "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
@@ -57,6 +58,9 @@ def __getattr__(name: str) -> Any:
     if name == "ZarrcCodecPipeline":
         from zarrc_hook.pipeline import ZarrcCodecPipeline
         return ZarrcCodecPipeline
+    if name == "ZarrcNDBuffer":
+        from zarrc_hook.buffer import ZarrcNDBuffer
+        return ZarrcNDBuffer
     if name in ("AsyncArray", "AsyncGroup"):
         from . import _aio
         return getattr(_aio, name)

@@ -7,13 +7,15 @@ from ._stats import STATS
 
 _SETTING = "codec_pipeline.path"
 _NAME = "zarrc.ZarrcCodecPipeline"
+_BUFFER = "ndbuffer"
+_BUFFER_NAME = "zarrc.ZarrcNDBuffer"
 
 
 class Enabled:
     """What `zarrc.enable` returns; as a context manager it takes the change back."""
 
-    def __init__(self, before: str) -> None:
-        self._before = before
+    def __init__(self, before: str, buffer: str) -> None:
+        self._before, self._buffer = before, buffer
 
     def __enter__(self) -> Enabled:
         return self
@@ -21,28 +23,42 @@ class Enabled:
     def __exit__(self, *unused: object) -> None:
         import zarr
         zarr.config.set({_SETTING: self._before})
+        if zarr.config.get(_BUFFER) == _BUFFER_NAME:
+            zarr.config.set({_BUFFER: self._buffer})
+
+
+def _default(section: str) -> Any:
+    """zarr-python's own setting."""
+    from zarr.core.config import config
+    return next(one[section] for one in config.defaults if section in one)
 
 
 def enable() -> Enabled:
     """Lets arrays that zarr-python opens from now on be read and written by zarrc. In a ``with``
-    statement: those that are opened in it."""
+    statement: those that are opened in it. New arrays that a read makes are in memory that zarrc keeps for the next
+    read, unless the setting ``ndbuffer`` of zarr-python was changed."""
     import zarr
-    from zarr.registry import register_pipeline
+    from zarr.registry import register_ndbuffer, register_pipeline
 
-    from . import ZarrcCodecPipeline
+    from . import ZarrcCodecPipeline, ZarrcNDBuffer
     pipeline: Any = ZarrcCodecPipeline
+    buffer: Any = ZarrcNDBuffer
     register_pipeline(pipeline)
-    before = zarr.config.get(_SETTING)
+    register_ndbuffer(buffer)
+    before = Enabled(zarr.config.get(_SETTING), zarr.config.get(_BUFFER))
     zarr.config.set({_SETTING: _NAME})
-    return Enabled(before)
+    if zarr.config.get(_BUFFER) == _default(_BUFFER):
+        zarr.config.set({_BUFFER: _BUFFER_NAME})
+    return before
 
 
 def disable() -> None:
     """Lets arrays that zarr-python opens from now on use its own default pipeline."""
     import zarr
-    from zarr.core.config import config
     if zarr.config.get(_SETTING) == _NAME:
-        zarr.config.set({_SETTING: next(one["codec_pipeline"]["path"] for one in config.defaults if "codec_pipeline" in one)})
+        zarr.config.set({_SETTING: _default("codec_pipeline")["path"]})
+    if zarr.config.get(_BUFFER) == _BUFFER_NAME:
+        zarr.config.set({_BUFFER: _default(_BUFFER)})
 
 
 def pipeline_stats(*, reset: bool = False) -> dict[str, Any]:

@@ -422,7 +422,7 @@ class Job:
     def ask_store(self) -> None:
         """Lets the library ask a store of another package for parts of shards, with zarr-python's rules
         for ranges that are close together."""
-        if self.prototype != host_prototype():
+        if self.prototype.buffer is not host_prototype().buffer:
             raise Refused("part of a shard in buffers of another kind")
         calls = Calls(asyncio.get_running_loop())
         gap = getattr(self.spec.config, "sharding_coalesce_max_gap_bytes", None)

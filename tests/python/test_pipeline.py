@@ -21,11 +21,13 @@ import zarrc
 from zarrc import _batch, _core, _threads
 
 zarr = pytest.importorskip("zarr")
+from zarr.buffer.cpu import NDBuffer  # noqa: E402
 from zarr.core.indexing import oindex, oindex_set  # noqa: E402
 from zarr.storage import LocalStore, MemoryStore, WrapperStore, ZipStore  # noqa: E402
 
 NAME = "zarrc.ZarrcCodecPipeline"
 OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+BUFFER, OWN_BUFFER = "zarrc.ZarrcNDBuffer", "zarr.buffer.cpu.NDBuffer"
 IS_NEW = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 2)
 
 
@@ -866,17 +868,75 @@ def test_loop_goes_on(tmp_path):
 # ---- switching ----
 
 
+def switches():
+    return zarr.config.get("codec_pipeline.path"), zarr.config.get("ndbuffer")
+
+
 def test_enable_and_disable():
-    def now():
-        return zarr.config.get("codec_pipeline.path")
-    assert now() == NAME
+    ours, own = (NAME, BUFFER), (OWN, OWN_BUFFER)
+    assert switches() == ours
     zarrc.disable()
-    assert now() == OWN
+    assert switches() == own
     with zarrc.enable():
-        assert now() == NAME
-    assert now() == OWN
+        with zarrc.enable():
+            assert switches() == ours
+        assert switches() == ours
+    assert switches() == own
     zarrc.enable()
-    assert now() == NAME
+    assert switches() == ours
+
+
+def test_a_buffer_of_the_program_stays():
+    """As that of zarr.config.enable_gpu(), before and after."""
+    zarrc.disable()
+    with zarr.config.set({"ndbuffer": "a.Buffer"}):
+        with zarrc.enable():
+            assert switches() == (NAME, "a.Buffer")
+        assert switches() == (OWN, "a.Buffer")
+        zarrc.disable()
+        assert switches() == (OWN, "a.Buffer")
+    with zarrc.enable():
+        zarr.config.set({"ndbuffer": "a.Buffer"})
+    try:
+        assert switches() == (OWN, "a.Buffer")
+    finally:
+        zarr.config.set({"ndbuffer": OWN_BUFFER})
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_new_arrays_are_in_memory_that_is_kept(tmp_path, order):
+    data = np.arange(1 << 21, dtype="i4").reshape(512, -1)
+    z = zarr.create_array(str(tmp_path), data=data, chunks=(128, 4096), config={"order": order})
+    _core.keep_outputs(0)
+    zarrc.config.set({"output_cache": 64 << 20})
+    try:
+        found = z[...]
+        assert _core.outputs() == (8 << 20, 0) and np.array_equal(found, data)
+        assert found.flags.owndata and found.flags.writeable and found.flags[f"{order}_CONTIGUOUS"]
+        place = found.__array_interface__["data"][0]
+        del found
+        assert _core.outputs() == (0, 8 << 20)
+        found = z[...]
+        assert found.__array_interface__["data"][0] == place
+        native_only()
+        with own():
+            assert np.array_equal(zarr.open_array(str(tmp_path), mode="r")[...], data)  # zarr-python's pipeline fills it, too
+        out = NDBuffer.from_numpy_array(np.zeros_like(data))
+        assert z.get_basic_selection(..., out=out) is not None and np.array_equal(out.as_numpy_array(), data)
+    finally:
+        del found
+        zarrc.config.reset()
+
+
+def test_small_arrays_and_special_types_are_of_numpy():
+    from zarrc import ZarrcNDBuffer
+    for dtype, shape in (("i4", (10, 10)), ("M8[10s]", (1 << 20,)), ("O", (1 << 20,)), ("i4", (0, 1 << 40))):
+        before = _core.outputs()[0]
+        found = ZarrcNDBuffer.empty(shape, dtype).as_ndarray_like()
+        assert found.dtype == np.dtype(dtype) and found.shape == shape and _core.outputs()[0] == before
+    assert pickle.loads(pickle.dumps(ZarrcNDBuffer)) is ZarrcNDBuffer
+    with pytest.raises(MemoryError):
+        ZarrcNDBuffer.empty((1 << 60,), "u1")
 
 
 def test_counters():
@@ -906,11 +966,13 @@ def program(tmp_path, text, **env):
 def test_entry_point(tmp_path):
     done = program(tmp_path, """
         import zarr
-        zarr.config.set({"codec_pipeline.path": "zarrc.ZarrcCodecPipeline"})
+        zarr.config.set({"codec_pipeline.path": "zarrc.ZarrcCodecPipeline", "ndbuffer": "zarrc.ZarrcNDBuffer"})
         z = zarr.create_array("x.zarr", shape=(4,), dtype="i4")
         z[...] = 1
         assert z[...].sum() == 4
         import zarrc
+        from zarr.registry import get_ndbuffer_class
+        assert get_ndbuffer_class() is zarrc.ZarrcNDBuffer
         assert zarrc.pipeline_stats()["native_chunks"] == 2
     """, PYTHONPATH=installed(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -922,12 +984,15 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
         import sys, time
         import numpy, zarr, zarr.registry
         from importlib.metadata import entry_points
-        (point,) = entry_points(group="zarr.codec_pipeline", name="zarrc")
+        points = [*entry_points(group="zarr.codec_pipeline", name="zarrc"), *entry_points(group="zarr.ndbuffer", name="zarrc")]
+        assert len(points) == 2
         times = []
         for _ in range(3):  # the quickest: other programs use the machine, too
             sys.modules.pop("zarrc_hook.pipeline", None)
+            sys.modules.pop("zarrc_hook.buffer", None)
             start = time.process_time()
-            point.load()
+            for point in points:
+                point.load()
             times.append(time.process_time() - start)
         assert "zarrc" not in sys.modules and min(times) < .02, times
         z = zarr.create_array({}, shape=(4,), dtype="i4")

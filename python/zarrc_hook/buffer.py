@@ -1,0 +1,38 @@
+"""What zarr-python finds by the entry point `zarr.ndbuffer`: the class of the arrays that a read makes.
+
+As `zarrc_hook.pipeline`, this is imported for all users of zarr-python. It needs neither zarrc nor NumPy before
+a large array is made.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    class Base:
+        def __init__(self, array: Any) -> None: ...
+        @classmethod
+        def empty(cls, shape: Any, dtype: Any, order: str = "C") -> Any: ...
+else:
+    try:
+        from zarr.core.buffer.cpu import NDBuffer as Base
+    except Exception:  # another zarr than we know: it fails when it is chosen, and not before
+        Base = object
+
+
+class ZarrcNDBuffer(Base):
+    """zarr-python's own buffer of elements in host memory. The array of a large result is in memory that zarrc keeps
+    when such an array is freed, because new pages cost more than decoding into them.
+
+    `zarrc.enable` chooses it, or ``zarr.config.set({"ndbuffer": "zarrc.ZarrcNDBuffer"})``; the setting
+    `output_cache` of `zarrc.config` is its limit.
+    """
+
+    @classmethod
+    def empty(cls, shape: Any, dtype: Any, order: str = "C") -> Any:
+        from zarrc import _outputs
+        found = _outputs.empty(shape, dtype, order)
+        return super().empty(shape, dtype, order) if found is None else cls(found)
+
+
+# zarr-python finds a buffer by this name, and pickle by `zarrc.__getattr__`.
+ZarrcNDBuffer.__module__ = "zarrc"
