@@ -309,11 +309,29 @@ def open_like(a: Any, path: str, **given: Any) -> Array:
     return open_array(path=path, **{**kept, **given})
 
 
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def _groups_above(place: Place, nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata of the groups that `nodes` need and do not name, where nothing is yet."""
+    out: dict[str, Any] = {}
+    named = {"/".join(_names(path)) for path in nodes}
+    for path, node in nodes.items():
+        names = _names(path)
+        zarr_format = node.get("zarr_format") if isinstance(node, Mapping) else node.zarr_format
+        for above in ("/".join(names[:n]) for n in range(len(names))):
+            if above not in named and above not in out and not place.store._probe(_join(place.path, above) or "")[0]:
+                out[above] = {"zarr_format": zarr_format, "node_type": "group"}
+    return out
+
+
 def create_hierarchy(*, store: Any, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
-    """Creates several nodes from their metadata: dicts, or metadata of zarr-python. Parents come
-    before their children."""
+    """Creates several nodes from their metadata: dicts, or metadata of zarr-python. Groups above them
+    that are missing are created, too. Parents come before their children."""
     place = open_place(store, mode="a")
-    for path in sorted(nodes, key=lambda one: (one.count("/"), one)):
+    nodes = {**_groups_above(place, nodes), **nodes}
+    for path in sorted(nodes, key=lambda one: (len(_names(one)), one)):
         document = nodes[path]
         document = json.loads(json.dumps(document.to_dict() if hasattr(document, "to_dict") else dict(document)))
         inner = Place(place.store, _join(place.path, path) or "")

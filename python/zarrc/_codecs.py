@@ -15,7 +15,8 @@ _ARRAY_TO_ARRAY, _ARRAY_TO_BYTES = "array to array", "array to bytes"
 
 @dataclass(frozen=True)
 class Codec:
-    """A codec of an array: its name and configuration. It can be given to `create_array`."""
+    """A codec of an array: its name and configuration, whose members are attributes, too. It can be given to
+    `create_array`."""
 
     name: str
     configuration: Mapping[str, Any] = field(default_factory=dict)
@@ -29,6 +30,15 @@ class Codec:
     def get_config(self) -> dict[str, Any]:
         """As numcodecs has it."""
         return {"id": self.name, **self.configuration}
+
+    def __getattr__(self, name: str) -> Any:
+        """Members of the configuration, and the name as numcodecs has it."""
+        configuration = self.__dict__.get("configuration", {})  # an object that is being copied has none yet
+        if name in configuration:
+            return configuration[name]
+        if name == "codec_id" and "name" in self.__dict__:
+            return self.name
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_dict(), sort_keys=True))

@@ -66,7 +66,7 @@ def _grid_of(chunks: Any, shape: tuple[int, ...]) -> str | None:
     """A grid of chunks that differ: a list of lengths for a dimension, or metadata of a grid."""
     if isinstance(chunks, Mapping):
         return json.dumps(dict(chunks))
-    if isinstance(chunks, tuple) and any(isinstance(n, (list, tuple)) for n in chunks):
+    if isinstance(chunks, (list, tuple)) and any(isinstance(n, (list, tuple)) for n in chunks):
         edges = [[int(e) for e in n] if isinstance(n, (list, tuple)) else int(n) for n in chunks]
         return json.dumps({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": edges}})
     return None
@@ -81,15 +81,15 @@ def _key_encoding(given: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if isinstance(given, str):
-        return {"key_encoding": given}
+        given = {"name": given}
     if hasattr(given, "to_dict"):
         given = given.to_dict()
     entry = dict(given)
     name = entry.get("name", "default")
     separator = entry.get("separator") or (entry.get("configuration") or {}).get("separator")
     out: dict[str, Any] = {"key_encoding": name}
-    if separator:
-        out["separator"] = separator
+    if separator or name == "v2":  # the library's own choice is "/" for all encodings of format 3
+        out["separator"] = separator or "."
     return out
 
 
@@ -143,8 +143,8 @@ def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "au
         spec["attributes"] = to_json(dict(attributes))
     if dimension_names is not None:
         spec["dimension_names"] = tuple(dimension_names)
-    if order is not None and zarr_format == 2:
-        spec["order"] = order
+    if zarr_format == 2 and (order or settings["array.order"] == "F"):
+        spec["order"] = order or "F"
     return spec
 
 

@@ -241,10 +241,11 @@ class Group(Node, _core.Group):
 
     def tree(self, expand: bool | None = None, level: int | None = None, *, max_nodes: int | None = None,
              plain: bool = False) -> Tree:
-        """The hierarchy below the group, `level` levels of it. `plain` changes nothing: no name is bold."""
+        """The hierarchy below the group. `level` 0 is its members, 1 also theirs, and so on; None is all. `plain` changes
+        nothing: no name is bold."""
         skip = len(self.path) + 1 if self.path else 0
         nodes = []
-        for path, name, document, kind, _, _ in self._members(level or 0):
+        for path, name, document, kind, _, _ in self._members(0 if level is None else level + 1):
             depth = path[skip:].count("/") + 1
             nodes.append((depth, name, _tree_text(kind, document)))
         return Tree(self.name, tuple(nodes[:max_nodes]))
@@ -265,7 +266,7 @@ class Group(Node, _core.Group):
         return f"<Group {self.store_path}>"
 
     def _repr_html_(self) -> str:
-        return f"<div><b>zarrc.Group</b> <code>{self.name}</code>{self.tree(level=2)._repr_html_()}</div>"
+        return f"<div><b>zarrc.Group</b> <code>{self.name}</code>{self.tree(level=1)._repr_html_()}</div>"
 
     def __reduce__(self) -> Any:
         return opened, (self.store, self.path), {"_use_consolidated": self._use_consolidated}

@@ -111,8 +111,9 @@ def test_codecs(store):
     assert old.compressor == zarrc.Codec("gzip", {"level": 1}) and old.filters == ()
 
 
-def test_chunks_that_differ(store):
-    array = zarrc.create_array(store, name="a", shape=(6, 9), dtype="i4", chunks=([2, 4], [3, 3, 3]))
+@pytest.mark.parametrize("chunks", [([2, 4], [3, 3, 3]), [[2, 4], [3, 3, 3]]], ids=["tuple", "list"])
+def test_chunks_that_differ(store, chunks):
+    array = zarrc.create_array(store, name="a", shape=(6, 9), dtype="i4", chunks=chunks)
     array[...] = np.arange(54).reshape(6, 9)
     assert array.read_chunk_sizes == ((2, 4), (3, 3, 3)) and array.nchunks == 6
     assert array[3, 4] == 31

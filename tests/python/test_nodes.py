@@ -96,7 +96,7 @@ def test_tree(store):
     group.create_group("a/d")
     group.create_array("e", shape=(), dtype="f4")
     assert repr(group.tree()) == "/\n├── a\n│   ├── b\n│   │   └── c (3, 4) int32\n│   └── d\n└── e () float32"
-    assert repr(zarrc.tree(group, level=1)) == "/\n├── a\n└── e () float32"
+    assert repr(zarrc.tree(group, level=0)) == "/\n├── a\n└── e () float32"
     assert repr(group.tree(plain=True)) == repr(group.tree())
     assert "<pre" in group._repr_html_() and "<Group " in repr(group)
     assert repr(zarrc.tree(group.store, level=1)) == repr(group.tree(level=1))
@@ -182,7 +182,7 @@ def test_hierarchy(store):
                      "chunk_key_encoding": {"name": "default"}, "codecs": ["bytes"], "attributes": {"x": 1}},
              "g": {"zarr_format": 3, "node_type": "group", "attributes": {"y": 2}}}
     made = dict(zarrc.create_hierarchy(store=store, nodes=nodes))
-    assert list(made) == ["g", "g/a"] and made["g"].attrs["y"] == 2 and made["g/a"][:].tolist() == [3, 3]
+    assert list(made) == ["", "g", "g/a"] and made["g"].attrs["y"] == 2 and made["g/a"][:].tolist() == [3, 3]
 
 
 def test_stores(tmp_path, path):

@@ -1,6 +1,8 @@
 """What one package writes the other reads: every data type of zarr-python, both formats, codecs,
 shards, and attributes."""
+import copy
 import itertools
+import pickle
 
 import numcodecs
 import numpy as np
@@ -93,6 +95,7 @@ def test_big_endian(path, dtype, zarr_format):
 @pytest.mark.parametrize("given", [
     dict(compressors=None), dict(compressors=zarr.codecs.GzipCodec(level=3)), dict(compressors={"name": "gzip", "configuration": {"level": 1}}),
     dict(compressors=zarr.codecs.BloscCodec(cname="lz4")), dict(filters=zarr.codecs.TransposeCodec(order=(1, 0))),
+    dict(chunk_key_encoding={"name": "v2"}), dict(chunk_key_encoding={"name": "default"}),
     dict(shards=(6, 6)), dict(shards={"shape": (6, 6), "index_location": "start"}), dict(serializer=zarr.codecs.BytesCodec(endian="big")),
     dict(fill_value=7), dict(chunk_key_encoding={"name": "v2", "separator": "."}), dict(dimension_names=("x", None)),
     dict(attributes={"a": [1, {"b": None}], "c": "ü"}), dict(shards="auto"),
@@ -151,6 +154,59 @@ def test_groups(path):
     assert sorted(zarr.open_consolidated(path)["a"].keys()) == ["b", "d"]
 
 
+@pytest.mark.parametrize("setting", [{"array.order": "F"}, {"array.write_empty_chunks": True}], ids=str)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_settings_of_new_arrays(path, setting, zarr_format):
+    """The settings that both packages have make the same document, the same chunks and the same memory."""
+    made = []
+    for package in (zarr, zarrc):
+        with package.config.set(setting):
+            array = package.create_array(f"{path}/{package.__name__}", shape=(4, 6), chunks=(2, 3), dtype="i4", zarr_format=zarr_format)
+        array[...] = 0
+        made.append((zarr.open_array(f"{path}/{package.__name__}").metadata.to_dict(), array.order, array.nchunks_initialized,
+                     array[...].flags.f_contiguous))
+    assert made[0] == made[1]
+
+
+def test_levels_of_a_tree(path):
+    if zarr.__version__ < "3.2":
+        pytest.importorskip("rich")
+    group = zarr.open_group(path)
+    group.create_array("a/b/c", shape=(3, 4), dtype="i4")
+    group.create_group("d")
+    for level in (None, 0, 1, 2):
+        assert str(zarrc.tree(path, level=level)) == str(group.tree(level=level)).rstrip(), level
+
+
+@pytest.mark.parametrize("above", [None, "group"])
+def test_hierarchy_with_groups_above(path, above):
+    """Groups that are missing are made, and are among what comes back."""
+    found = []
+    for package in (zarr, zarrc):
+        place = f"{path}/{package.__name__}"
+        if above:
+            package.create_group(place, path="b")
+        store = zarr.storage.LocalStore(place) if package is zarr else place
+        nodes = {"a": zarr.core.group.GroupMetadata(), "b/c/d": zarr.core.group.GroupMetadata(attributes={"q": 1})}
+        made = dict(package.create_hierarchy(store=store, nodes=nodes))
+        assert all(isinstance(node, package.Group) for node in made.values()) and dict(made["b/c/d"].attrs) == {"q": 1}
+        found.append(sorted(made))
+    assert found[0] == found[1]
+
+
+def test_members_of_codecs(path):
+    """The configuration of a codec is in its attributes."""
+    for given, names in ((dict(), ["level", "checksum"]), (dict(compressors=zarr.codecs.GzipCodec(level=3)), ["level"]),
+                         (dict(zarr_format=2, compressors=numcodecs.Zstd(2)), ["codec_id", "level"])):
+        codecs = [package.create_array(f"{path}/{package.__name__}", shape=3, dtype="i4", overwrite=True, **given).compressors[0]
+                  for package in (zarr, zarrc)]
+        for name in names:
+            assert getattr(codecs[0], name) == getattr(codecs[1], name), name
+        assert pickle.loads(pickle.dumps(codecs[1])) == copy.copy(codecs[1]) == codecs[1]
+        with pytest.raises(AttributeError, match="nonsense"):
+            codecs[1].nonsense
+
+
 def test_names():
     """Every public name of zarr-python is here."""
     missing = [name for name in zarr.__all__ if not hasattr(zarrc, name)]
@@ -172,8 +228,8 @@ def test_from_their_objects(path):
     theirs = zarr.create_array(store, name="a", data=np.arange(10), chunks=3)
     assert same(zarrc.open_array(store, path="a")[...], np.arange(10))
     assert same(zarrc.open_array(theirs.store_path, mode="r")[...], np.arange(10))
-    copy = zarrc.from_array(path + "/copy", data=theirs)
-    assert copy.chunks == (3,) and same(copy[...], np.arange(10)) and copy.compressors[0].name == "zstd"
+    ours = zarrc.from_array(path + "/copy", data=theirs)
+    assert ours.chunks == (3,) and same(ours[...], np.arange(10)) and ours.compressors[0].name == "zstd"
     like = zarrc.zeros_like(theirs)
     assert like.shape == (10,) and like.chunks == (3,) and not like[...].any()
     with pytest.raises(TypeError, match="not a store"):
