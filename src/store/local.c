@@ -21,6 +21,13 @@ enum {
     FACT_TRUE
 };
 
+uint64_t zr_local_magic(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 ? (uint64_t)fs.f_type & UINT32_MAX : 0;
+}
+
 /* The magic numbers of network file systems, from statfs(2). On these, fsync and close
  * report errors of writes. */
 static bool is_remote_file_system(int fd)
@@ -38,14 +45,12 @@ static bool is_remote_file_system(int fd)
         0x47504653, /* GPFS */
         0x19830326, /* BeeGFS */
     };
-    struct statfs fs;
+    const uint64_t magic = zr_local_magic(fd);
 
-    if (fstatfs(fd, &fs) != 0)
-        return true;
     for (size_t i = 0; i < ZR_COUNT(magics); i++)
-        if (((uint64_t)fs.f_type & UINT32_MAX) == magics[i])
+        if (magic == magics[i])
             return true;
-    return false;
+    return magic == 0;
 }
 
 bool zr_local_is_remote(struct zr_local *l)

@@ -41,8 +41,8 @@ struct zr_local {
     uint32_t durability, locking, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
-    bool by_link;                   /* the root's path named a symlink */
-    atomic_bool cannot_tell_cached; /* the file system does not say what is in memory */
+    bool by_link;                     /* the root's path named a symlink */
+    atomic_uint_fast64_t last_device; /* of the value that was opened last */
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */
     atomic_int
@@ -63,6 +63,10 @@ struct zr_local {
 /* Opens path below the root under the symlink policy. Returns a descriptor above 2, or
  * -errno. *via_link (may be NULL): whether a symlink was on the way. */
 int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *via_link);
+/* Like zr_local_open() on names that the kernel has in memory. -EAGAIN: they are not all
+ * there, it cannot tell, or a symlink or an error is on the way: zr_local_open() says
+ * which. */
+int zr_local_open_cached(const struct zr_local *l, const char *path, int flags);
 /* After zr_local_open returned -ENOENT with *via_link: true if the cause is a symlink
  * whose target does not exist. */
 bool zr_local_is_dangling(const struct zr_local *l, const char *path);
@@ -97,6 +101,8 @@ bool zr_local_syncs_each(struct zr_local *l, dev_t device);
 bool zr_local_is_elsewhere(struct zr_local *l, dev_t device);
 bool zr_local_flushes(
     const struct zr_local *l); /* true if a flush makes writes durable */
+/* The magic number of fd's file system, from statfs(2). 0: unknown. */
+uint64_t zr_local_magic(int fd);
 /* Call it after a name in d was made, erased or renamed. Syncs d if the durability needs
  * it. device: that of d, or NULL: not known. Returns 0 or an errno. */
 int zr_local_dir_commit(struct zr_local *l, const struct zr_local_dir *d,
@@ -118,9 +124,8 @@ zarr_status zr_local_key_check(const char *key, zarr_error *err);
 void zr_local_version(const struct stat *st, zarr_store_version *out);
 /* Opens a key's file and checks that it is a regular file. NOT_FOUND if it does not
  * exist; other errors name the cause. The caller closes *fd. */
-zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
-                                const char *key, int *fd, struct stat *st,
-                                zarr_error *err);
+zarr_status zr_local_open_value(struct zr_local *l, zarr_store_op *op, const char *key,
+                                int *fd, struct stat *st, zarr_error *err);
 void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err);

@@ -22,6 +22,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef RESOLVE_CACHED
+#    define RESOLVE_CACHED 0x20 /* headers before Linux 5.12 */
+#endif
+
 enum {
     OPEN_TRIES = 32,     /* openat2 returns EAGAIN while directories are renamed */
     PATIENCE = 5,        /* pauses of 1, 2, 4, ... ms */
@@ -137,6 +141,24 @@ static int path_open_once(const struct zr_local *l, const char *path, int flags,
     if (l->symlinks == ZARR_SYMLINKS_DENY || !l->has_openat2)
         return fd;
     return path_openat2(l->root, path, flags, within);
+}
+
+int zr_local_open_cached(const struct zr_local *l, const char *path, int flags)
+{
+    static atomic_bool cannot; /* Linux before 5.12 */
+    struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
+                                      RESOLVE_NO_SYMLINKS | RESOLVE_CACHED};
+    int fd;
+
+    if (!l->has_openat2 || atomic_load_explicit(&cannot, memory_order_relaxed))
+        return -EAGAIN;
+    fd = (int)syscall(SYS_openat2, l->root, path, &how, sizeof how);
+    if (fd < 0 && errno == EINVAL)
+        atomic_store_explicit(&cannot, true, memory_order_relaxed);
+    if (fd < 0)
+        return errno == ENOENT ? -ENOENT : -EAGAIN;
+    return zr_local_high_fd(fd);
 }
 
 int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *via_link)

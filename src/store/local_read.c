@@ -28,12 +28,15 @@
 #include "sched/sched.h"
 
 enum {
-    PINS_MOST = 256,
-    READ_SHORT_BYTES = 64 << 10
+    PINS_MOST = 256
 };
 /* How many pins of this process hold a descriptor. A forked child has copies of the
  * descriptors and of this number. */
 static atomic_uint_fast64_t pins_held;
+
+/* The last file system that does not say which bytes of a file are in memory: its device
+ * times two, plus one if reads of it may wait. */
+static atomic_uint_fast64_t untold;
 
 /* One read transfers at most this many bytes on Linux. */
 #define READ_MAX_BYTES ((size_t)0x7ffff000)
@@ -85,14 +88,49 @@ static zarr_status read_not_regular(zarr_store_op *op, const char *key, mode_t m
                      os_code);
 }
 
-zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
-                                const char *key, int *fd, struct stat *st,
-                                zarr_error *err)
+/* False in tmpfs and its like. */
+static bool may_sleep(int fd)
+{
+    static const uint64_t in_memory[] = {0x01021994 /* tmpfs */, 0x858458f6 /* ramfs */,
+                                         0x958458f6 /* hugetlbfs */};
+    const uint64_t magic = zr_local_magic(fd);
+
+    for (size_t i = 0; i < ZR_COUNT(in_memory); i++)
+        if (magic == in_memory[i])
+            return false;
+    return true;
+}
+
+/* Opens a key's file, as zr_local_open() does. While this thread waits for a disk or a
+ * network, the pool may use another one. A file system that does not say which bytes are
+ * in memory does not say it of names either. */
+static int read_open(struct zr_local *l, const char *key, bool *via_link)
+{
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+    const uint64_t silent = atomic_load_explicit(&untold, memory_order_relaxed);
+    const bool is_silent =
+        silent >> 1 == atomic_load_explicit(&l->last_device, memory_order_relaxed);
+    int fd = -EAGAIN;
+
+    if (is_silent && !(silent & 1))
+        return zr_local_open(l, key, flags, via_link);
+    if (!is_silent)
+        fd = zr_local_open_cached(l, key, flags);
+    if (fd != -EAGAIN)
+        return fd;
+    zr_block_begin();
+    fd = zr_local_open(l, key, flags, via_link);
+    zr_block_end();
+    return fd;
+}
+
+zarr_status zr_local_open_value(struct zr_local *l, zarr_store_op *op, const char *key,
+                                int *fd, struct stat *st, zarr_error *err)
 {
     zarr_status status = ZARR_OK;
     bool via_link = false;
 
-    *fd = zr_local_open(l, key, O_RDONLY | O_NONBLOCK | O_NOCTTY, &via_link);
+    *fd = read_open(l, key, &via_link);
     *st = (struct stat){0};
     if (*fd == -ENXIO) /* a socket, or a device without a driver */
         return read_not_regular(op, key, S_IFSOCK, err);
@@ -105,6 +143,9 @@ zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
                            os_code);
     } else if (!S_ISREG(st->st_mode)) {
         status = read_not_regular(op, key, st->st_mode, err);
+    } else {
+        atomic_store_explicit(&l->last_device, (uint64_t)st->st_dev,
+                              memory_order_relaxed);
     }
     if (status != ZARR_OK) {
         close(*fd);
@@ -123,38 +164,43 @@ static void read_failed(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_err
               os_code);
 }
 
-/* Reads at most n bytes that are in the page cache. -1 with EAGAIN: the first one is not.
- * Other errors are left to pread(), and so is a 0: Linux 5.9 and 5.10 give it in place of
- * EAGAIN. A short read costs about as much as asking, so it is not asked. */
+/* Reads at most n bytes that are in the page cache. -1: none of them are, or the file
+ * system does not say. *sleeps: whether pread() may wait for a disk or a network. Other
+ * errors are left to pread(), and so is a 0: Linux 5.9 and 5.10 give it in place of
+ * EAGAIN. */
 __attribute__((always_inline)) static inline ssize_t
-read_cached(struct zr_local *l, int fd, void *to, size_t n, off_t offset)
+read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t offset,
+            bool *sleeps)
 {
+    const uint64_t device = op->version.word[0];
+    const uint64_t silent = atomic_load_explicit(&untold, memory_order_relaxed);
     ssize_t got = -1;
 
-    errno = ENOTSUP;
+    *sleeps = silent & 1;
+    if (silent >> 1 == device)
+        return -1;
+    errno = ENOSYS;
 #ifdef RWF_NOWAIT
-    if (n >= READ_SHORT_BYTES &&
-        !atomic_load_explicit(&l->cannot_tell_cached, memory_order_relaxed)) {
-        const struct iovec part = {.iov_base = to, .iov_len = n};
-
-        got = preadv2(fd, &part, 1, offset, RWF_NOWAIT);
-        if (got == 0)
-            errno = EAGAIN;
-        else if (got < 0 && errno != EAGAIN && errno != EINTR && errno != EIO)
-            atomic_store_explicit(&l->cannot_tell_cached, true, memory_order_relaxed);
-    }
+    got = preadv2(fd, part, 1, offset, RWF_NOWAIT);
 #else
-    ZR_UNUSED(l), ZR_UNUSED(fd), ZR_UNUSED(to), ZR_UNUSED(n), ZR_UNUSED(offset);
+    ZR_UNUSED(part), ZR_UNUSED(offset);
 #endif
+    *sleeps = got == 0 || (got < 0 && errno == EAGAIN);
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ||
+                    errno == EPERM)) { /* a sandbox may refuse it */
+        *sleeps = may_sleep(fd);
+        atomic_store_explicit(&untold, device << 1 | *sleeps, memory_order_relaxed);
+    }
     return got > 0 ? got : -1;
 }
 
 /* Like pread(). While this thread waits for a disk, the pool may use another one. */
 __attribute__((always_inline)) static inline ssize_t
-read_some(struct zr_local *l, int fd, void *to, size_t n, off_t offset)
+read_some(const zarr_store_op *op, int fd, void *to, size_t n, off_t offset)
 {
-    ssize_t got = read_cached(l, fd, to, n, offset);
-    const bool sleeps = got < 0 && errno == EAGAIN;
+    const struct iovec part = {.iov_base = to, .iov_len = n};
+    bool sleeps;
+    ssize_t got = read_cached(op, fd, &part, offset, &sleeps);
     int os_code;
 
     if (got > 0)
@@ -190,7 +236,7 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
         st = zr_mem_host_ptr(l->memory, &op->mem, n, &to, err);
     for (uint64_t done = 0; st == ZARR_OK && done < n;) {
         ssize_t got =
-            read_some(l, fd, (unsigned char *)to + done,
+            read_some(op, fd, (unsigned char *)to + done,
                       (size_t)ZR_MIN(n - done, READ_MAX_BYTES), (off_t)(offset + done));
 
         if (got < 0 && errno == EINTR)

@@ -213,7 +213,7 @@ static zarr_status write_conflict(zarr_store_op *op, zarr_error *err)
 }
 
 /* Call it under the lock. OK if the key still has the version op->version. */
-static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *op,
+static zarr_status write_check_version(struct zr_local *l, zarr_store_op *op,
                                        zarr_error *err)
 {
     zarr_store_op now = {.verb = ZARR_STORE_STAT, .key = op->key};
