@@ -147,6 +147,22 @@ INDEXES = {
 }
 
 
+@pytest.mark.parametrize("consolidated", [True, False], ids=["consolidated", "single"])
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_attributes_that_json_lacks(path, zarr_format, consolidated):
+    """The bounds and missing values of netCDF's conventions may be NaN and Infinity."""
+    ds = xr.Dataset({"a": ("x", np.array([1.0, np.nan, 3.0])), "b": ("x", np.arange(3.0), {"valid_range": [-np.inf, np.inf]})},
+                    attrs={"level": float("nan")})
+    ds["a"].encoding = {"missing_value": np.nan, "_FillValue": np.nan}
+    ds.to_zarr(path, zarr_format=zarr_format, consolidated=consolidated)
+    for given in ({}, {"mask_and_scale": False}):
+        found = [xr.open_dataset(path, engine=engine, consolidated=consolidated, **given) for engine in ("zarr", Engine)]
+        assert repr(found[0].attrs) == repr(found[1].attrs)
+        for name in ds.variables:
+            assert repr(found[0][name].attrs) == repr(found[1][name].attrs), name
+        assert repr(found[0]["a"].encoding.get("missing_value")) == repr(found[1]["a"].encoding.get("missing_value"))
+
+
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
 def test_lazy_indexes(written, index):
     ours, theirs = both(written)

@@ -194,6 +194,23 @@ def test_hierarchy_with_groups_above(path, above):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("name", ["", "a/b"])
+def test_numbers_that_json_lacks(path, name, zarr_format):
+    """zarr-python stores NaN and Infinity as bare words. They are numbers; what we write are texts."""
+    given = {"v": float("nan"), "r": [float("-inf"), {"q": float("inf")}, "NaN"], "t": "NaN", "n": 1}
+    theirs = zarr.create_array(path, name=name or None, shape=3, dtype="i4", attributes=given, zarr_format=zarr_format)
+    for node in (zarrc.open_array(path, path=name), zarrc.open(zarr.storage.LocalStore(path), path=name)):
+        assert repr(dict(node.attrs)) == repr(node.attrs.asdict()) == repr(dict(theirs.attrs))
+    attrs = zarrc.open_array(path, path=name, mode="r+").attrs
+    assert np.isnan(attrs["v"])
+    attrs["n"] = 2
+    assert attrs.asdict() == {"v": "NaN", "r": ["-Infinity", {"q": "Infinity"}, "NaN"], "t": "NaN", "n": 2}
+    assert zarr.open_array(path, path=name).attrs["v"] == "NaN"
+    group = zarr.open_group(path + "/g", attributes=given, zarr_format=zarr_format)
+    assert repr(dict(zarrc.open_group(path + "/g").attrs)) == repr(dict(group.attrs))
+
+
 def test_members_of_codecs(path):
     """The configuration of a codec is in its attributes."""
     for given, names in ((dict(), ["level", "checksum"]), (dict(compressors=zarr.codecs.GzipCodec(level=3)), ["level"]),
