@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable
@@ -65,13 +66,36 @@ def _local(root: str, place: tuple[int, int], context: _core.Context) -> _store.
     with _stores_lock:
         store = _stores.get(key)
         if store is None:
-            store = _stores[key] = _store._open_url(key[0], options)
+            store = _stores[key] = _store._open_url(key[0], options, context)
     return store
 
 
 class Settings(NamedTuple):
     of: tuple[Any, ...]
     context: _core.Context
+
+
+class Counted(NamedTuple):
+    """The settings of the latest new array, and when its cores were counted."""
+
+    at: float
+    machine: tuple[Any, ...]
+    settings: Settings
+
+
+_RECENT = 1.0  # seconds in which the quota of the control group is not read again
+_counted: Counted | None = None
+
+
+def _settings_of_new(now: tuple[Any, ...]) -> Settings:
+    """For the first batch of an array. To count cores is to read files: who opens many arrays, and reads each once, waits for
+    that once a second."""
+    global _counted
+    machine = os.sched_getaffinity(0), os.environ.get("ZARRC_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
+    at, found = time.monotonic(), _counted
+    if found is None or at - found.at >= _RECENT or (found.machine, found.settings.of) != (machine, now):
+        found = _counted = Counted(at, machine, Settings(now, config._context()))
+    return found.settings
 
 
 class LastStore(NamedTuple):
@@ -130,8 +154,11 @@ def _document(metadata: Any) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # zarr-python has told the user when it opened the array
-            found = metadata.to_buffer_dict(cpu.buffer_prototype)
-        document: dict[str, Any] = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
+            if metadata.zarr_format == 3 and hasattr(metadata.chunk_grid, "chunk_shape"):
+                document: dict[str, Any] = metadata.to_dict()  # of which zarr-python makes the text
+            else:
+                found = metadata.to_buffer_dict(cpu.buffer_prototype)
+                document = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
     except Exception as problem:
         raise Refused(f"metadata without text: {type(problem).__name__}") from None
     for name in ("attributes", "consolidated_metadata", "dimension_names"):  # no call of the library here needs them
@@ -215,7 +242,9 @@ class Engine:
         """Those of now. An array keeps the cores that were there for its first batch: to count them takes 0.1 ms where the
         caches are cold."""
         seen, now = self._seen, config._of_now()
-        if seen is None or seen.of != now:
+        if seen is None:
+            seen = self._seen = _settings_of_new(now)
+        elif seen.of != now:
             seen = self._seen = Settings(now, config._context())
         return seen
 
@@ -283,8 +312,8 @@ def _engine(pipeline: Any) -> Engine:
 
 def in_child() -> None:
     """After a fork: locks that another thread of the parent held are free."""
-    global _stores_lock, _engines_lock
-    _stores_lock, _engines_lock = threading.Lock(), threading.Lock()
+    global _stores_lock, _engines_lock, _counted
+    _stores_lock, _engines_lock, _counted = threading.Lock(), threading.Lock(), None
 
 
 def made(cls: Any, metadata: Any) -> Any:

@@ -166,12 +166,13 @@ def _reopened_foreign(source: Any, read_only: bool, device: str | None = None) -
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
-def _open_url(url: str, options: dict[str, Any]) -> Store:
+def _open_url(url: str, options: dict[str, Any], context: _core.Context | None = None) -> Store:
+    """`context`: that of the settings of now, if it is known."""
     if device := _devices.wanted():
         options = {**options, "device": device}
     try:
         with _devices.opening_for(options.get("device")):
-            store = _core.open_store(Store, config._context(), url, {k: v for k, v in options.items() if k != "device"})
+            store = _core.open_store(Store, context or config._context(), url, {k: v for k, v in options.items() if k != "device"})
     except NotFoundError as problem:
         raise raised(NodeNotFoundError, problem.reason, errno=problem.errno) from None
     except InvalidError:

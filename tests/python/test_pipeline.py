@@ -25,6 +25,8 @@ from zarr.buffer.cpu import NDBuffer  # noqa: E402
 from zarr.core.indexing import oindex, oindex_set  # noqa: E402
 from zarr.storage import LocalStore, MemoryStore, WrapperStore, ZipStore  # noqa: E402
 
+from zarrc import _pipeline  # noqa: E402
+
 NAME = "zarrc.ZarrcCodecPipeline"
 OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
 BUFFER, OWN_BUFFER = "zarrc.ZarrcNDBuffer", "zarr.buffer.cpu.NDBuffer"
@@ -33,7 +35,8 @@ IS_NEW = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 2)
 
 @pytest.fixture(autouse=True)
 def enabled():
-    """Every test begins with our pipeline, and with counters at 0."""
+    """Every test begins with our pipeline, with counters at 0, and without a count of cores."""
+    _pipeline._counted = None
     with zarrc.enable():
         zarrc.pipeline_stats(reset=True)
         yield
@@ -770,6 +773,46 @@ def test_settings_are_looked_at_once(tmp_path, monkeypatch):
     zarr.create_array(LocalStore(tmp_path / "x"), data=np.ones((4, 4), int), chunks=(2, 2))
     same(z[...], np.ones((4, 4), int))
     assert not any(engine._last.store is one for one in stores)
+    native_only()
+
+
+def test_arrays_that_are_read_once_count_cores_once_a_second(tmp_path, monkeypatch):
+    data, n = np.arange(16).reshape(4, 4), []
+    for name in "abcd":
+        zarr.create_array(LocalStore(tmp_path / name), data=data, chunks=(2, 2))
+    monkeypatch.setattr(_core, "core_count", lambda: n.append(1) or 4)
+    _pipeline._counted = None
+    monkeypatch.setattr(_pipeline, "_RECENT", 1e9)
+
+    def counts():
+        n.clear()
+        for name in "abcd":
+            same(zarr.open_array(tmp_path / name, mode="r")[...], data)
+        return len(n)
+
+    assert (counts(), counts()) == (1, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda pid: {1 << 12})
+        assert counts() == 1
+    with monkeypatch.context() as patch:
+        patch.setenv("ZARRC_LOG_LEVEL", "error")
+        assert counts() == 1
+    with zarrc.config.set({"lock_wait": 7}):
+        assert counts() == 1
+    counts()
+    monkeypatch.setattr(_pipeline, "_RECENT", 0)
+    assert counts() == 4
+    monkeypatch.setattr(_pipeline, "_RECENT", 1e9)
+    _pipeline.in_child()  # a worker of torch has a share of the cores
+    assert counts() == 1
+    native_only()
+
+
+def test_attributes_are_not_made_into_text(tmp_path):
+    """Nor need they be text: no call of the library here sees them."""
+    z = zarr.create_array(LocalStore(tmp_path), data=np.arange(4), chunks=(2,), dimension_names=["x"])
+    z.metadata.attributes["here"] = object()
+    same(z[...], np.arange(4))
     native_only()
 
 
