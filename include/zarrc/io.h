@@ -112,7 +112,13 @@ typedef struct zarr_io_options {
 /** Flags of zarr_io_options. */
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
-    ZARR_IO_NO_DIRECT = 2      /**< decode into a buffer and copy, always; for tests */
+    ZARR_IO_NO_DIRECT = 2,     /**< decode into a buffer and copy, always; for tests */
+    /** zarr_array_read_submit(): a small read, of at most 32 KiB of decoded chunks, whose
+     * bytes are in host memory or in the page cache of a local file system is carried out
+     * by the call itself, and done when the call returns. This saves an event loop two
+     * switches between threads. Such a call never waits for a disk or a network. Ignored
+     * by other calls, for other stores, and with `stats` or `progress` */
+    ZARR_IO_AT_ONCE = 4
 };
 
 /**

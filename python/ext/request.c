@@ -39,6 +39,7 @@ typedef struct {
     struct zx_io io;
     struct letter letter;
     uint64_t first; /* of an append */
+    int is_done;    /* when it was submitted: no letter comes */
 } zx_request;
 
 /* ---- mailboxes -------------------------------------------------------------- */
@@ -206,7 +207,26 @@ static zarr_status start(zx_request *self, int what, int axis, zarr_error *err)
     if (what == WRITE)
         return zarr_array_write_submit(&self->r, a->a, sel, &self->memory.t, &self->io.o,
                                        err);
+    self->io.o.flags |= ZARR_IO_AT_ONCE;
     return zarr_array_read_submit(&self->r, a->a, sel, &self->memory.t, &self->io.o, err);
+}
+
+/* Starts a request and asks for its letter, unless it is done. */
+static zarr_status start_with_letter(zx_request *self, int what, int axis,
+                                     zarr_error *err)
+{
+    zarr_status status = start(self, what, axis, err);
+
+    if (status)
+        return status;
+    if (what == READ)
+        status = zarr_request_wait(self->r, 0, &self->is_done, NULL);
+    if (self->is_done) /* wait() raises what failed */
+        return ZARR_OK;
+    status = zarr_request_then(self->r, post, &self->letter, err);
+    if (status)
+        zarr_request_cancel(self->r);
+    return status;
 }
 
 /* Starts a request whose end goes into the mailbox. -1: an exception. */
@@ -220,17 +240,14 @@ static int launch(zx_request *self, struct mailbox *box, int what, int axis)
     self->letter.request = (PyObject *)self;
     self->letter.box = box;
     atomic_fetch_add(&box->n_owners, 1); /* for the letter */
-    Py_BEGIN_ALLOW_THREADS status = start(self, what, axis, &err);
-    if (status == ZARR_OK) {
-        status = zarr_request_then(self->r, post, &self->letter, &err);
-        if (status)
-            zarr_request_cancel(self->r);
-    }
-    Py_END_ALLOW_THREADS if (status == ZARR_OK) return zx_log_flush(self->st);
+    Py_BEGIN_ALLOW_THREADS status = start_with_letter(self, what, axis, &err);
+    Py_END_ALLOW_THREADS if (status == ZARR_OK &&
+                             !self->is_done) return zx_log_flush(self->st);
     box_release(box);
     if (PySet_Discard(self->st->flights, (PyObject *)self) < 0)
         PyErr_Clear();
-    return zx_check(self->st, status, &err, self->array->a);
+    return self->is_done ? zx_log_flush(self->st)
+                         : zx_check(self->st, status, &err, self->array->a);
 }
 
 static int request_memory(zx_request *self, int what, PyObject *object, unsigned order)
@@ -310,7 +327,16 @@ static PyObject *request_progress(PyObject *o, PyObject *unused)
                          (unsigned long long)stats.chunks_total);
 }
 
-static PyMethodDef request_methods[] = {{"cancel", request_cancel, METH_NOARGS, NULL},
+/* is_done() -> whether the request was done when it was submitted: its queue never tells
+ * of it */
+static PyObject *request_is_done(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((zx_request *)o)->is_done);
+}
+
+static PyMethodDef request_methods[] = {{"is_done", request_is_done, METH_NOARGS, NULL},
+                                        {"cancel", request_cancel, METH_NOARGS, NULL},
                                         {"wait", request_wait, METH_NOARGS, NULL},
                                         {"progress", request_progress, METH_NOARGS, NULL},
                                         {NULL, NULL, 0, NULL}};

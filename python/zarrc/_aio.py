@@ -33,7 +33,9 @@ class _Queue:
 
     async def run(self, request: _core.Request) -> int:
         """Waits for a request. A task that is cancelled cancels it, and ends at once: the request
-        keeps its memory until it has stopped."""
+        keeps its memory until it has stopped. A small read is often done before it comes here."""
+        if request.is_done():
+            return request.wait()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._futures[request] = future
         try:

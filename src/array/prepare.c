@@ -53,7 +53,7 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
 zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err)
 {
-    const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_NO_DIRECT;
+    const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_NO_DIRECT | ZARR_IO_AT_ONCE;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
@@ -90,6 +90,7 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
         io->skip_empty = o->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP;
     io->no_direct = (o->flags & ZARR_IO_NO_DIRECT) != 0;
     io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
+    io->at_once = (o->flags & ZARR_IO_AT_ONCE) != 0;
     io->max_threads = o->max_threads;
     io->wave_bytes = o->wave_bytes;
     io->progress = o->progress;

@@ -149,6 +149,7 @@ struct zr_io {
     uint8_t *present;
     uint64_t n_present;
     bool no_direct, no_huge_pages;
+    bool at_once; /* submitted reads: the caller tries it first (ZARR_IO_AT_ONCE) */
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */
     /* what an element of the layout counts in statistics; 0: 1 */

@@ -7,6 +7,12 @@
 
 #include "pipe/chunk_int.h"
 
+/* ---- attempt.c ---- */
+/* Whether the caller that submits a read should try it (ZARR_IO_AT_ONCE). */
+bool zr_attempt_is_worth(const struct zr_io *io);
+/* Whether a wave is small enough for an attempt. */
+bool zr_attempt_fits(const struct zr_wave *w);
+
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out);
 void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 /* Reads one segment of a data wave: fetches, decodes, scatters. fetched: the bytes of the

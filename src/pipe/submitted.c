@@ -77,15 +77,25 @@ static void request_settle(struct zarr_request *rq)
         zr_event_set(&rq->settled);
 }
 
+static void request_work(struct zarr_request *rq)
+{
+    rq->error = (zarr_error){0};
+    rq->status =
+        rq->work ? rq->work(rq->owner, rq, &rq->error) : zr_request_run(rq, &rq->error);
+}
+
+static void request_end(struct zarr_request *rq)
+{
+    zr_event_set(&rq->done);
+    request_settle(rq);
+}
+
 static void request_task(void *arg)
 {
     struct zarr_request *rq = arg;
 
-    rq->error = (zarr_error){0};
-    rq->status =
-        rq->work ? rq->work(rq->owner, rq, &rq->error) : zr_request_run(rq, &rq->error);
-    zr_event_set(&rq->done);
-    request_settle(rq);
+    request_work(rq);
+    request_end(rq);
 }
 
 static zarr_status request_create(struct zarr_request **out, const zarr_allocator *alloc,
@@ -113,6 +123,29 @@ static void request_start(struct zarr_request *rq)
         request_task(rq);
 }
 
+/* Tries to carry the request out on the caller's thread. False: nothing counts of what it
+ * did. */
+static bool request_attempt(struct zarr_request *rq)
+{
+    const uint32_t max_threads = rq->io.max_threads;
+    bool done = false;
+
+    if (!zr_attempt_is_worth(&rq->io) || zr_attempt_runs())
+        return false;
+    rq->io.max_threads = 1;
+    zr_attempt_begin();
+    request_work(rq);
+    done = zr_attempt_end();
+    rq->io.max_threads = max_threads;
+    if (done || zr_request_is_inherited(rq))
+        return true;
+    zr_request_again(rq);
+    rq->locked.stats = (zarr_stats){0};
+    rq->locked.copies = (struct zr_copy_counters){0};
+    atomic_store(&rq->object_missing, false);
+    return false;
+}
+
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err)
 {
@@ -123,7 +156,10 @@ zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
     (*out)->io = *io;
     (*out)->release = release;
     (*out)->owner = owner;
-    request_start(*out);
+    if (request_attempt(*out))
+        request_end(*out);
+    else
+        request_start(*out);
     return ZARR_OK;
 }
 

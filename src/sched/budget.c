@@ -137,6 +137,8 @@ zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadlin
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     if (zr_budget_try(b, bytes))
         return ZARR_OK;
+    if (zr_attempt_runs())
+        return zr_attempt_fail(err);
 
     zr_block_begin();
     zr_mutex_lock(&b->mutex);

@@ -72,6 +72,15 @@ bool zr_task_withdraw(struct zr_task *t);
 void zr_block_begin(void);
 void zr_block_end(void);
 
+/* ---- attempts ------------------------------------------------------------ */
+
+/* Between begin and end, this thread must not wait. Code that would wait calls
+ * zr_attempt_fail() instead, and returns its status. Attempts do not nest. */
+void zr_attempt_begin(void);
+bool zr_attempt_end(void); /* false: something failed because it would have waited */
+bool zr_attempt_runs(void);
+zarr_status zr_attempt_fail(zarr_error *err); /* returns CANCELLED */
+
 /* ---- the pool ------------------------------------------------------------ */
 
 /* Lets the pool run this many threads at once (at first zr_cpu_count()). The number never
@@ -150,8 +159,8 @@ struct zr_budget_stats {
 void zr_budget_init(struct zr_budget *b, uint64_t total_bytes);
 void zr_budget_deinit(struct zr_budget *b); /* no thread may be waiting */
 /* Waits until the bytes are granted; 0 bytes are at once. CANCELLED: cancel was set
- * (checked every 10 ms; NULL: never). LIMIT: deadline_ns (a time of zr_now_ns();
- * UINT64_MAX: none) passed. */
+ * (checked every 10 ms; NULL: never), or an attempt would have waited. LIMIT: deadline_ns
+ * (a time of zr_now_ns(); UINT64_MAX: none) passed. */
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
                            const zarr_cancel *cancel, zarr_error *err);
 bool zr_budget_try(struct zr_budget *b,

@@ -64,9 +64,10 @@ struct zr_local {
  * -errno. *via_link (may be NULL): whether a symlink was on the way. */
 int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *via_link);
 /* Like zr_local_open() on names that the kernel has in memory. -EAGAIN: they are not all
- * there, it cannot tell, or a symlink or an error is on the way: zr_local_open() says
- * which. */
-int zr_local_open_cached(const struct zr_local *l, const char *path, int flags);
+ * there, it cannot tell, or a symlink, an error or what `resolve` (more flags of openat2)
+ * forbids is on the way: zr_local_open() says which. */
+int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
+                         uint64_t resolve);
 /* After zr_local_open returned -ENOENT with *via_link: true if the cause is a symlink
  * whose target does not exist. */
 bool zr_local_is_dangling(const struct zr_local *l, const char *path);

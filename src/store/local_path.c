@@ -143,12 +143,13 @@ static int path_open_once(const struct zr_local *l, const char *path, int flags,
     return path_openat2(l->root, path, flags, within);
 }
 
-int zr_local_open_cached(const struct zr_local *l, const char *path, int flags)
+int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
+                         uint64_t resolve)
 {
     static atomic_bool cannot; /* Linux before 5.12 */
     struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-                                      RESOLVE_NO_SYMLINKS | RESOLVE_CACHED};
+                                      RESOLVE_NO_SYMLINKS | RESOLVE_CACHED | resolve};
     int fd;
 
     if (!l->has_openat2 || atomic_load_explicit(&cannot, memory_order_relaxed))

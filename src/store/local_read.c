@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -101,9 +102,9 @@ static bool may_sleep(int fd)
     return true;
 }
 
-/* Opens a key's file, as zr_local_open() does. While this thread waits for a disk or a
- * network, the pool may use another one. A file system that does not say which bytes are
- * in memory does not say it of names either. */
+/* Opens a key's file, as zr_local_open() does; -EAGAIN: an attempt would wait. While this
+ * thread waits for a disk or a network, the pool may use another one. A file system that
+ * does not say which bytes are in memory does not say it of names either. */
 static int read_open(struct zr_local *l, const char *key, bool *via_link)
 {
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -112,10 +113,14 @@ static int read_open(struct zr_local *l, const char *key, bool *via_link)
         silent >> 1 == atomic_load_explicit(&l->last_device, memory_order_relaxed);
     int fd = -EAGAIN;
 
+    if (zr_attempt_runs()) /* a file system that is mounted below may be a remote one */
+        return zr_local_is_remote(l)
+                   ? -EAGAIN
+                   : zr_local_open_cached(l, key, flags, RESOLVE_NO_XDEV);
     if (is_silent && !(silent & 1))
         return zr_local_open(l, key, flags, via_link);
     if (!is_silent)
-        fd = zr_local_open_cached(l, key, flags);
+        fd = zr_local_open_cached(l, key, flags, 0);
     if (fd != -EAGAIN)
         return fd;
     zr_block_begin();
@@ -132,6 +137,8 @@ zarr_status zr_local_open_value(struct zr_local *l, zarr_store_op *op, const cha
 
     *fd = read_open(l, key, &via_link);
     *st = (struct stat){0};
+    if (*fd == -EAGAIN && zr_attempt_runs())
+        return zr_op_end(op, zr_attempt_fail(err), EAGAIN);
     if (*fd == -ENXIO) /* a socket, or a device without a driver */
         return read_not_regular(op, key, S_IFSOCK, err);
     if (*fd < 0)
@@ -194,7 +201,8 @@ read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t off
     return got > 0 ? got : -1;
 }
 
-/* Like pread(). While this thread waits for a disk, the pool may use another one. */
+/* Like pread(); EAGAIN: an attempt would wait. While this thread waits for a disk, the
+ * pool may use another one. */
 __attribute__((always_inline)) static inline ssize_t
 read_some(const zarr_store_op *op, int fd, void *to, size_t n, off_t offset)
 {
@@ -205,6 +213,10 @@ read_some(const zarr_store_op *op, int fd, void *to, size_t n, off_t offset)
 
     if (got > 0)
         return got;
+    if (sleeps && zr_attempt_runs()) {
+        errno = EAGAIN;
+        return -1;
+    }
     if (sleeps)
         zr_block_begin();
     got = pread(fd, to, n, offset);
@@ -241,6 +253,10 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
 
         if (got < 0 && errno == EINTR)
             continue;
+        if (got < 0 && errno == EAGAIN && zr_attempt_runs()) {
+            zr_op_end(op, zr_attempt_fail(err), EAGAIN);
+            return;
+        }
         if (got < 0) {
             read_failed(op, n - done, offset + done, err);
             return;

@@ -26,6 +26,40 @@ def test_many_requests(store, numbers):
         assert (row == numbers[i % 60, ::-1]).all()
 
 
+@pytest.mark.parametrize("codec", [None, "auto"])
+def test_small_reads_are_done_at_once(path, numbers, codec):
+    """The call that submits a small read carries it out, if nothing must be waited for."""
+    store = zarrc.open_store("memory:")
+    array = zarrc.create_array(store, name="a", data=numbers, chunks=(10, 10), compressors=codec)
+    theirs = zarrc.create_array({}, name="a", data=numbers, chunks=(10, 10), compressors=codec)
+    out, queue = np.zeros((10, 10), numbers.dtype), _core.new_queue()
+    one = array._submit(queue, 0, array._select((slice(10), slice(10)), False), out, 0, None)
+    assert one.is_done() and one.wait() == 0 and (out == numbers[:10, :10]).all()
+    whole = np.zeros_like(numbers)
+    others = [array._submit(queue, 0, None, whole, 0, None), array._submit(queue, 1, None, numbers, 0, None),
+              theirs._submit(queue, 0, theirs._select((slice(10), slice(10)), False), np.zeros_like(out), 0, None)]
+    assert not others[1].is_done()  # a write
+    for request in others:
+        request.wait()
+    told = [request for request in others if not request.is_done()]  # the pool may be as fast
+    while told:
+        for request in queue.take():
+            told.remove(request)
+    assert not _core.flights()
+    store.set("a/c/0/0", b"damage")
+    failed = array._submit(queue, 0, array._select((slice(10), slice(10)), False), out, 0, None)
+    assert failed.is_done()
+    with pytest.raises(zarrc.errors.CorruptError, match="a/c/0/0"):
+        failed.wait()
+
+    async def work():
+        with pytest.raises(zarrc.errors.CorruptError, match="a/c/0/0"):
+            await array.async_array.getitem((0, 0))
+        assert await array.async_array.getitem((10, 10)) == numbers[10, 10]
+
+    asyncio.run(work())
+
+
 def test_writes(store):
     async def work():
         array = zarrc.create_array(store, name="a", shape=(20, 4), dtype="i4", chunks=(3, 3)).async_array

@@ -1,0 +1,40 @@
+/*
+ * pipe/attempt.c - which reads the caller of zarr_array_read_submit() may carry out
+ * itself (ZARR_IO_AT_ONCE): those that take less time than to wake another thread. What
+ * the metadata tell is checked first, the plan at each wave.
+ * Thread class: plain functions.
+ */
+#include "pipe/pipe_int.h"
+
+enum {
+    AT_ONCE_BYTES = 32 << 10,       /* of decoded chunks: some 20 to 80 us */
+    AT_ONCE_INDEX_BYTES = 64 << 10, /* of shard indexes */
+    AT_ONCE_CHUNKS = 8
+};
+
+bool zr_attempt_is_worth(const struct zr_io *io)
+{
+    const struct zr_layout *layout = io->layout;
+    const struct zr_level *leaf = NULL;
+
+    if (!io->at_once || io->write || io->parts || io->after || io->progress ||
+        layout->variable || !zr_streq(io->pipeline->name, zr_pipeline_waves.name))
+        return false;
+    leaf = &layout->level[layout->n_levels - 1];
+    return leaf->decoded_bytes <= AT_ONCE_BYTES &&
+           zr_io_elements(io) <= AT_ONCE_BYTES / layout->item_bytes &&
+           zr_io_is_host(io, io->view.base.device_type) &&
+           zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) &&
+           !zr_wants_batches(io, leaf->decode) && !zr_io_holds(io);
+}
+
+bool zr_attempt_fits(const struct zr_wave *w)
+{
+    uint64_t index_bytes = 0;
+
+    for (uint32_t i = 0; i < w->n_opens && i <= AT_ONCE_CHUNKS; i++)
+        index_bytes +=
+            ZR_MIN(w->open[i].lv->index_bytes, (uint64_t)AT_ONCE_INDEX_BYTES + 1);
+    return w->n_opens <= AT_ONCE_CHUNKS && w->n_items <= AT_ONCE_CHUNKS &&
+           index_bytes <= AT_ONCE_INDEX_BYTES && w->decoded_bytes <= AT_ONCE_BYTES;
+}

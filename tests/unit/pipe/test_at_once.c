@@ -1,0 +1,432 @@
+/*
+ * unit/pipe/test_at_once.c - small reads that the call carries out that submits them
+ * (ZARR_IO_AT_ONCE): which do, which must not, and that those which would wait are done
+ * by the pool with the same result.
+ */
+#include "pipe_test.h"
+
+#include "pipe/pipe_int.h"
+#include <zarrc/plugin/store.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    N = 32,
+    CHUNK = 8
+};
+
+static const uint64_t shape[2] = {N, N}, chunk[2] = {CHUNK, CHUNK}, zero[2];
+static int32_t data[N * N], got[N * N];
+static const char sharded[] = "[" SHARD("[4,4]", BYTES "," CRC, "end") "]";
+
+struct scene {
+    struct pw w;
+    zarr_store *store;
+    zarr_array *a;
+    char dir[64];
+};
+
+/* At "memory:", or in a new folder in `where`. */
+static void scene_open(struct scene *s, const char *where, const char *codecs)
+{
+    pw_open(&s->w, 2, UINT64_C(64) << 20, 0);
+    s->dir[0] = '\0';
+    if (where)
+        snprintf(s->dir, sizeof s->dir, "%s/zarrc-at-once-XXXXXX", where);
+    if (where)
+        assert_non_null(mkdtemp(s->dir));
+    assert_ok(
+        zarr_store_open(&s->store, s->w.ctx, where ? s->dir : "memory:", NULL, &terr));
+    s->a = pw_array(s->store, "a", codecs, shape, chunk);
+    for (int i = 0; i < N * N; i++)
+        data[i] = i + 1;
+    assert_ok(pw_box(s->a, zero, shape, data, NULL, true));
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static void scene_close(struct scene *s)
+{
+    zarr_array_free(s->a);
+    zarr_store_free(s->store);
+    pw_close(&s->w);
+    if (s->dir[0] != '\0')
+        nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Submits a read of n x n elements at (8, 8), and checks what comes. Returns whether the
+ * call itself has done it. */
+static bool reads_at_once(const struct scene *s, uint64_t n, zarr_io_options opts)
+{
+    const uint64_t at[2] = {CHUNK, CHUNK}, count[2] = {n, n};
+    const int64_t dims[2] = {(int64_t)n, (int64_t)n};
+    const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
+    zarr_selection *sel = NULL;
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_request *rq = NULL;
+    bool at_once = false;
+
+    opts.struct_size = sizeof opts;
+    memset(got, 0, sizeof got);
+    assert_ok(zarr_selection_box(&sel, 2, shape, at, count, &terr));
+    assert_ok(zarr_array_read_submit(&rq, s->a, sel, &t, &opts, &terr));
+    at_once = rq->task.fn == NULL; /* no task was submitted */
+    if (at_once)
+        assert_true(zr_event_is_set(&rq->done));
+    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+    for (uint64_t i = 0; i < n; i++)
+        assert_memory_equal(&got[i * n], &data[(CHUNK + i) * N + CHUNK], n * sizeof *got);
+    zarr_request_progress(rq, &stats);
+    assert_int_equal(stats.elements, n * n);
+    assert_int_equal(stats.chunks_done, stats.chunks_total);
+    zarr_request_free(rq);
+    zarr_selection_free(sel);
+    return at_once;
+}
+
+/* Whether the system tells for files in `dir` what needs no disk: Linux 5.12, and not
+ * each file system and sandbox. */
+static bool system_tells(const char *dir, bool in_memory)
+{
+    const struct open_how how = {.flags = O_RDONLY, .resolve = 0x20};
+    char path[64], byte;
+    int fd, cached;
+    bool tells;
+
+    snprintf(path, sizeof path, "%s/zarrc-at-once-XXXXXX", dir);
+    fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    cached = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    tells = cached >= 0 && (in_memory || preadv2(cached, &(struct iovec){&byte, 1}, 1, 0,
+                                                 RWF_NOWAIT) == 1);
+    if (cached >= 0)
+        close(cached);
+    close(fd);
+    remove(path);
+    if (!tells)
+        print_message("the system does not tell what of %s is in memory\n", dir);
+    return tells;
+}
+
+static const zarr_io_options asked = {.flags = ZARR_IO_AT_ONCE};
+
+static void test_small(void **state)
+{
+    static const char *const codecs[] = {NULL, "[" BYTES "," GZIP "]", sharded};
+
+    const int places = system_tells("/tmp", false) ? 2 : 1;
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++)
+        for (int local = 0; local < places; local++) {
+            struct scene s;
+
+            scene_open(&s, local ? "/tmp" : NULL, codecs[i]);
+            assert_true(reads_at_once(&s, CHUNK, asked));
+            assert_true(reads_at_once(&s, 3, asked));
+            assert_false(reads_at_once(&s, CHUNK, (zarr_io_options){0}));
+            scene_close(&s);
+        }
+}
+
+static void test_in_memory(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    if (access("/dev/shm", W_OK) != 0) {
+        print_message("no /dev/shm\n");
+        skip();
+    }
+    if (!system_tells("/dev/shm", true))
+        skip();
+    scene_open(&s, "/dev/shm", NULL);
+    assert_true(reads_at_once(&s, CHUNK, asked));
+    scene_close(&s);
+}
+
+static void no_progress(void *user, const zarr_stats *so_far)
+{
+    (void)user;
+    (void)so_far;
+}
+
+/* More chunks than eight, more bytes than 32 KiB, a call that reports, another pipeline.
+ */
+static void test_others(void **state)
+{
+    const uint64_t large[2] = {128, 128};
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options o = asked;
+    struct scene s;
+
+    (void)state;
+    scene_open(&s, NULL, NULL);
+    assert_false(reads_at_once(&s, UINT64_C(3) * CHUNK, asked));
+    o.progress = no_progress;
+    assert_false(reads_at_once(&s, CHUNK, o));
+    o = asked;
+    o.stats = &stats;
+    assert_false(reads_at_once(&s, CHUNK, o));
+    assert_int_equal(stats.chunks_done, 1);
+    o = asked;
+    o.pipeline = "serial";
+    assert_false(reads_at_once(&s, CHUNK, o));
+    zarr_array_free(s.a);
+    s.a = pw_array(s.store, "large", NULL, large, large); /* chunks of 64 KiB */
+    assert_ok(pw_box(s.a, zero, shape, data, NULL, true));
+    {
+        const int64_t dims[2] = {1, 1};
+        const zarr_tensor t = pw_tensor(got, dims, sizeof *got);
+        const uint64_t one[2] = {1, 1};
+        zarr_selection *sel = NULL;
+        zarr_request *rq = NULL;
+
+        assert_ok(zarr_selection_box(&sel, 2, large, zero, one, &terr));
+        o = asked;
+        o.struct_size = sizeof o;
+        assert_ok(zarr_array_read_submit(&rq, s.a, sel, &t, &o, &terr));
+        assert_non_null(rq->task.fn);
+        assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+        assert_int_equal(got[0], data[0]);
+        zarr_request_free(rq);
+        zarr_selection_free(sel);
+    }
+    scene_close(&s);
+}
+
+/* The pool reads what is not in the page cache. */
+static void test_cold(void **state)
+{
+    unsigned char is_there = 0;
+    void *page = NULL;
+    char path[128];
+    struct scene s;
+    int fd;
+
+    (void)state;
+    if (!system_tells("/tmp", false))
+        skip();
+    scene_open(&s, "/tmp", NULL);
+    assert_ok(zarr_store_flush(s.store, &terr));
+    snprintf(path, sizeof path, "%s/a/c/1/1", s.dir);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    page = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    assert_int_equal(mincore(page, 1, &is_there), 0); /* to read it would fetch it */
+    munmap(page, 1);
+    if (is_there & 1) {
+        close(fd);
+        scene_close(&s);
+        print_message("the file system keeps the file in memory\n");
+        skip();
+    }
+    close(fd);
+    assert_false(reads_at_once(&s, CHUNK, asked));
+    assert_true(reads_at_once(&s, CHUNK, asked)); /* now it is there */
+    scene_close(&s);
+}
+
+/* Names with symlinks and missing chunks are found as ever. */
+static void test_names(void **state)
+{
+    char from[128], to[128];
+    struct scene s;
+
+    (void)state;
+    if (!system_tells("/tmp", false))
+        skip();
+    scene_open(&s, "/tmp", NULL);
+    snprintf(from, sizeof from, "%s/a/c/1/1", s.dir);
+    snprintf(to, sizeof to, "%s/elsewhere", s.dir);
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(symlink("../../../elsewhere", from), 0);
+    assert_false(reads_at_once(&s, CHUNK, asked));
+    assert_int_equal(remove(from), 0);
+    for (int y = CHUNK; y < 2 * CHUNK; y++)
+        for (int x = CHUNK; x < 2 * CHUNK; x++)
+            data[y * N + x] = -1;
+    (void)reads_at_once(&s, CHUNK, asked);
+    assert_true(reads_at_once(&s, CHUNK, asked)); /* that it is missing is known */
+    scene_close(&s);
+}
+
+/* While others have all memory, the call returns; the pool waits. */
+static void test_budget(void **state)
+{
+    struct scene s;
+    struct zr_budget *b = NULL;
+    const int64_t dims[2] = {CHUNK, CHUNK};
+    const zarr_tensor t = pw_tensor(got, dims, sizeof(int32_t) * CHUNK * CHUNK);
+    const uint64_t count[2] = {CHUNK, CHUNK};
+    zarr_io_options o = asked;
+    zarr_selection *sel = NULL;
+    zarr_request *rq = NULL;
+    int done = 1;
+
+    (void)state;
+    scene_open(&s, NULL, "[" BYTES "," GZIP "]");
+    b = s.w.ctx->engine.budget;
+    o.struct_size = sizeof o;
+    assert_ok(zr_budget_take(b, b->total, UINT64_MAX, NULL, &terr));
+    assert_ok(zarr_selection_box(&sel, 2, shape, zero, count, &terr));
+    assert_ok(zarr_array_read_submit(&rq, s.a, sel, &t, &o, &terr));
+    assert_non_null(rq->task.fn);
+    assert_ok(zarr_request_wait(rq, 10000000, &done, &terr));
+    assert_int_equal(done, 0);
+    zr_budget_give(b, b->total);
+    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+    assert_int_equal(got[0], 1);
+    zarr_request_free(rq);
+    zarr_selection_free(sel);
+    scene_close(&s);
+}
+
+/* ---- a store of the application ---- */
+
+static zr_thread submitter;
+static zarr_store *below;
+
+static void near_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    out->flags = ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
+                 ZARR_STORE_CAP_FAST_GET;
+}
+
+static void near_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    char *p = op->mem.handle ? (char *)op->mem.handle + op->mem.offset : NULL;
+
+    (void)self;
+    op->done_bytes = 0;
+    op->object_bytes = UINT64_MAX;
+    if (op->verb == ZARR_STORE_PUT) {
+        op->status = zarr_store_put(below, op->key, p, op->mem.bytes, err);
+        return;
+    }
+    if (strstr(op->key, "/c/"))
+        assert_false(zr_thread_is_self(&submitter));
+    op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
+    op->status =
+        zarr_store_get(below, op->key, 0, p, &op->done_bytes, &op->object_bytes, err);
+}
+
+static zarr_status near_list(void *self, const char *prefix, uint32_t how,
+                             zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    (void)self;
+    return zarr_store_list(below, prefix, how, fn, user, err);
+}
+
+static void test_of_application(void **state)
+{
+    static const zarr_store_vtable near = {.struct_size = sizeof near,
+                                           .name = "near",
+                                           .caps = near_caps,
+                                           .run = near_run,
+                                           .list = near_list};
+    struct scene s = {.dir = ""};
+
+    (void)state;
+    pw_open(&s.w, 2, UINT64_C(64) << 20, 0);
+    below = s.w.store;
+    assert_ok(zarr_store_open_custom(&s.store, s.w.ctx, &near, NULL, NULL, &terr));
+    s.a = pw_array(s.store, "a", NULL, shape, chunk);
+    for (int i = 0; i < N * N; i++)
+        data[i] = i + 1;
+    assert_ok(pw_box(s.a, zero, shape, data, NULL, true));
+    submitter = zr_thread_self();
+    assert_false(reads_at_once(&s, CHUNK, asked));
+    scene_close(&s);
+}
+
+/* ---- failures ---- */
+
+/* The result of a failure is that of the request, not of the call that submits it. */
+static void test_damage(void **state)
+{
+    const int64_t dims[2] = {N, N};
+    const zarr_tensor t = pw_tensor(got, dims, sizeof got);
+    const uint64_t whole[2] = {N, N};
+    zarr_io_options o = asked;
+    zarr_array *one = NULL;
+    zarr_request *rq = NULL;
+    struct scene s;
+
+    (void)state;
+    scene_open(&s, NULL, NULL);
+    one = pw_array(s.store, "one", "[" BYTES "," CRC "]", shape, whole);
+    assert_ok(zarr_store_put(s.store, "one/c/0/0", "damage", 6, &terr));
+    o.struct_size = sizeof o;
+    assert_ok(zarr_array_read_submit(&rq, one, NULL, &t, &o, &terr));
+    assert_null(rq->task.fn);
+    assert_status(zarr_request_wait(rq, 0, NULL, &terr), ZARR_ERR_CORRUPT);
+    assert_non_null(strstr(terr.message, "one/c/0/0"));
+    zarr_request_free(rq);
+    zarr_array_free(one);
+    scene_close(&s);
+}
+
+/* Each allocation fails once, here or in the pool. */
+static void test_no_memory(void **state)
+{
+    const uint64_t count[2] = {CHUNK, CHUNK};
+    const int64_t dims[2] = {CHUNK, CHUNK};
+    const zarr_tensor t = pw_tensor(got, dims, sizeof(int32_t) * CHUNK * CHUNK);
+    zarr_io_options o = asked;
+    zarr_selection *sel = NULL;
+    struct scene s;
+    bool failed = true;
+
+    (void)state;
+    scene_open(&s, NULL, sharded);
+    o.struct_size = sizeof o;
+    assert_ok(zarr_selection_box(&sel, 2, shape, zero, count, &terr));
+    for (int k = 1; failed; k++) {
+        zarr_request *rq = NULL;
+        zarr_status st;
+
+        zarr_context_trim(s.w.ctx);
+        atomic_store(&s.w.fail_in, k);
+        st = zarr_array_read_submit(&rq, s.a, sel, &t, &o, &terr);
+        if (st == ZARR_OK)
+            st = zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr);
+        failed = atomic_load(&s.w.fail_in) <= 0;
+        atomic_store(&s.w.fail_in, 0);
+        if (st != ZARR_OK)
+            assert_int_equal(st, ZARR_ERR_NO_MEMORY);
+        else
+            assert_int_equal(got[0], 1);
+        zarr_request_free(rq);
+    }
+    zarr_selection_free(sel);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),          cmocka_unit_test(test_in_memory),
+        cmocka_unit_test(test_others),         cmocka_unit_test(test_cold),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_of_application), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_no_memory)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
