@@ -67,4 +67,20 @@ def __getattr__(name: str) -> Any:
     if name == "ZarrcStore":
         from ._zarr_store import ZarrcStore
         return ZarrcStore
+    if name in _OF_ZARR:
+        return _of_zarr(name)
     raise AttributeError(f"module 'zarrc' has no attribute {name!r}")
+
+
+_OF_ZARR = {"codecs": 'name codecs instead: compressors={"name": "gzip", "configuration": {"level": 1}}',
+            "dtype": 'name data types instead: dtype="float32"',
+            "storage": "give paths, URLs and dicts instead, or what zarrc.open_store returns"}
+
+
+def _of_zarr(name: str) -> Any:
+    """zarr-python's module, for programs that have `import zarrc as zarr`: arguments may be its objects."""
+    import importlib
+    try:
+        return importlib.import_module(f"zarr.{name}")
+    except ImportError as problem:
+        raise AttributeError(f"zarrc.{name} is zarr-python's module zarr.{name}, which cannot be imported ({problem}); {_OF_ZARR[name]}") from problem

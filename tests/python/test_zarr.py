@@ -3,6 +3,7 @@ shards, and attributes."""
 import copy
 import itertools
 import pickle
+import sys
 
 import numcodecs
 import numpy as np
@@ -222,6 +223,18 @@ def test_members_of_codecs(path):
         assert pickle.loads(pickle.dumps(codecs[1])) == copy.copy(codecs[1]) == codecs[1]
         with pytest.raises(AttributeError, match="nonsense"):
             codecs[1].nonsense
+
+
+def test_modules_of_zarr_python(path, monkeypatch):
+    """A program that has `import zarrc as zarr` finds the codecs, stores and data types that calls take."""
+    given = dict(shape=(4, 6), chunks=(2, 3), compressors=zarrc.codecs.BloscCodec(cname="lz4"))
+    array = zarrc.create_array(zarrc.storage.LocalStore(path), dtype=zarrc.dtype.Float32() if hasattr(zarr, "dtype") else "f4", **given)
+    assert array.dtype == "f4" and array.compressors[0].name == "blosc" and zarrc.storage is zarr.storage
+    for module in ("zarr", "zarr.codecs", "zarr.storage", "zarr.dtype"):
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    for name in ("codecs", "storage", "dtype"):
+        with pytest.raises(AttributeError, match="instead"):
+            getattr(zarrc, name)
 
 
 def test_names():
