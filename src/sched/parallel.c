@@ -1,11 +1,13 @@
 /*
  * sched/parallel.c - one loop on several threads. There is no queue of items: a counter
- * holds the first item that no thread has taken, and each thread takes a small grain of
- * items. So items start in rising order, which makes the result exact: when item k fails,
- * every item below k was taken before it and will complete, none above need start, and
- * the lowest failure is the same in every run, whatever the threads did. A loop of one
- * item or one thread runs on the calling thread, without a lock, an atomic or another
- * thread. So does a loop whose caller says that it takes less time than waking a thread.
+ * holds the first item that no thread has taken, and each thread takes a grain of
+ * neighbours, because what these write may share lines of the cache. The last grains are
+ * smaller, so that all threads end at about the same time. Items start in rising order,
+ * which makes the result exact: when item k fails, every item below k was taken before it
+ * and will complete, none above need start, and the lowest failure is the same in every
+ * run, whatever the threads did. A loop of one item or one thread runs on the calling
+ * thread, without a lock, an atomic or another thread. So does a loop whose caller says
+ * that it takes less time than waking a thread.
  * Thread class: shared.
  */
 #include "sched/pool_int.h"
@@ -17,7 +19,8 @@ enum {
     PARALLEL_GRAIN_MAX =
         64, /* an atomic costs about 50 ns contended: small beside 64 items */
     PARALLEL_GRAINS_EACH =
-        32, /* grains per thread, so that all end at about the same time */
+        8, /* grains per thread at least: items may differ in how long they take */
+    PARALLEL_LEFT_EACH = 2 /* grains per thread into which what is left is cut */
 };
 
 uint32_t zr_parallel_workers(uint64_t n, const struct zr_parallel_options *opts)
@@ -66,21 +69,40 @@ static bool job_may_start(struct zr_job *job, uint64_t i)
     return true;
 }
 
+/* Items that a thread takes at once if `left` have not been taken. */
+static uint64_t grain_of(const struct zr_job *job, uint64_t left)
+{
+    const uint64_t share = left / ((uint64_t)job->max_workers * PARALLEL_LEFT_EACH);
+
+    if (job->keeps_grain)
+        return ZR_MIN(left, (uint64_t)job->grain);
+    return ZR_MAX(ZR_MIN(share, (uint64_t)job->grain), (uint64_t)1);
+}
+
+/* Takes items [*begin, *end). Returns false if none is left. */
+static bool job_take(struct zr_job *job, uint64_t *begin, uint64_t *end)
+{
+    uint64_t i = atomic_load_explicit(&job->next, memory_order_relaxed);
+
+    do {
+        if (i >= job->n)
+            return false;
+        *begin = i;
+        *end = i + grain_of(job, job->n - i);
+    } while (!atomic_compare_exchange_weak_explicit(
+        &job->next, &i, *end, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 void zr_job_work(struct zr_job *job, uint32_t worker)
 {
-    uint64_t i = 0, end = 0; /* status of the items that this thread took */
+    uint64_t i = 0, end = 0; /* those that this thread took */
     zarr_error err;
     zarr_status st;
 
     for (;; i++) {
-        if (i == end) {
-            if (!zr_job_is_open(job))
-                return;
-            i = atomic_fetch_add_explicit(&job->next, job->grain, memory_order_relaxed);
-            if (i >= job->n)
-                return;
-            end = ZR_MIN(job->n, i + job->grain);
-        }
+        if (i == end && (!zr_job_is_open(job) || !job_take(job, &i, &end)))
+            return;
         if (!job_may_start(job, i))
             return;
         err.code = ZARR_OK;
@@ -159,6 +181,7 @@ zarr_status zr_parallel_run(uint64_t n, const struct zr_parallel_options *opts,
                          .arg = arg,
                          .n = n,
                          .grain = (uint32_t)grain,
+                         .keeps_grain = o->grain != 0,
                          .max_workers = workers,
                          .cancel = o->cancel,
                          .generation = zr_fork_generation(),

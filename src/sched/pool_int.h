@@ -19,6 +19,7 @@ struct zr_job {
     void *arg;
     uint64_t n;
     uint32_t grain, max_workers;
+    bool keeps_grain; /* else the last grains are smaller */
     const zarr_cancel *cancel;
     uint64_t generation;
     bool want_text; /* the caller has a zarr_error */

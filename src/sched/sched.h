@@ -27,7 +27,8 @@ typedef zarr_status (*zr_item_fn)(void *arg, uint64_t i, uint32_t worker,
 struct zr_parallel_options {
     uint32_t
         max_threads;  /* with the calling thread; 0: all CPUs; at most ZR_MAX_THREADS */
-    uint32_t grain;   /* items a thread takes at once; 0: chosen from n */
+    uint32_t grain;   /* items a thread takes at once; 0: chosen from n, with smaller
+                         ones at the end */
     uint64_t item_ns; /* about how long an item takes; 0: long. Short loops stay on the
                          caller's thread if waking another one costs more */
     const zarr_cancel *cancel; /* once it is set, no further item is started; or NULL */

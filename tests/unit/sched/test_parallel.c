@@ -346,6 +346,55 @@ static void several_threads_take_part(void **state)
     assert_int_equal(stats.n_blocked, 0);
 }
 
+struct grains {
+    atomic_uint worker[64]; /* by item: of which thread, plus 1 */
+    uint64_t waits;         /* this item waits until the other thread began `for_item` */
+    uint64_t for_item;
+    atomic_bool was_late;
+};
+
+static zarr_status see_grains(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct grains *g = arg;
+    const uint64_t end = zr_now_ns() + UINT64_C(10000000000);
+
+    (void)err;
+    atomic_store(&g->worker[i], worker + 1);
+    if (i != g->waits)
+        return ZARR_OK;
+    while (atomic_load(&g->worker[g->for_item]) == 0 && zr_now_ns() < end)
+        zr_cpu_relax();
+    if (atomic_load(&g->worker[g->for_item]) == 0)
+        atomic_store(&g->was_late, true);
+    return ZARR_OK;
+}
+
+/* Two threads take four neighbours of 64 items at once: chunks whose rows may share a
+ * line. While the first one has items 0 to 3, the other one begins with item 4. */
+static void a_thread_takes_neighbours(void **state)
+{
+    struct grains g = {.waits = 0, .for_item = 4};
+
+    (void)state;
+    assert_int_equal(zr_parallel_for(64, 2, see_grains, &g, NULL), ZARR_OK);
+    assert_false(atomic_load(&g.was_late));
+    for (uint64_t i = 1; i < 4; i++)
+        assert_int_equal(atomic_load(&g.worker[i]), atomic_load(&g.worker[0]));
+    assert_int_not_equal(atomic_load(&g.worker[4]), atomic_load(&g.worker[0]));
+}
+
+/* The last items are taken one by one: none waits behind a slow one. */
+static void the_last_grains_are_small(void **state)
+{
+    (void)state;
+    for (uint64_t i = 57; i < 63; i++) {
+        struct grains g = {.waits = i, .for_item = 63};
+
+        assert_int_equal(zr_parallel_for(64, 2, see_grains, &g, NULL), ZARR_OK);
+        assert_false(atomic_load(&g.was_late));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +406,8 @@ int main(void)
         cmocka_unit_test(loops_from_many_threads),
         cmocka_unit_test(results_are_visible),
         cmocka_unit_test(several_threads_take_part),
+        cmocka_unit_test(a_thread_takes_neighbours),
+        cmocka_unit_test(the_last_grains_are_small),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
