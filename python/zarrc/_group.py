@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _array, _core, _create
+from . import _array, _core, _create, _dtypes
 from ._array import Array, Metadata
 from ._attrs import to_json
 from ._info import Info, Tree
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 ARRAY, GROUP = _create.ARRAY, _create.GROUP
 AUTO, MUST, NEVER = 1, 2, 3
+
+
+def _levels(max_depth: int | None) -> int:
+    """zarr-python's 0 is the members alone, and None is all. The library's 0 is all."""
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth: {max_depth} is negative; None is all")
+    return 0 if max_depth is None else max_depth + 1
 
 
 class Group(Node, _core.Group):
@@ -67,6 +74,8 @@ class Group(Node, _core.Group):
             return self.get_group(relative)
 
     def __getitem__(self, path: str) -> Array | Group:
+        if not isinstance(path, str):
+            raise TypeError(f"{path!r} is not the path of a member")
         try:
             return self._node(path)
         except NotFoundError as problem:
@@ -115,7 +124,7 @@ class Group(Node, _core.Group):
     def _rows(self, max_depth: int | None = 0, kind: int = 0) -> list[tuple[str, int]]:
         """(path below the group, kind) of the members, damaged ones left out."""
         skip = len(self.path) + 1 if self.path else 0
-        rows = self._members(0 if max_depth is None else max_depth + 1)
+        rows = self._members(_levels(max_depth))
         return [(path[skip:], found) for path, _, _, found, _, _ in rows
                 if found in ((kind,) if kind else (ARRAY, GROUP))]
 
@@ -178,7 +187,8 @@ class Group(Node, _core.Group):
     create = create_array
 
     def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **given: Any) -> Array:
-        """Opens an array of this shape and type, which is created if it is missing."""
+        """Opens an array of this shape, which is created if it is missing. Its elements must be of the type, or not
+        `exact`: of one that can be cast to it."""
         found = self.get(name)
         if found is None:
             return self.create_array(name, shape=shape, dtype=dtype or "float64", **given)
@@ -186,9 +196,10 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} is a group, not an array")
         if found.shape != _create.shape_of(shape):
             raise TypeError(f"{found.name} has the shape {found.shape}, not {_create.shape_of(shape)}")
-        wanted = np.dtype(dtype) if dtype is not None else found.dtype
-        if exact and wanted != found.dtype or not np.can_cast(wanted, found.dtype):
-            raise TypeError(f"{found.name} has the data type {found.dtype}, not {wanted}")
+        if dtype is None or _dtypes.library_name(dtype) == _dtypes.library_name(found.dtype):
+            return found
+        if exact or not np.can_cast(found.dtype, np.dtype(dtype)):
+            raise TypeError(f"{found.name} has the data type {found.dtype}, not {dtype}")
         return found
 
     def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
@@ -245,7 +256,7 @@ class Group(Node, _core.Group):
         nothing: no name is bold."""
         skip = len(self.path) + 1 if self.path else 0
         nodes = []
-        for path, name, document, kind, _, _ in self._members(0 if level is None else level + 1):
+        for path, name, document, kind, _, _ in self._members(_levels(level)):
             depth = path[skip:].count("/") + 1
             nodes.append((depth, name, _tree_text(kind, document)))
         return Tree(self.name, tuple(nodes[:max_nodes]))

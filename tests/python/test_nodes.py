@@ -30,6 +30,11 @@ def test_members(store):
         group.get_group("a")
     del group["b"]
     assert list(group) == ["a"]
+    with pytest.raises(TypeError):
+        group[1]
+    for negative in (lambda: group.members(-1), lambda: group.nmembers(max_depth=-1), lambda: group.tree(level=-1)):
+        with pytest.raises(ValueError, match="negative"):
+            negative()
     with pytest.raises(KeyError):
         del group["b"]
     group["n"] = np.arange(4)
@@ -45,8 +50,10 @@ def test_require(store):
     one, two = group.require_groups("x", "x/y")
     assert group.require_group("x") == one and two.name == "/x/y"
     array = group.require_array("a", shape=3, dtype="i4")
-    assert group.require_array("a", shape=(3,), dtype="i2") == array
-    for wrong in (dict(shape=4, dtype="i4"), dict(shape=3, dtype="f8"), dict(shape=3, dtype="i2", exact=True)):
+    assert group.require_array("a", shape=(3,), dtype="f8") == array  # of i4, which can be cast to f8
+    text = group.require_array("t", shape=2, dtype="string")
+    assert group.require_array("t", shape=2, dtype=text.dtype, exact=True) == text == group.require_array("t", shape=2, dtype="string")
+    for wrong in (dict(shape=4, dtype="i4"), dict(shape=3, dtype="i2"), dict(shape=3, dtype="f8", exact=True)):
         with pytest.raises(TypeError):
             group.require_array("a", **wrong)
     with pytest.raises(TypeError):
