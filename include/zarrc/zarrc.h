@@ -117,6 +117,7 @@
 #include <zarrc/io.h>
 #include <zarrc/limits.h>
 #include <zarrc/memory.h>
+#include <zarrc/node.h>
 #include <zarrc/parts.h>
 #include <zarrc/plan.h>
 #include <zarrc/progress.h>

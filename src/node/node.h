@@ -13,6 +13,7 @@
 #include "meta/meta.h"
 #include "store/store.h"
 #include <zarrc/group.h>
+#include <zarrc/node.h>
 
 /* ---- paths -------------------------------------------------------------- */
 

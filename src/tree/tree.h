@@ -10,6 +10,7 @@
 #include <zarrc/create.h>
 #include <zarrc/group.h>
 #include <zarrc/io.h>
+#include <zarrc/node.h>
 #include <zarrc/stored.h>
 
 /* Every node below a group, with its documents as the store has them. */

@@ -1,0 +1,305 @@
+/**
+ * @file
+ * Nodes by their path, with all nodes below them: probe, delete, copy, move, migrate.
+ */
+#ifndef ZARRC_NODE_H
+#define ZARRC_NODE_H
+
+#include <zarrc/base.h>
+#include <zarrc/cancel.h>
+#include <zarrc/error.h>
+#include <zarrc/group.h>
+#include <zarrc/store.h>
+
+ZARR_BEGIN_DECLS
+
+/**
+ * Tells which kind of node is at a path. It is not an error if there is no node.
+ *
+ * @param store borrowed
+ * @param path path of the node; "" is the root of the store
+ * @param kind becomes one of ZARR_NODE_*
+ * @param zarr_format becomes 2 or 3; 0 if there is no node
+ * @retval ZARR_ERR_CORRUPT the metadata is damaged; `*kind` is ZARR_NODE_NONE, and
+ * `*zarr_format` is the format of the document
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_open(), zarr_group_open()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
+                                                     uint32_t *kind, int32_t *zarr_format,
+                                                     zarr_error *err);
+/**
+ * Deletes a node and everything below it, also if it is damaged. A symbolic link to a
+ * node is removed itself, and the node stays. After a failure the call can be made again.
+ * Consolidated metadata of parents is not changed.
+ *
+ * Spec: Zarr v3 core, "Storage", "Operations".
+ *
+ * @param store borrowed
+ * @param path path of the node; "" is the root of the store
+ * @retval ZARR_ERR_NOT_FOUND there is no node, nor the rest of a delete that failed
+ * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the path
+ * (`os_code` EBUSY); nothing was changed. Stores without locks do not see calls of other
+ * handles
+ * @retval ZARR_ERR_IO the store failed; some objects may be deleted
+ * @see zarr_group_consolidate(), zarr_node_move()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
+                                                      zarr_error *err);
+
+/** Options of zarr_node_delete_watched(). */
+typedef struct zarr_delete_options {
+    uint32_t struct_size, flags; /**< `flags`: must be 0 */
+    /** called with the rising number of objects that are deleted; may be NULL */
+    void (*progress)(void *user, uint64_t objects_done);
+    void *progress_user; /**< passed to `progress` */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
+} zarr_delete_options;
+
+#define ZARR_DELETE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_delete_options)
+
+/**
+ * The same as zarr_node_delete(), with progress and cancel. Both put an object
+ * `.zarrc-job` at the path first, and delete it last: if the call is interrupted, it
+ * tells that a delete was at work.
+ *
+ * @param store,path as for zarr_node_delete()
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the rest is no node any more, and
+ * the call can be made again
+ * @see zarr_node_delete()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_node_delete_watched(zarr_store *store, const char *path,
+                         const zarr_delete_options *opts, zarr_error *err);
+
+/** Flags of zarr_copy_options. */
+enum {
+    /** delete what is at the destination first */
+    ZARR_COPY_OVERWRITE = 1,
+    /** keep objects at the destination that have equal bytes, to resume a copy. An object
+     * with other bytes, or one that the source does not have (if the store can list),
+     * fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE the one is replaced
+     * and the other deleted */
+    ZARR_COPY_SKIP_EQUAL = 2
+};
+
+/** Options of zarr_node_copy() and zarr_node_move(). */
+typedef struct zarr_copy_options {
+    uint32_t struct_size, flags;    /**< `flags`: ZARR_COPY_* */
+    uint32_t max_threads, reserved; /**< threads at most; 0: as many as the context has */
+    /** called by one thread at a time with rising numbers, not after each object; may be
+     * NULL */
+    void (*progress)(void *user, uint64_t objects_done, uint64_t bytes_done);
+    void *progress_user; /**< passed to `progress` */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
+    /** name of the source in the object `.zarrc-job`; NULL: URL and path. Borrowed */
+    const char *source_name;
+} zarr_copy_options;
+
+#define ZARR_COPY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_copy_options)
+
+/**
+ * Copies a node with everything below it, in a store or between two stores. Objects are
+ * copied byte for byte. Chunks are copied first, in parallel, and metadata last, so that
+ * an incomplete copy is not a node. Parent groups that are missing are created. While the
+ * call is at work, the destination has an object `.zarrc-job`, a JSON object with
+ * "command" ("cp" or "mv") and "source". An interrupted call leaves it, and the same call
+ * with ZARR_COPY_SKIP_EQUAL continues. If the source has such an object of another call,
+ * which was interrupted, the copy gets it at the end.
+ *
+ * @param src,src_path store and path of the node
+ * @param dst,dst_path store and path of the copy; the store may be the same
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no node at the source
+ * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
+ * mixed with the copy, such as chunks of a node that was deleted in part
+ * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
+ * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
+ * read-only
+ * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
+ * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
+ * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
+ * destination; stores without locks do not see calls of other handles
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_IO a store failed
+ * @see zarr_node_move()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char *src_path,
+                                                    zarr_store *dst, const char *dst_path,
+                                                    const zarr_copy_options *opts,
+                                                    zarr_error *err);
+/**
+ * Moves a node with everything below it. Nothing else may write below the source during
+ * the call. Consolidated metadata of parents is not changed.
+ *
+ * Inside of a local store or a memory store a move is one step: a reader finds the whole
+ * node at the old or at the new path. Symbolic links below it move as they are, and
+ * `progress` is not called. Between stores or disks, or if something is at the
+ * destination already, the node is copied, and the source is deleted once the copy is
+ * complete. Before that, the call looks whether the source is still what was copied.
+ *
+ * A node that is a symbolic link inside of a store is copied from what the link leads to,
+ * and only the link is deleted. The root of a store that was opened by the name of a
+ * symbolic link is not moved, because the store would be emptied and the link would stay:
+ * open the store by its own path, or move the link with rename().
+ *
+ * @param src,src_path store and path of the node
+ * @param dst,dst_path store and new path; the store may be the same
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no node at the source
+ * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
+ * mixed with the copy, such as chunks of a node that was deleted in part
+ * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
+ * other, or a store is read-only, or the source is the root of a store that was opened by
+ * a symbolic link; nothing was changed
+ * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
+ * meanwhile; the source is complete. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE
+ * the call copies what differs. Or, with `os_code` EBUSY, another call copies, re-encodes
+ * or deletes at the destination; stores without locks do not see calls of other handles
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
+ * @retval ZARR_ERR_IO a store failed
+ * @see zarr_node_copy(), zarr_group_consolidate()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char *src_path,
+                                                    zarr_store *dst, const char *dst_path,
+                                                    const zarr_copy_options *opts,
+                                                    zarr_error *err);
+
+/* ---- metadata of the other format ------------------------------------------ */
+
+/** Flags of zarr_migrate_options. */
+enum {
+    /** check everything and tell what would be done, but write nothing */
+    ZARR_MIGRATE_DRY_RUN = 1,
+    /** replace documents of the new format that have another meaning */
+    ZARR_MIGRATE_OVERWRITE = 2,
+    /** delete the documents of the old format afterwards */
+    ZARR_MIGRATE_REMOVE = 4,
+    /** leave fill values and attributes `_FillValue` as they are, even if readers then
+     * take other elements for missing ones */
+    ZARR_MIGRATE_KEEP_FILL = 8
+};
+
+/** What zarr_node_migrate() did with a document. */
+enum {
+    ZARR_MIGRATED_WRITTEN = 1,      /**< it was written */
+    ZARR_MIGRATED_REPLACED = 2,     /**< it replaced one with another meaning */
+    ZARR_MIGRATED_KEPT = 3,         /**< it existed with the same meaning */
+    ZARR_MIGRATED_CONSOLIDATED = 4, /**< consolidated metadata was written */
+    ZARR_MIGRATED_REMOVED = 5,      /**< the old document was deleted */
+    /** the other format cannot describe the node, so nothing is written */
+    ZARR_MIGRATED_REFUSED = 6,
+    /** the old document has members that the new one lacks, so it was not deleted */
+    ZARR_MIGRATED_LEFT = 7,
+    /** a document of the new format could not keep all that the old one means; `text`
+     * says what is lost. Comes after the item of that document */
+    ZARR_MIGRATED_WARNED = 8
+};
+
+/** What was done with a document, or would be done. Its texts are borrowed for the call.
+ */
+typedef struct zarr_migrate_item {
+    uint32_t struct_size;
+    uint32_t action; /**< one of ZARR_MIGRATED_* */
+    uint32_t kind;   /**< kind of the node, one of ZARR_NODE_* */
+    uint32_t reserved;
+    const char *path; /**< path of the node from the root of the store */
+    const char *key;  /**< key of the document; NULL for a node that was refused */
+    /** the document that was written or that replaced another; the reason why it was
+     * refused or left; the warning; else NULL */
+    const char *text;
+} zarr_migrate_item;
+
+/** Options of zarr_node_migrate(). */
+typedef struct zarr_migrate_options {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_MIGRATE_* */
+    int32_t zarr_format;         /**< the new format, 2 or 3; 0: 3 */
+    uint32_t reserved;
+    /** called for each document; may be NULL */
+    void (*tell)(void *user, const zarr_migrate_item *item);
+    void *user; /**< passed to `tell` */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
+    zarr_cancel *cancel;
+} zarr_migrate_options;
+
+#define ZARR_MIGRATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_migrate_options)
+
+/**
+ * Writes the metadata of a node, and of all nodes below it, in the other format. The new
+ * documents are beside those that exist. No chunk is read or written: the new documents
+ * describe the stored chunks as they are. If a node has documents in both formats, those
+ * of v3 count. Nothing else may change the metadata during the call.
+ *
+ * From v2 to v3, the key encoding becomes "v2", the order F a transpose codec, filters
+ * and compressor become codecs, and the byte order moves from the data type to the codec
+ * `bytes`. A fill value null becomes the default of the data type. The attribute
+ * _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without quotes in
+ * attributes, which are not JSON, become the strings "NaN" and "Infinity".
+ *
+ * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid, the
+ * key encoding "v2", a fill value that v2 can spell bit for bit, and names for all
+ * dimensions or for none. Dimension names become the attribute _ARRAY_DIMENSIONS, which
+ * must not exist with another value. An array without dimensions gets an empty list,
+ * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
+ * names stays, and readers of v2 take it for the names.
+ *
+ * Arrays with dimension names are variables for xarray and other readers that follow the
+ * CF conventions. In v2 these take the fill value for the missing value, unless it is
+ * null, else the attribute `_FillValue`, a plain number; in v3 they take the attribute
+ * alone, in which floating-point numbers are base64 of the 8 little-endian bytes of a
+ * double, and complex numbers a list of two such texts. The missing value stays the same:
+ *
+ * - To v3, the attribute `_FillValue` is set. For times, text and other types that xarray
+ *   cannot read so, there is none in v3, and ZARR_MIGRATED_WARNED tells it.
+ * - To v2, an attribute equal to the fill value is dropped. Else a fill value zero
+ * becomes null, and the attribute a plain number. Without the attribute NaN stays, and
+ * other fill values become null. If the elements of missing chunks would change by this,
+ * the array is refused, unless all its chunks are stored. zarr_node_reencode() converts
+ * it.
+ *
+ * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
+ *
+ * Metadata of OME-Zarr stays where it is, although readers look for it in another place:
+ * 0.4 is for v2 and at the top of a group's attributes, 0.5 is for v3 and in the
+ * attribute `ome`. ZARR_MIGRATED_WARNED tells it once, of the topmost group, and says
+ * what to do.
+ *
+ * A group that has consolidated metadata in the old format gets it in the new one.
+ * Members of a v3 document that neither format knows are copied to v2. Members of a v2
+ * document that v3 has no place for are not; ZARR_MIGRATE_REMOVE then leaves that
+ * document and its attributes. If a node had the new format before, it also leaves
+ * .zmetadata, and a .zattrs that differs.
+ *
+ * The whole tree is converted and checked before the first document is written. Children
+ * are written before their parents, each document in one step. Documents of the old
+ * format are deleted last. If the call is stopped at any moment, the tree can be read,
+ * and the same call goes on where it stopped.
+ *
+ * Spec: Zarr v3 core, "Array metadata" and "Group metadata"; Zarr v2, "Metadata".
+ *
+ * @param store borrowed
+ * @param path path of the node; "" is the root of the store
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no node
+ * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node, or not without
+ * changing elements of missing chunks; the message names node, member and rule, and
+ * nothing was written
+ * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;
+ * nothing was written
+ * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_consolidate(), zarr_node_copy()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
+                                                       const char *path,
+                                                       const zarr_migrate_options *opts,
+                                                       zarr_error *err);
+
+ZARR_END_DECLS
+
+#endif
