@@ -117,7 +117,8 @@ enum {
      * bytes are in host memory or in the page cache of a local file system is carried out
      * by the call itself, and done when the call returns. This saves an event loop two
      * switches between threads. Such a call never waits for a disk or a network. Ignored
-     * by other calls, for other stores, and with `stats` or `progress` */
+     * by other calls, for other stores, for codecs of the application or of plug-ins, and
+     * with `stats` or `progress` */
     ZARR_IO_AT_ONCE = 4
 };
 

@@ -1,7 +1,8 @@
 /*
  * pipe/attempt.c - which reads the caller of zarr_array_read_submit() may carry out
  * itself (ZARR_IO_AT_ONCE): those that take less time than to wake another thread. What
- * the metadata tell is checked first, the plan at each wave.
+ * the metadata tell is checked first, then the number of chunks, then the plan at each
+ * wave.
  * Thread class: plain functions.
  */
 #include "pipe/pipe_int.h"
@@ -11,6 +12,26 @@ enum {
     AT_ONCE_INDEX_BYTES = 64 << 10, /* of shard indexes */
     AT_ONCE_CHUNKS = 8
 };
+
+/* Whether no codec is one of an application or a plug-in: such a codec may wait for
+ * anything, even for the thread that submits the read. */
+static bool attempt_trusts(const struct zr_program *p)
+{
+    for (uint32_t i = 0; p && i < p->n; i++)
+        for (const struct zr_stage *s = &p->stage[i]; s; s = s->fallback)
+            if (s->kind == ZR_STAGE_CODEC && !zr_streq(s->impl->entry.origin, "core"))
+                return false;
+    return true;
+}
+
+static bool attempt_trusts_all(const struct zr_layout *layout)
+{
+    for (uint32_t i = 0; i < layout->n_levels; i++)
+        if (!attempt_trusts(layout->level[i].decode) ||
+            (layout->level[i].index && !attempt_trusts(layout->level[i].index->decode)))
+            return false;
+    return true;
+}
 
 bool zr_attempt_is_worth(const struct zr_io *io)
 {
@@ -25,7 +46,13 @@ bool zr_attempt_is_worth(const struct zr_io *io)
            zr_io_elements(io) <= AT_ONCE_BYTES / layout->item_bytes &&
            zr_io_is_host(io, io->view.base.device_type) &&
            zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) &&
-           !zr_wants_batches(io, leaf->decode) && !zr_io_holds(io);
+           !zr_wants_batches(io, leaf->decode) && !zr_io_holds(io) &&
+           attempt_trusts_all(layout);
+}
+
+bool zr_attempt_takes(uint64_t chunks)
+{
+    return chunks <= AT_ONCE_CHUNKS;
 }
 
 bool zr_attempt_fits(const struct zr_wave *w)

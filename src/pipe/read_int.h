@@ -10,6 +10,8 @@
 /* ---- attempt.c ---- */
 /* Whether the caller that submits a read should try it (ZARR_IO_AT_ONCE). */
 bool zr_attempt_is_worth(const struct zr_io *io);
+/* Whether an attempt takes so many chunks: to plan more may take milliseconds. */
+bool zr_attempt_takes(uint64_t chunks);
 /* Whether a wave is small enough for an attempt. */
 bool zr_attempt_fits(const struct zr_wave *w);
 

@@ -341,6 +341,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     struct zr_plan_args args;
     struct reading *r = zr_calloc(NULL, 1, sizeof *r);
     zarr_status st = ZARR_OK;
+    uint64_t n_chunks = 0;
     bool many = false;
 
     ZR_UNUSED(self);
@@ -353,7 +354,9 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress)
-        zr_request_total(rq, zr_plan_count(r->plan));
+        zr_request_total(rq, n_chunks = zr_plan_count(r->plan));
+    if (zr_attempt_runs() && !zr_attempt_takes(n_chunks))
+        ZR_TRY(zr_attempt_fail(err));
     many = args.threads > 1 && has_more_waves(io, &args, r->plan);
     zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);

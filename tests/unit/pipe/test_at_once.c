@@ -185,6 +185,9 @@ static void test_others(void **state)
     o = asked;
     o.pipeline = "serial";
     assert_false(reads_at_once(&s, CHUNK, o));
+    o = asked;
+    o.wave_bytes = 1; /* many waves are not small, either */
+    assert_false(reads_at_once(&s, UINT64_C(3) * CHUNK, o));
     zarr_array_free(s.a);
     s.a = pw_array(s.store, "large", NULL, large, large); /* chunks of 64 KiB */
     assert_ok(pw_box(s.a, zero, shape, data, NULL, true));
@@ -205,6 +208,59 @@ static void test_others(void **state)
         zarr_request_free(rq);
         zarr_selection_free(sel);
     }
+    scene_close(&s);
+}
+
+static zr_thread submitter;
+
+static zarr_status decode_elsewhere(void *self, zarr_codec_job *jobs, uint64_t n,
+                                    zarr_codec_exec *exec, zarr_error *err)
+{
+    assert_false(zr_thread_is_self(&submitter));
+    return pw_copy_same(self, jobs, n, exec, err);
+}
+
+/* A codec that is not the library's may wait for anything, also that of an index. */
+static void test_codec_of_application(void **state)
+{
+    static const char *const codecs[] = {
+        "[" BYTES ",{\"name\":\"test.same\"}]",
+        "[" SHARD("[4,4]", BYTES ",{\"name\":\"test.same\"}", "end") "]",
+        "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[4,4],"
+        "\"codecs\":[" BYTES "],\"index_codecs\":[" BYTES
+        ",{\"name\":\"test.same\"}]}}]"};
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.same",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = pw_resolve_same};
+    const zarr_codec_impl_vtable impl = {.struct_size = sizeof impl,
+                                         .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                                 ZARR_CODEC_CAN_ENCODE,
+                                         .codec = "test.same",
+                                         .impl = "cpu.test",
+                                         .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+                                         .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+                                         .encode = pw_copy_same,
+                                         .decode = decode_elsewhere};
+    struct scene s = {.dir = ""};
+
+    (void)state;
+    pw_context(&s.w, 2, UINT64_C(64) << 20, 0);
+    assert_ok(zarr_context_register_codec_spec(s.w.ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(s.w.ctx, &impl, "test", &terr));
+    assert_ok(zarr_store_open(&s.store, s.w.ctx, "memory:", NULL, &terr));
+    submitter = zr_thread_self();
+    for (int i = 0; i < N * N; i++)
+        data[i] = i + 1;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
+        const char name[2] = {(char)('a' + i), '\0'};
+
+        s.a = pw_array(s.store, name, codecs[i], shape, chunk);
+        assert_ok(pw_box(s.a, zero, shape, data, NULL, true));
+        assert_false(reads_at_once(&s, CHUNK, asked));
+        zarr_array_free(s.a);
+    }
+    s.a = NULL;
     scene_close(&s);
 }
 
@@ -299,7 +355,6 @@ static void test_budget(void **state)
 
 /* ---- a store of the application ---- */
 
-static zr_thread submitter;
 static zarr_store *below;
 
 static void near_caps(void *self, zarr_store_caps *out)
@@ -421,12 +476,16 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),          cmocka_unit_test(test_in_memory),
-        cmocka_unit_test(test_others),         cmocka_unit_test(test_cold),
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_of_application), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
+                                       cmocka_unit_test(test_in_memory),
+                                       cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_cold),
+                                       cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_budget),
+                                       cmocka_unit_test(test_of_application),
+                                       cmocka_unit_test(test_damage),
+                                       cmocka_unit_test(test_no_memory),
+                                       cmocka_unit_test(test_codec_of_application)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
