@@ -15,6 +15,7 @@ from ._array import Array
 from ._group import Group
 
 READ, WRITE, APPEND = 0, 1, 2
+_AT_ONCE = 16  # reads done when they were submitted, after which other tasks of the event loop run
 
 
 class _Queue:
@@ -23,6 +24,7 @@ class _Queue:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.native = _core.new_queue()
         self._futures: dict[_core.Request, asyncio.Future[None]] = {}
+        self._n_at_once = 0
         loop.add_reader(self.native.fileno(), self._take)
 
     def _take(self) -> None:
@@ -33,8 +35,12 @@ class _Queue:
 
     async def run(self, request: _core.Request) -> int:
         """Waits for a request. A task that is cancelled cancels it, and ends at once: the request
-        keeps its memory until it has stopped. A small read is often done before it comes here."""
+        keeps its memory until it has stopped. A small read is often done before it comes here; a task that only does
+        such reads must not keep others, and its own cancellation, waiting."""
         if request.is_done():
+            self._n_at_once += 1
+            if self._n_at_once % _AT_ONCE == 0:
+                await asyncio.sleep(0)
             return request.wait()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._futures[request] = future

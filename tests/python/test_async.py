@@ -60,6 +60,21 @@ def test_small_reads_are_done_at_once(path, numbers, codec):
     asyncio.run(work())
 
 
+def test_small_reads_let_other_tasks_run(numbers):
+    array = zarrc.create_array("memory:", data=numbers, chunks=(10, 10)).async_array
+
+    async def work():
+        async def other():
+            seen.append(1)
+
+        seen, task = [], asyncio.create_task(other())
+        for i in range(100):
+            assert await array.getitem((i % 60, 0)) == numbers[i % 60, 0]
+        assert seen and task.done()
+
+    asyncio.run(work())
+
+
 def test_writes(store):
     async def work():
         array = zarrc.create_array(store, name="a", shape=(20, 4), dtype="i4", chunks=(3, 3)).async_array
