@@ -13,9 +13,9 @@
  */
 #include "pipe/pipe_int.h"
 
-/* Not for ever: a function of the application that the request calls, such as a store,
- * may itself read, and then its request would wait for the one that waits for it. A
- * request waits so long once. */
+/* How long a request waits, once, while no other gives anything back. Not for ever: a
+ * function of the application that the request calls, such as a store, may itself read,
+ * and then its request would wait for the one that waits for it. */
 #define HOLD_WAIT_NS UINT64_C(10000000000)
 
 bool zr_io_holds(const struct zr_io *io)
@@ -69,7 +69,7 @@ zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
         zarr_status st = ZARR_ERR_LIMIT;
 
         if (b && !rq->has_waited)
-            st = zr_budget_take(b, all, zr_now_ns() + HOLD_WAIT_NS, &rq->cancel, err);
+            st = zr_budget_take_patient(b, all, HOLD_WAIT_NS, &rq->cancel, err);
         if (b && st == ZARR_ERR_LIMIT)
             rq->has_waited = true;
         for (uint32_t i = 0; i < w->n_opens && st == ZARR_OK; i++)

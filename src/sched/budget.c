@@ -9,8 +9,9 @@
  */
 #include "sched/sched.h"
 
-#define BUDGET_CANCEL_NS                                                                 \
-    UINT64_C(10000000) /* how often a waiter looks at its cancel flag */
+#define BUDGET_LOOK_NS                                                                   \
+    UINT64_C(10000000) /* how often a waiter looks at its cancel flag and its patience   \
+                        */
 
 struct zr_budget_waiter {
     struct zr_budget_waiter *prev, *next;
@@ -101,12 +102,21 @@ bool zr_budget_try(struct zr_budget *b, uint64_t bytes)
     return fits;
 }
 
-/* Waits in the queue until granted, cancelled or too late. */
-static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
-                                const zarr_cancel *cancel)
+/* When a waiter gives up. */
+struct budget_limit {
+    uint64_t deadline_ns, patience_ns; /* UINT64_MAX: never */
+    const zarr_cancel *cancel;
+};
+
+/* Waits in the queue until granted, cancelled or too late. Of the time between two looks
+ * little counts for the patience: all of the process may have been stopped, and who has
+ * the bytes could not give them back. */
+static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes,
+                                const struct budget_limit *l)
 {
     struct zr_budget_waiter w = {.prev = b->last, .bytes = bytes};
-    uint64_t now_ns = zr_now_ns();
+    const bool looks = l->cancel || l->patience_ns < UINT64_MAX;
+    uint64_t now_ns = zr_now_ns(), n_gives = b->n_gives, idle_ns = 0;
 
     zr_cond_init(&w.cond);
     if (b->last)
@@ -114,11 +124,18 @@ static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t de
     else
         b->first = &w;
     b->last = &w;
-    while (!w.granted && now_ns < deadline_ns && !zr_is_cancelled(cancel)) {
-        const uint64_t look_ns = cancel ? now_ns + BUDGET_CANCEL_NS : UINT64_MAX;
+    while (!w.granted && now_ns < l->deadline_ns && idle_ns < l->patience_ns &&
+           !zr_is_cancelled(l->cancel)) {
+        const uint64_t before_ns = now_ns;
 
-        zr_cond_wait_until(&w.cond, &b->mutex, ZR_MIN(deadline_ns, look_ns));
+        zr_cond_wait_until(
+            &w.cond, &b->mutex,
+            ZR_MIN(l->deadline_ns, looks ? now_ns + BUDGET_LOOK_NS : UINT64_MAX));
         now_ns = zr_now_ns();
+        idle_ns += ZR_MIN(now_ns - before_ns, 4 * BUDGET_LOOK_NS);
+        if (b->n_gives != n_gives)
+            idle_ns = 0;
+        n_gives = b->n_gives;
     }
     if (!w.granted) {
         budget_unlink_locked(b, &w);
@@ -128,12 +145,12 @@ static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t de
     return w.granted;
 }
 
-zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
-                           const zarr_cancel *cancel, zarr_error *err)
+static zarr_status budget_take(struct zr_budget *b, uint64_t bytes,
+                               const struct budget_limit *l, zarr_error *err)
 {
     bool granted;
 
-    if (zr_is_cancelled(cancel))
+    if (zr_is_cancelled(l->cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     if (zr_budget_try(b, bytes))
         return ZARR_OK;
@@ -142,13 +159,12 @@ zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadlin
 
     zr_block_begin();
     zr_mutex_lock(&b->mutex);
-    granted =
-        budget_try_locked(b, bytes) || budget_queue_locked(b, bytes, deadline_ns, cancel);
+    granted = budget_try_locked(b, bytes) || budget_queue_locked(b, bytes, l);
     zr_mutex_unlock(&b->mutex);
     zr_block_end();
     if (granted)
         return ZARR_OK;
-    if (zr_is_cancelled(cancel))
+    if (zr_is_cancelled(l->cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled while waiting for memory");
     return zr_fail(err, ZARR_ERR_LIMIT,
                    "no %" PRIu64
@@ -157,10 +173,28 @@ zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadlin
                    bytes, b->total);
 }
 
+zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
+                           const zarr_cancel *cancel, zarr_error *err)
+{
+    const struct budget_limit l = {deadline_ns, UINT64_MAX, cancel};
+
+    return budget_take(b, bytes, &l, err);
+}
+
+zarr_status zr_budget_take_patient(struct zr_budget *b, uint64_t bytes,
+                                   uint64_t patience_ns, const zarr_cancel *cancel,
+                                   zarr_error *err)
+{
+    const struct budget_limit l = {UINT64_MAX, patience_ns, cancel};
+
+    return budget_take(b, bytes, &l, err);
+}
+
 void zr_budget_give(struct zr_budget *b, uint64_t bytes)
 {
     zr_mutex_lock(&b->mutex);
     b->now -= ZR_MIN(bytes, b->now);
+    b->n_gives++;
     budget_grant_locked(b);
     zr_mutex_unlock(&b->mutex);
 }

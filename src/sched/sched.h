@@ -151,6 +151,7 @@ struct zr_budget {
     struct zr_budget_waiter *first, *last;
     uint64_t total, now, peak; /* bytes */
     uint64_t kept;             /* of `now` */
+    uint64_t n_gives;          /* how often bytes came back */
     struct zr_fork_hook hook;
 };
 struct zr_budget_stats {
@@ -164,6 +165,11 @@ void zr_budget_deinit(struct zr_budget *b); /* no thread may be waiting */
  * (a time of zr_now_ns(); UINT64_MAX: none) passed. */
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
                            const zarr_cancel *cancel, zarr_error *err);
+/* LIMIT: nothing was given back for patience_ns. The time in which the process was
+ * stopped is no part of them. */
+zarr_status zr_budget_take_patient(struct zr_budget *b, uint64_t bytes,
+                                   uint64_t patience_ns, const zarr_cancel *cancel,
+                                   zarr_error *err);
 bool zr_budget_try(struct zr_budget *b,
                    uint64_t bytes); /* also false while others wait */
 void zr_budget_give(struct zr_budget *b, uint64_t bytes);

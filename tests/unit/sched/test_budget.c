@@ -8,7 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -177,6 +181,78 @@ struct stress {
     atomic_uint_fast64_t inside, over;
 };
 
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static void *give_slowly(void *arg)
+{
+    for (int i = 0; i < 6; i++) {
+        sleep_ms(100);
+        zr_budget_give(arg, 10);
+    }
+    return NULL;
+}
+
+/* Who is patient waits as long as others give something back. */
+static void patience(void **state)
+{
+    zr_thread thread;
+    struct zr_budget b;
+    zarr_error err = {0};
+    uint64_t began;
+
+    (void)state;
+    zr_budget_init(&b, 60);
+    assert_true(zr_budget_try(&b, 60));
+    began = zr_now_ns();
+    assert_int_equal(zr_budget_take_patient(&b, 60, 50 * MS, NULL, &err), ZARR_ERR_LIMIT);
+    assert_true(zr_now_ns() - began >= 50 * MS);
+    assert_int_equal(zr_thread_start(&thread, give_slowly, &b, &err), ZARR_OK);
+    assert_int_equal(zr_budget_take_patient(&b, 60, 500 * MS, NULL, &err), ZARR_OK);
+    zr_thread_join(&thread);
+    zr_budget_deinit(&b);
+}
+
+static int take_while_stopped(void)
+{
+    struct zr_budget b;
+    zarr_error err = {0};
+    zr_thread thread;
+    zarr_status st;
+
+    zr_budget_init(&b, 60);
+    if (!zr_budget_try(&b, 60) ||
+        zr_thread_start(&thread, give_slowly, &b, &err) != ZARR_OK)
+        return 2;
+    st = zr_budget_take_patient(&b, 60, 500 * MS, NULL, &err);
+    zr_thread_join(&thread);
+    return st != ZARR_OK;
+}
+
+/* A process that was stopped has lost no patience: who would have given something back
+ * was stopped, too. */
+static void stopped(void **state)
+{
+    int result = 0;
+    pid_t child;
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        child = fork();
+        if (child == 0)
+            _exit(take_while_stopped());
+        assert_true(child > 0);
+        sleep_ms(50);
+        assert_int_equal(kill(child, SIGSTOP), 0);
+        sleep_ms(700);
+        assert_int_equal(kill(child, SIGCONT), 0);
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_int_equal(result, 0);
+    }
+}
+
 static void *take_and_give(void *arg)
 {
     struct stress *s = arg;
@@ -236,6 +312,8 @@ int main(void)
         cmocka_unit_test(first_come_first_served),
         cmocka_unit_test(kept_bytes),
         cmocka_unit_test(giving_up_in_the_line),
+        cmocka_unit_test(patience),
+        cmocka_unit_test(stopped),
         cmocka_unit_test(stress),
     };
 
