@@ -69,7 +69,7 @@ class Attributes(MutableMapping[str, Any]):
             document = json.loads(self._stored[1] or b"{}")
         except ValueError:  # another program replaced it by what is not JSON
             return {}
-        return document if node.zarr_format == 2 else document.get("attributes")
+        return document if node.zarr_format == 2 or not isinstance(document, dict) else document.get("attributes")
 
     def _change(self, name: str | None, value: str | None, is_all: bool = False) -> None:
         self._stored = None

@@ -19,6 +19,7 @@ def empty(shape: Any, dtype: Any, order: str) -> np.ndarray[Any, Any] | None:
     """As numpy.empty(). None: NumPy's own memory is as good, or its function must do more for this data type."""
     global _context
     kind = np.dtype(dtype)
+    shape = tuple(map(int, shape))  # zarr-python counts what a mask takes as a number of NumPy, which would overflow
     n_bytes = math.prod(shape) * kind.itemsize
     if n_bytes < LEAST_BYTES or kind.hasobject or kind.kind in "mMT":
         return None
@@ -27,4 +28,4 @@ def empty(shape: Any, dtype: Any, order: str) -> np.ndarray[Any, Any] | None:
             _context = config._context()
     except ZarrcError:  # the first read tells
         return None
-    return _context._empty(tuple(shape), kind, order == "F", n_bytes)
+    return _context._empty(shape, kind, order == "F", n_bytes)

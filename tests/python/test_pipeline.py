@@ -971,6 +971,15 @@ def test_new_arrays_are_in_memory_that_is_kept(tmp_path, order):
         zarrc.config.reset()
 
 
+def test_new_arrays_of_masks(tmp_path):
+    """zarr-python gives the number of elements that a mask takes as one of NumPy."""
+    data = np.arange(1 << 21, dtype="i4").reshape(2048, -1)
+    z = zarr.create_array(str(tmp_path), data=data, chunks=(512, 512))
+    mask = np.arange(2048) != 3
+    same(z.oindex[mask], data[mask])
+    native_only()
+
+
 def test_small_arrays_and_special_types_are_of_numpy():
     from zarrc import ZarrcNDBuffer
     for dtype, shape in (("i4", (10, 10)), ("M8[10s]", (1 << 20,)), ("O", (1 << 20,)), ("i4", (0, 1 << 40))):
