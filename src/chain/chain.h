@@ -225,6 +225,10 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
  * name. */
 struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain);
 void zr_chain_free(struct zr_chain *chain);
+/* Whether the filters of a v2 chain can encode elements of this type, else UNSUPPORTED. A
+ * document of a store may name a filter that can only decode them. */
+zarr_status zr_filters_encode(const struct zr_chain *chain, const zarr_dtype *dtype,
+                              zarr_error *err);
 /* Converts a v2 fill value to the element as the data type spells it, or such an element
  * to what v2 metadata have (to_metadata), by the rule of the array->bytes codec. *out
  * belongs to doc. NULL: the codec has no such rule, and the value is both. */

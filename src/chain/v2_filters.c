@@ -29,8 +29,9 @@ zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
     return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
 }
 
-zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
-                             zarr_error *err)
+/* as_new: a filter of a stored document must be one that new metadata may have. */
+static zarr_status filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                                 bool as_new, zarr_error *err)
 {
     char now[ZARR_ELEMENTS_NAME] = "";
     zarr_codec_elements e;
@@ -44,16 +45,33 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
     if (dtype && chain->a2b < chain->n)
         zr_numpy_name(dtype, chain->codec[chain->a2b].structure.stored.order, now);
     for (uint32_t i = chain->a2b + 1; i < chain->n; i++) {
-        const struct zarr_codec_spec *s = &chain->codec[i];
+        struct zarr_codec_spec s = chain->codec[i]; /* borrows all that it points to */
 
+        s.stored = s.stored && !as_new;
         e.gives[0] = '\0';
-        if (zr_spec_is_filter(s))
-            st = zr_spec_elements(s, now, &e, err);
+        if (zr_spec_is_filter(&s))
+            st = zr_spec_elements(&s, now, &e, err);
         if (st != ZARR_OK)
-            return zr_link_prefix(err, st, s);
+            return zr_link_prefix(err, st, &chain->codec[i]);
         (void)snprintf(now, sizeof now, "%s", e.gives);
     }
     return ZARR_OK;
+}
+
+zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                             zarr_error *err)
+{
+    return filters_check(chain, dtype, false, err);
+}
+
+zarr_status zr_filters_encode(const struct zr_chain *chain, const zarr_dtype *dtype,
+                              zarr_error *err)
+{
+    zarr_error why = {0};
+    const zarr_status st = filters_check(chain, dtype, true, &why);
+
+    return st == ZARR_ERR_INVALID ? zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s", why.message)
+                                  : st;
 }
 
 /* ---- v2: from bytes to arrays ------------------------------------------------------ */

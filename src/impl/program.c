@@ -255,6 +255,8 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
     struct zr_program *p = NULL;
     zarr_status st = ZARR_OK;
 
+    if (opts->encode)
+        ZR_TRY(zr_filters_encode(chain, reps->rep[chain->a2b].dtype, err));
     if (reps->unsized) { /* buffers that grow are the host's (unsized.c) */
         host.target_device = ZARR_DEVICE_CPU;
         host.n_store_devices = 0;

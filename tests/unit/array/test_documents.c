@@ -61,6 +61,41 @@ static void test_documents(void **state)
     close_one();
 }
 
+/* numcodecs rounds floats only. Such an array of integers can be read, because decoding
+ * changes nothing; a write would round them as if they were floats. */
+static void test_filter_that_only_decodes(void **state)
+{
+    static const char document[] = "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[4],"
+                                   "\"dtype\":\"<i4\",\"fill_value\":0,"
+                                   "\"order\":\"C\",\"compressor\":null,\"filters\":[{"
+                                   "\"id\":\"bitround\",\"keepbits\":3}"
+                                   "]}";
+    static const uint8_t chunk[16] = {100, 0, 0, 0, 101, 0, 0, 0, 102, 0, 0, 0, 103};
+    int32_t v[4] = {0};
+    const int64_t dims[1] = {4};
+    const zarr_tensor t = {.struct_size = sizeof t,
+                           .device_type = ZARR_DEVICE_CPU,
+                           .ndim = 1,
+                           .data = v,
+                           .shape = dims,
+                           .data_bytes = sizeof v};
+    zarr_array *a = NULL;
+
+    (void)state;
+    open_one(0);
+    assert_ok(
+        zarr_store_put(w.store, "round/.zarray", document, strlen(document), &terr));
+    assert_ok(zarr_store_put(w.store, "round/0", chunk, sizeof chunk, &terr));
+    assert_ok(zarr_array_open(&a, w.store, "round", NULL, &terr));
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(v[i], 100 + i);
+    assert_status(zarr_array_write(a, NULL, &t, NULL, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_says("not write them");
+    zarr_array_free(a);
+    close_one();
+}
+
 /* ---- shapes of the grid -------------------------------------------------- */
 
 /* Another handle grows the array; the old document still reads and changes all of it. */
@@ -238,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_filter_that_only_decodes),
         cmocka_unit_test(test_grid_shape),
         cmocka_unit_test(test_grid_shape_of_equal_edges),
         cmocka_unit_test(test_with),
