@@ -116,7 +116,8 @@ enum {
     /** zarr_array_read_submit(): a small read, of at most 32 KiB of decoded chunks, whose
      * bytes are in host memory or in the page cache of a local file system is carried out
      * by the call itself, and done when the call returns. This saves an event loop two
-     * switches between threads. Such a call never waits for a disk or a network.
+     * switches between threads. Such a call never waits for a disk or a network,
+     * unless tmpfs was swapped out, or a local file system hides a remote one.
      * zarr_request_then() finds the request done and calls its function itself: one that
      * submits the next read runs inside of the one before. Ignored by other calls, for
      * other stores, for codecs of the application or of plug-ins, and with `stats` or

@@ -12,10 +12,11 @@ _BUFFER_NAME = "zarrc.ZarrcNDBuffer"
 
 
 class Enabled:
-    """What `zarrc.enable` returns; as a context manager it takes the change back."""
+    """What `zarrc.enable` returns; as a context manager it takes the change of the pipeline back. The setting `ndbuffer`
+    stays: a read of zarr-python's own pipeline in another thread, of a part of a shard, would fail if it changed meanwhile."""
 
-    def __init__(self, before: str, buffer: str) -> None:
-        self._before, self._buffer = before, buffer
+    def __init__(self, before: str) -> None:
+        self._before = before
 
     def __enter__(self) -> Enabled:
         return self
@@ -23,8 +24,6 @@ class Enabled:
     def __exit__(self, *unused: object) -> None:
         import zarr
         zarr.config.set({_SETTING: self._before})
-        if zarr.config.get(_BUFFER) == _BUFFER_NAME:
-            zarr.config.set({_BUFFER: self._buffer})
 
 
 def _default(section: str) -> Any:
@@ -45,7 +44,7 @@ def enable() -> Enabled:
     buffer: Any = ZarrcNDBuffer
     register_pipeline(pipeline)
     register_ndbuffer(buffer)
-    before = Enabled(zarr.config.get(_SETTING), zarr.config.get(_BUFFER))
+    before = Enabled(zarr.config.get(_SETTING))
     zarr.config.set({_SETTING: _NAME})
     if zarr.config.get(_BUFFER) == _default(_BUFFER):
         zarr.config.set({_BUFFER: _BUFFER_NAME})

@@ -37,7 +37,7 @@ static atomic_uint_fast64_t pins_held;
 
 /* The last file system that does not say which bytes of a file are in memory: its device
  * times two, plus one if reads of it may wait. */
-static atomic_uint_fast64_t untold;
+static atomic_uint_fast64_t untold = UINT64_MAX; /* at first: none */
 
 /* One read transfers at most this many bytes on Linux. */
 #define READ_MAX_BYTES ((size_t)0x7ffff000)
@@ -114,7 +114,7 @@ static int read_open(struct zr_local *l, const char *key, bool *via_link)
     int fd = -EAGAIN;
 
     if (zr_attempt_runs()) /* a file system that is mounted below may be a remote one */
-        return zr_local_is_remote(l)
+        return zr_local_is_remote(l) || (is_silent && (silent & 1))
                    ? -EAGAIN
                    : zr_local_open_cached(l, key, flags, RESOLVE_NO_XDEV);
     if (is_silent && !(silent & 1))
@@ -201,6 +201,13 @@ read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t off
     return got > 0 ? got : -1;
 }
 
+/* Whether the file is known to be in tmpfs or its like. */
+static bool is_in_memory(const zarr_store_op *op)
+{
+    return atomic_load_explicit(&untold, memory_order_relaxed) ==
+           (uint64_t)op->version.word[0] << 1;
+}
+
 /* Like pread(); EAGAIN: an attempt would wait. While this thread waits for a disk, the
  * pool may use another one. */
 __attribute__((always_inline)) static inline ssize_t
@@ -213,7 +220,7 @@ read_some(const zarr_store_op *op, int fd, void *to, size_t n, off_t offset)
 
     if (got > 0)
         return got;
-    if (sleeps && zr_attempt_runs()) {
+    if (zr_attempt_runs() && !is_in_memory(op)) {
         errno = EAGAIN;
         return -1;
     }

@@ -924,6 +924,8 @@ def test_enable_and_disable():
         with zarrc.enable():
             assert switches() == ours
         assert switches() == ours
+    assert switches() == (OWN, BUFFER)  # reads of other threads fail if it changes
+    zarrc.disable()
     assert switches() == own
     zarrc.enable()
     assert switches() == ours
