@@ -85,8 +85,8 @@ def old(name, **config):
     return codec("numcodecs." + name, **config)
 
 
-def filters(name, status, word, *found, **changes):
-    add(name, lambda: v2(filters=list(found), **changes), open=(status, word))
+def filters(name, status, word, *found, write=None, **changes):
+    add(name, lambda: v2(filters=list(found), **changes), open=(status, word), **({"write": write} if write else {}))
 
 
 config("bitround_none", STRICT, "keepbits is missing", codec("bitround"))
@@ -94,7 +94,8 @@ config("bitround_negative", STRICT, "keepbits", codec("bitround", keepbits=-1))
 config("bitround_word", STRICT, "keepbits", codec("bitround", keepbits="3"))
 config("bitround_bool", STRICT, "must be integers, times", codec("bitround", keepbits=3), codec("bytes"),
        data_type="bool", fill_value=True, write=(UNSUPPORTED, "not write them"))
-filters("v2_bitround_integers", STRICT, "filters[0]: bitround: its input must be little-endian floats", {"id": "bitround", "keepbits": 3})
+filters("v2_bitround_integers", STRICT, "filters[0]: bitround: its input must be little-endian floats", {"id": "bitround", "keepbits": 3},
+        write=(UNSUPPORTED, "not write them"))
 config("fso_no_scale", CORRUPT, "scale", old("fixedscaleoffset", offset=0))
 config("fso_scale_word", CORRUPT, "scale", old("fixedscaleoffset", offset=0, scale="ten"))
 config("fso_offset_huge", CORRUPT, "offset", old("fixedscaleoffset", offset=2**64, scale=1))
