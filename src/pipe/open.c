@@ -30,21 +30,26 @@ static void release_kept(struct zr_shard *s)
 {
     const struct zr_engine *engine = s->release_arg;
 
-    zr_budget_give_kept(engine->budget, s->block.bytes);
+    zr_budget_give_kept(engine->budget, s->kept_bytes);
     if (s->budget)
-        zr_budget_give_kept(s->budget, s->block.bytes);
+        zr_budget_give_kept(s->budget, s->kept_bytes);
     zr_held_shrink(&s->held_bytes, 0);
     release_buffer(s);
 }
 
-/* The budgets keep the bytes of a value in place of those that were taken for it. */
+/* The budgets keep the bytes of a value in place of those that were taken for it. A block
+ * of the pool may be a quarter larger; like other blocks it counts as what it is for. */
 static void keep_value(struct zr_shard *s, struct zr_open *o, struct zarr_request *rq,
                        uint64_t taken)
 {
+    const struct zr_program *body = o->lv->bytes_decode;
+
     s->held_bytes = o->held;
     o->held = (struct zr_held){.bytes = 0};
-    zr_held_shrink(&s->held_bytes, s->block.bytes);
-    zr_request_keep(rq, s->block.bytes, taken);
+    s->kept_bytes = !body || body->unsized ? s->block.bytes
+                                           : ZR_MIN(s->block.bytes, zr_body_bytes(o->lv));
+    zr_held_shrink(&s->held_bytes, s->kept_bytes);
+    zr_request_keep(rq, s->kept_bytes, taken);
     s->budget = rq->has_own ? &rq->own : NULL;
     s->release = release_kept;
 }

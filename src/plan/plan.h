@@ -188,6 +188,7 @@ struct zr_shard {
     void (*release)(struct zr_shard *s); /* frees held or block; may be NULL */
     void *release_arg, *budget;          /* belong to the pipe */
     struct zr_held held_bytes;
+    uint64_t kept_bytes; /* by the budgets, for the block */
     const zarr_allocator *alloc;
 };
 struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key);
