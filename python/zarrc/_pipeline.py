@@ -88,8 +88,8 @@ _counted: Counted | None = None
 
 
 def _settings_of_new(now: tuple[Any, ...]) -> Settings:
-    """For the first batch of an array. To count cores is to read files: who opens many arrays, and reads each once, waits for
-    that once a second."""
+    """For the first batch of an array. To count cores is to read files, so a program that opens many arrays, and reads each
+    once, counts them once a second."""
     global _counted
     machine = os.sched_getaffinity(0), os.environ.get("ZARRC_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
     at, found = time.monotonic(), _counted

@@ -109,8 +109,8 @@ struct budget_limit {
 };
 
 /* Waits in the queue until granted, cancelled or too late. Of the time between two looks
- * little counts for the patience: all of the process may have been stopped, and who has
- * the bytes could not give them back. */
+ * little counts for the patience: the whole process may have been stopped, and then no
+ * other request could give bytes back. */
 static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes,
                                 const struct budget_limit *l)
 {
