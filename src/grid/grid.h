@@ -236,6 +236,8 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
  * walked one dimension at a time. A chunk that several selections touch counts for each
  * of them. */
 uint64_t zr_project_count(const struct zr_projector *p);
+/* Whether it walks points, which opening it sorted. */
+bool zr_project_of_points(const struct zr_projector *p);
 /* Returns true and fills *out (its lists are valid until the next call), or false at the
  * end. Never allocates. */
 bool zr_project_next(struct zr_projector *p, struct zr_projection *out);

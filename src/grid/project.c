@@ -342,6 +342,11 @@ uint64_t zr_project_count(const struct zr_projector *p)
     return n;
 }
 
+bool zr_project_of_points(const struct zr_projector *p)
+{
+    return !p->merged && !p->empty && p->kind == ZR_PROJ_POINTS;
+}
+
 void zr_project_rewind(struct zr_projector *p)
 {
     p->state = p->empty ? DONE : FRESH;

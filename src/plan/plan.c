@@ -156,6 +156,11 @@ uint64_t zr_plan_count(const struct zr_plan *p)
     return n;
 }
 
+bool zr_plan_count_sorts(const struct zr_plan *p)
+{
+    return p->n_frames > 0 && zr_project_of_points(p->outer);
+}
+
 /* ---- shards ------------------------------------------------------------------- */
 
 static uint64_t inner_entry(const struct zr_level *lv, const uint64_t *chunk)

@@ -320,6 +320,8 @@ void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk,
 /* Number of leaf chunks that the request touches, as far as it is known without indexes.
  * Saturates at UINT64_MAX. */
 uint64_t zr_plan_count(const struct zr_plan *p);
+/* Whether zr_plan_count() sorts all points of the request once more. */
+bool zr_plan_count_sorts(const struct zr_plan *p);
 
 /* What zr_plan_explain() describes. */
 struct zr_explain_args {

@@ -124,7 +124,8 @@ static void test_layouts(void **state)
 struct model {
     struct env *e;
     struct zr_view view;
-    uint64_t n;             /* elements of the result */
+    uint64_t n; /* elements of the result */
+    bool is_points;
     const uint64_t *expect; /* r * COLS + c of each */
     uint8_t *hits;
     const struct zr_item *item;
@@ -259,6 +260,7 @@ static void run_plan(struct model *m, const zarr_selection *sel, bool plain,
 
     assert_ok(zr_plan_open(&p, &args, NULL, &terr));
     total = zr_plan_count(p);
+    assert_true(zr_plan_count_sorts(p) == (m->is_points && m->e->layout->n_levels > 1));
     zr_wave_init(&w, NULL);
     do {
         assert_ok(zr_plan_next(p, &w, &terr));
@@ -318,6 +320,7 @@ static void run_case(struct env *e, unsigned *seed)
 
     if (rand_r(seed) % 4 == 0) {
         m.n = 20;
+        m.is_points = true;
         for (uint64_t i = 0; i < 20; i++) {
             points[2 * i] = rand_r(seed) % ROWS;
             points[2 * i + 1] = rand_r(seed) % COLS;
