@@ -105,7 +105,8 @@ bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
 {
     const struct zr_program *p = lv->encode;
 
-    return p->n > 1 && !p->raw && p->stage[0].kind == ZR_STAGE_COPY &&
+    /* none: this build cannot write these codecs, and the first leaf says so */
+    return p && p->n > 1 && !p->raw && p->stage[0].kind == ZR_STAGE_COPY &&
            zr_io_is_host(io, p->stage[0].in_device) &&
            !zr_io_is_host(io, p->stage[0].out_device);
 }

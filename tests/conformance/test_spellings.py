@@ -313,7 +313,7 @@ def test_numcodecs_clamps(context, tmp_path):
 # ---- filters that do not fit, but change nothing ---------------------------------------------
 
 UNFIT = [("<i4", {"id": "bitround", "keepbits": 3}), ("|u1", {"id": "bitround", "keepbits": 3}),
-         ("<f4", {"id": "bitround", "keepbits": -1}),
+         ("<f4", {"id": "bitround", "keepbits": -1}), ("<f4", {"id": "bitround", "keepbits": 24}),
          ("<f4", {"id": "bitround"}), (">f4", {"id": "bitround", "keepbits": 3}), ("<U2", {"id": "bitround", "keepbits": 3}),
          ("<i4", {"id": "quantize", "digits": 1, "dtype": "<i4"}), ("<f4", {"id": "quantize", "digits": 1.5, "dtype": "<f4"}),
          ("<f4", {"id": "quantize", "digits": 10**4, "dtype": "<f4"}), ("<f4", {"id": "quantize", "dtype": "<f4"}),
@@ -356,6 +356,30 @@ def test_unfit_filter_v3(context, tmp_path, dtype, found):
     (tmp_path / "a/c/0").write_bytes(data.tobytes())
     with context.store(str(tmp_path / "a")) as store, store.open() as array:
         assert (array.read(data.dtype) == data).all()
+
+
+@pytest.mark.parametrize("dtype,keep", [("int32", 3), ("uint8", 3), ("complex64", 3), ("float32", 24), ("float16", 11)])
+def test_bitround_of_numcodecs(context, tmp_path, dtype, keep):
+    """What numcodecs cannot encode is not written under its name: zarr-python decodes such integers to other
+    values. It can be read, and the codec `bitround` of Zarr's registry takes it."""
+    data = np.arange(100, 104).astype(dtype)
+    fill = [0, 0] if dtype == "complex64" else 0
+    document = cases.document_v3(dtype, fill, [
+        {"name": "numcodecs.bitround", "configuration": {"keepbits": keep}}, PLAIN if dtype == "uint8" else LITTLE], (4,), (4,))
+    cases.put_document(tmp_path / "a", document)
+    (tmp_path / "a/c").mkdir()
+    (tmp_path / "a/c/0").write_bytes(data.tobytes())
+    with context.store(str(tmp_path / "a")) as store, store.open() as array:
+        assert (array.read(data.dtype) == data).all()
+        with pytest.raises(ZarrcError, match="not write them"):
+            array.write(data)
+    assert (tmp_path / "a/c/0").read_bytes() == data.tobytes()
+    with pytest.raises(ZarrcError, match="bitround: .* as in numcodecs"):
+        context.store().create(document=document)
+    document["codecs"][0]["name"] = "bitround"
+    array = context.store().create(document=document)
+    array.write(data)
+    assert array.read(data.dtype).shape == (4,)
 
 
 # ---- shuffle without a size --------------------------------------------------------------------

@@ -449,7 +449,8 @@ def test_vlen_names(context, tmp_path, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int16", "uint32", "uint64",
                                    "complex64", "complex_bfloat16"])
 def test_bitround(context, rng, tmp_path, dtype, name, keep):
-    """What rounding makes of numbers; what it made stays as it is, if a bit is kept of it."""
+    """What rounding makes of numbers; what it made stays as it is, if a bit is kept of it. By the name of
+    numcodecs zarrs rounds more than numcodecs does."""
     n = (7, 10)
     if "bfloat16" in dtype:
         data = rng.standard_normal(n).astype(ml_dtypes.bfloat16).view("u2")
@@ -463,6 +464,9 @@ def test_bitround(context, rng, tmp_path, dtype, name, keep):
     zarrs_crate.create(tmp_path / "t", made)
     zarrs_crate.write(tmp_path / "t", data)
     rounded = zarrs_crate.read(tmp_path / "t", data.dtype).reshape(data.shape)
+    if name == "numcodecs.bitround" and ("int" in dtype or dtype.startswith("complex")):
+        zarrs_crate.same(context.store(str(tmp_path / "t")).open().read(data.dtype).reshape(-1), rounded)
+        return
     ours = context.store()
     array = ours.create(document=made)
     array.write(data)

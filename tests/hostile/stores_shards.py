@@ -1,7 +1,7 @@
 """Cases for stores.py: shards whose index or inner chunks lie."""
 import struct
 
-from stores import (BYTES, CHUNK, CORRUPT, CRC, GZIP, LIMIT, OK, UNSUPPORTED, ZSTD, add, codec, crc32c, grid,
+from stores import (BYTES, CHUNK, CORRUPT, CRC, GZIP, LIMIT, OK, STRICT, UNSUPPORTED, ZSTD, add, codec, crc32c, grid,
                     gzip_bomb, v3, whole, zstd_bomb)
 from stores_metadata import meta
 
@@ -91,6 +91,9 @@ meta("whole_index_sharded", CORRUPT, "index_codecs",
 meta("shard_index_codecs_gzip", CORRUPT, "index_codecs", codecs=sharded(index=[BYTES, GZIP]))
 meta("shard_index_codecs_empty", CORRUPT, "index_codecs", codecs=sharded(index=[]))
 meta("shard_index_sharded", CORRUPT, "index_codecs", codecs=sharded(index=sharded()))
+# Inner chunks that cannot be written.
+add("shard_bitround_bool", lambda: v3(codecs=sharded([codec("bitround", keepbits=3), codec("bytes")]), data_type="bool", fill_value=True),
+    open=(STRICT, "must be integers, times"), write=(UNSUPPORTED, "not write them"))
 # With a lossy codec, an index would point to other chunks.
 LOSSY = {
     "packbits": [codec("packbits", last_bit=3)], "packbits_62": [codec("packbits", first_bit=1)],

@@ -729,6 +729,25 @@ def test_limits_never_fall_back(tmp_path):
     assert zarrc.pipeline_stats()["fallback_chunks"] == 0
 
 
+@pytest.mark.parametrize("more", [{}, {"shards": (4,)}], ids=["chunks", "shards"])
+@pytest.mark.parametrize("dtype, keep, problem", [("i4", 3, TypeError), ("c8", 3, TypeError), ("f4", 24, ValueError)])
+def test_bitround_as_numcodecs(tmp_path, dtype, keep, problem, more):
+    """Integers were rounded, which numcodecs refuses. What is stored is read."""
+    BitRound = pytest.importorskip("zarr.codecs.numcodecs").BitRound
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a codec without a specification
+        z = zarr.create_array(LocalStore(tmp_path), shape=(4,), chunks=(2,), dtype=dtype, compressors=None,
+                              filters=[BitRound(keepbits=keep)], **more)
+    with pytest.raises(problem, match="bit-rounded|Keepbits too large"):
+        z[...] = np.arange(4, dtype=dtype)
+    assert not (tmp_path / "c").exists()
+    if not more:
+        (tmp_path / "c").mkdir()
+        for i in range(2):
+            (tmp_path / "c" / str(i)).write_bytes(np.full(2, 100 + i, dtype).tobytes())
+        same(z[...], np.array([100, 100, 101, 101], dtype))
+
+
 # ---- directories that move ----
 
 

@@ -50,5 +50,11 @@ struct zr_round {
     bool real;
 };
 bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out);
+/* Whether the metadata name numcodecs' codec: the filter of v2, or numcodecs.bitround. */
+bool zr_round_is_numcodecs(const zarr_codec_spec *spec);
+/* Fails with the code unless numcodecs encodes these elements: floats that have the bits.
+ */
+zarr_status zr_round_numcodecs(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                               zarr_status code, zarr_error *err);
 
 #endif

@@ -27,12 +27,12 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
 
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
     if (to->decoded->dtype) {
-        if ((zr_spec_input_flags(spec) & ZARR_INPUT_V2_FILTER) &&
-            zarr_dtype_kind(to->decoded->dtype) != ZARR_KIND_FLOAT)
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "bitround: elements of type %s, must be floats, as in "
-                           "numcodecs",
-                           zr_dtype_label(to->decoded->dtype));
+        if (zr_round_is_numcodecs(spec)) {
+            const zarr_status st =
+                zr_round_numcodecs(spec, to->decoded->dtype, ZARR_ERR_UNSUPPORTED, err);
+            if (st != ZARR_OK)
+                return st;
+        }
         if (!zr_round_of(to->decoded->dtype, &what))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                            "bitround: elements of type %s cannot be encoded",

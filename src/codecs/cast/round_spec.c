@@ -1,8 +1,9 @@
 /*
  * codecs/cast/round_spec.c - `bitround`: keeps fewer significant bits. Decoding changes
  * nothing, so the fill value does not change. The codec of v3 is array->array. numcodecs'
- * filter of v2 takes floats and gives their bits as integers to the next codec. Thread
- * class: plain functions.
+ * filter of v2 takes floats and gives their bits as integers to the next codec. What v3
+ * names numcodecs.bitround is encoded as numcodecs does, because zarr-python decodes
+ * integers of that codec to other values. Thread class: plain functions.
  */
 #include "codecs/cast/cast.h"
 
@@ -49,6 +50,32 @@ bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
     return true;
 }
 
+bool zr_round_is_numcodecs(const zarr_codec_spec *spec)
+{
+    return zarr_codec_spec_prefixed(spec) ||
+           (zr_spec_input_flags(spec) & ZARR_INPUT_V2_FILTER);
+}
+
+zarr_status zr_round_numcodecs(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                               zarr_status code, zarr_error *err)
+{
+    struct zr_round round;
+    int64_t keep = 0;
+
+    (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
+    if (zarr_dtype_kind(dtype) != ZARR_KIND_FLOAT || !zr_round_of(dtype, &round))
+        return zr_fail(err, code,
+                       "bitround: elements of type %s, must be floats of 16 to 64 bits, "
+                       "as in numcodecs",
+                       zr_dtype_label(dtype));
+    if (keep > round.fraction_bits)
+        return zr_fail(err, code,
+                       "bitround: keepbits is %" PRId64
+                       ", must be at most %d for elements of type %s, as in numcodecs",
+                       keep, round.fraction_bits, zr_dtype_label(dtype));
+    return ZARR_OK;
+}
+
 static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -69,11 +96,8 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     out->fill = in->fill;
     if (zr_conf_stored(spec)) /* decoding changes nothing */
         return ZARR_OK;
-    if (v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "bitround: elements of type %s, must be floats of 16 to 64 bits, "
-                       "as in numcodecs",
-                       zr_dtype_label(in->dtype));
+    if (zr_round_is_numcodecs(spec))
+        return zr_round_numcodecs(spec, in->dtype, ZARR_ERR_INVALID, err);
     if (!zr_round_of(in->dtype, &round))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: elements of type %s, must be integers, times, or floats of "
@@ -141,6 +165,7 @@ static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in
                                      zarr_codec_elements *out, zarr_error *err)
 {
     struct zr_number type;
+    int64_t keep = 0;
 
     if (!in)
         return ZARR_OK;
@@ -150,6 +175,12 @@ static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in
                    : zr_fail(err, ZARR_ERR_INVALID,
                              "bitround: its input must be little-endian floats of 16 to "
                              "64 bits, as in numcodecs");
+    (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
+    if (keep > type.real->fraction_bits && !zr_conf_stored(spec))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: keepbits is %" PRId64
+                       ", must be at most %d for elements of type %s, as in numcodecs",
+                       keep, type.real->fraction_bits, in);
     type = zr_number_make(ZARR_KIND_INT, type.bytes);
     type.big = false;
     zr_numpy_print(&type, out->gives);
