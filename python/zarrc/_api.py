@@ -428,11 +428,13 @@ def copy_store(source: Any, dest: Any, *, if_exists: str = "raise") -> None:
 
 
 def print_debug_info() -> None:
-    """Prints versions, for reports of bugs."""
-    from . import __version__
+    """Prints versions, and how many threads are used, for reports of bugs."""
+    from . import __version__, _threads
+    from ._config import config
 
     rows = [("zarrc", __version__), ("libzarrc", _core.version()), ("numpy", np.__version__),
-            ("python", platform.python_version()), ("platform", platform.platform())]
+            ("python", platform.python_version()), ("platform", platform.platform()),
+            ("threads", config["threads"] or _threads.count() or _core.core_count())]
     rows += [(name, getattr(sys.modules[name], "__version__", "?")) for name in ("zarr", "xarray", "dask") if name in sys.modules]
     rows += [(name, os.environ[name]) for name in sorted(os.environ) if name.startswith("ZARRC_")]
     for name, value in rows:

@@ -338,36 +338,39 @@ class Array(Node, _core.Array):
                             options=_with(options, threads))
 
     def get_basic_selection(self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None) -> Any:
-        """Integers and slices, of any step."""
-        return _indexing.read(self, _indexing.basic(self, selection), out=out, fields=fields)
+        """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
+        returned, or its element if it has no dimension. So do the methods below."""
+        memory = _indexing.unwrapped(out)
+        found = _indexing.read(self, _indexing.basic(self, selection), out=memory, fields=fields)
+        return found[()] if memory is not out and not found.shape else found
 
     def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.basic(self, selection), value, fields=fields)
 
     def get_orthogonal_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """As `oindex`."""
-        return _indexing.read(self, _indexing.orthogonal(self, selection), out=out, fields=fields)
+        return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrapped(out), fields=fields)
 
     def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
 
     def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """The elements whose place in a mask is True, in C order."""
-        return _indexing.read(self, _indexing.mask(self, mask), out=out, fields=fields)
+        return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrapped(out), fields=fields)
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
 
     def get_coordinate_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """As `vindex` with coordinates."""
-        return _indexing.read(self, _indexing.points(self, selection), out=out, fields=fields)
+        return _indexing.read_points(self, _indexing.points(self, selection), out=out, fields=fields)
 
     def set_coordinate_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.points(self, selection), value, fields=fields)
 
     def get_block_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """As `blocks`."""
-        return _indexing.read(self, _indexing.blocks(self, selection), out=out, fields=fields)
+        return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrapped(out), fields=fields)
 
     def set_block_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.blocks(self, selection), value, fields=fields)

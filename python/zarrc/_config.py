@@ -107,6 +107,28 @@ _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
+def _options_of(text: str) -> Any:
+    import json
+    return json.loads(text)
+
+
+# What the library reads, when a context is made. It takes it if nothing is set.
+_OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "threads": ("ZARRC_THREADS", size_of), "memory": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
+    "codec_preference": ("ZARRC_CODEC_PREF", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
+    "log_level": ("ZARRC_LOG_LEVEL", str), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
+
+
+def _of_library(name: str) -> Any:
+    """What the environment says now; None: nothing, or what the library will refuse."""
+    variable, form = _OF_LIBRARY.get(name, ("", str))
+    text = os.environ.get(variable)
+    try:
+        return form(text) if text else None
+    except ValueError:
+        return None
+
+
 def _environment() -> dict[str, Any]:
     """Settings that the library does not read from the environment itself."""
     found: dict[str, Any] = {}
@@ -148,10 +170,12 @@ class Config:
         _core.keep_outputs(self._values["output_cache"])
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self._values.get(name, default)
+        return self[name] if name in self._values else default
 
     def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+        """What is set, else what the environment says; None: neither, so the default counts."""
+        value = self._values[name]
+        return _of_library(name) if value is None else value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -220,7 +244,7 @@ class Config:
                 "lock_wait_ms": 0 if wait is None else max(1, round(1000 * wait))}
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name!r}: {value!r}" for name, value in self._values.items())
+        rows = ", ".join(f"{name!r}: {self[name]!r}" for name in self)
         return f"<zarrc.config {{{rows}}}>"
 
 

@@ -167,6 +167,11 @@ def any_key(array: Array, key: Any) -> Selection:
 # ---- elements out ----
 
 
+def unwrapped(out: Any) -> Any:
+    """The array in an NDBuffer of zarr-python, in memory of the host or of a device; anything else as it is."""
+    return out.as_ndarray_like() if hasattr(out, "as_ndarray_like") else out
+
+
 def _memory_of(out: Any) -> np.ndarray[Any, Any]:
     """The array behind `out=`: NumPy's, an NDBuffer of zarr-python, or anything with the buffer protocol."""
     if isinstance(out, np.ndarray):
@@ -322,6 +327,9 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
          options: dict[str, Any] | None = None) -> Any:
     """Reads a selection into a new array, or into `out`."""
     options = options or {}
+    if out is not None and (inner := unwrapped(out)) is not out:
+        read(array, selection, out=inner, fields=fields, options=options)
+        return out
     if fields:
         return _read_fields(array, selection, [fields] if isinstance(fields, str) else list(fields), out, options)
     shape = array.shape if selection is None else selection.shape
@@ -347,6 +355,14 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     if out is not None:
         return out
     return target[()] if target.ndim == 0 else target
+
+
+def read_points(array: Array, selection: Selection, *, out: Any, fields: Any) -> Any:
+    """zarr-python's buffer for coordinates of several dimensions is flat, and the result is not."""
+    flat = unwrapped(out)
+    if flat is not out and flat.ndim == 1 and flat.size == math.prod(selection.shape):
+        flat = flat.reshape(selection.shape)
+    return read(array, selection, out=flat, fields=fields)
 
 
 # ---- elements in ----

@@ -160,6 +160,12 @@ def test_environment(path):
     done = run(code, ZARRC_THREADS="2", ZARRC_DURABILITY="each", ZARRC_MEMORY_BYTES="64M")
     assert done.stdout == "0 each\n", done.stderr
     assert "ZARRC_THREADS" in run(code, ZARRC_THREADS="many").stderr
+    names = "[zarrc.config.get(name) for name in ('threads', 'memory', 'trust', 'plugin_options', 'pipeline')]"
+    done = run(f"import zarrc; print({names}, \"'threads': 2\" in repr(zarrc.config)); zarrc.config.set(threads=3); print(zarrc.config['threads'])",
+               ZARRC_THREADS="2", ZARRC_MEMORY_BYTES="64M", ZARRC_TRUST="none", ZARRC_PLUGIN_OPTIONS='{"a": {}}')
+    assert done.stdout == "[2, 67108864, 'none', {'a': {}}, None] True\n3\n", done.stdout + done.stderr
+    done = run("import zarrc; print(zarrc.config['threads'], zarrc.config['memory'])", ZARRC_THREADS="many", ZARRC_MEMORY_BYTES="")
+    assert done.stdout == "None None\n", done.stdout + done.stderr
     assert "ZARRC_DURABILITY" in run(code, ZARRC_DURABILITY="maybe").stderr
     done = run("import zarrc, sys; print(sorted({'asyncio', 'zarr', 'ml_dtypes', 'dask', 'xarray'} & set(sys.modules)))")
     assert done.stdout == "[]\n", done.stdout + done.stderr
@@ -198,9 +204,13 @@ def test_names():
     assert all(getattr(zarrc, name) is not None for name in names)
 
 
-def test_debug_info(capsys):
+def test_debug_info(capsys, monkeypatch):
     zarrc.print_debug_info()
-    assert f"zarrc: {zarrc.__version__}" in capsys.readouterr().out
+    found = capsys.readouterr().out
+    assert f"zarrc: {zarrc.__version__}" in found and f"threads: {_threads.count()}\n" in found
+    monkeypatch.setenv("ZARRC_THREADS", "2")
+    zarrc.print_debug_info()
+    assert "threads: 2\n" in capsys.readouterr().out
 
 
 def test_settings_of_others_stay():

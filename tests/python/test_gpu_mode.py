@@ -260,6 +260,17 @@ def test_dlpack_comes_first(mode, path, numbers):
     assert native()[0] and target.base.streams == [1] and (target.get() == numbers).all()
 
 
+@pytest.mark.parametrize("kind", [Elements, Capsules])
+def test_own_array_fills_their_buffer(mode, path, numbers, kind):
+    """Not a copy of it on the host."""
+    z = zarrc.create_array(path, shape=(60, 40), chunks=(16, 16), dtype="i4")
+    z[...] = numbers
+    for read in (z.read, z.get_basic_selection):
+        target = kind.of(np.zeros_like(numbers))
+        read(out=NDBuffer(target))
+        assert (target.get() == numbers).all()
+
+
 def test_missing_chunks(mode, path):
     z = zarr.create_array(path, shape=(60, 40), chunks=(16, 16), dtype="f4", fill_value=2.5)
     z[3:5] = Elements.of(np.zeros((2, 40), "f4"))

@@ -264,3 +264,28 @@ def test_from_their_objects(path):
     assert like.shape == (10,) and like.chunks == (3,) and not like[...].any()
     with pytest.raises(TypeError, match="not a store"):
         zarrc.open_array(object())
+
+
+def test_out_of_their_class():
+    """A method fills an NDBuffer, and returns what zarr-python's method returns."""
+    from zarr.buffer.cpu import NDBuffer
+    data = np.arange(20, dtype="i4").reshape(4, 5)
+    arrays = [package.create_array({}, shape=data.shape, chunks=(2, 2), dtype="i4") for package in (zarr, zarrc)]
+    calls = [("get_basic_selection", (slice(1, 3),), (2, 5)), ("get_basic_selection", (2, 3), ()), ("get_basic_selection", 2, (5,)),
+             ("get_orthogonal_selection", ([0, 3], [1, 2]), (2, 2)), ("get_mask_selection", data % 2 == 0, (10,)),
+             ("get_block_selection", (0, 1), (2, 2)), ("get_coordinate_selection", ([0, 3], [1, 2]), (2,)),
+             ("get_coordinate_selection", ([[0], [3]], [[1], [2]]), (2,)), ("get_basic_selection", 2, (4,))]
+    for z in arrays:
+        z[...] = data
+    for name, key, shape in calls:
+        found = []
+        for z in arrays:
+            out = NDBuffer.create(shape=shape, dtype="i4", fill_value=77)
+            try:
+                got = getattr(z, name)(key, out=out)
+                found.append((isinstance(got, np.ndarray), np.shape(got), np.asarray(got).tolist(), out.as_numpy_array().tolist()))
+            except ValueError as problem:
+                found.append(type(problem))
+        assert found[0] == found[1], (name, key)
+    out = NDBuffer.create(shape=(5,), dtype="i4")
+    assert arrays[1].read(2, out=out) is out and out.as_numpy_array().tolist() == data[2].tolist()
