@@ -1,0 +1,278 @@
+/*
+ * unit/store/test_lock_holders.c - those that hold a lock, and those that wait for it: a
+ * holder that dies has the lock no more, no forked child keeps one, and a wait ends after
+ * lock_wait_ms and says who holds the lock.
+ */
+#include "store_test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A holder in another process is waited for. Its lock is free when it dies. */
+static void holder_dies(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    struct world w;
+    zarr_store *s;
+    int pipe_fd[2], status;
+    uint64_t died = 0, put = 0;
+    char byte;
+    pid_t pid;
+
+    (void)state;
+    world_init(&w);
+    s = open_local(&w, &o);
+    assert_int_equal(pipe(pipe_fd), 0);
+    pid = fork();
+    if (pid == 0) {
+        void *lock = NULL;
+        zarr_status st = zr_store_lock(s, "a/v", NULL, &lock, NULL);
+
+        (void)!write(pipe_fd[1], "", st == ZARR_OK);
+        usleep(100000);
+        died = zr_now_ns();
+        (void)!write(pipe_fd[1], &died, sizeof died);
+        _exit(0); /* without unlocking, like a crash */
+    }
+    assert_int_equal(read(pipe_fd[0], &byte, 1), 1);
+    assert_status(put_text(s, "a/v", "mine"), ZARR_OK);
+    put = zr_now_ns();
+    assert_int_equal(read(pipe_fd[0], &died, sizeof died), sizeof died);
+    assert_true(put > died);
+    waitpid(pid, &status, 0);
+    assert_string_equal(get_text(s, "a/v"), "mine");
+    close(pipe_fd[0]);
+    close(pipe_fd[1]);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+/* ---- forked children ---- */
+
+/* A child that was forked while this process held a lock does not keep it. */
+static void child_keeps_no_lock(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    int ready[2], status;
+    struct world w;
+    zarr_store *s;
+    pid_t owner, child = 0;
+
+    (void)state;
+    world_init(&w);
+    s = open_local(&w, &o);
+    assert_int_equal(pipe(ready), 0);
+    owner = fork();
+    if (owner == 0) {
+        void *lock = NULL;
+
+        if (zr_store_lock(s, "a/v", NULL, &lock, NULL) != ZARR_OK)
+            _exit(1);
+        child = fork();
+        if (child == 0)
+            for (;;)
+                pause();
+        (void)!write(ready[1], &child, sizeof child);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &child, sizeof child), sizeof child);
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    waitpid(owner, &status, 0);
+    o.lock_wait_ms = 5000;
+    zarr_store_free(s);
+    s = open_local(&w, &o);
+    assert_status(put_text(s, "a/v", "mine"), ZARR_OK);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    close(ready[0]);
+    close(ready[1]);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+/* The same while other threads take and give locks, and sweep lock files: a child has no
+ * descriptor of a lock file at whatever moment it was forked. */
+static int count_lock_files(void)
+{
+    char path[32], target[512];
+    int n = 0;
+
+    for (int fd = 0; fd < 256; fd++) {
+        ssize_t got;
+
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        got = readlink(path, target, sizeof target - 1);
+        target[got > 0 ? got : 0] = '\0';
+        /* a given lock's file is removed before it is closed */
+        n += strstr(target, ".__lock") && !strstr(target, "(deleted)");
+    }
+    return n;
+}
+
+struct sweeper {
+    zarr_store *s;
+    atomic_bool stop;
+    atomic_int n_bad;
+};
+
+static void *sweep(void *arg)
+{
+    struct sweeper *x = arg;
+
+    while (!atomic_load(&x->stop))
+        if (zarr_store_clean(x->s, "", 0, NULL, NULL) != ZARR_OK ||
+            put_text(x->s, "a/swept", "1") != ZARR_OK)
+            atomic_fetch_add(&x->n_bad, 1);
+    return NULL;
+}
+
+static void fork_at_any_moment(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    struct world w;
+    struct sweeper x = {.s = NULL};
+    zr_thread thread;
+    void *lock = NULL;
+    int n_bad = 0;
+
+    (void)state;
+    world_init(&w);
+    x.s = open_local(&w, &o);
+    assert_status(zr_store_lock(x.s, "a/held", NULL, &lock, NULL), ZARR_OK);
+    assert_status(zr_thread_start(&thread, sweep, &x, NULL), ZARR_OK);
+    for (int i = 0; i < 200; i++) {
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(count_lock_files());
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        n_bad += status != 0;
+    }
+    atomic_store(&x.stop, true);
+    zr_thread_join(&thread);
+    assert_int_equal(x.n_bad, 0);
+    assert_int_equal(n_bad, 0);
+    assert_int_equal(access("/proc/self/fd", R_OK) == 0 ? count_lock_files() : 1, 1);
+    zr_store_unlock(x.s, lock);
+    zarr_store_free(x.s);
+    world_free(&w);
+}
+
+/* ---- waits that end ---- */
+
+struct messages {
+    char text[1024];
+    int n;
+};
+
+static void note_message(void *user, uint32_t level, const char *text)
+{
+    struct messages *m = user;
+
+    if (level == ZARR_LOG_WARN) {
+        m->n++;
+        snprintf(m->text, sizeof m->text, "%s", text);
+    }
+}
+
+/* One warning, then IO with ETIMEDOUT; both name the key and `holder`. */
+static void assert_wait_ends(zarr_store *s, struct messages *m, const char *holder)
+{
+    uint64_t begin = zr_now_ns();
+    zarr_error err = {0};
+
+    m->n = 0;
+    assert_status(zarr_store_put(s, "a/v", "x", 1, &err), ZARR_ERR_IO);
+    assert_int_equal(err.os_code, ETIMEDOUT);
+    assert_true(zr_now_ns() - begin >= 150000000);
+    assert_non_null(strstr(err.message, "a/v: no lock within 0.15 s"));
+    assert_non_null(strstr(err.message, holder));
+    assert_int_equal(m->n, 1);
+    assert_non_null(strstr(m->text, "a/v: has waited 0.05 s"));
+    assert_non_null(strstr(m->text, holder));
+}
+
+static void waits_end(void **state)
+{
+    zarr_store_options o = {
+        .struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE, .lock_wait_ms = 150};
+    struct messages m = {.n = 0};
+    struct world w;
+    zarr_store *s, *other;
+    char holder[64];
+    int ready[2], status;
+    void *lock = NULL;
+    pid_t pid;
+
+    (void)state;
+    world_init(&w);
+    w.env.log = (struct zr_log){.fn = note_message, .user = &m, .level = ZARR_LOG_WARN};
+    w.env.lock_warn_ns = 50000000;
+    s = open_local(&w, &o);
+    other = open_local(&w, &o);
+    assert_status(zr_store_lock(s, "a/v", NULL, &lock, NULL), ZARR_OK);
+    assert_wait_ends(s, &m, "a thread of this process");
+    assert_wait_ends(other, &m, "this process by another handle");
+    zr_store_unlock(s, lock);
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (zr_store_lock(s, "a/v", NULL, &lock, NULL) == ZARR_OK)
+            (void)!write(ready[1], "", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], holder, 1), 1);
+    snprintf(holder, sizeof holder, "process %d (", (int)pid);
+    assert_wait_ends(s, &m, access("/proc/self/fd", R_OK) == 0 ? holder : "unknown");
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    waitpid(pid, &status, 0);
+    assert_status(put_text(s, "a/v", "free"), ZARR_OK);
+    close(ready[0]);
+    close(ready[1]);
+    zarr_store_free(other);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+/* Stores whose only locks are those between the threads of a handle. */
+static void waits_end_on_every_store(void **state)
+{
+    static const enum sort sorts[] = {SORT_MEMORY, SORT_PLAIN, SORT_ASYNC};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(sorts); i++) {
+        struct world w;
+        zarr_store *s;
+        zarr_error err = {0};
+        void *lock = NULL, *second = NULL;
+
+        world_init(&w);
+        w.lock_wait_ms = 20;
+        s = open_sort(&w, sorts[i]);
+        assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+        assert_status(zr_store_lock(s, "a/v", NULL, &second, &err), ZARR_ERR_IO);
+        assert_int_equal(err.os_code, ETIMEDOUT);
+        zr_store_unlock(s, lock);
+        assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+        zr_store_unlock(s, lock);
+        zarr_store_free(s);
+        world_free(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holder_dies),
+        cmocka_unit_test(child_keeps_no_lock),
+        cmocka_unit_test(fork_at_any_moment),
+        cmocka_unit_test(waits_end),
+        cmocka_unit_test(waits_end_on_every_store),
+    };
+
+    return cmocka_run_group_tests_name("lock_holders", tests, NULL, NULL);
+}
