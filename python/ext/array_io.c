@@ -10,8 +10,7 @@ enum {
 
 /* ---- options ---------------------------------------------------------------- */
 
-/* A buffer that receives a byte for each chunk: whether the store has it. */
-static int present_of(struct zx_io *io, PyObject *object)
+int zx_io_present(struct zx_io *io, PyObject *object)
 {
     if (!object || object == Py_None)
         return 0;
@@ -73,7 +72,7 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     io->progress = PyDict_GetItemString(options, "progress");
     if (io->progress == Py_None)
         io->progress = NULL;
-    if (present_of(io, PyDict_GetItemString(options, "present")))
+    if (zx_io_present(io, PyDict_GetItemString(options, "present")))
         return -1;
     io->field = Py_XNewRef(PyDict_GetItemString(options, "field"));
     return 0;

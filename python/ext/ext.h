@@ -28,6 +28,20 @@
 #undef Py_RETURN_NONE
 #define Py_RETURN_NONE return Py_NewRef(Py_None)
 
+/* Attributes of objects of zarr-python and of NumPy. */
+enum {
+    ZX_NAME_STORE,
+    ZX_NAME_PATH,
+    ZX_NAME_SHAPE,
+    ZX_NAME_DTYPE,
+    ZX_NAME_KIND,
+    ZX_NAME_ITEMSIZE,
+    ZX_NAME_IS_OPEN,
+    ZX_NAME_DATA,
+    ZX_NAME_STORE_DICT,
+    ZX_N_NAMES
+};
+
 /* What the package binds with bind(), and the types. One for each module object. */
 typedef struct zx_state {
     PyObject *make_error; /* (code, message, facts) -> exception */
@@ -48,7 +62,10 @@ typedef struct zx_state {
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
     PyTypeObject *service_type, *batch_type, *device_type;
     PyTypeObject *plugin_service_type, *plugin_call_type;
-    unsigned long main_thread; /* the only one that signals interrupt */
+    PyTypeObject *quick_type;
+    PyObject *name[ZX_N_NAMES];                /* of attributes, by ZX_NAME_* */
+    atomic_ullong quick_batches, quick_chunks; /* of Quick, for `zarrc.pipeline_stats` */
+    unsigned long main_thread;                 /* the only one that signals interrupt */
 } zx_state;
 
 typedef struct {
@@ -208,6 +225,7 @@ PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
 PyObject *zx_context_empty(PyObject *self, PyObject *args);
 /* Where the elements of such an array are; NULL: only its buffer tells. */
 void *zx_data_of_new(zx_state *st, PyObject *array);
+PyObject *zx_small_empty(PyObject *module, PyObject *args);
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number);
 PyObject *zx_outputs(PyObject *module, PyObject *unused);
 
@@ -215,6 +233,8 @@ PyObject *zx_outputs(PyObject *module, PyObject *unused);
 
 int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options); /* a dict, or NULL */
 void zx_io_deinit(struct zx_io *io);
+/* Names the buffer that receives a byte for each chunk: whether the store has it. */
+int zx_io_present(struct zx_io *io, PyObject *object);
 /* The tensor of one read or write. `order`: ZARR_ORDER_* of plain memory. */
 int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
                  bool is_read, const zarr_selection *sel);
@@ -253,6 +273,13 @@ PyObject *zx_array_encode(PyObject *self, PyObject *args);
 /* ---- request.c -------------------------------------------------------------- */
 
 PyObject *zx_array_submit(PyObject *self, PyObject *args);
+
+/* ---- quick.c ---------------------------------------------------------------- */
+
+int zx_quick_init(zx_state *st); /* -1: an exception */
+void zx_quick_deinit(zx_state *st);
+PyObject *zx_new_quick(PyObject *module, PyObject *args);
+PyObject *zx_quick_counts(PyObject *module, PyObject *is_reset);
 
 /* ---- service.c -------------------------------------------------------------- */
 
@@ -329,6 +356,6 @@ PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
     zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec,
-    zx_block_spec, zx_service_spec, zx_batch_spec, zx_device_spec;
+    zx_block_spec, zx_service_spec, zx_batch_spec, zx_device_spec, zx_quick_spec;
 
 #endif

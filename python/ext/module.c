@@ -89,7 +89,10 @@ static PyMethodDef functions[] = {
     {"create_group", zx_create_group, METH_VARARGS, NULL},
     {"open_document", zx_open_document, METH_VARARGS, NULL},
     {"new_queue", zx_new_queue, METH_NOARGS, NULL},
+    {"new_quick", zx_new_quick, METH_VARARGS, NULL},
+    {"quick_counts", zx_quick_counts, METH_O, NULL},
     {"core_count", core_count, METH_NOARGS, NULL},
+    {"empty", zx_small_empty, METH_VARARGS, NULL},
     {"keep_outputs", zx_keep_outputs, METH_O, NULL},
     {"outputs", zx_outputs, METH_NOARGS, NULL},
     {"new_service", zx_new_service, METH_NOARGS, NULL},
@@ -116,6 +119,7 @@ static int exec(PyObject *module)
                  {&st->service_type, &zx_service_spec},
                  {&st->batch_type, &zx_batch_spec},
                  {&st->device_type, &zx_device_spec},
+                 {&st->quick_type, &zx_quick_spec},
                  {&st->plugin_service_type, &zx_plugin_service_spec},
                  {&st->plugin_call_type, &zx_plugin_call_spec}};
 
@@ -129,7 +133,7 @@ static int exec(PyObject *module)
         if (!(*types[i].type = zx_type(module, types[i].spec)))
             return -1;
     st->flights = PySet_New(NULL);
-    return st->flights ? 0 : -1;
+    return st->flights ? zx_quick_init(st) : -1;
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
@@ -158,6 +162,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->service_type);
     Py_VISIT(st->batch_type);
     Py_VISIT(st->device_type);
+    Py_VISIT(st->quick_type);
     Py_VISIT(st->plugin_service_type);
     Py_VISIT(st->plugin_call_type);
     return 0;
@@ -189,6 +194,8 @@ static int clear(PyObject *module)
     Py_CLEAR(st->service_type);
     Py_CLEAR(st->batch_type);
     Py_CLEAR(st->device_type);
+    Py_CLEAR(st->quick_type);
+    zx_quick_deinit(st);
     Py_CLEAR(st->plugin_service_type);
     Py_CLEAR(st->plugin_call_type);
     return 0;

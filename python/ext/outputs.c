@@ -453,6 +453,45 @@ PyObject *zx_context_empty(PyObject *o, PyObject *args)
 
 /* ---- functions of the module ------------------------------------------------ */
 
+/* Whether elements are plain bytes, and how many an element has; 0: they are not. */
+static uint64_t plain_bytes(zx_state *st, PyObject *dtype)
+{
+    PyObject *kind = PyObject_GetAttr(dtype, st->name[ZX_NAME_KIND]);
+    PyObject *size = PyObject_GetAttr(dtype, st->name[ZX_NAME_ITEMSIZE]);
+    const char *text = kind ? PyUnicode_AsUTF8AndSize(kind, NULL) : NULL;
+    uint64_t bytes =
+        text && strchr("?biufc", *text) && size ? PyLong_AsUnsignedLongLong(size) : 0;
+
+    Py_XDECREF(kind);
+    Py_XDECREF(size);
+    return PyErr_Occurred() ? 0 : bytes;
+}
+
+/* empty(shape, dtype, order) -> a new small array of numbers as numpy.empty() makes it;
+ * None: it is large, or zarrc/_outputs.py or NumPy must look at an argument */
+PyObject *zx_small_empty(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    PyObject *shape, *order;
+    struct zx_wish w;
+
+    if (!PyArg_ParseTuple(args, "OOU", &shape, &w.dtype, &order))
+        return NULL;
+    w.ndim = zx_lengths(shape, w.shape);
+    w.bytes = w.ndim >= 0 && PyObject_TypeCheck(w.dtype, (PyTypeObject *)st->np_dtype)
+                  ? plain_bytes(st, w.dtype)
+                  : 0;
+    for (int32_t d = 0; d < w.ndim; d++)
+        w.bytes = w.bytes < LEAST_BYTES && w.shape[d] < LEAST_BYTES ? w.bytes * w.shape[d]
+                                                                    : LEAST_BYTES;
+    w.is_fortran = PyUnicode_CompareWithASCIIString(order, "F") == 0;
+    if (w.bytes > 0 && w.bytes < LEAST_BYTES &&
+        (w.is_fortran || PyUnicode_CompareWithASCIIString(order, "C") == 0))
+        return empty_of_numpy(st, &w);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
 /* keep_outputs(bytes): the limit of idle blocks; 0 keeps none */
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number)
 {

@@ -3,7 +3,7 @@
  * byte goes into a pipe. No thread waits, and none of the library's threads calls Python.
  * A request in flight is in the set `flights` of the module, so that its memory stays;
  * the package cancels what is left when the interpreter ends. */
-#include "ext.h"
+#include "request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,29 +18,10 @@ struct mailbox {
     _Atomic(struct letter *) letters; /* newest first */
 };
 
-/* The end of one request; a part of its object, which `flights` keeps. */
-struct letter {
-    struct letter *next;
-    struct mailbox *box;
-    PyObject *request; /* borrowed */
-};
-
 typedef struct {
     PyObject_HEAD zx_state *st;
     struct mailbox *box;
 } zx_queue;
-
-typedef struct {
-    PyObject_HEAD zx_state *st;
-    zarr_request *r;
-    zx_array *array;               /* owned */
-    PyObject *selection, *options; /* owned */
-    struct zx_memory memory;
-    struct zx_io io;
-    struct letter letter;
-    uint64_t first; /* of an append */
-    int is_done;    /* when it was submitted: no letter comes */
-} zx_request;
 
 /* ---- mailboxes -------------------------------------------------------------- */
 
@@ -186,6 +167,7 @@ static void request_dealloc(PyObject *o)
     Py_XDECREF((PyObject *)self->array);
     Py_XDECREF(self->selection);
     Py_XDECREF(self->options);
+    Py_XDECREF(self->present);
     zx_free(o);
 }
 
@@ -335,10 +317,50 @@ static PyObject *request_is_done(PyObject *o, PyObject *unused)
     return PyBool_FromLong(((zx_request *)o)->is_done);
 }
 
+/* follow(queue): sends the letter of a read that was submitted without one */
+static PyObject *request_follow(PyObject *o, PyObject *queue)
+{
+    zx_request *self = (zx_request *)o;
+    struct mailbox *box;
+    zarr_error err;
+    zarr_status status;
+
+    if (Py_TYPE(queue) != self->st->queue_type || self->is_done || self->letter.box) {
+        PyErr_SetString(PyExc_TypeError,
+                        "a Queue, and a request without one, are needed");
+        return NULL;
+    }
+    box = ((zx_queue *)queue)->box;
+    self->letter.request = o;
+    self->letter.box = box;
+    atomic_fetch_add(&box->n_owners, 1); /* for the letter */
+    Py_BEGIN_ALLOW_THREADS status = zarr_request_then(self->r, post, &self->letter, &err);
+    if (status)
+        zarr_request_cancel(self->r);
+    Py_END_ALLOW_THREADS if (status)
+    {
+        box_release(box);
+        PySet_Discard(self->st->flights, o);
+    }
+    return zx_done(self->st, status, &err);
+}
+
+/* present() -> the bytearray that tells of each chunk whether the store has it, or None
+ */
+static PyObject *request_present(PyObject *o, PyObject *unused)
+{
+    PyObject *present = ((zx_request *)o)->present;
+
+    (void)unused;
+    return Py_NewRef(present ? present : Py_None);
+}
+
 static PyMethodDef request_methods[] = {{"is_done", request_is_done, METH_NOARGS, NULL},
                                         {"cancel", request_cancel, METH_NOARGS, NULL},
                                         {"wait", request_wait, METH_NOARGS, NULL},
                                         {"progress", request_progress, METH_NOARGS, NULL},
+                                        {"follow", request_follow, METH_O, NULL},
+                                        {"present", request_present, METH_NOARGS, NULL},
                                         {NULL, NULL, 0, NULL}};
 static PyType_Slot request_slots[] = {
     {Py_tp_dealloc, request_dealloc}, {Py_tp_methods, request_methods}, {0, NULL}};

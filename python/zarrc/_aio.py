@@ -38,10 +38,26 @@ class _Queue:
         keeps its memory until it has stopped. A small read is often done before it comes here; a task that only does
         such reads must not keep others, and its own cancellation, waiting."""
         if request.is_done():
-            self._n_at_once += 1
-            if self._n_at_once % _AT_ONCE == 0:
-                await asyncio.sleep(0)
+            await self.rest()
             return request.wait()
+        return await self._end(request)
+
+    async def rest(self) -> None:
+        """After work that was done at once: now and then other tasks run."""
+        self._n_at_once += 1
+        if self._n_at_once % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+    async def ended(self, request: _core.Request) -> None:
+        """The same for a read that was submitted without a queue. If it is done, other tasks run first."""
+        if request.is_done():
+            await asyncio.sleep(0)
+            request.wait()
+            return
+        request.follow(self.native)
+        await self._end(request)
+
+    async def _end(self, request: _core.Request) -> int:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._futures[request] = future
         try:

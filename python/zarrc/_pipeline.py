@@ -29,7 +29,7 @@ from zarr.core.common import concurrent_map
 from zarr.core.config import config as zarr_config
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
-from . import _aio, _batch, _core, _devices, _dtypes, _foreign, _indexing, _store
+from . import _aio, _batch, _core, _devices, _dtypes, _foreign, _indexing, _quick, _store
 from ._adapters import Calls
 from ._batch import Item, Refused
 from ._config import SYMLINKS, config
@@ -45,9 +45,7 @@ _OUTSIDE_RESET = 2
 _SKIP, _WRITE = 1, 2  # empty chunks
 _ORDERS = {"lexicographic": 1, "unordered": 1, "morton": 2, "colexicographic": 3}
 _HANDLES = 16  # of one array: for shapes that its chunks at the end had
-_PRESENT, _MISSING = {"status": "present"}, {"status": "missing"}
 _OURS = (LocalStore, ZarrcStore)  # what the library reads and writes itself
-_memory_get = MemoryStore.get
 
 
 # ---- stores ----
@@ -120,7 +118,7 @@ def _no_store(context: _core.Context) -> _store.Store:
 
 def _is_memory(store: Any) -> bool:
     """Whether the values of a store can be taken from its dict: it is exactly the class that we know."""
-    return type(store) is MemoryStore and MemoryStore.get is _memory_get
+    return type(store) is MemoryStore and MemoryStore.get is _quick.memory_get
 
 
 # ---- one array ----
@@ -248,23 +246,19 @@ class Engine:
             seen = self._seen = Settings(now, config._context())
         return seen
 
-    def local(self, root: Any) -> _store.Store:
+    def local(self, root: Any) -> LastStore:
         """The library's store for the directory of a LocalStore."""
         last, settings = self._last, self._settings()
         text = last.text if last is not None and last.root is root else os.fspath(root)
         try:
-            found = os.stat(text)
+            facts = os.stat(text)
         except OSError:
             raise Refused("the directory of the store is missing") from None
-        place = found.st_dev, found.st_ino
+        place = facts.st_dev, facts.st_ino
         if last is not None and last.settings is settings and (last.text, last.place) == (text, place):
-            return last.store
-        store = _local(text, place, settings.context)
-        self._last = LastStore(root, text, place, settings, store)
-        return store
-
-    def nowhere(self) -> _store.Store:
-        return _no_store(self._settings().context)
+            return last
+        found = self._last = LastStore(root, text, place, settings, _local(text, place, settings.context))
+        return found
 
     def array(self, store: _store.Store, path: str, shape: tuple[int, ...] | None = None) -> _core.Array:
         """A handle. zarr-python keeps a pipeline after a resize, so its metadata may be out of date: the
@@ -364,9 +358,16 @@ class Job:
         self.options: dict[str, Any] = {}
 
     def _library_store(self) -> _store.Store:
-        if not self.is_ours:
-            return self.engine.nowhere()
-        return self.store.native if type(self.store) is ZarrcStore else self.engine.local(self.store.root)
+        self.last: LastStore | None = None  # of a LocalStore
+        self.settings: Settings | None = None  # a ZarrcStore has its own
+        if type(self.store) is ZarrcStore:
+            return self.store.native
+        if self.is_ours:
+            self.last = self.engine.local(self.store.root)
+            self.settings = self.last.settings
+            return self.last.store
+        self.settings = self.engine._settings()
+        return _no_store(self.settings.context)
 
     def keys(self) -> list[str]:
         return [item[0].path for item in self.batch]
@@ -462,11 +463,6 @@ class Job:
         with _opening_for(self.device):
             self.array = self.engine.array(_foreign.store_of(self.store, calls), self.path)
 
-    def results(self) -> tuple[Any, ...]:
-        if 0 not in self.present:
-            return (_PRESENT,) * len(self.present)
-        return tuple(_PRESENT if one else _MISSING for one in self.present)
-
     # -- writes --
 
     def write_from(self) -> tuple[_core.Array, Any]:
@@ -552,7 +548,11 @@ async def _open(store: Any) -> None:
 
 
 async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int, ...],
-               own: Callable[..., Awaitable[Any]]) -> Any:
+               own: Callable[..., Awaitable[Any]], begun: Any = None) -> Any:
+    """`begun`: what a Quick has done of it."""
+    if begun is not None and (told := await _quick.told(pipeline, begun, len(batch))) is not None:
+        STATS.native(len(batch))
+        return told
     if not batch or "_metadata" not in pipeline.__dict__:
         return await own(batch, out, drop_axes)
     try:
@@ -562,7 +562,9 @@ async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int,
         _fell_back(problem, len(batch))
         return await own(batch, out, drop_axes)
     STATS.native(len(batch))
-    return job.results()
+    if job.is_ours or _is_memory(job.store):
+        _quick.keep(pipeline, job)
+    return _quick.results(job.present)
 
 
 def _fell_back(problem: Exception, n: int) -> None:

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from typing import Any
 
+from . import _core
 
 _MOST = 100  # reasons: metadata of any text are among them
 
@@ -33,7 +34,8 @@ class Stats:
 
     def tell(self, reset: bool) -> dict[str, Any]:
         with self._lock:
-            found = {"batches": self._batches, "native_chunks": self._native,
+            batches, chunks = _core.quick_counts(reset)
+            found = {"batches": self._batches + batches, "native_chunks": self._native + chunks,
                      "fallback_chunks": self._reasons.total(), "reasons": dict(self._reasons)}
             if reset:
                 self._batches = self._native = 0

@@ -1,7 +1,7 @@
 """What zarr-python finds by the entry point `zarr.ndbuffer`: the class of the arrays that a read makes.
 
 As `zarrc_hook.pipeline`, this is imported for all users of zarr-python. It needs neither zarrc nor NumPy before
-a large array is made.
+an array is made.
 """
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ else:
         Base = object
 
 
+_small: Any = None  # makes small arrays in one call
+
+
 class ZarrcNDBuffer(Base):
     """zarr-python's own buffer of elements in host memory. The array of a large result is in memory that zarrc keeps
     when such an array is freed, because new pages cost more than decoding into them.
@@ -27,10 +30,19 @@ class ZarrcNDBuffer(Base):
     `output_cache` of `zarrc.config` is its limit.
     """
 
+    def __init__(self, array: Any) -> None:
+        self._data = array
+
     @classmethod
     def empty(cls, shape: Any, dtype: Any, order: str = "C") -> Any:
-        from zarrc import _outputs
-        found = _outputs.empty(shape, dtype, order)
+        global _small
+        if _small is None:
+            from zarrc import _core
+            _small = _core.empty
+        found = _small(shape, dtype, order)
+        if found is None:
+            from zarrc import _outputs
+            found = _outputs.empty(shape, dtype, order)
         return super().empty(shape, dtype, order) if found is None else cls(found)
 
 

@@ -47,13 +47,17 @@ class ZarrcCodecPipeline(Base):
         return _pipeline.made(cls, array_metadata)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_quick", "_kept")}
 
     async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
         """Reads a batch into `out`, and tells of each chunk whether the store has it."""
+        quick = self.__dict__.get("_quick")  # of a read before, that left the next one little to do
+        begun = None if quick is None else quick.read(batch_info, out, drop_axes)
+        if type(begun) is tuple:
+            return begun
         from zarrc import _pipeline
         batch = batch_info if isinstance(batch_info, list) else list(batch_info)
-        return await _pipeline.read(self, batch, out, drop_axes, super().read)
+        return await _pipeline.read(self, batch, out, drop_axes, super().read, begun)
 
     async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
         """Writes a batch from `value`."""

@@ -1,0 +1,554 @@
+/* quick.c - the everyday read of the pipeline for zarr-python in one call: one item, or
+ * the items that slices and integers make, into an array of NumPy. The package makes a
+ * Quick after a read that it prepared itself (zarrc/_quick.py), and says there what must
+ * be as it was. Whatever is otherwise, and whatever fails, is left to the package, which
+ * does it again and tells why: then the answer is None. */
+#include "request.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    AT_ONCE = 16 /* reads done when they were submitted, after which other tasks run */
+};
+
+typedef struct {
+    PyObject_HEAD zx_state *st;
+    zx_array *array;
+    PyTypeObject *place_type, *store_type; /* of StorePath and of its store */
+    PyObject *buffers;                     /* classes of buffers of elements */
+    PyObject *chunk, *dtype;               /* the shape of chunks; of the memory */
+    PyObject *name, *value; /* an attribute of the store, which tells where it is; of the
+                               class of a memory store, whose values are taken */
+    PyObject *root;         /* bytes: the directory of the store; None: it has none */
+    unsigned long long device, inode; /* of the directory */
+    PyObject *now,
+        *settings; /* now() gives those that hold; None: the store has its own */
+    PyObject *present, *missing; /* what zarr-python is told of a chunk */
+    PyTypeObject *bytes_type;    /* of the buffers of a memory store; else NULL */
+    unsigned order;
+    uint64_t edge[ZARR_MAX_RANK];
+} zx_quick;
+
+/* A batch, and what it selects of the array. */
+struct everyday {
+    PyObject *items, *first, *last, *store; /* borrowed, except the store */
+    Py_ssize_t n;
+    bool is_raised; /* an exception is for the caller: a warning that is an error */
+    int32_t n_axes; /* of the result */
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_dim_selection dim[ZARR_MAX_RANK];
+};
+
+static PyObject *of(const zx_quick *q, PyObject *object, int name)
+{
+    return PyObject_GetAttr(object, q->st->name[name]);
+}
+
+/* Whether an attribute is this object. */
+static bool has(PyObject *object, PyObject *name, const PyObject *wanted)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+
+    Py_XDECREF(found);
+    return found && found == wanted;
+}
+
+static bool equals(PyObject *found, PyObject *wanted)
+{
+    const bool same =
+        found && (found == wanted || PyObject_RichCompareBool(found, wanted, Py_EQ) > 0);
+
+    Py_XDECREF(found);
+    return same;
+}
+
+/* ---- what must be as it was ------------------------------------------------- */
+
+static bool is_item(const zx_quick *q, PyObject *item)
+{
+    return PyTuple_CheckExact(item) && PyTuple_Size(item) == 5 &&
+           Py_TYPE(PyTuple_GetItem(item, 0)) == q->place_type;
+}
+
+/* Whether a batch is of the store that we know, with its chunks. */
+static bool is_ours(const zx_quick *q, struct everyday *e)
+{
+    e->n = PyList_CheckExact(e->items) ? PyList_Size(e->items) : 0;
+    if (e->n < 1)
+        return false;
+    e->first = PyList_GetItem(e->items, 0);
+    e->last = PyList_GetItem(e->items, e->n - 1);
+    if (!is_item(q, e->first) || !is_item(q, e->last))
+        return false;
+    e->store = of(q, PyTuple_GetItem(e->first, 0), ZX_NAME_STORE);
+    return e->store && Py_TYPE(e->store) == q->store_type &&
+           (q->bytes_type ? has((PyObject *)q->store_type, q->name, q->value)
+                          : has(e->store, q->st->name[ZX_NAME_IS_OPEN], Py_True) &&
+                                has(e->store, q->name, q->value)) &&
+           equals(of(q, PyTuple_GetItem(e->first, 1), ZX_NAME_SHAPE), q->chunk) &&
+           (PyTuple_GetItem(e->first, 1) == PyTuple_GetItem(e->last, 1) ||
+            equals(of(q, PyTuple_GetItem(e->last, 1), ZX_NAME_SHAPE), q->chunk)) &&
+           (q->now == Py_None || equals(PyObject_CallNoArgs(q->now), q->settings));
+}
+
+/* The array of NumPy in a buffer; NULL: it is none, or has another data type. */
+static PyObject *memory_of(const zx_quick *q, PyObject *buffer)
+{
+    PyObject *found = NULL;
+
+    for (Py_ssize_t i = 0; !found && i < PyTuple_Size(q->buffers); i++)
+        if ((PyObject *)Py_TYPE(buffer) == PyTuple_GetItem(q->buffers, i))
+            found = of(q, buffer, ZX_NAME_DATA);
+    if (found && (PyObject *)Py_TYPE(found) == q->st->np_array &&
+        equals(of(q, found, ZX_NAME_DTYPE), q->dtype))
+        return found;
+    Py_XDECREF(found);
+    return NULL;
+}
+
+/* Whether the store's directory was neither made again nor moved. */
+static bool is_there(const zx_quick *q, const char *root)
+{
+    struct stat found;
+
+    return !root || (stat(root, &found) == 0 && found.st_dev == q->device &&
+                     found.st_ino == q->inode);
+}
+
+/* ---- the selection ---------------------------------------------------------- */
+
+static bool place_of(const zx_quick *q, PyObject *item, uint64_t *place)
+{
+    PyObject *path = of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
+    const char *key = path ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
+    const bool is_chunk =
+        key && zarr_array_chunk_of_key(q->array->a, key, place, NULL) == ZARR_OK;
+
+    Py_XDECREF(path);
+    return is_chunk;
+}
+
+/* A slice that selects forwards; the end may be missing. */
+static bool slice_of(PyObject *object, Py_ssize_t *start, Py_ssize_t *stop,
+                     Py_ssize_t *step)
+{
+    return PySlice_Check(object) && PySlice_Unpack(object, start, stop, step) == 0 &&
+           *start >= 0 && *stop > *start && *step > 0;
+}
+
+/* How many chunks `count` elements meet, each `step` from the one before. */
+static uint64_t touched(uint64_t start, uint64_t step, uint64_t count, uint64_t edge)
+{
+    return step >= edge ? count : (start + (count - 1) * step) / edge - start / edge + 1;
+}
+
+/* What the items select along a dimension; returns how many chunks that are, 0: it is
+ * nothing that we know. `begin`: where the first item's chunk begins. */
+static uint64_t along(struct everyday *e, int32_t d, uint64_t begin, uint64_t edge)
+{
+    PyObject *inside = PyTuple_GetItem(PyTuple_GetItem(e->first, 2), d);
+    PyObject *from = PyTuple_GetItem(e->first, 3), *to = PyTuple_GetItem(e->last, 3);
+    Py_ssize_t start, stop, step, whence, end, from_last, step_out;
+    zarr_dim_selection *dim = &e->dim[d];
+    uint64_t at, count;
+
+    if (PyLong_CheckExact(inside)) {
+        start = PyLong_AsSsize_t(inside);
+        dim->kind = ZARR_DIM_INDEX;
+        dim->start = (int64_t)begin + start;
+        return start >= 0 && (uint64_t)start < edge;
+    }
+    if (e->n_axes >= PyTuple_Size(from) || !slice_of(inside, &start, &stop, &step) ||
+        !slice_of(PyTuple_GetItem(from, e->n_axes), &whence, &end, &step_out) ||
+        !slice_of(PyTuple_GetItem(to, e->n_axes), &from_last, &end, &step_out) ||
+        whence != 0 || (uint64_t)start >= edge || end > INT64_MAX / 2 / step)
+        return 0;
+    at = begin + (uint64_t)start;
+    count = (uint64_t)end;
+    dim->kind = ZARR_DIM_SLICE;
+    dim->start = (int64_t)at;
+    dim->step = step;
+    dim->stop = (int64_t)(at + (count - 1) * (uint64_t)step + 1);
+    e->shape[e->n_axes++] = count;
+    return touched(at, (uint64_t)step, count, edge);
+}
+
+static bool are_tuples(const struct everyday *e, int32_t ndim)
+{
+    PyObject *from = PyTuple_GetItem(e->first, 3), *to = PyTuple_GetItem(e->last, 3);
+
+    return PyTuple_CheckExact(PyTuple_GetItem(e->first, 2)) &&
+           PyTuple_Size(PyTuple_GetItem(e->first, 2)) == ndim &&
+           PyTuple_CheckExact(from) && PyTuple_CheckExact(to) &&
+           PyTuple_Size(from) == PyTuple_Size(to);
+}
+
+/* Fills what the batch selects: the product that its first and last item tell. */
+static bool reach(const zx_quick *q, struct everyday *e)
+{
+    const int32_t ndim = q->array->ndim;
+    uint64_t place[ZARR_MAX_RANK], n_chunks = 1;
+
+    if (!are_tuples(e, ndim) || !place_of(q, e->first, place))
+        return false;
+    for (int32_t d = 0; d < ndim; d++) {
+        uint64_t n = 0;
+
+        if (place[d] < INT64_MAX / 2 / q->edge[d])
+            n = along(e, d, place[d] * q->edge[d], q->edge[d]);
+        if (n == 0 || n > (uint64_t)e->n / n_chunks)
+            return false;
+        n_chunks *= n;
+    }
+    return n_chunks == (uint64_t)e->n &&
+           e->n_axes == PyTuple_Size(PyTuple_GetItem(e->first, 3));
+}
+
+/* The selection as an object; NULL: the array has no such elements. */
+static PyObject *select_of(const zx_quick *q, const struct everyday *e)
+{
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_selection *sel;
+    bool fits;
+
+    if (q->array->ndim == 0)
+        return Py_NewRef(Py_None);
+    zarr_array_copy_shapes(q->array->a, shape, NULL, NULL);
+    if (zarr_selection_dims(&sel, q->array->ndim, shape, q->array->ndim, e->dim, NULL))
+        return NULL;
+    fits = zarr_selection_ndim(sel) == e->n_axes;
+    for (int32_t d = 0; fits && d < e->n_axes; d++)
+        fits = zarr_selection_shape(sel)[d] == e->shape[d];
+    if (fits)
+        return zx_selection_wrap(q->st, sel);
+    zarr_selection_free(sel);
+    return NULL;
+}
+
+/* ---- stores that the library reads ------------------------------------------ */
+
+/* A read that waits to be started; NULL: the memory does not fit, or there is none. */
+static zx_request *request_of(const zx_quick *q, const struct everyday *e,
+                              PyObject *memory)
+{
+    zx_request *r = zx_alloc(q->st->request_type);
+    bool fits;
+
+    if (!r)
+        return NULL;
+    r->st = q->st;
+    r->array = (zx_array *)Py_NewRef((PyObject *)q->array);
+    r->selection = select_of(q, e);
+    r->present = PyByteArray_FromStringAndSize(NULL, e->n);
+    fits = r->selection && r->present && zx_io_init(&r->io, q->st, NULL) == 0 &&
+           zx_io_present(&r->io, r->present) == 0 &&
+           zx_memory_init(&r->memory, q->st, memory, true) == 0 &&
+           r->memory.t.ndim == e->n_axes;
+    for (int32_t d = 0; fits && d < e->n_axes; d++)
+        fits = (uint64_t)r->memory.shape[d] == e->shape[d];
+    if (!fits) {
+        Py_DECREF((PyObject *)r);
+        return NULL;
+    }
+    memset(r->io.o.present, 0, (size_t)e->n);
+    r->memory.t.byte_order = q->order;
+    r->io.o.flags |= ZARR_IO_AT_ONCE;
+    return r;
+}
+
+/* Without the GIL. False: something is wrong. */
+static bool start(const zx_quick *q, zx_request *r, const char *root)
+{
+    const zarr_selection *sel =
+        r->selection == Py_None ? NULL : ((zx_selection *)r->selection)->sel;
+
+    return is_there(q, root) &&
+           zarr_array_read_submit(&r->r, r->array->a, sel, &r->memory.t, &r->io.o,
+                                  NULL) == ZARR_OK &&
+           zarr_request_wait(r->r, 0, &r->is_done, NULL) == ZARR_OK;
+}
+
+/* What zarr-python is told of each chunk. */
+static PyObject *results(const zx_quick *q, const zx_request *r, Py_ssize_t n)
+{
+    PyObject *out = PyTuple_New(n);
+
+    for (Py_ssize_t i = 0; out && i < n; i++)
+        if (PyTuple_SetItem(out, i,
+                            Py_NewRef(r->io.o.present[i] ? q->present : q->missing)))
+            Py_CLEAR(out);
+    return out;
+}
+
+/* The results, or a request that the event loop has to wait for. Most small reads are
+ * done at once; now and then such a request is also returned, for other tasks to run. */
+static PyObject *answer(const zx_quick *q, zx_request *r, Py_ssize_t n)
+{
+    static _Thread_local unsigned n_at_once;
+    PyObject *out = NULL;
+
+    if (!r->is_done)
+        return PySet_Add(q->st->flights, (PyObject *)r) ? NULL : Py_NewRef((PyObject *)r);
+    if (++n_at_once % AT_ONCE == 0)
+        return Py_NewRef((PyObject *)r);
+    out = results(q, r, n);
+    if (out) {
+        atomic_fetch_add(&q->st->quick_batches, 1);
+        atomic_fetch_add(&q->st->quick_chunks, (unsigned long long)n);
+    }
+    return out;
+}
+
+static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memory)
+{
+    const char *root = q->root == Py_None ? NULL : PyBytes_AsString(q->root);
+    zx_request *r = request_of(q, e, memory);
+    PyObject *out = NULL;
+    bool is_started;
+
+    if (!r)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS is_started = start(q, r, root);
+    Py_END_ALLOW_THREADS e->is_raised = zx_log_flush(q->st) != 0;
+    if (is_started && !e->is_raised)
+        out = answer(q, r, e->n);
+    Py_DECREF((PyObject *)r);
+    return out;
+}
+
+/* ---- stores of values in memory --------------------------------------------- */
+
+/* The value of a key, None if there is none. NULL: it is of another class. */
+static PyObject *value_of(const zx_quick *q, PyObject *dict, PyObject *key)
+{
+    PyObject *value, *bytes;
+
+#ifdef Py_GIL_DISABLED
+    if (PyDict_GetItemRef(dict, key, &value) < 0)
+        return NULL;
+#else
+    value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+#endif
+    if (!value)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    bytes = Py_TYPE(value) == q->bytes_type ? of(q, value, ZX_NAME_DATA) : NULL;
+    Py_DECREF(value);
+    return bytes;
+}
+
+/* Fills lists of the keys and the values of a batch. */
+static bool gather(const zx_quick *q, const struct everyday *e, PyObject *keys,
+                   PyObject *values)
+{
+    PyObject *dict = of(q, e->store, ZX_NAME_STORE_DICT);
+    bool fits = dict && PyDict_CheckExact(dict);
+
+    for (Py_ssize_t i = 0; fits && i < e->n; i++) {
+        PyObject *item = PyList_GetItem(e->items, i), *key = NULL, *value = NULL;
+
+        if (is_item(q, item))
+            key = of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
+        if (key)
+            value = value_of(q, dict, key);
+        fits = value != NULL;
+        if (fits)
+            fits = PyList_SetItem(keys, i, key) == 0 &&
+                   PyList_SetItem(values, i, value) == 0;
+        else
+            Py_XDECREF(key);
+    }
+    Py_XDECREF(dict);
+    return fits;
+}
+
+/* [array, selection, memory, order, keys, values], for Array._decode */
+static PyObject *gathered(const zx_quick *q, const struct everyday *e, PyObject *memory)
+{
+    PyObject *sel = select_of(q, e), *keys = PyList_New(e->n), *values = PyList_New(e->n);
+    PyObject *out = NULL;
+
+    if (sel && keys && values && gather(q, e, keys, values))
+        out = Py_BuildValue("[OOOIOO]", (PyObject *)q->array, sel, memory, q->order, keys,
+                            values);
+    Py_XDECREF(sel);
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
+    return out;
+}
+
+/* ---- the type --------------------------------------------------------------- */
+
+static PyObject *read_everyday(const zx_quick *q, struct everyday *e, PyObject *buffer)
+{
+    PyObject *memory, *out;
+
+    if (!is_ours(q, e) || !reach(q, e))
+        return NULL;
+    memory = memory_of(q, buffer);
+    if (!memory)
+        return NULL;
+    out = q->bytes_type ? gathered(q, e, memory) : submitted(q, e, memory);
+    Py_DECREF(memory);
+    return out;
+}
+
+/* read(batch, buffer, drop_axes) -> a tuple: what zarr-python is told, all is done; a
+ * Request or a list for Array._decode: zarrc/_quick.py goes on; None: the batch is none
+ * of ours, or its read failed */
+static PyObject *quick_read(PyObject *o, PyObject *args)
+{
+    struct everyday e = {.n = 0};
+    PyObject *buffer, *drop, *out = NULL;
+
+    if (!PyArg_ParseTuple(args, "OOO", &e.items, &buffer, &drop))
+        return NULL;
+    if (PyTuple_CheckExact(drop) && PyTuple_Size(drop) == 0)
+        out = read_everyday((zx_quick *)o, &e, buffer);
+    Py_XDECREF(e.store);
+    if (out || e.is_raised)
+        return out;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static void quick_dealloc(PyObject *o)
+{
+    zx_quick *q = (zx_quick *)o;
+    PyObject *owned[] = {(PyObject *)q->array,
+                         (PyObject *)q->place_type,
+                         (PyObject *)q->store_type,
+                         (PyObject *)q->bytes_type,
+                         q->buffers,
+                         q->chunk,
+                         q->dtype,
+                         q->name,
+                         q->value,
+                         q->root,
+                         q->now,
+                         q->settings,
+                         q->present,
+                         q->missing};
+
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        Py_XDECREF(owned[i]);
+    zx_free(o);
+}
+
+static PyMethodDef quick_methods[] = {{"read", quick_read, METH_VARARGS, NULL},
+                                      {NULL, NULL, 0, NULL}};
+static PyType_Slot quick_slots[] = {
+    {Py_tp_dealloc, quick_dealloc}, {Py_tp_methods, quick_methods}, {0, NULL}};
+PyType_Spec zx_quick_spec = {"zarrc._core.Quick", sizeof(zx_quick), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             quick_slots};
+
+static void own(PyObject **slot, PyObject *value)
+{
+    *slot = Py_NewRef(value);
+}
+
+/* Takes the shape of chunks, a tuple of lengths that are not 0. */
+static int own_chunk(zx_quick *q, PyObject *chunk)
+{
+    bool fits = zx_lengths(chunk, q->edge) == q->array->ndim;
+
+    for (int32_t d = 0; fits && d < q->array->ndim; d++)
+        fits = q->edge[d] > 0;
+    if (!fits) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "chunks of another grid");
+        return -1;
+    }
+    own(&q->chunk, chunk);
+    return 0;
+}
+
+/* new_quick(array, class of places, of the store, classes of buffers, chunk shape, data
+ * type and order of the memory, (attribute of the store, its value), (directory or None,
+ * device, inode), now, settings, (present, missing), class of values or None) */
+PyObject *zx_new_quick(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    PyObject *array, *place, *store, *buffers, *chunk, *dtype, *name, *value, *root, *now;
+    PyObject *settings, *present, *missing, *bytes;
+    unsigned long long device, inode;
+    unsigned order;
+    zx_quick *q;
+
+    if (!PyArg_ParseTuple(args, "OO!O!O!OOI(UO)(OKK)OO(OO)O", &array, &PyType_Type,
+                          &place, &PyType_Type, &store, &PyTuple_Type, &buffers, &chunk,
+                          &dtype, &order, &name, &value, &root, &device, &inode, &now,
+                          &settings, &present, &missing, &bytes))
+        return NULL;
+    if (!PyObject_TypeCheck(array, st->array_type) ||
+        (root != Py_None && !PyBytes_Check(root)) ||
+        (bytes != Py_None && !PyType_Check(bytes))) {
+        PyErr_SetString(PyExc_TypeError, "an array, bytes and a class are needed");
+        return NULL;
+    }
+    q = zx_alloc(st->quick_type);
+    if (!q)
+        return NULL;
+    q->st = st;
+    q->array = (zx_array *)Py_NewRef(array);
+    if (own_chunk(q, chunk)) {
+        Py_DECREF((PyObject *)q);
+        return NULL;
+    }
+    q->place_type = (PyTypeObject *)Py_NewRef(place);
+    q->store_type = (PyTypeObject *)Py_NewRef(store);
+    q->bytes_type = bytes == Py_None ? NULL : (PyTypeObject *)Py_NewRef(bytes);
+    q->order = order;
+    q->device = device;
+    q->inode = inode;
+    own(&q->buffers, buffers);
+    own(&q->dtype, dtype);
+    own(&q->name, name);
+    own(&q->value, value);
+    own(&q->root, root);
+    own(&q->now, now);
+    own(&q->settings, settings);
+    own(&q->present, present);
+    own(&q->missing, missing);
+    return (PyObject *)q;
+}
+
+/* ---- the module ------------------------------------------------------------- */
+
+int zx_quick_init(zx_state *st)
+{
+    static const char *const name[] = {[ZX_NAME_STORE] = "store",
+                                       [ZX_NAME_PATH] = "path",
+                                       [ZX_NAME_SHAPE] = "shape",
+                                       [ZX_NAME_DTYPE] = "dtype",
+                                       [ZX_NAME_KIND] = "kind",
+                                       [ZX_NAME_ITEMSIZE] = "itemsize",
+                                       [ZX_NAME_IS_OPEN] = "_is_open",
+                                       [ZX_NAME_DATA] = "_data",
+                                       [ZX_NAME_STORE_DICT] = "_store_dict"};
+
+    for (int i = 0; i < ZX_N_NAMES; i++)
+        if (!(st->name[i] = PyUnicode_InternFromString(name[i])))
+            return -1;
+    return 0;
+}
+
+void zx_quick_deinit(zx_state *st)
+{
+    for (int i = 0; i < ZX_N_NAMES; i++)
+        Py_CLEAR(st->name[i]);
+}
+
+/* quick_counts(is_reset) -> (batches, chunks) that were done in one call */
+PyObject *zx_quick_counts(PyObject *module, PyObject *is_reset)
+{
+    zx_state *st = PyModule_GetState(module);
+    const bool resets = is_reset == Py_True;
+    const unsigned long long batches =
+        resets ? atomic_exchange(&st->quick_batches, 0) : atomic_load(&st->quick_batches);
+    const unsigned long long chunks =
+        resets ? atomic_exchange(&st->quick_chunks, 0) : atomic_load(&st->quick_chunks);
+
+    return Py_BuildValue("(KK)", batches, chunks);
+}

@@ -1,0 +1,113 @@
+"""Everyday reads of the pipeline for zarr-python, in one call of the extension (`python/ext/quick.c`).
+
+A read that `_pipeline` prepared, and the library did, leaves a `_core.Quick` behind. It does the next one alone if all that
+mattered is as it was: the store, its directory, the settings, the chunks, the data type of the memory. Else it says None, and
+`_pipeline` does the read as before. So this has no errors and no reasons of its own.
+"""
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import math
+import os
+from typing import Any, NamedTuple
+
+from zarr.core.buffer import cpu
+from zarr.storage import MemoryStore, StorePath
+
+from . import ZarrcNDBuffer, _aio, _core, _dtypes
+from ._config import config
+from .errors import ZarrcError
+
+PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
+memory_get: Any = MemoryStore.get
+_log = logging.getLogger("zarrc")
+_BUFFERS: tuple[Any, ...] = (cpu.NDBuffer, ZarrcNDBuffer)  # of elements, which have an array of NumPy
+# Chunks that Python has are decoded on the event loop if that takes less time than to wake a thread.
+_SMALL_BYTES = 32 << 10  # of chunks, decoded
+_SMALL_VALUES = 64 << 10
+_SMALL_CHUNKS = 8
+
+
+class Kept(NamedTuple):
+    """What a Quick is of. A read that another one would do makes a new one."""
+
+    array: _core.Array
+    place: Any
+    settings: Any
+    dtype: Any
+    chunk_bytes: int
+
+
+def results(present: Any) -> tuple[Any, ...]:
+    """What zarr-python is told, from a byte for each chunk."""
+    if 0 not in present:
+        return (PRESENT,) * len(present)
+    return tuple(PRESENT if one else MISSING for one in present)
+
+
+def keep(pipeline: Any, job: Any) -> None:
+    """After a read: lets the next one be quick, if it can be. An array that is read once needs no more than that."""
+    if "_kept" not in pipeline.__dict__:
+        pipeline.__dict__["_kept"] = None
+        return
+    grid, array, settings, dtype = job.engine.grid, job.array, job.settings, getattr(job.memory, "dtype", None)
+    where, root, place = _where(job)
+    kept = pipeline.__dict__["_kept"]
+    if kept is not None and kept.array is array and kept.place is place and kept.settings is settings and kept.dtype == dtype:
+        return
+    if (not grid.is_regular or 0 in grid.chunk or job.device is not None or array._how != _dtypes.PLAIN
+            or dtype is None or dtype.hasobject or dtype.names is not None or dtype.subdtype is not None):
+        return
+    now, of = (None, ()) if settings is None else (config._of_now, settings.of)
+    values = cpu.Buffer if type(job.store) is MemoryStore else None
+    pipeline.__dict__["_quick"] = _core.new_quick(array, StorePath, type(job.store), _BUFFERS, grid.chunk, dtype, job.byte_order,
+                                                  where, root, now, of, (PRESENT, MISSING), values)
+    pipeline.__dict__["_kept"] = Kept(array, place, settings, dtype, math.prod(array._chunk_shape or grid.chunk) * dtype.itemsize)
+
+
+def _where(job: Any) -> tuple[tuple[str, Any], tuple[bytes | None, int, int], Any]:
+    """An attribute of the store (of its class, for values in memory) and its value; the directory; and what they are of."""
+    last = job.last
+    if last is not None:
+        return ("root", last.root), (os.fsencode(last.text), *last.place), last
+    if type(job.store) is MemoryStore:
+        return ("get", memory_get), (None, 0, 0), MemoryStore
+    return ("_native", job.array.store), (None, 0, 0), job.array.store
+
+
+async def told(pipeline: Any, begun: Any, n: int) -> tuple[Any, ...] | None:
+    """Goes on with what a Quick began, and says what zarr-python is told. None: it failed, and so will the other way,
+    which knows why."""
+    try:
+        if isinstance(begun, _core.Request):
+            await _aio._queue().ended(begun)
+            return results(begun.present())
+        return await _decoded(pipeline, begun, n)
+    except (ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
+        _log.debug("again, without haste: %s", problem)
+        return None
+
+
+async def _decoded(pipeline: Any, begun: list[Any], n: int) -> tuple[Any, ...]:
+    array, selection, memory, order, keys, values = begun
+    present = bytearray(n)
+    decode = functools.partial(array._decode, selection, memory, order, keys, values, {"present": present})
+    if _is_small(pipeline.__dict__["_kept"], memory, values):
+        decode()
+        await _aio._queue().rest()
+    else:
+        await asyncio.to_thread(decode)
+    return results(present)
+
+
+def _is_small(kept: Kept, memory: Any, values: list[Any]) -> bool:
+    return (len(values) <= _SMALL_CHUNKS and kept.chunk_bytes <= _SMALL_BYTES and memory.nbytes <= _SMALL_BYTES
+            and sum(one.nbytes for one in values if one is not None) <= _SMALL_VALUES and _is_core(kept.settings.context))
+
+
+@functools.lru_cache(16)
+def _is_core(context: _core.Context) -> bool:
+    """Whether nothing but the library's own codecs is there: one of a plug-in may wait for anything."""
+    return all(row["origin"] == "core" for row in context.registry())
