@@ -1,7 +1,7 @@
 /*
  * pipe/attempt.c - which reads the caller of zarr_array_read_submit() may carry out
  * itself (ZARR_IO_AT_ONCE): those that take less time than to wake another thread. What
- * the metadata tell is checked first, then the number of chunks, then the plan at each
+ * the metadata tell is checked first, then the number of chunks, then the bytes of each
  * wave.
  * Thread class: plain functions.
  */
@@ -59,9 +59,8 @@ bool zr_attempt_fits(const struct zr_wave *w)
 {
     uint64_t index_bytes = 0;
 
-    for (uint32_t i = 0; i < w->n_opens && i <= AT_ONCE_CHUNKS; i++)
+    for (uint32_t i = 0; i < w->n_opens && index_bytes <= AT_ONCE_INDEX_BYTES; i++)
         index_bytes +=
             ZR_MIN(w->open[i].lv->index_bytes, (uint64_t)AT_ONCE_INDEX_BYTES + 1);
-    return w->n_opens <= AT_ONCE_CHUNKS && w->n_items <= AT_ONCE_CHUNKS &&
-           index_bytes <= AT_ONCE_INDEX_BYTES && w->decoded_bytes <= AT_ONCE_BYTES;
+    return index_bytes <= AT_ONCE_INDEX_BYTES && w->decoded_bytes <= AT_ONCE_BYTES;
 }

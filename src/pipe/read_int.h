@@ -10,9 +10,11 @@
 /* ---- attempt.c ---- */
 /* Whether the caller that submits a read should try it (ZARR_IO_AT_ONCE). */
 bool zr_attempt_is_worth(const struct zr_io *io);
-/* Whether an attempt takes so many chunks: to plan more may take milliseconds. */
+/* Whether an attempt takes a request with so many chunks. It is asked before the first
+ * wave, because to plan more may take milliseconds. */
 bool zr_attempt_takes(uint64_t chunks);
-/* Whether a wave is small enough for an attempt. */
+/* Whether the decoded bytes and the shard indexes of a wave are small enough for an
+ * attempt. */
 bool zr_attempt_fits(const struct zr_wave *w);
 
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out);
