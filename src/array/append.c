@@ -97,7 +97,7 @@ static zarr_status add_chunks(struct zr_durable *d, const struct appending *ap,
     do
         ZR_TRY(zr_array_key(ap->array, ap->larger, at, &key, err));
     while (zr_durable_add(d, zr_str_text(&key)) &&
-           zr_step_in_box(at, first, end, grid->ndim));
+           zr_grid_step(at, first, end, grid->ndim));
 out:
     zr_str_deinit(&key);
     return st;

@@ -227,9 +227,6 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err);
 /* Fails with UNSUPPORTED if the store cannot list and there are too many chunks to try
  * one by one. */
 zarr_status zr_trim_check(const struct zr_trim_job *job, zarr_error *err);
-/* Advances to the next chunk of a box in C order. Returns false after the last. */
-bool zr_step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
-                    int32_t ndim);
 /* The elements of s that a chunk has in dimension d: [*low, *high). */
 void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
                    uint64_t *low, uint64_t *high);

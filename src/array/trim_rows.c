@@ -68,17 +68,6 @@ static uint64_t count_candidates(const struct zr_trim *t)
     return total;
 }
 
-bool zr_step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
-                    int32_t ndim)
-{
-    for (int32_t e = ndim - 1; e >= 0; e--) {
-        if (++at[e] < end[e])
-            return true;
-        at[e] = begin[e];
-    }
-    return false;
-}
-
 static zarr_status add_candidates(struct zr_trim *t, int32_t d, zarr_error *err)
 {
     const struct zr_grid *grid = &t->old->meta.grid;
@@ -100,7 +89,7 @@ static zarr_status add_candidates(struct zr_trim *t, int32_t d, zarr_error *err)
                        width * sizeof *rows->row, err));
         memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
         rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
-    } while (zr_step_in_box(at, begin, end, grid->ndim));
+    } while (zr_grid_step(at, begin, end, grid->ndim));
 out:
     return st;
 }

@@ -274,6 +274,16 @@ uint64_t zr_grid_n_chunks_all(const struct zr_grid *g)
     return zr_product_u64(n, (size_t)g->ndim, &all) ? all : UINT64_MAX;
 }
 
+bool zr_grid_step(uint64_t *at, const uint64_t *begin, const uint64_t *end, int32_t ndim)
+{
+    for (int32_t d = ndim - 1; d >= 0; d--) {
+        if (++at[d] < end[d])
+            return true;
+        at[d] = begin[d];
+    }
+    return false;
+}
+
 uint64_t zr_grid_locate(const struct zr_grid *g, int32_t dim, uint64_t at)
 {
     return g->regular ? at / g->chunk_shape[dim] : g->vt->locate(g->self, dim, at);

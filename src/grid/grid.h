@@ -88,6 +88,9 @@ uint64_t zr_grid_n_chunks_all(const struct zr_grid *g);
 uint64_t zr_grid_locate(const struct zr_grid *g, int32_t dim, uint64_t at);
 void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
                     uint64_t *origin, uint64_t *size);
+/* Advances `at` to the next chunk of the box [begin, end) in C order. Returns false after
+ * the last. */
+bool zr_grid_step(uint64_t *at, const uint64_t *begin, const uint64_t *end, int32_t ndim);
 /* Stored shape of one chunk (edge chunks of regular grids: full size). */
 void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape);
 /* How many chunks have the size of this one (< n_chunks), from this one on and itself

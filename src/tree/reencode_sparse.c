@@ -24,9 +24,9 @@ struct touched {
     zarr_error *err;
 };
 
-/* Finds the first and the last box that a chunk touches in each dimension. */
+/* Finds the boxes that a chunk touches in each dimension: [first, end). */
 static zarr_status touched_range(const struct touched *t, const uint64_t *chunk,
-                                 uint64_t *first, uint64_t *last)
+                                 uint64_t *first, uint64_t *end)
 {
     const struct zr_box_walk *b = t->b;
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
@@ -36,21 +36,21 @@ static zarr_status touched_range(const struct touched *t, const uint64_t *chunk,
         const uint64_t rest = b->shape[d] - start[d];
 
         first[d] = start[d] / b->step[d];
-        last[d] = (start[d] + ZR_MIN(count[d], rest) - 1) / b->step[d];
+        end[d] = (start[d] + ZR_MIN(count[d], rest) - 1) / b->step[d] + 1;
     }
     return st;
 }
 
 static zarr_status touch(struct touched *t, const uint64_t *chunk)
 {
-    uint64_t first[ZARR_MAX_RANK], last[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
-    zarr_status st = touched_range(t, chunk, first, last);
-    int32_t d = 0;
+    uint64_t first[ZARR_MAX_RANK], end[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
+    zarr_status st = touched_range(t, chunk, first, end);
+    bool more = true;
 
     if (st != ZARR_OK)
         return st;
     memcpy(at, first, sizeof at);
-    while (d >= 0) {
+    while (more) {
         if (t->boxes->n / 2 > t->most) { /* remove duplicates: chunks share boxes */
             zr_coord_set_sort(t->boxes);
             t->many = t->boxes->n > t->most;
@@ -58,11 +58,7 @@ static zarr_status touch(struct touched *t, const uint64_t *chunk)
         if (t->many)
             break;
         ZR_TRY(zr_coord_set_add(t->boxes, at, t->err));
-        for (d = t->boxes->ndim - 1; d >= 0; d--) {
-            if (++at[d] <= last[d])
-                break;
-            at[d] = first[d];
-        }
+        more = zr_grid_step(at, first, end, t->boxes->ndim);
     }
 out:
     return st;

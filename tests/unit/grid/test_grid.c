@@ -107,6 +107,21 @@ static void test_rank_0_has_one_chunk(void **state)
     zr_grid_deinit(&g);
 }
 
+static void test_steps(void **state)
+{
+    static const uint64_t begin[3] = {1, 5, 0}, end[3] = {3, 6, 2};
+    static const uint64_t want[4][3] = {{1, 5, 0}, {1, 5, 1}, {2, 5, 0}, {2, 5, 1}};
+    uint64_t at[3] = {1, 5, 0};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_memory_equal(at, want[i], sizeof at);
+        assert_int_equal(zr_grid_step(at, begin, end, 3), i < 3);
+    }
+    assert_memory_equal(at, begin, sizeof at);
+    assert_false(zr_grid_step(at, begin, end, 0)); /* rank 0 has one chunk */
+}
+
 static void test_any_grid_through_its_vtable(void **state)
 {
     const uint64_t shape[] = {5, 4};
@@ -519,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_vtables_must_be_complete),
         cmocka_unit_test(test_regular_from_metadata),
         cmocka_unit_test(test_rank_0_has_one_chunk),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_any_grid_through_its_vtable),
         cmocka_unit_test(test_regular_vtable),
         cmocka_unit_test(test_grid_errors),
