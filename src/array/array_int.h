@@ -364,13 +364,17 @@ struct zr_inner_chunk {
     uint64_t offset;
     uint64_t bytes;
 };
-typedef zarr_status (*zr_inner_fn)(void *arg, const struct zr_inner_chunk *inner,
-                                   zarr_error *err);
+/* What is done with each. */
+struct zr_inner_use {
+    zarr_status (*fn)(void *arg, const struct zr_inner_chunk *inner, zarr_error *err);
+    void *arg;
+    bool reads; /* fn reads the chunk from its shard */
+};
 /* Calls fn for each stored inner chunk of the shard `chunk`, in order. Stops when fn
  * fails. */
 zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s,
-                          const uint64_t *chunk, const char *key, zr_inner_fn fn,
-                          void *arg, zarr_error *err);
+                          const uint64_t *chunk, const char *key,
+                          const struct zr_inner_use *use, zarr_error *err);
 
 /* ---- packed_state.c ---- */
 /* Gives the state that has the same chunks as bytes: items of `item_bytes` opaque bytes

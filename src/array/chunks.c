@@ -295,6 +295,7 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
 static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
 {
     const bool inner = l->what == ZARR_CHUNKS_INNER && l->state->sharded;
+    const struct zr_inner_use use = {.fn = emit_inner, .arg = l};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -315,8 +316,7 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
             emit_object(l, row);
             continue;
         }
-        st =
-            zr_shard_walk(&l->io, l->state, row, zr_str_text(&l->key), emit_inner, l, &e);
+        st = zr_shard_walk(&l->io, l->state, row, zr_str_text(&l->key), &use, &e);
         if (st != ZARR_ERR_NOT_FOUND) /* erased meanwhile */
             ZR_TRY(zr_pass(err, st, &e));
         st = ZARR_OK;

@@ -10,6 +10,7 @@ struct shard_frame {
     struct zr_shard *shard;         /* counted */
     uint64_t next;                  /* next entry */
     uint64_t origin[ZARR_MAX_RANK]; /* first element of the shard, in array coordinates */
+    bool in_value; /* its chunks are in a decoded value, not in the object */
 };
 
 struct shard_walk {
@@ -18,6 +19,7 @@ struct shard_walk {
     const struct zr_level *outermost; /* level of this shard */
     struct shard_frame *frame;        /* one per level except the last */
     uint32_t n;
+    const struct zr_inner_use *use;
 };
 
 /* Computes where entry i of this frame's shard begins, in array order of dimensions. */
@@ -42,6 +44,22 @@ static bool is_missing(const struct zr_shard_index *x, uint64_t i)
                           x->entry[2 * i + 1] == ZR_INDEX_MISSING);
 }
 
+/* Begins with an opened shard. Who only lists chunks needs no value for it, only those of
+ * the shards around it. Its fn may itself read: that waits for none of them. */
+static void enter(struct shard_walk *w)
+{
+    struct shard_frame *f = &w->frame[w->n++];
+
+    f->next = 0;
+    f->in_value = f->shard->buffer.handle != NULL;
+    if (w->use->reads)
+        return;
+    if (w->n + 1 == w->io->layout->n_levels)
+        zr_shard_drop_value(f->shard);
+    else
+        zr_shard_makes_room(f->shard);
+}
+
 static zarr_status step_into(struct shard_walk *w, uint64_t entry, zarr_error *err)
 {
     struct shard_frame *from = &w->frame[w->n - 1], *to = &w->frame[w->n];
@@ -49,14 +67,12 @@ static zarr_status step_into(struct shard_walk *w, uint64_t entry, zarr_error *e
 
     entry_origin(w, from, entry, to->origin);
     ZR_TRY(zr_shard_open_inner(w->io, from->shard, entry, w->n, &to->shard, err));
-    to->next = 0;
-    w->n++;
+    enter(w);
 out:
     return st;
 }
 
-static zarr_status walk_entries_of_shard(struct shard_walk *w, zr_inner_fn fn, void *arg,
-                                         zarr_error *err)
+static zarr_status walk_entries_of_shard(struct shard_walk *w, zarr_error *err)
 {
     const uint32_t last = w->io->layout->n_levels - 1;
     zarr_status st = ZARR_OK;
@@ -80,21 +96,21 @@ static zarr_status walk_entries_of_shard(struct shard_walk *w, zr_inner_fn fn, v
             continue;
         }
         entry_origin(w, f, inner.entry, inner.origin);
-        if (!f->shard->buffer.handle)
+        if (!f->in_value)
             inner.offset = f->shard->base + x->entry[2 * inner.entry];
         inner.bytes = x->entry[2 * inner.entry + 1];
-        ZR_TRY(fn(arg, &inner, err));
+        ZR_TRY(w->use->fn(w->use->arg, &inner, err));
     }
 out:
     return st;
 }
 
 zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s,
-                          const uint64_t *chunk, const char *key, zr_inner_fn fn,
-                          void *arg, zarr_error *err)
+                          const uint64_t *chunk, const char *key,
+                          const struct zr_inner_use *use, zarr_error *err)
 {
     const uint32_t levels = io->layout->n_levels;
-    struct shard_walk w = {.io = io, .key = key};
+    struct shard_walk w = {.io = io, .key = key, .use = use};
     uint64_t shape[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
@@ -105,8 +121,8 @@ zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s
         zr_grid_extent(&s->meta.grid, d, chunk[d], &w.frame[0].origin[d], &shape[d]);
     ZR_TRY(zr_layout_outer(io->layout, shape, &w.outermost, err));
     ZR_TRY(zr_shard_open_object(io, w.outermost, key, &w.frame[0].shard, err));
-    w.n = 1;
-    ZR_TRY(walk_entries_of_shard(&w, fn, arg, err));
+    enter(&w);
+    ZR_TRY(walk_entries_of_shard(&w, err));
 out:
     for (uint32_t i = 0; i < levels; i++)
         zr_shard_free(w.frame[i].shard);

@@ -266,6 +266,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     struct verifying *v = arg;
     const uint64_t *chunk = zr_stored_chunk(&v->stored, i);
     struct verified_object o = {.v = v, .chunk = chunk};
+    const struct zr_inner_use use = {.fn = check_inner, .arg = &o, .reads = true};
     uint64_t size;
     struct zr_str key;
     zarr_error e = {0};
@@ -280,7 +281,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
     o.key = zr_str_text(&key);
     if (v->state->sharded)
-        st = zr_shard_walk(&v->io, v->state, chunk, o.key, check_inner, &o, &e);
+        st = zr_shard_walk(&v->io, v->state, chunk, o.key, &use, &e);
     else
         st = check_whole(v, chunk, o.key, &e);
     if (st != ZARR_OK && !is_fault(st, &e) && !v->state->sharded)

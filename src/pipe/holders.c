@@ -47,7 +47,7 @@ static size_t rank_of(const struct zr_layout *l, uint32_t level)
     return rank;
 }
 
-zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
+zarr_status zr_opens_hold(struct zarr_request *rq, struct zr_open *open, uint32_t n_opens,
                           zarr_error *err)
 {
     struct zr_holders *const from[] = {rq->has_own ? &rq->own_holders : NULL,
@@ -55,14 +55,14 @@ zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
     uint64_t all = 0;
     size_t rank = 0;
 
-    if (w->n_opens == 0 || !w->open[0].lv->bytes_decode)
+    if (n_opens == 0 || !open[0].lv->bytes_decode)
         return ZARR_OK;
-    rank = rank_of(rq->io.layout, w->open[0].level);
+    rank = rank_of(rq->io.layout, open[0].level);
     if (rank >= ZR_HOLDER_RANKS)
         return ZARR_OK;
-    for (uint32_t i = 0; i < w->n_opens; i++) {
-        w->open[i].held.bytes = zr_body_bytes(w->open[i].lv);
-        all = zr_add_cap(all, w->open[i].held.bytes);
+    for (uint32_t i = 0; i < n_opens; i++) {
+        open[i].held.bytes = zr_body_bytes(open[i].lv);
+        all = zr_add_cap(all, open[i].held.bytes);
     }
     for (size_t n = 0; n < ZR_COUNT(from); n++) {
         struct zr_budget *b = from[n] ? &from[n]->rank[rank] : NULL;
@@ -72,8 +72,8 @@ zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
             st = zr_budget_take_patient(b, all, HOLD_WAIT_NS, &rq->cancel, err);
         if (b && st == ZARR_ERR_LIMIT)
             rq->has_waited = true;
-        for (uint32_t i = 0; i < w->n_opens && st == ZARR_OK; i++)
-            w->open[i].held.of[n] = b;
+        for (uint32_t i = 0; i < n_opens && st == ZARR_OK; i++)
+            open[i].held.of[n] = b;
         if (st != ZARR_OK && st != ZARR_ERR_LIMIT)
             return st;
         zr_error_clear(err);
@@ -91,8 +91,13 @@ void zr_held_shrink(struct zr_held *h, uint64_t bytes)
     h->bytes = bytes;
 }
 
-void zr_opens_let_go(const struct zr_wave *w)
+void zr_shard_makes_room(struct zr_shard *s)
 {
-    for (uint32_t i = 0; i < w->n_opens; i++)
-        zr_held_shrink(&w->open[i].held, 0);
+    zr_held_shrink(&s->held_bytes, 0);
+}
+
+void zr_opens_let_go(struct zr_open *open, uint32_t n_opens)
+{
+    for (uint32_t i = 0; i < n_opens; i++)
+        zr_held_shrink(&open[i].held, 0);
 }

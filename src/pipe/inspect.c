@@ -1,7 +1,8 @@
 /*
  * pipe/inspect.c - looks at stored chunks one by one: opens a shard by key or an inner
  * shard by its entry, and decodes a chunk only to learn whether it can be decoded. Used
- * by chunk lists and verify.
+ * by chunk lists and verify. What a call has in memory is taken from the budget, as a
+ * read does it.
  * Thread class: any thread; each call takes a worker context.
  */
 #include "pipe/pipe_int.h"
@@ -32,10 +33,12 @@ static zarr_status open_with(const struct zr_io *io, struct zr_open *o,
     zarr_status st = ZARR_OK;
 
     inspect_begin(&rq, io);
+    ZR_TRY(zr_opens_hold(&rq, o, 1, err));
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(zr_open_exec(&w, o, err));
     *out = o->shard;
 out:
+    zr_opens_let_go(o, 1);
     inspect_end(&rq, w.worker);
     return st;
 }
@@ -102,6 +105,19 @@ out:
     return st;
 }
 
+/* What a chunk has in memory: as it is stored, unless it is in a buffer, and decoded. */
+static struct zr_need check_need(const struct zr_io *io, const struct zr_program *p,
+                                 const struct zr_open *at)
+{
+    uint64_t encoded = p->encoded_bound;
+
+    if (at->parent)
+        encoded = at->parent->buffer.handle
+                      ? 0
+                      : ZR_MIN(at->bytes, zr_program_most(io, p)); /* more is not read */
+    return (struct zr_need){.host = zr_add_cap(encoded, p->decoded_bytes)};
+}
+
 zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
                            const char *key, struct zr_shard *shard, uint64_t entry,
                            zarr_error *err)
@@ -109,6 +125,7 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
     struct zr_open at = {.key = key, .parent = shard};
     struct zarr_request rq;
     struct zr_work w = {.io = io, .rq = &rq};
+    struct zr_need need = {0, 0};
     zarr_mem encoded = {0}, block = {0};
     zarr_status st = ZARR_OK;
 
@@ -118,9 +135,15 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
     }
     inspect_begin(&rq, io);
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
+    need = check_need(io, lv->decode, &at);
+    st = zr_request_take(&rq, need, err);
+    if (st != ZARR_OK)
+        need.host = 0;
+    ZR_TRY(st);
     ZR_TRY(check_fetch(&w, lv, &at, &encoded, err));
     ZR_TRY(zr_chunk_decode(&w, lv->decode, &encoded, NULL, &block, err));
 out:
+    zr_request_give(&rq, need);
     inspect_end(&rq, w.worker);
     return st;
 }

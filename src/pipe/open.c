@@ -54,6 +54,15 @@ static void keep_value(struct zr_shard *s, struct zr_open *o, struct zarr_reques
     s->release = release_kept;
 }
 
+void zr_shard_drop_value(struct zr_shard *s)
+{
+    if (!s->block.handle)
+        return;
+    s->release(s);
+    s->release = NULL;
+    s->buffer = (zarr_mem){0};
+}
+
 static zarr_status shard_from_body(const struct zr_work *w, const struct zr_level *lv,
                                    const zarr_mem *encoded, struct zr_shard *s,
                                    zarr_error *err)

@@ -11,7 +11,7 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_opens_hold(w->rq, wave, err));
+    ZR_TRY(zr_opens_hold(w->rq, wave->open, wave->n_opens, err));
     for (uint32_t i = 0; i < wave->n_opens; i++)
         ZR_TRY(zr_parts_open(w, &wave->open[i], err));
     ZR_TRY(zr_plan_resume(plan, wave, err));
@@ -22,7 +22,7 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
     zr_request_merge(w->rq, w->worker);
     zr_request_report(w->rq);
 out:
-    zr_opens_let_go(wave);
+    zr_opens_let_go(wave->open, wave->n_opens);
     return st;
 }
 

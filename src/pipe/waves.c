@@ -222,13 +222,13 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
         }
         st = plan_wave(r, w, &err);
         if (st == ZARR_OK && w->n_opens > 0) {
-            st = zr_opens_hold(r->work.rq, w, &err);
+            st = zr_opens_hold(r->work.rq, w->open, w->n_opens, &err);
             if (st == ZARR_OK)
                 st = zr_opens_ahead(r->work.io, r->work.rq, w, &err);
             if (st == ZARR_OK)
                 st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
             zr_opens_ahead_end(r->work.io, w);
-            zr_opens_let_go(w);
+            zr_opens_let_go(w->open, w->n_opens);
             if (st == ZARR_OK)
                 st = zr_plan_resume(r->plan, w, &err);
         }

@@ -244,12 +244,13 @@ static inline uint64_t zr_held_most(uint64_t total)
 {
     return total / 4;
 }
-/* Before the shards of an OPEN wave are opened: waits for the bytes of their values. The
- * thread holds nothing of the budgets. CANCELLED: as the request. */
-zarr_status zr_opens_hold(struct zarr_request *rq, const struct zr_wave *w,
+/* Before shards of one level are opened: waits for the bytes of their values. The thread
+ * has nothing of the budgets but shards that this one is in. CANCELLED: as the request.
+ */
+zarr_status zr_opens_hold(struct zarr_request *rq, struct zr_open *open, uint32_t n_opens,
                           zarr_error *err);
 /* Gives back what no shard has taken over. */
-void zr_opens_let_go(const struct zr_wave *w);
+void zr_opens_let_go(struct zr_open *open, uint32_t n_opens);
 /* Gives back all but so many bytes. */
 void zr_held_shrink(struct zr_held *h, uint64_t bytes);
 

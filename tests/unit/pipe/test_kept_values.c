@@ -3,6 +3,7 @@
  * the budget keeps the bytes of a value as long as its shard is open. No request waits
  * for them, so requests that have some and need more never wait for each other. How much
  * they may keep together has a bound, for which they wait before they open such shards.
+ * Verify and lists of chunks take what they have in memory from the budget, too.
  */
 #include "own_pipe.h"
 
@@ -153,14 +154,34 @@ enum {
     TURNS = 6
 };
 
+enum what {
+    READS,
+    WRITES,
+    VERIFIES,
+    LISTS
+};
+
 struct user {
     pthread_t thread;
     zarr_array *a;
     int32_t *got;
-    bool writes;
+    enum what what;
     zarr_status st;
     zarr_error err;
 };
+
+static int no_fault(void *user, const zarr_verify_item *item)
+{
+    (void)user;
+    print_error("%s: %s\n", item->key, item->message);
+    abort();
+}
+
+static int any_chunk(void *user, const zarr_chunk_info *chunk)
+{
+    (void)user;
+    return !chunk->inner;
+}
 
 static void *user_runs(void *arg)
 {
@@ -169,14 +190,28 @@ static void *user_runs(void *arg)
 
     zarr_tensor_host(&t, u->got, sizeof data, 2, sizes);
     for (int i = 0; i < TURNS && u->st == ZARR_OK; i++)
-        u->st = u->writes ? zarr_array_write(u->a, NULL, &t, NULL, &u->err)
-                          : zarr_array_read(u->a, NULL, &t, NULL, &u->err);
+        switch (u->what) {
+        case READS:
+            u->st = zarr_array_read(u->a, NULL, &t, NULL, &u->err);
+            break;
+        case WRITES:
+            u->st = zarr_array_write(u->a, NULL, &t, NULL, &u->err);
+            break;
+        case VERIFIES:
+            u->st = zarr_array_verify(u->a, no_fault, NULL, NULL, &u->err);
+            break;
+        case LISTS:
+            u->st = zarr_array_chunk_list(u->a, ZARR_CHUNKS_INNER, any_chunk, NULL, NULL,
+                                          &u->err);
+            break;
+        }
     return NULL;
 }
 
 /* Returns the most bytes of the budget that were in use. */
 static uint64_t at_once(const char *chain, uint32_t threads, uint64_t memory)
 {
+    static const enum what kinds[] = {READS, VERIFIES, WRITES, READS, LISTS, VERIFIES};
     struct user u[USERS];
     struct zr_budget_stats s;
     char path[16];
@@ -190,7 +225,7 @@ static uint64_t at_once(const char *chain, uint32_t threads, uint64_t memory)
         u[i].got = malloc(sizeof data);
         assert_non_null(u[i].got);
         memcpy(u[i].got, data, sizeof data);
-        u[i].writes = i % 3 == 2;
+        u[i].what = kinds[(size_t)i % ZR_COUNT(kinds)];
     }
     for (int i = 0; i < USERS; i++)
         assert_int_equal(pthread_create(&u[i].thread, NULL, user_runs, &u[i]), 0);
@@ -236,6 +271,97 @@ static void test_budget_holds(void **state)
     for (size_t c = 0; c < ZR_COUNT(chains); c++)
         for (size_t i = 0; i < ZR_COUNT(threads); i++)
             assert_in_range(at_once(chains[c], threads[i], ROOM), SHARD_BYTES, ROOM);
+}
+
+/* ---- verify and lists ----------------------------------------------------------- */
+
+static const char *const plain_chains[] = {
+    "[" BYTES "," LOOK "]",
+    "[" SHARD("[64,64]", BYTES "," LOOK, "end") "]",
+};
+enum {
+    LEAF_BYTES = 64 * 64 * 4
+};
+
+/* Verifies with eight threads. Returns the most bytes of the budget that were in use; at
+ * least so many are while a chunk is decoded. */
+static uint64_t verified(const char *chain, uint64_t memory, uint64_t chunk)
+{
+    struct zr_budget_stats s;
+    zarr_array *a;
+    struct pw w;
+
+    open_looking(&w, 8, memory);
+    a = filled(&w, "a", chain);
+    zr_budget_stats_get(&w.ctx->budget, &s);
+    w.ctx->budget.peak = 0; /* of the write */
+    atomic_store(&least, UINT64_MAX);
+    for (int i = 0; i < TURNS; i++)
+        assert_ok(zarr_array_verify(a, no_fault, NULL, NULL, &terr));
+    assert_in_range(atomic_load(&least), chunk, UINT64_MAX - 1);
+    zr_budget_stats_get(&w.ctx->budget, &s);
+    assert_int_equal(s.now, 0);
+    for (size_t i = 0; i < ZR_HOLDER_RANKS; i++)
+        assert_int_equal(held(&w, i), 0);
+    zarr_array_free(a);
+    pw_close(&w);
+    return s.peak;
+}
+
+static void test_verify(void **state)
+{
+    enum {
+        ROOM = 560 << 10 /* a quarter has room for one value of a shard */
+    };
+
+    (void)state;
+    for (size_t c = 0; c < ZR_COUNT(plain_chains); c++) {
+        assert_in_range(verified(plain_chains[c], 300 << 10, 2 * LEAF_BYTES), 1,
+                        300 << 10);
+        (void)verified(plain_chains[c], 1 << 10, 2 * LEAF_BYTES);
+    }
+    for (size_t c = 0; c < ZR_COUNT(chains); c++) {
+        assert_in_range(verified(chains[c], ROOM, SHARD_BYTES), 1, ROOM);
+        (void)verified(chains[c], 1 << 10, SHARD_BYTES);
+    }
+}
+
+struct lister {
+    zarr_array *a;
+    int n;
+};
+
+static int read_chunk(void *user, const zarr_chunk_info *chunk)
+{
+    struct lister *l = user;
+    const uint64_t at[2] = {16 * chunk->chunk[0], 16 * chunk->chunk[1]}, n[2] = {16, 16};
+    int32_t got[16 * 16];
+
+    assert_ok(pw_box(l->a, at, n, got, NULL, false));
+    assert_int_equal(got[17], data[(at[0] + 1) * EDGE + at[1] + 1]);
+    l->n++;
+    return l->n == 40;
+}
+
+/* The application may read while it gets a list: that waits for nothing of the list. */
+static void test_list_and_read(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < ZR_COUNT(chains); c++) {
+        const uint64_t begun = zr_now_ns();
+        struct lister l = {.n = 0};
+        struct pw w;
+
+        open_looking(&w, 2, 1 << 10);
+        l.a = filled(&w, "a", chains[c]);
+        assert_ok(
+            zarr_array_chunk_list(l.a, ZARR_CHUNKS_INNER, read_chunk, &l, NULL, &terr));
+        assert_int_equal(l.n, 40);
+        assert_in_range(zr_now_ns() - begun, 0, UINT64_C(8000000000));
+        assert_int_equal(in_use(&w), 0);
+        zarr_array_free(l.a);
+        pw_close(&w);
+    }
 }
 
 /* ---- who waits --------------------------------------------------------------------- */
@@ -373,6 +499,8 @@ int main(void)
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_budget_holds),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_list_and_read),
         cmocka_unit_test_teardown(test_waiters, open_gate),
         cmocka_unit_test(test_fails_soon),
     };
