@@ -46,7 +46,7 @@ static void test_append(void **state)
             assert_ok(zarr_request_wait(rq[i], 1000, &done, &terr));
         }
         zarr_request_progress(rq[i], &stats);
-        assert_true(stats.elements == 3 * N && stats.chunks_done >= N / CHUNK);
+        assert_true(stats.elements == UINT64_C(3) * N && stats.chunks_done >= N / CHUNK);
         zarr_request_free(rq[i]);
     }
     assert_int_equal(atomic_load(&n_told), AT_ONCE);
