@@ -47,9 +47,8 @@ static zarr_status flow_sync(struct zr_flow *f, zarr_error *err)
 
 static void flow_give_held(struct zr_flow *f)
 {
-    for (uint32_t i = 0; i < f->n_held; i++)
-        zr_pool_give(f->w.io->engine->pool, &f->held[i]);
-    f->n_held = 0;
+    for (; f->held; f->held = f->held->next)
+        zr_pool_give(f->w.io->engine->pool, &f->held->block);
 }
 
 /* The item of an error becomes the owner of its job. */
@@ -74,7 +73,7 @@ static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_
         const zarr_status job = all ? st : c->call.jobs[i].status;
 
         if (job != ZARR_OK)
-            f->declined(f->declined_arg, c->owner[i],
+            f->declined(c->of, c->owner[i],
                         zr_stage_declines(c->stage, job) ? c->stage : NULL);
     }
     f->any_declined = true;
@@ -85,8 +84,12 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
 {
     zarr_status st = flow_sync(f, err);
 
-    if (st != ZARR_OK && err)
-        err->item = UINT64_MAX;
+    f->n_waits++;
+    if (st != ZARR_OK) {
+        f->failed = NULL;
+        if (err)
+            err->item = UINT64_MAX;
+    }
     for (struct zr_flow_call *c = f->first; c; c = c->next) {
         zarr_error own = ZARR_ERROR_INIT;
         const zarr_status one = zr_stage_end(c->stage, &c->call, f->encode, &own);
@@ -95,6 +98,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
         if (one == ZARR_OK || st != ZARR_OK || flow_declines(f, c, one))
             continue;
         st = one;
+        f->failed = c->of;
         flow_name(c, &own);
         if (err)
             *err = own;
@@ -107,14 +111,18 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
 
 zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err)
 {
+    struct zr_flow_held *held = NULL;
     zarr_status st = ZARR_OK;
 
     if (!block->handle)
         return ZARR_OK;
-    if (f->n_held == ZR_FLOW_HELD)
+    if (f->stream.queued)
+        held = zr_arena_alloc(f->arena, sizeof *held);
+    if (f->stream.queued && !held)
         st = zr_flow_wait(f, err);
-    if (f->stream.queued) {
-        f->held[f->n_held++] = *block;
+    if (held) {
+        *held = (struct zr_flow_held){.next = f->held, .block = *block};
+        f->held = held;
         *block = (zarr_mem){0};
     } else {
         zr_pool_give(f->w.io->engine->pool, block);
@@ -136,15 +144,15 @@ void zr_flow_end(struct zr_flow *f)
 /* ---- codecs ------------------------------------------------------------------- */
 
 static struct zr_flow_call *flow_call(struct zr_flow *f, const struct zr_stage *s,
-                                      zarr_codec_job *jobs, const uint32_t *owner,
-                                      uint32_t n)
+                                      const struct zr_flow_jobs *j)
 {
     struct zr_flow_call *c = zr_arena_alloc(f->arena, sizeof *c);
 
     if (!c)
         return NULL;
-    *c = (struct zr_flow_call){.stage = s, .owner = owner};
-    c->call = (struct zr_stage_call){.jobs = jobs, .n = n, .ts = &f->w.worker->states};
+    *c = (struct zr_flow_call){.stage = s, .of = j->of, .owner = j->owner};
+    c->call =
+        (struct zr_stage_call){.jobs = j->job, .n = j->n, .ts = &f->w.worker->states};
     if (zr_stage_is_async(s) && (s->in_device == f->device || s->out_device == f->device))
         c->call.stream = f->stream.handle;
     return c;
@@ -167,21 +175,24 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
     flow_name(c, err);
     if (f->declined && f->first) /* whose input was it? */
         waited = zr_flow_wait(f, NULL);
-    return waited == ZARR_OK && flow_declines(f, c, st) ? ZARR_OK : st;
+    if (waited == ZARR_OK && flow_declines(f, c, st))
+        return ZARR_OK;
+    f->failed = c->of;
+    return st;
 }
 
-zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_job *jobs,
-                        const uint32_t *owner, uint32_t n, zarr_error *err)
+zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s,
+                        const struct zr_flow_jobs *jobs, zarr_error *err)
 {
     struct zr_engine *engine = f->w.io->engine;
     const int32_t device = f->encode ? s->in_device : s->out_device;
-    const uint64_t need = zr_stage_scratch(s, n);
+    const uint64_t need = zr_stage_scratch(s, jobs->n);
     struct zr_flow_call *c = NULL;
     zarr_mem scratch = {0};
     zarr_status st = ZARR_OK, held;
 
     ZR_TRY(zr_flow_worker(f, err));
-    c = flow_call(f, s, jobs, owner, n);
+    c = flow_call(f, s, jobs);
     if (!c)
         ZR_TRY(zr_fail_memory(err, sizeof *c));
     if (!c->call.stream) /* it needs its input now */

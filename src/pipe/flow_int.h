@@ -9,15 +9,17 @@
 
 /* ---- work on a device (flow.c) ------------------------------------------------ */
 
-/* A call of a codec whose work is on the stream. `owner`: what each job belongs to. */
+/* A call of a codec whose work is on the stream. */
 struct zr_flow_call {
     struct zr_flow_call *next;
     const struct zr_stage *stage;
     struct zr_stage_call call;
-    const uint32_t *owner;
+    void *of;              /* the chunks of one program, */
+    const uint32_t *owner; /* and which of them each job belongs to */
 };
-enum {
-    ZR_FLOW_HELD = 64
+struct zr_flow_held {
+    struct zr_flow_held *next;
+    zarr_mem block;
 };
 /*
  * The work of one wave on a device: a stream, the blocks that queued work uses, and the
@@ -31,15 +33,15 @@ struct zr_flow {
     struct zr_stream stream;
     struct zr_arena *arena;
     bool encode;
-    zarr_mem held[ZR_FLOW_HELD];
-    uint32_t n_held;
+    struct zr_flow_held *held;
     struct zr_flow_call *first, **last;
+    uint64_t n_waits;
+    void *failed; /* the `of` of the call whose failure was returned; NULL: none */
     /* Set after zr_flow_begin(), or NULL: called for each job that its implementation did
      * not take (zr_stage_declines()), or that failed after another one was declined. The
-     * caller then does the chunk of `owner` again, alone. s: the stage that declined it;
-     * NULL: its input may have been what another stage declined */
-    void (*declined)(void *arg, uint32_t owner, const struct zr_stage *s);
-    void *declined_arg;
+     * caller then does the chunk `owner` of `of` again, alone. s: the stage that declined
+     * it; NULL: its input may have been what another stage declined */
+    void (*declined)(void *of, uint32_t owner, const struct zr_stage *s);
     bool any_declined; /* out: it was called */
 };
 zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t device,
@@ -49,13 +51,22 @@ void zr_flow_end(struct zr_flow *f);
 zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err);
 /* Gives a pool block back once no queued work uses it. *block becomes empty. */
 zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err);
+/* Jobs of chunks of one program, as in struct zr_flow_call. They live as long as the
+ * arena. */
+struct zr_flow_jobs {
+    zarr_codec_job *job;
+    void *of;
+    const uint32_t *owner;
+    uint32_t n;
+};
 /* Runs a batch of a stage on the flow's worker, on the stream if the implementation can.
- * The jobs and owners live as long as the arena. After a failure err->item is the owner
- * of the job that failed, UINT64_MAX if there is none. Jobs that are declined are no
- * failure. */
-zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s, zarr_codec_job *jobs,
-                        const uint32_t *owner, uint32_t n, zarr_error *err);
-/* Waits for the stream, and asks each codec how its call went. err->item as above. */
+ * After a failure f->failed has the chunks whose job failed, perhaps of a call before,
+ * and err->item its owner there; UINT64_MAX if there is none. Jobs that are declined are
+ * no failure. */
+zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s,
+                        const struct zr_flow_jobs *jobs, zarr_error *err);
+/* Waits for the stream, and asks each codec how its call went. After a failure as
+ * above. */
 zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
 
 /* Boxes of many chunks, copied in few calls. The flow has its worker. */

@@ -61,7 +61,7 @@ static zarr_status slab_give(struct zr_lockstep *l, zarr_mem *slab, zarr_error *
     struct zr_lock_kept *kept = NULL;
 
     if (!slab_has_chunks(l, slab))
-        return zr_flow_hold(&l->flow, slab, err);
+        return zr_flow_hold(l->flow, slab, err);
     kept = zr_arena_alloc(l->arena, sizeof *kept);
     if (!kept)
         return zr_fail_memory(err, sizeof *kept);
@@ -94,20 +94,22 @@ zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error
 {
     const struct zr_lock_item *it;
 
+    if (l->flow->failed)
+        l = l->flow->failed;
     if (st == ZARR_OK || !err || err->item >= l->n)
         return st;
     it = &l->item[err->item];
-    if (!it->segment)
+    if (!it->segment || !l->wave)
         return st;
     err->item = (uint64_t)(it->segment - l->wave->segment);
     return zr_item_prefix(it->segment, it->item, st, err);
 }
 
-zarr_status zr_lock_parallel(const struct zr_lockstep *l, uint64_t n, zr_work_fn fn,
-                             void *arg, zarr_error *err)
+zarr_status zr_lock_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
+                             zr_work_fn fn, void *arg, zarr_error *err)
 {
-    const struct zr_work w = {.io = l->io, .rq = l->rq, .granted = true};
-    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(l->io)};
+    const struct zr_work w = {.io = io, .rq = rq, .granted = true};
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(io)};
 
     return zr_workers_run(&w, n, &opts, fn, arg, err);
 }
@@ -115,13 +117,17 @@ zarr_status zr_lock_parallel(const struct zr_lockstep *l, uint64_t n, zr_work_fn
 /* Runs a loop over the items of the wave. */
 static zarr_status parallel_items(struct zr_lockstep *l, zr_work_fn fn, zarr_error *err)
 {
-    return zr_lock_name(l, zr_lock_parallel(l, l->n, fn, l, err), err);
+    return zr_lock_name(l, zr_lock_parallel(l->io, l->rq, l->n, fn, l, err), err);
+}
+
+zarr_status zr_lock_wait(struct zr_lockstep *l, zarr_error *err)
+{
+    return l->queued == l->flow->n_waits + 1 ? zr_flow_wait(l->flow, err) : ZARR_OK;
 }
 
 /* ---- stages ------------------------------------------------------------ */
 
-/* Whether the codec after this stage needs each chunk at a boundary. */
-static bool next_is_aligned(const struct zr_lockstep *l, uint32_t i)
+bool zr_lock_next_is_aligned(const struct zr_lockstep *l, uint32_t i)
 {
     const struct zr_stage *next = &l->p->stage[i + 1];
 
@@ -133,11 +139,11 @@ static bool next_is_aligned(const struct zr_lockstep *l, uint32_t i)
  * neighbours. */
 static bool list_follows(const struct zr_lockstep *l, uint32_t i)
 {
-    if (l->flow.device == 0 || !zr_io_is_host(l->io, l->p->stage[i].out_device))
+    if (l->flow->device == 0 || !zr_io_is_host(l->io, l->p->stage[i].out_device))
         return false;
-    return i + 1 == l->p->n
-               ? l->end.decoded_device != l->p->decoded_device
-               : l->p->stage[i + 1].kind == ZR_STAGE_COPY && !next_is_aligned(l, i + 1);
+    return i + 1 == l->p->n ? l->end.decoded_device != l->p->decoded_device
+                            : l->p->stage[i + 1].kind == ZR_STAGE_COPY &&
+                                  !zr_lock_next_is_aligned(l, i + 1);
 }
 
 /* Assigns each chunk a place for its output: the destination itself after the last stage
@@ -245,8 +251,8 @@ static zarr_status batch_refused(struct lock_batch *b, zarr_error *err)
 
     if (b->n_refused == 0)
         return ZARR_OK;
-    ZR_TRY(zr_flow_wait(&b->l->flow, err)); /* their input may be on its way */
-    st = zr_lock_parallel(b->l, b->n_refused, refused_one, b, err);
+    ZR_TRY(zr_lock_wait(b->l, err)); /* their input may be on its way */
+    st = zr_lock_parallel(b->l->io, b->l->rq, b->n_refused, refused_one, b, err);
     if (st != ZARR_OK && err)
         err->item = err->item < b->n_refused ? b->refused[err->item] : UINT64_MAX;
 out:
@@ -273,7 +279,7 @@ static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
     src = zr_arena_alloc(l->arena, n * sizeof *src);
     if (!dst || !src)
         return zr_fail_memory(err, n * sizeof *dst);
-    ZR_TRY(zr_flow_worker(&l->flow, err));
+    ZR_TRY(zr_flow_worker(l->flow, err));
     ZR_TRY(zr_lock_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
     n = 0;
     for (uint32_t k = 0; k < l->n; k++) {
@@ -286,8 +292,9 @@ static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
             return zr_internal(err);
         *cur = dst[n++];
     }
-    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, n, &l->flow.stream,
-                            &l->flow.w.worker->copies, err));
+    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, n, &l->flow->stream,
+                            &l->flow->w.worker->copies, err));
+    zr_lock_queued(l);
 out:
     return st;
 }
@@ -295,18 +302,23 @@ out:
 static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
 {
     struct lock_batch b = {.l = l};
+    struct zr_flow_jobs jobs;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(batch_align(l, err));
     /* Codecs before it may decline jobs, and a checksum among them must be known to be
      * right if it does not check its input. Copies before it need no wait. */
-    if (!zr_stage_is_async(l->stage) ||
-        (l->flow.first && !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE)))
-        ZR_TRY(zr_flow_wait(&l->flow, err));
+    if (!zr_stage_is_async(l->stage) || (l->called == l->flow->n_waits + 1 &&
+                                         !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE)))
+        ZR_TRY(zr_lock_wait(l, err));
     ZR_TRY(batch_sort(&b, err));
     ZR_TRY(batch_refused(&b, err));
-    if (b.n > 0)
-        ZR_TRY(zr_flow_run(&l->flow, l->stage, b.job, b.owner, b.n, err));
+    jobs = (struct zr_flow_jobs){.job = b.job, .of = l, .owner = b.owner, .n = b.n};
+    if (b.n > 0) {
+        ZR_TRY(zr_flow_run(l->flow, l->stage, &jobs, err));
+        zr_lock_queued(l);
+        l->called = l->queued;
+    }
     for (uint32_t k = 0; k < b.n; k++) {
         struct zr_lock_item *it = &l->item[b.owner[k]];
 
@@ -317,9 +329,9 @@ out:
     return zr_lock_name(l, st, err);
 }
 
-void zr_lock_declined(void *arg, uint32_t owner, const struct zr_stage *s)
+void zr_lock_declined(void *of, uint32_t owner, const struct zr_stage *s)
 {
-    struct zr_lockstep *l = arg;
+    struct zr_lockstep *l = of;
 
     l->item[owner].again = true;
     if (s)
@@ -332,15 +344,12 @@ static zarr_status run_stage(struct zr_lockstep *l, uint32_t i, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     l->stage = s;
-    /* the next codec looks at bytes that a copy brings from the device */
-    if (s->kind == ZR_STAGE_COPY && i > 0 && l->p->stage[i - 1].kind == ZR_STAGE_COPY)
-        ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
-    if (s->kind == ZR_STAGE_COPY && l->flow.device != 0)
-        return zr_lock_copy(l, i, &l->slab[i % 2], next_is_aligned(l, i), err);
+    if (s->kind == ZR_STAGE_COPY && l->flow->device != 0)
+        return ZARR_OK; /* zr_lock_copy() did it */
     ZR_TRY(stage_rooms(l, i, err));
     if (s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH))
         return batch_stage(l, err);
-    ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
+    ZR_TRY(zr_lock_name(l, zr_lock_wait(l, err), err));
     ZR_TRY(parallel_items(l, single_stage, err));
 out:
     return st;
@@ -378,37 +387,63 @@ out:
     return st;
 }
 
-/* All elements go to the device in a few calls, and the wave ends with one wait. */
-static zarr_status finish_on_device(struct zr_lockstep *l, zarr_error *err)
+/* Whether elements go to the device in lists. */
+static bool ends_on_device(const struct zr_lockstep *l)
+{
+    return l->flow->device != 0 && !l->io->layout->variable && !l->p->padded;
+}
+
+static zarr_status sizes_are_right(const struct zr_lockstep *l, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_flow_worker(&l->flow, err));
-    for (uint32_t k = 0; k < l->n; k++) {
+    for (uint32_t k = 0; k < l->n && st == ZARR_OK; k++) {
         if (l->item[k].again)
             continue;
         st = check_elements(l, &l->item[k], err);
         if (st != ZARR_OK && err)
             err->item = k;
-        ZR_TRY(st);
     }
-    if (l->n > 0 && l->end.decoded_device != l->p->decoded_device)
-        ZR_TRY(zr_lock_copy(l, l->p->n, &l->slab[l->p->n % 2], false, err));
-    ZR_TRY(zr_lock_scatter(l, err));
-    ZR_TRY(zr_lock_fill(l, err));
-    ZR_TRY(zr_flow_wait(&l->flow, err));
+    return zr_lock_name(l, st, err);
+}
+
+static void lock_items_count(struct zr_lockstep *l)
+{
     for (uint32_t k = 0; k < l->n; k++) {
         const struct zr_lock_item *it = &l->item[k];
 
         if (it->again)
             continue;
-        l->flow.w.worker->stats.bytes_decoded += it->cur.bytes;
-        l->flow.w.worker->stats.chunks_distrusted += l->p->distrusts;
+        l->flow->w.worker->stats.bytes_decoded += it->cur.bytes;
+        l->flow->w.worker->stats.chunks_distrusted += l->p->distrusts;
         if (it->item)
-            zr_item_count(&l->flow.w, it->item, it->direct);
+            zr_item_count(&l->flow->w, it->item, it->direct);
     }
+}
+
+/* All elements go to their places. On a device that takes a few calls, and ends with one
+ * wait. */
+static zarr_status finish(struct zr_lockstep *l, uint32_t n, zarr_error *err)
+{
+    const bool on_device = ends_on_device(l);
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < n && on_device; i++)
+        ZR_TRY(sizes_are_right(&l[i], err));
+    if (on_device) {
+        ZR_TRY(zr_flow_worker(l->flow, err));
+        ZR_TRY(zr_lock_copy(l, n, ZR_LOCK_END, err));
+        ZR_TRY(zr_lock_scatter(l, n, err));
+        ZR_TRY(zr_lock_fill(l, err));
+    }
+    ZR_TRY(zr_lock_name(l, zr_flow_wait(l->flow, err), err));
+    for (uint32_t i = 0; i < n; i++)
+        if (on_device)
+            lock_items_count(&l[i]);
+        else
+            ZR_TRY(parallel_items(&l[i], finish_one, err));
 out:
-    return zr_lock_name(l, st, err);
+    return st;
 }
 
 /* ---- chunks that were declined ------------------------------------------ */
@@ -446,7 +481,7 @@ static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
     struct lock_batch b = {.l = l};
     zarr_status st = ZARR_OK;
 
-    if (!l->flow.any_declined)
+    if (!l->flow->any_declined)
         return ZARR_OK;
     b.refused = zr_arena_alloc(l->arena, l->n * sizeof *b.refused);
     if (!b.refused)
@@ -454,26 +489,31 @@ static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
     for (uint32_t k = 0; k < l->n; k++)
         if (l->item[k].again)
             b.refused[b.n_refused++] = k;
-    st = zr_lock_parallel(l, b.n_refused, again_one, &b, err);
+    if (b.n_refused > 0)
+        st = zr_lock_parallel(l->io, l->rq, b.n_refused, again_one, &b, err);
     if (st != ZARR_OK && err)
         err->item = err->item < b.n_refused ? b.refused[err->item] : UINT64_MAX;
 out:
     return zr_lock_name(l, st, err);
 }
 
-zarr_status zr_lock_run(struct zr_lockstep *l, zarr_error *err)
+zarr_status zr_lock_run(struct zr_lockstep *l, uint32_t n, zarr_error *err)
 {
+    uint32_t most = 0;
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < l->p->n; i++)
-        ZR_TRY(run_stage(l, i, err));
-    if (l->flow.device != 0 && !l->io->layout->variable && !l->p->padded) {
-        ZR_TRY(finish_on_device(l, err));
-    } else {
-        ZR_TRY(zr_lock_name(l, zr_flow_wait(&l->flow, err), err));
-        ZR_TRY(parallel_items(l, finish_one, err));
+    for (uint32_t k = 0; k < n; k++)
+        most = ZR_MAX(most, l[k].p->n);
+    for (uint32_t i = 0; i < most; i++) {
+        if (l->flow->device != 0)
+            ZR_TRY(zr_lock_copy(l, n, i, err));
+        for (uint32_t k = 0; k < n; k++)
+            if (i < l[k].p->n)
+                ZR_TRY(run_stage(&l[k], i, err));
     }
-    ZR_TRY(read_again(l, err));
+    ZR_TRY(finish(l, n, err));
+    for (uint32_t k = 0; k < n; k++)
+        ZR_TRY(read_again(&l[k], err));
 out:
     return st;
 }
@@ -482,21 +522,22 @@ zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
                            struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
                            zarr_error *err)
 {
+    struct zr_flow flow;
     struct zr_lockstep l = {.io = w->io,
                             .rq = w->rq,
                             .arena = arena,
                             .p = p,
                             .end = *p,
                             .item = item,
-                            .n = n};
+                            .n = n,
+                            .flow = &flow};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_flow_begin(&l.flow, w, w->io->view.base.device_type, arena, err));
-    l.flow.declined = zr_lock_declined;
-    l.flow.declined_arg = &l;
-    ZR_TRY(zr_lock_run(&l, err));
+    ZR_TRY(zr_flow_begin(&flow, w, w->io->view.base.device_type, arena, err));
+    flow.declined = zr_lock_declined;
+    ZR_TRY(zr_lock_run(&l, 1, err));
 out:
-    zr_flow_end(&l.flow);
+    zr_flow_end(&flow);
     zr_lock_end(&l);
     return st;
 }

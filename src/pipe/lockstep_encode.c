@@ -191,13 +191,15 @@ static zarr_status encode_batch(struct zr_lock_leaves *l, zarr_error *err)
 {
     struct zr_worker *worker = l->w->worker;
     zarr_codec_job *jobs = NULL;
+    struct zr_flow_jobs batch;
     uint32_t *owner = NULL, n = 0;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(batch_of_leaves(l, &jobs, &owner, &n, err));
     worker->states.keep_empty = !l->w->io->skip_empty;
+    batch = (struct zr_flow_jobs){.job = jobs, .of = l, .owner = owner, .n = n};
     if (n > 0)
-        ZR_TRY(zr_flow_run(&l->flow, l->stage, jobs, owner, n, err));
+        ZR_TRY(zr_flow_run(&l->flow, l->stage, &batch, err));
     ZR_TRY(zr_flow_wait(&l->flow, err)); /* only now the lengths are known */
     for (uint32_t i = 0; i < n; i++) {
         struct zr_lock_leaf *leaf = &l->leaf[owner[i]];
@@ -270,9 +272,9 @@ out:
 
 /* ---- leaves that were declined -------------------------------------------------- */
 
-static void leaf_declined(void *arg, uint32_t owner, const struct zr_stage *s)
+static void leaf_declined(void *of, uint32_t owner, const struct zr_stage *s)
 {
-    struct zr_lock_leaves *l = arg;
+    struct zr_lock_leaves *l = of;
     const uint32_t k = s ? stage_number(l, s) : ZR_CODING_SKIPS;
 
     l->leaf[owner].again = true;
@@ -385,7 +387,6 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     ZR_TRY(zr_flow_begin(&l.flow, w, w->io->view.base.device_type, &l.arena, err));
     l.flow.encode = true;
     l.flow.declined = leaf_declined;
-    l.flow.declined_arg = &l;
     if (!l.leaf)
         ZR_TRY(zr_fail_memory(err, n * sizeof *l.leaf));
     ZR_TRY(run_leaves(&l, err));

@@ -1,7 +1,8 @@
 /*
  * pipe/lockstep_int.h - what the files of lock step share: a wave of reads (lockstep.c,
  * lockstep_lists.c) or a batch of leaves to write (lockstep_encode.c, lockstep_gather.c)
- * whose chunks go through each stage together.
+ * whose chunks go through each stage together. Chunks of other shapes have other
+ * programs; all have one flow.
  */
 #ifndef ZR_LOCKSTEP_INT_H
 #define ZR_LOCKSTEP_INT_H
@@ -27,54 +28,63 @@ struct zr_lock_kept {
     zarr_mem block;
 };
 
+/* The chunks of one program. */
 struct zr_lockstep {
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_wave *wave; /* NULL: there are only items */
     struct zr_arena *arena;
+    const struct zr_level *level; /* of the wave's segments; NULL as `wave` */
     const struct zr_program *p;
-    const zarr_mem *fetched;
     struct zr_lock_item *item;
     uint32_t n;
-    struct zr_flow flow;
-    const struct zr_level *
-        *level; /* of the segments in work: each level has its own program */
-    uint32_t n_levels;
+    struct zr_flow *flow;
+    /* flow->n_waits + 1 when these last queued work, or a call of a codec; 0: never */
+    uint64_t queued, called;
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
     struct zr_lock_kept *kept;    /* of these, with chunks that no stage has read yet */
     zarr_mem aligned;             /* for inputs that a decoder wants elsewhere */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
-    bool filling;          /* missing items are filled in a list, */
-    bool fills;            /* which is still to be done */
+    bool *fills; /* missing items are still to be filled in a list; NULL: they are not */
 };
 
-/* ---- chunks of one program (lockstep_decode.c) ------------------------------------ */
+/* ---- chunks of n programs (lockstep_decode.c) ------------------------------------- */
 
-/* Takes the items through all stages, and their elements to their places. */
-zarr_status zr_lock_run(struct zr_lockstep *l, zarr_error *err);
+/* Takes all items through all stages, and their elements to their places. */
+zarr_status zr_lock_run(struct zr_lockstep *l, uint32_t n, zarr_error *err);
 /* Decodes n chunks into blocks of a program's elements. Of each item, `into`, `encoded`
  * and `cur` (the same) are set. On failure err->item is the chunk that failed. */
 zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
                            struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
                            zarr_error *err);
 /* A parallel loop over anything of a wave. */
-zarr_status zr_lock_parallel(const struct zr_lockstep *l, uint64_t n, zr_work_fn fn,
-                             void *arg, zarr_error *err);
+zarr_status zr_lock_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
+                             zr_work_fn fn, void *arg, zarr_error *err);
 /* Whether the last stage of a program can put the elements where they belong; then
  * it->next is the place. */
 bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
                     const struct zr_program *p);
-/* For zr_flow.declined; arg: the struct zr_lockstep. */
-void zr_lock_declined(void *arg, uint32_t owner, const struct zr_stage *s);
-/* Gives the blocks back, once the flow has ended. */
+/* For zr_flow.declined; of: the struct zr_lockstep. */
+void zr_lock_declined(void *of, uint32_t owner, const struct zr_stage *s);
+/* Notes that work of these chunks was queued. */
+static inline void zr_lock_queued(struct zr_lockstep *l)
+{
+    l->queued = l->flow->n_waits + 1;
+}
+/* Waits for the work of these chunks, if some is queued: those of another program may
+ * have waited for it. */
+zarr_status zr_lock_wait(struct zr_lockstep *l, zarr_error *err);
+/* Whether the codec after stage i needs each chunk at a boundary. */
+bool zr_lock_next_is_aligned(const struct zr_lockstep *l, uint32_t i);
+/* Gives the blocks back, once no queued work uses them. */
 void zr_lock_end(struct zr_lockstep *l);
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
  * bytes, which is rounded up. */
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
                          uint64_t n, zarr_mem *slab, zarr_error *err);
 /* The segment of an item becomes the item of the error, as callers expect, and the item
- * gets into its text. */
+ * gets into its text. It is one of l, or of the flow's call that failed. */
 zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error *err);
 
 /* Whether the implementation of stage k does not take an item. */
@@ -90,17 +100,19 @@ static inline void zr_lock_skip(struct zr_lock_item *it, uint32_t k)
 
 /* ---- lists (lockstep_lists.c), only with a device -------------------------------- */
 
-/* Copies what all items have to other memory, as stage i of the program, or after its
- * end (i == n) to the device: to the caller's memory where a chunk fits it and no stage
- * follows, else to slices of the slab. `aligned`: each chunk begins at its own boundary.
- * Chunks that the next codec refuses stay where they are. */
-zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool aligned,
-                         zarr_error *err);
-/* Fills the elements of missing items on the device, if l->fills, which it sets to
+/* Of the n programs whose stage i is a copy, copies what all items have to other memory,
+ * or at ZR_LOCK_END elements to the device: to the caller's memory where a chunk fits it
+ * and no stage follows, else to slices of the slab. Chunks that the next codec refuses
+ * stay where they are. */
+enum {
+    ZR_LOCK_END = UINT32_MAX - 1
+};
+zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_error *err);
+/* Fills the elements of missing items on the device, if *l->fills, which it sets to
  * false. */
 zarr_status zr_lock_fill(struct zr_lockstep *l, zarr_error *err);
-/* Puts the elements of all items into the caller's memory. */
-zarr_status zr_lock_scatter(struct zr_lockstep *l, zarr_error *err);
+/* Puts the elements of all items of n programs into the caller's memory. */
+zarr_status zr_lock_scatter(struct zr_lockstep *l, uint32_t n, zarr_error *err);
 
 /* ---- writing -------------------------------------------------------------------- */
 

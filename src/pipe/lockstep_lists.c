@@ -117,23 +117,39 @@ static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_mem *dst
     return n;
 }
 
-zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool aligned,
-                         zarr_error *err)
+/* Which copy of a program comes at stage i; UINT32_MAX: none. */
+static uint32_t copy_at(const struct zr_lockstep *l, uint32_t i)
 {
-    const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow.device;
-    struct zr_arena *arena = l->arena;
-    zarr_mem *dst = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *dst);
-    zarr_mem *src = zr_arena_alloc(arena, ((size_t)l->n + 1) * sizeof *src);
-    struct zr_worker *worker = NULL;
+    if (i == ZR_LOCK_END)
+        return l->n > 0 && l->end.decoded_device != l->p->decoded_device ? l->p->n
+                                                                         : UINT32_MAX;
+    return i < l->p->n && l->p->stage[i].kind == ZR_STAGE_COPY ? i : UINT32_MAX;
+}
+
+/* Adds the runs of a program's chunks to a list, and returns their number in *n. */
+static zarr_status add_runs(struct zr_lockstep *l, uint32_t i, zarr_mem *dst,
+                            zarr_mem *src, uint32_t *n, zarr_error *err)
+{
+    const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow->device;
+    bool aligned = false;
     zarr_status st = ZARR_OK;
 
-    if (!dst || !src)
-        ZR_TRY(zr_fail_memory(err, l->n * sizeof *dst));
-    ZR_TRY(zr_flow_worker(&l->flow, err));
-    worker = l->flow.w.worker;
-    ZR_TRY(copy_rooms(l, i, device, slab, aligned, err));
-    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, make_runs(l, i, dst, src),
-                            &l->flow.stream, &worker->copies, err));
+    /* the next codec looks at bytes that a copy brings from the device */
+    if (i > 0 && i < l->p->n && l->p->stage[i - 1].kind == ZR_STAGE_COPY)
+        ZR_TRY(zr_lock_wait(l, err));
+    aligned = i < l->p->n && zr_lock_next_is_aligned(l, i);
+    ZR_TRY(copy_rooms(l, i, device, &l->slab[i % 2], aligned, err));
+    *n += make_runs(l, i, dst + *n, src + *n);
+out:
+    return st;
+}
+
+/* Notes that the chunks are where the queued copies bring them. */
+static void chunks_copied(struct zr_lockstep *l, uint32_t i)
+{
+    struct zr_worker *worker = l->flow->w.worker;
+
+    zr_lock_queued(l);
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_lock_item *it = &l->item[k];
 
@@ -145,27 +161,55 @@ zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t i, zarr_mem *slab, bool
         it->next.bytes = it->cur.bytes;
         it->cur = it->next;
     }
+}
+
+zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_error *err)
+{
+    struct zr_flow *flow = l->flow;
+    zarr_mem *dst = NULL, *src = NULL;
+    uint32_t most = 0, runs = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < n; k++)
+        most += copy_at(&l[k], i) != UINT32_MAX ? l[k].n : 0;
+    if (most == 0)
+        return ZARR_OK;
+    dst = zr_arena_alloc(l->arena, most * sizeof *dst);
+    src = zr_arena_alloc(l->arena, most * sizeof *src);
+    if (!dst || !src)
+        ZR_TRY(zr_fail_memory(err, most * sizeof *dst));
+    ZR_TRY(zr_flow_worker(flow, err));
+    for (uint32_t k = 0; k < n; k++)
+        if (copy_at(&l[k], i) != UINT32_MAX)
+            ZR_TRY(add_runs(&l[k], copy_at(&l[k], i), dst, src, &runs, err));
+    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, runs, &flow->stream,
+                            &flow->w.worker->copies, err));
+    for (uint32_t k = 0; k < n; k++)
+        if (copy_at(&l[k], i) != UINT32_MAX)
+            chunks_copied(&l[k], copy_at(&l[k], i));
 out:
-    if (st != ZARR_OK && err)
+    if (st != ZARR_OK && !flow->failed && err)
         err->item = UINT64_MAX;
-    return st;
+    return zr_lock_name(l, st, err);
 }
 
 /* ---- boxes ---------------------------------------------------------------------- */
 
-zarr_status zr_lock_scatter(struct zr_lockstep *l, zarr_error *err)
+zarr_status zr_lock_scatter(struct zr_lockstep *l, uint32_t n, zarr_error *err)
 {
     struct zr_box_list list = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_flow_worker(&l->flow, err));
-    ZR_TRY(zr_box_list_open(&list, &l->flow, false, err));
-    for (uint32_t k = 0; k < l->n; k++) {
-        const struct zr_lock_item *it = &l->item[k];
+    ZR_TRY(zr_flow_worker(l->flow, err));
+    ZR_TRY(zr_box_list_open(&list, l->flow, false, err));
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < l[i].n; k++) {
+            const struct zr_lock_item *it = &l[i].item[k];
 
-        if (!it->direct && !it->again)
-            ZR_TRY(zr_box_list_target(&list, l->p, &it->item->target, &it->cur, err));
-    }
+            if (!it->direct && !it->again)
+                ZR_TRY(
+                    zr_box_list_target(&list, l[i].p, &it->item->target, &it->cur, err));
+        }
     ZR_TRY(zr_box_list_send(&list, err));
 out:
     if (st != ZARR_OK && err)
@@ -182,7 +226,7 @@ static zarr_status fill_segment(struct zr_lockstep *l, const struct zr_segment *
     for (uint32_t k = 0; k < segment->n_items; k++) {
         const struct zr_item *item = segment->item[k];
 
-        ZR_TRY(zr_item_missing(&l->flow.w, item, err));
+        ZR_TRY(zr_item_missing(&l->flow->w, item, err));
         ZR_TRY(zr_box_list_fill(list, &l->io->layout->level[item->fill_level],
                                 &item->target, err));
     }
@@ -195,15 +239,15 @@ zarr_status zr_lock_fill(struct zr_lockstep *l, zarr_error *err)
     struct zr_box_list list = {0};
     zarr_status st = ZARR_OK;
 
-    if (!l->fills)
+    if (!l->fills || !*l->fills)
         return ZARR_OK;
-    l->fills = false;
-    ZR_TRY(zr_flow_worker(&l->flow, err));
+    *l->fills = false;
+    ZR_TRY(zr_flow_worker(l->flow, err));
     for (uint32_t i = 0; i < l->wave->n_segments; i++) {
         if (l->wave->segment[i].bytes != ZR_ITEM_MISSING)
             continue;
         if (!list.flow)
-            ZR_TRY(zr_box_list_open(&list, &l->flow, false, err));
+            ZR_TRY(zr_box_list_open(&list, l->flow, false, err));
         ZR_TRY(fill_segment(l, &l->wave->segment[i], &list, err));
     }
     if (list.flow)

@@ -451,9 +451,7 @@ bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
     return zr_goes_lockstep(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 }
 
-/* What the chunks of a wave, or n of them at once, have on the device. */
-static uint64_t wave_on_device(const struct zr_io *io, const struct zr_wave *w,
-                               uint64_t n)
+uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint64_t n)
 {
     const struct zr_level *last = w->level;
     uint64_t most = zr_device_need(io, last, false, false, n);
@@ -523,5 +521,5 @@ struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_w
 
     return (struct zr_need){
         .host = zr_add_cap(wave_on_host(&rq->io, w, n, lockstep), p->gaps),
-        .device = wave_on_device(&rq->io, w, n)};
+        .device = zr_wave_on_device(&rq->io, w, n)};
 }
