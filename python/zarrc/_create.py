@@ -12,6 +12,7 @@ from . import _codecs, _core, _dtypes
 from ._array import Array, ArrayConfig
 from ._attrs import to_json
 from ._config import config as settings
+from ._indexing import check_text
 from ._store import Place
 from .errors import ContainsArrayError, ContainsGroupError, ExistsError, ZarrcError, as_class, in_store
 
@@ -216,4 +217,16 @@ def _from_data(data: Any, given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("`shape` and `dtype` are those of `data`: do not give both")
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data)
-    return {**given, "shape": data.shape, "dtype": data.dtype}
+    return {**given, "shape": data.shape, "dtype": _dtype_of(data)}
+
+
+def _dtype_of(data: Any) -> Any:
+    """What NumPy makes of a data type, else its name: that of torch, or of what other arrays become."""
+    try:
+        found = np.dtype(data.dtype)
+    except TypeError:
+        name = str(data.dtype)
+        return name.removeprefix("torch.") if name.startswith("torch.") else np.asarray(data).dtype
+    if found == object:
+        check_text(np.asarray(data).ravel().tolist())  # nothing is created for what cannot be written
+    return data.dtype

@@ -386,6 +386,12 @@ def coerce(dtype: np.dtype[Any], value: Any) -> tuple[np.ndarray[Any, Any], int]
     return array, order
 
 
+def check_text(values: list[Any]) -> None:
+    if any(not isinstance(one, str) for one in values):
+        wrong = next(one for one in values if not isinstance(one, str))
+        raise TypeError(f"elements are text, not {wrong!r}")
+
+
 def to_vlen(array: Array, value: Any) -> _core.Vlen:
     """Text or bytes as the library takes them."""
     kind = array._facts[3]
@@ -396,9 +402,8 @@ def to_vlen(array: Array, value: Any) -> _core.Vlen:
     if kind == _dtypes.KIND_STRING and given.dtype.kind not in ("O", "T", "U"):
         given = given.astype(str)
     listed = given.ravel().tolist()
-    if kind == _dtypes.KIND_STRING and any(not isinstance(one, str) for one in listed):
-        wrong = next(one for one in listed if not isinstance(one, str))
-        raise TypeError(f"elements are text, not {wrong!r}")
+    if kind == _dtypes.KIND_STRING:
+        check_text(listed)
     if kind == _dtypes.KIND_VBYTES:
         listed = [one.tobytes() if isinstance(one, (memoryview, np.void)) else bytes(one) if isinstance(one, bytearray)
                   else one for one in listed]

@@ -262,3 +262,27 @@ def test_memory_that_does_not_fit(store):
             array.read(out=out)
     swapped = np.empty((3, 4), ">i4")
     assert array.read(out=swapped).tolist() == array[...].tolist()
+
+
+class Column:
+    """An array of another library, such as polars: NumPy does not know the name of its data type."""
+
+    dtype, shape = "Int64 of theirs", (3,)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3)
+
+
+def test_data_of_other_libraries():
+    z = zarrc.create_array({}, data=Column())
+    assert z.dtype == np.arange(3).dtype and z[...].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("data", [["a", None], ["a", 1], [[1, 2], "a"]], ids=str)
+def test_nothing_is_created_for_objects_that_are_no_text(path, data):
+    objects = np.empty(2, object)
+    objects[:] = data
+    with pytest.raises(TypeError, match="elements are text"):
+        zarrc.create_array(path, data=objects)
+    with pytest.raises(FileNotFoundError):
+        zarrc.open(path, mode="r")

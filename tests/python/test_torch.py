@@ -193,3 +193,10 @@ def test_devices_that_are_none(array):
     assert zt.Crops(array, (3, 3), n=1, device="cpu").device is None
     with pytest.raises(ValueError, match="cuda"):
         zt.Crops(array, (3, 3), n=1, device="meta")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64], ids=str)
+def test_arrays_of_tensors(dtype):
+    tensor = torch.arange(6).reshape(2, 3).to(dtype)
+    z = zarrc.create_array({}, data=tensor)
+    assert torch.equal(torch.from_dlpack(z.tensor()), tensor)
