@@ -10,6 +10,7 @@ import pytest
 from pipelines import (  # noqa: F401
     BASIC, FIXED, FORMATS, IS_NEW, LISTS, enabled, fell_back, made, native_only, opened, own, same, stores, values, zarr,
 )
+from zarr.buffer.cpu import NDBuffer
 from zarr.core.indexing import oindex, oindex_set
 from zarr.storage import LocalStore, MemoryStore
 
@@ -326,3 +327,24 @@ def test_bitround_as_numcodecs(tmp_path, dtype, keep, problem, more):
         for i in range(2):
             (tmp_path / "c" / str(i)).write_bytes(np.full(2, 100 + i, dtype).tobytes())
         same(z[...], np.array([100, 100, 101, 101], dtype))
+
+
+class OwnZstd(zarr.codecs.ZstdCodec):
+    """A codec of another package: zarr-python's own pipeline does it."""
+
+
+def test_fallback_of_nested_shards():
+    """zarr-python's own pipeline looks whether buffers in nested shards are those of the setting `ndbuffer`."""
+    Sharding, data = zarr.codecs.ShardingCodec, np.arange(256, dtype="i4").reshape(16, 16)
+    inner = Sharding(chunk_shape=(2, 2), codecs=[zarr.codecs.BytesCodec(), OwnZstd()])
+    with zarr.config.set({"ndbuffer": "zarrc.ZarrcNDBuffer"}):
+        z = zarr.create_array({}, shape=data.shape, chunks=(8, 8), dtype="i4", compressors=None,
+                              serializer=Sharding(chunk_shape=(4, 4), codecs=[inner]))
+        z[...] = data
+        same(z[1:5, 3], data[1:5, 3])
+        same(z.oindex[[1, 5], [3, 9]], data[[1, 5]][:, [3, 9]])
+        z.oindex[[1, 5], [3, 9]] = 7
+        assert z[5, 9] == 7 and zarrc.pipeline_stats()["fallback_chunks"]
+        assert zarrc.ZarrcNDBuffer == NDBuffer and NDBuffer == zarrc.ZarrcNDBuffer and len({zarrc.ZarrcNDBuffer, NDBuffer}) == 1
+        assert type("Other", (zarrc.ZarrcNDBuffer,), {}) not in (NDBuffer, zarrc.ZarrcNDBuffer)
+        assert not isinstance(NDBuffer.create(shape=(1,), dtype="i4"), zarrc.ZarrcNDBuffer)

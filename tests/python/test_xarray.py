@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import unittest.mock
 
 import numpy as np
 import pytest
@@ -191,6 +192,15 @@ def test_async_load(written):
     ours, theirs = both(written)
     loaded = asyncio.run(ours.load_async())
     xr.testing.assert_identical(loaded, theirs)
+
+    async def reads_of(n_loads):
+        with unittest.mock.patch.object(zarrc.AsyncArray, "getitem", side_effect=zarrc.AsyncArray.getitem, autospec=True) as reads:
+            one = both(written)[0]["integer"]
+            await asyncio.gather(*(one.load_async() for _ in range(n_loads)))
+            return reads.call_count
+
+    # The loads begin before the first is done, though it is so small that it is done at once.
+    assert asyncio.run(reads_of(3)) == 3 * asyncio.run(reads_of(1))
     part = asyncio.run(both(written)[0]["integer"].isel(x=[3, 1], y=slice(1, 3)).load_async())
     xr.testing.assert_identical(part, theirs["integer"].isel(x=[3, 1], y=slice(1, 3)))
 
