@@ -137,9 +137,9 @@ enum {
 };
 
 /**
- * Opens a store by its URL. A path or "file://path" is a local directory, in which each
- * key is a file. "memory:" is a new, empty store in memory. Other schemes are names of
- * registered stores. The call seals the registries of the context.
+ * Opens a store by its URL. A path, "file://path" or "local://path" is a local directory,
+ * in which each key is a file. "memory:" is a new, empty store in memory. Other schemes
+ * are names of registered stores. The call seals the registries of the context.
  *
  * "gds:path" is the same directory, whose chunks are read and written by memory of
  * devices without a way through the host, where a plug-in can do that. Where it cannot,

@@ -209,8 +209,8 @@ def _flags(mode: str) -> int:
 
 
 def _local_path(text: str) -> str | None:
-    """The directory of a path or of a file URL."""
-    if text.startswith("file:"):
+    """The directory of a path or of a URL of files. fsspec calls them "local", too."""
+    if text.startswith(("file:", "local://")):
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
             raise ValueError(f"{text!r}: a file URL has no host; three slashes begin a path")

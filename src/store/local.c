@@ -241,7 +241,7 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
                               zarr_error *err)
 {
     struct zr_local *l = zr_calloc(env->alloc, 1, sizeof *l);
-    const char *path = zr_starts_with(url, "file://") ? url + 7 : url;
+    const char *path = url + zr_url_of_files(url);
     const bool direct =
         opts->kind ? zr_streq(opts->kind, "gds") : zr_starts_with(url, "gds:");
     zarr_status st = ZARR_OK;
@@ -349,5 +349,5 @@ const struct zr_store_native zr_local_native = {
     .by_link = local_by_link,
     .sync_names = zr_local_sync_names,
     .syncs_names = local_syncs_names,
-    .detail = "a directory; URL: a path, file://path or gds:path",
+    .detail = "a directory; URL: a path, file://path, local://path or gds:path",
 };

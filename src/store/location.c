@@ -176,8 +176,7 @@ static void location_fill(struct locating *l, char *start, zarr_location *out, c
     char *split;
     size_t n;
 
-    if (strncmp(start, "file://", 7) == 0)
-        start += 7;
+    start += zr_url_of_files(start);
     split = location_split(l, start, scheme);
     out->selection = location_selection(l, start, split);
     for (n = strlen(start); n > 1 && start[n - 1] == '/';)

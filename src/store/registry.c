@@ -141,6 +141,16 @@ void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
     *detail = row->native ? row->native->detail : "";
 }
 
+size_t zr_url_of_files(const char *url)
+{
+    static const char *const known[] = {"file://", "local://"};
+
+    for (size_t i = 0; i < ZR_COUNT(known); i++)
+        if (zr_starts_with(url, known[i]))
+            return strlen(known[i]);
+    return 0;
+}
+
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
                                       const char *kind, const struct zr_store_row **out,
                                       zarr_error *err)

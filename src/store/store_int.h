@@ -226,4 +226,8 @@ zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_erro
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
                          zarr_error *err);
 
+/* The length of "file://" or "local://" at the beginning of a URL: a path follows. 0:
+ * there is neither. */
+size_t zr_url_of_files(const char *url);
+
 #endif

@@ -209,12 +209,13 @@ def test_stores(tmp_path, path):
         with pytest.raises(ValueError):
             store.get("../x")
     assert zarrc.open_store(f"file://{path}") == zarrc.open_store(path) != zarrc.open_store(tmp_path)
+    assert zarrc.open_store(f"local://{path}") == zarrc.open_store(path) and not os.path.exists("local:")
     one = zarrc.open_store("memory://shared")
     one.set("a", b"1")
     assert zarrc.open_store("memory://shared").get("a") == b"1" and zarrc.open_store("memory:").get("a") is None
     array = zarrc.create_array("memory://shared/x/y", shape=1, dtype="i1")
     assert array.path == "x/y" and array.store == one
-    for wrong in ("nonsense://x", "file://host/x"):  # obstore opens s3:
+    for wrong in ("nonsense://x", "file://host/x", "local://host/x"):  # obstore opens s3:
         with pytest.raises((ValueError, ImportError)):  # what opens URLs may be missing
             zarrc.open_store(wrong)
     with pytest.raises(TypeError):

@@ -26,6 +26,9 @@ static void opening(void **state)
     snprintf(path, sizeof path, "file://%s/x", w->dir);
     assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, &err), ZARR_OK);
     zarr_store_free(s);
+    snprintf(path, sizeof path, "local://%s/x", w->dir);
+    assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, &err), ZARR_OK);
+    zarr_store_free(s);
     write_file(w, "f", "1");
     path_in(w, path, sizeof path, "f");
     assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, &err),

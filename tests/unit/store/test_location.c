@@ -84,6 +84,7 @@ static const struct {
     {"h.zarr/a/b", "h.zarr", "a/b", NULL, 1},
     {"./h.zarr//a/b/", "./h.zarr", "a/b", NULL, 1},
     {"file://h.zarr/a", "h.zarr", "a", NULL, 1},
+    {"local://h.zarr/a", "h.zarr", "a", NULL, 1},
     {"h.zarr/a/b[0:3, 1]", "h.zarr", "a/b", "0:3, 1", 1},
     {"h.zarr/a/b[[1,2],:]", "h.zarr", "a/b", "[1,2],:", 1},
     {"h.zarr/a/b[]", "h.zarr", "a/b", "", 1},
