@@ -1,4 +1,4 @@
-"""scripts/zarr-suite --why: a line for each batch that zarr-python's own pipeline does, and nothing without it."""
+"""scripts/zarr-suite: --why tells each batch that zarr-python's own pipeline does, --buffer counts arrays of our buffer."""
 import importlib.machinery
 import importlib.util
 import os
@@ -31,6 +31,7 @@ def suite(monkeypatch):
     if not SCRIPT.exists():
         pytest.skip("the scripts are not here")
     monkeypatch.setenv("ZARR_SUITE_WHY", "")
+    monkeypatch.setenv("ZARR_SUITE_BUFFER", "")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     loader = importlib.machinery.SourceFileLoader("zarr_suite", str(SCRIPT))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("zarr_suite", loader))
@@ -58,3 +59,17 @@ def test_why(suite, why, tmp_path, monkeypatch):
     lines = (tmp_path / why).read_text().splitlines() if why else []
     assert all("test_damaged" in line and "c/2" in line for line in lines) and bool(lines) == bool(why)
     assert {file.name for file in tmp_path.iterdir()} <= {"tree", "plug", "log.jsonl", "log.out", "pytest", *([why] if why else [])}
+
+
+@pytest.mark.parametrize("more", [[], ["--buffer"]])
+def test_buffer(suite, more, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["zarr-suite", *more])
+    suite.arguments()
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(TEST))
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(zarrc.__file__).parents[1]))
+    (tmp_path / "plug").mkdir()
+    suite.distribution(tmp_path / "plug", "zarrc", "zarrc_hook.pipeline:ZarrcCodecPipeline", "zarrc_hook.buffer:ZarrcNDBuffer")
+    assert "ZARR_NDBUFFER" not in suite.environment(tmp_path, suite.TRIVIAL)
+    ends, stats = suite.run(sys.executable, tmp_path, suite.environment(tmp_path, suite.OURS), ["test_it.py"], tmp_path / "log.jsonl", 1)
+    assert [end for end, _ in ends.values()] == ["passed"], (tmp_path / "log.out").read_text()
+    assert (stats["buffers"] > 0) == bool(more)

@@ -27,7 +27,8 @@ if os.environ.get("ZARR_SUITE_WHY"):
     os.environ.setdefault("ZARRC_LOG_LEVEL", "warn")  # of the library itself: nothing more
     logging.getLogger("zarrc").addHandler(Why())
     logging.getLogger("zarrc").setLevel(logging.DEBUG)
-_stats = {"native_chunks": 0, "fallback_chunks": 0, "reasons": {}}
+_stats = {"native_chunks": 0, "fallback_chunks": 0, "buffers": 0, "reasons": {}}
+_buffers = []  # one for each array that zarrc.ZarrcNDBuffer was asked for
 
 
 def _is_worker(config):
@@ -35,15 +36,27 @@ def _is_worker(config):
 
 
 def _add(found):
-    for name in ("native_chunks", "fallback_chunks"):
+    for name in ("native_chunks", "fallback_chunks", "buffers"):
         _stats[name] += found[name]
     for reason, n in found["reasons"].items():
         _stats["reasons"][reason] = _stats["reasons"].get(reason, 0) + n
 
 
+def _watch_buffers():
+    from zarrc import ZarrcNDBuffer
+    own = ZarrcNDBuffer.empty.__func__
+
+    def empty(cls, *given, **named):
+        _buffers.append(1)
+        return own(cls, *given, **named)
+
+    ZarrcNDBuffer.empty = classmethod(empty)
+
+
 def _own_stats():
     import zarrc
-    return zarrc.pipeline_stats() if os.environ["ZARR_SUITE_STATS"] else {**_stats, "reasons": {}}
+    found = zarrc.pipeline_stats() if os.environ["ZARR_SUITE_STATS"] else {**_stats, "reasons": {}}
+    return {**found, "buffers": len(_buffers)}
 
 
 class Watch:
@@ -68,10 +81,12 @@ class Watch:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
     _add((getattr(node, "workeroutput", None) or {}).get("zarr_suite", {**_stats, "native_chunks": 0, "fallback_chunks": 0,
-                                                                       "reasons": {}}))
+                                                                       "buffers": 0, "reasons": {}}))
 
 
 def pytest_configure(config):
+    if os.environ.get("ZARR_NDBUFFER"):
+        _watch_buffers()
     if not _is_worker(config):
         config.pluginmanager.register(Watch(), "zarr-suite")
 
