@@ -187,7 +187,7 @@ class AsyncArray:
 
     async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any) -> Any:
         fields, key = _indexing.pop_fields(key)
-        selection = select(self.array, key)
+        selection, out = select(self.array, key), _indexing.unwrapped(out)
         if fields:
             return await asyncio.to_thread(_indexing.read, self.array, selection, out=out, fields=fields)
         return await _read(self.array, selection, out)

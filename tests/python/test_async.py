@@ -250,3 +250,12 @@ def test_requests_of_loops_that_were_closed(path, how):
             return
         time.sleep(.1)
     raise AssertionError(f"{len(_core.flights())} requests stay")
+
+
+def test_an_ndbuffer_is_filled(path):
+    """As by zarr-python's methods, the array in it is returned."""
+    NDBuffer = pytest.importorskip("zarr.buffer.cpu").NDBuffer
+    z = zarrc.create_array(path, data=np.arange(20).reshape(4, 5), chunks=(2, 2))
+    out = NDBuffer.create(shape=(2, 2), dtype="i8")
+    found = asyncio.run(z.async_array.get_orthogonal_selection(([0, 3], [1, 2]), out=out))
+    assert found is out.as_ndarray_like() and found.tolist() == [[1, 2], [16, 17]]
