@@ -22,8 +22,8 @@ typedef struct {
                                class of a memory store, whose values are taken */
     PyObject *root;         /* bytes: the directory of the store; None: it has none */
     unsigned long long device, inode; /* of the directory */
-    PyObject *now,
-        *settings; /* now() gives those that hold; None: the store has its own */
+    PyObject *now, *settings;    /* now() gives those that hold; None: the store's own */
+    PyObject *marks;             /* what now() looks at, and what it found */
     PyObject *present, *missing; /* what zarr-python is told of a chunk */
     PyTypeObject *bytes_type;    /* of the buffers of a memory store; else NULL */
     unsigned order;
@@ -63,7 +63,51 @@ static bool equals(PyObject *found, PyObject *wanted)
     return same;
 }
 
+/* The value of a key; NULL, perhaps with an exception: there is none. */
+static PyObject *value_in(PyObject *dict, PyObject *key)
+{
+#ifdef Py_GIL_DISABLED
+    PyObject *value;
+
+    return PyDict_GetItemRef(dict, key, &value) < 0 ? NULL : value;
+#else
+    return Py_XNewRef(PyDict_GetItemWithError(dict, key));
+#endif
+}
+
 /* ---- what must be as it was ------------------------------------------------- */
+
+/* Whether a mark is as it was: (object, attribute, value), (dict, key, value, or None if
+ * there is no such key) or (callable, None, what it returns). */
+static bool holds(PyObject *mark)
+{
+    PyObject *from = PyTuple_GetItem(mark, 0), *name = PyTuple_GetItem(mark, 1);
+    PyObject *value = PyTuple_GetItem(mark, 2), *found;
+
+    if (name == Py_None)
+        return equals(PyObject_CallNoArgs(from), value);
+    if (!PyDict_CheckExact(from))
+        return equals(PyObject_GetAttr(from, name), value);
+    found = value_in(from, name);
+    return found ? equals(found, value) : value == Py_None && !PyErr_Occurred();
+}
+
+/* Whether the settings are those that were. The marks tell it sooner than now(), whose
+ * bytecode is not in the caches when a read comes. Where they changed, now() knows. */
+static bool has_settings(const zx_quick *q)
+{
+    const Py_ssize_t n = PyTuple_Size(q->marks);
+    Py_ssize_t i = 0;
+
+    if (q->now == Py_None)
+        return true;
+    while (i < n && holds(PyTuple_GetItem(q->marks, i)))
+        i++;
+    if (n > 0 && i == n)
+        return true;
+    PyErr_Clear();
+    return equals(PyObject_CallNoArgs(q->now), q->settings);
+}
 
 static bool is_item(const zx_quick *q, PyObject *item)
 {
@@ -89,7 +133,7 @@ static bool is_ours(const zx_quick *q, struct everyday *e)
            equals(of(q, PyTuple_GetItem(e->first, 1), ZX_NAME_SHAPE), q->chunk) &&
            (PyTuple_GetItem(e->first, 1) == PyTuple_GetItem(e->last, 1) ||
             equals(of(q, PyTuple_GetItem(e->last, 1), ZX_NAME_SHAPE), q->chunk)) &&
-           (q->now == Py_None || equals(PyObject_CallNoArgs(q->now), q->settings));
+           has_settings(q);
 }
 
 /* The array of NumPy in a buffer; NULL: it is none, or has another data type. */
@@ -322,14 +366,8 @@ static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memo
 /* The value of a key, None if there is none. NULL: it is of another class. */
 static PyObject *value_of(const zx_quick *q, PyObject *dict, PyObject *key)
 {
-    PyObject *value, *bytes;
+    PyObject *value = value_in(dict, key), *bytes;
 
-#ifdef Py_GIL_DISABLED
-    if (PyDict_GetItemRef(dict, key, &value) < 0)
-        return NULL;
-#else
-    value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
-#endif
     if (!value)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     bytes = Py_TYPE(value) == q->bytes_type ? of(q, value, ZX_NAME_DATA) : NULL;
@@ -427,6 +465,7 @@ static void quick_dealloc(PyObject *o)
                          q->root,
                          q->now,
                          q->settings,
+                         q->marks,
                          q->present,
                          q->missing};
 
@@ -464,22 +503,37 @@ static int own_chunk(zx_quick *q, PyObject *chunk)
     return 0;
 }
 
+static int check_marks(PyObject *marks)
+{
+    bool fits = true;
+
+    for (Py_ssize_t i = 0; i < PyTuple_Size(marks); i++) {
+        PyObject *mark = PyTuple_GetItem(marks, i);
+
+        fits = fits && PyTuple_CheckExact(mark) && PyTuple_Size(mark) == 3;
+    }
+    if (!fits)
+        PyErr_SetString(PyExc_TypeError, "marks are tuples of three");
+    return fits ? 0 : -1;
+}
+
 /* new_quick(array, class of places, of the store, classes of buffers, chunk shape, data
  * type and order of the memory, (attribute of the store, its value), (directory or None,
- * device, inode), now, settings, (present, missing), class of values or None) */
+ * device, inode), (now, settings, marks), (present, missing), class of values or None) */
 PyObject *zx_new_quick(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
     PyObject *array, *place, *store, *buffers, *chunk, *dtype, *name, *value, *root, *now;
-    PyObject *settings, *present, *missing, *bytes;
+    PyObject *settings, *marks, *present, *missing, *bytes;
     unsigned long long device, inode;
     unsigned order;
     zx_quick *q;
 
-    if (!PyArg_ParseTuple(args, "OO!O!O!OOI(UO)(OKK)OO(OO)O", &array, &PyType_Type,
+    if (!PyArg_ParseTuple(args, "OO!O!O!OOI(UO)(OKK)(OOO!)(OO)O", &array, &PyType_Type,
                           &place, &PyType_Type, &store, &PyTuple_Type, &buffers, &chunk,
                           &dtype, &order, &name, &value, &root, &device, &inode, &now,
-                          &settings, &present, &missing, &bytes))
+                          &settings, &PyTuple_Type, &marks, &present, &missing, &bytes) ||
+        check_marks(marks))
         return NULL;
     if (!PyObject_TypeCheck(array, st->array_type) ||
         (root != Py_None && !PyBytes_Check(root)) ||
@@ -509,6 +563,7 @@ PyObject *zx_new_quick(PyObject *module, PyObject *args)
     own(&q->root, root);
     own(&q->now, now);
     own(&q->settings, settings);
+    own(&q->marks, marks);
     own(&q->present, present);
     own(&q->missing, missing);
     return (PyObject *)q;

@@ -11,13 +11,16 @@ import functools
 import logging
 import math
 import os
+import sys
 from typing import Any, NamedTuple
 
 from zarr.core.buffer import cpu
+from zarr.core.config import config as zarr_config
 from zarr.storage import MemoryStore, StorePath
 
-from . import ZarrcNDBuffer, _aio, _core, _dtypes
+from . import ZarrcNDBuffer, _aio, _core, _devices, _dtypes
 from ._config import config
+from ._plugins import registry
 from .errors import ZarrcError
 
 PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
@@ -60,11 +63,31 @@ def keep(pipeline: Any, job: Any) -> None:
     if (not grid.is_regular or 0 in grid.chunk or job.device is not None or array._how != _dtypes.PLAIN
             or dtype is None or dtype.hasobject or dtype.names is not None or dtype.subdtype is not None):
         return
-    now, of = (None, ()) if settings is None else (config._of_now, settings.of)
+    rules = (None, (), ()) if settings is None else (config._of_now, settings.of, _marks())
+    if settings is not None and config._of_now() != settings.of:  # they changed meanwhile
+        return
     values = cpu.Buffer if type(job.store) is MemoryStore else None
     pipeline.__dict__["_quick"] = _core.new_quick(array, StorePath, type(job.store), _BUFFERS, grid.chunk, dtype, job.byte_order,
-                                                  where, root, now, of, (PRESENT, MISSING), values)
+                                                  where, root, rules, (PRESENT, MISSING), values)
     pipeline.__dict__["_kept"] = Kept(array, place, settings, dtype, math.prod(array._chunk_shape or grid.chunk) * dtype.itemsize)
+
+
+def _marks() -> tuple[tuple[Any, Any, Any], ...]:
+    """What `config._of_now` looks at, each with what is there: (object, attribute, value), (dict, key, value) or (callable,
+    None, what it returns). While all are so, the settings are. None of a process that may be a worker of dask, which only a
+    call tells."""
+    if sys.modules.get("distributed") is not None:
+        return ()
+    found: list[tuple[Any, Any, Any]] = [(config, "_values", config._values), (sys.modules, "distributed", None),
+                                         (_devices._wanted.get, None, _devices.wanted())]
+    found += [(registry, name, getattr(registry, name)) for name in ("_files", "_rows", "_found")]
+    logger: Any = _log
+    while logger is not None:
+        found += [(logger, "level", logger.level), (logger, "parent", logger.parent)]
+        logger = None if logger.level else logger.parent
+    settings = zarr_config.config
+    limits = settings["threading"]
+    return *found, (zarr_config, "config", settings), (settings, "threading", limits), (limits, "max_workers", limits["max_workers"])
 
 
 def _where(job: Any) -> tuple[tuple[str, Any], tuple[bytes | None, int, int], Any]:

@@ -2,6 +2,8 @@
 import asyncio
 import concurrent.futures
 import os
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from pipelines import IS_NEW, Plain, enabled, fell_back, made, native_only, open
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import zarrc
-from zarrc import _core, _pipeline, _threads
+from zarrc import _core, _pipeline
 
 # ---- parts of shards, and stores of other packages ----
 
@@ -220,7 +222,8 @@ def test_settings_are_looked_at_once(tmp_path, monkeypatch):
             stores.append(engine._last.store)
             n.clear()
     with monkeypatch.context() as patch:  # the process is a worker of dask from now on
-        patch.setattr(_threads, "dask_share", lambda: 1)
+        worker = types.SimpleNamespace(state=types.SimpleNamespace(nthreads=1))
+        patch.setitem(sys.modules, "distributed", types.SimpleNamespace(get_worker=lambda: worker))
         z[...]
         assert n and engine._last.store is not stores[0]
     z[...]

@@ -2,12 +2,15 @@
 them: another store, directory, setting, chunk grid or data type."""
 import asyncio
 import concurrent.futures
+import logging
 import os
 import pickle
 import random
 import shutil
 import signal
+import sys
 import time
+import types
 import warnings
 
 import numpy as np
@@ -20,7 +23,7 @@ zarr = pytest.importorskip("zarr")
 from zarr.buffer import cpu  # noqa: E402
 from zarr.storage import LocalStore, MemoryStore  # noqa: E402
 
-from zarrc import _pipeline, _quick  # noqa: E402
+from zarrc import _quick  # noqa: E402
 from zarrc_hook.buffer import ZarrcNDBuffer  # noqa: E402
 
 OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
@@ -240,7 +243,6 @@ def test_chunks_that_change(tmp_path):
 
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_settings(tmp_path, kind, monkeypatch):
-    from zarrc import _threads
     z = made(STORES[kind](tmp_path))
     ref = z[...]
     for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory": "64M"}),
@@ -252,8 +254,33 @@ def test_settings(tmp_path, kind, monkeypatch):
                 same(found, ref)
         z[...]
     with monkeypatch.context() as patch:  # the process is a worker of dask from now on
-        patch.setattr(_threads, "dask_share", lambda: 1)
+        worker = types.SimpleNamespace(state=types.SimpleNamespace(nthreads=1))
+        patch.setitem(sys.modules, "distributed", types.SimpleNamespace(get_worker=lambda: worker))
         assert not quickly(z, lambda z: z[...])[1]
+
+
+def test_settings_of_others(tmp_path, monkeypatch):
+    """What does not change the library's settings ends nothing."""
+    z = made(LocalStore(tmp_path / "x"))
+    quick = pipeline_of(z)["_quick"]
+
+    def no_worker():
+        raise ValueError("no worker found")
+
+    with zarr.config.set({"async.concurrency": 3, "array.order": "F"}), zarrc.config.set({}):
+        assert quickly(z, lambda z: z[...])[1]
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "distributed", types.SimpleNamespace(get_worker=no_worker))
+        assert quickly(z, lambda z: z[...])[1]
+    assert pipeline_of(z)["_quick"] is quick
+    for logger in (logging.getLogger(), logging.getLogger("zarrc")):
+        before = logger.level
+        logger.setLevel(logging.DEBUG)
+        try:
+            assert not quickly(z, lambda z: z[...])[1]
+        finally:
+            logger.setLevel(before)
+        z[...]
 
 
 def test_stores_that_do_something_else(tmp_path, monkeypatch):
