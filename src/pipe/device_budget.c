@@ -68,19 +68,28 @@ uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool 
                       old ? chunks_on_device(io, lv->decode, n) : 0);
 }
 
-uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
-                        bool old, uint32_t flights)
+uint64_t zr_device_room(const struct zr_io *io, uint32_t flights)
 {
     const zarr_mem *tensor = &io->view.base;
-    uint64_t budget = UINT64_MAX, n = MOST_ON_DEVICE;
+    uint64_t budget = UINT64_MAX;
 
     if (zr_io_is_host(io, tensor->device_type) ||
         zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, false,
                        &budget, NULL) != ZARR_OK ||
         budget == UINT64_MAX)
+        return UINT64_MAX;
+    return budget_share(budget) / flights;
+}
+
+uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool encode,
+                        bool old, uint32_t flights)
+{
+    const uint64_t room = zr_device_room(io, flights);
+    uint64_t n = MOST_ON_DEVICE;
+
+    if (room == UINT64_MAX)
         return UINT32_MAX;
-    budget = budget_share(budget) / flights;
-    while (n > 1 && zr_device_need(io, lv, encode, old, n) > budget)
+    while (n > 1 && zr_device_need(io, lv, encode, old, n) > room)
         n -= ZR_MAX(n / 8, UINT64_C(1));
     return (uint32_t)n;
 }

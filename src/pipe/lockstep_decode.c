@@ -90,13 +90,16 @@ zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
     return st == ZARR_OK ? zr_take_slices(l->io, device, step, n, slab, err) : st;
 }
 
-zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error *err)
+zarr_status zr_lock_name(struct zr_lockstep *l, zarr_status st, zarr_error *err)
 {
     const struct zr_lock_item *it;
 
+    if (st == ZARR_OK)
+        return st;
     if (l->flow->failed)
         l = l->flow->failed;
-    if (st == ZARR_OK || !err || err->item >= l->n)
+    l->flow->failed = l;
+    if (!err || err->item >= l->n)
         return st;
     it = &l->item[err->item];
     if (!it->segment || !l->wave)
@@ -393,7 +396,7 @@ static bool ends_on_device(const struct zr_lockstep *l)
     return l->flow->device != 0 && !l->io->layout->variable && !l->p->padded;
 }
 
-static zarr_status sizes_are_right(const struct zr_lockstep *l, zarr_error *err)
+static zarr_status sizes_are_right(struct zr_lockstep *l, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -518,26 +521,41 @@ out:
     return st;
 }
 
-zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
-                           struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
-                           zarr_error *err)
+/* The chunk that failed, counted over all programs. `item` is one of flow->failed. */
+static uint64_t item_of_all(const struct zr_lockstep *l, uint32_t n, uint64_t item)
+{
+    const struct zr_lockstep *of = l->flow->failed;
+    uint64_t before = 0;
+
+    for (uint32_t k = 0; k < n; k++) {
+        if (of == &l[k])
+            return item < l[k].n ? before + item : UINT64_MAX;
+        before += l[k].n;
+    }
+    return UINT64_MAX;
+}
+
+zarr_status zr_lock_blocks(const struct zr_work *w, struct zr_lockstep *l, uint32_t n,
+                           struct zr_arena *arena, zarr_error *err)
 {
     struct zr_flow flow;
-    struct zr_lockstep l = {.io = w->io,
-                            .rq = w->rq,
-                            .arena = arena,
-                            .p = p,
-                            .end = *p,
-                            .item = item,
-                            .n = n,
-                            .flow = &flow};
     zarr_status st = ZARR_OK;
 
+    for (uint32_t k = 0; k < n; k++) {
+        l[k].io = w->io;
+        l[k].rq = w->rq;
+        l[k].arena = arena;
+        l[k].end = *l[k].p;
+        l[k].flow = &flow;
+    }
     ZR_TRY(zr_flow_begin(&flow, w, w->io->view.base.device_type, arena, err));
     flow.declined = zr_lock_declined;
-    ZR_TRY(zr_lock_run(&l, 1, err));
+    ZR_TRY(zr_lock_run(l, n, err));
 out:
+    if (st != ZARR_OK && err)
+        err->item = item_of_all(l, n, err->item);
     zr_flow_end(&flow);
-    zr_lock_end(&l);
+    for (uint32_t k = 0; k < n; k++)
+        zr_lock_end(&l[k]);
     return st;
 }

@@ -111,14 +111,17 @@ bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
            !zr_io_is_host(io, p->stage[0].out_device);
 }
 
-/* The leaves get their rooms. If none is to be encoded again, their lengths are known. */
-static zarr_status late_rooms(struct zr_lock_leaves *l, zarr_error *err)
+/* The leaves of n programs get their rooms. If none is to be encoded again, their lengths
+ * are known. */
+static zarr_status late_rooms(const struct zr_lock_leaves *l, uint32_t n,
+                              const struct zr_leaf_rooms *rooms, zarr_error *err)
 {
-    const bool in_place = l->stage->kind == ZR_STAGE_COPY && !l->flow.any_declined;
+    const bool in_place = l->p->stage[0].kind == ZR_STAGE_COPY && !l->flow->any_declined;
 
-    for (uint32_t i = 0; i < l->n_left; i++)
-        l->leaf[i].lw->out = l->leaf[i].cur;
-    return l->rooms->take(l->rooms->arg, in_place, err);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < l[k].n_left; i++)
+            l[k].leaf[i].lw->out = l[k].leaf[i].cur;
+    return rooms->take(rooms->arg, in_place, err);
 }
 
 static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
@@ -133,10 +136,8 @@ static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *
     for (uint32_t i = 0; i < l->n_left && l->stage->kind == ZR_STAGE_COPY; i++)
         most = ZR_MAX(most, l->leaf[i].cur.bytes);
     step = most;
-    if (last && l->rooms)
-        ZR_TRY(late_rooms(l, err));
     if (!last) {
-        ZR_TRY(zr_flow_hold(&l->flow, slab, err));
+        ZR_TRY(zr_flow_hold(l->flow, slab, err));
         ZR_TRY(
             zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left, slab, err));
     }
@@ -173,8 +174,8 @@ static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
 static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jobs,
                                    uint32_t **owner, uint32_t *n, zarr_error *err)
 {
-    *jobs = zr_arena_alloc(&l->arena, (size_t)l->n_left * sizeof **jobs);
-    *owner = zr_arena_alloc(&l->arena, (size_t)l->n_left * sizeof **owner);
+    *jobs = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **jobs);
+    *owner = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **owner);
     *n = 0;
     if (!*jobs || !*owner)
         return zr_fail_memory(err, l->n_left * (sizeof **jobs + sizeof **owner));
@@ -187,28 +188,32 @@ static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jo
     return ZARR_OK;
 }
 
-static zarr_status encode_batch(struct zr_lock_leaves *l, zarr_error *err)
+/* Begins to encode a batch. */
+static zarr_status batch_begin(struct zr_lock_leaves *l, zarr_error *err)
 {
-    struct zr_worker *worker = l->w->worker;
     zarr_codec_job *jobs = NULL;
-    struct zr_flow_jobs batch;
     uint32_t *owner = NULL, n = 0;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(batch_of_leaves(l, &jobs, &owner, &n, err));
-    worker->states.keep_empty = !l->w->io->skip_empty;
-    batch = (struct zr_flow_jobs){.job = jobs, .of = l, .owner = owner, .n = n};
+    l->w->worker->states.keep_empty = !l->w->io->skip_empty;
+    l->batch = (struct zr_flow_jobs){.job = jobs, .of = l, .owner = owner, .n = n};
     if (n > 0)
-        ZR_TRY(zr_flow_run(&l->flow, l->stage, &batch, err));
-    ZR_TRY(zr_flow_wait(&l->flow, err)); /* only now the lengths are known */
-    for (uint32_t i = 0; i < n; i++) {
-        struct zr_lock_leaf *leaf = &l->leaf[owner[i]];
-
-        leaf->cur = leaf->next;
-        leaf->cur.bytes = jobs[i].dst_used;
-    }
+        ZR_TRY(zr_flow_run(l->flow, l->stage, &l->batch, err));
 out:
     return st;
+}
+
+/* Only after a wait the lengths are known. */
+static void batch_end(struct zr_lock_leaves *l)
+{
+    for (uint32_t i = 0; i < l->batch.n; i++) {
+        struct zr_lock_leaf *leaf = &l->leaf[l->batch.owner[i]];
+
+        leaf->cur = leaf->next;
+        leaf->cur.bytes = l->batch.job[i].dst_used;
+    }
+    l->batch.n = 0;
 }
 
 /* Leaves that are empty take no part any more. */
@@ -217,40 +222,19 @@ static void drop_guessed(struct zr_lock_leaves *l)
     uint32_t n = 0;
 
     zr_leaves_answered(l);
-    l->flow.any_declined = false;
-    for (uint32_t i = 0; i < l->n_left; i++) {
-        if (l->leaf[i].lw->empty)
-            continue;
-        l->flow.any_declined |= l->leaf[i].again;
-        l->leaf[n++] = l->leaf[i];
-    }
+    for (uint32_t i = 0; i < l->n_left; i++)
+        if (!l->leaf[i].lw->empty)
+            l->leaf[n++] = l->leaf[i];
     l->n_left = n;
 }
 
-/* The comparison's answers come with the lengths of all leaves, in one wait. If that
- * fails, perhaps it is because of leaves that need not be encoded. */
-static zarr_status encode_guessed(struct zr_lock_leaves *l, zarr_error *err)
+static bool takes_batches(const struct zr_stage *s)
 {
-    const uint32_t n = l->n_left;
-    zarr_error e = ZARR_ERROR_INIT;
-    zarr_status st = encode_batch(l, &e);
-
-    (void)zr_flow_wait(&l->flow, NULL); /* if it failed before it waited */
-    if (l->flow.stream.failed)
-        return zr_pass(err, st, &e);
-    drop_guessed(l);
-    if (st == ZARR_OK || l->n_left == n)
-        return zr_pass(err, st, &e);
-    for (uint32_t i = 0; i < l->n_left; i++) {
-        l->leaf[i].cur = l->leaf[i].elements;
-        l->leaf[i].again = false;
-        l->leaf[i].skip = 0;
-    }
-    l->flow.any_declined = false;
-    return encode_batch(l, err);
+    return s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH) != 0;
 }
 
-static zarr_status one_stage(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
+/* Begins stage k of a program, or does it. */
+static zarr_status leaf_stage_begin(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -258,14 +242,12 @@ static zarr_status one_stage(struct zr_lock_leaves *l, uint32_t k, zarr_error *e
     if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle)
         return ZARR_OK; /* the comparison made that copy */
     ZR_TRY(leaf_rooms(l, k, err));
-    if (l->stage->kind == ZR_STAGE_COPY && l->flow.device != 0)
+    if (l->stage->kind == ZR_STAGE_COPY && l->flow->device != 0)
         return zr_leaves_copy(l, err);
-    if (l->stage->kind == ZR_STAGE_CODEC &&
-        (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
-        return l->equal ? encode_guessed(l, err) : encode_batch(l, err);
-    st = zr_flow_wait(&l->flow, err);
-    if (st == ZARR_OK)
-        st = each(l, l->n_left, single_one, err);
+    if (takes_batches(l->stage))
+        return batch_begin(l, err);
+    ZR_TRY(zr_flow_wait(l->flow, err));
+    ZR_TRY(each(l, l->n_left, single_one, err));
 out:
     return st;
 }
@@ -324,8 +306,8 @@ static bool leaves_guess(const struct zr_lock_leaves *l)
              empty = l->w->worker->stats.chunks_missing;
 
     if (!s || s->kind != ZR_STAGE_CODEC || !zr_stage_is_async(s) ||
-        !(s->impl->vt.caps & ZARR_CODEC_BATCH) || s->in_device != l->flow.device ||
-        !l->flow.stream.handle)
+        !(s->impl->vt.caps & ZARR_CODEC_BATCH) || s->in_device != l->flow->device ||
+        !l->flow->stream.handle)
         return false;
     zr_request_lock(rq);
     done += rq->locked.stats.chunks_done;
@@ -334,38 +316,230 @@ static bool leaves_guess(const struct zr_lock_leaves *l)
     return empty <= done / GUESS_MOST;
 }
 
-static zarr_status encode_left(struct zr_lock_leaves *l, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
+/* ---- leaves of several programs ------------------------------------------------- */
 
-    for (uint32_t k = 0; k < l->p->n && l->n_left > 0; k++)
-        ZR_TRY(one_stage(l, k, err));
-    ZR_TRY(zr_flow_wait(&l->flow, err));
-    if (l->flow.any_declined)
-        ZR_TRY(each(l, l->n_left, encode_again, err));
-    for (uint32_t i = 0; i < l->n_left; i++) {
-        l->leaf[i].lw->out = l->leaf[i].cur;
-        l->w->worker->stats.bytes_decoded += l->leaf[i].elements.bytes;
-    }
-out:
-    if (st != ZARR_OK && err && err->item < l->n_left)
-        err->item = (uint64_t)(l->leaf[err->item].lw - l->lw);
+struct leaf_group {
+    const struct zr_work *w;
+    const struct zr_leaf_rooms *rooms; /* NULL: all have room */
+    struct zr_lock_leaves *of;         /* by program: those that follow each other */
+    uint32_t n, stages;
+    struct zr_lock_leaf *leaf; /* of all */
+    struct zr_flow flow;
+    struct zr_arena arena;
+};
+
+/* The leaf that failed, counted from the first of all. It is one of l->leaf, or of the
+ * flow's call that failed. */
+static zarr_status leaf_named(const struct leaf_group *g, const struct zr_lock_leaves *l,
+                              zarr_status st, zarr_error *err)
+{
+    if (st == ZARR_OK || !err)
+        return st;
+    if (g->flow.failed)
+        l = g->flow.failed;
+    err->item = err->item < l->n_left ? (uint64_t)(l->leaf[err->item].lw - g->of->lw)
+                                      : UINT64_MAX;
     return st;
 }
 
-static zarr_status run_leaves(struct zr_lock_leaves *l, zarr_error *err)
+/* Stage k of all programs. Those that the device encodes wait once. */
+static zarr_status one_stage(struct leaf_group *g, uint32_t k, zarr_error *err)
+{
+    bool any = false, batches = false;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++)
+        any |= g->of[i].n_left > 0;
+    if (any && k + 1 == g->stages && g->rooms) {
+        st = late_rooms(g->of, g->n, g->rooms, err);
+        if (st != ZARR_OK && err)
+            err->item = UINT64_MAX;
+        ZR_TRY(st);
+    }
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        if (l->n_left == 0)
+            continue;
+        ZR_TRY(leaf_named(g, l, leaf_stage_begin(l, k, err), err));
+        batches |= takes_batches(l->stage);
+    }
+    if (batches)
+        ZR_TRY(leaf_named(g, g->of, zr_flow_wait(&g->flow, err), err));
+    for (uint32_t i = 0; i < g->n; i++)
+        batch_end(&g->of[i]);
+out:
+    return st;
+}
+
+static bool drop_empty(struct leaf_group *g)
+{
+    bool dropped = false;
+
+    g->flow.any_declined = false;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+        const uint32_t n = l->n_left;
+
+        if (l->equal)
+            drop_guessed(l);
+        dropped |= l->n_left < n;
+        for (uint32_t j = 0; j < l->n_left; j++)
+            g->flow.any_declined |= l->leaf[j].again;
+    }
+    return dropped;
+}
+
+static void begin_again(struct leaf_group *g)
+{
+    g->flow.any_declined = false;
+    g->flow.failed = NULL;
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->of[i].batch.n = 0;
+        for (uint32_t j = 0; j < g->of[i].n_left; j++) {
+            struct zr_lock_leaf *leaf = &g->of[i].leaf[j];
+
+            leaf->cur = leaf->elements;
+            leaf->again = false;
+            leaf->skip = 0;
+        }
+    }
+}
+
+/* The first stage. Where leaves guess, the comparison's answers come with the lengths of
+ * all leaves, in one wait. If that fails, perhaps it is because of leaves that need not
+ * be encoded. */
+static zarr_status first_stage(struct leaf_group *g, zarr_error *err)
+{
+    bool guesses = false;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++)
+        guesses |= g->of[i].equal != NULL;
+    st = one_stage(g, 0, &e);
+    if (!guesses)
+        return zr_pass(err, st, &e);
+    (void)zr_flow_wait(&g->flow, NULL); /* if it failed before it waited */
+    if (g->flow.stream.failed)
+        return zr_pass(err, st, &e);
+    if (!drop_empty(g) || st == ZARR_OK)
+        return zr_pass(err, st, &e);
+    begin_again(g);
+    return one_stage(g, 0, err);
+}
+
+static zarr_status encode_left(struct leaf_group *g, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(element_rooms(l, err));
-    if (zr_leaves_are_gathered(l))
-        ZR_TRY(zr_leaves_gather(l, leaves_guess(l), err));
-    else
-        ZR_TRY(each(l, l->n, prepare_one, err));
-    take_left(l);
-    ZR_TRY(encode_left(l, err));
+    if (g->stages > 0)
+        ZR_TRY(first_stage(g, err));
+    for (uint32_t k = 1; k < g->stages; k++)
+        ZR_TRY(one_stage(g, k, err));
+    ZR_TRY(leaf_named(g, g->of, zr_flow_wait(&g->flow, err), err));
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        if (g->flow.any_declined && l->n_left > 0)
+            ZR_TRY(leaf_named(g, l, each(l, l->n_left, encode_again, err), err));
+        for (uint32_t j = 0; j < l->n_left; j++) {
+            l->leaf[j].lw->out = l->leaf[j].cur;
+            g->w->worker->stats.bytes_decoded += l->leaf[j].elements.bytes;
+        }
+    }
 out:
     return st;
+}
+
+/* The same while l->lw are in work. */
+static zarr_status leaf_counted(const struct leaf_group *g,
+                                const struct zr_lock_leaves *l, zarr_status st,
+                                zarr_error *err)
+{
+    if (st != ZARR_OK && err && err->item < l->n)
+        err->item += (uint64_t)(l->lw - g->of->lw);
+    return st;
+}
+
+/* Makes the elements, and finds out which leaves are empty, unless they guess. */
+static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
+{
+    const bool gathered = zr_leaves_are_gathered(g->of);
+    bool waits = false;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        l->guesses = gathered && leaves_guess(l);
+        ZR_TRY(element_rooms(l, err));
+        if (!gathered)
+            ZR_TRY(leaf_counted(g, l, each(l, l->n, prepare_one, err), err));
+    }
+    if (gathered)
+        ZR_TRY(zr_leaves_gather(g->of, g->n, err));
+    for (uint32_t i = 0; i < g->n && gathered && g->w->io->skip_empty; i++)
+        waits |= !g->of[i].equal || !g->of[i].guesses;
+    if (!waits)
+        goto out;
+    ZR_TRY(zr_flow_wait(&g->flow, err));
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        if (l->equal)
+            zr_leaves_answered(l);
+        ZR_TRY(leaf_counted(g, l, zr_leaves_compare(l, err), err));
+    }
+out:
+    for (uint32_t i = 0; i < g->n && st == ZARR_OK; i++)
+        take_left(&g->of[i]);
+    return st;
+}
+
+/* Makes one of the leaves of each level: they follow each other. */
+static zarr_status group_leaves(struct leaf_group *g, struct zr_leaf_write *lw,
+                                uint32_t n, uint32_t threads, zarr_error *err)
+{
+    uint32_t levels = 1;
+
+    for (uint32_t i = 1; i < n; i++)
+        levels += lw[i].level != lw[i - 1].level;
+    g->leaf = zr_calloc(g->w->io->engine->alloc, n, sizeof *g->leaf);
+    g->of = zr_arena_alloc(&g->arena, levels * sizeof *g->of);
+    if (!g->leaf || !g->of)
+        return zr_fail_memory(err, n * sizeof *g->leaf);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0 || lw[i].level != lw[i - 1].level)
+            g->of[g->n++] = (struct zr_lock_leaves){.w = g->w,
+                                                    .p = lw[i].level->encode,
+                                                    .lw = &lw[i],
+                                                    .threads = threads,
+                                                    .leaf = g->leaf + i,
+                                                    .flow = &g->flow,
+                                                    .arena = &g->arena};
+        g->of[g->n - 1].n++;
+    }
+    g->stages = g->of->p->n;
+    return ZARR_OK;
+}
+
+bool zr_leaves_join(const struct zr_level *a, const struct zr_level *b)
+{
+    const struct zr_program *p = a->encode, *q = b->encode;
+
+    if (a == b)
+        return true;
+    if (!p || !q || p->n != q->n || p->raw != q->raw ||
+        p->decoded_device != q->decoded_device || p->fetch_device != q->fetch_device)
+        return false;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->stage[i].kind != q->stage[i].kind ||
+            p->stage[i].impl != q->stage[i].impl ||
+            p->stage[i].in_device != q->stage[i].in_device ||
+            p->stage[i].out_device != q->stage[i].out_device)
+            return false;
+    return true;
 }
 
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
@@ -374,29 +548,25 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
 {
     struct zr_pool *pool = w->io->engine->pool;
     const zarr_allocator *alloc = w->io->engine->alloc;
-    struct zr_lock_leaves l = {.w = w,
-                               .p = lw[0].level->encode,
-                               .lw = lw,
-                               .n = n,
-                               .threads = threads,
-                               .rooms = rooms,
-                               .leaf = zr_calloc(alloc, n, sizeof *l.leaf)};
+    struct leaf_group g = {.w = w, .rooms = rooms};
     zarr_status st = ZARR_OK;
 
-    zr_arena_init(&l.arena, alloc);
-    ZR_TRY(zr_flow_begin(&l.flow, w, w->io->view.base.device_type, &l.arena, err));
-    l.flow.encode = true;
-    l.flow.declined = leaf_declined;
-    if (!l.leaf)
-        ZR_TRY(zr_fail_memory(err, n * sizeof *l.leaf));
-    ZR_TRY(run_leaves(&l, err));
+    zr_arena_init(&g.arena, alloc);
+    ZR_TRY(zr_flow_begin(&g.flow, w, w->io->view.base.device_type, &g.arena, err));
+    g.flow.encode = true;
+    g.flow.declined = leaf_declined;
+    ZR_TRY(group_leaves(&g, lw, n, threads, err));
+    ZR_TRY(prepare_all(&g, err));
+    ZR_TRY(encode_left(&g, err));
 out:
-    zr_flow_end(&l.flow);
-    zr_pool_give(pool, &l.block);
-    zr_pool_give(pool, &l.host);
-    zr_pool_give(pool, &l.slab[0]);
-    zr_pool_give(pool, &l.slab[1]);
-    zr_free(alloc, l.leaf);
-    zr_arena_deinit(&l.arena);
+    zr_flow_end(&g.flow);
+    for (uint32_t i = 0; i < g.n; i++) {
+        zr_pool_give(pool, &g.of[i].block);
+        zr_pool_give(pool, &g.of[i].host);
+        zr_pool_give(pool, &g.of[i].slab[0]);
+        zr_pool_give(pool, &g.of[i].slab[1]);
+    }
+    zr_free(alloc, g.leaf);
+    zr_arena_deinit(&g.arena);
     return st;
 }

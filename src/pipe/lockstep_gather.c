@@ -12,7 +12,7 @@ bool zr_leaves_are_gathered(const struct zr_lock_leaves *l)
 {
     const struct zr_program *p = l->p;
 
-    return l->flow.device != 0 && (p->raw || p->decoded_device == l->flow.device) &&
+    return l->flow->device != 0 && (p->raw || p->decoded_device == l->flow->device) &&
            !p->padded && !p->variable;
 }
 
@@ -37,74 +37,117 @@ static zarr_status old_one(void *arg, uint64_t i, const struct zr_work *w,
 
 /* Decodes the old values one by one. So those of raw leaves are copied, and damaged ones
  * are found. */
-static zarr_status old_each(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status old_each(struct zr_lock_leaves *l, const struct zr_lock_leaves *first,
+                            zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
 
-    return zr_workers_run(l->w, l->n, &opts, old_one, l, err);
+    const zarr_status st = zr_workers_run(l->w, l->n, &opts, old_one, l, err);
+
+    if (st != ZARR_OK && err && err->item < l->n)
+        err->item += (uint64_t)(l->lw - first->lw);
+    return st;
 }
 
-/* Decodes n old values into the blocks. */
-static zarr_status old_together(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+/* Whether old values are decoded together, with those of other programs. */
+static bool decodes_together(const struct zr_lock_leaves *l)
 {
     const struct zr_program *p = l->lw[0].level->decode;
-    struct zr_lock_item *item = NULL;
-    zarr_error e = ZARR_ERROR_INIT;
-    zarr_status st = ZARR_OK;
-    uint32_t *leaf = NULL, k = 0;
 
     if (p->n == 0 || !zr_goes_lockstep(l->w->io, p))
-        return old_each(l, err);
-    item = zr_arena_alloc(&l->arena, n * sizeof *item);
-    leaf = zr_arena_alloc(&l->arena, n * sizeof *leaf);
-    if (!item || !leaf)
-        return zr_fail_memory(err, n * sizeof *item);
+        return false;
+    /* the value of a shard is on the host, even if the store could bring it here */
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->lw[i].old.handle && l->lw[i].old.device_type != p->fetch_device)
+            return false;
+    return true;
+}
+
+/* Adds the old values of one program, and to `leaf` which leaves they belong to. */
+static void old_add(const struct zr_lock_leaves *l, struct zr_lockstep *to,
+                    const struct zr_lock_leaves *first, uint32_t *leaf)
+{
+    to->p = l->lw[0].level->decode;
     for (uint32_t i = 0; i < l->n; i++) {
         const struct zr_leaf_write *lw = &l->lw[i];
 
         if (!lw->old.handle || !keeps_some(l, lw))
             continue;
-        /* the value of a shard is on the host, even if the store could bring it here */
-        if (lw->old.device_type != p->fetch_device)
-            return old_each(l, err);
-        leaf[k] = i;
-        item[k++] =
+        leaf[to->n] = (uint32_t)(lw - first->lw);
+        to->item[to->n++] =
             (struct zr_lock_item){.into = lw->block, .encoded = lw->old, .cur = lw->old};
     }
-    st = zr_lock_blocks(l->w, p, item, n, &l->arena, &e);
-    if (st == ZARR_ERR_CORRUPT) /* perhaps it does not matter */
-        return old_each(l, err);
-    e.item = e.item < n ? leaf[e.item] : UINT64_MAX;
-    return zr_pass(err, st, &e);
+}
+
+/* Decodes old values into the blocks. */
+static zarr_status old_together(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+{
+    uint32_t all = 0, n_to = 0, n_old = 0;
+    struct zr_lockstep *to = zr_arena_alloc(l->arena, n * sizeof *to);
+    struct zr_lock_item *item = NULL;
+    zarr_error e = ZARR_ERROR_INIT;
+    uint32_t *leaf = NULL;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < n; k++)
+        all += l[k].n;
+    item = zr_arena_alloc(l->arena, all * sizeof *item);
+    leaf = zr_arena_alloc(l->arena, all * sizeof *leaf);
+    if (!to || !item || !leaf)
+        return zr_fail_memory(err, all * sizeof *item);
+    for (uint32_t k = 0; k < n; k++) {
+        if (!decodes_together(&l[k])) {
+            ZR_TRY(old_each(&l[k], l, err));
+            continue;
+        }
+        to[n_to] = (struct zr_lockstep){.item = item + n_old};
+        old_add(&l[k], &to[n_to], l, leaf + n_old);
+        n_old += to[n_to].n;
+        n_to += to[n_to].n > 0;
+    }
+    if (n_old == 0)
+        goto out;
+    st = zr_lock_blocks(l->w, to, n_to, l->arena, &e);
+    if (st != ZARR_ERR_CORRUPT) {
+        e.item = e.item < n_old ? leaf[e.item] : UINT64_MAX;
+        return zr_pass(err, st, &e);
+    }
+    st = ZARR_OK; /* perhaps it does not matter */
+    for (uint32_t k = 0; k < n; k++)
+        if (decodes_together(&l[k]))
+            ZR_TRY(old_each(&l[k], l, err));
+out:
+    return st;
 }
 
 /* Decodes the old values into the blocks, and fills the blocks of leaves that have
  * none. */
-static zarr_status blocks_before(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status blocks_before(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
 {
     struct zr_box_list list = {0};
     uint32_t n_old = 0;
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct zr_leaf_write *lw = &l->lw[i];
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < l[k].n; i++) {
+            const struct zr_leaf_write *lw = &l[k].lw[i];
 
-        if (!keeps_some(l, lw))
-            continue;
-        if (lw->old.handle) {
-            n_old++;
-            continue;
+            if (!keeps_some(&l[k], lw))
+                continue;
+            if (lw->old.handle) {
+                n_old++;
+                continue;
+            }
+            if (!list.flow)
+                ZR_TRY(zr_box_list_open(&list, l->flow, false, err));
+            ZR_TRY(zr_box_list_block(&list, lw->missing ? lw->missing : lw->level, l[k].p,
+                                     &lw->block, err));
         }
-        if (!list.flow)
-            ZR_TRY(zr_box_list_open(&list, &l->flow, false, err));
-        ZR_TRY(zr_box_list_block(&list, lw->missing ? lw->missing : lw->level, l->p,
-                                 &lw->block, err));
-    }
     if (list.flow)
         ZR_TRY(zr_box_list_send(&list, err));
     if (n_old > 0)
-        ZR_TRY(old_together(l, n_old, err));
+        ZR_TRY(old_together(l, n, err));
 out:
     zr_box_list_close(&list);
     return st;
@@ -145,7 +188,7 @@ static zarr_status gather_rank(struct zr_lock_leaves *l, const struct zr_leaf_wr
         if ((ranks ? ranks[k] : 0) != rank)
             continue;
         zr_target_borrow(&t, q);
-        if (!zr_target_last(&t, &l->arena))
+        if (!zr_target_last(&t, l->arena))
             ZR_TRY(zr_fail_memory(err, t.n_items));
         ZR_TRY(zr_box_list_target(list, l->p, &t, &lw->block, err));
     }
@@ -153,28 +196,46 @@ out:
     return st;
 }
 
-/* The boxes of one list do not overlap: where parts do, the later one is in a later
- * list. */
-static zarr_status gather_all(struct zr_lock_leaves *l, zarr_error *err)
+/* Counts the leaves, and finds which parts of each overlap. Returns the most ranks. */
+static zarr_status gather_ranks(struct zr_lock_leaves *l, uint32_t ***ranks,
+                                uint32_t *most, zarr_error *err)
 {
-    uint32_t **ranks = zr_arena_alloc(&l->arena, l->n * sizeof(uint32_t *));
-    struct zr_box_list list = {0};
-    uint32_t most = 1, n = 1;
+    uint32_t n = 1;
     zarr_status st = ZARR_OK;
 
-    if (!ranks)
+    *ranks = zr_arena_alloc(l->arena, l->n * sizeof(uint32_t *));
+    if (!*ranks)
         return zr_fail_memory(err, l->n * sizeof(uint32_t *));
     for (uint32_t i = 0; i < l->n; i++) {
         ZR_TRY(gather_begin(l, i, err));
-        if (!zr_projection_ranks(l->lw[i].proj, &ranks[i], &n, &l->arena))
+        if (!zr_projection_ranks(l->lw[i].proj, &(*ranks)[i], &n, l->arena))
             ZR_TRY(zr_fail_memory(err, n));
-        most = ZR_MAX(most, n);
+        *most = ZR_MAX(*most, n);
     }
-    ZR_TRY(zr_box_list_open(&list, &l->flow, true, err));
+out:
+    return st;
+}
+
+/* The boxes of one list do not overlap: where parts do, the later one is in a later
+ * list. */
+static zarr_status gather_all(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+{
+    uint32_t ***ranks = zr_arena_alloc(l->arena, n * sizeof(uint32_t **));
+    struct zr_box_list list = {0};
+    uint32_t most = 1;
+    zarr_status st = ZARR_OK;
+
+    if (!ranks)
+        return zr_fail_memory(err, n * sizeof(uint32_t **));
+    for (uint32_t k = 0; k < n; k++)
+        ZR_TRY(gather_ranks(&l[k], &ranks[k], &most, err));
+    ZR_TRY(zr_box_list_open(&list, l->flow, true, err));
     for (uint32_t rank = 0; rank < most; rank++) {
-        for (uint32_t i = 0; i < l->n; i++)
-            if (l->lw[i].block.handle)
-                ZR_TRY(gather_rank(l, &l->lw[i], ranks[i], rank, &list, err));
+        for (uint32_t k = 0; k < n; k++)
+            for (uint32_t i = 0; i < l[k].n; i++)
+                if (l[k].lw[i].block.handle)
+                    ZR_TRY(
+                        gather_rank(&l[k], &l[k].lw[i], ranks[k][i], rank, &list, err));
         ZR_TRY(zr_box_list_send(&list, err));
     }
 out:
@@ -188,15 +249,15 @@ out:
 static zarr_status copy_runs(struct zr_lock_leaves *l, const zarr_mem *dst,
                              const zarr_mem *src, uint32_t n, zarr_error *err)
 {
-    return zr_mem_copy_list(l->w->io->engine->memory, dst, src, n, &l->flow.stream,
+    return zr_mem_copy_list(l->w->io->engine->memory, dst, src, n, &l->flow->stream,
                             &l->w->worker->copies, err);
 }
 
 static zarr_status runs_of(struct zr_lock_leaves *l, zarr_mem **dst, zarr_mem **src,
                            zarr_error *err)
 {
-    *dst = zr_arena_alloc(&l->arena, l->n * sizeof **dst);
-    *src = zr_arena_alloc(&l->arena, l->n * sizeof **src);
+    *dst = zr_arena_alloc(l->arena, l->n * sizeof **dst);
+    *src = zr_arena_alloc(l->arena, l->n * sizeof **src);
     return *dst && *src ? ZARR_OK : zr_fail_memory(err, l->n * sizeof **dst);
 }
 
@@ -257,17 +318,14 @@ out:
     return st;
 }
 
-/* The elements are on the host, or on their way. */
-static zarr_status compare_on_host(struct zr_lock_leaves *l, zarr_error *err)
+zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = l->p->decoded_bytes / 16};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_flow_wait(&l->flow, err));
-    ZR_TRY(zr_workers_run(l->w, l->n, &opts, compare_one, l, err));
-out:
-    return st;
+    if (!l->w->io->skip_empty || (!l->host.handle && !l->p->raw))
+        return ZARR_OK;
+    return zr_workers_run(l->w, l->n, &opts, compare_one, l, err);
 }
 
 /* Whether runs of elements are copies of a value, by a list on the device. */
@@ -280,7 +338,7 @@ static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_mem *runs, ui
                                        .item_bytes = l->p->item_bytes,
                                        .equal = equal};
 
-    return zr_mem_equal_list(l->w->io->engine->memory, &list, &l->flow.stream,
+    return zr_mem_equal_list(l->w->io->engine->memory, &list, &l->flow->stream,
                              &l->w->worker->copies, err);
 }
 
@@ -298,8 +356,8 @@ void zr_leaves_answered(struct zr_lock_leaves *l)
 static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
 {
     const struct zr_level *lv = l->lw[0].level;
-    zarr_mem *runs = zr_arena_alloc(&l->arena, l->n * sizeof *runs);
-    uint8_t *equal = zr_arena_alloc(&l->arena, 2 * (size_t)l->n);
+    zarr_mem *runs = zr_arena_alloc(l->arena, l->n * sizeof *runs);
+    uint8_t *equal = zr_arena_alloc(l->arena, 2 * (size_t)l->n);
     uint8_t *filled = lv->own_fill && equal ? equal + l->n : equal;
     zarr_status st = ZARR_OK;
 
@@ -317,24 +375,22 @@ out:
     return st;
 }
 
-zarr_status zr_leaves_gather(struct zr_lock_leaves *l, bool guess, zarr_error *err)
+zarr_status zr_leaves_gather(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
 {
+    uint32_t all = 0;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(blocks_before(l, err));
-    ZR_TRY(gather_all(l, err));
-    if (!l->w->io->skip_empty)
-        goto out;
-    if (l->host.handle)
-        ZR_TRY(copy_to_host(l, err));
-    ZR_TRY(l->host.handle || l->p->raw ? compare_on_host(l, err)
-                                       : compare_on_device(l, err));
-    if (!l->equal || guess)
-        goto out;
-    ZR_TRY(zr_flow_wait(&l->flow, err));
-    zr_leaves_answered(l);
+    for (uint32_t k = 0; k < n; k++)
+        all += l[k].n;
+    ZR_TRY(blocks_before(l, n, err));
+    ZR_TRY(gather_all(l, n, err));
+    for (uint32_t k = 0; k < n && l->w->io->skip_empty; k++)
+        if (l[k].host.handle)
+            ZR_TRY(copy_to_host(&l[k], err));
+        else if (!l[k].p->raw)
+            ZR_TRY(compare_on_device(&l[k], err));
 out:
-    if (st != ZARR_OK && err && err->item >= l->n)
+    if (st != ZARR_OK && err && err->item >= all)
         err->item = UINT64_MAX;
     return st;
 }

@@ -53,11 +53,11 @@ struct zr_lockstep {
 
 /* Takes all items through all stages, and their elements to their places. */
 zarr_status zr_lock_run(struct zr_lockstep *l, uint32_t n, zarr_error *err);
-/* Decodes n chunks into blocks of a program's elements. Of each item, `into`, `encoded`
- * and `cur` (the same) are set. On failure err->item is the chunk that failed. */
-zarr_status zr_lock_blocks(const struct zr_work *w, const struct zr_program *p,
-                           struct zr_lock_item *item, uint32_t n, struct zr_arena *arena,
-                           zarr_error *err);
+/* Decodes chunks of n programs into blocks of elements. Of l, `p`, `item` and `n` are
+ * set, and of each item `into`, `encoded` and `cur` (the same). On failure err->item is
+ * the chunk that failed, counted from the first of l. */
+zarr_status zr_lock_blocks(const struct zr_work *w, struct zr_lockstep *l, uint32_t n,
+                           struct zr_arena *arena, zarr_error *err);
 /* A parallel loop over anything of a wave. */
 zarr_status zr_lock_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
                              zr_work_fn fn, void *arg, zarr_error *err);
@@ -85,7 +85,7 @@ zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
                          uint64_t n, zarr_mem *slab, zarr_error *err);
 /* The segment of an item becomes the item of the error, as callers expect, and the item
  * gets into its text. It is one of l, or of the flow's call that failed. */
-zarr_status zr_lock_name(const struct zr_lockstep *l, zarr_status st, zarr_error *err);
+zarr_status zr_lock_name(struct zr_lockstep *l, zarr_status st, zarr_error *err);
 
 /* Whether the implementation of stage k does not take an item. */
 static inline bool zr_lock_skips(const struct zr_lock_item *it, uint32_t k)
@@ -124,29 +124,34 @@ struct zr_lock_leaf {
     bool again;    /* an implementation declined it: it is encoded alone at the end */
 };
 
+/* The leaves of one program. */
 struct zr_lock_leaves {
     const struct zr_work *w;
     const struct zr_program *p;
     struct zr_leaf_write *lw;
     uint32_t n, threads;
-    const struct zr_leaf_rooms *rooms; /* NULL: all have room */
     struct zr_lock_leaf *leaf; /* first all leaves, then those that are not empty */
     uint32_t n_left;
-    struct zr_flow flow;
-    struct zr_arena arena;
+    struct zr_flow *flow;
+    struct zr_arena *arena;
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem block, host, slab[2];
+    /* the call of the current stage whose lengths are not known yet */
+    struct zr_flow_jobs batch;
     /* by leaf, what the comparison with the fill value says, once the flow has waited;
      * NULL: it said so already, or there was none */
     const uint8_t *equal, *filled;
+    bool guesses; /* encoding begins before the answers are here */
 };
 
 /* Whether zr_leaves_gather() does these leaves, whose elements are on a device. */
 bool zr_leaves_are_gathered(const struct zr_lock_leaves *l);
-/* Makes the elements of these leaves and compares them with the fill value, in lists.
- * The elements are in `cur`. guess: encoding may begin before the answers are here, in
- * l->equal. */
-zarr_status zr_leaves_gather(struct zr_lock_leaves *l, bool guess, zarr_error *err);
+/* Makes the elements of the leaves of n programs, in `cur`, and queues the comparison
+ * with the fill value, or the copies for it. If that fails, err->item is one of the
+ * leaves that begin with l->lw. */
+zarr_status zr_leaves_gather(struct zr_lock_leaves *l, uint32_t n, zarr_error *err);
+/* After a wait: compares what came to the host. */
+zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err);
 /* Notes the answers, after a wait. */
 void zr_leaves_answered(struct zr_lock_leaves *l);
 /* Queues the copies of the current stage, from `cur` to `next`. */

@@ -2,9 +2,10 @@
  * pipe/lockstep_units.c - writes outer chunks together, one object of the store each:
  * those without inner chunks by programs with an implementation that takes batches
  * (lockstep_encode.c), and all whose elements come from a device, shards included
- * (lockstep_shards.c). Old values that units need are read together (old_values.c). What
- * cannot take part is left to be written alone (units.c).
- * Thread class: one thread per request; helpers take worker contexts.
+ * (lockstep_shards.c). Of a device, units of several shapes go together. Old values that
+ * units need are read together (old_values.c). What cannot take part is left to be
+ * written alone (units.c). Thread class: one thread per request; helpers take worker
+ * contexts.
  */
 #include "pipe/lockstep_int.h"
 
@@ -13,6 +14,7 @@
 /* One unit. */
 struct object {
     const struct zr_projection *proj;
+    const struct zr_level *lv;
     struct zr_old_value *old_value; /* NULL: it needs no old value */
     bool *done;
     zarr_mem out; /* its encoded bytes */
@@ -20,17 +22,18 @@ struct object {
     bool conflict; /* another writer was faster */
 };
 
-/* Units of one level. */
+/* Units that are written together: of one level, or of the levels of several shapes, each
+ * after the other. */
 struct objects {
     struct zr_work w;
-    const struct zr_level *lv;
+    const struct zr_level *lv; /* of the first */
     struct object *one;
     uint32_t n;
     struct zr_old_values old_values;
     struct zr_leaf_write *leaf;   /* one of these */
     struct zr_shard_write *shard; /* has room for all units */
     zarr_mem slab;                /* the encoded bytes of leaves */
-    uint64_t need;                /* bytes of the budget */
+    struct zr_need need;          /* bytes of the budgets */
     bool locked;                  /* which units are being stored: those with a lock */
     struct zr_arena *arena;
 };
@@ -201,25 +204,31 @@ static zarr_mem old_of(const struct object *u)
 /* Room for each leaf. tight: for as many bytes as it will have. */
 static zarr_status leaf_slab(struct objects *o, bool tight, zarr_error *err)
 {
-    uint64_t step = o->lv->encoded_bound, at = 0;
+    uint64_t at = 0, most = 0;
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; tight && i < o->n; i++)
-        at += o->leaf[i].empty ? 0 : leaf_step(o->leaf[i].out.bytes);
-    if (tight)
-        step = at;
-    ZR_TRY(zr_take_slices(o->w.io, o->lv->encode->fetch_device, &step, tight ? 1 : o->n,
-                          &o->slab, err));
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct zr_leaf_write *lw = &o->leaf[i];
+        const uint64_t bytes = tight ? lw->out.bytes : o->one[i].lv->encoded_bound;
+
+        if (tight && lw->empty)
+            continue;
+        if (bytes > UINT64_MAX - ZR_CHUNK_ALIGNMENT ||
+            !zr_add_u64(at, leaf_step(bytes), &at))
+            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "a batch too large for memory"));
+    }
+    most = at;
+    ZR_TRY(zr_take_slices(o->w.io, o->lv->encode->fetch_device, &most, 1, &o->slab, err));
     at = 0;
     for (uint32_t i = 0; i < o->n; i++) {
         struct zr_leaf_write *lw = &o->leaf[i];
-        const uint64_t bytes = tight ? lw->out.bytes : o->lv->encoded_bound;
+        const uint64_t bytes = tight ? lw->out.bytes : o->one[i].lv->encoded_bound;
 
         if (tight && lw->empty)
             continue;
         if (!zr_mem_slice(&o->slab, at, bytes, &lw->room))
             return zr_internal(err);
-        at += tight ? leaf_step(bytes) : step;
+        at += leaf_step(bytes);
     }
 out:
     if (st != ZARR_OK && err)
@@ -241,7 +250,7 @@ static zarr_status encode_leaves(struct objects *o, zarr_error *err)
 
     for (uint32_t i = 0; i < o->n; i++)
         o->leaf[i] = (struct zr_leaf_write){
-            .level = o->lv, .proj = o->one[i].proj, .old = old_of(&o->one[i])};
+            .level = o->one[i].lv, .proj = o->one[i].proj, .old = old_of(&o->one[i])};
     if (!wait)
         ZR_TRY(leaf_slab(o, false, err));
     st = zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io),
@@ -307,7 +316,7 @@ static zarr_status objects_old_values(struct objects *o, zarr_error *err)
         if (u->proj->full)
             continue;
         u->old_value = &value[o->old_values.n];
-        value[o->old_values.n++] = (struct zr_old_value){.proj = u->proj, .lv = o->lv};
+        value[o->old_values.n++] = (struct zr_old_value){.proj = u->proj, .lv = u->lv};
     }
     if (o->old_values.n == 0)
         return ZARR_OK;
@@ -357,7 +366,7 @@ static bool are_left(const struct objects *o, const zarr_stats *before, zarr_sta
 static zarr_status write_objects(struct objects *o, zarr_error *err)
 {
     struct zr_engine *engine = o->w.io->engine;
-    struct zr_need need = {.host = o->need};
+    const struct zr_need need = o->need;
     zarr_error e = ZARR_ERROR_INIT;
     zarr_stats before;
     bool left = false;
@@ -365,8 +374,6 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
 
     ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
     before = o->w.worker->stats;
-    need.device = o->shard ? zr_shards_on_device(o->w.io, o->lv, o->n)
-                           : zr_device_need(o->w.io, o->lv, true, true, o->n);
     st = zr_request_take(o->w.rq, need, &e);
     if (st == ZARR_OK) {
         st = objects_old_values(o, &e);
@@ -448,10 +455,9 @@ static const struct zr_level *own_level(const struct zr_io *io,
 /* Adds the bytes that a unit needs: elements and encoded bytes, both once more between
  * two stages, and the old value. A shard needs its elements a batch at a time, and in
  * another order of inner chunks its value twice. */
-static bool objects_add(const struct objects *o, const struct zr_projection *proj,
-                        uint64_t *sum)
+static bool objects_add(const struct objects *o, const struct zr_level *lv,
+                        const struct zr_projection *proj, uint64_t *sum)
 {
-    const struct zr_level *lv = o->lv;
     uint64_t one = zr_unit_budget(
         lv, proj->full && (!lv->is_shard || o->w.io->inner_order <= ZARR_INNER_ORDER_C));
 
@@ -460,34 +466,63 @@ static bool objects_add(const struct objects *o, const struct zr_projection *pro
            zr_add_u64(*sum, one, sum);
 }
 
-/* Collects the units of one level, as many as the budgets have room for; at least the
- * first. tried: of all units. The leaves of shards take their turns on a device. */
-static void objects_collect(struct objects *o, const struct zr_level *const *lv,
-                            const struct zr_projection *proj, uint32_t n, bool *tried,
-                            bool *done)
+/* Which units are collected, and what is known of all. */
+struct collecting {
+    const struct zr_level *const *lv;
+    const struct zr_projection *proj;
+    uint32_t n;
+    bool *tried, *done;
+    uint32_t locks; /* how many may still take the lock of their old value */
+};
+
+/* Collects the units of one level, as many as the budgets have room for beside those that
+ * are there; at least one of all. Returns false if there is no room for more. */
+static bool collect_level(struct objects *o, struct collecting *c,
+                          const struct zr_level *lv)
 {
-    uint32_t locks = zr_old_values_most(o->w.io);
     const uint32_t flights = zr_write_flights(o->w.io);
-    const uint32_t most =
-        o->shard ? UINT32_MAX : zr_device_most(o->w.io, o->lv, true, true, flights);
+    const uint64_t room = zr_device_room(o->w.io, flights);
+    const uint64_t before = o->need.device;
+    uint32_t n = 0;
 
-    for (uint32_t k = 0; k < n; k++) {
-        uint64_t need = o->need;
+    for (uint32_t k = 0; k < c->n; k++) {
+        struct zr_need need = {.host = o->need.host};
 
-        if (lv[k] != o->lv || tried[k])
+        if (c->lv[k] != lv || c->tried[k])
             continue;
-        if (!proj[k].full && locks-- == 0)
-            return;
-        if (o->n == most)
-            return;
-        if (!objects_add(o, &proj[k], &need))
-            need = UINT64_MAX;
-        if (o->n > 0 && need > zr_io_budget(o->w.io) / flights)
-            return; /* belongs to the next round */
+        if (!c->proj[k].full && c->locks == 0)
+            return false;
+        c->locks -= !c->proj[k].full;
+        need.device =
+            o->shard ? zr_shards_on_device(o->w.io, lv, n + 1)
+                     : zr_add_cap(before, zr_device_need(o->w.io, lv, true, true, n + 1));
+        if (!objects_add(o, lv, &c->proj[k], &need.host))
+            need.host = UINT64_MAX;
+        if (o->n > 0 && (need.host > zr_io_budget(o->w.io) / flights ||
+                         (!o->shard && need.device > room)))
+            return false; /* belongs to the next round */
         o->need = need;
-        tried[k] = true;
-        o->one[o->n++] = (struct object){.proj = &proj[k], .done = &done[k]};
+        c->tried[k] = true;
+        n++;
+        o->one[o->n++] =
+            (struct object){.proj = &c->proj[k], .lv = lv, .done = &c->done[k]};
     }
+    return true;
+}
+
+/* Collects units of the first one's level, and of a device all that can be encoded with
+ * them. The leaves of shards take their turns on a device. */
+static void objects_collect(struct objects *o, struct collecting *c)
+{
+    const bool joins =
+        !o->shard && !zr_io_is_host(o->w.io, o->w.io->view.base.device_type);
+
+    if (!collect_level(o, c, o->lv) || !joins)
+        return;
+    for (uint32_t k = 0; k < c->n; k++)
+        if (c->lv[k] && !c->tried[k] && !c->lv[k]->is_shard &&
+            zr_leaves_join(o->lv, c->lv[k]) && !collect_level(o, c, c->lv[k]))
+            return;
 }
 
 static zarr_status objects_room(struct objects *o, uint32_t n, zarr_error *err)
@@ -510,6 +545,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
 {
     const zarr_allocator *alloc = io->engine->alloc;
     const struct zr_level **lv = NULL;
+    struct collecting c = {.proj = proj, .n = n, .done = done};
     struct zr_arena arena;
     bool *tried = NULL;
     zarr_status st = ZARR_OK;
@@ -523,6 +559,8 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
         ZR_TRY(zr_fail_memory(err, n * sizeof *tried));
     for (uint32_t i = 0; i < n; i++)
         lv[i] = own_level(io, &proj[i]);
+    c.lv = lv;
+    c.tried = tried;
     for (uint32_t i = 0; i < n; i++) {
         struct objects o = {.w = {.io = io, .rq = rq}, .lv = lv[i], .arena = &arena};
 
@@ -530,7 +568,8 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
             continue;
         zr_arena_reset(&arena);
         ZR_TRY(objects_room(&o, n, err));
-        objects_collect(&o, lv, proj, n, tried, done);
+        c.locks = zr_old_values_most(io);
+        objects_collect(&o, &c);
         ZR_TRY(io->parts ? write_parts(&o, err) : write_objects(&o, err));
     }
 out:

@@ -313,6 +313,9 @@ zarr_status zr_device_budget_find(struct zr_budget **out, struct zr_engine *e,
  * encoded. old: their old values are decoded, too. 0 for host memory. */
 uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool encode,
                         bool old, uint64_t n);
+/* What a wave may have on the tensor's device, if `flights` share its budget; UINT64_MAX
+ * if nothing limits it. */
+uint64_t zr_device_room(const struct zr_io *io, uint32_t flights);
 /* The most leaves that may be in work at once within the budget of the tensor's device,
  * at least 1; UINT32_MAX if nothing limits it. flights: the waves that share the
  * budget. */

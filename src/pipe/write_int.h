@@ -178,9 +178,13 @@ struct zr_leaf_rooms {
 };
 /* Whether leaves of a level can get their room so late. */
 bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv);
-/* Encodes n leaves of one level together, stage by stage, for programs with an
- * implementation that takes batches and for elements that come from a device. rooms NULL:
- * all have room. On failure err->item is the leaf that failed. */
+/* Whether leaves of two levels can be encoded together: their programs have the same
+ * stages. */
+bool zr_leaves_join(const struct zr_level *a, const struct zr_level *b);
+/* Encodes n leaves together, stage by stage, for programs with an implementation that
+ * takes batches and for elements that come from a device. Those of one level follow each
+ * other, and levels can join. rooms NULL: all have room. On failure err->item is the leaf
+ * that failed. */
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                              uint32_t n, uint32_t threads,
                              const struct zr_leaf_rooms *rooms, zarr_error *err);

@@ -1,8 +1,8 @@
 /*
- * unit/pipe/test_device_shapes.c - reads into a device from a grid whose chunks differ in
- * shape. Each shape has a program of its own, but a wave has one list of copies, one of
- * boxes and one wait for all. Each call that fails ends the read, damage names its chunk,
- * and what is declined is read alone.
+ * unit/pipe/test_device_shapes.c - reads and writes of a device where the chunks of a
+ * grid differ in shape. Each shape has a program of its own, but a wave has one wait for
+ * all, and a batch of units as many as with one shape. Each call that fails ends the
+ * request, damage names its chunk, and what is declined is done alone.
  */
 #include "device_test.h"
 
@@ -133,6 +133,179 @@ static void test_calls(void **state)
     }
     unchecked = false;
     context_trust = 0;
+}
+
+/* ---- writes ------------------------------------------------------------------------ */
+
+/* Writes a selection of `data` from the device. */
+static zarr_status write_some(const struct pw *w, zarr_array *a, const char *text,
+                              zarr_io_options *opts)
+{
+    zarr_selection *sel = NULL;
+    int64_t lengths[2];
+    zarr_tensor t;
+    zarr_status st;
+    zarr_mem mem;
+
+    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
+    for (int d = 0; d < 2; d++)
+        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
+    mem = tensor_new(w, &t, lengths);
+    assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
+    st = zarr_array_write(a, sel, &t, opts, &terr);
+    zarr_selection_free(sel);
+    zarr_mem_free(w->ctx, &mem);
+    return st;
+}
+
+static void write_same(const struct pw *w, zarr_array *a, zarr_array *h, const char *text)
+{
+    zarr_selection *sel = NULL;
+    int64_t lengths[2];
+    zarr_tensor host;
+
+    assert_ok(write_some(w, a, text, NULL));
+    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
+    for (int d = 0; d < 2; d++)
+        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
+    zarr_tensor_host(&host, data, sizeof data, 2, lengths);
+    assert_ok(zarr_array_write(h, sel, &host, NULL, &terr));
+    zarr_selection_free(sel);
+    for (uint64_t r = 0; r < ZR_COUNT(rows); r++)
+        for (uint64_t c = 0; c < ZR_COUNT(columns); c++)
+            same_value(w, (const char *[2]){"a", "h"}, r, c);
+}
+
+/* What is written from the device is stored as from the host, also chunks with the fill
+ * value alone and those that keep something. */
+static void test_write(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 4; threads += 3)
+        for (uint64_t wave = 1024; wave <= (1 << 20); wave *= 1024)
+            for (size_t c = 0; c < ZR_COUNT(chains); c++) {
+                zarr_array *a, *h;
+                struct pw w;
+
+                open_world(&w, threads, wave);
+                a = array_of_shapes(&w, "a", chains[c].codecs);
+                h = array_of_shapes(&w, "h", chains[c].codecs);
+                for (int i = 0; i < N; i++)
+                    data[i] = i / 400 % 3 ? 5000 + i : -1;
+                write_same(&w, a, h, "3:90, 5:37");
+                write_same(&w, a, h, "::7, 1::3");
+                write_same(&w, a, h, "...");
+                zarr_array_free(a);
+                zarr_array_free(h);
+                close_world(&w);
+            }
+}
+
+/* Two waits, for the lengths and the copies, or one where the lengths are known; one more
+ * if old values are decoded. */
+static void test_write_calls(void **state)
+{
+    static const struct {
+        const char *codecs;
+        int calls, waits, old;
+    } of[] = {
+        {"[" BYTES "]", 0, 1, 0},
+        {"[" BYTES "," LATE "]", SHAPES, 2, 1},
+        {"[" TURN "," BIG "," LATE "]", SHAPES, 2, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ZR_COUNT(of); i++) {
+        const bool old = i % 2;
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        struct counts n;
+        zarr_array *a;
+        struct pw w;
+
+        open_world(&w, 2, 1 << 20);
+        a = array_of_shapes(&w, "a", of[i / 2].codecs);
+        count_begin(&n, &opts);
+        assert_ok(write_some(&w, a, old ? "1:99, 1:39" : "...", &opts));
+        count_end(&n);
+        assert_int_equal(n.stats.waves, 1);
+        assert_int_equal(n.stats.chunks_done, CHUNKS);
+        assert_int_equal(atomic_load(&n_late.encode_calls), of[i / 2].calls);
+        /* the one chunk of 20 x 15 elements keeps nothing */
+        assert_int_equal(atomic_load(&n_late.calls),
+                         old && of[i / 2].calls ? SHAPES - 1 : 0);
+        assert_int_equal(n.late.syncs, of[i / 2].waits + (old ? of[i / 2].old : 0));
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
+/* Whichever chunk cannot be encoded, the error names it. */
+static void test_write_damage(void **state)
+{
+    zarr_array *a;
+    struct pw w;
+
+    (void)state;
+    open_world(&w, 2, 1 << 20);
+    a = array_of_shapes(&w, "a", "[" BYTES "," LATE "]");
+    for (uint64_t r = 0, row = 0; r < ZR_COUNT(rows); row += rows[r++])
+        for (uint64_t c = 0, column = 0; c < ZR_COUNT(columns); column += columns[c++]) {
+            char key[32], want[32];
+
+            refuses = data[row * COLS + column];
+            assert_status(write_some(&w, a, "...", NULL), ZARR_ERR_CORRUPT);
+            assert_true(zarr_error_text(&terr, ZARR_ERROR_KEY, key, sizeof key) > 0);
+            snprintf(want, sizeof want, "a/c/%d/%d", (int)r, (int)c);
+            assert_string_equal(key, want);
+        }
+    refuses = 0;
+    declines = ZARR_ERR_UNSUPPORTED;
+    assert_ok(write_some(&w, a, "...", NULL));
+    declines = ZARR_OK;
+    compare(&w, a, "...");
+    assert_memory_equal(got, data, sizeof data);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
+static void test_failing_writes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * ZR_COUNT(chains); i++) {
+        const zarr_status status = i % 2 ? ZARR_ERR_NO_MEMORY : ZARR_ERR_DEVICE;
+        bool passed = false;
+        zarr_array *a;
+        struct pw w;
+
+        open_world(&w, 2, 1 << 20);
+        a = array_of_shapes(&w, "a", chains[i / 2].codecs);
+        for (uint64_t k = 4; !passed; k += ZR_FAIL_STEP(k)) {
+            const char *text = k % 2 ? "..." : "1:99, 1:39";
+            zarr_selection *sel = NULL;
+            int64_t lengths[2];
+            zarr_tensor t;
+            zarr_status st;
+            zarr_mem mem;
+
+            assert_true(k < 2000);
+            assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
+            for (int d = 0; d < 2; d++)
+                lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
+            mem = tensor_new(&w, &t, lengths);
+            assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
+            zarr_context_trim(w.ctx); /* so that blocks are allocated each time */
+            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, status);
+            st = zarr_array_write(a, sel, &t, NULL, &terr);
+            zarr_fakedev_fail(device, 0, 0, ZARR_OK);
+            assert_true(st == ZARR_OK || st == status);
+            passed = st == ZARR_OK && k > 150;
+            assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
+            zarr_selection_free(sel);
+            zarr_mem_free(w.ctx, &mem);
+        }
+        zarr_array_free(a);
+        close_world(&w);
+    }
 }
 
 /* ---- room -------------------------------------------------------------------------- */
@@ -327,6 +500,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_calls),
+        cmocka_unit_test(test_write_damage),
+        cmocka_unit_test(test_failing_writes),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_short_of_memory),
