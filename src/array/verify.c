@@ -122,6 +122,8 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
         zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
     else if (st != ZARR_OK)
         zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
+    if (is_fault(st, &e))
+        zr_shard_makes_room(inner->shard); /* the caller's function may read */
     return judge(o, st, &e, err);
 }
 

@@ -80,7 +80,9 @@ static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_
     return true;
 }
 
-zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
+/* *failed: the call whose failure is returned; unchanged if it is none of them. */
+static zarr_status flow_wait(struct zr_flow *f, const struct zr_flow_call **failed,
+                             zarr_error *err)
 {
     zarr_status st = flow_sync(f, err);
 
@@ -98,6 +100,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
         if (one == ZARR_OK || st != ZARR_OK || flow_declines(f, c, one))
             continue;
         st = one;
+        *failed = c;
         f->failed = c->of;
         flow_name(c, &own);
         if (err)
@@ -107,6 +110,13 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
     f->last = &f->first;
     flow_give_held(f);
     return st;
+}
+
+zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
+{
+    const struct zr_flow_call *failed = NULL;
+
+    return flow_wait(f, &failed, err);
 }
 
 zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err)
@@ -162,9 +172,12 @@ static struct zr_flow_call *flow_call(struct zr_flow *f, const struct zr_stage *
 static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_status st,
                                zarr_error *err)
 {
+    const struct zr_flow_call *failed = NULL;
     zarr_status waited = ZARR_OK;
+    zarr_error own = ZARR_ERROR_INIT;
 
     if (c->call.pending) {
+        f->n_pending++;
         f->stream.queued = true;
         *f->last = c;
         f->last = &c->next;
@@ -174,7 +187,9 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
         return ZARR_OK;
     flow_name(c, err);
     if (f->declined && f->first) /* whose input was it? */
-        waited = zr_flow_wait(f, NULL);
+        waited = flow_wait(f, &failed, &own);
+    if (waited != ZARR_OK && failed != c && zr_stage_declines(c->stage, st))
+        return zr_pass(err, waited, &own); /* an earlier call failed; this one declines */
     if (waited == ZARR_OK && flow_declines(f, c, st))
         return ZARR_OK;
     f->failed = c->of;

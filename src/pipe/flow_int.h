@@ -36,6 +36,7 @@ struct zr_flow {
     struct zr_flow_held *held;
     struct zr_flow_call *first, **last;
     uint64_t n_waits;
+    uint64_t n_pending; /* calls of codecs that left work on the stream, ever */
     void *failed; /* the `of` of what failed, once the call or its caller says; or NULL */
     /* Set after zr_flow_begin(), or NULL: called for each job that its implementation did
      * not take (zr_stage_declines()), or that failed after another one was declined. The

@@ -93,7 +93,8 @@ void zr_held_shrink(struct zr_held *h, uint64_t bytes)
 
 void zr_shard_makes_room(struct zr_shard *s)
 {
-    zr_held_shrink(&s->held_bytes, 0);
+    for (; s; s = s->parent)
+        zr_held_shrink(&s->held_bytes, 0);
 }
 
 void zr_opens_let_go(struct zr_open *open, uint32_t n_opens)

@@ -152,9 +152,8 @@ out:
 
 /* How many programs from the first one go together: for a device as many as what the wave
  * took has room for, which is all unless their codecs want much scratch memory a call. */
-static uint32_t locks_together(const struct lock_wave *w, uint32_t first)
+static uint32_t locks_together(const struct lock_wave *w, uint32_t first, uint64_t room)
 {
-    const uint64_t room = zr_wave_on_device(w->io, w->wave, w->wave->n_items);
     uint64_t sum = 0;
     uint32_t n = 0;
 
@@ -172,11 +171,12 @@ static uint32_t locks_together(const struct lock_wave *w, uint32_t first)
 
 static zarr_status run_levels(struct lock_wave *w, zarr_error *err)
 {
+    const uint64_t room = zr_wave_on_device(w->io, w->wave, w->wave->n_items);
     uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < w->n; k += n) {
-        n = locks_together(w, k);
+        n = locks_together(w, k, room);
         ZR_TRY(zr_lock_run(&w->lock[k], n, err));
         for (uint32_t i = k; i < k + n; i++)
             zr_lock_end(&w->lock[i]);

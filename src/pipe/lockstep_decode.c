@@ -318,9 +318,12 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
     ZR_TRY(batch_refused(&b, err));
     jobs = (struct zr_flow_jobs){.job = b.job, .of = l, .owner = b.owner, .n = b.n};
     if (b.n > 0) {
+        const uint64_t before = l->flow->n_pending;
+
         ZR_TRY(zr_flow_run(l->flow, l->stage, &jobs, err));
         zr_lock_queued(l);
-        l->called = l->queued;
+        if (l->flow->n_pending != before)
+            l->called = l->queued;
     }
     for (uint32_t k = 0; k < b.n; k++) {
         struct zr_lock_item *it = &l->item[b.owner[k]];

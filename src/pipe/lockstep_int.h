@@ -39,7 +39,8 @@ struct zr_lockstep {
     struct zr_lock_item *item;
     uint32_t n;
     struct zr_flow *flow;
-    /* flow->n_waits + 1 when these last queued work, or a call of a codec; 0: never */
+    /* flow->n_waits + 1 when these last queued work, or a call of a codec that left some;
+     * 0: never */
     uint64_t queued, called;
     const struct zr_stage *stage; /* of the current loop */
     zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */

@@ -220,8 +220,8 @@ zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
 /* Gives back what the value of a shard has of memory and budgets. The index stays; no
  * chunk or inner shard is read from there any more. */
 void zr_shard_drop_value(struct zr_shard *s);
-/* No longer makes others wait because of this shard's value. For a caller whose function
- * may itself read. */
+/* No longer makes others wait because of the value of this shard, and of those around it.
+ * For a caller whose function may itself read. */
 void zr_shard_makes_room(struct zr_shard *s);
 /* Decodes one stored leaf chunk into scratch and drops the result; used by verify. */
 zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,

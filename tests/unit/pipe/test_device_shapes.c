@@ -495,6 +495,39 @@ static void test_declined(void **state)
     close_world(&w);
 }
 
+/* A chunk is damaged, which its codec says when the wave waits, and one of another shape
+ * is declined before. */
+static void test_damage_and_decline(void **state)
+{
+    static const zarr_status answers[] = {ZARR_ERR_UNSUPPORTED, ZARR_ERR_NO_MEMORY,
+                                          ZARR_ERR_DEVICE};
+    struct pw w;
+    zarr_array *a;
+    zarr_tensor t;
+    zarr_mem mem;
+
+    (void)state;
+    open_world(&w, 2, 1 << 20);
+    a = array_of_shapes(&w, "a", "[" BYTES "," LATE "]");
+    mem = tensor_new(&w, &t, sizes);
+    damage = data[0];
+    declines_bytes = rows[1] * columns[1] * sizeof data[0];
+    for (size_t i = 0; i < ZR_COUNT(answers); i++) {
+        char key[32];
+
+        declines = answers[i];
+        assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);
+        assert_true(zarr_error_text(&terr, ZARR_ERROR_KEY, key, sizeof key) > 0);
+        assert_string_equal(key, "a/c/0/0");
+    }
+    damage = -1;
+    declines = ZARR_OK;
+    declines_bytes = 0;
+    zarr_mem_free(w.ctx, &mem);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_short_of_memory),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_damage_and_decline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@ static atomic_uint_fast64_t least; /* bytes in use while a chunk is decoded */
 
 static atomic_bool gate_closed; /* no chunk is decoded */
 static atomic_int at_gate;
+static atomic_bool is_broken; /* all chunks are */
 
 static zarr_status look_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                zarr_codec_exec *exec, zarr_error *err)
@@ -40,6 +41,8 @@ static zarr_status look_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     zr_budget_stats_get(looks_at, &s);
     while (s.now < before && !atomic_compare_exchange_weak(&least, &before, s.now))
         ;
+    if (atomic_load(&is_broken))
+        return zr_fail(err, ZARR_ERR_CORRUPT, "test.look: broken");
     return pw_copy_same(self, jobs, n, exec, err);
 }
 
@@ -326,6 +329,50 @@ static void test_verify(void **state)
     }
 }
 
+static int mend(void **state)
+{
+    (void)state;
+    atomic_store(&is_broken, false);
+    return 0;
+}
+
+struct hearer {
+    const struct pw *w;
+    int n;
+};
+
+static int hear_fault(void *user, const zarr_verify_item *item)
+{
+    struct hearer *h = user;
+
+    assert_int_equal(item->status, ZARR_ERR_CORRUPT);
+    for (size_t i = 0; i < ZR_HOLDER_RANKS; i++)
+        assert_int_equal(held(h->w, i), 0);
+    return ++h->n == 40;
+}
+
+/* The application may read while it hears of a fault: that waits for nothing of
+ * verify. */
+static void test_faults(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < ZR_COUNT(chains); c++) {
+        struct hearer h;
+        zarr_array *a;
+        struct pw w;
+
+        open_looking(&w, 1, 200 << 10);
+        a = filled(&w, "a", chains[c]);
+        h = (struct hearer){.w = &w};
+        atomic_store(&is_broken, true);
+        assert_ok(zarr_array_verify(a, hear_fault, &h, NULL, &terr));
+        atomic_store(&is_broken, false);
+        assert_int_equal(h.n, 40);
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
 struct lister {
     zarr_array *a;
     int n;
@@ -500,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_budget_holds),
         cmocka_unit_test(test_verify),
+        cmocka_unit_test_teardown(test_faults, mend),
         cmocka_unit_test(test_list_and_read),
         cmocka_unit_test_teardown(test_waiters, open_gate),
         cmocka_unit_test(test_fails_soon),
