@@ -82,7 +82,7 @@ typedef struct zarr_chunk_sink {
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
  * @retval ZARR_ERR_LIMIT a chunk has more encoded bytes than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
- * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long
  * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_chunk_extent()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(

@@ -121,7 +121,11 @@ enum {
      * zarr_request_then() finds the request done and calls its function itself: one that
      * submits the next read runs inside of the one before. Ignored by other calls, for
      * other stores, for codecs of the application or of plug-ins, and with `stats` or
-     * `progress` */
+     * `progress`.
+     *
+     * zarr_array_decode(): returns ZARR_ERR_CANCELLED where the work is larger, is not
+     * the library's own, or would have to wait for memory. The caller may then do it on
+     * another thread, without the flag */
     ZARR_IO_AT_ONCE = 4
 };
 

@@ -45,6 +45,7 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
 
+    uint32_t at_once = 0;
     uint64_t stream = 0;
 
     io->o = none;
@@ -66,8 +67,11 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
         zx_opt_text(options, "pipeline", &io->o.pipeline) ||
         zx_opt_u32(options, "packed", &io->is_packed) ||
         zx_opt_text(options, "field", &io->o.field) ||
+        zx_opt_u32(options, "at_once", &at_once) ||
         zx_opt_u64(options, "stream", &stream))
         return -1;
+    if (at_once)
+        io->o.flags |= ZARR_IO_AT_ONCE;
     io->o.stream = (void *)(uintptr_t)stream; /* NOLINT(performance-no-int-to-ptr) */
     io->progress = PyDict_GetItemString(options, "progress");
     if (io->progress == Py_None)

@@ -475,8 +475,10 @@ PyObject *zx_small_empty(PyObject *module, PyObject *args)
     PyObject *shape, *order;
     struct zx_wish w;
 
-    if (!PyArg_ParseTuple(args, "OOU", &shape, &w.dtype, &order))
+    if (!PyArg_ParseTuple(args, "OOO", &shape, &w.dtype, &order))
         return NULL;
+    if (!PyUnicode_Check(order))
+        Py_RETURN_NONE;
     w.ndim = zx_lengths(shape, w.shape);
     w.bytes = w.ndim >= 0 && PyObject_TypeCheck(w.dtype, (PyTypeObject *)st->np_dtype)
                   ? plain_bytes(st, w.dtype)

@@ -363,7 +363,8 @@ static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memo
 
 /* ---- stores of values in memory --------------------------------------------- */
 
-/* The value of a key, None if there is none. NULL: it is of another class. */
+/* The value of a key, None if there is none. NULL: it is of another class, or no array of
+ * NumPy is in it. */
 static PyObject *value_of(const zx_quick *q, PyObject *dict, PyObject *key)
 {
     PyObject *value = value_in(dict, key), *bytes;
@@ -372,6 +373,8 @@ static PyObject *value_of(const zx_quick *q, PyObject *dict, PyObject *key)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     bytes = Py_TYPE(value) == q->bytes_type ? of(q, value, ZX_NAME_DATA) : NULL;
     Py_DECREF(value);
+    if (bytes && (PyObject *)Py_TYPE(bytes) != q->st->np_array)
+        Py_CLEAR(bytes);
     return bytes;
 }
 

@@ -345,6 +345,22 @@ static PyObject *request_follow(PyObject *o, PyObject *queue)
     return zx_done(self->st, status, &err);
 }
 
+/* leave(): cancels a request without a queue, and waits until it has stopped */
+static PyObject *request_leave(PyObject *o, PyObject *unused)
+{
+    zx_request *self = (zx_request *)o;
+    zarr_status status;
+
+    (void)unused;
+    zarr_request_cancel(self->r);
+    Py_BEGIN_ALLOW_THREADS status =
+        zarr_request_wait(self->r, ZARR_WAIT_FOREVER, NULL, NULL);
+    Py_END_ALLOW_THREADS(void) status; /* why it has stopped is of no interest */
+    if (PySet_Discard(self->st->flights, o) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* present() -> the bytearray that tells of each chunk whether the store has it, or None
  */
 static PyObject *request_present(PyObject *o, PyObject *unused)
@@ -360,6 +376,7 @@ static PyMethodDef request_methods[] = {{"is_done", request_is_done, METH_NOARGS
                                         {"wait", request_wait, METH_NOARGS, NULL},
                                         {"progress", request_progress, METH_NOARGS, NULL},
                                         {"follow", request_follow, METH_O, NULL},
+                                        {"leave", request_leave, METH_NOARGS, NULL},
                                         {"present", request_present, METH_NOARGS, NULL},
                                         {NULL, NULL, 0, NULL}};
 static PyType_Slot request_slots[] = {

@@ -120,12 +120,13 @@ _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def _of_library(name: str) -> Any:
-    """What the environment says now; None: nothing, or what the library will refuse."""
+    """What the environment says now; None: nothing, or nothing of the setting's form. What the library refuses then, it tells when
+    a context is made."""
     variable, form = _OF_LIBRARY.get(name, ("", str))
     text = os.environ.get(variable)
     try:
         return form(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -221,12 +221,18 @@ def _from_data(data: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dtype_of(data: Any) -> Any:
-    """What NumPy makes of a data type, else its name: that of torch, or of what other arrays become."""
+    """What NumPy makes of a data type, else its name: that of torch, or of what other arrays become. Raises TypeError for
+    objects that are no text, before anything is created."""
+    name = str(data.dtype)
+    if name.startswith("torch."):
+        return name.removeprefix("torch.")
     try:
-        found = np.dtype(data.dtype)
+        found = None if data.dtype is None else np.dtype(data.dtype)
     except TypeError:
-        name = str(data.dtype)
-        return name.removeprefix("torch.") if name.startswith("torch.") else np.asarray(data).dtype
-    if found == object:
-        check_text(np.asarray(data).ravel().tolist())  # nothing is created for what cannot be written
-    return data.dtype
+        found = None
+    if found is not None and found != object:
+        return data.dtype
+    array = np.asarray(data)
+    if array.dtype == object:
+        check_text(array.ravel().tolist())
+    return array.dtype

@@ -550,7 +550,7 @@ async def _open(store: Any) -> None:
 async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int, ...],
                own: Callable[..., Awaitable[Any]], begun: Any = None) -> Any:
     """`begun`: what a Quick has done of it."""
-    if begun is not None and (told := await _quick.told(pipeline, begun, len(batch))) is not None:
+    if begun is not None and (told := await _quick.told(begun, len(batch))) is not None:
         STATS.native(len(batch))
         return told
     if not batch or "_metadata" not in pipeline.__dict__:

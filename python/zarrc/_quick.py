@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import math
 import os
 import sys
 from typing import Any, NamedTuple
@@ -27,10 +26,7 @@ PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
 memory_get: Any = MemoryStore.get
 _log = logging.getLogger("zarrc")
 _BUFFERS: tuple[Any, ...] = (cpu.NDBuffer, ZarrcNDBuffer)  # of elements, which have an array of NumPy
-# Chunks that Python has are decoded on the event loop if that takes less time than to wake a thread.
-_SMALL_BYTES = 32 << 10  # of chunks, decoded
-_SMALL_VALUES = 64 << 10
-_SMALL_CHUNKS = 8
+_SMALL_CHUNKS, _SMALL_BYTES = 8, 32 << 10  # more are not decoded on the event loop: the library need not be asked
 
 
 class Kept(NamedTuple):
@@ -40,7 +36,6 @@ class Kept(NamedTuple):
     place: Any
     settings: Any
     dtype: Any
-    chunk_bytes: int
 
 
 def results(present: Any) -> tuple[Any, ...]:
@@ -51,7 +46,15 @@ def results(present: Any) -> tuple[Any, ...]:
 
 
 def keep(pipeline: Any, job: Any) -> None:
-    """After a read: lets the next one be quick, if it can be. An array that is read once needs no more than that."""
+    """After a read: lets the next one be quick, if it can be. It is no failure of the read if it cannot."""
+    try:
+        _keep(pipeline, job)
+    except Exception as problem:
+        _log.debug("the next read is not quick: %s", problem)
+
+
+def _keep(pipeline: Any, job: Any) -> None:
+    """From the second read on: an array that is read once needs no more than that."""
     if "_kept" not in pipeline.__dict__:
         pipeline.__dict__["_kept"] = None
         return
@@ -69,7 +72,7 @@ def keep(pipeline: Any, job: Any) -> None:
     values = cpu.Buffer if type(job.store) is MemoryStore else None
     pipeline.__dict__["_quick"] = _core.new_quick(array, StorePath, type(job.store), _BUFFERS, grid.chunk, dtype, job.byte_order,
                                                   where, root, rules, (PRESENT, MISSING), values)
-    pipeline.__dict__["_kept"] = Kept(array, place, settings, dtype, math.prod(array._chunk_shape or grid.chunk) * dtype.itemsize)
+    pipeline.__dict__["_kept"] = Kept(array, place, settings, dtype)
 
 
 def _marks() -> tuple[tuple[Any, Any, Any], ...]:
@@ -100,37 +103,36 @@ def _where(job: Any) -> tuple[tuple[str, Any], tuple[bytes | None, int, int], An
     return ("_native", job.array.store), (None, 0, 0), job.array.store
 
 
-async def told(pipeline: Any, begun: Any, n: int) -> tuple[Any, ...] | None:
+async def told(begun: Any, n: int) -> tuple[Any, ...] | None:
     """Goes on with what a Quick began, and says what zarr-python is told. None: it failed, and so will the other way,
     which knows why."""
     try:
         if isinstance(begun, _core.Request):
-            await _aio._queue().ended(begun)
-            return results(begun.present())
-        return await _decoded(pipeline, begun, n)
+            return await _ended(begun)
+        return await _decoded(begun, n)
     except (ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
         _log.debug("again, without haste: %s", problem)
         return None
 
 
-async def _decoded(pipeline: Any, begun: list[Any], n: int) -> tuple[Any, ...]:
+async def _ended(request: _core.Request) -> tuple[Any, ...]:
+    try:
+        queue = _aio._queue()
+    except BaseException:  # no descriptor is left: nothing would tell that it has ended
+        request.leave()
+        raise
+    await queue.ended(request)
+    return results(request.present())
+
+
+async def _decoded(begun: list[Any], n: int) -> tuple[Any, ...]:
+    """Decodes chunks that Python has: on the event loop, if that takes less time than to wake a thread, and waits for nothing."""
     array, selection, memory, order, keys, values = begun
     present = bytearray(n)
-    decode = functools.partial(array._decode, selection, memory, order, keys, values, {"present": present})
-    if _is_small(pipeline.__dict__["_kept"], memory, values):
-        decode()
+    decode = functools.partial(array._decode, selection, memory, order, keys, values)
+    is_small = n <= _SMALL_CHUNKS and memory.nbytes <= _SMALL_BYTES
+    if is_small and decode({"present": present, "at_once": 1}):
         await _aio._queue().rest()
     else:
-        await asyncio.to_thread(decode)
+        await asyncio.to_thread(decode, {"present": present})
     return results(present)
-
-
-def _is_small(kept: Kept, memory: Any, values: list[Any]) -> bool:
-    return (len(values) <= _SMALL_CHUNKS and kept.chunk_bytes <= _SMALL_BYTES and memory.nbytes <= _SMALL_BYTES
-            and sum(one.nbytes for one in values if one is not None) <= _SMALL_VALUES and _is_core(kept.settings.context))
-
-
-@functools.lru_cache(16)
-def _is_core(context: _core.Context) -> bool:
-    """Whether nothing but the library's own codecs is there: one of a plug-in may wait for anything."""
-    return all(row["origin"] == "core" for row in context.registry())

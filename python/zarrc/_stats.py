@@ -34,7 +34,7 @@ class Stats:
 
     def tell(self, reset: bool) -> dict[str, Any]:
         with self._lock:
-            batches, chunks = _core.quick_counts(reset)
+            batches, chunks = _core.quick_counts(bool(reset))
             found = {"batches": self._batches + batches, "native_chunks": self._native + chunks,
                      "fallback_chunks": self._reasons.total(), "reasons": dict(self._reasons)}
             if reset:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     class Base:
         def __init__(self, array: Any) -> None: ...
         @classmethod
-        def empty(cls, shape: Any, dtype: Any, order: str = "C") -> Any: ...
+        def empty(cls, shape: Any, dtype: Any, order: Any = "C") -> Any: ...
 else:
     try:
         from zarr.core.buffer.cpu import NDBuffer as Base
@@ -22,7 +22,7 @@ else:
 _small: Any = None  # makes small arrays in one call
 
 
-class _OneWithTheirs(type(Base)):  # type: ignore[misc]
+class _EqualsBase(type(Base)):  # type: ignore[misc]
     """The class of a class that equals zarr-python's own, whose buffers it makes. zarr-python's pipeline asks nested shards for
     buffers of its own class, and refuses them where the setting `ndbuffer` is not equal to it."""
 
@@ -33,7 +33,7 @@ class _OneWithTheirs(type(Base)):  # type: ignore[misc]
         return hash(Base) if cls.__bases__[0] is Base else type.__hash__(cls)
 
 
-class ZarrcNDBuffer(Base, metaclass=_OneWithTheirs):
+class ZarrcNDBuffer(Base, metaclass=_EqualsBase):
     """zarr-python's own buffer of elements in host memory. The array of a large result is in memory that zarrc keeps
     when such an array is freed, because new pages cost more than decoding into them.
 
@@ -45,7 +45,7 @@ class ZarrcNDBuffer(Base, metaclass=_OneWithTheirs):
         self._data = array
 
     @classmethod
-    def empty(cls, shape: Any, dtype: Any, order: str = "C") -> Any:
+    def empty(cls, shape: Any, dtype: Any, order: Any = "C") -> Any:
         global _small
         if _small is None:
             from zarrc import _core

@@ -149,7 +149,8 @@ struct zr_io {
     uint8_t *present;
     uint64_t n_present;
     bool no_direct, no_huge_pages;
-    bool at_once; /* submitted reads: the caller tries it first (ZARR_IO_AT_ONCE) */
+    bool at_once; /* submitted reads: the caller tries it first; decodes: only it does
+                     (ZARR_IO_AT_ONCE) */
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */
     /* what an element of the layout counts in statistics; 0: 1 */
@@ -181,6 +182,9 @@ struct zr_io {
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats
  * may be NULL. */
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
+/* The same for a read that takes little time and waits for nothing (ZARR_IO_AT_ONCE).
+ * Returns CANCELLED if it would be another one; then nothing counts of what it did. */
+zarr_status zr_io_try(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
 /* The same for a part of a submitted request, which gets the counters; its own cancel
  * object counts, not io's. rq NULL: zr_io_run(). */
 zarr_status zr_io_run_in(zarr_request *rq, const struct zr_io *io, zarr_stats *stats,

@@ -519,6 +519,26 @@ zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err
     return st;
 }
 
+zarr_status zr_io_try(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
+{
+    struct zarr_request rq;
+    zarr_status st = ZARR_OK;
+
+    if (!zr_attempt_is_worth(io) || zr_attempt_runs())
+        return zr_fail(err, ZARR_ERR_CANCELLED, "this may take long");
+    zr_request_init(&rq, io->cancel);
+    rq.io = *io;
+    rq.io.max_threads = 1;
+    zr_attempt_begin();
+    st = zr_request_run(&rq, err);
+    if (zr_attempt_end())
+        zr_request_stats(&rq, stats);
+    else
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "this would have to wait");
+    zr_mutex_deinit(&rq.locked.mutex);
+    return st;
+}
+
 zarr_status zr_io_run_in(struct zarr_request *rq, const struct zr_io *io,
                          zarr_stats *stats, zarr_error *err)
 {

@@ -350,7 +350,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     r->work = (struct zr_work){.io = io, .rq = rq};
     zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
-    if (rq->submitted || io->progress)
+    if (rq->submitted || io->progress || zr_attempt_runs())
         zr_request_total(rq, n_chunks = zr_plan_count(r->plan));
     if (zr_attempt_runs() && !zr_attempt_takes(n_chunks))
         ZR_TRY(zr_attempt_fail(err));

@@ -278,11 +278,24 @@ def test_data_of_other_libraries():
     assert z.dtype == np.arange(3).dtype and z[...].tolist() == [0, 1, 2]
 
 
+class Texts(Column):
+    """Of objects, behind a data type that NumPy does not know."""
+
+    shape = (2,)
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Texts])
 @pytest.mark.parametrize("data", [["a", None], ["a", 1], [[1, 2], "a"]], ids=str)
-def test_nothing_is_created_for_objects_that_are_no_text(path, data):
+def test_nothing_is_created_for_objects_that_are_no_text(path, data, kind):
     objects = np.empty(2, object)
     objects[:] = data
     with pytest.raises(TypeError, match="elements are text"):
-        zarrc.create_array(path, data=objects)
+        zarrc.create_array(path, data=kind(objects))
     with pytest.raises(FileNotFoundError):
         zarrc.open(path, mode="r")

@@ -400,6 +400,122 @@ def test_what_is_small_needs_no_thread(tmp_path, monkeypatch):
         little[...]
 
 
+def test_inner_chunks_count(monkeypatch):
+    """Not shards: a shard may have thousands of inner chunks, each of which is decoded for one element."""
+    z = made(MemoryStore(), shape=(64 * 4096,), chunks=(4096,), shards=(64 * 4096,))
+    wide = z[::4096]
+
+    async def refuse(*unused):
+        raise AssertionError("a thread")
+
+    z[::4096]
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+    with pytest.raises(AssertionError, match="a thread"):
+        z[::4096]
+    monkeypatch.undo()
+    same(z[::4096], wide)
+
+
+class Later(zarr.storage.WrapperStore):
+    """A store whose chunks take a while, on the event loop of the reader."""
+
+    async def get(self, key, prototype, byte_range=None):
+        if "c/" in key:
+            await asyncio.sleep(.02)
+        return await super().get(key, prototype, byte_range)
+
+    async def get_ranges(self, key, ranges, *, prototype, **options):
+        await asyncio.sleep(.02)
+        async for found in super().get_ranges(key, ranges, prototype=prototype, **options):
+            yield found
+
+
+def test_no_wait_for_memory_on_the_event_loop():
+    """A read that has the memory goes on only if the event loop does."""
+    with zarrc.config.set({"memory": "400K"}):
+        big = made(MemoryStore(), shape=(32 * 65536,), chunks=(16384,), shards=(65536,))
+        late = zarr.open_array(Later(big.store), path="a", mode="r")
+        z = made(MemoryStore(), shape=(4096,), chunks=(2048,))
+        wanted = z[:2048]
+        assert pipeline_of(z)["_quick"] is not None
+
+        async def main():
+            task = asyncio.create_task(late.async_array.getitem(slice(5, big.shape[0] - 5)))
+            while not task.done():
+                await asyncio.sleep(.001)
+                same(await z.async_array.getitem(slice(0, 2048)), wanted)
+            return await task
+
+        same(asyncio.run(asyncio.wait_for(main(), 60)), np.arange(5, big.shape[0] - 5, dtype="<i4"))
+
+
+class Values:
+    """A value of a store in memory that is no array of NumPy."""
+
+    def __init__(self, array):
+        self._array = array
+        self.dtype, self.itemsize, self.ndim, self.shape = array.dtype, array.itemsize, array.ndim, array.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array
+
+    def __len__(self):
+        return len(self._array)
+
+
+def test_values_of_another_kind():
+    store = MemoryStore()
+    z = made(store, shape=(5,), chunks=(5,))
+    for key, value in list(store._store_dict.items()):
+        if key.startswith("a/c/"):
+            store._store_dict[key] = cpu.Buffer(Values(value.as_numpy_array()))
+    for _ in range(5):
+        same(z[...], np.array([7, 1, 2, 3, 4], "<i4"))
+
+
+def test_no_descriptor_is_left(tmp_path, monkeypatch):
+    """The read fails, and its request is not kept for ever."""
+    z = made(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
+    z[...]
+    before = len(_core.flights())
+
+    def refuse():
+        raise OSError("too many open files")
+
+    async def main():
+        monkeypatch.setattr(_core, "new_queue", refuse)
+        try:
+            await z.async_array.getitem(...)
+        finally:
+            monkeypatch.undo()
+
+    for _ in range(4):
+        with pytest.raises(OSError, match="too many"):
+            asyncio.run(main())
+    assert len(_core.flights()) == before
+
+
+def test_settings_of_no_form(tmp_path):
+    """What cannot be looked at costs the quick way, not the read."""
+    z = made(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
+    with zarr.config.set({"threading": None}):
+        for _ in range(4):
+            same(z[2:9], np.arange(2, 9, dtype="<i4"))
+
+
+def test_counts_are_reset(tmp_path):
+    z = made(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
+    for _ in range(5):
+        z[:4]
+    assert zarrc.pipeline_stats(reset=1)["batches"] > 0
+    assert zarrc.pipeline_stats()["batches"] == 0
+
+
+@pytest.mark.parametrize("order", [None, "C", "F"])
+def test_buffers_of_any_order(order):
+    same(ZarrcNDBuffer.empty((2, 3), np.dtype("i4"), order).as_ndarray_like() * 0, np.empty((2, 3), "i4", order) * 0)
+
+
 def test_tasks_that_are_cancelled(tmp_path):
     z = made(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
     ref = z[...]

@@ -362,6 +362,65 @@ static void test_budget(void **state)
     scene_close(&s);
 }
 
+/* Decodes n x n elements from (0, 0), whose chunks the caller has. */
+static zarr_status decodes_at_once(const struct scene *s, uint64_t n)
+{
+    static uint8_t bytes[N / CHUNK * N / CHUNK][1024];
+    uint64_t chunks[N / CHUNK * N / CHUNK][2];
+    zarr_mem values[N / CHUNK * N / CHUNK];
+    const uint64_t count[2] = {n, n};
+    const int64_t dims[2] = {(int64_t)n, (int64_t)n};
+    const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
+    zarr_chunk_batch batch = ZARR_CHUNK_BATCH_INIT;
+    zarr_io_options o = asked;
+    zarr_selection *sel = NULL;
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t y = 0; y < n / CHUNK; y++)
+        for (uint64_t x = 0; x < n / CHUNK; x++) {
+            const size_t i = (size_t)batch.n_chunks++;
+            uint64_t length = sizeof bytes[i];
+
+            chunks[i][0] = y;
+            chunks[i][1] = x;
+            assert_ok(
+                zarr_array_chunk_read_encoded(s->a, chunks[i], bytes[i], &length, &terr));
+            values[i] = (zarr_mem){.handle = bytes[i], .bytes = length};
+        }
+    batch.chunks = chunks[0];
+    batch.bytes = values;
+    o.struct_size = sizeof o;
+    memset(got, 0, sizeof got);
+    assert_ok(zarr_selection_box(&sel, 2, shape, zero, count, &terr));
+    st = zarr_array_decode(s->a, sel, &t, &batch, &o, &terr);
+    zarr_selection_free(sel);
+    return st;
+}
+
+/* A decode with the flag never waits, and does no more than a little. */
+static void test_decode(void **state)
+{
+    static const char *const codecs[] = {"[" BYTES "," GZIP "]", sharded};
+    struct zr_budget *b = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
+        struct scene s;
+
+        scene_open(&s, NULL, codecs[i]);
+        b = s.w.ctx->engine.budget;
+        assert_ok(decodes_at_once(&s, CHUNK));
+        for (uint64_t y = 0; y < CHUNK; y++)
+            assert_memory_equal(&got[y * CHUNK], &data[y * N], CHUNK * sizeof *got);
+        assert_status(decodes_at_once(&s, N), ZARR_ERR_CANCELLED); /* 16 or 64 chunks */
+        assert_ok(zr_budget_take(b, b->total, UINT64_MAX, NULL, &terr));
+        assert_status(decodes_at_once(&s, CHUNK), ZARR_ERR_CANCELLED);
+        zr_budget_give(b, b->total);
+        assert_ok(decodes_at_once(&s, CHUNK));
+        scene_close(&s);
+    }
+}
+
 /* ---- a store of the application ---- */
 
 static zarr_store *below;
@@ -491,6 +550,7 @@ int main(void)
                                        cmocka_unit_test(test_cold),
                                        cmocka_unit_test(test_names),
                                        cmocka_unit_test(test_budget),
+                                       cmocka_unit_test(test_decode),
                                        cmocka_unit_test(test_of_application),
                                        cmocka_unit_test(test_damage),
                                        cmocka_unit_test(test_no_memory),

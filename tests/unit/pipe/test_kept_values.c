@@ -319,9 +319,9 @@ static void test_verify(void **state)
 
     (void)state;
     for (size_t c = 0; c < ZR_COUNT(plain_chains); c++) {
-        assert_in_range(verified(plain_chains[c], 300 << 10, 2 * LEAF_BYTES), 1,
+        assert_in_range(verified(plain_chains[c], 300 << 10, 2 * (uint64_t)LEAF_BYTES), 1,
                         300 << 10);
-        (void)verified(plain_chains[c], 1 << 10, 2 * LEAF_BYTES);
+        (void)verified(plain_chains[c], 1 << 10, 2 * (uint64_t)LEAF_BYTES);
     }
     for (size_t c = 0; c < ZR_COUNT(chains); c++) {
         assert_in_range(verified(chains[c], ROOM, SHARD_BYTES), 1, ROOM);
