@@ -4,9 +4,12 @@ its threads; one descriptor for each event loop tells when requests are done. Wh
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextvars
+import functools
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,8 +17,20 @@ from . import _core, _dtypes, _indexing
 from ._array import Array
 from ._group import Group
 
+_T = TypeVar("_T")
 READ, WRITE, APPEND = 0, 1, 2
 _AT_ONCE = 16  # reads done when they were submitted, after which other tasks of the event loop run
+
+
+_n_at_once = 0
+
+
+async def rest() -> None:
+    """After work that was done at once: now and then other tasks run."""
+    global _n_at_once
+    _n_at_once += 1  # of all event loops: it need not be exact
+    if _n_at_once % _AT_ONCE == 0:
+        await asyncio.sleep(0)
 
 
 class _Queue:
@@ -24,7 +39,6 @@ class _Queue:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.native = _core.new_queue()
         self._futures: dict[_core.Request, asyncio.Future[None]] = {}
-        self._n_at_once = 0
         loop.add_reader(self.native.fileno(), self._take)
 
     def _take(self) -> None:
@@ -38,15 +52,9 @@ class _Queue:
         keeps its memory until it has stopped. A small read is often done before it comes here; a task that only does
         such reads must not keep others, and its own cancellation, waiting."""
         if request.is_done():
-            await self.rest()
+            await rest()
             return request.wait()
         return await self._end(request)
-
-    async def rest(self) -> None:
-        """After work that was done at once: now and then other tasks run."""
-        self._n_at_once += 1
-        if self._n_at_once % _AT_ONCE == 0:
-            await asyncio.sleep(0)
 
     async def ended(self, request: _core.Request) -> None:
         """The same for a read that was submitted without a queue. If it is done, other tasks run first."""
@@ -91,6 +99,25 @@ def _close_queues() -> None:
     for loop, queue in list(_queues.items()):
         if loop.is_closed() and queue.close():
             _queues.pop(loop, None)
+
+
+_threads: concurrent.futures.ThreadPoolExecutor | None = None
+
+
+async def apart(work: Callable[..., _T], *given: Any) -> _T:
+    """Decodes or encodes on a thread of the package's own. It may wait for memory that the read of another store has, and that
+    store may need all threads of the event loop's executor."""
+    global _threads
+    if _threads is None:
+        _threads = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="zarrc")
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_threads, functools.partial(context.run, work, *given))
+
+
+def in_child() -> None:
+    """After a fork: the threads are the parent's."""
+    global _threads
+    _threads = None
 
 
 async def _read(array: Array, selection: _core.Selection | None, out: Any = None) -> Any:

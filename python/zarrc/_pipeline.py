@@ -589,7 +589,7 @@ async def _read(job: Job) -> None:
     if job.is_ours:
         await _read_store(job)
     elif _is_memory(job.store):
-        await asyncio.to_thread(_read_memory, job)
+        await _aio.apart(_read_memory, job)
     elif job.engine.is_sharded and not all(map(job.is_whole, job.batch)):
         job.ask_store()
         await _read_store(job)
@@ -597,7 +597,7 @@ async def _read(job: Job) -> None:
         values = await concurrent_map([(item[0], job.prototype) for item in job.batch],
                                       lambda getter, prototype: getter.get(prototype),
                                       zarr_config.get("async.concurrency"))
-        await asyncio.to_thread(job.decode, values)
+        await _aio.apart(job.decode, values)
 
 
 async def _read_store(job: Job) -> None:
@@ -609,7 +609,7 @@ async def _read_store(job: Job) -> None:
     if array._how == _dtypes.VLEN:
         box = array._vlen(job.chosen.shape)
         await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), box, 0, job.options))
-        target[...] = await asyncio.to_thread(_indexing.from_vlen, array, box)  # type: ignore[arg-type]
+        target[...] = await _aio.apart(_indexing.from_vlen, array, box)  # type: ignore[arg-type]
     else:
         await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), target, job.byte_order, job.options))
 
@@ -643,14 +643,14 @@ async def _write(job: Job) -> None:
     if job.is_ours:
         await _write_files(job)
     elif _is_memory(job.store):
-        await asyncio.to_thread(_write_memory, job)
+        await _aio.apart(_write_memory, job)
     else:
         await _write_foreign(job)
 
 
 async def _write_files(job: Job) -> None:
     if job.array._how == _dtypes.VLEN:
-        await asyncio.to_thread(job.write_files)
+        await _aio.apart(job.write_files)
         return
     array, source = job.write_from()
     queue = _aio._queue()
@@ -683,7 +683,7 @@ async def _write_foreign(job: Job) -> None:
     limit = zarr_config.get("async.concurrency")
     values = await concurrent_map([(getters[key],) for key in old],
                                   lambda getter: getter.get(prototype=prototype), limit)
-    made = await asyncio.to_thread(job.encode, old, values)
+    made = await _aio.apart(job.encode, old, values)
 
     async def store(key: str, block: Any) -> None:
         if block is None:

@@ -6,7 +6,6 @@ mattered is as it was: the store, its directory, the settings, the chunks, the d
 """
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 import os
@@ -132,7 +131,7 @@ async def _decoded(begun: list[Any], n: int) -> tuple[Any, ...]:
     decode = functools.partial(array._decode, selection, memory, order, keys, values)
     is_small = n <= _SMALL_CHUNKS and memory.nbytes <= _SMALL_BYTES
     if is_small and decode({"present": present, "at_once": 1}):
-        await _aio._queue().rest()
+        await _aio.rest()
     else:
-        await asyncio.to_thread(decode, {"present": present})
+        await _aio.apart(decode, {"present": present})
     return results(present)

@@ -13,13 +13,21 @@ enum {
     AT_ONCE_CHUNKS = 8
 };
 
-/* Whether no codec is one of an application or a plug-in: such a codec may wait for
- * anything, even for the thread that submits the read. */
+/* Whether a codec is the library's own: one of an application or a plug-in may wait for
+ * anything, even for the thread that submits the read. A codec with chains inside of it
+ * may run such a codec, or thousands of inner chunks. */
+static bool stage_is_core(const struct zr_stage *s)
+{
+    return s->kind != ZR_STAGE_CODEC ||
+           (zr_streq(s->impl->entry.origin, "core") && s->spec.n_sub == 0 &&
+            s->spec.structure.kind != ZR_STRUCTURE_SHARD);
+}
+
 static bool attempt_trusts(const struct zr_program *p)
 {
     for (uint32_t i = 0; p && i < p->n; i++)
         for (const struct zr_stage *s = &p->stage[i]; s; s = s->fallback)
-            if (s->kind == ZR_STAGE_CODEC && !zr_streq(s->impl->entry.origin, "core"))
+            if (!stage_is_core(s))
                 return false;
     return true;
 }

@@ -8,10 +8,6 @@
  */
 #include "pipe/lockstep_int.h"
 
-enum {
-    NEAR_ALIGNMENT = 16 /* of vectors; decoders write faster */
-};
-
 static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t align,
                                uint64_t *step, uint64_t n, zarr_mem *slab,
                                zarr_error *err)
@@ -43,7 +39,7 @@ zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *ste
 zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                                 uint64_t n, zarr_mem *slab, zarr_error *err)
 {
-    return take_slices(io, device, NEAR_ALIGNMENT, step, n, slab, err);
+    return take_slices(io, device, ZR_NEAR_ALIGNMENT, step, n, slab, err);
 }
 
 /* A chunk that a copy left on the host is still in the slab before. */

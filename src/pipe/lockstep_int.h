@@ -105,9 +105,7 @@ static inline void zr_lock_skip(struct zr_lock_item *it, uint32_t k)
  * or at ZR_LOCK_END elements to the device: to the caller's memory where a chunk fits it
  * and no stage follows, else to slices of the slab. Chunks that the next codec refuses
  * stay where they are. */
-enum {
-    ZR_LOCK_END = UINT32_MAX - 1
-};
+#define ZR_LOCK_END (UINT32_MAX - 1)
 zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_error *err);
 /* Fills the elements of missing items on the device, if *l->fills, which it sets to
  * false. */

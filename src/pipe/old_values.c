@@ -111,13 +111,57 @@ static bool old_value_goes_up(const struct zr_io *io, const struct zr_old_value 
            zr_io_is_host(io, old_value_device(b));
 }
 
+/* Bytes of memory for an old value, and of the distance to the next one. False: they are
+ * too many. */
+static bool old_value_room(const struct zr_io *io, const struct zr_old_value *b,
+                           uint64_t *bytes, uint64_t *step)
+{
+    const uint64_t align =
+        old_value_goes_up(io, b) ? (uint64_t)ZR_NEAR_ALIGNMENT : ZR_CHUNK_ALIGNMENT;
+
+    *bytes = ZR_MIN(b->lv->encoded_bound, old_value_most(io, b));
+    if (!zr_add_u64(*bytes, align - 1, step))
+        return false;
+    *step = *step / align * align;
+    return true;
+}
+
+/* One block for the old values that the store does not lend, each with its own length:
+ * the units may differ in shape. */
+static zarr_status old_value_memory(const struct zr_io *io, struct zr_old_values *l,
+                                    zarr_error *err)
+{
+    const int32_t device = old_value_device(&l->unit[0]);
+    uint64_t all = 0, at = 0, bytes = 0, step = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->unit[i].op && l->unit[i].op->status != ZARR_OK &&
+            (!old_value_room(io, &l->unit[i], &bytes, &step) ||
+             !zr_add_u64(all, step, &all)))
+            return zr_fail(err, ZARR_ERR_LIMIT, "a batch too large for memory");
+    if (all == 0)
+        return ZARR_OK;
+    ZR_TRY((old_value_goes_up(io, &l->unit[0]) ? zr_take_near_slices : zr_take_slices)(
+        io, device, &all, 1, &l->slab, err));
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct zr_old_value *b = &l->unit[i];
+
+        if (!b->op || b->op->status == ZARR_OK)
+            continue;
+        (void)old_value_room(io, b, &bytes, &step);
+        if (!zr_mem_slice(&l->slab, at, bytes, &b->op->mem))
+            return zr_internal(err);
+        at += step;
+    }
+out:
+    return st;
+}
+
 /* Makes the operations for the units that have their lock, and takes memory for them. */
 static zarr_status old_value_ops(const struct zr_io *io, struct zr_old_values *l,
                                  zarr_store_op *op, uint32_t *n, zarr_error *err)
 {
-    uint64_t step = 0;
-    zarr_status st = ZARR_OK;
-
     *n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         struct zr_old_value *b = &l->unit[i];
@@ -125,19 +169,8 @@ static zarr_status old_value_ops(const struct zr_io *io, struct zr_old_values *l
         if (!b->lock || old_value_device(b) != old_value_device(&l->unit[0]))
             continue;
         old_value_op(io, b, &op[(*n)++]);
-        if (b->op->status != ZARR_OK)
-            step = ZR_MAX(step, ZR_MIN(b->lv->encoded_bound, old_value_most(io, b)));
     }
-    if (step == 0)
-        return ZARR_OK;
-    ZR_TRY((old_value_goes_up(io, &l->unit[0]) ? zr_take_near_slices : zr_take_slices)(
-        io, old_value_device(&l->unit[0]), &step, *n, &l->slab, err));
-    for (uint32_t i = 0; i < *n; i++)
-        if (op[i].status != ZARR_OK &&
-            !zr_mem_slice(&l->slab, step * i, step, &op[i].mem))
-            return zr_internal(err);
-out:
-    return st;
+    return old_value_memory(io, l, err);
 }
 
 /* Takes what was read. */

@@ -164,6 +164,9 @@ zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *ste
                            uint64_t n, zarr_mem *slab, zarr_error *err);
 /* The same with slices that are near each other: for chunks that a list copies next, to
  * places without an alignment. The bytes between slices are copied, too. */
+enum {
+    ZR_NEAR_ALIGNMENT = 16 /* of vectors; decoders write faster */
+};
 zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
                                 uint64_t n, zarr_mem *slab, zarr_error *err);
 /*

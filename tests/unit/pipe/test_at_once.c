@@ -227,8 +227,9 @@ static void test_codec_of_application(void **state)
         "[" BYTES ",{\"name\":\"test.same\"}]",
         "[" SHARD("[4,4]", BYTES ",{\"name\":\"test.same\"}", "end") "]",
         "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[4,4],"
-        "\"codecs\":[" BYTES "],\"index_codecs\":[" BYTES
-        ",{\"name\":\"test.same\"}]}}]"};
+        "\"codecs\":[" BYTES "],\"index_codecs\":[" BYTES ",{\"name\":\"test.same\"}]}}]",
+        "[{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\"}}," SHARD(
+            "[4,4]", BYTES ",{\"name\":\"test.same\"}", "end") "]"};
     const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
                                          .name = "test.same",
                                          .kind = ZARR_CODEC_BYTES_BYTES,

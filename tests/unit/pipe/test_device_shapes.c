@@ -528,6 +528,68 @@ static void test_damage_and_decline(void **state)
     close_world(&w);
 }
 
+/* A large unit and small ones are written in part: each old value takes its own length.
+ */
+static void test_lengths(void **state)
+{
+    enum {
+        LARGE = 1 << 18, /* elements */
+        SMALL = 8,
+        ALL = LARGE + 15 * SMALL
+    };
+    static const uint64_t all[1] = {ALL};
+    static int32_t in[ALL], out[ALL];
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 1,
+        .shape = all,
+        .data_type = "int32",
+        .fill_value = "-1",
+        .chunk_grid = "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+                      "\"chunk_shapes\":[[262144,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8]]}}",
+        .codecs = "[" BYTES "," LATE "]"};
+    int64_t length[1] = {ALL};
+    zarr_selection *sel = NULL;
+    zarr_array *a = NULL;
+    zarr_tensor t;
+    uint64_t before;
+    zarr_mem mem;
+    struct pw w;
+
+    (void)state;
+    pinned_bytes = UINT64_C(1) << 20; /* the rest is counted as ordinary memory */
+    open_world(&w, 2, 0);
+    pinned_bytes = 0;
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    for (int i = 0; i < ALL; i++)
+        in[i] = i;
+    zarr_tensor_host(&t, in, sizeof in, 1, length);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    zarr_context_trim(w.ctx);
+    assert_ok(zarr_selection_parse(&sel, 1, all, "::2", &terr));
+    length[0] = ALL / 2;
+    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof in, &mem, &terr));
+    t = (zarr_tensor)ZARR_TENSOR_INIT;
+    t.device_type = ZARR_DEVICE_EXT;
+    t.ndim = 1;
+    t.data = mem.handle;
+    t.data_bytes = mem.bytes;
+    t.shape = length;
+    before = atomic_load(&w.n_bytes);
+    atomic_store(&w.peak_bytes, before);
+    assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
+    assert_in_range(atomic_load(&w.peak_bytes) - before, 0, 12 << 20);
+    length[0] = ALL;
+    zarr_tensor_host(&t, out, sizeof out, 1, length);
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    for (int i = 1; i < ALL; i += 2)
+        assert_int_equal(out[i], i);
+    zarr_mem_free(w.ctx, &mem);
+    zarr_selection_free(sel);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_short_of_memory),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_damage_and_decline),
     };
 
