@@ -609,7 +609,7 @@ async def _read_store(job: Job) -> None:
     if array._how == _dtypes.VLEN:
         box = array._vlen(job.chosen.shape)
         await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), box, 0, job.options))
-        target[...] = await _aio.apart(_indexing.from_vlen, array, box)  # type: ignore[arg-type]
+        target[...] = await _aio.apart(_indexing.from_vlen, array, box)
     else:
         await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), target, job.byte_order, job.options))
 
