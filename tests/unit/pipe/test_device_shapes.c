@@ -268,17 +268,18 @@ static void test_write_damage(void **state)
     close_world(&w);
 }
 
+/* Each of both answers with half of the chains. */
 static void test_failing_writes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * ZR_COUNT(chains); i++) {
+    for (size_t i = 0; i < ZR_COUNT(chains); i++) {
         const zarr_status status = i % 2 ? ZARR_ERR_NO_MEMORY : ZARR_ERR_DEVICE;
         bool passed = false;
         zarr_array *a;
         struct pw w;
 
         open_world(&w, 2, 1 << 20);
-        a = array_of_shapes(&w, "a", chains[i / 2].codecs);
+        a = array_of_shapes(&w, "a", chains[i].codecs);
         for (uint64_t k = 4; !passed; k += ZR_FAIL_STEP(k)) {
             const char *text = k % 2 ? "..." : "1:99, 1:39";
             zarr_selection *sel = NULL;
