@@ -216,7 +216,7 @@ def test_entry_point(tmp_path):
 
 
 def test_entry_point_is_cheap_and_never_fails(tmp_path):
-    """Users who did not choose zarrc do not notice a broken one; who chose it is told."""
+    """Users who did not choose zarrc do not notice a broken one; those who chose it are told."""
     done = program(tmp_path, """
         import sys, time
         import numpy, zarr, zarr.registry

@@ -20,21 +20,12 @@ import zarrc
 from zarrc import _core
 
 zarr = pytest.importorskip("zarr")
+from pipelines import IS_NEW, OWN, enabled  # noqa: E402, F401
 from zarr.buffer import cpu  # noqa: E402
 from zarr.storage import LocalStore, MemoryStore  # noqa: E402
 
 from zarrc import _aio, _quick  # noqa: E402
 from zarrc_hook.buffer import ZarrcNDBuffer  # noqa: E402
-
-OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
-IS_NEW = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 2)
-
-
-@pytest.fixture(autouse=True)
-def enabled():
-    with zarrc.enable():
-        zarrc.pipeline_stats(reset=True)
-        yield
 
 
 class Spy:
@@ -362,7 +353,7 @@ def test_counters(tmp_path):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_other_tasks_run(tmp_path, kind):
-    """A task that does nothing but small reads."""
+    """A task that makes only small reads lets other tasks run."""
     z = made(STORES[kind](tmp_path), shape=(8,), chunks=(4,))
 
     async def main():
