@@ -58,17 +58,24 @@ static void flow_name(const struct zr_flow_call *c, zarr_error *err)
         err->item = err->item < c->call.n ? c->owner[err->item] : UINT64_MAX;
 }
 
+/* A call that failed as a whole gives no job a status. */
+static bool flow_failed_whole(const struct zr_flow_call *c)
+{
+    bool all = true;
+
+    for (uint64_t i = 0; i < c->call.n; i++)
+        all &= c->call.jobs[i].status == ZARR_OK;
+    return all;
+}
+
 /* Reports the jobs of a failed call that must be done again. False: the failure is one of
- * the whole flow. A call that failed as a whole gives no job a status. */
+ * the whole flow. */
 static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_status st)
 {
-    const bool own = zr_stage_declines(c->stage, st);
-    bool all = true;
+    const bool own = zr_stage_declines(c->stage, st), all = flow_failed_whole(c);
 
     if (!f->declined || (!own && !f->any_declined))
         return false;
-    for (uint64_t i = 0; i < c->call.n; i++)
-        all &= c->call.jobs[i].status == ZARR_OK;
     for (uint64_t i = 0; i < c->call.n; i++) {
         const zarr_status job = all ? st : c->call.jobs[i].status;
 
@@ -175,6 +182,7 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
     const struct zr_flow_call *failed = NULL;
     zarr_status waited = ZARR_OK;
     zarr_error own = ZARR_ERROR_INIT;
+    bool declined = false;
 
     if (c->call.pending) {
         f->n_pending++;
@@ -186,11 +194,15 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
     if (st == ZARR_OK)
         return ZARR_OK;
     flow_name(c, err);
+    if (!flow_failed_whole(
+            c)) /* noted first: the call's other jobs may fail in the wait */
+        declined = flow_declines(f, c, st);
     if (f->declined && f->first) /* whose input was it? */
         waited = flow_wait(f, &failed, &own);
-    if (waited != ZARR_OK && failed != c && zr_stage_declines(c->stage, st))
+    if (waited != ZARR_OK &&
+        (declined || (failed != c && zr_stage_declines(c->stage, st))))
         return zr_pass(err, waited, &own); /* an earlier call failed; this one declines */
-    if (waited == ZARR_OK && flow_declines(f, c, st))
+    if (declined || (waited == ZARR_OK && flow_declines(f, c, st)))
         return ZARR_OK;
     f->failed = c->of;
     return st;
