@@ -4,6 +4,7 @@ kind of indexing compared with NumPy."""
 import base64
 import json
 import warnings
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -249,6 +250,11 @@ def tensorstore_field(folder, field, **options):
                              "field": field}, **options).result()
 
 
+keeps_fields = pytest.mark.skipif(tuple(map(int, version("tensorstore").split(".")[:3])) < (0, 1, 86),
+                                  reason="tensorstore before 0.1.86 loses the other fields when it writes one")
+
+
+@keeps_fields
 @pytest.mark.parametrize("name", ["little", "big", "mixed", "subarray", "same-order"])
 def test_tensorstore_v2(context, rng, tmp_path, name):
     """It opens one field at a time, subarrays too."""
@@ -314,6 +320,7 @@ def test_padding_without_a_name(context, rng, tmp_path):
     assert json.loads((tmp_path / ".zarray").read_text())["dtype"] == fields  # as it was
 
 
+@keeps_fields
 @pytest.mark.parametrize("chain", ["little", "big", "zstd"])
 def test_tensorstore_v3(context, rng, tmp_path, chain):
     fields = [("a", "<i4"), ("b", "<f8"), ("c", "|u1")]

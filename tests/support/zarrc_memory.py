@@ -2,7 +2,7 @@
 
 Host tensors are numpy views of any strides and byte order; fake device tensors
 (tests/fakedev) have the same layout in guarded memory. A plug-in may take the place of the
-fake device: see zarrc_abi."""
+fake device: see zarrc_abi. Then pinned and managed memory are its own, if it has them."""
 import ctypes
 import os
 import weakref
@@ -10,19 +10,22 @@ from ctypes import byref, c_int64, c_void_p
 
 import numpy as np
 
-from zarrc_abi import CPU, FAKE, PLUGIN, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
+from zarrc_abi import CPU, FAKE, KIND, PLUGIN, Handle, IoOptions, Mem, ProgressFn, TensorStruct, call, fakedev, lib
 
 
 # Kinds of memory that the CPU reads and writes: memory of the host can have their names.
 NEAR = {"host": CPU, "pinned": 3, "managed": 13}
+# Those that the plug-in for CUDA has itself. Their tensors are in memory of its making, not in numpy's.
+OWN = {"pinned", "managed"} if KIND == "cuda" else set()
 
 
 class Block:
-    """Fake device memory, freed with the object."""
+    """Memory of a device, or of a plug-in's other kinds, freed with the object."""
 
-    def __init__(self, context, size):
+    def __init__(self, context, size, device_type=FAKE):
         self.context, self.size, self.mem = context, size, Mem()
-        call("zarr_mem_alloc", context.pointer, FAKE, 0, size, byref(self.mem))
+        call("zarr_mem_alloc", context.pointer, device_type, 0, size, byref(self.mem))
+        assert self.mem.device_type == device_type
         self._free = weakref.finalize(self, lib.zarr_mem_free, context.pointer, byref(self.mem))
         self._free.atexit = False
         self.pid = os.getpid()
@@ -60,7 +63,7 @@ def base_of(view):
 
 
 class Tensor:
-    """The tensor of a read or a write: a numpy view, or its copy on the fake device.
+    """The tensor of a read or a write: a numpy view, or its copy in a block.
 
     After a read, fetch() brings the device's bytes back into the view's own memory, the
     bytes between the elements included, so one check serves both memories."""
@@ -74,10 +77,10 @@ class Tensor:
         order = {"<": 1, ">": 2}.get(view.dtype.byteorder, 0)
         self.base, self.block = base, None
         data, device = base.ctypes.data, NEAR.get(memory, FAKE)
-        if memory not in NEAR:
-            self.block = Block(context, base.nbytes)
+        if memory not in NEAR or memory in OWN:
+            self.block = Block(context, base.nbytes, device)
             self.block.poke(base)
-            data, device, offset = self.block.mem.handle, FAKE, offset + self.block.mem.offset
+            data, offset = self.block.mem.handle, offset + self.block.mem.offset
         self.struct = TensorStruct(device_type=device, ndim=view.ndim, data=data, dtype=dtype,
                                    shape=self.shape, strides=self.strides, byte_offset=offset,
                                    data_bytes=base.nbytes, byte_order=order)
