@@ -264,6 +264,71 @@ static inline zarr_mem tensor_new(const struct pw *w, zarr_tensor *t,
     return mem;
 }
 
+/* A selection of `shape`, and its lengths. */
+static inline zarr_selection *selection_of(const char *text, int64_t *lengths)
+{
+    zarr_selection *sel = NULL;
+
+    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
+    for (int d = 0; d < 2; d++)
+        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
+    return sel;
+}
+
+/* The first elements of `data` for a selection, on the device and on the host. */
+struct source {
+    zarr_selection *sel;
+    zarr_tensor t, host;
+    zarr_mem mem;
+    int64_t lengths[2];
+};
+
+static inline void source_open(const struct pw *w, struct source *s, const char *text)
+{
+    memset(s, 0, sizeof *s);
+    s->sel = selection_of(text, s->lengths);
+    s->mem = tensor_new(w, &s->t, s->lengths);
+    assert_int_equal(zarr_fakedev_poke(s->mem.handle, 0, data, sizeof data), 0);
+    zarr_tensor_host(&s->host, data, sizeof data, 2, s->lengths);
+}
+
+static inline void source_close(const struct pw *w, struct source *s)
+{
+    zarr_selection_free(s->sel);
+    zarr_mem_free(w->ctx, &s->mem);
+}
+
+/* Reads a selection to the device, and so to `values`, and compares it with what a read
+ * to the host gives. */
+static inline void compare_read(const struct pw *w, zarr_array *a, const char *text,
+                                int32_t *values)
+{
+    static int32_t want[N];
+    int64_t lengths[2];
+    zarr_selection *sel = selection_of(text, lengths);
+    const uint64_t bytes = zarr_selection_n_items(sel) * sizeof data[0];
+    zarr_tensor t, host;
+    zarr_mem mem = tensor_new(w, &t, lengths);
+
+    assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
+    assert_int_equal(zarr_fakedev_peek(mem.handle, 0, values, bytes), 0);
+    zarr_tensor_host(&host, want, sizeof want, 2, lengths);
+    assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
+    assert_memory_equal(values, want, bytes);
+    zarr_selection_free(sel);
+    zarr_mem_free(w->ctx, &mem);
+}
+
+/* The chunk that the last error names. */
+static inline void same_key(uint64_t r, uint64_t c)
+{
+    char key[32], want[32];
+
+    assert_true(zarr_error_text(&terr, ZARR_ERROR_KEY, key, sizeof key) > 0);
+    snprintf(want, sizeof want, "a/c/%d/%d", (int)r, (int)c);
+    assert_string_equal(key, want);
+}
+
 /* What the device has besides the blocks that are there. */
 static inline void budget_set(const struct pw *w, uint64_t bytes)
 {

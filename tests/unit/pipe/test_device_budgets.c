@@ -55,28 +55,19 @@ static void test_write(void **state)
     (void)state;
     for (int k = 0; k < N_KINDS; k++)
         for (size_t i = 0; i < ZR_COUNT(texts); i++) {
-            zarr_selection *sel = NULL;
-            int64_t lengths[2];
-            zarr_tensor t, host;
+            struct source s;
             zarr_array *d, *h;
             struct pw w;
-            zarr_mem mem;
 
             open_world(&w, 2, 1 << 20);
             d = based(&w, "d", k);
             h = based(&w, "h", k);
-            assert_ok(zarr_selection_parse(&sel, 2, shape, texts[i], &terr));
-            for (int dim = 0; dim < 2; dim++)
-                lengths[dim] = (int64_t)zarr_selection_shape(sel)[dim];
-            mem = tensor_new(&w, &t, lengths);
-            assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
-            zarr_tensor_host(&host, data, sizeof data, 2, lengths);
+            source_open(&w, &s, texts[i]);
             budget_set(&w, 20 << 10);
-            assert_ok(zarr_array_write(d, sel, &t, NULL, &terr));
-            assert_ok(zarr_array_write(h, sel, &host, NULL, &terr));
+            assert_ok(zarr_array_write(d, s.sel, &s.t, NULL, &terr));
+            assert_ok(zarr_array_write(h, s.sel, &s.host, NULL, &terr));
             same_arrays(&w, "d", "h", k);
-            zarr_selection_free(sel);
-            zarr_mem_free(w.ctx, &mem);
+            source_close(&w, &s);
             zarr_array_free(d);
             zarr_array_free(h);
             close_world(&w);

@@ -13,30 +13,6 @@
 
 static int32_t got[N];
 
-/* Reads a selection to the device, and the same to the host. */
-static void compare(const struct pw *w, zarr_array *a, const char *text)
-{
-    static int32_t want[N];
-    zarr_selection *sel = NULL;
-    int64_t lengths[2];
-    zarr_tensor t, host;
-    uint64_t bytes;
-    zarr_mem mem;
-
-    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
-    for (int d = 0; d < 2; d++)
-        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
-    bytes = zarr_selection_n_items(sel) * sizeof data[0];
-    mem = tensor_new(w, &t, lengths);
-    assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
-    assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, bytes), 0);
-    zarr_tensor_host(&host, want, sizeof want, 2, lengths);
-    assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
-    assert_memory_equal(got, want, bytes);
-    zarr_selection_free(sel);
-    zarr_mem_free(w->ctx, &mem);
-}
-
 static void test_read(void **state)
 {
     (void)state;
@@ -51,11 +27,11 @@ static void test_read(void **state)
 
                 snprintf(path, sizeof path, "a%d", k);
                 a = filled_array(&w, path, k);
-                compare(&w, a, "...");
-                compare(&w, a, "3:90, 5:37");
-                compare(&w, a, "::7, 1::3");
+                compare_read(&w, a, "...", got);
+                compare_read(&w, a, "3:90, 5:37", got);
+                compare_read(&w, a, "::7, 1::3", got);
                 assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){1, 0}, &terr));
-                compare(&w, a, "...");
+                compare_read(&w, a, "...", got);
                 zarr_array_free(a);
             }
             close_world(&w);
@@ -71,15 +47,12 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     static int32_t want[N], part[N];
     static int n;
     zarr_array *a;
-    zarr_selection *sel = NULL;
-    char path[16], other[16];
     int64_t lengths[2];
+    zarr_selection *sel = selection_of(text, lengths);
+    char path[16], other[16];
     zarr_tensor t, host;
     zarr_mem mem;
 
-    assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
-    for (int d = 0; d < 2; d++)
-        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
     snprintf(path, sizeof path, "w%d", ++n);
     snprintf(other, sizeof other, "h%d", n);
     a = pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
@@ -326,12 +299,9 @@ static void test_alignment(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * ZR_COUNT(wanted); i++)
         for (int kind = 0; kind < N_KINDS; kind++) {
-            static const int64_t lengths[2] = {34, 11};
-            zarr_selection *sel = NULL;
+            struct source s;
             struct pw w;
             zarr_array *a;
-            zarr_tensor t;
-            zarr_mem mem;
 
             codec_alignment = wanted[i / 2];
             open_world(&w, 2, 1 << 20);
@@ -341,17 +311,14 @@ static void test_alignment(void **state)
             atomic_store(&n_crooked, 0);
             memset(&n_late, 0, sizeof n_late);
             for (size_t k = 0; k < ZR_COUNT(texts); k++)
-                compare(&w, a, texts[k]);
-            assert_ok(zarr_selection_parse(&sel, 2, shape, "0::3, 3:25:2", &terr));
-            mem = tensor_new(&w, &t, lengths);
-            assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
-            assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
-            zarr_selection_free(sel);
-            compare(&w, a, "...");
+                compare_read(&w, a, texts[k], got);
+            source_open(&w, &s, "0::3, 3:25:2");
+            assert_ok(zarr_array_write(a, s.sel, &s.t, NULL, &terr));
+            compare_read(&w, a, "...", got);
             if (strstr(kinds[kind].codecs, "late"))
                 assert_true(atomic_load(&n_late.jobs) > 0);
             assert_int_equal(atomic_load(&n_crooked), 0);
-            zarr_mem_free(w.ctx, &mem);
+            source_close(&w, &s);
             zarr_array_free(a);
             close_world(&w);
         }
@@ -471,7 +438,6 @@ static void test_asleep(void **state)
 static void test_damage(void **state)
 {
     uint64_t inner[ZARR_MAX_RANK];
-    char key[32];
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
@@ -486,8 +452,7 @@ static void test_damage(void **state)
     mem = tensor_new(&w, &t, sizes);
     damage = data[45 * COLS + 28];
     assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);
-    assert_true(zarr_error_text(&terr, ZARR_ERROR_KEY, key, sizeof key) > 0);
-    assert_string_equal(key, "a/c/2/1");
+    same_key(2, 1);
     assert_int_equal(zarr_error_inner_chunk(&terr, inner), 2);
     assert_int_equal(inner[0], 1);
     assert_int_equal(inner[1], 2);

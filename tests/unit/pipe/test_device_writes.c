@@ -19,31 +19,6 @@ static void open_writes(struct pw *w, uint32_t threads, uint64_t wave)
     }
 }
 
-struct source {
-    zarr_selection *sel;
-    zarr_tensor t, host;
-    zarr_mem mem;
-    int64_t lengths[2];
-};
-
-/* The first elements of `data` for a selection, on the device and on the host. */
-static void source_open(const struct pw *w, struct source *s, const char *text)
-{
-    memset(s, 0, sizeof *s);
-    assert_ok(zarr_selection_parse(&s->sel, 2, shape, text, &terr));
-    for (int d = 0; d < 2; d++)
-        s->lengths[d] = (int64_t)zarr_selection_shape(s->sel)[d];
-    s->mem = tensor_new(w, &s->t, s->lengths);
-    assert_int_equal(zarr_fakedev_poke(s->mem.handle, 0, data, sizeof data), 0);
-    zarr_tensor_host(&s->host, data, sizeof data, 2, s->lengths);
-}
-
-static void source_close(const struct pw *w, struct source *s)
-{
-    zarr_selection_free(s->sel);
-    zarr_mem_free(w->ctx, &s->mem);
-}
-
 /* An array with `base`, except two chunks that are missing. */
 static zarr_array *based(const struct pw *w, const char *path, int kind)
 {
