@@ -1,6 +1,7 @@
 """Every codec in every kind of memory: elements that are written from there are stored as from host memory, and come back
 there. docs/status/memory.md tells which of this was run, and where."""
 import pathlib
+from ctypes import byref, c_int32
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import pytest
 import cases
 from every_type import CHUNKS, CODECS_V2, SHAPE
 from test_registry_rows import CODECS, document
-from zarrc_abi import KIND, PLUGIN, ZarrcError
+from zarrc_abi import FAKE, KIND, PLUGIN, ZarrcError, lib
 from zarrc_ctypes import Context
+from zarrc_memory import NEAR, OWN, Tensor
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/status/memory.md"
 ROWS = [[cell.strip(" `") for cell in line.strip("| \n").split(" | ")]
@@ -72,6 +74,14 @@ def test_kind(kinds, name, kind, record_property):
         cases.same_bits(part, data)
     said = {"pinned": "stand-in", "managed": "stand-in", "cuda": ("ran on", "not run on a GPU yet")}  # cuda: in CI without a GPU
     assert TABLE[row_of(name)][kind].startswith(said.get(kind, "CI"))
+
+
+if OWN:
+    @pytest.mark.parametrize("kind", [*sorted(OWN), "cuda"])
+    def test_the_driver_says_the_same_of_the_memory(kinds, kind):
+        tensor, found, number = Tensor(np.arange(9), kinds, MEMORIES[kind]), c_int32(), c_int32()
+        lib.zarr_mem_classify(kinds.pointer, tensor.struct.data, byref(found), byref(number))
+        assert (found.value, number.value) == (NEAR.get(kind, FAKE), 0)
 
 
 @pytest.mark.skipif(DEVICE != "fake", reason="one run of it is enough")

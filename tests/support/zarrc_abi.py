@@ -247,6 +247,7 @@ FUNCTIONS = {
     "zarr_context_trim": (None, [P]), "zarr_context_limits_sized": (None, [P, POINTER(Limits), c_uint32]),
     "zarr_context_register_memory": (T, [P, P, P, S, E]),
     "zarr_mem_alloc": (T, [P, T, T, U, POINTER(Mem), E]), "zarr_mem_free": (None, [P, POINTER(Mem)]),
+    "zarr_mem_classify": (None, [P, P, POINTER(T), POINTER(T)]),
     "zarr_context_load": (T, [P, c_char_p, E]), "zarr_mem_copy": (T, [P, POINTER(Mem), POINTER(Mem), U, E]),
     "zarr_dtype_find": (T, [P, S, OUT, E]), "zarr_dtype_name": (S, [P]), "zarr_dtype_v2": (S, [P]),
     "zarr_dtype_kind": (c_uint32, [P]), "zarr_dtype_item_bytes": (U, [P]),
