@@ -111,6 +111,15 @@ bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
            !zr_io_is_host(io, p->stage[0].out_device);
 }
 
+bool zr_leaf_length_is_known(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->encode;
+
+    return p && p->raw && p->encoded_exact && p->encoded_bound == p->decoded_bytes &&
+           zr_io_is_host(io, p->fetch_device) &&
+           !zr_io_is_host(io, io->view.base.device_type);
+}
+
 /* The leaves of n programs get their rooms. If none is to be encoded again, their lengths
  * are known. */
 static zarr_status late_rooms(const struct zr_lock_leaves *l, uint32_t n,

@@ -22,6 +22,7 @@ struct shard_group {
     struct zr_shard_write *sub;
     uint32_t n, most, threads;
     bool wait;           /* leaves get their rooms late, in their shards if possible */
+    bool known;          /* leaves have their rooms in their shards from the beginning */
     bool reserved;       /* those of this batch have them in their shards */
     zarr_mem slots;      /* rooms outside of shards */
     uint64_t slot_bytes; /* distance between two */
@@ -54,7 +55,7 @@ static zarr_status inner_of(struct shard_group *g, uint32_t i, zarr_error *err)
 
     if (g->sub)
         return zr_shard_nested(s, &g->proj[i], &g->sub[i], err);
-    if (g->wait)
+    if (g->wait || g->known)
         room = (zarr_mem){0};
     else if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
         return zr_internal(err);
@@ -105,16 +106,52 @@ out:
     return st;
 }
 
+/* Leaves whose lengths are known have rooms in their shards, as if none were empty. */
+static zarr_status early_leaf_rooms(struct shard_group *g, zarr_error *err)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->leaf[i].out.bytes = g->in->encoded_bound;
+        g->leaf[i].filled = true;
+    }
+    return late_leaf_rooms(g, true, err);
+}
+
+/* Takes back the rooms of the leaves that turned out to be empty. */
+static zarr_status early_answers(struct shard_group *g, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct zr_inner_result r = result_of(g, i);
+
+        g->reserves = g->owner[i];
+        zr_shard_answered(&g->writer[g->owner[i]], &g->proj[i], &r);
+        if (i + 1 == g->n || g->owner[i + 1] != g->owner[i])
+            ZR_TRY(zr_shard_close_gaps(&g->writer[g->owner[i]], err));
+    }
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    return st;
+}
+
 static zarr_status encode_inners(struct shard_group *g, zarr_error *err)
 {
     const struct zr_leaf_rooms rooms = {.take = late_leaf_rooms, .arg = g};
+    zarr_status st = ZARR_OK;
 
     g->reserved = false;
     g->reserves = g->owner[0];
     if (g->sub)
         return zr_shards_write(g->w, g->sub, g->n, err);
-    return zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL,
-                            err);
+    if (g->known)
+        ZR_TRY(early_leaf_rooms(g, err));
+    ZR_TRY(
+        zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL, err));
+    if (g->known)
+        ZR_TRY(early_answers(g, err));
+out:
+    return st;
 }
 
 static zarr_status encode_group(struct shard_group *g, zarr_error *err)
@@ -213,7 +250,8 @@ static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
     if (!g->writer || !g->owner || !g->proj || (!g->sub && !g->leaf))
         ZR_TRY(zr_fail_memory(err, g->most * sizeof *g->proj));
     g->wait = g->leaf && zr_leaf_rooms_can_wait(g->w->io, g->in);
-    if (g->leaf && !g->wait)
+    g->known = g->leaf && zr_leaf_length_is_known(g->w->io, g->in);
+    if (g->leaf && !g->wait && !g->known)
         ZR_TRY(take_slots(g, err));
 out:
     return st;

@@ -17,6 +17,7 @@ struct zr_shard_writer {
     uint64_t *pairs;                /* the new index, in host byte order */
     uint64_t pos, next; /* end of the bytes appended; first inner chunk not handled yet */
     uint64_t keep_most; /* bytes of untouched chunks that may still be kept */
+    uint64_t gap;       /* where bytes begin that were reserved and not used */
     bool any;
     bool filled; /* everything written so far equals the array's fill value */
 };
@@ -55,6 +56,11 @@ zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projecti
                              const struct zr_inner_result *r, zarr_error *err);
 bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
                        zarr_mem *out);
+/* For chunks that were reserved before it was known whether they are empty or filled:
+ * notes what r says of one, then closes the gaps that empty ones of a batch left. */
+void zr_shard_answered(struct zr_shard_writer *s, const struct zr_projection *proj,
+                       const struct zr_inner_result *r);
+zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err);
 /* Appends what is left and the index, and runs the codecs around the shard. Sets what
  * struct zr_shard_write returns. */
 zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err);

@@ -23,7 +23,8 @@ static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
     const struct zr_io *io = s->w->io;
     const zarr_mem *tensor = &io->view.base;
 
-    if (s->in->is_shard || !zr_leaf_rooms_can_wait(io, s->in))
+    if (s->in->is_shard ||
+        !(zr_leaf_rooms_can_wait(io, s->in) || zr_leaf_length_is_known(io, s->in)))
         return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, block, err);
     return zr_pool_take_staging(io->engine->pool, tensor->device_type, tensor->device_id,
                                 bytes, block, err);
@@ -208,6 +209,48 @@ zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projecto
                                  s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err);
 }
 
+/* ---- gaps ------------------------------------------------------------------------ */
+
+void zr_shard_answered(struct zr_shard_writer *s, const struct zr_projection *proj,
+                       const struct zr_inner_result *r)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+
+    s->filled = s->filled && r->filled;
+    if (!r->empty)
+        return;
+    s->gap = ZR_MIN(s->gap, s->pairs[2 * id]);
+    s->pairs[2 * id] = s->pairs[2 * id + 1] = ZR_INDEX_MISSING;
+}
+
+/* Chunks follow each other in the value as in the index. */
+zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err)
+{
+    unsigned char *value = NULL;
+    void *at = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (s->gap == UINT64_MAX)
+        return ZARR_OK;
+    ZR_TRY(zr_mem_host_ptr(s->w->io->engine->memory, &s->sw->block, s->pos, &at, err));
+    value = at;
+    s->pos = s->gap;
+    s->any = false;
+    for (uint64_t id = 0; id < s->next; id++) {
+        uint64_t *pair = &s->pairs[2 * id];
+
+        s->any |= pair[0] != ZR_INDEX_MISSING;
+        if (pair[0] == ZR_INDEX_MISSING || pair[0] < s->gap)
+            continue;
+        memmove(value + s->pos, value + pair[0], pair[1]);
+        pair[0] = s->pos;
+        s->pos += pair[1];
+    }
+    s->gap = UINT64_MAX;
+out:
+    return st;
+}
+
 uint32_t zr_inner_batch(const struct zr_level *in, uint32_t threads, uint32_t most)
 {
     uint64_t n = BATCH_BYTES / ZR_MAX(in->encoded_bound, UINT64_C(1));
@@ -252,6 +295,7 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                                   .lv = sw->lv,
                                   .in = &w->io->layout->level[sw->level + 1],
                                   .value = sw->old,
+                                  .gap = UINT64_MAX,
                                   .filled = true};
     sw->block = sw->out = (zarr_mem){0};
     if (sw->old.handle && s->lv->bytes_decode)

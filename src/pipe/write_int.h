@@ -181,6 +181,9 @@ struct zr_leaf_rooms {
 };
 /* Whether leaves of a level can get their room so late. */
 bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv);
+/* Whether leaves of a level are elements as a device has them, on their way to host
+ * memory: their length is known before they come. */
+bool zr_leaf_length_is_known(const struct zr_io *io, const struct zr_level *lv);
 /* Whether leaves of two levels can be encoded together: their programs have the same
  * stages. */
 bool zr_leaves_join(const struct zr_level *a, const struct zr_level *b);

@@ -182,8 +182,56 @@ static void test_raw(void **state)
         assert_int_equal(c.late.syncs, 1);
         assert_int_equal(c.moved.bytes_down, sizeof data);
         assert_int_equal(c.moved.bytes_up, 0);
+        /* they come down to their places: the host copies the shards' indexes alone */
+        assert_in_range(c.stats.bytes_host, 0, i == 2 ? 10 * 400 : 0);
         source_close(&w, &s);
         zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
+/* Raw inner chunks have places in their shard before it is known which are empty: the
+ * first, the last, some in between, or all of a shard. */
+static void test_raw_gaps(void **state)
+{
+    static const char *const codecs[] = {"[" SHARD("[5,4]", BYTES, "end") "]",
+                                         "[" SHARD("[5,4]", BIG, "start") "," CRC "]"};
+    static const char *const texts[] = {"...", "0:60, 1:39"};
+    static const uint64_t chunk[2] = {20, 20};
+    static const int64_t half[2] = {ROWS / 2, COLS};
+
+    (void)state;
+    for (size_t i = 0; i < 4 * ZR_COUNT(codecs); i++) {
+        zarr_tensor t;
+        struct source s;
+        struct pw w;
+        zarr_array *a[2];
+
+        open_writes(&w, 2, i % 2 ? 1 << 20 : 1024);
+        for (int k = 0; k < N; k++) {
+            const int r = k / COLS, c = k % COLS;
+
+            if (r < 20 || c < 4 || (r >= 75 && c >= 36) || (r + c) / 9 % 2)
+                data[k] = -1;
+        }
+        source_open(&w, &s, texts[i / 2 % 2]);
+        for (int k = 0; k < 2; k++) {
+            a[k] = pw_array(w.store, k ? "h" : "d", codecs[i / 4], shape, chunk);
+            zarr_tensor_host(&t, base, sizeof base / 2, 2, half); /* old values of some */
+            if (i / 2 % 2) {
+                zarr_selection *sel = NULL;
+
+                assert_ok(zarr_selection_parse(&sel, 2, shape, "25:75", &terr));
+                assert_ok(zarr_array_write(a[k], sel, &t, NULL, &terr));
+                zarr_selection_free(sel);
+            }
+            assert_ok(zarr_array_write(a[k], s.sel, k ? &s.host : &s.t, NULL, &terr));
+        }
+        for (uint64_t k = 0; k < 10; k++)
+            same_value(&w, (const char *const[2]){"d", "h"}, k / 2, k % 2);
+        source_close(&w, &s);
+        zarr_array_free(a[0]);
+        zarr_array_free(a[1]);
         close_world(&w);
     }
 }
@@ -357,11 +405,11 @@ static void test_endless_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_endless_index),    cmocka_unit_test(test_over_old_values),
-        cmocka_unit_test(test_many_shards),      cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_many_empty),       cmocka_unit_test(test_blended),
-        cmocka_unit_test(test_failing_calls),    cmocka_unit_test(test_short_of_memory),
-        cmocka_unit_test(test_declined_entries),
+        cmocka_unit_test(test_endless_index),   cmocka_unit_test(test_over_old_values),
+        cmocka_unit_test(test_many_shards),     cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_raw_gaps),        cmocka_unit_test(test_many_empty),
+        cmocka_unit_test(test_blended),         cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_short_of_memory), cmocka_unit_test(test_declined_entries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
