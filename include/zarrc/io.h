@@ -123,9 +123,10 @@ enum {
      * other stores, for codecs of the application or of plug-ins, and with `stats` or
      * `progress`.
      *
-     * zarr_array_decode(): returns ZARR_ERR_CANCELLED where the work is larger, is not
-     * the library's own, or would have to wait for memory. The caller may then do it on
-     * another thread, without the flag */
+     * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED where the work is
+     * larger, is not the library's own, would have to wait for memory, a disk or a
+     * network, or has `progress`. The caller may then do it on another thread, without
+     * the flag */
     ZARR_IO_AT_ONCE = 4
 };
 

@@ -225,6 +225,9 @@ PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
 PyObject *zx_context_empty(PyObject *self, PyObject *args);
 /* Where the elements of such an array are; NULL: only its buffer tells. */
 void *zx_data_of_new(zx_state *st, PyObject *array);
+/* The tensor of an array of NumPy's own class that can be written to, without a look at
+ * its buffer, which takes longer. False: only the buffer tells. */
+bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array);
 PyObject *zx_small_empty(PyObject *module, PyObject *args);
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number);
 PyObject *zx_outputs(PyObject *module, PyObject *unused);

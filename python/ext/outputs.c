@@ -42,6 +42,14 @@ struct numpy_handler {
 /* How each array begins. */
 struct numpy_array {
     PyObject_HEAD char *data;
+    int ndim;
+    Py_ssize_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+};
+
+enum {
+    IS_WRITABLE = 0x400 /* a flag of arrays */
 };
 
 enum { /* places in the table of NumPy's functions */
@@ -373,6 +381,28 @@ static PyObject *empty_of_numpy(zx_state *st, const struct zx_wish *w)
 void *zx_data_of_new(zx_state *st, PyObject *array)
 {
     return st->np_make ? ((struct numpy_array *)array)->data : NULL;
+}
+
+bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array)
+{
+    static const zarr_tensor none = ZARR_TENSOR_INIT;
+    const struct numpy_array *a = (const struct numpy_array *)array;
+
+    if (!st->np_make || !(a->flags & IS_WRITABLE) || a->ndim > ZARR_MAX_RANK)
+        return false;
+    m->t = none;
+    m->t.device_type = ZARR_DEVICE_CPU;
+    m->t.data = a->data;
+    m->t.ndim = a->ndim;
+    m->t.shape = m->shape;
+    m->t.strides = m->strides;
+    for (int d = 0; d < a->ndim; d++) {
+        m->shape[d] = a->shape[d];
+        m->strides[d] = a->strides[d];
+    }
+    m->owner = Py_NewRef(array);
+    m->is_held = false;
+    return true;
 }
 
 /* Whether a block of this length is kept when its array is freed. */

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 
 enum {
-    AT_ONCE = 16 /* reads done when they were submitted, after which other tasks run */
+    AT_ONCE = 16,    /* reads done at once, after which other tasks run */
+    MOST_AT_ONCE = 8 /* chunks of one of them: the library does no more at once */
 };
 
 typedef struct {
@@ -205,7 +206,8 @@ static uint64_t along(struct everyday *e, int32_t d, uint64_t begin, uint64_t ed
     }
     if (e->n_axes >= PyTuple_Size(from) || !slice_of(inside, &start, &stop, &step) ||
         !slice_of(PyTuple_GetItem(from, e->n_axes), &whence, &end, &step_out) ||
-        !slice_of(PyTuple_GetItem(to, e->n_axes), &from_last, &end, &step_out) ||
+        (to != from &&
+         !slice_of(PyTuple_GetItem(to, e->n_axes), &from_last, &end, &step_out)) ||
         whence != 0 || (uint64_t)start >= edge || end > INT64_MAX / 2 / step)
         return 0;
     at = begin + (uint64_t)start;
@@ -249,55 +251,116 @@ static bool reach(const zx_quick *q, struct everyday *e)
            e->n_axes == PyTuple_Size(PyTuple_GetItem(e->first, 3));
 }
 
-/* The selection as an object; NULL: the array has no such elements. */
-static PyObject *select_of(const zx_quick *q, const struct everyday *e)
+/* Makes the selection; NULL: all of an array without dimensions. False: the array has no
+ * such elements. */
+static bool select_of(const zx_quick *q, const struct everyday *e, zarr_selection **sel)
 {
     uint64_t shape[ZARR_MAX_RANK];
-    zarr_selection *sel;
     bool fits;
 
+    *sel = NULL;
     if (q->array->ndim == 0)
-        return Py_NewRef(Py_None);
+        return true;
     zarr_array_copy_shapes(q->array->a, shape, NULL, NULL);
-    if (zarr_selection_dims(&sel, q->array->ndim, shape, q->array->ndim, e->dim, NULL))
-        return NULL;
-    fits = zarr_selection_ndim(sel) == e->n_axes;
+    if (zarr_selection_dims(sel, q->array->ndim, shape, q->array->ndim, e->dim, NULL))
+        return false;
+    fits = zarr_selection_ndim(*sel) == e->n_axes;
     for (int32_t d = 0; fits && d < e->n_axes; d++)
-        fits = zarr_selection_shape(sel)[d] == e->shape[d];
-    if (fits)
-        return zx_selection_wrap(q->st, sel);
-    zarr_selection_free(sel);
-    return NULL;
+        fits = zarr_selection_shape(*sel)[d] == e->shape[d];
+    if (!fits) {
+        zarr_selection_free(*sel);
+        *sel = NULL;
+    }
+    return fits;
+}
+
+/* The selection as an object. NULL: there is none, perhaps without an exception. */
+static PyObject *selection_of(const zx_quick *q, const struct everyday *e)
+{
+    zarr_selection *sel;
+
+    if (!select_of(q, e, &sel))
+        return NULL;
+    return sel ? zx_selection_wrap(q->st, sel) : Py_NewRef(Py_None);
+}
+
+/* Whether memory has the shape of the selection. */
+static bool has_shape(const struct everyday *e, const struct zx_memory *m)
+{
+    bool fits = m->t.ndim == e->n_axes;
+
+    for (int32_t d = 0; fits && d < e->n_axes; d++)
+        fits = (uint64_t)m->shape[d] == e->shape[d];
+    return fits;
 }
 
 /* ---- stores that the library reads ------------------------------------------ */
+
+/* What zarr-python is told of each chunk. */
+static PyObject *results(const zx_quick *q, const uint8_t *present, Py_ssize_t n)
+{
+    PyObject *out = PyTuple_New(n);
+
+    for (Py_ssize_t i = 0; out && i < n; i++)
+        if (PyTuple_SetItem(out, i, Py_NewRef(present[i] ? q->present : q->missing)))
+            Py_CLEAR(out);
+    if (out) {
+        atomic_fetch_add(&q->st->quick_batches, 1);
+        atomic_fetch_add(&q->st->quick_chunks, (unsigned long long)n);
+    }
+    return out;
+}
+
+/* A small read without a Request, which no one has to wait for. NULL with `is_late`: it
+ * would take long, or have to wait. */
+static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memory,
+                          const char *root, bool *is_late)
+{
+    uint8_t present[MOST_AT_ONCE] = {0};
+    struct zx_io io;
+    struct zx_memory m;
+    zarr_selection *sel = NULL;
+    zarr_status status = ZARR_ERR_INVALID;
+
+    *is_late = false;
+    if (zx_io_init(&io, q->st, NULL) || (!zx_memory_of_numpy(&m, q->st, memory) &&
+                                         zx_memory_init(&m, q->st, memory, true)))
+        return NULL;
+    m.t.byte_order = q->order;
+    io.o.flags |= ZARR_IO_AT_ONCE;
+    io.o.present = present;
+    io.o.n_present = (uint64_t)e->n;
+    if (has_shape(e, &m) && select_of(q, e, &sel)) {
+        Py_BEGIN_ALLOW_THREADS if (is_there(q, root)) status =
+            zarr_array_read(q->array->a, sel, &m.t, &io.o, NULL);
+        Py_END_ALLOW_THREADS e->is_raised = zx_log_flush(q->st) != 0;
+    }
+    zarr_selection_free(sel);
+    zx_memory_deinit(&m);
+    *is_late = status == ZARR_ERR_CANCELLED && !e->is_raised;
+    return status == ZARR_OK && !e->is_raised ? results(q, present, e->n) : NULL;
+}
 
 /* A read that waits to be started; NULL: the memory does not fit, or there is none. */
 static zx_request *request_of(const zx_quick *q, const struct everyday *e,
                               PyObject *memory)
 {
     zx_request *r = zx_alloc(q->st->request_type);
-    bool fits;
 
     if (!r)
         return NULL;
     r->st = q->st;
     r->array = (zx_array *)Py_NewRef((PyObject *)q->array);
-    r->selection = select_of(q, e);
+    r->selection = selection_of(q, e);
     r->present = PyByteArray_FromStringAndSize(NULL, e->n);
-    fits = r->selection && r->present && zx_io_init(&r->io, q->st, NULL) == 0 &&
-           zx_io_present(&r->io, r->present) == 0 &&
-           zx_memory_init(&r->memory, q->st, memory, true) == 0 &&
-           r->memory.t.ndim == e->n_axes;
-    for (int32_t d = 0; fits && d < e->n_axes; d++)
-        fits = (uint64_t)r->memory.shape[d] == e->shape[d];
-    if (!fits) {
+    if (!r->selection || !r->present || zx_io_init(&r->io, q->st, NULL) ||
+        zx_io_present(&r->io, r->present) ||
+        zx_memory_init(&r->memory, q->st, memory, true) || !has_shape(e, &r->memory)) {
         Py_DECREF((PyObject *)r);
         return NULL;
     }
-    memset(r->io.o.present, 0, (size_t)e->n);
     r->memory.t.byte_order = q->order;
-    r->io.o.flags |= ZARR_IO_AT_ONCE;
+    memset(r->io.o.present, 0, (size_t)e->n);
     return r;
 }
 
@@ -313,52 +376,39 @@ static bool start(const zx_quick *q, zx_request *r, const char *root)
            zarr_request_wait(r->r, 0, &r->is_done, NULL) == ZARR_OK;
 }
 
-/* What zarr-python is told of each chunk. */
-static PyObject *results(const zx_quick *q, const zx_request *r, Py_ssize_t n)
+/* A request that the event loop has to wait for. `is_tried`: it cannot be done at once.
+ */
+static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memory,
+                           const char *root, bool is_tried)
 {
-    PyObject *out = PyTuple_New(n);
-
-    for (Py_ssize_t i = 0; out && i < n; i++)
-        if (PyTuple_SetItem(out, i,
-                            Py_NewRef(r->io.o.present[i] ? q->present : q->missing)))
-            Py_CLEAR(out);
-    return out;
-}
-
-/* The results, or a request that the event loop has to wait for. Most small reads are
- * done at once; now and then such a request is also returned, for other tasks to run. */
-static PyObject *answer(const zx_quick *q, zx_request *r, Py_ssize_t n)
-{
-    static _Thread_local unsigned n_at_once;
-    PyObject *out = NULL;
-
-    if (!r->is_done)
-        return PySet_Add(q->st->flights, (PyObject *)r) ? NULL : Py_NewRef((PyObject *)r);
-    if (++n_at_once % AT_ONCE == 0)
-        return Py_NewRef((PyObject *)r);
-    out = results(q, r, n);
-    if (out) {
-        atomic_fetch_add(&q->st->quick_batches, 1);
-        atomic_fetch_add(&q->st->quick_chunks, (unsigned long long)n);
-    }
-    return out;
-}
-
-static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memory)
-{
-    const char *root = q->root == Py_None ? NULL : PyBytes_AsString(q->root);
     zx_request *r = request_of(q, e, memory);
-    PyObject *out = NULL;
     bool is_started;
 
     if (!r)
         return NULL;
+    if (!is_tried)
+        r->io.o.flags |= ZARR_IO_AT_ONCE;
     Py_BEGIN_ALLOW_THREADS is_started = start(q, r, root);
     Py_END_ALLOW_THREADS e->is_raised = zx_log_flush(q->st) != 0;
-    if (is_started && !e->is_raised)
-        out = answer(q, r, e->n);
-    Py_DECREF((PyObject *)r);
-    return out;
+    if (!is_started || e->is_raised ||
+        (!r->is_done && PySet_Add(q->st->flights, (PyObject *)r)))
+        Py_CLEAR(r);
+    return (PyObject *)r;
+}
+
+/* The results, or a request. Most small reads are done at once; now and then one of them
+ * is a request all the same, for other tasks of the event loop to run. */
+static PyObject *read_library(const zx_quick *q, struct everyday *e, PyObject *memory)
+{
+    static _Thread_local unsigned n_small;
+    const char *root = q->root == Py_None ? NULL : PyBytes_AsString(q->root);
+    const bool is_tried = e->n <= MOST_AT_ONCE && ++n_small % AT_ONCE != 0;
+    bool is_late = true;
+    PyObject *out = NULL;
+
+    if (is_tried)
+        out = read_now(q, e, memory, root, &is_late);
+    return is_late ? submitted(q, e, memory, root, is_tried) : out;
 }
 
 /* ---- stores of values in memory --------------------------------------------- */
@@ -406,7 +456,8 @@ static bool gather(const zx_quick *q, const struct everyday *e, PyObject *keys,
 /* [array, selection, memory, order, keys, values], for Array._decode */
 static PyObject *gathered(const zx_quick *q, const struct everyday *e, PyObject *memory)
 {
-    PyObject *sel = select_of(q, e), *keys = PyList_New(e->n), *values = PyList_New(e->n);
+    PyObject *sel = selection_of(q, e), *keys = PyList_New(e->n),
+             *values = PyList_New(e->n);
     PyObject *out = NULL;
 
     if (sel && keys && values && gather(q, e, keys, values))
@@ -429,7 +480,7 @@ static PyObject *read_everyday(const zx_quick *q, struct everyday *e, PyObject *
     memory = memory_of(q, buffer);
     if (!memory)
         return NULL;
-    out = q->bytes_type ? gathered(q, e, memory) : submitted(q, e, memory);
+    out = q->bytes_type ? gathered(q, e, memory) : read_library(q, e, memory);
     Py_DECREF(memory);
     return out;
 }

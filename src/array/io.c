@@ -18,7 +18,7 @@ zarr_status zr_io_call_run(struct zr_io_call *c, const zarr_selection *sel,
 
     if (st != ZARR_OK)
         zr_path_prefix(err, st, c->array->h.path);
-    else if (c->given && c->io.at_once && !write)
+    else if (c->io.at_once && !write)
         st = zr_io_try(&c->io, c->opts.stats, err);
     else
         st = zr_io_run(&c->io, c->opts.stats, err);

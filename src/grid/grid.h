@@ -239,6 +239,10 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
  * walked one dimension at a time. A chunk that several selections touch counts for each
  * of them. */
 uint64_t zr_project_count(const struct zr_projector *p);
+/* The same for a selection without a projector. False: it has points or lists, or is of
+ * another shape, and only a projector tells. */
+bool zr_project_count_box(uint64_t *n, const struct zr_grid *grid,
+                          const zarr_selection *selection);
 /* Whether it walks points, which opening it sorted. */
 bool zr_project_of_points(const struct zr_projector *p);
 /* Returns true and fills *out (its lists are valid until the next call), or false at the

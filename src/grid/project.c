@@ -105,6 +105,15 @@ static zarr_status load_selected_points(struct zr_projector *p, const zarr_selec
     return zr_bucket_fill(&p->points, &p->sorter, p->axis, &in, err);
 }
 
+static void axis_begin(struct zr_axis *x, const struct zr_grid *grid, int32_t d)
+{
+    x->grid = grid;
+    x->dim = d;
+    x->edge = grid->regular ? grid->chunk_shape[d] : 0;
+    x->extent = grid->shape[d];
+    x->n_cuts = zr_grid_n_chunks(grid, d);
+}
+
 zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *alloc,
                             const struct zr_grid *grid, const zarr_selection *selection,
                             zarr_error *err)
@@ -119,14 +128,8 @@ zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *all
         goto out;
     }
     ZR_TRY(projector_new(&p, alloc, grid->ndim, err));
-    for (int32_t d = 0; d < p->ndim; d++) {
-        struct zr_axis *x = &p->axis[d];
-        x->grid = grid;
-        x->dim = d;
-        x->edge = grid->regular ? grid->chunk_shape[d] : 0;
-        x->extent = grid->shape[d];
-        x->n_cuts = zr_grid_n_chunks(grid, d);
-    }
+    for (int32_t d = 0; d < p->ndim; d++)
+        axis_begin(&p->axis[d], grid, d);
     p->empty = selection->n_items == 0;
     p->arithmetic = true;
     if (!p->empty)
@@ -340,6 +343,25 @@ uint64_t zr_project_count(const struct zr_projector *p)
     for (int32_t d = 0; d < p->ndim; d++)
         n = zr_mul_cap(n, zr_axis_count(&p->axis[d]));
     return n;
+}
+
+bool zr_project_count_box(uint64_t *n, const struct zr_grid *grid,
+                          const zarr_selection *selection)
+{
+    if (selection->points || !zr_selection_fits(selection, grid->ndim, grid->shape))
+        return false;
+    *n = selection->n_items > 0;
+    for (int32_t d = 0; d<grid->ndim && * n> 0; d++) {
+        const struct zr_dim_sel *sel = &selection->dim[d];
+        struct zr_axis x = {0};
+
+        if (sel->list)
+            return false;
+        axis_begin(&x, grid, d);
+        zr_axis_set_arith(&x, sel->n, sel->start, sel->step, 0, 1);
+        *n = zr_mul_cap(*n, zr_axis_count(&x));
+    }
+    return true;
 }
 
 bool zr_project_of_points(const struct zr_projector *p)

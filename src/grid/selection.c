@@ -17,12 +17,19 @@ zarr_status zr_selection_new(zarr_selection **out, int32_t ndim, const uint64_t 
     *out = NULL;
     if (st != ZARR_OK)
         return st;
-    s = zr_calloc(NULL, 1, sizeof *s);
+    s = zr_malloc(NULL, sizeof *s);
     if (!s)
         return zr_fail_memory(err, sizeof *s);
-    s->ndim = ndim;
-    for (int32_t d = 0; d < ndim; d++)
+    s->ndim = ndim; /* what is of more dimensions is never looked at, and is large */
+    s->result_ndim = 0;
+    s->points = false;
+    s->n_items = s->n_points = 0;
+    s->coords = NULL;
+    for (int32_t d = 0; d < ndim; d++) {
         s->shape[d] = shape[d];
+        s->result_shape[d] = 0;
+        s->dim[d] = (struct zr_dim_sel){0};
+    }
     *out = s;
     return ZARR_OK;
 }

@@ -12,8 +12,7 @@
 /* A request that only provides the steps with counters and cancellation. */
 static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
 {
-    zr_request_init(rq, io->cancel);
-    rq->io = *io;
+    zr_request_init(rq, io, io->cancel);
 }
 
 static void inspect_end(struct zarr_request *rq, struct zr_worker *worker)

@@ -252,9 +252,16 @@ uint64_t zr_io_units(const struct zr_io *io)
     return is_serial(io) ? 1 : zr_units_most(io);
 }
 
-void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel)
+void zr_request_init(struct zarr_request *rq, const struct zr_io *io,
+                     const zarr_cancel *cancel)
 {
-    memset(rq, 0, sizeof *rq);
+    const size_t head = offsetof(struct zarr_request, locked);
+
+    if (io)
+        rq->io = *io; /* it is large: no byte is set twice */
+    else
+        memset(rq, 0, head);
+    memset((uint8_t *)rq + head, 0, sizeof *rq - head);
     zr_mutex_init(&rq->locked.mutex);
     zr_cancel_init(&rq->cancel, cancel);
     atomic_init(&rq->delivered, 0);
@@ -379,8 +386,11 @@ static zarr_status present_room(const struct zr_io *io, uint64_t *n, zarr_error 
     zarr_selection *all = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_io_project(&p, io, &all, err));
-    *n = zr_project_count(p);
+    if (io->parts || !io->selection ||
+        !zr_project_count_box(n, io->layout->grid, io->selection)) {
+        ZR_TRY(zr_io_project(&p, io, &all, err));
+        *n = zr_project_count(p);
+    }
     if (*n > io->n_present)
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "io options: present has %" PRIu64 " bytes for %" PRIu64 " units",
@@ -511,8 +521,7 @@ zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err
     struct zarr_request rq;
     zarr_status st = ZARR_OK;
 
-    zr_request_init(&rq, io->cancel);
-    rq.io = *io;
+    zr_request_init(&rq, io, io->cancel);
     st = zr_request_run(&rq, err);
     zr_request_stats(&rq, stats);
     zr_mutex_deinit(&rq.locked.mutex);
@@ -526,8 +535,7 @@ zarr_status zr_io_try(const struct zr_io *io, zarr_stats *stats, zarr_error *err
 
     if (!zr_attempt_is_worth(io) || zr_attempt_runs())
         return zr_fail(err, ZARR_ERR_CANCELLED, "this may take long");
-    zr_request_init(&rq, io->cancel);
-    rq.io = *io;
+    zr_request_init(&rq, io, io->cancel);
     rq.io.max_threads = 1;
     zr_attempt_begin();
     st = zr_request_run(&rq, err);

@@ -99,14 +99,15 @@ static void request_task(void *arg)
 }
 
 static zarr_status request_create(struct zarr_request **out, const zarr_allocator *alloc,
-                                  const zarr_cancel *cancel, zarr_error *err)
+                                  const struct zr_io *io, const zarr_cancel *cancel,
+                                  zarr_error *err)
 {
-    struct zarr_request *rq = zr_calloc(alloc, 1, sizeof *rq);
+    struct zarr_request *rq = zr_malloc(alloc, sizeof *rq);
 
     *out = rq;
     if (!rq)
         return zr_fail_memory(err, sizeof *rq);
-    zr_request_init(rq, cancel);
+    zr_request_init(rq, io, cancel);
     zr_event_init(&rq->done);
     zr_event_init(&rq->settled);
     zr_fd_event_init(&rq->locked.fd);
@@ -149,11 +150,10 @@ static bool request_attempt(struct zarr_request *rq)
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err)
 {
-    zarr_status st = request_create(out, io->engine->alloc, io->cancel, err);
+    zarr_status st = request_create(out, io->engine->alloc, io, io->cancel, err);
 
     if (st != ZARR_OK)
         return st;
-    (*out)->io = *io;
     (*out)->release = release;
     (*out)->owner = owner;
     if (request_attempt(*out))
@@ -167,7 +167,7 @@ zarr_status zr_request_create(zarr_request **out, const zarr_allocator *alloc,
                               const zarr_cancel *cancel,
                               const struct zr_request_work *work, zarr_error *err)
 {
-    zarr_status st = request_create(out, alloc, cancel, err);
+    zarr_status st = request_create(out, alloc, NULL, cancel, err);
 
     if (st != ZARR_OK)
         return st;

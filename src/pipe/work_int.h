@@ -212,8 +212,9 @@ struct zarr_request {
     void (*release)(void *owner);
     void *owner;
 };
-/* Makes a request without an io. The caller deinits locked.mutex. */
-void zr_request_init(struct zarr_request *rq, const zarr_cancel *cancel);
+/* Makes a request; io: copied, or NULL. The caller deinits locked.mutex. */
+void zr_request_init(struct zarr_request *rq, const struct zr_io *io,
+                     const zarr_cancel *cancel);
 /* Whether this is a child that was forked since. Of the request's threads it has one at
  * most, and that one ends the request as CANCELLED. */
 static inline bool zr_request_is_inherited(const struct zarr_request *rq)

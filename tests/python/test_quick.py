@@ -612,16 +612,33 @@ def test_a_warning_that_is_an_error(tmp_path):
         same(z[...], ref)
 
 
+def caught(z, key):
+    """The Quick of an array, and what a read hands to it."""
+    state, given = pipeline_of(z), []
+    quick = state["_quick"]
+    state["_quick"] = type("Catch", (), {"read": lambda self, *all_of: given.append(all_of)})()
+    z[key]
+    state["_quick"] = quick
+    return quick, *given[0]
+
+
+def test_who_carries_a_small_read_out():
+    """The call itself. Each sixteenth is a Request, for other tasks to run, but no thread of the library has to wake up for it."""
+    z = made(STORES["zarrc in memory"](None), shape=(20,), chunks=(5,))
+    quick, batch, buffer, drop = caught(z, slice(3, 12))
+    answers = [quick.read(batch, buffer, drop) for _ in range(48)]
+    requests = [one for one in answers if type(one) is not tuple]
+    assert len(requests) == 3
+    assert all(one.is_done() and bytes(one.present()) == b"\1\1\1" for one in requests)
+    np.testing.assert_array_equal(buffer._data, z[3:12])
+
+
 # ---- calls that no zarr-python makes ----
 
 
 def test_arguments_of_any_kind(tmp_path):
     z = made(LocalStore(tmp_path / "x"), shape=(20,), chunks=(5,))
-    state = pipeline_of(z)
-    quick, given = state["_quick"], []
-    state["_quick"] = type("Catch", (), {"read": lambda self, *all_of: given.append(all_of)})()
-    z[3:12]
-    (batch, buffer, drop), = given
+    quick, batch, buffer, drop = caught(z, slice(3, 12))
     assert any(type(quick.read(batch, buffer, drop)) is tuple for _ in range(2))  # each sixteenth is a Request
     one = batch[0]
     for wrong in ([], (), None, [None], [()], [one[:4]], tuple(batch), [one], batch[::-1], batch[:2], batch + batch,

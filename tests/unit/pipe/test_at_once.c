@@ -422,6 +422,51 @@ static void test_decode(void **state)
     }
 }
 
+/* Reads n x n elements at (8, 8) without a request. */
+static zarr_status read_now(const struct scene *s, uint64_t n, uint8_t *present)
+{
+    const uint64_t at[2] = {CHUNK, CHUNK}, count[2] = {n, n};
+    const int64_t dims[2] = {(int64_t)n, (int64_t)n};
+    const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_selection *sel = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.flags = ZARR_IO_AT_ONCE;
+    opts.present = present;
+    opts.n_present = present ? 9 : 0;
+    memset(got, 0, sizeof got);
+    assert_ok(zarr_selection_box(&sel, 2, shape, at, count, &terr));
+    st = zarr_array_read(s->a, sel, &t, &opts, &terr);
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
+        assert_memory_equal(&got[i * n], &data[(CHUNK + i) * N + CHUNK], n * sizeof *got);
+    zarr_selection_free(sel);
+    return st;
+}
+
+/* zarr_array_read() with the flag is an attempt, too: its caller decides what comes then.
+ */
+static void test_read(void **state)
+{
+    uint8_t present[10];
+    struct scene s;
+
+    (void)state;
+    scene_open(&s, NULL, NULL);
+    assert_ok(read_now(&s, 3, NULL));
+    assert_ok(zarr_store_erase(s.store, "a/c/1/2", &terr));
+    for (int i = 0; i < 8; i++)
+        memset(&data[(CHUNK + i) * N + 2 * CHUNK], 0xff, CHUNK * sizeof *data);
+    memset(present, 7, sizeof present);
+    assert_ok(read_now(&s, UINT64_C(2) * CHUNK, present));
+    assert_memory_equal(present, ((const uint8_t[10]){1, 0, 1, 1, 7, 7, 7, 7, 7, 7}), 10);
+    assert_status(read_now(&s, UINT64_C(3) * CHUNK, NULL),
+                  ZARR_ERR_CANCELLED); /* nine chunks */
+    assert_ok(pw_box(s.a, zero, shape, got, NULL, false));
+    assert_memory_equal(got, data, sizeof got);
+    scene_close(&s);
+}
+
 /* ---- a store of the application ---- */
 
 static zarr_store *below;
@@ -552,6 +597,7 @@ int main(void)
                                        cmocka_unit_test(test_names),
                                        cmocka_unit_test(test_budget),
                                        cmocka_unit_test(test_decode),
+                                       cmocka_unit_test(test_read),
                                        cmocka_unit_test(test_of_application),
                                        cmocka_unit_test(test_damage),
                                        cmocka_unit_test(test_no_memory),
