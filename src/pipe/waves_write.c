@@ -240,14 +240,16 @@ static bool puts_together(const struct zr_io *io)
            !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 }
 
+/* Each thread has a unit, of one batch or, from a device, of all that are in flight. */
 uint64_t zr_units_most(const struct zr_io *io)
 {
     const bool many = puts_together(io) || !zr_io_is_host(io, io->view.base.device_type);
     const uint64_t n =
         zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
+    const uint32_t flights = zr_write_flights(io);
+    const uint64_t least = (zr_io_threads(io) + flights - 1) / flights;
 
-    return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)),
-                  (uint64_t)(many ? UNITS_TOGETHER : UNITS));
+    return ZR_MIN(ZR_MAX(n, least), (uint64_t)(many ? UNITS_TOGETHER : UNITS));
 }
 
 /* Sets chunks_total, which counts leaf chunks for writes, too. */
@@ -372,7 +374,7 @@ uint32_t zr_write_flights(const struct zr_io *io)
     const bool many = !zr_io_is_host(io, io->view.base.device_type) && !io->parts &&
                       !io->sink && zr_io_threads(io) > 1;
 
-    return many ? ZR_FLIGHTS : 1;
+    return many ? ZR_DEVICE_WRITES : 1;
 }
 
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,

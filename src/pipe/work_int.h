@@ -144,7 +144,8 @@ struct zr_flights {
 };
 enum {
     ZR_FLIGHTS = 3,
-    ZR_DEVICE_FLIGHTS = 12 /* most of a read into a device */
+    ZR_DEVICE_FLIGHTS = 12, /* most of a read into a device */
+    ZR_DEVICE_WRITES = 6    /* of a write from one */
 };
 void zr_flights_init(struct zr_flights *f, void (*pull)(struct zr_flights *f));
 void zr_flights_unref(struct zr_flights *f);

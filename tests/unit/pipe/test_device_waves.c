@@ -166,7 +166,7 @@ static void test_streams(void **state)
         zarr_fakedev_vtable_late()->stream_close(device, foreign);
         zarr_fakedev_late_count(device, &c);
         c.streams_opened--;
-        /* twelve waves of a read in flight at most, or three of a write with old values
+        /* twelve waves of a read in flight at most, or six of a write with old values
          * to decode, and the one that the request waited for */
         assert_in_range(c.streams_opened, 1, threads == 1 ? 2 : 13);
         assert_int_equal(c.streams, c.streams_opened);
