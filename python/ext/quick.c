@@ -390,8 +390,7 @@ static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memo
         r->io.o.flags |= ZARR_IO_AT_ONCE;
     Py_BEGIN_ALLOW_THREADS is_started = start(q, r, root);
     Py_END_ALLOW_THREADS e->is_raised = zx_log_flush(q->st) != 0;
-    if (!is_started || e->is_raised ||
-        (!r->is_done && PySet_Add(q->st->flights, (PyObject *)r)))
+    if (!is_started || e->is_raised)
         Py_CLEAR(r);
     return (PyObject *)r;
 }

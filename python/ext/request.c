@@ -1,8 +1,9 @@
 /* request.c - requests that asyncio waits for. A Queue has one descriptor for all
  * requests of an event loop: a request that ends is pushed on a list without locks, and a
  * byte goes into a pipe. No thread waits, and none of the library's threads calls Python.
- * A request in flight is in the set `flights` of the module, so that its memory stays;
- * the package cancels what is left when the interpreter ends. */
+ * A request that a queue tells of is in the set `flights` of the module, so that its
+ * memory stays until then; one without a queue is stopped when its object goes; the
+ * package cancels what is left when the interpreter ends. */
 #include "request.h"
 
 #include <errno.h>
@@ -330,6 +331,8 @@ static PyObject *request_follow(PyObject *o, PyObject *queue)
                         "a Queue, and a request without one, are needed");
         return NULL;
     }
+    if (PySet_Add(self->st->flights, o))
+        return NULL;
     box = ((zx_queue *)queue)->box;
     self->letter.request = o;
     self->letter.box = box;
@@ -356,8 +359,6 @@ static PyObject *request_leave(PyObject *o, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS status =
         zarr_request_wait(self->r, ZARR_WAIT_FOREVER, NULL, NULL);
     Py_END_ALLOW_THREADS(void) status; /* why it has stopped is of no interest */
-    if (PySet_Discard(self->st->flights, o) < 0)
-        return NULL;
     Py_RETURN_NONE;
 }
 

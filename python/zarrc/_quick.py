@@ -117,8 +117,8 @@ async def told(begun: Any, n: int) -> tuple[Any, ...] | None:
 async def _ended(request: _core.Request) -> tuple[Any, ...]:
     try:
         queue = _aio._queue()
-    except BaseException:  # no descriptor is left: nothing would tell that it has ended
-        request.leave()
+    except OSError:  # no descriptor is left: nothing would tell that it has ended
+        await _aio.apart(request.leave)  # other tasks need not wait for that
         raise
     await queue.ended(request)
     return results(request.present())

@@ -513,6 +513,47 @@ def test_no_descriptor_is_left(tmp_path, monkeypatch):
     assert len(_core.flights()) == before
 
 
+def test_other_tasks_run_while_such_a_read_stops(monkeypatch):
+    stopped = []
+
+    class Slow:
+        """A request that takes a while to stop."""
+
+        def leave(self):
+            time.sleep(.3)
+            stopped.append(1)
+
+    def refuse():
+        raise OSError("too many open files")
+
+    async def main():
+        monkeypatch.setattr(_core, "new_queue", refuse)
+        task = asyncio.create_task(_quick._ended(Slow()))
+        n = 0
+        while not task.done():
+            await asyncio.sleep(.01)
+            n += 1
+        with pytest.raises(OSError, match="too many"):
+            await task
+        return n
+
+    assert asyncio.run(main()) > 3 and stopped
+
+
+def test_a_read_that_nobody_waits_for(tmp_path):
+    """Ctrl-C may come between the call that begins a read and the wait for its end. Then the read stops, and nothing keeps it."""
+    z = made(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
+    z[...]
+    quick, batch, buffer, drop = caught(z, ...)
+    before, kept = len(_core.flights()), sys.getrefcount(buffer._data)
+    for _ in range(10):
+        assert type(quick.read(batch, buffer, drop)) is _core.Request
+        assert len(_core.flights()) == before
+    now = sys.getrefcount(buffer._data)
+    assert now == kept
+    same(z[...], slowly(z, lambda z: z[...]))
+
+
 def test_settings_of_no_form(tmp_path):
     """What cannot be looked at costs the quick way, not the read."""
     z = made(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
