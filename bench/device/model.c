@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-struct model_rates model_rates = {.ratio = 2};
+struct model_rates model_rates = {.ratio = 2, .safe = 1};
 struct model_counters model_counters;
 
 enum {
@@ -361,20 +361,35 @@ static zarr_status settle(void *self, zarr_codec_job *jobs, uint64_t n,
     return ZARR_OK;
 }
 
+static zarr_status model_bind(void **self, const zarr_codec_spec *spec,
+                              const zarr_codec_binding *to, zarr_error *err)
+{
+    (void)spec;
+    *self = NULL;
+    if (model_rates.most <= 0 || (double)to->decoded->n_bytes <= model_rates.most)
+        return ZARR_OK;
+    if (err)
+        err->code = ZARR_ERR_UNSUPPORTED;
+    return ZARR_ERR_UNSUPPORTED;
+}
+
 const zarr_codec_impl_vtable *model_lz4(void)
 {
-    static const zarr_codec_impl_vtable table = {
-        .struct_size = sizeof table,
-        .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
-                ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
-        .codec = "lz4",
-        .impl = "model.lz4",
-        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
-        .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
-        .priority = 10,
-        .encode = encode,
-        .decode = decode,
-        .settle = settle};
+    static zarr_codec_impl_vtable table = {.struct_size = sizeof table,
+                                           .caps = ZARR_CODEC_CAN_DECODE |
+                                                   ZARR_CODEC_CAN_ENCODE |
+                                                   ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
+                                           .codec = "lz4",
+                                           .impl = "model.lz4",
+                                           .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
+                                           .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
+                                           .priority = 10,
+                                           .bind = model_bind,
+                                           .encode = encode,
+                                           .decode = decode,
+                                           .settle = settle};
 
+    if (model_rates.safe > 0)
+        table.caps |= ZARR_CODEC_SAFE;
     return &table;
 }

@@ -16,9 +16,15 @@ enum {
     NAME = 128,
     DEVICES_MOST = 32,
     IMPLS_MOST = 256,
-    ROUNDS = 3,
-    ITEM = 4 /* bytes of an element */
+    ROUNDS = 3,      /* of a row, at most */
+    CLEAR = 2,       /* one side took so many times the other: it is the slower one */
+    MEMORY_PART = 4, /* of what there is, at most for the elements */
+    BUDGET_PART = 8, /* of the machine's memory: the budget of buffers without --mem */
+    ITEM = 4         /* bytes of an element */
 };
+#define SIZE_MOST (UINT64_C(1) << 30)  /* fills the streams of a device */
+#define ENOUGH_NS UINT64_C(500000000)  /* rounds of that duration together are enough */
+#define SLOW_NS   UINT64_C(1000000000) /* start-up is a small part of such a request */
 static const uint64_t chunk_sizes[] = {64 << 10, 512 << 10, 4 << 20};
 enum {
     N_SIZES = sizeof chunk_sizes / sizeof chunk_sizes[0]
@@ -27,7 +33,7 @@ enum {
 struct device {
     char label[NAME], name[NAME]; /* "cuda:0"; what the backend says */
     int32_t type, id;
-    uint64_t total_bytes;
+    uint64_t total_bytes, free_bytes; /* 0: not known */
 };
 struct implementation {
     char codec[NAME], name[NAME];
@@ -39,7 +45,8 @@ struct calibration {
     struct device device[DEVICES_MOST];
     struct implementation impl[IMPLS_MOST];
     int n_devices, n_impls;
-    uint64_t total; /* bytes of elements of each read or write */
+    uint64_t total;      /* bytes of elements of each read or write */
+    uint64_t host_bytes; /* the memory of the machine; 0: not known */
     uint8_t *elements;
     struct cli_string measured; /* what goes into the file */
     int n_measured;
@@ -66,11 +73,14 @@ static int add_device(void *user, const zarr_registry_item *item)
     struct calibration *c = user;
     struct device *d = &c->device[c->n_devices];
 
+    if (item->device_type == ZARR_DEVICE_CPU)
+        c->host_bytes = item->total_bytes;
     if (c->n_devices == DEVICES_MOST || item->device_type == ZARR_DEVICE_CPU)
         return 0;
     *d = (struct device){.type = item->device_type,
                          .id = item->device_id,
-                         .total_bytes = item->total_bytes};
+                         .total_bytes = item->total_bytes,
+                         .free_bytes = item->free_bytes};
     snprintf(d->label, sizeof d->label, "%s", item->name);
     device_name(d->name, item);
     c->n_devices++;
@@ -221,31 +231,98 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Nanoseconds for a MiB, the best of several rounds; 0: these implementations do not do
- * it. */
-static uint64_t measure(const struct calibration *c, const struct subject *s, bool encode,
-                        const char *preference, zarr_status *st, zarr_error *err)
+/* One way to do a row: a preference, and the implementation that must do all chunks. */
+struct way {
+    bool encode;
+    const char *preference;
+    const char *name; /* an implementation, or "cpu." for any of the CPU */
+    uint64_t against; /* what the other side took for a MiB; 0: it comes later */
+    char *instead;    /* owned: what did chunks in its place; NULL: nothing did */
+};
+
+static bool is_way(const struct way *w, const char *name)
+{
+    return strcmp(w->name, "cpu.") == 0 ? strncmp(name, "cpu.", 4) == 0
+                                        : strcmp(w->name, name) == 0;
+}
+
+/* Finds out whether the way's implementation is placed; else notes which one is. */
+static zarr_status look(const struct subject *s, const char *codec, struct way *w,
+                        const zarr_io_options *o, zarr_error *err)
+{
+    const uint32_t what = w->encode ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ;
+    zarr_explanation *e = NULL;
+    zarr_status st = zarr_array_explain(&e, s->array, what, NULL, &s->tensor, o, err);
+    const char *placed = "nothing";
+
+    for (uint32_t i = 0; !st && i < e->n_steps; i++) {
+        const zarr_explain_step *step = e->steps[i];
+
+        if (step->kind == ZARR_STEP_CODEC && strcmp(step->codec, codec) == 0 &&
+            step->n_implementations > 0)
+            placed = step->implementations[0];
+    }
+    if (!st && !is_way(w, placed))
+        w->instead = cli_strdup(placed);
+    zarr_explanation_free(e);
+    return st;
+}
+
+/* Nanoseconds of one request; 0: it failed, or others than the way did chunks. */
+static uint64_t request(const struct subject *s, struct way *w, const zarr_io_options *o,
+                        zarr_status *st, zarr_error *err)
+{
+    const uint64_t begin = now_ns();
+    uint64_t took;
+
+    *st = w->encode ? zarr_array_write(s->array, NULL, &s->tensor, o, err)
+                    : zarr_array_read(s->array, NULL, &s->tensor, o, err);
+    took = now_ns() - begin;
+    if (!*st && o->stats->chunks_fallback + o->stats->chunks_distrusted > 0)
+        w->instead = cli_strdup("another implementation");
+    return *st || w->instead || cli_cancelled() ? 0 : took > 0 ? took : 1;
+}
+
+/* Whether the best round so far, if there is one, leaves no doubt who is the faster. */
+static bool is_clear(uint64_t best, uint64_t mib, uint64_t against)
+{
+    return best != UINT64_MAX && against > 0 &&
+           (best / mib / CLEAR > against || against / CLEAR > best / mib);
+}
+
+/* Nanoseconds for a MiB, the best of several rounds; 0: the way's implementation does not
+ * do it. The first request makes pinned memory, kernels and blocks of pools, so it counts
+ * only if it is a slow one of the CPU. */
+static uint64_t measure(const struct calibration *c, const struct subject *s,
+                        const char *codec, struct way *w, zarr_status *st,
+                        zarr_error *err)
 {
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
-    uint64_t best = UINT64_MAX;
+    const uint64_t mib = c->total >> 20;
+    uint64_t best = 0, sum = 0;
 
-    o.codec_preference = preference;
+    o.codec_preference = w->preference;
     o.trust = ZARR_TRUST_FULL; /* it has written the chunks itself */
     o.stats = &stats;
-    for (int i = 0; i < ROUNDS && !*st; i++) {
-        const uint64_t begin = now_ns();
-        uint64_t took;
+    *st = look(s, codec, w, &o, err);
+    if (!*st && !w->instead)
+        best = request(s, w, &o, st, err);
+    if (best == 0)
+        return 0;
+    if (w->against && best >= SLOW_NS)
+        return best / mib;
+    best = UINT64_MAX;
+    for (int i = 0; i < ROUNDS && sum < ENOUGH_NS && !is_clear(best, mib, w->against);
+         i++) {
+        const uint64_t took = request(s, w, &o, st, err);
 
-        *st = encode ? zarr_array_write(s->array, NULL, &s->tensor, &o, err)
-                     : zarr_array_read(s->array, NULL, &s->tensor, &o, err);
-        took = now_ns() - begin;
-        best = took < best ? took : best;
-        if (!*st && (stats.chunks_fallback > 0 || cli_cancelled()))
+        if (took == 0)
             return 0;
+        best = took < best ? took : best;
+        sum += took;
     }
-    best /= c->total >> 20;
-    return *st ? 0 : best > 0 ? best : 1;
+    return best / mib > 0 ? best / mib : 1;
 }
 
 /* ---- results ---- */
@@ -283,32 +360,99 @@ static void add_result(struct calibration *c, const struct result *r)
                    (double)r->host_ns / 1e3);
 }
 
-static int measure_one(struct calibration *c, struct result *r)
+/* What is not measured of an implementation, for each direction. */
+struct left_out {
+    struct cli_string sizes[2]; /* of chunks */
+    char *why[2];               /* of the last size */
+};
+
+static void leave_out(struct left_out *l, const struct result *r, const char *why)
+{
+    const int i = r->encode;
+
+    cli_string_printf(&l->sizes[i], "%s%" PRIu64, l->sizes[i].text ? ", " : "",
+                      r->chunk_bytes);
+    free(l->why[i]);
+    l->why[i] = cli_strdup(why);
+}
+
+/* Tells it in one line for each direction, and forgets it. */
+static void left_out_end(struct calibration *c, const struct result *r,
+                         struct left_out *l)
+{
+    for (int i = 0; i < 2; i++) {
+        if (l->sizes[i].text)
+            cli_say(c->cli, "%s: %s is left out of %s of %s with chunks of %s bytes: %s",
+                    r->d->label, r->m->name, i ? "encode" : "decode", r->m->codec,
+                    l->sizes[i].text, l->why[i]);
+        cli_string_free(&l->sizes[i]);
+        free(l->why[i]);
+    }
+}
+
+static void leave_to(struct left_out *l, const struct result *r, const struct way *w)
+{
+    char *why = cli_format("%s would do it here", w->instead);
+
+    leave_out(l, r, why);
+    free(why);
+}
+
+/* One direction with the device and with the CPU. Each side names the other one as its
+ * second choice, so that the library has nothing to warn of: look() tells. */
+static zarr_status measure_row(struct calibration *c, const struct subject *s,
+                               struct result *r, struct left_out *l, zarr_error *err)
+{
+    const char *codec = r->m->codec;
+    char *device_first = cli_format("%s=%s,cpu", codec, r->m->name),
+         *cpu_first = cli_format("%s=cpu,%s", codec, r->m->name);
+    struct way device = {
+        .encode = r->encode, .preference = device_first, .name = r->m->name};
+    struct way host = {.encode = r->encode, .preference = cpu_first, .name = "cpu."};
+    zarr_status st = ZARR_OK;
+
+    r->host_ns = 0;
+    r->device_ns = measure(c, s, codec, &device, &st, err);
+    host.against = r->device_ns;
+    if (r->device_ns)
+        r->host_ns = measure(c, s, codec, &host, &st, err);
+    if (st)
+        leave_out(l, r, err->message);
+    else if (device.instead || host.instead)
+        leave_to(l, r, device.instead ? &device : &host);
+    else if (r->device_ns && r->host_ns)
+        add_result(c, r);
+    free(device.instead);
+    free(host.instead);
+    free(device_first);
+    free(cpu_first);
+    return st;
+}
+
+static int measure_one(struct calibration *c, struct result *r, struct left_out *l)
 {
     char *codecs = codec_json(r->m->codec);
-    char *by_device = cli_format("%s=%s", r->m->codec, r->m->name),
-         *by_cpu = cli_format("%s=cpu", r->m->codec);
     zarr_error err = ZARR_ERROR_INIT;
     struct subject s;
-    zarr_status st = subject_open(c, &s, r->d, codecs, r->chunk_bytes, &err);
+    const zarr_status open = subject_open(c, &s, r->d, codecs, r->chunk_bytes, &err);
+    zarr_status st = open;
 
-    for (int encode = 0; encode < 2 && !st && !cli_cancelled(); encode++) {
+    if (!s.array) /* a codec that needs other metadata */
+        cli_note(c->cli, "%s: %s with chunks of %" PRIu64 " bytes is not measured: %s",
+                 r->d->label, r->m->name, r->chunk_bytes, err.message);
+    for (int encode = 0; encode < 2 && s.array && st == open && !cli_cancelled();
+         encode++) {
         r->encode = encode != 0;
         if ((encode ? !r->m->encodes : !r->m->decodes) ||
             !on_cpu(c, r->m->codec, r->encode))
             continue;
-        r->device_ns = measure(c, &s, r->encode, by_device, &st, &err);
-        r->host_ns = st ? 0 : measure(c, &s, r->encode, by_cpu, &st, &err);
-        if (r->device_ns && r->host_ns)
-            add_result(c, r);
+        if (open)
+            leave_out(l, r, err.message);
+        else
+            st = measure_row(c, &s, r, l, &err);
     }
-    if (st)
-        cli_note(c->cli, "%s: %s with chunks of %" PRIu64 " bytes is not measured: %s",
-                 r->d->label, r->m->name, r->chunk_bytes, err.message);
     subject_close(c, &s);
     free(codecs);
-    free(by_device);
-    free(by_cpu);
     return st == ZARR_ERR_DEVICE
                ? cli_fail(c->cli, st, &err, "cannot measure %s", r->d->label)
                : CLI_OK;
@@ -320,14 +464,16 @@ static int measure_device(struct calibration *c, const struct device *d)
 
     for (int i = 0; i < c->n_impls && !rc; i++) {
         struct result r = {.d = d, .m = &c->impl[i]};
+        struct left_out l = {0};
 
         if (!on_kind(r.m, d->type) || on_kind(r.m, ZARR_DEVICE_CPU) ||
             (!on_cpu(c, r.m->codec, false) && !on_cpu(c, r.m->codec, true)))
             continue;
         for (size_t k = 0; k < N_SIZES && !rc && !cli_cancelled(); k++) {
             r.chunk_bytes = chunk_sizes[k];
-            rc = measure_one(c, &r);
+            rc = measure_one(c, &r, &l);
         }
+        left_out_end(c, &r, &l);
     }
     return rc;
 }
@@ -432,19 +578,54 @@ static int find_all(struct calibration *c)
     return CLI_OK;
 }
 
+static void at_most(uint64_t *bytes, uint64_t of, uint64_t part)
+{
+    if (of > 0 && *bytes > of / part)
+        *bytes = of / part;
+}
+
+/* Bytes of elements without --size: as much as fills a device, but a small part of the
+ * memory of the machine, of the budget for buffers and of each device. */
+static int default_size(struct calibration *c)
+{
+    const uint64_t least = chunk_sizes[N_SIZES - 1];
+    uint64_t budget = c->host_bytes / BUDGET_PART;
+    const int rc = cli_size(c->cli, "mem", &budget);
+
+    c->total = SIZE_MOST;
+    at_most(&c->total, c->host_bytes, MEMORY_PART);
+    at_most(&c->total, budget, MEMORY_PART);
+    for (int i = 0; i < c->n_devices; i++) {
+        at_most(&c->total, c->device[i].total_bytes, MEMORY_PART);
+        at_most(&c->total, c->device[i].free_bytes, MEMORY_PART);
+    }
+    c->total = c->total > least ? c->total : least;
+    return rc;
+}
+
+static int choose_size(struct calibration *c)
+{
+    const uint64_t step = chunk_sizes[N_SIZES - 1];
+    int rc = default_size(c);
+
+    if (!rc)
+        rc = cli_size(c->cli, "size", &c->total);
+    c->total = c->total / step * step;
+    if (!rc && c->total == 0)
+        rc = cli_error(c->cli, CLI_USAGE, NULL, "--size: at least 4 MiB");
+    return rc;
+}
+
 static int run_calibrate(struct cli *cli)
 {
     static struct calibration c;
     char *text = NULL;
     int rc;
 
-    c = (struct calibration){.cli = cli, .total = UINT64_C(64) << 20};
-    rc = cli_size(cli, "size", &c.total);
-    c.total = c.total / chunk_sizes[N_SIZES - 1] * chunk_sizes[N_SIZES - 1];
-    if (!rc && c.total == 0)
-        rc = cli_error(cli, CLI_USAGE, NULL, "--size: at least 4 MiB");
+    c = (struct calibration){.cli = cli};
+    rc = find_all(&c);
     if (!rc)
-        rc = find_all(&c);
+        rc = choose_size(&c);
     if (!rc && c.n_devices > 0)
         make_elements(&c);
     for (int i = 0; i < c.n_devices && !rc && !cli_cancelled(); i++)
@@ -465,7 +646,9 @@ static int run_calibrate(struct cli *cli)
 static const struct cli_option calibrate_options[] = {
     {"dry-run", 'n', 0, NULL, NULL, "measure and print, but keep nothing"},
     {"size", 0, 0, "SIZE", NULL,
-     "bytes of elements in each measurement, in steps of 4 MiB (default: 64M)"},
+     "bytes of elements in each measurement, in steps of 4 MiB (default: 1G, or a "
+     "quarter of "
+     "--mem, of the machine's memory or of a device's if that is less)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example calibrate_examples[] = {
@@ -483,7 +666,14 @@ const struct cli_command cli_cmd_calibrate = {
         "device "
         "and with the codec on the CPU and a copy of the elements. It does so with "
         "chunks "
-        "of 64 KiB, 512 KiB and 4 MiB, on an otherwise idle machine for good figures.\n\n"
+        "of 64 KiB, 512 KiB and 4 MiB, on an otherwise idle machine for good figures. A "
+        "request that is not counted comes first, then up to three, of which the best "
+        "one "
+        "counts. That takes one to two minutes for a GPU and 16 cores, and longer with "
+        "fewer cores; a smaller --size is faster, but then start-up is in the figures. "
+        "An "
+        "implementation that cannot do such chunks here, for example for want of a "
+        "library, is left out, and a line says so.\n\n"
         "The figures are kept in zarrc/costs.json in the user's cache: in "
         "$XDG_CACHE_HOME, or in ~/.cache without it. The library reads them when it "
         "chooses an implementation for elements of a device: where the CPU was faster, "

@@ -172,4 +172,4 @@ complete -c zarrc -n '__fish_seen_subcommand_from plot' -l aspect -x -a 'auto eq
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l bare -d 'draw no axes, title and colour bar'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l title -x -d 'title (default: the node and its region)'
 complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -s n -l dry-run -d 'measure and print, but keep nothing'
-complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -l size -x -d 'bytes of elements in each measurement, in steps of 4 MiB (default: 64M)'
+complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -l size -x -d 'bytes of elements in each measurement, in steps of 4 MiB (default: 1G, or a quarter of --mem, of the machine\'s memory or of a device\'s if that is less)'

@@ -116,9 +116,10 @@ static zarr_status host_describe(void *self, int32_t device_id, zarr_device_fact
     if (page <= 0)
         return ZARR_OK;
     if (pages > 0)
-        out->total_bytes = (uint64_t)pages * (uint64_t)page;
+        out->total_bytes =
+            ZR_MIN((uint64_t)pages * (uint64_t)page, zr_cgroup_bytes(NULL));
     if (idle > 0)
-        out->free_bytes = (uint64_t)idle * (uint64_t)page;
+        out->free_bytes = ZR_MIN((uint64_t)idle * (uint64_t)page, out->total_bytes);
     return ZARR_OK;
 }
 

@@ -59,6 +59,31 @@ def test_figures_are_kept(slow, tmp_path):
     assert list((slow / "zarrc").iterdir()) == [slow / "zarrc/costs.json"]
 
 
+def test_only_the_named_one_is_kept(tmp_path):
+    """Larger chunks are declined, so that the CPU does them: those rows would be those of the CPU twice."""
+    said = device(tmp_path, "calibrate", "--size=4M", rates={"model": {"most": 1 << 16}})
+    kept = json.loads((tmp_path / "zarrc/costs.json").read_text())["measured"]
+    assert sorted((m["implementation"], m["encode"], m["chunk_bytes"]) for m in kept) == [
+        ("model.lz4", encode, 1 << 16) for encode in (False, True)]
+    assert "524288 bytes  model.lz4" not in said.text and "warning" not in said.err
+    lines = [line for line in said.err.splitlines() if "left out" in line]
+    assert len(lines) == 2 and all("model.lz4" in line and "524288, 4194304 bytes" in line and "cpu." in line for line in lines)
+    assert "left out" not in device(tmp_path, "calibrate", "-n", "--size=4M").err
+    document = device(tmp_path, "calibrate", "-n", "--json", "--size=4M", rates={"model": {"most": 1}}).json
+    assert document["measured"] == []
+
+
+def test_what_is_not_trusted_is_measured(place, tmp_path):
+    """The command wrote what it reads, so a decoder that does not check its input does these chunks itself."""
+    rates = {"model": {"safe": 0, "codec": 0.1}}
+    assert "lz4@cpu." in way(tmp_path, place, rates=rates)
+    said = device(tmp_path, "calibrate", "--size=4M", rates=rates)
+    kept = json.loads((tmp_path / "zarrc/costs.json").read_text())["measured"]
+    assert [m["chunk_bytes"] for m in kept if not m["encode"]] == [1 << 16, 1 << 19, 1 << 22]
+    assert all(m["implementation"] == "model.lz4" and m["device_ns"] > 8e6 for m in kept)
+    assert "left out" not in said.err and "warning" not in said.err
+
+
 def test_dry_run_keeps_nothing(tmp_path):
     document = device(tmp_path, "calibrate", "-n", "--json", "--size=4M").json
     assert document["version"] == 1 and document["measured"]
