@@ -3,6 +3,7 @@
  * Quick after a read that it prepared itself (zarrc/_quick.py), and says there what must
  * be as it was. Whatever is otherwise, and whatever fails, is left to the package, which
  * does it again and tells why: then the answer is None. */
+#include "quick.h"
 #include "request.h"
 
 #include <string.h>
@@ -12,39 +13,6 @@ enum {
     AT_ONCE = 16,    /* reads done at once, after which other tasks run */
     MOST_AT_ONCE = 8 /* chunks of one of them: the library does no more at once */
 };
-
-typedef struct {
-    PyObject_HEAD zx_state *st;
-    zx_array *array;
-    PyTypeObject *place_type, *store_type; /* of StorePath and of its store */
-    PyObject *buffers;                     /* classes of buffers of elements */
-    PyObject *chunk, *dtype;               /* the shape of chunks; of the memory */
-    PyObject *name, *value; /* an attribute of the store, which tells where it is; of the
-                               class of a memory store, whose values are taken */
-    PyObject *root;         /* bytes: the directory of the store; None: it has none */
-    unsigned long long device, inode; /* of the directory */
-    PyObject *now, *settings;    /* now() gives those that hold; None: the store's own */
-    PyObject *marks;             /* what now() looks at, and what it found */
-    PyObject *present, *missing; /* what zarr-python is told of a chunk */
-    PyTypeObject *bytes_type;    /* of the buffers of a memory store; else NULL */
-    unsigned order;
-    uint64_t edge[ZARR_MAX_RANK];
-} zx_quick;
-
-/* A batch, and what it selects of the array. */
-struct everyday {
-    PyObject *items, *first, *last, *store; /* borrowed, except the store */
-    Py_ssize_t n;
-    bool is_raised; /* an exception is for the caller: a warning that is an error */
-    int32_t n_axes; /* of the result */
-    uint64_t shape[ZARR_MAX_RANK];
-    zarr_dim_selection dim[ZARR_MAX_RANK];
-};
-
-static PyObject *of(const zx_quick *q, PyObject *object, int name)
-{
-    return PyObject_GetAttr(object, q->st->name[name]);
-}
 
 /* Whether an attribute is this object. */
 static bool has(PyObject *object, PyObject *name, const PyObject *wanted)
@@ -64,18 +32,6 @@ static bool equals(PyObject *found, PyObject *wanted)
     return same;
 }
 
-/* The value of a key; NULL, perhaps with an exception: there is none. */
-static PyObject *value_in(PyObject *dict, PyObject *key)
-{
-#ifdef Py_GIL_DISABLED
-    PyObject *value;
-
-    return PyDict_GetItemRef(dict, key, &value) < 0 ? NULL : value;
-#else
-    return Py_XNewRef(PyDict_GetItemWithError(dict, key));
-#endif
-}
-
 /* ---- what must be as it was ------------------------------------------------- */
 
 /* Whether a mark is as it was: (object, attribute, value), (dict, key, value, or None if
@@ -89,7 +45,7 @@ static bool holds(PyObject *mark)
         return equals(PyObject_CallNoArgs(from), value);
     if (!PyDict_CheckExact(from))
         return equals(PyObject_GetAttr(from, name), value);
-    found = value_in(from, name);
+    found = zx_value_in(from, name);
     return found ? equals(found, value) : value == Py_None && !PyErr_Occurred();
 }
 
@@ -110,12 +66,6 @@ static bool has_settings(const zx_quick *q)
     return equals(PyObject_CallNoArgs(q->now), q->settings);
 }
 
-static bool is_item(const zx_quick *q, PyObject *item)
-{
-    return PyTuple_CheckExact(item) && PyTuple_Size(item) == 5 &&
-           Py_TYPE(PyTuple_GetItem(item, 0)) == q->place_type;
-}
-
 /* Whether a batch is of the store that we know, with its chunks. */
 static bool is_ours(const zx_quick *q, struct everyday *e)
 {
@@ -124,16 +74,18 @@ static bool is_ours(const zx_quick *q, struct everyday *e)
         return false;
     e->first = PyList_GetItem(e->items, 0);
     e->last = PyList_GetItem(e->items, e->n - 1);
-    if (!is_item(q, e->first) || !is_item(q, e->last))
+    if (!zx_quick_is_item(q, e->first) || !zx_quick_is_item(q, e->last))
         return false;
-    e->store = of(q, PyTuple_GetItem(e->first, 0), ZX_NAME_STORE);
+    e->store = zx_quick_of(q, PyTuple_GetItem(e->first, 0), ZX_NAME_STORE);
     return e->store && Py_TYPE(e->store) == q->store_type &&
            (q->bytes_type ? has((PyObject *)q->store_type, q->name, q->value)
                           : has(e->store, q->st->name[ZX_NAME_IS_OPEN], Py_True) &&
                                 has(e->store, q->name, q->value)) &&
-           equals(of(q, PyTuple_GetItem(e->first, 1), ZX_NAME_SHAPE), q->chunk) &&
+           equals(zx_quick_of(q, PyTuple_GetItem(e->first, 1), ZX_NAME_SHAPE),
+                  q->chunk) &&
            (PyTuple_GetItem(e->first, 1) == PyTuple_GetItem(e->last, 1) ||
-            equals(of(q, PyTuple_GetItem(e->last, 1), ZX_NAME_SHAPE), q->chunk)) &&
+            equals(zx_quick_of(q, PyTuple_GetItem(e->last, 1), ZX_NAME_SHAPE),
+                   q->chunk)) &&
            has_settings(q);
 }
 
@@ -144,9 +96,9 @@ static PyObject *memory_of(const zx_quick *q, PyObject *buffer)
 
     for (Py_ssize_t i = 0; !found && i < PyTuple_Size(q->buffers); i++)
         if ((PyObject *)Py_TYPE(buffer) == PyTuple_GetItem(q->buffers, i))
-            found = of(q, buffer, ZX_NAME_DATA);
+            found = zx_quick_of(q, buffer, ZX_NAME_DATA);
     if (found && (PyObject *)Py_TYPE(found) == q->st->np_array &&
-        equals(of(q, found, ZX_NAME_DTYPE), q->dtype))
+        equals(zx_quick_of(q, found, ZX_NAME_DTYPE), q->dtype))
         return found;
     Py_XDECREF(found);
     return NULL;
@@ -165,7 +117,7 @@ static bool is_there(const zx_quick *q, const char *root)
 
 static bool place_of(const zx_quick *q, PyObject *item, uint64_t *place)
 {
-    PyObject *path = of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
+    PyObject *path = zx_quick_of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
     const char *key = path ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
     const bool is_chunk =
         key && zarr_array_chunk_of_key(q->array->a, key, place, NULL) == ZARR_OK;
@@ -274,8 +226,7 @@ static bool select_of(const zx_quick *q, const struct everyday *e, zarr_selectio
     return fits;
 }
 
-/* The selection as an object. NULL: there is none, perhaps without an exception. */
-static PyObject *selection_of(const zx_quick *q, const struct everyday *e)
+PyObject *zx_quick_selection(const zx_quick *q, const struct everyday *e)
 {
     zarr_selection *sel;
 
@@ -351,7 +302,7 @@ static zx_request *request_of(const zx_quick *q, const struct everyday *e,
         return NULL;
     r->st = q->st;
     r->array = (zx_array *)Py_NewRef((PyObject *)q->array);
-    r->selection = selection_of(q, e);
+    r->selection = zx_quick_selection(q, e);
     r->present = PyByteArray_FromStringAndSize(NULL, e->n);
     if (!r->selection || !r->present || zx_io_init(&r->io, q->st, NULL) ||
         zx_io_present(&r->io, r->present) ||
@@ -410,64 +361,6 @@ static PyObject *read_library(const zx_quick *q, struct everyday *e, PyObject *m
     return is_late ? submitted(q, e, memory, root, is_tried) : out;
 }
 
-/* ---- stores of values in memory --------------------------------------------- */
-
-/* The value of a key, None if there is none. NULL: it is of another class, or no array of
- * NumPy is in it. */
-static PyObject *value_of(const zx_quick *q, PyObject *dict, PyObject *key)
-{
-    PyObject *value = value_in(dict, key), *bytes;
-
-    if (!value)
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    bytes = Py_TYPE(value) == q->bytes_type ? of(q, value, ZX_NAME_DATA) : NULL;
-    Py_DECREF(value);
-    if (bytes && (PyObject *)Py_TYPE(bytes) != q->st->np_array)
-        Py_CLEAR(bytes);
-    return bytes;
-}
-
-/* Fills lists of the keys and the values of a batch. */
-static bool gather(const zx_quick *q, const struct everyday *e, PyObject *keys,
-                   PyObject *values)
-{
-    PyObject *dict = of(q, e->store, ZX_NAME_STORE_DICT);
-    bool fits = dict && PyDict_CheckExact(dict);
-
-    for (Py_ssize_t i = 0; fits && i < e->n; i++) {
-        PyObject *item = PyList_GetItem(e->items, i), *key = NULL, *value = NULL;
-
-        if (is_item(q, item))
-            key = of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
-        if (key)
-            value = value_of(q, dict, key);
-        fits = value != NULL;
-        if (fits)
-            fits = PyList_SetItem(keys, i, key) == 0 &&
-                   PyList_SetItem(values, i, value) == 0;
-        else
-            Py_XDECREF(key);
-    }
-    Py_XDECREF(dict);
-    return fits;
-}
-
-/* [array, selection, memory, order, keys, values], for Array._decode */
-static PyObject *gathered(const zx_quick *q, const struct everyday *e, PyObject *memory)
-{
-    PyObject *sel = selection_of(q, e), *keys = PyList_New(e->n),
-             *values = PyList_New(e->n);
-    PyObject *out = NULL;
-
-    if (sel && keys && values && gather(q, e, keys, values))
-        out = Py_BuildValue("[OOOIOO]", (PyObject *)q->array, sel, memory, q->order, keys,
-                            values);
-    Py_XDECREF(sel);
-    Py_XDECREF(keys);
-    Py_XDECREF(values);
-    return out;
-}
-
 /* ---- the type --------------------------------------------------------------- */
 
 static PyObject *read_everyday(const zx_quick *q, struct everyday *e, PyObject *buffer)
@@ -479,7 +372,7 @@ static PyObject *read_everyday(const zx_quick *q, struct everyday *e, PyObject *
     memory = memory_of(q, buffer);
     if (!memory)
         return NULL;
-    out = q->bytes_type ? gathered(q, e, memory) : read_library(q, e, memory);
+    out = q->bytes_type ? zx_quick_gathered(q, e, memory) : read_library(q, e, memory);
     Py_DECREF(memory);
     return out;
 }
