@@ -168,6 +168,17 @@ static zarr_status stage_first_failure(const struct zr_stage_call *call, bool en
     return ZARR_OK;
 }
 
+/* Checks the outputs of the jobs that did not fail, beside others that did. */
+static void stage_check_rest(const struct zr_stage *s, const struct zr_stage_call *call,
+                             bool encode)
+{
+    if (call->pending && encode) /* settle() knows how long they are */
+        return;
+    for (uint64_t i = 0; i < call->n; i++)
+        if (call->jobs[i].status == ZARR_OK)
+            call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, NULL);
+}
+
 /* The implementation may return any status or no text. This gives every job that failed a
  * valid status, and the error a text. */
 static zarr_status stage_failed(const struct zr_stage *s,
@@ -187,8 +198,10 @@ static zarr_status stage_failed(const struct zr_stage *s,
     for (uint64_t i = first; i < call->n; i++)
         if (call->jobs[i].status != ZARR_OK)
             call->jobs[i].status = zr_foreign_status(call->jobs[i].status, cancelled);
-    if (said->err && first < call->n)
-        said->err->item = first;
+    if (said->err && (first < call->n || call->n > 1)) /* or all failed */
+        said->err->item = first < call->n ? first : UINT64_MAX;
+    if (first < call->n)
+        stage_check_rest(s, call, encode);
     return st;
 }
 
@@ -200,8 +213,10 @@ static zarr_status stage_check_all(const struct zr_stage *s,
         if (call->jobs[i].status != ZARR_OK)
             return stage_failed(s, call, encode, said, ZARR_OK);
         call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, said->err);
-        if (call->jobs[i].status != ZARR_OK)
-            return stage_first_failure(call, encode, said->err);
+        if (call->jobs[i].status == ZARR_OK)
+            continue;
+        stage_check_rest(s, call, encode);
+        return stage_first_failure(call, encode, said->err);
     }
     return ZARR_OK;
 }
@@ -235,8 +250,12 @@ zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
     ZR_TRY(stage_thread_state(s, call->ts, &exec.thread_state, err));
     for (uint64_t i = 0; i < call->n; i++) {
         call->jobs[i].status = stage_check_in(s, &call->jobs[i], encode, err);
-        if (call->jobs[i].status != ZARR_OK)
-            return stage_first_failure(call, encode, err);
+        if (call->jobs[i].status == ZARR_OK)
+            continue;
+        st = stage_first_failure(call, encode, err);
+        for (uint64_t k = 0; k < call->n; k++) /* the codec does none of them */
+            call->jobs[k].status = st;
+        return st;
     }
     st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec,
                                           zr_foreign_begin(&said, err));

@@ -58,26 +58,29 @@ static void flow_name(const struct zr_flow_call *c, zarr_error *err)
         err->item = err->item < c->call.n ? c->owner[err->item] : UINT64_MAX;
 }
 
-/* A call that failed as a whole gives no job a status. */
-static bool flow_failed_whole(const struct zr_flow_call *c)
+/* A call that failed as a whole gives no job this status: then each job failed that has
+ * none. */
+static void flow_fail_jobs(const struct zr_flow_call *c, zarr_status st)
 {
-    bool all = true;
-
     for (uint64_t i = 0; i < c->call.n; i++)
-        all &= c->call.jobs[i].status == ZARR_OK;
-    return all;
+        if (c->call.jobs[i].status == st)
+            return;
+    for (uint64_t i = 0; i < c->call.n; i++)
+        if (c->call.jobs[i].status == ZARR_OK)
+            c->call.jobs[i].status = st;
 }
 
 /* Reports the jobs of a failed call that must be done again. False: the failure is one of
  * the whole flow. */
 static bool flow_declines(struct zr_flow *f, const struct zr_flow_call *c, zarr_status st)
 {
-    const bool own = zr_stage_declines(c->stage, st), all = flow_failed_whole(c);
+    const bool own = zr_stage_declines(c->stage, st);
 
+    flow_fail_jobs(c, st);
     if (!f->declined || (!own && !f->any_declined))
         return false;
     for (uint64_t i = 0; i < c->call.n; i++) {
-        const zarr_status job = all ? st : c->call.jobs[i].status;
+        const zarr_status job = c->call.jobs[i].status;
 
         if (job != ZARR_OK)
             f->declined(c->of, c->owner[i],
@@ -182,7 +185,7 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
     const struct zr_flow_call *failed = NULL;
     zarr_status waited = ZARR_OK;
     zarr_error own = ZARR_ERROR_INIT;
-    bool declined = false;
+    bool declined;
 
     if (c->call.pending) {
         f->n_pending++;
@@ -194,10 +197,8 @@ static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_s
     if (st == ZARR_OK)
         return ZARR_OK;
     flow_name(c, err);
-    if (!flow_failed_whole(
-            c)) /* noted first: the call's other jobs may fail in the wait */
-        declined = flow_declines(f, c, st);
-    if (f->declined && f->first) /* whose input was it? */
+    declined = flow_declines(f, c, st); /* first: other jobs may fail in the wait */
+    if (f->declined && f->first)        /* whose input was it? */
         waited = flow_wait(f, &failed, &own);
     if (waited != ZARR_OK &&
         (declined || (failed != c && zr_stage_declines(c->stage, st))))

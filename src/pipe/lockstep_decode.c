@@ -324,6 +324,8 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
     for (uint32_t k = 0; k < b.n; k++) {
         struct zr_lock_item *it = &l->item[b.owner[k]];
 
+        if (it->again) /* it has no output */
+            continue;
         it->cur = it->next;
         it->cur.bytes = b.job[k].dst_used;
     }

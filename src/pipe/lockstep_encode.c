@@ -219,6 +219,8 @@ static void batch_end(struct zr_lock_leaves *l)
     for (uint32_t i = 0; i < l->batch.n; i++) {
         struct zr_lock_leaf *leaf = &l->leaf[l->batch.owner[i]];
 
+        if (leaf->again) /* it has no output */
+            continue;
         leaf->cur = leaf->next;
         leaf->cur.bytes = l->batch.job[i].dst_used;
     }

@@ -66,7 +66,7 @@ class Told:
 
 def summary(path):
     """How many tests passed and so on, what was wrong, and the codecs that scripts/status is told of."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    lines = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")] if path.exists() else []
     ends = {line["test"]: line for line in lines}  # by its last line; of a test that did not end it tells "started"
     wrong = [f"{name}: {line.get('why', 'no end')}" for name, line in ends.items() if line["state"] in ("failed", "started")]
     return {**Counter(line["state"] for line in ends.values()), "wrong": wrong[:SHOWN], "codecs": codecs_that_moved(ends)}

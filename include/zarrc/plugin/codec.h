@@ -585,10 +585,12 @@ typedef struct zarr_codec_impl_vtable {
     zarr_status (*strided)(void *self, zarr_codec_job *job, const zarr_codec_strided *to,
                            zarr_codec_exec *exec, zarr_error *err);
     /**
-     * Ends a call of encode() or decode() that left work on a stream: the library has
-     * waited for the stream, also if that failed. The function sets `status` of each job
-     * that failed, and frees what `exec->pending` has. It returns the first status that
-     * is not ZARR_OK, whose text is in `err`. Required with ZARR_CODEC_ASYNC.
+     * Ends a call of encode() or decode() that left work on a stream, also one that
+     * failed: the library has waited for the stream, also if that failed. The function
+     * sets `status` of each job that failed, leaves that of jobs that failed before, and
+     * frees what `exec->pending` has. It returns the first status that is not ZARR_OK,
+     * whose text is in `err`. If it returns a status that no job has, all jobs failed.
+     * Required with ZARR_CODEC_ASYNC.
      */
     zarr_status (*settle)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);

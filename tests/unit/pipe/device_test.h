@@ -50,6 +50,10 @@ static inline void look_where(const zarr_codec_job *job)
         atomic_fetch_add(&n_crooked, 1);
 }
 
+/* Changes what a call answers, at once or when it is settled; NULL: nothing. */
+static zarr_status (*answer)(zarr_codec_job *jobs, uint64_t n, bool decode, bool settles,
+                             zarr_status st, zarr_error *err);
+
 /* A chunk that begins with this element is damaged, or cannot be encoded; 0: none. */
 static int32_t damage = -1, refuses;
 
@@ -99,6 +103,8 @@ static inline zarr_status late_copy(zarr_codec_job *jobs, uint64_t n, bool decod
     }
     if (st == ZARR_OK && n > 0 && is_declined(jobs, n, 0))
         st = zr_fail(err, declines, "test.late: not this one");
+    if (answer)
+        st = answer(jobs, n, decode, false, st, err);
     if (exec->stream) { /* else all is done on return */
         exec->pending = malloc(sizeof decode);
         memcpy(exec->pending, &decode, sizeof decode);
@@ -136,12 +142,14 @@ static inline zarr_status late_settle(void *self, zarr_codec_job *jobs, uint64_t
                                       zarr_codec_exec *exec, zarr_error *err)
 {
     bool decode = false;
+    zarr_status st;
 
     (void)self;
     atomic_fetch_add(&n_late.settled, 1);
     memcpy(&decode, exec->pending, sizeof decode);
     free(exec->pending);
-    return look(jobs, n, decode, err);
+    st = look(jobs, n, decode, err);
+    return answer ? answer(jobs, n, decode, true, st, err) : st;
 }
 
 #define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)

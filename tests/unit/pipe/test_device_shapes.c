@@ -279,6 +279,36 @@ static void test_damage_and_decline(void **state)
     close_world(&w);
 }
 
+/* A value is too short, so its codec is not called, and a chunk of another shape is
+ * declined. */
+static void test_short_and_decline(void **state)
+{
+    static const unsigned char value[500];
+    struct pw w;
+    zarr_array *a;
+    zarr_tensor t;
+    zarr_mem mem;
+
+    (void)state;
+    open_world(&w, 2, 1 << 20);
+    a = array_of_shapes(&w, "a", "[" BYTES "," LATE "]");
+    assert_ok(zarr_store_put(w.store, "a/c/4/0", value, sizeof value, &terr));
+    mem = tensor_new(&w, &t, sizes);
+    declines_bytes = rows[0] * columns[0] * sizeof data[0];
+    declines_lists = true;
+    for (int i = 0; i < 2; i++) {
+        declines = i ? ZARR_ERR_UNSUPPORTED : ZARR_OK;
+        assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);
+        same_key(4, 0);
+    }
+    declines = ZARR_OK;
+    declines_bytes = 0;
+    declines_lists = false;
+    zarr_mem_free(w.ctx, &mem);
+    zarr_array_free(a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_declined),
         cmocka_unit_test(test_damage_and_decline),
+        cmocka_unit_test(test_short_and_decline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
