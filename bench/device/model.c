@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-struct model_rates model_rates = {.ratio = 2, .safe = 1};
+struct model_rates model_rates = {.ratio = 2};
 struct model_counters model_counters;
 
 enum {
@@ -389,7 +389,7 @@ const zarr_codec_impl_vtable *model_lz4(void)
                                            .decode = decode,
                                            .settle = settle};
 
-    if (model_rates.safe > 0)
+    if (!(model_rates.unsafe > 0))
         table.caps |= ZARR_CODEC_SAFE;
     return &table;
 }

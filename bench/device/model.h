@@ -21,7 +21,7 @@ struct model_rates {
     double inside;  /* of boxes, fills and comparisons, bytes written or read */
     double ratio;   /* of decoded to encoded bytes, when encoding */
     double most;    /* bytes of a decoded chunk that the codec takes at most; 0: any */
-    double safe;    /* 0: the codec does not say that it checks its input */
+    double unsafe;  /* other than 0: the codec does not say that it checks its input */
 };
 struct model_counters {
     atomic_uint_fast64_t calls; /* of all entries that a driver would be called for */

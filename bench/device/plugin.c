@@ -1,8 +1,8 @@
 /*
  * bench/device/plugin.c - the modelled device as a plug-in, for any program: copies to
  * and from its memory move nothing, so what is read is never what was stored. Options:
- * call_us, copy, codec, inside, ratio, most, safe, see model.h; all are 0 but ratio,
- * which is 2, and safe, which is 1.
+ * call_us, copy, codec, inside, ratio, most, unsafe, see model.h; all are 0 but
+ * ratio, which is 2.
  */
 #include "model.h"
 
@@ -20,7 +20,7 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     (void)host->option_f64(ctx, "inside", &model_rates.inside);
     (void)host->option_f64(ctx, "ratio", &model_rates.ratio);
     (void)host->option_f64(ctx, "most", &model_rates.most);
-    (void)host->option_f64(ctx, "safe", &model_rates.safe);
+    (void)host->option_f64(ctx, "unsafe", &model_rates.unsafe);
     if (model_rates.ratio < 1)
         return host->fail(err, ZARR_ERR_INVALID, "model: ratio is below 1");
     st = host->register_memory(ctx, model_memory(), NULL, err);

@@ -75,7 +75,7 @@ def test_only_the_named_one_is_kept(tmp_path):
 
 def test_what_is_not_trusted_is_measured(place, tmp_path):
     """The command wrote what it reads, so a decoder that does not check its input does these chunks itself."""
-    rates = {"model": {"safe": 0, "codec": 0.1}}
+    rates = {"model": {"unsafe": 1, "codec": 0.1}}
     assert "lz4@cpu." in way(tmp_path, place, rates=rates)
     said = device(tmp_path, "calibrate", "--size=4M", rates=rates)
     kept = json.loads((tmp_path / "zarrc/costs.json").read_text())["measured"]
