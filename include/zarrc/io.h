@@ -163,7 +163,7 @@ enum {
  * was read
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
  * bytes are more than `zarr_limits.encoded_bytes`
- * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
  * zarr_tensor_host(), zarr_selection_parse()

@@ -84,8 +84,8 @@ typedef struct zarr_vlen_column {
  * @param selection made for the array's shape; NULL: all elements
  * @param out receives the elements; initialise it with ZARR_VLEN_COLUMN_INIT. Owned:
  * zarr_vlen_column_free(). Empty after a failure
- * @param opts as for zarr_array_read(). `heap` is not needed; if it is set, its limit
- * holds for the elements
+ * @param opts as for zarr_array_read(), but ZARR_IO_AT_ONCE is ignored. `heap` is not
+ * needed; if it is set, its limit holds for the elements
  * @return as zarr_array_read()
  * @retval ZARR_ERR_INVALID elements have a fixed length, or they are optional: a column
  * has no place for values that are missing, so read those as a tensor

@@ -278,6 +278,8 @@ static void columns(void **state)
 {
     const uint64_t at[] = {1, 1}, n[] = {3, 5};
     const uint64_t offsets[] = {0, 1, 1, 4, 4, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16};
+    const zarr_io_options at_once = {.struct_size = sizeof at_once,
+                                     .flags = ZARR_IO_AT_ONCE}; /* it is ignored */
     zarr_vlen_column out = ZARR_VLEN_COLUMN_INIT, in = ZARR_VLEN_COLUMN_INIT;
     zarr_selection *sel = NULL;
     zarr_array *a = NULL;
@@ -290,7 +292,7 @@ static void columns(void **state)
     in.offsets = offsets;
     in.bytes = (const uint8_t *)"xa\0b23456789012xyz";
     assert_ok(zarr_array_write_vlen(a, sel, &in, NULL, &terr));
-    assert_ok(zarr_array_read_vlen(a, sel, &out, NULL, &terr));
+    assert_ok(zarr_array_read_vlen(a, sel, &out, &at_once, &terr));
     assert_int_equal(out.n, 15);
     assert_memory_equal(out.offsets, offsets, sizeof offsets);
     assert_memory_equal(out.bytes, in.bytes, 16);
