@@ -245,6 +245,7 @@ static void test_all_of_an_endless_array(void **state)
     struct zr_projection q;
     zarr_selection *sel = NULL;
     struct zr_grid grid;
+    uint64_t n = 0;
 
     (void)state;
     assert_int_equal(zr_grid_init_regular(&grid, 3, shape, edge, "chunk_shape", NULL),
@@ -254,6 +255,7 @@ static void test_all_of_an_endless_array(void **state)
     assert_true(zarr_selection_n_items(sel) == UINT64_MAX);
     assert_int_equal(zr_project_open(&p, NULL, &grid, sel, NULL), ZARR_OK);
     assert_true(zr_project_count(p) == UINT64_MAX);
+    assert_true(zr_project_count_box(&n, &grid, sel) && n == UINT64_MAX);
     for (uint64_t i = 0; i < 100000; i++) {
         assert_true(zr_project_next(p, &q));
         assert_int_equal(q.chunk[2], i);

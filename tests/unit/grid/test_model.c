@@ -738,6 +738,17 @@ static void check_box(const struct example *x)
     }
 }
 
+/* Counting the chunks of a box needs no projector. */
+static void check_count(const struct example *x, const struct zr_projector *p)
+{
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], n = UINT64_MAX;
+
+    if (zr_project_count_box(&n, &x->grid, x->both.sel))
+        assert_int_equal(n, zr_project_count(p));
+    else
+        assert_false(zr_selection_is_box(x->both.sel, start, count));
+}
+
 static void run_case(const struct zr_grid_registry *registry, uint64_t seed)
 {
     struct example x = {.rng.state = seed};
@@ -759,6 +770,7 @@ static void run_case(const struct zr_grid_registry *registry, uint64_t seed)
     }
     assert_int_equal(zr_project_open(&levels[0].p, NULL, &x.grid, x.both.sel, NULL),
                      ZARR_OK);
+    check_count(&x, levels[0].p);
     walk(&x, levels, 0, &w, 0, x.both.n);
     for (int i = 0; i < N_LEVELS; i++)
         zr_project_free(levels[i].p);
