@@ -240,7 +240,7 @@ static bool puts_together(const struct zr_io *io)
            !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 }
 
-/* Each thread has a unit, of one batch or, from a device, of all that are in flight. */
+/* Each thread has a unit, of one batch or of all that are in flight. */
 uint64_t zr_units_most(const struct zr_io *io)
 {
     const bool many = puts_together(io) || !zr_io_is_host(io, io->view.base.device_type);
@@ -368,21 +368,21 @@ static void pull_batches(struct zr_flights *f)
 }
 
 /* Counters of parts that failed are taken back, and sinks get their units in order, so
- * such requests do one batch after the other. */
+ * such requests do one batch after the other. So do those whose elements are one wave. */
 uint32_t zr_write_flights(const struct zr_io *io)
 {
-    const bool many = !zr_io_is_host(io, io->view.base.device_type) && !io->parts &&
-                      !io->sink && zr_io_threads(io) > 1;
-
-    return many ? ZR_DEVICE_WRITES : 1;
+    if (zr_io_is_host(io, io->view.base.device_type) || io->parts || io->sink ||
+        zr_io_threads(io) == 1 ||
+        zr_io_elements(io) <= zr_io_wave_bytes(io) / io->layout->item_bytes)
+        return 1;
+    return ZR_DEVICE_WRITES;
 }
 
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const uint64_t wave = zr_io_wave_bytes(io) / io->layout->item_bytes;
-    const uint32_t n = zr_io_elements(io) > wave ? zr_write_flights(io) : 1;
+    const uint32_t n = zr_write_flights(io);
     struct writing alone = {.f = {.is_callers = true}};
     struct writing *w = n > 1 ? zr_calloc(NULL, 1, sizeof *w) : &alone;
     zarr_selection *all = NULL;

@@ -7,7 +7,7 @@
 
 #include "pipe/chunk_int.h"
 
-/* The largest number of outer chunks that `waves` writes at once. */
+/* The outer chunks of one batch that `waves` writes, at most. */
 uint64_t zr_units_most(const struct zr_io *io);
 /* The batches of units that it has in work at once at most. */
 uint32_t zr_write_flights(const struct zr_io *io);

@@ -236,6 +236,44 @@ static void test_holes(void **state)
     context_bytes = UINT64_C(64) << 20;
 }
 
+/* Each thread has a unit, over all batches that are in work at once: of elements that
+ * are more than a wave, six. What zarr_array_explain() tells of them is true. */
+static void test_batches(void **state)
+{
+    static const uint64_t chunk[2] = {10, 40}; /* 10 units of more than a wave */
+    static const struct {
+        const char *text;
+        uint32_t threads;
+        uint64_t batches;
+    } cases[] = {
+        {"...", 1, 10},  {"...", 2, 10},      {"...", 16, 4},       {"...", 64, 1},
+        {"::10", 1, 10}, {"::10, 0:1", 2, 5}, {"::10, 0:1", 16, 1}, {"::10, 0:1", 64, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_explanation *e = NULL;
+        struct source s;
+        struct pw w;
+        zarr_array *a;
+
+        open_world(&w, cases[i].threads, 1024);
+        a = pw_array(w.store, "a", "[" BYTES "," LATE "]", shape, chunk);
+        source_open(&w, &s, cases[i].text);
+        o.stats = &stats;
+        assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_WRITE, s.sel, &s.t, &o, &terr));
+        assert_int_equal(e->waves, cases[i].batches);
+        assert_ok(zarr_array_write(a, s.sel, &s.t, &o, &terr));
+        assert_int_equal(stats.waves, cases[i].batches);
+        zarr_explanation_free(e);
+        source_close(&w, &s);
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
 /* ---- several at once --------------------------------------------------------------- */
 
 enum {
@@ -452,7 +490,7 @@ int main(void)
         cmocka_unit_test(test_declined),     cmocka_unit_test(test_wave_lengths),
         cmocka_unit_test(test_holes),        cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_submitted),    cmocka_unit_test(test_own_pipeline),
-        cmocka_unit_test(test_whole_shards),
+        cmocka_unit_test(test_whole_shards), cmocka_unit_test(test_batches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
