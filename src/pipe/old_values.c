@@ -19,12 +19,15 @@
 #include "pipe/pipe_int.h"
 
 enum {
-    LOCKS_MOST = 64 /* of a store that may have an open file for each */
+    LOCKS_MOST = 64, /* of a store that may have an open file for each */
+    LOCKS_ALL = 192  /* of a request, which may have several batches in work */
 };
 
 uint32_t zr_old_values_most(const struct zr_io *io)
 {
-    return zr_store_can(io->store, ZARR_STORE_CAP_LOCK) ? LOCKS_MOST : UINT32_MAX;
+    if (!zr_store_can(io->store, ZARR_STORE_CAP_LOCK))
+        return UINT32_MAX;
+    return ZR_MIN((uint32_t)LOCKS_MOST, LOCKS_ALL / zr_write_flights(io));
 }
 
 /* The program that decodes the old value; NULL for shards, whose bytes are on the

@@ -3,9 +3,12 @@
  * of many shards are one batch of the codec, raw chunks come down in lists, units that
  * are written in part are blended with their old elements on the device, and nothing
  * decoded comes to the host unless a codec works there. Each call that fails ends the
- * write, and what is stored then is old or new.
+ * write, and what is stored then is old or new. Few locks are held at a time.
  */
 #include "device_test.h"
+
+#include <dirent.h>
+#include <unistd.h>
 #include "sanitizers.h"
 
 static int32_t base[N], got[N];
@@ -402,6 +405,70 @@ static void test_endless_index(void **state)
     close_world(&w);
 }
 
+/* ---- locks ------------------------------------------------------------------------- */
+
+static atomic_int locks_most;
+
+/* Counts the lock files that are open, while a call has a batch. */
+static zarr_status count_locks(zarr_codec_job *jobs, uint64_t n, bool decode,
+                               bool settles, zarr_status st, zarr_error *err)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    char name[64], path[256];
+    int locks = 0, most = atomic_load(&locks_most);
+
+    (void)jobs;
+    (void)n;
+    (void)decode;
+    (void)settles;
+    (void)err;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        ssize_t bytes;
+
+        snprintf(name, sizeof name, "/proc/self/fd/%.20s", e->d_name);
+        bytes = readlink(name, path, sizeof path - 1);
+        path[bytes > 0 ? bytes : 0] = '\0';
+        locks += strstr(path, ".__lock") != NULL;
+    }
+    if (dir)
+        closedir(dir);
+    while (locks > most && !atomic_compare_exchange_weak(&locks_most, &most, locks))
+        ;
+    usleep(3000); /* the others take theirs */
+    return st;
+}
+
+/* A store of files has one open for each lock. All batches together have few. */
+static void test_locks(void **state)
+{
+    static const uint64_t chunk[2] = {1, 4};
+    char dir[] = "/tmp/zarrc-test-XXXXXX", command[64];
+    zarr_store *files;
+    zarr_array *a;
+    zarr_tensor t;
+    struct source s;
+    struct pw w;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    open_writes(&w, 16, 1024);
+    assert_ok(zarr_store_open(&files, w.ctx, dir, NULL, &terr));
+    a = pw_array(files, "a", "[" BYTES "," LATE "]", shape, chunk);
+    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    source_open(&w, &s, ":, ::2"); /* a part of all 1,000 chunks */
+    answer = count_locks;
+    assert_ok(zarr_array_write(a, s.sel, &s.t, NULL, &terr));
+    answer = NULL;
+    assert_in_range(atomic_load(&locks_most), access("/proc/self/fd", F_OK) == 0, 192);
+    source_close(&w, &s);
+    zarr_array_free(a);
+    zarr_store_free(files);
+    close_world(&w);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0); // NOLINT(cert-env33-c)
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_raw_gaps),        cmocka_unit_test(test_many_empty),
         cmocka_unit_test(test_blended),         cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_short_of_memory), cmocka_unit_test(test_declined_entries),
+        cmocka_unit_test(test_locks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
