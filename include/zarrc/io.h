@@ -42,7 +42,12 @@ enum {
  */
 typedef struct zarr_io_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
-    uint32_t max_threads; /**< threads at most, the caller's included; 0: the context's */
+    /**
+     * threads at most for one wave, the caller's included; 0: the context's. A request
+     * that is larger than a wave has several in work at once, each with so many. 1: the
+     * caller's thread alone does everything
+     */
+    uint32_t max_threads;
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */
     uint64_t wave_bytes; /**< decoded bytes that are handled at once; 0: the context's */
     /**
