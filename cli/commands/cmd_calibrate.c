@@ -440,8 +440,8 @@ static int measure_one(struct calibration *c, struct result *r, struct left_out 
     if (!s.array) /* a codec that needs other metadata */
         cli_note(c->cli, "%s: %s with chunks of %" PRIu64 " bytes is not measured: %s",
                  r->d->label, r->m->name, r->chunk_bytes, err.message);
-    for (int encode = 0; encode < 2 && s.array && st == open && !cli_cancelled();
-         encode++) {
+    for (int encode = 0;
+         encode < 2 && s.array && st != ZARR_ERR_DEVICE && !cli_cancelled(); encode++) {
         r->encode = encode != 0;
         if ((encode ? !r->m->encodes : !r->m->decodes) ||
             !on_cpu(c, r->m->codec, r->encode))

@@ -44,8 +44,8 @@ typedef struct zarr_io_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
     /**
      * threads at most for one wave, the caller's included; 0: the context's. A request
-     * that is larger than a wave has several in work at once, each with so many. 1: the
-     * caller's thread alone does everything
+     * that is larger than a wave has several in work at once, each with so many. 1: one
+     * wave at a time, and one thread decodes or encodes it
      */
     uint32_t max_threads;
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */

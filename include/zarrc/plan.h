@@ -147,7 +147,7 @@ typedef struct zarr_explanation {
     uint32_t copy;               /**< one of ZARR_EXPLAIN_COPY_* */
     int32_t device_type;         /**< kind of memory of the tensor */
     int32_t ndim;                /**< number of dimensions of the array */
-    uint32_t threads;            /**< threads at most, the caller's included */
+    uint32_t threads;            /**< at most for one wave, the caller's included */
     uint32_t n_steps;            /**< how many `steps` there are; 0: it is not possible */
     /** the way of the bytes of a chunk: a read begins at the store and ends at the
      * tensor, a write the other way round */

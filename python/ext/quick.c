@@ -262,7 +262,7 @@ static PyObject *results(const zx_quick *q, const uint8_t *present, Py_ssize_t n
     return out;
 }
 
-/* A small read without a Request, which no one has to wait for. NULL with `is_late`: it
+/* A small read without a Request: it is done on return. NULL with `is_late`: it
  * would take long, or have to wait. */
 static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memory,
                           const char *root, bool *is_late)

@@ -348,10 +348,12 @@ uint64_t zr_project_count(const struct zr_projector *p)
 bool zr_project_count_box(uint64_t *n, const struct zr_grid *grid,
                           const zarr_selection *selection)
 {
+    uint64_t all;
+
     if (selection->points || !zr_selection_fits(selection, grid->ndim, grid->shape))
         return false;
-    *n = selection->n_items > 0;
-    for (int32_t d = 0; d<grid->ndim && * n> 0; d++) {
+    all = selection->n_items > 0;
+    for (int32_t d = 0; d < grid->ndim && all > 0; d++) {
         const struct zr_dim_sel *sel = &selection->dim[d];
         struct zr_axis x = {0};
 
@@ -359,8 +361,9 @@ bool zr_project_count_box(uint64_t *n, const struct zr_grid *grid,
             return false;
         axis_begin(&x, grid, d);
         zr_axis_set_arith(&x, sel->n, sel->start, sel->step, 0, 1);
-        *n = zr_mul_cap(*n, zr_axis_count(&x));
+        all = zr_mul_cap(all, zr_axis_count(&x));
     }
+    *n = all;
     return true;
 }
 

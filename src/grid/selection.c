@@ -20,7 +20,7 @@ zarr_status zr_selection_new(zarr_selection **out, int32_t ndim, const uint64_t 
     s = zr_malloc(NULL, sizeof *s);
     if (!s)
         return zr_fail_memory(err, sizeof *s);
-    s->ndim = ndim; /* what is of more dimensions is never looked at, and is large */
+    s->ndim = ndim; /* members of further dimensions are large, and are never read */
     s->result_ndim = 0;
     s->points = false;
     s->n_items = s->n_points = 0;

@@ -198,7 +198,7 @@ static zarr_status stage_failed(const struct zr_stage *s,
     for (uint64_t i = first; i < call->n; i++)
         if (call->jobs[i].status != ZARR_OK)
             call->jobs[i].status = zr_foreign_status(call->jobs[i].status, cancelled);
-    if (said->err && (first < call->n || call->n > 1)) /* or all failed */
+    if (said->err && (first < call->n || call->n > 1)) /* UINT64_MAX: no single one */
         said->err->item = first < call->n ? first : UINT64_MAX;
     if (first < call->n)
         stage_check_rest(s, call, encode);
