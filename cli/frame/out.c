@@ -141,6 +141,27 @@ static int open_temporary(struct cli *cli, const char *path, const struct stat *
     return cli_errno(cli, error_number, "cannot create %s", path);
 }
 
+/* A pipe or a device is written directly. A regular file that took its place meanwhile
+ * is not: it may have other names. */
+static int open_device(struct cli *cli, const char *path, struct cli_file *out)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat st;
+
+    out->path = cli_strdup(path);
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        if (S_ISREG(st.st_mode))
+            errno = EEXIST;
+        else
+            out->file = fdopen(fd, "wb");
+    }
+    if (out->file)
+        return CLI_OK;
+    if (fd >= 0)
+        close(fd);
+    return cli_errno(cli, errno, "cannot open %s", path);
+}
+
 int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_file *out)
 {
     struct stat st;
@@ -151,11 +172,8 @@ int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_fi
         out->file = stdout;
         return CLI_OK;
     }
-    if (exists && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-        out->file = fopen(path, "wb"); /* a pipe or a device is written directly */
-        out->path = cli_strdup(path);
-        return out->file ? CLI_OK : cli_errno(cli, errno, "cannot open %s", path);
-    }
+    if (exists && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return open_device(cli, path, out);
     if (!force && exists)
         return cli_error(cli, CLI_EXISTS,
                          "Nothing was changed. Use --force to overwrite it.",

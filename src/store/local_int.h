@@ -158,8 +158,9 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
 /* Whether the name of the lock file, in the folder that was opened then, still leads to
  * it. Returns 0 or an errno. */
 int zr_local_lock_look(const struct zr_local_lock *lk, bool *yes);
-/* The same; false if it cannot be found out. */
-bool zr_local_lock_is_named(const struct zr_local_lock *lk);
+/* Whether the name leads to it and it has no other name; false if it cannot be found out.
+ */
+bool zr_local_lock_has_one_name(const struct zr_local_lock *lk);
 /* Whether the path of the key leads to it, too: otherwise the folder was moved or deleted
  * meanwhile. Returns 0 or an errno. */
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,

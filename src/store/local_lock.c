@@ -6,7 +6,9 @@
  * 1. open the lock file; make it if it does not exist;
  * 2. take the lock (an open file description lock; flock on kernels without these);
  * 3. check that the name still leads to the locked file. If the last holder renamed or
- * removed it, begin again.
+ * removed it, begin again. If the file has another name, too, remove this one and begin
+ * again: the other name may be the value, or belong to a copy of the store that was made
+ * of hard links (cp -al, rsync --link-dest), and writing in place would change it.
  *
  * Threads of one handle first take a lock by key, so they queue without system calls.
  * Waiting for other processes is polling with growing pauses and never blocks in the
@@ -196,29 +198,35 @@ static int lock_open(struct zr_local_lock *lk)
     return zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
 }
 
-/* Sets *yes if the name leads to the locked file. Returns 0 or an errno. */
-static int lock_has_name(const struct zr_local_lock *lk, int dir, const char *name,
-                         bool *yes)
+/* Sets *n_names to how many names the locked file has, 0 if `name` does not lead to it.
+ * Returns 0 or an errno. */
+static int lock_count_names(const struct zr_local_lock *lk, int dir, const char *name,
+                            nlink_t *n_names)
 {
     struct stat named;
 
-    *yes = false;
+    *n_names = 0;
     if (fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
-    *yes = named.st_dev == lk->device && named.st_ino == lk->inode;
+    if (named.st_dev == lk->device && named.st_ino == lk->inode)
+        *n_names = named.st_nlink;
     return 0;
 }
 
 int zr_local_lock_look(const struct zr_local_lock *lk, bool *yes)
 {
-    return lock_has_name(lk, lk->dir.fd, lk->lock_name, yes);
+    nlink_t n_names;
+    const int os_code = lock_count_names(lk, lk->dir.fd, lk->lock_name, &n_names);
+
+    *yes = n_names > 0;
+    return os_code;
 }
 
-bool zr_local_lock_is_named(const struct zr_local_lock *lk)
+bool zr_local_lock_has_one_name(const struct zr_local_lock *lk)
 {
-    bool yes = false;
+    nlink_t n_names;
 
-    return zr_local_lock_look(lk, &yes) == 0 && yes;
+    return lock_count_names(lk, lk->dir.fd, lk->lock_name, &n_names) == 0 && n_names == 1;
 }
 
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
@@ -226,32 +234,25 @@ int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock
 {
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof path, "%s" ZR_LOCK_SUFFIX, lk->keylock.key);
+    nlink_t n_names;
+    int os_code;
 
     *yes = true;
     if (n < 0 || (size_t)n >= sizeof path) /* no call takes such a path */
         return 0;
-    return lock_has_name(lk, l->root, path, yes);
-}
-
-/* A writer that gave a new value its key by link(), and was killed before unlink(),
- * leaves a lock file that is the value. Takes this name from the value, which is not to
- * be written to. Clears *same then. */
-static int lock_spare_value(const struct zr_local_lock *lk, bool *same)
-{
-    bool is_value = false;
-    int os_code = lock_has_name(lk, lk->dir.fd, lk->dir.name, &is_value);
-
-    if (os_code == 0 && is_value && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
-        os_code = errno;
-    *same = os_code == 0 && !is_value;
+    os_code = lock_count_names(lk, l->root, path, &n_names);
+    *yes = n_names > 0;
     return os_code;
 }
 
-/* Call it with the lock held. Sets *same if the name still leads to the locked file.
+/* Call it with the lock held. Sets *same if the name still leads to the locked file and
+ * the file has no other name. Only the holder may remove the name, so the next attempt
+ * makes a file of its own. Who waits for the old file finds that it lost its name.
  * Returns 0 or an errno. */
 static int lock_is_current(struct zr_local_lock *lk, bool *same)
 {
     struct stat mine;
+    nlink_t n_names = 0;
     int os_code = 0;
 
     *same = false;
@@ -262,8 +263,12 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
     lk->is_dirty = mine.st_size > 0;
     lk->device = mine.st_dev;
     lk->inode = mine.st_ino;
-    os_code = lock_has_name(lk, lk->dir.fd, lk->lock_name, same);
-    return *same && mine.st_nlink > 1 ? lock_spare_value(lk, same) : os_code;
+    /* counted together with the look at the name: a link may come and go */
+    os_code = lock_count_names(lk, lk->dir.fd, lk->lock_name, &n_names);
+    *same = n_names == 1;
+    if (n_names > 1 && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
+        os_code = errno;
+    return os_code;
 }
 
 /* Does steps 1 to 3 once. Returns 0 and *same, or an errno. Closes the lock file unless

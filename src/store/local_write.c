@@ -273,7 +273,7 @@ static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
         return write_failed(op, os_code, "look at its lock file", err);
     if (is_there)
         return ZARR_OK;
-    lk->is_spent = !zr_local_lock_is_named(lk);
+    lk->is_spent = !zr_local_lock_has_one_name(lk);
     return lock_is_gone(op, err);
 }
 
@@ -309,9 +309,9 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     if (lk->is_lost)
         return lock_is_gone(op, err);
     os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device, is_new);
-    /* Spent also if only the directory's fsync failed: then the lock file's name is
-     * gone. */
-    lk->is_spent = os_code == 0 || !zr_local_lock_is_named(lk);
+    /* Spent also if only the directory's fsync failed, which leaves the lock file without
+     * its name, or the unlink() after a link(), which leaves it the value's name. */
+    lk->is_spent = os_code == 0 || !zr_local_lock_has_one_name(lk);
     if (os_code == EEXIST && is_new)
         return write_conflict(op, err);
     if (os_code != 0)

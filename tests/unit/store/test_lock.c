@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -225,6 +226,62 @@ static void with_strangers(void **state)
 {
     (void)state;
     run_processes(increment_locked, true);
+}
+
+/* ---- lock files with other names ---- */
+
+/* Gives the lock file other names, as a backup by hard links does, and puts a file of its
+ * own in the lock file's place while there is none. Ends by SIGKILL. */
+static void link_for_ever(const char *dir)
+{
+    char lock[256], copy[256], victim[256];
+
+    snprintf(lock, sizeof lock, "%s/a/counter.__lock", dir);
+    snprintf(copy, sizeof copy, "%s/copy", dir);
+    snprintf(victim, sizeof victim, "%s/victim", dir);
+    for (;;) {
+        if (link(lock, copy) == 0)
+            (void)unlink(copy);
+        (void)!link(victim, lock);
+        usleep(20);
+    }
+}
+
+static void with_hard_links(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    char victim[256], text[16] = "";
+    struct world w;
+    zarr_store *s;
+    int fd, status, n_linkers = 2;
+    pid_t linker[2];
+
+    (void)state;
+    world_init(&w);
+    s = open_local(&w, &o);
+    assert_status(put_text(s, "a/other", ""), ZARR_OK);
+    path_in(&w, victim, sizeof victim, "victim");
+    fd = open(victim, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_int_equal(write(fd, "victim", 6), 6);
+    for (int i = 0; i < n_linkers; i++) {
+        linker[i] = fork();
+        if (linker[i] == 0)
+            link_for_ever(w.dir);
+    }
+    for (uint64_t p = 0; p < n_processes; p++)
+        if (fork() == 0)
+            _exit(work_in_threads(p % 2 ? open_local(&w, &o) : s, increment_locked));
+    wait_for(n_processes);
+    for (int i = 0; i < n_linkers; i++) {
+        assert_int_equal(kill(linker[i], SIGKILL), 0);
+        assert_int_equal(waitpid(linker[i], &status, 0), linker[i]);
+    }
+    assert_int_equal(total_in(s), n_processes * n_threads * n_increments);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 6);
+    assert_string_equal(text, "victim");
+    close(fd);
+    zarr_store_free(s);
+    world_free(&w);
 }
 
 static void threads_on_every_store(void **state)
@@ -464,10 +521,15 @@ static void version_if_asked(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_and_threads), cmocka_unit_test(processes_by_condition),
-        cmocka_unit_test(with_strangers),        cmocka_unit_test(threads_on_every_store),
-        cmocka_unit_test(erases_are_not_lost),   cmocka_unit_test(vanishing_directories),
-        cmocka_unit_test(guarded_erase),         cmocka_unit_test(version_if_asked),
+        cmocka_unit_test(processes_and_threads),
+        cmocka_unit_test(processes_by_condition),
+        cmocka_unit_test(with_strangers),
+        cmocka_unit_test(with_hard_links),
+        cmocka_unit_test(threads_on_every_store),
+        cmocka_unit_test(erases_are_not_lost),
+        cmocka_unit_test(vanishing_directories),
+        cmocka_unit_test(guarded_erase),
+        cmocka_unit_test(version_if_asked),
     };
     uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
 

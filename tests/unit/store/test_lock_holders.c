@@ -1,12 +1,15 @@
 /*
  * unit/store/test_lock_holders.c - those that hold a lock, and those that wait for it: a
- * holder that dies has the lock no more, no forked child keeps one, and a wait ends after
- * lock_wait_ms and says who holds the lock.
+ * holder that dies has the lock no more, a lock file that has another name is not written
+ * to, no forked child keeps a lock, and a wait ends after lock_wait_ms and says who holds
+ * the lock.
  */
 #include "store_test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +49,136 @@ static void holder_dies(void **state)
     close(pipe_fd[0]);
     close(pipe_fd[1]);
     zarr_store_free(s);
+    world_free(&w);
+}
+
+/* ---- lock files with another name ---- */
+
+/* A killed writer left a lock file, and a copy of the store by hard links shares it. */
+static void share_lock_file(struct world *w, const char *name, char *copy, size_t cap)
+{
+    char lock[256];
+    int fd;
+
+    path_in(w, lock, sizeof lock, name);
+    path_in(w, copy, cap, "copy");
+    fd = open(lock, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    assert_int_equal(write(fd, "a copy", 6), 6);
+    close(fd);
+    (void)unlink(copy);
+    assert_int_equal(link(lock, copy), 0);
+}
+
+static void assert_text_in(const char *path, const char *want)
+{
+    char text[64] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(read(fd, text, sizeof text - 1) >= 0);
+    close(fd);
+    assert_string_equal(text, want);
+}
+
+static void hard_links(void **state)
+{
+    static const char *const keys[] = {"a/v", "a/zarr.json"};
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    char copy[256], name[64];
+    struct world w;
+    zarr_store *s;
+
+    (void)state;
+    world_init(&w);
+    s = open_local(&w, &o);
+    for (size_t i = 0; i < ZR_COUNT(keys); i++) {
+        zarr_store_op put = {.verb = ZARR_STORE_PUT,
+                             .flags = ZARR_STORE_OP_LOCKED,
+                             .key = keys[i],
+                             .mem = zr_mem_of_host("2", 1)};
+        zarr_error err = {0};
+
+        snprintf(name, sizeof name, "%s.__lock", keys[i]);
+        assert_status(put_text(s, keys[i], "0"), ZARR_OK);
+        share_lock_file(&w, name, copy, sizeof copy);
+        assert_status(put_text(s, keys[i], "1"), ZARR_OK);
+        assert_text_in(copy, "a copy");
+        assert_string_equal(get_text(s, keys[i]), "1");
+        share_lock_file(&w, name, copy, sizeof copy);
+        assert_status(zr_store_lock(s, keys[i], NULL, &put.lock, &err), ZARR_OK);
+        assert_status(zr_store_run_one(s, &put, &err), ZARR_OK);
+        zr_store_unlock(s, put.lock);
+        assert_text_in(copy, "a copy");
+        assert_string_equal(get_text(s, keys[i]), "2");
+        share_lock_file(&w, name, copy, sizeof copy);
+        assert_status(zarr_store_erase(s, keys[i], &err), ZARR_OK);
+        assert_text_in(copy, "a copy");
+    }
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+struct putter {
+    zarr_store *s;
+    zarr_status st;
+};
+
+static void *put_value(void *arg)
+{
+    struct putter *x = arg;
+
+    x->st = put_text(x->s, "a/v", "mine");
+    return NULL;
+}
+
+/* Waits until this process has the file open once more. */
+static void await_opener(const char *path, int n_wanted)
+{
+    struct stat want, st;
+
+    assert_int_equal(stat(path, &want), 0);
+    for (int n = 0; n < n_wanted; usleep(1000)) {
+        n = 0;
+        for (int fd = 0; fd < 256; fd++)
+            n += fstat(fd, &st) == 0 && st.st_ino == want.st_ino &&
+                 st.st_dev == want.st_dev;
+    }
+}
+
+/* A holder that removes the name of a shared lock file and makes a new one: who waits for
+ * the old file goes on to the new one, and waits for that. */
+static void waiter_of_shared_file(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char copy[256], lock[256];
+    struct putter x = {.s = NULL};
+    struct world w;
+    zr_thread thread;
+    int old, fresh;
+
+    (void)state;
+    world_init(&w);
+    x.s = open_local(&w, &o);
+    assert_status(put_text(x.s, "a/v", "theirs"), ZARR_OK);
+    path_in(&w, lock, sizeof lock, "a/v.__lock");
+    share_lock_file(&w, "a/v.__lock", copy, sizeof copy);
+    old = open(lock, O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(old, F_OFD_SETLK, &fl), 0);
+    assert_status(zr_thread_start(&thread, put_value, &x, NULL), ZARR_OK);
+    await_opener(copy, 2);
+    assert_int_equal(unlink(lock), 0);
+    fresh = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    assert_int_equal(fcntl(fresh, F_OFD_SETLK, &fl), 0);
+    close(old);
+    await_opener(lock, 2);
+    assert_string_equal(get_text(x.s, "a/v"), "theirs");
+    assert_int_equal(unlink(lock), 0);
+    close(fresh);
+    zr_thread_join(&thread);
+    assert_status(x.st, ZARR_OK);
+    assert_string_equal(get_text(x.s, "a/v"), "mine");
+    assert_text_in(copy, "a copy");
+    zarr_store_free(x.s);
     world_free(&w);
 }
 
@@ -268,6 +401,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holder_dies),
+        cmocka_unit_test(hard_links),
+        cmocka_unit_test(waiter_of_shared_file),
         cmocka_unit_test(child_keeps_no_lock),
         cmocka_unit_test(fork_at_any_moment),
         cmocka_unit_test(waits_end),
