@@ -123,6 +123,7 @@ static int create_array(struct cli *cli, struct cli_node *node)
     if (path)
         spec.spec.document = document.text;
     spec.spec.flags |= spec_flags(cli);
+    spec.spec.cancel = cli_cancel;
     node->began = true;
     st = zarr_array_create(&node->array, node->store, node->path, &spec.spec, NULL, &err);
     if (st)
@@ -141,7 +142,8 @@ static int create_group(struct cli *cli, struct cli_node *node)
         .struct_size = sizeof spec,
         .flags = cli_flag(cli, "if-missing") ? ZARR_GROUP_IF_MISSING : 0u,
         .zarr_format = format ? *format - '0' : 0,
-        .attributes = cli_text(cli, "attributes")};
+        .attributes = cli_text(cli, "attributes"),
+        .cancel = cli_cancel};
     zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;

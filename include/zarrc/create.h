@@ -7,6 +7,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/store.h>
 
@@ -82,6 +83,9 @@ typedef struct zarr_array_spec {
      * shards or codecs. Excludes `document`. Borrowed for the call
      */
     struct zarr_array *like;
+    /** ends the wait for another call that creates, copies, deletes or re-encodes a node
+     * at the path; NULL: never. Borrowed for the call */
+    const zarr_cancel *cancel;
 } zarr_array_spec;
 
 #define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
@@ -109,7 +113,12 @@ enum {
     ZARR_SPEC_KEEP_CHUNKS = 32,
     /** with `like` of the other format: fill value and attribute _FillValue are those of
      * the model, even if xarray then knows another missing value */
-    ZARR_SPEC_KEEP_FILL = 64
+    ZARR_SPEC_KEEP_FILL = 64,
+    /** the handle keeps the right to replace the node: calls that create, copy, delete or
+     * re-encode a node at the path wait or fail with ZARR_ERR_CONFLICT until
+     * zarr_array_release_claim(). So an array and its first elements come from one
+     * caller. An array that IF_MISSING opens is not claimed */
+    ZARR_SPEC_CLAIM = 128
 };
 
 /**
@@ -123,8 +132,12 @@ enum {
  * it sees only the object `.zarrc-job` of an interrupted call. ZARR_SPEC_OVERWRITE and
  * zarr_node_delete() delete such chunks.
  *
- * Of several threads or processes that create the same array, one succeeds. The others
- * get ZARR_ERR_EXISTS or, with ZARR_SPEC_IF_MISSING, open what the first one made.
+ * Of several threads or processes that create an array or a group at one path, one works
+ * at a time, and the others wait: `zarr_store_options.lock_wait_ms` and `cancel` limit
+ * the wait. One succeeds. The others get ZARR_ERR_EXISTS or, with ZARR_SPEC_IF_MISSING,
+ * open what the first one made. With ZARR_SPEC_OVERWRITE all succeed, one after the
+ * other, and the array is wholly that of the last. In a store without locks, such as
+ * most object stores, the one that writes the document first succeeds.
  *
  * Spec: Zarr v3 core, "Array metadata", "Chunk grids", "Chunk encoding" and "Node names";
  * Zarr v2, "Arrays".
@@ -145,6 +158,12 @@ enum {
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
     zarr_array **out, zarr_store *store, const char *path, const zarr_array_spec *spec,
     const zarr_array_open_options *opts, zarr_error *err);
+
+/**
+ * Ends what ZARR_SPEC_CLAIM began. The last owner of the handle does so, too.
+ * @param array may have no claim
+ */
+ZARR_API void zarr_array_release_claim(zarr_array *array);
 
 ZARR_END_DECLS
 

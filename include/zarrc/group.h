@@ -63,6 +63,9 @@ typedef struct zarr_group_spec {
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     uint32_t reserved;
     const char *attributes; /**< JSON object; NULL: none */
+    /** ends the wait for another call that creates, copies, deletes or re-encodes a node
+     * at the path; NULL: never. Borrowed for the call */
+    const zarr_cancel *cancel;
 } zarr_group_spec;
 
 #define ZARR_GROUP_SPEC_INIT ZARR_SIZE_FIRST(zarr_group_spec)
@@ -76,11 +79,16 @@ enum {
     ZARR_GROUP_NO_PARENTS = 2, /**< do not create parent groups that are missing */
     /** open a group that exists, whatever its attributes; a `zarr_format` that is not 0
      * must be the group's */
-    ZARR_GROUP_IF_MISSING = 8
+    ZARR_GROUP_IF_MISSING = 8,
+    /** as ZARR_SPEC_CLAIM, until zarr_group_release_claim(): a group and its first
+     * members come from one caller. Does not claim the members */
+    ZARR_GROUP_CLAIM = 128
 };
 
 /**
- * Creates a group and opens it. Parent groups that are missing are created, too.
+ * Creates a group and opens it. Parent groups that are missing are created, too. Calls
+ * that create a node at one path at the same time wait for each other, as
+ * zarr_array_create() says.
  *
  * Spec: Zarr v3 core, "Group metadata" and "Node names"; Zarr v2, "Groups".
  *
@@ -98,6 +106,12 @@ enum {
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
     zarr_group **out, zarr_store *store, const char *path, const zarr_group_spec *spec,
     const zarr_group_open_options *opts, zarr_error *err);
+
+/**
+ * Ends what ZARR_GROUP_CLAIM began. The last owner of the handle does so, too.
+ * @param group may have no claim
+ */
+ZARR_API void zarr_group_release_claim(zarr_group *group);
 
 /**
  * @name Owners of a group

@@ -201,7 +201,7 @@ static zarr_status create_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     struct wish *w = arg;
     zarr_status status = ZARR_OK;
 
-    (void)cancel;
+    w->spec.cancel = cancel;
     if (w->device)
         status = zarr_memory_parse(zarr_store_context(w->store), w->device,
                                    &w->options.device_type, &w->options.device_id, err);

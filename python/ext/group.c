@@ -88,7 +88,7 @@ static zarr_status make_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct making *m = arg;
 
-    (void)cancel;
+    m->spec.cancel = cancel;
     return zarr_group_create(&m->g, m->s, m->path, &m->spec, NULL, err);
 }
 
@@ -113,6 +113,14 @@ PyObject *zx_create_group(PyObject *module, PyObject *args)
         return NULL;
     }
     return group_wrap(st, (PyTypeObject *)type, (zx_store *)store, m.g);
+}
+
+/* _release_claim(): lets others replace a group that was created with a claim */
+static PyObject *group_release_claim(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS zarr_group_release_claim(((zx_group *)o)->g);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 /* ---- attributes ------------------------------------------------------------- */
@@ -240,9 +248,11 @@ static PyObject *group_store(PyObject *o, void *unused)
     return Py_NewRef((PyObject *)((zx_group *)o)->store);
 }
 
-static PyMethodDef group_methods[] = {{"_attribute", group_attribute, METH_VARARGS, NULL},
-                                      {"_members", group_members, METH_VARARGS, NULL},
-                                      {NULL, NULL, 0, NULL}};
+static PyMethodDef group_methods[] = {
+    {"_attribute", group_attribute, METH_VARARGS, NULL},
+    {"_members", group_members, METH_VARARGS, NULL},
+    {"_release_claim", group_release_claim, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
 static PyGetSetDef group_getset[] = {
     {"path", group_text, NULL, NULL, (void *)TEXT_PATH},
     {"_metadata_text", group_text, NULL, NULL, (void *)TEXT_METADATA},

@@ -92,15 +92,23 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
     given = _no_longer(given)
     if trust is not None:
         config = dataclasses.replace(_array.ArrayConfig.of(config), trust=trust)
-    if mode not in ("w", "w-", "x"):
-        try:
-            place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
-            return _array.opened(place.store, place.path, zarr_format=zarr_format, config=config)
-        except NotFoundError as problem:
-            if mode in ("r", "r+") or "shape" not in given and "data" not in given:
-                raise as_class(ArrayNotFoundError, problem) from None
-    return create(store=store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, config=config,
-                  overwrite=mode == "w", **given)
+
+    def opened() -> Array:
+        place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
+        return _array.opened(place.store, place.path, zarr_format=zarr_format, config=config)
+
+    def created() -> Array:
+        return create(store=store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, config=config,
+                      overwrite=mode == "w", **given)
+
+    if mode in ("w", "w-", "x"):
+        return created()
+    if mode == "a" and ("shape" in given or "data" in given):
+        return _create.open_or_create(opened, created)
+    try:
+        return opened()
+    except NotFoundError as problem:
+        raise as_class(ArrayNotFoundError, problem) from None
 
 
 def open_group(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
@@ -115,15 +123,23 @@ def open_group(store: Any = None, *, mode: str | None = None, path: str | None =
     if given:
         raise TypeError(f"open_group() has no argument {', '.join(given)}")
     mode = _default_mode(store, mode)
-    if mode not in ("w", "w-", "x"):
-        try:
-            place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
-            return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
-        except NotFoundError as problem:
-            if mode in ("r", "r+"):
-                raise as_class(GroupNotFoundError, problem) from None
-    return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
-                        storage_options=storage_options)
+
+    def opened() -> Group:
+        place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
+        return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
+
+    def created() -> Group:
+        return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
+                            storage_options=storage_options)
+
+    if mode in ("w", "w-", "x"):
+        return created()
+    if mode == "a":
+        return _create.open_or_create(opened, created)
+    try:
+        return opened()
+    except NotFoundError as problem:
+        raise as_class(GroupNotFoundError, problem) from None
 
 
 def open_consolidated(*args: Any, use_consolidated: bool | str = True, **given: Any) -> Group:
@@ -358,9 +374,13 @@ def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str
     """Stores arrays in a group: by their names, or as arr_0 and so on."""
     if not args and not named:
         raise ValueError("at least one array is needed")
-    target = open_group(store, mode="w", path=path, zarr_format=zarr_format, storage_options=storage_options)
-    for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
-        target.create_array(name, data=np.asarray(arr))
+    place = open_place(store, mode="a", path=path, storage_options=storage_options)
+    target = _group.create(place, overwrite=True, zarr_format=zarr_format, claim=True)
+    try:
+        for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
+            target.create_array(name, data=np.asarray(arr))
+    finally:
+        target._release_claim()
 
 
 def save(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **named: Any) -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from ._attrs import to_json
 from ._config import config as settings
 from ._indexing import check_text
 from ._store import Place
-from .errors import ContainsArrayError, ContainsGroupError, ExistsError, ZarrcError, as_class, in_store
+from .errors import ContainsArrayError, ContainsGroupError, ExistsError, NotFoundError, ZarrcError, as_class, in_store
 
-OVERWRITE, IF_MISSING = 1, 8
+OVERWRITE, IF_MISSING, CLAIM = 1, 8, 128
 ARRAY, GROUP = 1, 2
+
+_Node = TypeVar("_Node")
 
 
 class _Default:
@@ -36,6 +38,20 @@ def exists_error(problem: ExistsError, place: Place) -> ExistsError:
     cls = {ARRAY: ContainsArrayError, GROUP: ContainsGroupError}.get(kind)
     in_store(problem, place.store.url)
     return problem if cls is None else as_class(cls, problem)  # type: ignore[return-value]
+
+
+def open_or_create(opened: Callable[[], _Node], created: Callable[[], _Node]) -> _Node:
+    """What mode "a" gives. Of callers that come at the same moment one creates, and the others open."""
+    for _ in range(8):  # between the two, another may have replaced or deleted the node
+        try:
+            return opened()
+        except NotFoundError:
+            pass
+        try:
+            return created()
+        except ExistsError as problem:
+            exists = problem
+    raise exists
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
@@ -196,7 +212,9 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
     if order is not None:
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
     spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
-    spec["flags"] = spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
+    writes = data is not None and write_data
+    spec["flags"] = (spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
+                     | (CLAIM if writes else 0))  # document and elements are those of one caller
     # The library's default codecs depend on the device that the elements are for.
     options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:
@@ -207,8 +225,11 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         in_store(problem, place.store.url)
         raise
     array._configured(found)
-    if data is not None and write_data:
-        array[...] = data
+    if writes:
+        try:
+            array[...] = data
+        finally:
+            array._release_claim()
     return array
 
 

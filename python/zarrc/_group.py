@@ -174,7 +174,10 @@ class Group(Node, _core.Group):
         found = self.get(name)
         if isinstance(found, Array):
             raise TypeError(f"{found.name} is an array, not a group")
-        return found if found is not None else self.create_group(name, attributes=attributes)
+        if found is not None:
+            return found
+        return _create.open_or_create(lambda: opened(self.store, self._child(name), use_consolidated=False),
+                                      lambda: self.create_group(name, attributes=attributes))
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
         return tuple(self.require_group(name) for name in names)
@@ -191,7 +194,8 @@ class Group(Node, _core.Group):
         `exact`: of one that can be cast to it."""
         found = self.get(name)
         if found is None:
-            return self.create_array(name, shape=shape, dtype=dtype or "float64", **given)
+            found = _create.open_or_create(lambda: _array.opened(self.store, self._child(name)),
+                                           lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **given))
         if isinstance(found, Group):
             raise TypeError(f"{found.name} is a group, not an array")
         if found.shape != _create.shape_of(shape):
@@ -331,9 +335,10 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consoli
 
 
 def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None,
-           zarr_format: int | None = None, if_missing: bool = False) -> Group:
-    """Creates a group at a place."""
-    flags = (_create.OVERWRITE if overwrite else 0) | (_create.IF_MISSING if if_missing else 0)
+           zarr_format: int | None = None, if_missing: bool = False, claim: bool = False) -> Group:
+    """Creates a group at a place. `claim`: no other call replaces it before `_release_claim`."""
+    flags = ((_create.OVERWRITE if overwrite else 0) | (_create.IF_MISSING if if_missing else 0)
+             | (_create.CLAIM if claim else 0))
     text = to_json(dict(attributes)) if attributes else None
     from ._config import config
     try:

@@ -3,8 +3,8 @@
  * the document checks it, and it is written canonically: first the parents, the array's
  * own document last and only if there is none, together with its attributes (v2) under
  * the key's lock.
- * Thread class: plain functions. If several threads create one array, one wins; the
- * others get EXISTS or, with IF_MISSING, open it.
+ * Thread class: plain functions. Of several calls that create one array, one works at a
+ * time: from its first look at the path until the array is open.
  */
 #include "array/spec_int.h"
 
@@ -12,6 +12,7 @@ struct array_making {
     const zarr_context *ctx;
     zarr_store *store, *chunk_store;
     const char *path;
+    struct zr_making making;
     zarr_array_spec spec;
     struct zr_spec_like like;
     bool for_device; /* without codecs in the spec: those that devices are fast at */
@@ -31,6 +32,7 @@ static void document_deinit(struct array_making *m)
 
 static void making_deinit(struct array_making *m)
 {
+    zr_making_end(&m->making);
     zr_spec_like_deinit(&m->like);
     document_deinit(m);
 }
@@ -76,9 +78,6 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
     bool is_node = false;
     zarr_status st = ZARR_OK;
 
-    /* nothing is deleted for an array that is then refused */
-    if (!(m->spec.flags & ZARR_SPEC_NO_PARENTS))
-        ZR_TRY(zr_parents_check(m->store, m->path, err));
     ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
     if (!zr_store_can(m->chunk_store, ZARR_STORE_CAP_LIST))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -94,11 +93,10 @@ out:
 }
 
 /* Chunks of an array that was deleted in part would be elements of the new array. */
-static zarr_status must_be_new(const struct array_making *m, zarr_error *err)
+static zarr_status must_be_no_chunks(const struct array_making *m, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
     ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
     if (!(m->spec.flags & ZARR_SPEC_KEEP_CHUNKS))
         st = zr_chunks_must_not_be(m->chunk_store, m->path, &m->state->meta, err);
@@ -106,7 +104,7 @@ out:
     return st;
 }
 
-static zarr_status write_array(const struct array_making *m, zarr_error *err)
+static zarr_status write_array(struct array_making *m, bool *overtaken, zarr_error *err)
 {
     const struct zr_new_node node = {.path = m->path,
                                      .kind = ZARR_NODE_ARRAY,
@@ -115,14 +113,30 @@ static zarr_status write_array(const struct array_making *m, zarr_error *err)
                                      .attrs = m->attrs->json.root};
     zarr_status st = ZARR_OK;
 
-    if (m->spec.flags & ZARR_SPEC_OVERWRITE)
+    *overtaken = false;
+    if (m->making.overwrite)
         ZR_TRY(erase_old(m, err));
     else
-        ZR_TRY(must_be_new(m, err));
-    if (!(m->spec.flags & ZARR_SPEC_NO_PARENTS))
-        ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));
-    ZR_TRY(zr_node_write(m->store, &node, err));
+        ZR_TRY(must_be_no_chunks(m, err));
+    ZR_TRY(zr_making_parents(&m->making, err));
+    st = zr_node_write(m->store, &node, err);
+    *overtaken = st == ZARR_ERR_EXISTS;
 out:
+    return st;
+}
+
+/* *overtaken: in a store without locks, another call made or deleted the array
+ * meanwhile. */
+static zarr_status write_and_open(zarr_array **out, struct array_making *m,
+                                  const zarr_array_open_options *opts, bool *overtaken,
+                                  zarr_error *err)
+{
+    zarr_status st = write_array(m, overtaken, err);
+
+    if (st != ZARR_OK)
+        return zr_path_prefix(err, st, m->path);
+    st = zarr_array_open(out, m->store, m->path, opts, err);
+    *overtaken = st == ZARR_ERR_NOT_FOUND;
     return st;
 }
 
@@ -226,35 +240,46 @@ out:
     return st;
 }
 
+/* Opens what made the creation fail, if it is the array that was asked for. */
+static zarr_status open_existing(zarr_array **out, struct array_making *m,
+                                 const zarr_array_open_options *opts, zarr_error *exists,
+                                 zarr_error *err)
+{
+    zarr_error no_array = {0};
+    zarr_status st = zarr_array_open(out, m->store, m->path, opts, &no_array);
+
+    if (st == ZARR_OK)
+        return is_what_was_asked(m, *out, err);
+    if (st != ZARR_ERR_NOT_FOUND)
+        return zr_pass(err, st, &no_array);
+    /* a node or other keys are in the way */
+    return zr_pass(err, ZARR_ERR_EXISTS, exists);
+}
+
 static zarr_status create_and_open(zarr_array **out, struct array_making *m,
                                    const zarr_array_open_options *opts, zarr_error *err)
 {
-    zarr_error e = {0}, no_array = {0};
-    zarr_status st = ZARR_OK;
+    bool overtaken = true;
+    zarr_error e = {0};
+    zarr_status st = zr_path_check_new(m->path, m->format, &m->ctx->limits, &e);
 
-    st = zr_path_check_new(m->path, m->format, &m->ctx->limits, &e);
     if (st == ZARR_OK)
-        st = write_array(m, &e);
-    if (st == ZARR_ERR_EXISTS && m->spec.flags & ZARR_SPEC_IF_MISSING) {
-        st = zarr_array_open(out, m->store, m->path, opts, &no_array);
-        if (st == ZARR_OK)
-            ZR_TRY(is_what_was_asked(m, *out, err));
-        if (st != ZARR_ERR_NOT_FOUND) {
-            zr_pass(err, st, &no_array);
-            goto out;
-        }
-        st = ZARR_ERR_EXISTS; /* a node or other keys are in the way: e says which */
-    }
-    if (st != ZARR_OK) {
+        st = zr_making_begin(&m->making, &e);
+    if (st != ZARR_OK)
         zr_path_prefix(&e, st, m->path);
-        zr_pass(err, st, &e);
-        goto out;
+    for (int i = 0; i < ZR_OVERTAKEN_TRIES && m->making.has_begun && overtaken; i++) {
+        st = write_and_open(out, m, opts, &overtaken, &e);
+        overtaken = overtaken && m->making.overwrite;
     }
-    ZR_TRY(zarr_array_open(out, m->store, m->path, opts, err));
-out:
+    if (st == ZARR_ERR_EXISTS && m->spec.flags & ZARR_SPEC_IF_MISSING)
+        st = open_existing(out, m, opts, &e, err);
+    else
+        zr_pass(err, st, &e);
     if (st != ZARR_OK) {
         zarr_array_free(*out);
         *out = NULL;
+    } else if (m->spec.flags & ZARR_SPEC_CLAIM && m->making.has_begun) {
+        zr_handle_claim(&(*out)->h, &m->making.claim);
     }
     return st;
 }
@@ -307,11 +332,22 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
         goto out;
     }
     o.zarr_format = m.format;
+    m.making = (struct zr_making){.store = store,
+                                  .path = normal,
+                                  .format = m.format,
+                                  .overwrite = m.spec.flags & ZARR_SPEC_OVERWRITE,
+                                  .has_parents = !(m.spec.flags & ZARR_SPEC_NO_PARENTS),
+                                  .cancel = m.spec.cancel};
     ZR_TRY(create_and_open(out, &m, &o, err));
 out:
     making_deinit(&m);
     zr_free(m.ctx->alloc, normal);
     return st;
+}
+
+void zarr_array_release_claim(zarr_array *array)
+{
+    zr_handle_release_claim(&array->h);
 }
 
 zarr_status zr_spec_text(struct zr_str *out, const zarr_context *ctx,

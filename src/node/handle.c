@@ -29,6 +29,7 @@ void zr_handle_init(struct zr_handle *h, zarr_store *store, char *path)
 
 void zr_handle_deinit(struct zr_handle *h)
 {
+    zr_claim_give(&h->claim);
     zr_fork_hook_remove(&h->fork);
     zr_mutex_deinit(&h->mutex);
     while (h->borrowed) {
@@ -40,6 +41,25 @@ void zr_handle_deinit(struct zr_handle *h)
     zr_free(h->ctx->alloc, h->path);
     zarr_store_free(h->store);
     zarr_context_free(h->ctx);
+}
+
+void zr_handle_claim(struct zr_handle *h, struct zr_claim *claim)
+{
+    zr_mutex_lock(&h->mutex);
+    h->claim = *claim;
+    zr_mutex_unlock(&h->mutex);
+    claim->lock = NULL;
+}
+
+void zr_handle_release_claim(struct zr_handle *h)
+{
+    struct zr_claim claim;
+
+    zr_mutex_lock(&h->mutex);
+    claim = h->claim;
+    h->claim.lock = NULL;
+    zr_mutex_unlock(&h->mutex);
+    zr_claim_give(&claim);
 }
 
 const char *zr_handle_text(struct zr_handle *h, const char **slot)

@@ -146,6 +146,21 @@ out:
     return st;
 }
 
+zarr_status zr_claim_wait(struct zr_claim *claim, zarr_store *store, const char *path,
+                          const zarr_cancel *cancel, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    *claim = (struct zr_claim){.store = store};
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    ZR_TRY(claim_key(&key, path, err));
+    st = zr_store_lock(store, zr_str_text(&key), cancel, &claim->lock, err);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
 void zr_claim_give(struct zr_claim *claim)
 {
     if (claim->lock)

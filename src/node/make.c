@@ -1,9 +1,8 @@
 /*
- * node/make.c - what making any node needs: nothing at its path, groups as its parents,
- * and its document. A parent's document is written only if there is none of either
- * format. A v2 group is left alone when a v3 node is made below it, because a zarr.json
- * beside its .zgroup would hide it.
- * Thread class: plain functions.
+ * node/make.c - what making any node needs: nothing at its path, the right to make it,
+ * groups as its parents, and its document. A parent's document is written only if there
+ * is none of either format. A v2 group is left alone when a v3 node is made below it,
+ * because a zarr.json beside its .zgroup would hide it. Thread class: plain functions.
  */
 #include "node/node_int.h"
 
@@ -112,92 +111,155 @@ static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *
     return st;
 }
 
-static zarr_status write_parent(zarr_store *store, const char *path, int32_t format,
-                                zarr_error *err)
+static zarr_status put_parent(zarr_store *store, const char *path, int32_t format,
+                              zarr_error *err)
 {
-    const zarr_allocator *alloc = zr_store_context(store)->alloc;
     struct zr_str text;
     const struct zr_new_node node = {
         .path = path, .kind = ZARR_NODE_GROUP, .text = &text, .format = format};
     zarr_error e = {0};
+    bool missing = false;
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&text, alloc);
-    ZR_TRY(zr_group_text(&text, format, NULL, alloc, err));
+    zr_str_init(&text, zr_store_context(store)->alloc);
+    ZR_TRY(zr_group_text(&text, format, NULL, zr_store_context(store)->alloc, err));
     st = zr_node_write(store, &node, &e);
-    /* another writer was faster */
-    st = st == ZARR_ERR_EXISTS ? ZARR_OK : zr_pass(err, st, &e);
+    if (st == ZARR_ERR_EXISTS) /* a writer without locks was faster */
+        st = parent_is_missing(store, path, &missing, err);
+    else
+        zr_pass(err, st, &e);
 out:
     zr_str_deinit(&text);
     return st;
 }
 
-/* The parents of a path that have no metadata. */
-struct missing_parents {
-    char *path;  /* room for the longest of them */
-    size_t *cut; /* the lengths of their paths, nearest first */
-    size_t n, cap;
-};
-
-static void parents_deinit(struct missing_parents *m, const zarr_allocator *alloc)
+/* What an interrupted call left at the path of a parent refuses a node below it. A call
+ * that is at work there is waited for. */
+static zarr_status check_job(const struct zr_making *m, const char *path, bool *missing,
+                             zarr_error *err)
 {
-    zr_free(alloc, m->cut);
-    zr_free(alloc, m->path);
+    struct zr_claim claim = {NULL, NULL};
+    zarr_status st = ZARR_OK;
+
+    if (zr_job_must_not_be(m->store, path, NULL) == ZARR_OK)
+        goto out;
+    ZR_TRY(zr_claim_wait(&claim, m->store, path, m->cancel, err));
+    ZR_TRY(parent_is_missing(m->store, path, missing, err));
+    if (*missing)
+        st = zr_job_must_not_be(m->store, path, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, path);
+out:
+    zr_claim_give(&claim);
+    return st;
 }
 
 /* Looks from the nearest parent upwards until one exists. */
-static zarr_status parents_find(struct missing_parents *m, zarr_store *store,
-                                const char *path, zarr_error *err)
+static zarr_status find_parents(struct zr_making *m, zarr_error *err)
 {
-    const zarr_allocator *alloc = zr_store_context(store)->alloc;
-    size_t end = strlen(path);
+    const zarr_allocator *alloc = zr_store_context(m->store)->alloc;
+    struct zr_parents *p = &m->missing;
+    size_t end = strlen(m->path);
     bool missing = true;
     zarr_status st = ZARR_OK;
 
-    m->path = zr_strdup(alloc, path);
-    if (!m->path)
+    p->path = zr_strdup(alloc, m->path);
+    if (!p->path)
         ZR_TRY(zr_fail_memory(err, end + 1));
     while (end > 0 && missing) {
-        end = zr_path_parent_bytes(m->path);
-        m->path[end] = '\0';
-        ZR_TRY(parent_is_missing(store, m->path, &missing, err));
+        end = zr_path_parent_bytes(p->path);
+        p->path[end] = '\0';
+        ZR_TRY(parent_is_missing(m->store, p->path, &missing, err));
+        if (missing)
+            ZR_TRY(check_job(m, p->path, &missing, err));
         if (!missing)
             break;
-        st = zr_job_must_not_be(store, m->path, err);
-        if (st != ZARR_OK)
-            ZR_TRY(zr_path_prefix(err, st, m->path));
-        ZR_TRY(zr_grow(alloc, &m->cut, &m->cap, m->n + 1, sizeof *m->cut, err));
-        m->cut[m->n++] = end;
+        ZR_TRY(zr_grow(alloc, &p->cut, &p->cap, p->n + 1, sizeof *p->cut, err));
+        p->cut[p->n++] = end;
     }
 out:
     return st;
 }
 
+zarr_status zr_making_begin(struct zr_making *m, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!m->overwrite)
+        ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+    if (m->has_parents)
+        ZR_TRY(find_parents(m, err));
+    ZR_TRY(zr_claim_wait(&m->claim, m->store, m->path, m->cancel, err));
+    /* without locks, writing the document decides */
+    if (!m->overwrite && zr_store_can(m->store, ZARR_STORE_CAP_LOCK))
+        ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+    m->has_begun = true;
+out:
+    return st;
+}
+
+/* The claims of a node and of its parents are taken upwards only, so that no two calls
+ * wait for each other. */
+static zarr_status make_parent(struct zr_making *m, const char *path, zarr_error *err)
+{
+    struct zr_claim claim = {NULL, NULL};
+    bool missing = true;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_claim_wait(&claim, m->store, path, m->cancel, err));
+    if (zr_store_can(m->store, ZARR_STORE_CAP_LOCK))
+        ZR_TRY(parent_is_missing(m->store, path, &missing, err));
+    if (missing)
+        st = put_parent(m->store, path, m->format, err);
+out:
+    zr_claim_give(&claim);
+    return st;
+}
+
+zarr_status zr_making_parents(struct zr_making *m, zarr_error *err)
+{
+    struct zr_parents *p = &m->missing;
+    zarr_status st = ZARR_OK;
+
+    while (p->n > 0) {
+        const size_t end = p->cut[--p->n];
+
+        memcpy(p->path, m->path, end);
+        p->path[end] = '\0';
+        ZR_TRY(make_parent(m, p->path, err));
+    }
+out:
+    return st;
+}
+
+void zr_making_end(struct zr_making *m)
+{
+    if (!m->store)
+        return;
+    zr_claim_give(&m->claim);
+    zr_free(zr_store_context(m->store)->alloc, m->missing.cut);
+    zr_free(zr_store_context(m->store)->alloc, m->missing.path);
+    m->missing = (struct zr_parents){0};
+}
+
 zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err)
 {
-    struct missing_parents m = {0};
-    const zarr_status st = parents_find(&m, store, path, err);
+    struct zr_making m = {.store = store, .path = path};
+    const zarr_status st = find_parents(&m, err);
 
-    parents_deinit(&m, zr_store_context(store)->alloc);
+    zr_making_end(&m);
     return st;
 }
 
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
                               zarr_error *err)
 {
-    struct missing_parents m = {0};
-    zarr_status st = ZARR_OK;
+    struct zr_making m = {.store = store, .path = path, .format = format};
+    zarr_status st = find_parents(&m, err);
 
-    ZR_TRY(parents_find(&m, store, path, err));
-    while (m.n > 0) {
-        const size_t end = m.cut[--m.n];
-
-        memcpy(m.path, path, end);
-        m.path[end] = '\0';
-        ZR_TRY(write_parent(store, m.path, format, err));
-    }
-out:
-    parents_deinit(&m, zr_store_context(store)->alloc);
+    if (st == ZARR_OK)
+        st = zr_making_parents(&m, err);
+    zr_making_end(&m);
     return st;
 }
 

@@ -194,19 +194,29 @@ zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char 
 struct zr_borrowed {
     struct zr_borrowed *next;
 };
+/* The right to delete, replace or fill what is at a path: of the calls of all processes
+ * that share the store's locks, one has it. It ends with its process. */
+struct zr_claim {
+    zarr_store *store; /* borrowed */
+    void *lock;        /* NULL: nothing is claimed */
+};
 /* First member of zarr_array and zarr_group. */
 struct zr_handle {
     atomic_uint refs;
     zarr_context *ctx;
     zarr_store *store;
     char *path;     /* normalised */
-    zr_mutex mutex; /* guards the pointer to the state, and `borrowed` */
+    zr_mutex mutex; /* guards the pointer to the state, `borrowed` and `claim` */
     struct zr_borrowed *borrowed;
+    struct zr_claim claim; /* of the call that created the node */
     struct zr_fork_hook fork;
 };
 /* References store and context. path is moved. Cannot fail. */
 void zr_handle_init(struct zr_handle *h, zarr_store *store, char *path);
 void zr_handle_deinit(struct zr_handle *h);
+/* Keeps a claim (moved), until this or the end of the handle. */
+void zr_handle_claim(struct zr_handle *h, struct zr_claim *claim);
+void zr_handle_release_claim(struct zr_handle *h);
 /* A text that is made when it is first asked for. The slot is in a state that the caller
  * holds, and the handle's mutex guards it. zr_handle_text() returns NULL if the text is
  * not made yet. zr_handle_json() makes it from v (NULL: "{}") and returns NULL if memory
@@ -302,19 +312,43 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
  * with what an interrupted call left. */
 zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err);
 
-/* The right to delete, replace or fill what is at a path: of the calls of all processes
- * that share the store's locks, one has it. It ends with its process. */
-struct zr_claim {
-    zarr_store *store; /* borrowed */
-    void *lock;        /* NULL: nothing is claimed */
-};
-/* CONFLICT with `os_code` EBUSY: another call is at work there. It does not wait. */
+/* Takes a claim. CONFLICT with `os_code` EBUSY: another call is at work there. It does
+ * not wait. */
 zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char *path,
                           zarr_error *err);
+/* Waits for the other call, unless `cancel` is set or the store's limit is over. */
+zarr_status zr_claim_wait(struct zr_claim *claim, zarr_store *store, const char *path,
+                          const zarr_cancel *cancel, zarr_error *err);
 void zr_claim_give(struct zr_claim *claim); /* zeroed storage is allowed */
 
 /* ---- making nodes ------------------------------------------------------- */
 
+enum {
+    ZR_OVERTAKEN_TRIES = 64 /* by calls that replace the same node without locks */
+};
+/* A node that is being made, or replaced. */
+struct zr_making {
+    zarr_store *store;
+    const char *path;          /* normalised */
+    int32_t format;            /* of its parents, too */
+    bool overwrite;            /* what is at path is deleted */
+    bool has_parents;          /* false: parents are neither looked at nor made */
+    bool has_begun;            /* zr_making_begin() succeeded */
+    const zarr_cancel *cancel; /* ends waits for other calls; NULL: never */
+    struct zr_claim claim;     /* the caller may move it */
+    struct zr_parents {
+        char *path;  /* room for the longest of them */
+        size_t *cut; /* the lengths of the paths that have no node, nearest first */
+        size_t n, cap;
+    } missing;
+};
+/* Checks what refuses the node, then waits for the right to make it, which it has until
+ * zr_making_end(). EXISTS: there is a node, and `overwrite` is not set. INVALID: a parent
+ * is an array. */
+zarr_status zr_making_begin(struct zr_making *m, zarr_error *err);
+/* Makes groups of those parents that have no metadata. */
+zarr_status zr_making_parents(struct zr_making *m, zarr_error *err);
+void zr_making_end(struct zr_making *m); /* zeroed storage is allowed */
 /* Writes groups of this format for those parents of path that have no metadata. INVALID
  * if a parent is an array. */
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,

@@ -190,7 +190,7 @@ static void test_refused_specs(void **state)
          "x",
          ZARR_ERR_INVALID,
          "attributes"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .flags = 128},
+        {{.ndim = 1, .shape = shape, .data_type = "int8", .flags = 256},
          "x",
          ZARR_ERR_UNSUPPORTED,
          "flags"},

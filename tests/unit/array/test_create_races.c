@@ -1,0 +1,276 @@
+/*
+ * unit/array/test_create_races.c - one call creates a node between two steps of another
+ * call that creates one there. Calls wait for each other where the store or the handle
+ * has locks: a call whose cancel object is set shows that, because it does not wait.
+ */
+#include "hook_store.h"
+
+#include <stdbool.h>
+
+static const uint64_t length = 8;
+
+/* Creates an array of one dimension, or a group, and frees the handle. */
+static zarr_status create(zarr_store *s, const char *path, bool group, int format,
+                          uint32_t flags, const char *attributes,
+                          const zarr_cancel *cancel, zarr_error *err)
+{
+    const zarr_group_spec g = {.struct_size = sizeof g,
+                               .flags = flags,
+                               .zarr_format = format,
+                               .attributes = attributes,
+                               .cancel = cancel};
+    const zarr_array_spec a = {.struct_size = sizeof a,
+                               .flags = flags,
+                               .zarr_format = format,
+                               .ndim = 1,
+                               .shape = &length,
+                               .data_type = "int32",
+                               .attributes = attributes,
+                               .cancel = cancel};
+    zarr_group *new_group = NULL;
+    zarr_array *new_array = NULL;
+    zarr_status st = group ? zarr_group_create(&new_group, s, path, &g, NULL, err)
+                           : zarr_array_create(&new_array, s, path, &a, NULL, err);
+
+    zarr_group_free(new_group);
+    zarr_array_free(new_array);
+    return st;
+}
+
+/* What the hook does: the other call. */
+static struct {
+    const char *key; /* it comes before this document is put, */
+    int done;        /* or after */
+    zarr_store *store;
+    const char *path;
+    bool group;
+    int format;
+    uint32_t flags;
+    const zarr_cancel *cancel;
+} rival;
+
+static void rival_creates(const zarr_store_op *op, int done)
+{
+    zarr_error e;
+
+    if (done == rival.done && is_at(op, ZARR_STORE_PUT, rival.key))
+        their_status = create(rival.store, rival.path, rival.group, rival.format,
+                              rival.flags, "{\"by\": \"rival\"}", rival.cancel, &e);
+}
+
+static const char *document(bool group, int format)
+{
+    return format == 3 ? "zarr.json" : group ? ".zgroup" : ".zarray";
+}
+
+/* Returns the number of documents at "a" that make a node. */
+static int n_documents(void)
+{
+    return (get_text(&world, "a/zarr.json") != NULL) +
+           (get_text(&world, "a/.zarray") != NULL) +
+           (get_text(&world, "a/.zgroup") != NULL);
+}
+
+/* Each kind and format against each, through one handle, whose locks are its own. */
+static void test_one_at_a_time(void **state)
+{
+    zarr_cancel *cancel = NULL;
+    char key[32];
+
+    (void)state;
+    assert_ok(zarr_cancel_create(&cancel, &terr));
+    zarr_cancel_set(cancel);
+    for (int i = 0; i < 32; i++) {
+        const bool group = i & 1, replace = i & 16;
+        const int format = i & 2 ? 2 : 3;
+
+        begin(0, 0, 0, 0);
+        snprintf(key, sizeof key, "a/%s", document(group, format));
+        rival.key = key;
+        rival.done = 0;
+        rival.store = world.store;
+        rival.path = "a";
+        rival.group = i & 4;
+        rival.format = i & 8 ? 2 : 3;
+        rival.flags = replace ? ZARR_SPEC_OVERWRITE : 0;
+        rival.cancel = cancel;
+        hook = rival_creates;
+        assert_ok(create(world.store, "a", group, format, rival.flags, "{\"by\": 1}",
+                         NULL, &terr));
+        assert_int_equal(n_hooked, 1);
+        assert_int_equal(their_status, ZARR_ERR_CANCELLED);
+        assert_int_equal(n_documents(), 1);
+        end();
+    }
+    zarr_cancel_free(cancel);
+}
+
+/* Without locks, those that replace a node do so one after the other. */
+static void test_replace_without_locks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 32; i++) {
+        const bool group = i & 1;
+        const int format = i & 2 ? 2 : 3;
+        char key[32];
+
+        begin(ZARR_STORE_CAP_CONDITIONAL, 0, 0, 0);
+        assert_ok(create(world.store, "a", false, 3, 0, NULL, NULL, &terr));
+        snprintf(key, sizeof key, "a/%s", document(group, format));
+        rival.key = key;
+        rival.done = i >> 4;
+        rival.store = other;
+        rival.path = "a";
+        rival.group = group;
+        rival.format = format;
+        rival.flags = ZARR_SPEC_OVERWRITE;
+        rival.cancel = NULL;
+        hook = rival_creates;
+        assert_ok(create(world.store, "a", group, format, ZARR_SPEC_OVERWRITE,
+                         "{\"by\": \"me\"}", NULL, &terr));
+        assert_int_equal(their_status, ZARR_OK);
+        assert_int_equal(n_documents(), 1);
+        end();
+    }
+}
+
+/* A parent is made once, and is no array. */
+static void test_parents(void **state)
+{
+    zarr_cancel *cancel = NULL;
+
+    (void)state;
+    assert_ok(zarr_cancel_create(&cancel, &terr));
+    zarr_cancel_set(cancel);
+    for (int i = 0; i < 4; i++) {
+        const int format = i & 1 ? 2 : 3;
+
+        begin(0, 0, 0, 0);
+        rival.key = format == 3 ? "p/zarr.json" : "p/.zgroup";
+        rival.done = 0;
+        rival.store = world.store;
+        rival.path = "p";
+        rival.group = i & 2;
+        rival.format = 5 - format;
+        rival.flags = 0;
+        rival.cancel = cancel;
+        hook = rival_creates;
+        assert_ok(create(world.store, "p/a", false, format, 0, NULL, NULL, &terr));
+        assert_int_equal(their_status, ZARR_ERR_CANCELLED);
+        end();
+    }
+    begin(ZARR_STORE_CAP_CONDITIONAL, 0, 0, 0);
+    rival.key = "p/zarr.json";
+    rival.store = other;
+    rival.group = false;
+    rival.format = 3;
+    rival.cancel = NULL;
+    hook = rival_creates;
+    assert_status(create(world.store, "p/a", false, 3, 0, NULL, NULL, &terr),
+                  ZARR_ERR_INVALID);
+    assert_says("/p is an array");
+    assert_int_equal(their_status, ZARR_OK);
+    assert_null(get_text(&world, "p/a/zarr.json"));
+    end();
+    zarr_cancel_free(cancel);
+}
+
+/* ---- claims, between handles of one directory -------------------------------- */
+
+static zarr_store *open_impatient(const struct world *w)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .lock_wait_ms = 1};
+    zarr_store *s = NULL;
+
+    assert_ok(zarr_store_open(&s, w->ctx, w->dir, &o, &terr));
+    return s;
+}
+
+/* What others may do at "a" and "" while another handle has the claim. */
+static void check_claimed(zarr_store *s, const char *path)
+{
+    assert_status(
+        create(s, path, false, 3, ZARR_SPEC_OVERWRITE, "{\"by\": 2}", NULL, &terr),
+        ZARR_ERR_IO);
+    assert_says("lock_wait_ms");
+    assert_status(create(s, path, false, 3, 0, NULL, NULL, &terr), ZARR_ERR_EXISTS);
+    assert_status(zarr_node_delete(s, path, &terr), ZARR_ERR_CONFLICT);
+}
+
+static void test_claim(void **state)
+{
+    static const char *const path[] = {"", "a", "b/c"};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .flags = ZARR_SPEC_CLAIM | ZARR_SPEC_OVERWRITE,
+                                  .ndim = 1,
+                                  .shape = &length,
+                                  .data_type = "int32"};
+    const zarr_group_spec g = {.struct_size = sizeof g,
+                               .flags = ZARR_GROUP_CLAIM | ZARR_GROUP_OVERWRITE};
+    zarr_group *group = NULL;
+    zarr_array *a = NULL;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    for (size_t i = 0; i < 2 * sizeof path / sizeof *path; i++) {
+        const char *const at = path[i / 2];
+        zarr_store *s = open_impatient(&w);
+
+        if (i & 1)
+            assert_ok(zarr_group_create(&group, w.store, at, &g, NULL, &terr));
+        else
+            assert_ok(zarr_array_create(&a, w.store, at, &spec, NULL, &terr));
+        check_claimed(s, at);
+        if (i & 1)
+            zarr_group_release_claim(group);
+        else
+            zarr_array_release_claim(a);
+        assert_ok(create(s, at, false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL, &terr));
+        zarr_array_free(a);
+        zarr_group_free(group);
+        a = NULL;
+        group = NULL;
+        assert_ok(zarr_node_delete(s, at, &terr));
+        zarr_store_free(s);
+    }
+    world_close(&w);
+}
+
+/* The end of the handle ends the claim. An array that exists is opened, not claimed. */
+static void test_end_of_claim(void **state)
+{
+    zarr_array_spec spec = {.struct_size = sizeof spec,
+                            .flags = ZARR_SPEC_CLAIM,
+                            .ndim = 1,
+                            .shape = &length,
+                            .data_type = "int32"};
+    zarr_array *a = NULL;
+    struct world w;
+    zarr_store *s;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    s = open_impatient(&w);
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    zarr_array_free(a);
+    spec.flags |= ZARR_SPEC_IF_MISSING;
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    assert_ok(create(s, "a", false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL, &terr));
+    zarr_array_free(a);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_at_a_time),
+        cmocka_unit_test(test_replace_without_locks),
+        cmocka_unit_test(test_parents),
+        cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_end_of_claim),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
