@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""kill_points - stops programs before system calls on a store (stop_at.c), and kills them there or runs another one first.
+
+    kill_points.py                     every kill point and every pair
+    kill_points.py --sample            those of .ci/run
+    kill_points.py --page FILE         writes the result as a page, too
+    kill_points.py NAME [POINT]        one operation, or one pair ("write + rm"), as kill_points.py --list names them
+
+Needs the build folder ($ZARRC_BUILD; default build/dev) with the program, stop_at and the Python package.
+"""
+import argparse
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("ZARRC_BUILD", ROOT / "build/dev"))
+sys.path[:0] = [str(BUILD / "python")]
+
+import kill_check as check  # noqa: E402
+import kill_ops as ops  # noqa: E402
+import kill_store as store  # noqa: E402
+
+PROGRAM = os.environ.get("ZARRC", str(BUILD / "bin/zarrc"))
+STOP_AT = BUILD / "tests/stop_at"
+MARK = ".zarr"
+SKIPPED = 77
+SEED = 20261128
+POINTS = {"command": 14, "call": 3, "pair": 2}  # of a sample, for each operation or pair
+BEGIN = {"zarrc": "import zarrc as m\n", "zarr": "import zarr as m, zarrc\nzarrc.enable()\n"}
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ZARRC_")} | {
+    "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def reason_to_skip():
+    """Why this machine cannot stop programs; None: it can."""
+    if not STOP_AT.exists():
+        return f"there is no {STOP_AT}: it needs Linux"
+    done = subprocess.run([STOP_AT, "0", "/", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return done.stderr.strip() or f"stop_at: exit code {done.returncode}" if done.returncode else None
+
+
+def command_line(operation, command=None):
+    command = command or operation.command
+    if isinstance(command, str):
+        return [sys.executable, "-c", BEGIN[operation.uses] + command]
+    return [PROGRAM, *command]
+
+
+def zarrc(folder, *arguments):
+    return subprocess.run([PROGRAM, *arguments], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+class Stopped:
+    """A program that stop_at runs; it stands before its call number `point`, or has ended before that."""
+
+    def __init__(self, folder, line, point):
+        self.process = subprocess.Popen([STOP_AT, str(point), MARK, *line], cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        first = self.process.stdout.readline().strip()
+        self.call = None if first.isdigit() or not first else first
+        self.calls = int(first) if first.isdigit() else 0
+
+    def end(self, answer=""):
+        """Kills the program ("") or lets it go on ("c"). Returns (exit code, what it wrote to stderr)."""
+        text = self.process.communicate(answer, timeout=60)[1]
+        return self.process.returncode, text
+
+
+class World:
+    """A folder for the stores of one trial after the other, and a template of those that the commands name."""
+
+    def __init__(self, commands):
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.base = Path(tempfile.mkdtemp(prefix="zarrc-kill-", dir=memory))
+        self.folder = self.base / "w"
+        make_stores(self.base / "template")
+        for name in set(store.stores(self.base / "template")) - set(re.findall(r"\w+\.zarr", str(commands))):
+            shutil.rmtree(self.base / "template" / name)
+
+    def renew(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self.base / "template", self.folder)
+        return self.folder
+
+    def after(self, *lines):
+        """The nodes after these programs; (nodes, consolidated nodes, files, exit codes)"""
+        folder = self.renew()
+        codes = [subprocess.run(line, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True).returncode for line in lines]
+        return check.State(store.read_nodes(folder), store.read_consolidated(folder)[0], store.files(folder), codes)
+
+    def close(self):
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+def make_stores(folder):
+    """The stores before each operation."""
+    folder.mkdir()
+    for name, data in ops.INPUTS.items():
+        (folder / f"{name}.raw").write_bytes(data)
+    for arguments in ops.TEMPLATE:
+        done = zarrc(folder, *arguments)
+        if done.returncode:
+            raise RuntimeError(f"{arguments}: {done.stderr}")
+    for name in ("c/0.__lock", "c/9.__lock"):  # of killed writers
+        (folder / "c.zarr/a" / name).touch()
+
+
+def choose_points(name, total, most):
+    """The points of a sample."""
+    every = range(1, total + 1)
+    return every if most is None or total <= most else sorted(random.Random(f"{SEED} {name}").sample(every, most))
+
+
+def kill_trials(world, operation, is_sample, only=None):
+    """Kills an operation before each of its calls. Yields (point, call, problem or None)."""
+    line = command_line(operation)
+    before, after = world.after(), world.after(line)
+    if after.codes != [0]:
+        done = subprocess.run(line, cwd=world.renew(), env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        yield 0, "", f"without a kill it fails: {done.stderr[-300:]}"
+        return
+    total = Stopped(world.renew(), line, 0)
+    total.end()
+    most = POINTS["call" if isinstance(operation.command, str) else "command"] if is_sample else None
+    for point in [only] if only else choose_points(operation.name, total.calls, most):
+        folder = world.renew()
+        program = Stopped(folder, line, point)
+        program.end()
+        if not program.call:
+            break  # threads: this run has fewer calls
+        problem = check.after_kill(folder, operation, before, after, point, lambda *words: zarrc(folder, *words))
+        if not problem:
+            repeat = operation.repeat or operation.command
+            problem = check.after_repeat(folder, operation, before, after, lambda: subprocess.run(
+                command_line(operation, repeat), cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True),
+                lambda *words: zarrc(folder, *words), point % 2)
+        yield point, program.call, problem
+
+
+def pair_trials(world, pair, is_sample, only=None):
+    """Stops the first operation of a pair before each of its calls, runs the second, and continues the first."""
+    first, second = [PROGRAM, *ops.LEFT[pair[0]]], [PROGRAM, *ops.RIGHT[pair[1]]]
+    base, serial = world.after(), {order: world.after(*lines) for order, lines in
+                                   {"a": [first], "b": [second], "ab": [first, second], "ba": [second, first]}.items()}
+    total = Stopped(world.renew(), first, 0)
+    total.end()
+    for point in [only] if only else choose_points(" + ".join(pair), total.calls, POINTS["pair"] if is_sample else None):
+        folder = world.renew()
+        program = Stopped(folder, first, point)
+        if not program.call:
+            program.end()
+            break
+        other = subprocess.Popen(second, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True)
+        problem = None
+        try:
+            other.wait(0.2)
+            problem = check.while_stopped(folder, [base, *serial.values()])
+        except subprocess.TimeoutExpired:
+            pass  # it waits for a lock of the first
+        code, text = program.end("c")
+        other_text = other.communicate(timeout=60)[1]
+        problem = problem or check.after_pair(folder, base, serial, (code, other.returncode), lambda *words: zarrc(folder, *words))
+        yield point, program.call, problem and f"{problem} [exit codes {code}, {other.returncode}] {text[-200:]} {other_text[-200:]}"
+
+
+# ---- all of them ----
+
+def tasks():
+    """{name: (kind, what kill_trials or pair_trials takes)}"""
+    return {**{o.name: ("command", o) for o in ops.COMMANDS}, **{o.name: ("call", o) for o in ops.CALLS},
+            **{" + ".join(pair): ("pair", pair) for pair in ops.PAIRS}}
+
+
+def run(name, is_sample=False, only=None):
+    """(name, trials, violations as texts)"""
+    kind, what = tasks()[name]
+    world, trials, bad = World([ops.LEFT[what[0]], ops.RIGHT[what[1]]] if kind == "pair" else what.command), 0, []
+    try:
+        for point, call, problem in (pair_trials if kind == "pair" else kill_trials)(world, what, is_sample, only):
+            trials += 1
+            if problem:
+                bad.append(f"{name}, point {point} ({call.replace(str(world.folder) + '/', '')}): {problem}")
+    except Exception as problem:
+        bad.append(f"{name}: {type(problem).__name__}: {problem}")
+    finally:
+        if only and bad:
+            print(f"the stores are in {world.folder}")
+        else:
+            world.close()
+    return name, trials, bad
+
+
+def run_task(task):
+    return run(*task)
+
+
+def page(results, seconds):
+    from kill_page import text
+    commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return text(results, tasks(), commit, date.today().isoformat(), seconds)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", choices=["command", "call", "pair"])
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("point", nargs="?", type=int)
+    options = parser.parse_args()
+    if reason := reason_to_skip():
+        print(f"skipped: {reason}")
+        return SKIPPED
+    names = [name for name, (kind, _) in tasks().items() if options.name in (None, name) and options.only in (None, kind)]
+    if options.list:
+        print("\n".join(names))
+        return 0
+    started, results = time.monotonic(), []
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for result in pool.imap_unordered(run_task, [(name, options.sample, options.point) for name in names]):
+            results.append(result)
+            print(f"{result[0]}: {result[1]} trials, {len(result[2])} violations", *result[2][:3], sep="\n    ", flush=True)
+    total = Counter(trials=sum(r[1] for r in results), violations=sum(len(r[2]) for r in results))
+    print(f"{total['trials']} trials, {total['violations']} violations, {time.monotonic() - started:.0f} s")
+    if options.page:
+        options.page.write_text(page(results, time.monotonic() - started))
+    return 1 if total["violations"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
