@@ -102,6 +102,7 @@ static int create_target(struct import *im)
         spec.spec.order = 0; /* for a raw file, --order is the order of the file */
     if (cli_flag(im->cli, "force"))
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
+    spec.spec.flags |= ZARR_SPEC_CLAIM; /* until the array is complete */
     spec.spec.cancel = cli_cancel;
     if (!rc) {
         im->node.began = true;

@@ -35,7 +35,6 @@ struct import {
     zarr_store *target_store;
     char *target_path, *target_root; /* target_root: folder of a temporary store */
     bool staged;
-    void *lock; /* of target_store: no other import has the same target */
 };
 
 /* ---- import/file.c ---- */

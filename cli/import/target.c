@@ -8,8 +8,6 @@
 #include "import/import.h"
 #include "node/work.h"
 
-#include <zarrc/plugin/store.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,22 +35,6 @@ static int open_staging_store(struct import *im)
     return CLI_OK;
 }
 
-/* Waits until no other import, copy or delete has the same target. The library locks the
- * same key. A store without locks, and a name that is too long for the key, do without.
- */
-static int lock_target(struct import *im)
-{
-    char *key = cli_format("%s.zarrc-work", im->target_path);
-    zarr_error err = {0};
-    zarr_status st = zarr_store_lock(im->target_store, key, cli_cancel, &im->lock, &err);
-    int rc = CLI_OK;
-
-    if (st && st != ZARR_ERR_INVALID && st != ZARR_ERR_UNSUPPORTED)
-        rc = cli_fail(im->cli, st, &err, "cannot import to %s", im->node.shown);
-    free(key);
-    return rc;
-}
-
 int cli_import_target(struct import *im, bool replaces)
 {
     int rc = CLI_OK;
@@ -67,7 +49,7 @@ int cli_import_target(struct import *im, bool replaces)
     }
     if (!im->target_store)
         im->target_store = zarr_store_ref(im->node.store);
-    return rc ? rc : lock_target(im);
+    return rc;
 }
 
 int cli_import_commit(struct import *im)
@@ -82,11 +64,11 @@ int cli_import_commit(struct import *im)
     cli_job_end(im->cli, im->target_store, im->target_path);
     if (!im->staged) /* else the record of the import may come back */
         return cli_node_flush(im->cli, &im->node);
-    zarr_array_free(im->node.array);
-    im->node.array = NULL;
     im->created = false; /* cli_import_undo() cannot undo the move */
     st = zarr_node_move(im->target_store, im->target_path, im->node.store, im->node.path,
                         &opts, &err);
+    zarr_array_free(im->node.array); /* and its claim of the temporary location */
+    im->node.array = NULL;
     if (st)
         return cli_fail(im->cli, st, &err,
                         "the new array is complete at %s%s%s, but cannot replace %s",
@@ -159,8 +141,6 @@ void cli_import_undo(struct import *im)
 
 void cli_import_free(struct import *im)
 {
-    if (im->lock)
-        zarr_store_unlock(im->target_store, im->lock);
     zarr_store_free(im->target_store);
     if (im->target_root)
         (void)rmdir(im->target_root); /* fails if it is not empty, as intended */

@@ -56,8 +56,12 @@ def command_line(operation, command=None):
     return [PROGRAM, *command]
 
 
+def run_line(folder, line):
+    return subprocess.run(line, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
 def zarrc(folder, *arguments):
-    return subprocess.run([PROGRAM, *arguments], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    return run_line(folder, [PROGRAM, *arguments])
 
 
 class Stopped:
@@ -95,7 +99,7 @@ class World:
     def after(self, *lines):
         """The nodes after these programs; (nodes, consolidated nodes, files, exit codes)"""
         folder = self.renew()
-        codes = [subprocess.run(line, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True).returncode for line in lines]
+        codes = [run_line(folder, line).returncode for line in lines]
         return check.State(store.read_nodes(folder), store.read_consolidated(folder)[0], store.files(folder), codes)
 
     def close(self):
@@ -126,7 +130,7 @@ def kill_trials(world, operation, is_sample, only=None):
     line = command_line(operation)
     before, after = world.after(), world.after(line)
     if after.codes != [0]:
-        done = subprocess.run(line, cwd=world.renew(), env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = run_line(world.renew(), line)
         yield 0, "", f"without a kill it fails: {done.stderr[-300:]}"
         return
     total = Stopped(world.renew(), line, 0)
@@ -140,10 +144,9 @@ def kill_trials(world, operation, is_sample, only=None):
             break  # threads: this run has fewer calls
         problem = check.after_kill(folder, operation, before, after, point, lambda *words: zarrc(folder, *words))
         if not problem:
-            repeat = operation.repeat or operation.command
-            problem = check.after_repeat(folder, operation, before, after, lambda: subprocess.run(
-                command_line(operation, repeat), cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True),
-                lambda *words: zarrc(folder, *words), point % 2)
+            repeat = command_line(operation, operation.repeat)
+            problem = check.after_repeat(folder, operation, before, after, lambda: run_line(folder, repeat),
+                                         lambda *words: zarrc(folder, *words), point % 2)
         yield point, program.call, problem
 
 
