@@ -12,7 +12,7 @@
 set(ZR_TEST_ENV
     "ZR_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
     "ZR_BINARY_DIR=${PROJECT_BINARY_DIR}"
-    "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allocator_may_return_null=1"
+    "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:max_uar_stack_size_log=16:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 

@@ -1,6 +1,7 @@
 """For tests of the Python package: stores to work in, and both packages side by side.
 
 scripts/run-tests python builds the package into build/dev/python and sets PYTHONPATH."""
+import multiprocessing
 import pathlib
 import tomllib
 
@@ -10,6 +11,15 @@ import pytest
 import zarrc
 
 ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def semaphores():
+    """What queues, pools and clusters of processes are made of."""
+    try:
+        multiprocessing.get_context("spawn").Lock()
+    except OSError as problem:
+        pytest.skip(f"multiprocessing cannot create semaphores (is /dev/shm writable?): {problem}")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def threads():
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(semaphores):
     """Two processes with two threads each."""
     distributed = pytest.importorskip("distributed", reason="scripts/venv installs distributed")
     with dask.config.set({"distributed.scheduler.worker-saturation": 1.1}), warnings.catch_warnings():

@@ -39,6 +39,7 @@ def _sum(z):
     return int(z[...].sum()), zarrc.pipeline_stats()["native_chunks"] > 0
 
 
+@pytest.mark.usefixtures("semaphores")
 @pytest.mark.parametrize("how", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_processes(tmp_path, how):

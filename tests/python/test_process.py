@@ -133,6 +133,7 @@ def read_in_child(array, row, queue):
     array[row] = -1
 
 
+@pytest.mark.usefixtures("semaphores")
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_workers(path, numbers, method):
@@ -330,6 +331,7 @@ WORKER = """
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: there is nothing to lower")
+@pytest.mark.usefixtures("semaphores")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_worker_of_torch_takes_its_share(tmp_path, method):
     """Its arrays were opened before it began, with the threads of its parent. Of as many workers as there are

@@ -121,10 +121,12 @@ static void world_log(void *user, uint32_t level, const char *text)
 
 void world_begin(struct world *w, enum world_sort sort)
 {
+    const char *tmp = getenv("TMPDIR");
+
     memset(w, 0, sizeof *w);
     w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_free_block};
     if (sort == WORLD_LOCAL) {
-        snprintf(w->dir, sizeof w->dir, "/tmp/zarrc-node-XXXXXX");
+        snprintf(w->dir, sizeof w->dir, "%s/zarrc-node-XXXXXX", tmp ? tmp : "/tmp");
         assert_non_null(mkdtemp(w->dir));
     }
 }

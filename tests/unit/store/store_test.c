@@ -61,11 +61,12 @@ static void world_unref(zarr_context *ctx)
 
 void world_init(struct world *w)
 {
+    const char *tmp = getenv("TMPDIR");
     zarr_error err;
 
     memset(w, 0, sizeof *w);
     w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_dealloc};
-    snprintf(w->dir, sizeof w->dir, "/tmp/zarrc-store-XXXXXX");
+    snprintf(w->dir, sizeof w->dir, "%s/zarrc-store-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(w->dir));
     assert_status(zr_memory_registry_init(&w->memory, &w->alloc, &err), ZARR_OK);
     assert_status(zr_store_registry_create(&w->registry, &w->alloc, &err), ZARR_OK);
