@@ -357,10 +357,10 @@ zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t forma
 zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err);
 /* Fails with EXISTS if a node of any format is at path. */
 zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err);
-/* Checks whether a node at path may be overwritten. *is_node says whether there is one.
- * If not, fails with EXISTS if there are keys that no array left behind.
- * zr_prefix_may_go() checks only for such keys, as in a store that has nothing but
- * chunks. */
+/* Checks whether a node at path may be overwritten. *is_node says whether there is one,
+ * or the job object of a call that was interrupted there. If not, fails with EXISTS if
+ * there are keys that no array left behind. zr_prefix_may_go() checks only for such keys,
+ * as in a store that has nothing but chunks. */
 zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
                            zarr_error *err);
 zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err);
