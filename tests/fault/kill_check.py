@@ -12,6 +12,7 @@ class State(NamedTuple):
     listed: dict  # as readers find them through consolidated metadata
     files: list
     codes: list
+    calls: int  # system calls on a store
 
 
 REPLACES = re.compile(r"--force|overwrite=True|mode='w'|if_exists='replace'|\bsave|^rm|\bmv\b|\bdel ")

@@ -9,6 +9,8 @@
 Needs the build folder ($ZARRC_BUILD; default build/dev) with the program, stop_at and the Python package.
 """
 import argparse
+import atexit
+import functools
 import multiprocessing
 import os
 import random
@@ -35,7 +37,7 @@ STOP_AT = BUILD / "tests/stop_at"
 MARK = ".zarr"
 SKIPPED = 77
 SEED = 20261128
-POINTS = {"command": 14, "call": 3, "pair": 2}  # of a sample, for each operation or pair
+POINTS = {"command": 10, "call": 1, "pair": 1}  # of a sample, for each operation or pair
 BEGIN = {"zarrc": "import zarrc as m\n", "zarr": "import zarr as m, zarrc\nzarrc.enable()\n"}
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ZARRC_")} | {
     "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -58,6 +60,18 @@ def command_line(operation, command=None):
 
 def run_line(folder, line):
     return subprocess.run(line, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+def run_here(folder, program):
+    """Runs a program of the package in this process, which needs no start."""
+    os.chdir(folder)
+    try:
+        exec(program, {})
+    except Exception as error:
+        return subprocess.CompletedProcess(program, 1, "", f"{type(error).__name__}: {error}")
+    finally:
+        os.chdir(ROOT)
+    return subprocess.CompletedProcess(program, 0, "", "")
 
 
 def zarrc(folder, *arguments):
@@ -84,12 +98,11 @@ class World:
     """A folder for the stores of one trial after the other, and a template of those that the commands name."""
 
     def __init__(self, commands):
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.base = Path(tempfile.mkdtemp(prefix="zarrc-kill-", dir=memory))
+        self.base = Path(tempfile.mkdtemp(prefix="zarrc-kill-"))
         self.folder = self.base / "w"
-        make_stores(self.base / "template")
-        for name in set(store.stores(self.base / "template")) - set(re.findall(r"\w+\.zarr", str(commands))):
-            shutil.rmtree(self.base / "template" / name)
+        made, names = make_stores(), set(re.findall(r"\w+\.zarr", str(commands)))
+        shutil.copytree(made, self.base / "template",
+                        ignore=lambda at, found: set(found) - names - {f"{n}.raw" for n in ops.INPUTS} if at == str(made) else ())
 
     def renew(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -97,18 +110,24 @@ class World:
         return self.folder
 
     def after(self, *lines):
-        """The nodes after these programs; (nodes, consolidated nodes, files, exit codes)"""
-        folder = self.renew()
-        codes = [run_line(folder, line).returncode for line in lines]
-        return check.State(store.read_nodes(folder), store.read_consolidated(folder)[0], store.files(folder), codes)
+        """The stores after these programs, and the calls of the last one."""
+        folder, codes, calls = self.renew(), [], 0
+        for line in lines:
+            program = Stopped(folder, line, 0)
+            codes.append(program.end()[0])
+            calls = program.calls
+        return check.State(store.read_nodes(folder), store.read_consolidated(folder)[0], store.files(folder), codes, calls)
 
     def close(self):
         shutil.rmtree(self.base, ignore_errors=True)
 
 
-def make_stores(folder):
-    """The stores before each operation."""
-    folder.mkdir()
+@functools.cache
+def make_stores():
+    """A folder with the stores before each operation, which this process keeps."""
+    kept = tempfile.TemporaryDirectory(prefix="zarrc-kill-")
+    atexit.register(kept.cleanup)
+    folder = Path(kept.name)
     for name, data in ops.INPUTS.items():
         (folder / f"{name}.raw").write_bytes(data)
     for arguments in ops.TEMPLATE:
@@ -117,6 +136,7 @@ def make_stores(folder):
             raise RuntimeError(f"{arguments}: {done.stderr}")
     for name in ("c/0.__lock", "c/9.__lock"):  # of killed writers
         (folder / "c.zarr/a" / name).touch()
+    return folder
 
 
 def choose_points(name, total, most):
@@ -133,10 +153,8 @@ def kill_trials(world, operation, is_sample, only=None):
         done = run_line(world.renew(), line)
         yield 0, "", f"without a kill it fails: {done.stderr[-300:]}"
         return
-    total = Stopped(world.renew(), line, 0)
-    total.end()
     most = POINTS["call" if isinstance(operation.command, str) else "command"] if is_sample else None
-    for point in [only] if only else choose_points(operation.name, total.calls, most):
+    for point in [only] if only else choose_points(operation.name, after.calls, most):
         folder = world.renew()
         program = Stopped(folder, line, point)
         program.end()
@@ -144,9 +162,12 @@ def kill_trials(world, operation, is_sample, only=None):
             break  # threads: this run has fewer calls
         problem = check.after_kill(folder, operation, before, after, point, lambda *words: zarrc(folder, *words))
         if not problem:
-            repeat = command_line(operation, operation.repeat)
-            problem = check.after_repeat(folder, operation, before, after, lambda: run_line(folder, repeat),
-                                         lambda *words: zarrc(folder, *words), point % 2)
+            repeat = operation.repeat or operation.command
+            is_here = isinstance(repeat, str) and operation.uses == "zarrc"
+            problem = check.after_repeat(
+                folder, operation, before, after,
+                lambda: run_here(folder, BEGIN["zarrc"] + repeat) if is_here else run_line(folder, command_line(operation, repeat)),
+                lambda *words: zarrc(folder, *words), point % 2)
         yield point, program.call, problem
 
 
@@ -155,9 +176,7 @@ def pair_trials(world, pair, is_sample, only=None):
     first, second = [PROGRAM, *ops.LEFT[pair[0]]], [PROGRAM, *ops.RIGHT[pair[1]]]
     base, serial = world.after(), {order: world.after(*lines) for order, lines in
                                    {"a": [first], "b": [second], "ab": [first, second], "ba": [second, first]}.items()}
-    total = Stopped(world.renew(), first, 0)
-    total.end()
-    for point in [only] if only else choose_points(" + ".join(pair), total.calls, POINTS["pair"] if is_sample else None):
+    for point in [only] if only else choose_points(" + ".join(pair), serial["a"].calls, POINTS["pair"] if is_sample else None):
         folder = world.renew()
         program = Stopped(folder, first, point)
         if not program.call:
@@ -232,10 +251,13 @@ def main():
         print("\n".join(names))
         return 0
     started, results = time.monotonic(), []
+    os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="zarrc-kill-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for result in pool.imap_unordered(run_task, [(name, options.sample, options.point) for name in names]):
             results.append(result)
             print(f"{result[0]}: {result[1]} trials, {len(result[2])} violations", *result[2][:3], sep="\n    ", flush=True)
+    if not options.point:  # else the stores are kept
+        shutil.rmtree(os.environ["TMPDIR"])
     total = Counter(trials=sum(r[1] for r in results), violations=sum(len(r[2]) for r in results))
     print(f"{total['trials']} trials, {total['violations']} violations, {time.monotonic() - started:.0f} s")
     if options.page:
