@@ -85,9 +85,10 @@ typedef struct zarr_context_options {
     const char *pipeline;
     /** implementations of codecs to prefer, best first, as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" is each name that begins with
-     * "cpu.". The log gets a warning if none of the names for a codec is registered, or
-     * can serve. In the options of an array or a call a list without a registered name is
-     * INVALID. Copied; NULL: their priorities decide */
+     * "cpu.". A codec that is not registered is INVALID. The log gets a warning if none
+     * of the names for a codec is registered, or can serve: the plug-in may be missing on
+     * this machine. In the options of an array or a call a list without a registered name
+     * is INVALID. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGIN_PATH. NULL: none */

@@ -26,7 +26,7 @@ from ._config import config
 from ._core import version as _version
 from ._enable import disable, enable, pipeline_stats
 from ._group import Group
-from ._store import Store, open_store
+from ._store import Store, delete_memory, open_store
 from .errors import ZarrcError, ZarrcWarning
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ __version__: str = _version()
 __all__ = [
     "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "DeviceTensor", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
     "ZarrcError", "ZarrcNDBuffer", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
-    "copy_store", "create", "create_array", "create_group", "create_hierarchy", "disable", "empty", "empty_like", "enable",
+    "copy_store", "create", "create_array", "create_group", "create_hierarchy", "delete_memory", "disable", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",
     "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
     "pipeline_stats", "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",

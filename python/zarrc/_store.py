@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -16,7 +15,7 @@ READ_ONLY, CREATE = 1, 2
 _RECURSIVE, _DIRECTORY = 0, 1
 _STORES = 6  # the registry of stores
 
-_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
+_memory: dict[str, Store] = {}
 _memory_lock = threading.Lock()
 
 
@@ -194,12 +193,20 @@ class Place(NamedTuple):
 
 
 def _named_memory(url: str) -> Store:
-    """Stores in memory by name: those of one process share a name."""
+    """Stores in memory by name: those of one process share a name, until delete_memory()."""
     with _memory_lock:
         store = _memory.get(url)
         if store is None:
             _memory[url] = store = _open_url("memory:", {})
         return store
+
+
+def delete_memory(name: str) -> None:
+    """Forgets the store ``memory://name``, which else lives as long as the process. Its memory is free when the last
+    array, group or store that was opened in it is gone. Raises NotFoundError if there is none."""
+    with _memory_lock:
+        if _memory.pop(f"memory://{name.removeprefix('memory://').rstrip('/')}", None) is None:
+            raise raised(NotFoundError, f"memory://{name}: there is no such store in memory")
 
 
 def _flags(mode: str) -> int:
@@ -293,7 +300,7 @@ def _of_foreign(store: Any, mode: str) -> Place:
 def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
                device: str | None = None) -> Store:
     """Opens a store: a path, a ``file:`` URL, ``memory:`` (new) or ``memory://name`` (shared in this
-    process). With mode "r" it refuses writes; with "a" a missing directory is made. ``device``: see `open`."""
+    process, until `delete_memory`). With mode "r" it refuses writes; with "a" a missing directory is made. ``device``: see `open`."""
     with _devices.opening_for(device):
         place = open_place(store, mode=mode, storage_options=storage_options)
     if place.path:
@@ -301,7 +308,7 @@ def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str,
     return place.store
 
 
-__all__ = ["Place", "Store", "StoreError", "open_place", "open_store"]
+__all__ = ["Place", "Store", "delete_memory", "StoreError", "open_place", "open_store"]
 _ = _native  # binds the extension
 
 

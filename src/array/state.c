@@ -173,7 +173,6 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
         .store_devices = caps->device_types,
         .n_store_devices = caps->device_types ? caps->n_device_types : 0,
         .preference = key->preference ? key->preference : ctx->codec_preference,
-        .strict = key->preference != NULL,
         .log = &ctx->log,
         .trust = key->trust,
         .trust_told = &a->h.ctx->trust_told,
@@ -220,6 +219,8 @@ zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
     slot->preference = key->preference ? zr_strdup(s->alloc, key->preference) : NULL;
     if (key->preference && !slot->preference)
         ZR_TRY(zr_fail_memory(err, strlen(key->preference)));
+    if (key->preference)
+        ZR_TRY(zr_ctx_preference(a->h.ctx, key->preference, err));
     ZR_TRY(layout_make(&slot->layout, a, s, key, err));
     do { /* slots are only added, in front */
         *out = layout_find(head, key);

@@ -154,6 +154,8 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
     ZR_TRY(context_init_engine(ctx, o, err));
     ctx->pipeline = zr_pipeline_find(&ctx->pipelines, zr_pipeline_waves.name);
     ZR_TRY(context_init_plugins(ctx, o, err));
+    ZR_TRY(zr_preference_check(ctx->codec_preference, &ctx->codecs, &ctx->impls,
+                               &ctx->log, err));
     ZR_TRY(zr_ctx_default_memory(ctx, o, err));
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &ctx->pipeline, err));
 out:
@@ -221,6 +223,11 @@ int32_t zr_ctx_memory(const zarr_context *ctx, int32_t device_type)
                    !zr_impl_of_device(&ctx->impls, device_type)
                ? ZARR_DEVICE_CPU
                : device_type;
+}
+
+zarr_status zr_ctx_preference(const zarr_context *ctx, const char *text, zarr_error *err)
+{
+    return zr_preference_check(text, &ctx->codecs, &ctx->impls, NULL, err);
 }
 
 zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,

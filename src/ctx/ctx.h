@@ -96,6 +96,8 @@ struct zarr_heap {
 /* Finds a pipeline by name; NULL or "": the context's. UNSUPPORTED names it. */
 zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
                             const struct zr_pipeline **out, zarr_error *err);
+/* Checks the codec preference (may be NULL) of an array or a call. */
+zarr_status zr_ctx_preference(const zarr_context *ctx, const char *text, zarr_error *err);
 /* Returns the kind as which memory is used. Memory that the CPU reads and writes, such as
  * pinned pages, is host memory, so stores read into it and codecs of the CPU decode into
  * it. Memory that a device's codec takes as well stays what it is. */

@@ -87,6 +87,13 @@ bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable 
 /* Whether no registered specification has the name of impl's codec. */
 bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry *codecs);
 
+/* INVALID if a codec preference (may be NULL) is not "codec=impl,impl;codec=...", or
+ * names a codec that is not registered. A list without any registered implementation is a
+ * warning, or INVALID if log is NULL. */
+zarr_status zr_preference_check(const char *text, const struct zr_codec_registry *codecs,
+                                const struct zr_impl_registry *impls,
+                                const struct zr_log *log, zarr_error *err);
+
 /* The word for a ZARR_TRUST_*, and the value of a word. False: it is none. */
 const char *zr_trust_name(uint32_t trust);
 bool zr_trust_parse(const char *text, uint32_t *trust);
@@ -170,10 +177,8 @@ struct zr_placement_options {
     uint32_t n_store_devices;
     /* codec_preference of the context or array, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu". "cpu" means every name that begins with
-     * "cpu.". Malformed text is INVALID. NULL: priorities decide. */
+     * "cpu.". zr_preference_check() has accepted it. NULL: priorities decide. */
     const char *preference;
-    /* a list without any registered name is INVALID, not a warning */
-    bool strict;
     const struct zr_log *log; /* for warnings; NULL: none */
     bool encode;              /* only implementations that encode */
     /* ZARR_TRUST_*: decoders without ZARR_CODEC_SAFE that may be used; 0: VERIFIED */

@@ -10,20 +10,16 @@ extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_shard
 
 /* ---- preferences (preference.c) -------------------------------------------------- */
 
-/* INVALID, naming the place, if text is not "codec=impl,impl;codec=...". text may be
- * NULL. */
-zarr_status zr_preference_check(const char *text, zarr_error *err);
 /* Index of this implementation in its codec's list; the length of the list if it is not
  * in it. */
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
 
 uint32_t zr_preference_length(const char *text, const char *codec);
-/* INVALID, or a warning in the log, if the preference has a list for a codec, and the
- * implementation that was chosen is not in it. */
-zarr_status zr_preference_tell(const struct zr_placement_options *opts,
-                               const struct zr_impl_registry *impls,
-                               const zarr_codec_spec *spec, const struct zr_impl *chosen,
-                               zarr_error *err);
+/* A warning in the log if the preference has a list for a codec, and the implementation
+ * that was chosen is not in it. */
+void zr_preference_tell(const struct zr_placement_options *opts,
+                        const struct zr_impl_registry *impls, const zarr_codec_spec *spec,
+                        const struct zr_impl *chosen);
 
 /* ---- failures (stage.c) ---------------------------------------------------------- */
 

@@ -3,13 +3,18 @@
  * the implementations of a codec to prefer, best first. A name matches itself and every
  * name that begins with it and a dot. Codecs that the text does not name keep their
  * priorities. Blanks are ignored. A list may name implementations of plug-ins that this
- * machine does not have. But if the list has no name that is registered, or none that can
- * serve, this is an error or a warning (zr_preference_tell()).
+ * machine does not have. If it has no name that is registered, this is an error or a
+ * warning (zr_preference_check()); if none can serve, a warning (zr_preference_tell()).
  * Thread class: plain functions; they do not copy the text.
  */
 #include "impl/impl_int.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum {
+    PREF_CODEC_BYTES = 128 /* a longer name is no codec's */
+};
 
 /* The text before a stop character, without blanks around it. */
 struct pref_word {
@@ -37,7 +42,7 @@ static struct pref_word pref_word(const char *text, const char *stops)
     return w;
 }
 
-zarr_status zr_preference_check(const char *text, zarr_error *err)
+static zarr_status pref_check_form(const char *text, zarr_error *err)
 {
     const char *at = text ? text : "";
 
@@ -114,41 +119,81 @@ static uint32_t pref_caps(const struct zr_impl_registry *impls,
     return caps;
 }
 
-zarr_status zr_preference_tell(const struct zr_placement_options *opts,
-                               const struct zr_impl_registry *impls,
-                               const zarr_codec_spec *spec, const struct zr_impl *chosen,
-                               zarr_error *err)
+/* Whether an implementation of this codec, of either format, is in the list. */
+static bool pref_knows(const struct zr_impl_registry *impls, const char *codec,
+                       const struct pref_word *list)
+{
+    bool known = false;
+
+    for (size_t k = 0; k < zr_impl_count(impls) && !known; k++) {
+        const struct zr_impl *impl = zr_impl_at(impls, k);
+        struct pref_word w = {.stop = ',', .next = list->text};
+
+        while (!known && w.stop == ',' && zr_streq(impl->vt.codec, codec)) {
+            w = pref_word(w.next, ",;");
+            known = pref_names(&w, impl->vt.impl);
+        }
+    }
+    return known;
+}
+
+zarr_status zr_preference_check(const char *text, const struct zr_codec_registry *codecs,
+                                const struct zr_impl_registry *impls,
+                                const struct zr_log *log, zarr_error *err)
+{
+    const char *at = text ? text : "";
+    char codec[PREF_CODEC_BYTES];
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(pref_check_form(text, err));
+    while (*at) {
+        const struct pref_word w = pref_word(at, "=;");
+        const struct pref_word list = pref_word(w.next, ";");
+        const int n = (int)ZR_MIN(list.bytes, (size_t)100);
+
+        at = w.stop == '=' ? list.next : w.next;
+        if (w.stop != '=')
+            continue;
+        snprintf(codec, sizeof codec, "%.*s", (int)ZR_MIN(w.bytes, sizeof codec), w.text);
+        if (!zr_codec_spec_has(codecs, codec, false) &&
+            !zr_codec_spec_has(codecs, codec, true))
+            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                           "codec preference: there is no codec \"%s\"", codec));
+        if (pref_knows(impls, codec, &list))
+            continue;
+        if (!log)
+            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                           "codec preference: no implementation of \"%s\" is named "
+                           "\"%.*s\"",
+                           codec, n, list.text));
+        zr_log(log, ZARR_LOG_WARN,
+               "codec preference: no implementation of \"%s\" is named \"%.*s\"", codec,
+               n, list.text);
+    }
+out:
+    return st;
+}
+
+void zr_preference_tell(const struct zr_placement_options *opts,
+                        const struct zr_impl_registry *impls, const zarr_codec_spec *spec,
+                        const struct zr_impl *chosen)
 {
     const char *codec = zarr_codec_spec_name(spec);
     const char *verb = opts->encode ? "encode" : "decode";
     const uint32_t able = opts->encode ? ZARR_CODEC_CAN_ENCODE : ZARR_CODEC_CAN_DECODE;
     struct pref_word list;
     uint32_t caps = 0;
-    int n;
 
     if (!pref_list(opts->preference, codec, &list))
-        return ZARR_OK;
+        return;
     caps = pref_caps(impls, spec, &list);
-    n = (int)ZR_MIN(list.bytes, (size_t)100);
-    if (!caps) {
-        if (opts->strict)
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "codec preference: no implementation of \"%s\" is named "
-                           "\"%.*s\"; \"%s\" is one",
-                           codec, n, list.text, chosen->vt.impl);
-        zr_log(opts->log, ZARR_LOG_WARN,
-               "codec preference: no implementation of \"%s\" is named \"%.*s\"; "
-               "\"%s\" is used to %s",
-               codec, n, list.text, chosen->vt.impl, verb);
-        return ZARR_OK;
-    }
-    if (zr_preference_rank(opts->preference, codec, chosen->vt.impl) >=
-        zr_preference_length(opts->preference, codec))
+    if (caps && zr_preference_rank(opts->preference, codec, chosen->vt.impl) >=
+                    zr_preference_length(opts->preference, codec))
         zr_log(opts->log, caps & able ? ZARR_LOG_WARN : ZARR_LOG_INFO,
                "codec preference: \"%.*s\" cannot %s \"%s\" here, for its memory, its "
                "chunks or its direction; \"%s\" is used",
-               n, list.text, verb, codec, chosen->vt.impl);
-    return ZARR_OK;
+               (int)ZR_MIN(list.bytes, (size_t)100), list.text, verb, codec,
+               chosen->vt.impl);
 }
 
 uint32_t zr_preference_length(const char *text, const char *codec)

@@ -169,7 +169,6 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     place->links = links;
     place->n_links = program_links(links, chain, reps, cut, p->encode);
     place->excluded = excluded;
-    ZR_TRY(zr_preference_check(place->opts->preference, err));
     if (place->n_links) {
         ZR_TRY(zr_program_place(p, place, excluded, err));
         ZR_TRY(zr_program_distrust(p, place, err));
@@ -179,7 +178,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
             if (s->kind != ZR_STAGE_CODEC)
                 continue;
             s->measured = program_measured(place, link++, s);
-            ZR_TRY(zr_preference_tell(place->opts, place->impls, &s->spec, s->impl, err));
+            zr_preference_tell(place->opts, place->impls, &s->spec, s->impl);
         }
         p->fetch_device = p->stage[0].in_device;
         p->decoded_device = p->stage[p->n - 1].out_device;

@@ -47,7 +47,7 @@ bool zr_attempt_is_worth(const struct zr_io *io)
     const struct zr_level *leaf = NULL;
 
     if (!io->at_once || io->write || io->parts || io->after || io->progress ||
-        layout->variable || !zr_streq(io->pipeline->name, zr_pipeline_waves.name))
+        layout->variable || !io->pipeline->is_waves)
         return false;
     leaf = &layout->level[layout->n_levels - 1];
     return leaf->decoded_bytes <= AT_ONCE_BYTES &&

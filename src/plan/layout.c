@@ -69,7 +69,6 @@ static void placement_fill(const struct level_maker *m, bool encode, bool host_o
         .store_devices = host_bytes ? NULL : m->args->store_devices,
         .n_store_devices = host_bytes ? 0 : m->args->n_store_devices,
         .preference = m->args->preference,
-        .strict = m->args->strict,
         .log = m->args->log,
         .encode = encode,
         .trust = m->args->trust,

@@ -88,7 +88,6 @@ struct zr_layout_args {
     const int32_t *store_devices;
     uint32_t n_store_devices;
     const char *preference;
-    bool strict;              /* as in struct zr_placement_options */
     const struct zr_log *log; /* NULL: no warnings */
     uint32_t trust;           /* as in struct zr_placement_options */
     atomic_bool *trust_told;

@@ -1,5 +1,6 @@
 """Groups, the functions of the package, modes, and stores."""
 import collections
+import gc
 import os
 import pathlib
 import pickle
@@ -215,6 +216,14 @@ def test_stores(tmp_path, path):
     assert zarrc.open_store("memory://shared").get("a") == b"1" and zarrc.open_store("memory:").get("a") is None
     array = zarrc.create_array("memory://shared/x/y", shape=1, dtype="i1")
     assert array.path == "x/y" and array.store == one
+    del one, array
+    gc.collect()
+    assert zarrc.open_store("memory://shared").get("a") == b"1"  # as fsspec's, it outlives its users
+    zarrc.delete_memory("shared")
+    assert zarrc.open_store("memory://shared").get("a") is None
+    zarrc.delete_memory("shared")
+    with pytest.raises(zarrc.errors.NotFoundError, match="memory://shared"):
+        zarrc.delete_memory("shared")
     for wrong in ("nonsense://x", "file://host/x", "local://host/x"):  # obstore opens s3:
         with pytest.raises((ValueError, ImportError)):  # what opens URLs may be missing
             zarrc.open_store(wrong)

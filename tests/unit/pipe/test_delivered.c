@@ -229,11 +229,37 @@ static void test_writes(void **state)
     pw_close(&w);
 }
 
+/* The library writes for a pipeline that only reads. */
+static void test_no_write(void **state)
+{
+    const zarr_pipeline_vtable pipe = {
+        .struct_size = sizeof pipe, .name = "test.reader", .read = lazy_read};
+    zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = "test.reader"};
+    static int32_t data[SIDE * SIDE] = {1, 2, 3}, got[SIDE * SIDE];
+    const int64_t shape[2] = {SIDE, SIDE};
+    zarr_tensor t = pw_tensor(data, shape, sizeof data);
+    zarr_array *a;
+    struct pw w;
+
+    (void)state;
+    a = open_all(&w);
+    assert_ok(zarr_context_register_pipeline(w.ctx, &pipe, NULL, "test", &terr));
+    assert_ok(zarr_array_write(a, NULL, &t, &opts, &terr));
+    t = pw_tensor(got, shape, sizeof got);
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    assert_memory_equal(got, data, sizeof data);
+    lazy.most = 0; /* what it reads is compared with the request */
+    assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_INTERNAL);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads),
         cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_no_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
