@@ -16,7 +16,7 @@ static zarr_status append_rows(zarr_array *array, int first, int n, zarr_error *
         rows[i][0] = first + i;
         rows[i][1] = (first + i) * 0.5;
     }
-    zarr_tensor_host(&tensor, rows, sizeof rows, 2, (int64_t[]){n, 2});
+    zarr_tensor_host(&tensor, "float64", rows, sizeof rows, 2, (int64_t[]){n, 2});
     return zarr_array_append(array, 0, &tensor, NULL, NULL, err); /* along dimension 0 */
 }
 

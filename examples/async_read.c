@@ -34,7 +34,7 @@ int main(int argc, char **argv)
         return 1;
     for (int i = 0; i < N; i++)
         data[i] = i;
-    zarr_tensor_host(&tensor, data, N * sizeof *data, 1, data_shape);
+    zarr_tensor_host(&tensor, "int32", data, N * sizeof *data, 1, data_shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
                         &err) ||

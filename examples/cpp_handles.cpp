@@ -59,7 +59,7 @@ zarr_tensor tensor(std::vector<double> &values, const std::vector<int64_t> &shap
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
 
-    zarr_tensor_host(&t, values.data(), values.size() * sizeof(double),
+    zarr_tensor_host(&t, "float64", values.data(), values.size() * sizeof(double),
                      static_cast<int32_t>(shape.size()), shape.data());
     return t;
 }

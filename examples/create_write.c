@@ -39,7 +39,7 @@ int main(int argc, char **argv)
         return 1;
     for (int i = 0; i < 1000 * 1000; i++)
         data[i] = 273.15f + (float)(i % 1000) / 50;
-    zarr_tensor_host(&tensor, data, sizeof *data * 1000 * 1000, 2, data_shape);
+    zarr_tensor_host(&tensor, "float32", data, sizeof *data * 1000 * 1000, 2, data_shape);
 
     if (zarr_context_create(&ctx, NULL, &err) != ZARR_OK ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &store_opts,

@@ -36,11 +36,11 @@ int main(int argc, char **argv)
     zarr_error err = ZARR_ERROR_INIT;
 
     image[37][101] = 1;
-    zarr_tensor_host(&whole, image, sizeof image, 2, image_shape);
+    zarr_tensor_host(&whole, "uint8", image, sizeof image, 2, image_shape);
     for (int i = 0; i < CROPS && !err.code; i++) {
         const uint64_t at[2] = {(unsigned)i * 37 % 224, (unsigned)i * 101 % 224};
 
-        zarr_tensor_host(&tensor[i], crop[i], sizeof crop[i], 2, crop_shape);
+        zarr_tensor_host(&tensor[i], "uint8", crop[i], sizeof crop[i], 2, crop_shape);
         if (zarr_selection_box(&box[i], 2, shape, at, side, &err) == ZARR_OK)
             part[i] = (zarr_io_part){.selection = box[i], .tensor = &tensor[i]};
     }

@@ -49,7 +49,7 @@ int main(void)
     zarr_tensor tensor;
     zarr_error err = {0};
 
-    zarr_tensor_host(&tensor, data, sizeof data, 1, shape);
+    zarr_tensor_host(&tensor, "uint8", data, sizeof data, 1, shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open_custom(&store, ctx, &made, NULL, NULL, &err) ||
         zarr_array_open(&array, store, "", NULL, &err) ||

@@ -42,7 +42,7 @@ int main(void)
     zarr_mem mem = {0};
     zarr_error err = {0};
 
-    zarr_tensor_host(&host, text, 26, 1, dev.shape);
+    zarr_tensor_host(&host, "uint8", text, 26, 1, dev.shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_context_register_memory(ctx, &own, NULL, "example", &err) ||
         zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 26, &mem, &err) ||

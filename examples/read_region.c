@@ -19,7 +19,7 @@ static zarr_status make_one(zarr_store *store, zarr_error *err)
 
     for (int i = 0; i < 40 * 30; i++)
         data[i / 30][i % 30] = (int16_t)(100 * (i / 30) + i % 30);
-    zarr_tensor_host(&tensor, data, sizeof data, 2, data_shape);
+    zarr_tensor_host(&tensor, "int16", data, sizeof data, 2, data_shape);
     st = zarr_array_create(&array, store, "a", &spec, NULL, err);
     if (st == ZARR_OK)
         st = zarr_array_write(array, NULL, &tensor, NULL, err);
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     zarr_tensor tensor;
     zarr_error err = {0};
 
-    zarr_tensor_host(&tensor, part, sizeof part, 2, part_shape);
+    zarr_tensor_host(&tensor, "int16", part, sizeof part, 2, part_shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
                         &err) ||

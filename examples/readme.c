@@ -21,8 +21,8 @@ int main(void)
     spec.data_type = "float32";
     spec.ndim = 2;
     spec.shape = shape;
-    zarr_tensor_host(&from, data, sizeof data, 2, all);
-    zarr_tensor_host(&to, last, sizeof last, 1, rows);
+    zarr_tensor_host(&from, "float32", data, sizeof data, 2, all);
+    zarr_tensor_host(&to, "float32", last, sizeof last, 1, rows);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, "sample.zarr", &opts, &err) ||
         zarr_array_create(&array, store, "temp", &spec, NULL, &err) ||

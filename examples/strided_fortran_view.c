@@ -40,7 +40,7 @@ int main(int argc, char **argv)
     for (int col = 0; col < 6; col++)
         for (int row = 0; row < 8; row++)
             matrix[col][row] = row + 10 * col;
-    zarr_tensor_host(&big, swapped, sizeof swapped, 2, part_shape);
+    zarr_tensor_host(&big, "float64", swapped, sizeof swapped, 2, part_shape);
     big.byte_order = ZARR_ORDER_BIG;
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,

@@ -73,7 +73,7 @@ static double read_once(zarr_array *a, uint64_t edge, void **buffer, size_t byte
     }
     if (edge)
         must(zarr_selection_box(&sel, ndim, all, origin, count, &err));
-    zarr_tensor_host(&to, *buffer, bytes, ndim, shape);
+    zarr_tensor_host(&to, NULL, *buffer, bytes, ndim, shape);
     must(zarr_array_read(a, sel, &to, NULL, &err));
     zarr_selection_free(sel);
     return now() - began;

@@ -87,7 +87,7 @@ static void open_array(struct subject *s, uint64_t n, const char *codecs)
     for (uint64_t i = 0; i < shape; i++)
         s->elements[i] = (uint8_t)(i % 251 + 1);
     s->shape = (int64_t)shape;
-    zarr_tensor_host(&s->tensor, s->elements, (size_t)shape, 1, &s->shape);
+    zarr_tensor_host(&s->tensor, NULL, s->elements, (size_t)shape, 1, &s->shape);
     must(zarr_array_write(s->array, NULL, &s->tensor, NULL, &err));
 }
 

@@ -137,7 +137,7 @@ static void whole_tensor(struct world *w)
 {
     w->tensor_shape[0] = (int64_t)w->shape[0];
     w->tensor_shape[1] = (int64_t)w->shape[1];
-    zarr_tensor_host(&w->tensor, w->elements,
+    zarr_tensor_host(&w->tensor, NULL, w->elements,
                      (size_t)(w->shape[0] * w->shape[1]) * sizeof *w->elements, 2,
                      w->tensor_shape);
 }
@@ -195,8 +195,8 @@ static void prepare_crop(struct world *w)
     must(zarr_selection_box(&w->selection, 2, w->shape, start, n, &err));
     w->tensor_shape[0] = (int64_t)n[0];
     w->tensor_shape[1] = (int64_t)n[1];
-    zarr_tensor_host(&w->tensor, w->elements, (size_t)(n[0] * n[1]) * sizeof *w->elements,
-                     2, w->tensor_shape);
+    zarr_tensor_host(&w->tensor, NULL, w->elements,
+                     (size_t)(n[0] * n[1]) * sizeof *w->elements, 2, w->tensor_shape);
 }
 
 /* As prepare_array(); then selects a point in each chunk. */
@@ -215,7 +215,7 @@ static void prepare_points(struct world *w)
     must(zarr_selection_points(&w->selection, 2, w->shape, w->n, at, 1, &w->n, &err));
     free(at);
     w->tensor_shape[0] = (int64_t)w->n;
-    zarr_tensor_host(&w->tensor, w->elements, (size_t)w->n * sizeof *w->elements, 1,
+    zarr_tensor_host(&w->tensor, NULL, w->elements, (size_t)w->n * sizeof *w->elements, 1,
                      w->tensor_shape);
 }
 

@@ -99,7 +99,7 @@ static void tensor_of(const struct job *job, const struct box *box, zarr_tensor 
 {
     for (int d = 0; d < job->ndim; d++)
         shape[d] = (int64_t)box->extent[d];
-    zarr_tensor_host(tensor, box->data, box->bytes, job->ndim, shape);
+    zarr_tensor_host(tensor, NULL, box->data, box->bytes, job->ndim, shape);
 }
 
 static void move_box(struct job *job, struct box *box, zarr_array *array, int is_write)
@@ -172,7 +172,7 @@ static void points(struct job *job, const int64_t *coordinates, char *out)
     check(zarr_selection_points(&selection, job->ndim, zarr_array_shape(z.array), job->n,
                                 coordinates, 0, NULL, &z.err),
           &z.err);
-    zarr_tensor_host(&tensor, out, job->n * job->item, 1, &n);
+    zarr_tensor_host(&tensor, NULL, out, job->n * job->item, 1, &n);
     check(zarr_array_read(z.array, selection, &tensor, &options, &z.err), &z.err);
     zarr_selection_free(selection);
 }

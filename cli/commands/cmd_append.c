@@ -180,7 +180,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
         a->strides[d] = (int64_t)stride;
         stride *= a->in.shape[d];
     }
-    zarr_tensor_host(&src, data, bytes, a->ndim, a->shape);
+    zarr_tensor_host(&src, NULL, data, bytes, a->ndim, a->shape);
     src.strides = a->strides;
     src.dtype = a->in.dtype;
     src.byte_order = a->in.byte_order;

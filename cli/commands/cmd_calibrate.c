@@ -201,7 +201,7 @@ static zarr_status subject_open(struct calibration *c, struct subject *s,
     st = zarr_store_open(&s->store, c->cli->ctx, "memory:", NULL, err);
     if (!st)
         st = zarr_array_create(&s->array, s->store, "a", &spec, NULL, err);
-    zarr_tensor_host(&host, c->elements, c->total, 1, &s->length);
+    zarr_tensor_host(&host, NULL, c->elements, c->total, 1, &s->length);
     if (!st)
         st = zarr_array_write(s->array, NULL, &host, NULL, err);
     if (!st)

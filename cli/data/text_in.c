@@ -323,8 +323,8 @@ void cli_elements_tensor(const struct cli_elements *e, int32_t ndim,
 
     for (int32_t d = 0; d < ndim; d++)
         shape_out[d] = (int64_t)shape[d];
-    zarr_tensor_host(out, e->data ? (void *)e->data : &none, e->n * e->item_bytes, ndim,
-                     shape_out);
+    zarr_tensor_host(out, NULL, e->data ? (void *)e->data : &none, e->n * e->item_bytes,
+                     ndim, shape_out);
     out->dtype = e->type;
 }
 

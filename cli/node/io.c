@@ -235,5 +235,5 @@ void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_b
 {
     for (int32_t d = 0; d < boxes->ndim; d++)
         shape_out[d] = (int64_t)boxes->count[d];
-    zarr_tensor_host(out, data, data_bytes, boxes->ndim, shape_out);
+    zarr_tensor_host(out, NULL, data, data_bytes, boxes->ndim, shape_out);
 }

@@ -329,7 +329,7 @@ static int read_values(struct reading *r)
     elements = cli_alloc((size_t)bytes);
     for (int i = 0; i < r->n_axes; i++)
         shape[i] = (int64_t)r->axis[2 - r->n_axes + i].n_samples;
-    zarr_tensor_host(&tensor, elements, bytes, r->n_axes, shape);
+    zarr_tensor_host(&tensor, NULL, elements, bytes, r->n_axes, shape);
     r->field.options.stats = &stats;
     st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
     r->field.options.stats = NULL;

@@ -150,7 +150,7 @@ static zarr_status read_chunk(struct reading *r, const struct span chunk[2],
                              err);
     if (!st)
         st = zarr_selection_compose(&whole, r->outer, inner, err);
-    zarr_tensor_host(&tensor, elements, r->out->n_values * bytes, r->n_axes, shape);
+    zarr_tensor_host(&tensor, NULL, elements, r->out->n_values * bytes, r->n_axes, shape);
     tensor.byte_offset =
         (at[0].from * (r->n_axes == 2 ? r->axis[1].n_samples : 0) + at[1].from) * bytes;
     tensor.strides = strides;

@@ -70,8 +70,9 @@ typedef struct zarr_tensor {
     /** kind of memory, one of ZARR_DEVICE_* (0: what zarr_array_memory() tells), number
      * of the device, and number of dimensions */
     int32_t device_type, device_id, ndim;
-    void *data;              /**< the memory; it is only read when writing to an array */
-    const zarr_dtype *dtype; /**< data type of the elements; NULL: the array's own */
+    void *data; /**< the memory; it is only read when writing to an array */
+    /** data type of the elements; NULL: `data_type`, or the array's own */
+    const zarr_dtype *dtype;
     /** `ndim` lengths in elements, and `ndim` distances in bytes from one element to the
      * next; `strides` NULL: C order without gaps */
     const int64_t *shape, *strides;
@@ -79,6 +80,10 @@ typedef struct zarr_tensor {
      * touched, against which shape and strides are checked; `data_bytes` 0: not known */
     uint64_t byte_offset, data_bytes;
     uint32_t byte_order, flags; /**< one of ZARR_ORDER_*; ZARR_TENSOR_* */
+    /** data type of the elements by name, as zarr_dtype_find_order() takes it, in calls
+     * that have an array. A byte order in it counts if `byte_order` is 0. NULL: `dtype`,
+     * which excludes it */
+    const char *data_type;
 } zarr_tensor;
 
 /** Flags of a zarr_tensor. */
@@ -107,17 +112,21 @@ enum {
  * other than C and C++.
  * @param out filled
  * @param out_bytes the size of the caller's struct
- * @param data,data_bytes,ndim,shape as for zarr_tensor_host()
+ * @param data_type,data,data_bytes,ndim,shape as for zarr_tensor_host()
  */
-ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void *data,
+ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
+                                     const char *data_type, void *data,
                                      uint64_t data_bytes, int32_t ndim,
                                      const int64_t *shape);
 /**
  * Makes `*out` describe elements in host memory, in C order and in the machine's byte
- * order. The data type is the array's, as long as `dtype` is not set afterwards. Nothing
- * is copied or allocated.
+ * order. Nothing is copied or allocated. A read or write by an array of another data type
+ * fails with ZARR_ERR_INVALID: the library does not convert elements.
  *
  * @param out filled
+ * @param data_type data type of the elements at `data`, such as "float64" or "int32";
+ * borrowed for as long as the tensor is used. NULL: the array's own, for programs that
+ * take any type
  * @param data the first element; borrowed for as long as the tensor is used
  * @param data_bytes bytes of memory at `data`, which guard against a wrong shape; 0:
  * not known
@@ -125,10 +134,11 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void 
  * @param shape `ndim` lengths in elements; borrowed for as long as the tensor is used
  * @see zarr_tensor, zarr_array_read(), zarr_array_write()
  */
-static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes,
-                                    int32_t ndim, const int64_t *shape)
+static inline void zarr_tensor_host(zarr_tensor *out, const char *data_type, void *data,
+                                    uint64_t data_bytes, int32_t ndim,
+                                    const int64_t *shape)
 {
-    zarr_tensor_host_sized(out, sizeof *out, data, data_bytes, ndim, shape);
+    zarr_tensor_host_sized(out, sizeof *out, data_type, data, data_bytes, ndim, shape);
 }
 /** @} */
 

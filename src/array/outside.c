@@ -91,7 +91,7 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
     }
     for (int32_t d = 0; d < m->ndim; d++)
         shape[d] = (int64_t)count[d];
-    zarr_tensor_host(&tensor, l->block, bytes, m->ndim, shape);
+    zarr_tensor_host(&tensor, NULL, l->block, bytes, m->ndim, shape);
     want.item_bytes = io.layout->item_bytes;
     want.swap_unit = io.layout->swap_unit;
     ZR_TRY(zr_view_from_tensor(&io.view, &l->a->h.ctx->memory, &tensor, &want, err));

@@ -139,6 +139,24 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
                    want ? want : "of a type without a name");
 }
 
+/* Finds the data type that the caller names. */
+static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error *err)
+{
+    uint32_t order = ZARR_ORDER_NATIVE;
+    zarr_status st = ZARR_OK;
+
+    if (t->dtype)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "tensor: dtype and data_type are given"));
+    st = zr_dtype_find(&ctx->dtypes, t->data_type, &t->dtype, &order, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_prefix(err, st, "tensor"));
+    if (t->byte_order == ZARR_ORDER_NATIVE && order <= ZARR_ORDER_BIG &&
+        zarr_dtype_kind(t->dtype) != ZARR_KIND_STRUCT)
+        t->byte_order = order;
+out:
+    return st;
+}
+
 zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_array *a,
                          zarr_error *err)
 {
@@ -148,6 +166,8 @@ zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_a
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no tensor is given"));
     ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
+    if (t->data_type)
+        ZR_TRY(find_named_type(t, a->h.ctx, err));
     if (t->device_type == 0)
         zarr_array_memory(a, &t->device_type, &t->device_id);
 out:

@@ -56,7 +56,8 @@ static zarr_status compared_read(struct zr_comparing *c, int side,
         shape[ndim] = (int64_t)b->count[ndim];
     for (int32_t i = 0; i < f->ndim; i++)
         shape[ndim++] = (int64_t)f->shape[i];
-    zarr_tensor_host(&tensor, c->data[side], b->n_items * c->item_bytes, ndim, shape);
+    zarr_tensor_host(&tensor, NULL, c->data[side], b->n_items * c->item_bytes, ndim,
+                     shape);
     ZR_TRY(box_selection(c, side, b, &selection, err));
     ZR_TRY(fresh_heap(c, &c->heap[side], err));
     io.field = d->opts.field;

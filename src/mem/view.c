@@ -11,10 +11,12 @@
 
 #include <string.h>
 
-void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void *data,
-                            uint64_t data_bytes, int32_t ndim, const int64_t *shape)
+void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, const char *data_type,
+                            void *data, uint64_t data_bytes, int32_t ndim,
+                            const int64_t *shape)
 {
     const zarr_tensor t = {.device_type = ZARR_DEVICE_CPU,
+                           .data_type = data_type,
                            .ndim = ndim,
                            .data = data,
                            .shape = shape,

@@ -85,7 +85,7 @@ static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
         offset += (box->start[d] - slot->box.start[d]) * stride;
         stride *= slot->box.count[d];
     }
-    zarr_tensor_host(&t->tensor, slot->data, slot->bytes, b->ndim, t->shape);
+    zarr_tensor_host(&t->tensor, NULL, slot->data, slot->bytes, b->ndim, t->shape);
     t->tensor.strides = t->strides;
     t->tensor.byte_offset = offset;
     t->stats = (zarr_stats){.struct_size = sizeof t->stats};

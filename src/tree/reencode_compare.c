@@ -41,7 +41,7 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
 
     for (int32_t d = 0; d < b->ndim; d++)
         shape[d] = (int64_t)b->count[d];
-    zarr_tensor_host(&tensor, c->data[side], b->n_items * c->s.item_bytes, b->ndim,
+    zarr_tensor_host(&tensor, NULL, c->data[side], b->n_items * c->s.item_bytes, b->ndim,
                      shape);
     ZR_TRY(zarr_selection_box(&selection, b->ndim, b->shape, b->start, b->count, err));
     if (zarr_dtype_variable(zarr_array_dtype(array))) {

@@ -75,7 +75,7 @@ static int given_structs(uint32_t bytes)
     zarr_context_limits_sized(ctx, out, bytes);
     memcpy(&part, out, bytes < sizeof part ? bytes : sizeof part);
     bad |= part.struct_size != bytes || part.metadata_bytes != all.metadata_bytes;
-    zarr_tensor_host_sized(out, bytes, &bad, sizeof bad, 0, NULL);
+    zarr_tensor_host_sized(out, bytes, NULL, &bad, sizeof bad, 0, NULL);
     memset(&t, 0, sizeof t);
     memcpy(&t, out, bytes < sizeof t ? bytes : sizeof t);
     bad |= t.struct_size != bytes || t.device_type != ZARR_DEVICE_CPU;

@@ -85,8 +85,8 @@ static zarr_status round_trip(zarr_store *store, zarr_array **array, zarr_error 
     spec.codecs = "[{\"name\": \"blosc\", \"configuration\": {\"cname\": \"zstd\", "
                   "\"clevel\": 5, \"shuffle\": \"shuffle\", \"typesize\": 4, "
                   "\"blocksize\": 0}}]";
-    zarr_tensor_host(&from, written, sizeof written, 2, extent);
-    zarr_tensor_host(&to, read, sizeof read, 2, extent);
+    zarr_tensor_host(&from, NULL, written, sizeof written, 2, extent);
+    zarr_tensor_host(&to, NULL, read, sizeof read, 2, extent);
     st = zarr_array_create(array, store, "a", &spec, NULL, err);
     if (st == ZARR_OK)
         st = zarr_array_write(*array, NULL, &from, &opts, err);

@@ -105,7 +105,7 @@ static zarr_status append(struct world *w, zarr_error *err)
 
     for (int i = 0; i < 3 * COLS; i++)
         data[i] = world_cell(1, CELLS + i);
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     if (st == ZARR_OK)
         st = zarr_array_append(a, 0, &t, NULL, NULL, err);
     zarr_array_free(a);
@@ -136,7 +136,7 @@ static zarr_status submit(struct world *w, zarr_error *err)
     zarr_array *a = NULL;
     zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     if (st == ZARR_OK)
         st = zarr_array_read_submit(&rq, a, NULL, &t, NULL, err);
     if (st == ZARR_OK)

@@ -66,7 +66,7 @@ static zarr_status write_turn(zarr_array *a, uint32_t t)
 
     for (int i = 0; i < EDGE * EDGE; i++)
         data[i] = t;
-    zarr_tensor_host(&tensor, data, sizeof data, 2, shape);
+    zarr_tensor_host(&tensor, NULL, data, sizeof data, 2, shape);
     st = zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, NULL);
     if (st == ZARR_OK)
         st = zarr_array_write(a, sel, &tensor, NULL, NULL);
@@ -105,7 +105,7 @@ static uint32_t check_array(zarr_store *store, const char *path, uint32_t last)
     zarr_tensor tensor;
     zarr_error err = {0};
 
-    zarr_tensor_host(&tensor, data, sizeof data, 2, shape);
+    zarr_tensor_host(&tensor, NULL, data, sizeof data, 2, shape);
     if (zarr_array_open(&a, store, path, NULL, &err) != ZARR_OK ||
         zarr_array_read(a, NULL, &tensor, NULL, &err) != ZARR_OK ||
         zarr_array_verify(a, tell_fault, NULL, NULL, &err) != ZARR_OK)

@@ -38,7 +38,7 @@ static zarr_status box_io(zarr_array *a, bool write, uint64_t rows, uint64_t col
     zarr_tensor t;
     zarr_status st = zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, err);
 
-    zarr_tensor_host(&t, data, rows * cols * sizeof *data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, rows * cols * sizeof *data, 2, shape);
     if (st == ZARR_OK)
         st = write ? zarr_array_write(a, sel, &t, NULL, err)
                    : zarr_array_read(a, sel, &t, NULL, err);
@@ -60,7 +60,7 @@ static zarr_status append_rows(zarr_array *a, uint64_t n, zarr_error *err)
     zarr_tensor t;
 
     fill_cells(data, have[0], n, have[1]);
-    zarr_tensor_host(&t, data, n * have[1] * sizeof *data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, n * have[1] * sizeof *data, 2, shape);
     return zarr_array_append(a, 0, &t, NULL, NULL, err);
 }
 

@@ -56,7 +56,7 @@ static void write_array(zarr_store *store, int format, uint32_t durability)
 
     for (int i = 0; i < 16; i++)
         data[i] = i + 1;
-    zarr_tensor_host(&t, data, sizeof data, 1, &n);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &n);
     MUST(zarr_array_create(&a, store, format == 2 ? "g/two" : "g/three", &spec, NULL,
                            &err));
     MUST(zarr_array_write(a, NULL, &t, NULL, &err));
@@ -189,7 +189,7 @@ static void shape_case_append(const struct shape_case *c, int64_t rows)
 
     for (int i = 0; i < MANY * ROW; i++)
         data[i] = i + 1;
-    zarr_tensor_host(&t, data, (size_t)rows * ROW * sizeof *data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, (size_t)rows * ROW * sizeof *data, 2, shape);
     world_must(zarr_array_append(c->a, 0, &t, NULL, NULL, &err), &err, "append");
 }
 

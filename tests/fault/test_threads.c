@@ -71,7 +71,7 @@ static void write_part(struct job *j, uint32_t value, int part)
 
     for (int i = 0; i < EDGE * EDGE; i++)
         data[i] = value;
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     if (zarr_selection_box(&sel, 2, zarr_array_shape(j->array), start, count, &err) !=
             ZARR_OK ||
         zarr_array_write(j->array, sel, &t, &small_waves, &err) != ZARR_OK)
@@ -95,7 +95,7 @@ static void read_all(struct job *j)
     zarr_error err = {0};
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     if (zarr_array_read(j->array, NULL, &t, &small_waves, &err) != ZARR_OK)
         work_failed(j, "read", &err);
     else if (torn_chunks(data))
@@ -150,7 +150,7 @@ static void *cancelled_work(void *arg)
     const int64_t shape[2] = {EDGE, EDGE};
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     for (int i = 0; i < N_TURNS; i++) {
         zarr_request *rq = NULL;
         zarr_error err = {0};
@@ -199,7 +199,7 @@ static void *read_shards(void *arg)
     zarr_error err = {0};
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 1, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, shape);
     for (int i = 0; i < 3; i++) {
         memset(data, 0, sizeof data);
         if (zarr_array_read(j->array, NULL, &t, NULL, &err) != ZARR_OK)
@@ -231,7 +231,7 @@ static zarr_array *make_shards(struct world *w, const char *dir)
 
     for (int i = 0; i < N_CELLS; i++)
         data[i] = i;
-    zarr_tensor_host(&t, data, sizeof data, 1, n);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, n);
     world_context(w, 4);
     if (zarr_store_open(&w->store, w->ctx, dir, &so, &err) != ZARR_OK ||
         zarr_array_create(&a, w->store, "x", &spec, NULL, &err) != ZARR_OK ||
@@ -315,7 +315,7 @@ static void test_fork(void **state)
     (void)state;
     SKIP_WITHOUT_THREADED_FORK();
     a = make_array(&w);
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     for (int i = 0; i < 20; i++) {
         zarr_request *rq = NULL;
         zarr_error err = {0};

@@ -151,7 +151,7 @@ zarr_status world_rows_io(struct world *w, const char *path, bool write, uint64_
     zarr_tensor t;
     zarr_status st = zarr_array_open(&a, w->store, path, NULL, err);
 
-    zarr_tensor_host(&t, data, n * COLS * sizeof *data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, n * COLS * sizeof *data, 2, shape);
     if (st == ZARR_OK)
         st = zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, err);
     if (st == ZARR_OK)

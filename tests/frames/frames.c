@@ -176,7 +176,7 @@ static void run(zarr_array *array, const char *name, const char *selected, int w
     want = zarr_selection_shape(sel);
     extent[0] = (int64_t)want[0];
     extent[1] = (int64_t)want[1];
-    zarr_tensor_host(&tensor, elements, sizeof elements, 2, extent);
+    zarr_tensor_host(&tensor, NULL, elements, sizeof elements, 2, extent);
     snprintf(text, sizeof text, "%s %s [%s], %s", write ? "write" : "read", name,
              selected, threads == 1 ? "1 thread" : "several threads");
     current = text;

@@ -78,14 +78,14 @@ static void fuzz_values(zarr_array *a, const zarr_selection *sel)
         wanted[d] = (int64_t)shape[d];
     for (uint64_t i = 0; i < n; i++)
         in[i] = (uint8_t)(i % 200 + 1);
-    zarr_tensor_host(&t, in, n, ndim, wanted);
+    zarr_tensor_host(&t, NULL, in, n, ndim, wanted);
     st = zarr_array_write(a, sel, &t, &io, &err);
     fuzz_check(st == ZARR_OK || (err.message[0] && st == ZARR_ERR_LIMIT));
     if (st != ZARR_OK)
         return;
     for (int k = 0; k < 2; k++) {
         io.pipeline = pipelines[k];
-        zarr_tensor_host(&t, out[k], n, ndim, wanted);
+        zarr_tensor_host(&t, NULL, out[k], n, ndim, wanted);
         fuzz_check(zarr_array_read(a, sel, &t, &io, &err) == ZARR_OK);
     }
     fuzz_check(!memcmp(out[0], out[1], n));
@@ -93,9 +93,9 @@ static void fuzz_values(zarr_array *a, const zarr_selection *sel)
         return;
     /* elements that were named twice hold the last of their values: again, all is still
      */
-    zarr_tensor_host(&t, out[0], n, ndim, wanted);
+    zarr_tensor_host(&t, NULL, out[0], n, ndim, wanted);
     fuzz_check(zarr_array_write(a, sel, &t, &io, &err) == ZARR_OK);
-    zarr_tensor_host(&t, in, n, ndim, wanted);
+    zarr_tensor_host(&t, NULL, in, n, ndim, wanted);
     fuzz_check(zarr_array_read(a, sel, &t, &io, &err) == ZARR_OK);
     fuzz_check(!memcmp(in, out[0], n));
 }

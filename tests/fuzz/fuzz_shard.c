@@ -82,7 +82,7 @@ static zarr_status fuzz_io(zarr_array *a, int write, char *data, uint64_t bytes,
         count[d] = one ? 1 : zarr_array_shape(a)[d];
         shape[d] = (int64_t)count[d];
     }
-    zarr_tensor_host(&t, data, bytes, ndim, shape);
+    zarr_tensor_host(&t, NULL, data, bytes, ndim, shape);
     fuzz_check(zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, NULL) ==
                ZARR_OK);
     st = write ? zarr_array_write(a, sel, &t, NULL, &err)

@@ -108,7 +108,7 @@ static void read_box(const char *step, zarr_array *a, const uint64_t *start,
     begin();
     for (int32_t d = 0; d < ndim; d++)
         shape[d] = (int64_t)count[d];
-    zarr_tensor_host(&t, data, bytes, ndim, shape);
+    zarr_tensor_host(&t, NULL, data, bytes, ndim, shape);
     st = zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, &err);
     if (st == ZARR_OK)
         st = zarr_array_read(a, sel, &t, &io, &err);
@@ -138,7 +138,7 @@ static void write_one(zarr_array *a)
     data[0] = 5;
     if (zarr_dtype_variable(zarr_array_dtype(a)))
         memcpy(data, &five, sizeof five);
-    zarr_tensor_host(&t, data, item, ndim, shape);
+    zarr_tensor_host(&t, NULL, data, item, ndim, shape);
     st = zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, &err);
     if (st == ZARR_OK)
         st = zarr_array_write(a, sel, &t, NULL, &err);

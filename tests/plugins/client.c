@@ -50,7 +50,7 @@ static void read_by(zarr_array *array, const char *pipeline, int64_t row, int64_
     io.pipeline = pipeline;
     io.stats = &stats;
     memset(got, 0x55, sizeof got);
-    zarr_tensor_host(&t, got, sizeof got, 2, size);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, size);
     CHECK(zarr_selection_box(&sel, 2, shape, start, count, &err));
     CHECK(zarr_array_read(array, sel, &t, &io, &err));
     EXPECT(memcmp(got, model[row], (size_t)rows * sizeof model[0]) == 0);
@@ -73,7 +73,7 @@ static void write_by(zarr_array *array, const char *pipeline, int64_t row, int64
         for (int c = 0; c < COLS; c++)
             model[r][c] = (int16_t)(value < 0 ? 0 : value + (int)r * 3 + c / 7);
     io.pipeline = pipeline;
-    zarr_tensor_host(&t, model[row], (uint64_t)rows * sizeof model[0], 2, size);
+    zarr_tensor_host(&t, NULL, model[row], (uint64_t)rows * sizeof model[0], 2, size);
     CHECK(zarr_selection_box(&sel, 2, shape, start, count, &err));
     CHECK(zarr_array_write(array, sel, &t, &io, &err));
     zarr_selection_free(sel);

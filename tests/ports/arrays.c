@@ -149,7 +149,7 @@ zarr_array *make_array(const struct kind *k, uint8_t *elements)
     spec.codecs = k->codecs;
     spec.flags = ZARR_SPEC_OVERWRITE;
     OK(zarr_array_create(&a, store, k->name, &spec, NULL, &err));
-    zarr_tensor_host(&src, elements, N * item_bytes(k), 2, whole_shape);
+    zarr_tensor_host(&src, NULL, elements, N * item_bytes(k), 2, whole_shape);
     OK(zarr_array_write(a, NULL, &src, NULL, &err));
     return a;
 }

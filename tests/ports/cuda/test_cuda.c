@@ -79,7 +79,7 @@ static void read_part(zarr_array *a, const struct kind *k, const zarr_mem *mem)
     t.shape = shape;
     OK(zarr_array_read(a, sel, &t, NULL, &err));
     fetch(got, mem, bytes);
-    zarr_tensor_host(&host, want, sizeof want, 2, shape);
+    zarr_tensor_host(&host, NULL, want, sizeof want, 2, shape);
     OK(zarr_array_read(a, sel, &host, NULL, &err));
     assert_memory_equal(got, want, bytes);
     zarr_selection_free(sel);
@@ -95,7 +95,7 @@ static void write_all(zarr_array *a, const struct kind *k, const zarr_mem *mem)
         elements[i] = (uint8_t)(elements[i] + 1);
     put(mem, elements, bytes);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
-    zarr_tensor_host(&t, got, bytes, 2, t.shape);
+    zarr_tensor_host(&t, NULL, got, bytes, 2, t.shape);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_memory_equal(got, elements, bytes);
 }
@@ -113,7 +113,7 @@ static void write_part(zarr_array *a, const struct kind *k, const zarr_mem *mem)
     put(mem, got, part);
     t.shape = shape;
     OK(zarr_array_write(a, sel, &t, NULL, &err));
-    zarr_tensor_host(&host, got, sizeof got, 2, tensor_of(mem).shape);
+    zarr_tensor_host(&host, NULL, got, sizeof got, 2, tensor_of(mem).shape);
     OK(zarr_array_read(a, NULL, &host, NULL, &err));
     for (uint64_t i = 0; i < N; i++) {
         const uint64_t row = i / COLS, col = i % COLS;
@@ -269,7 +269,7 @@ static void check_order(void *stream)
         DRIVER(copy_fn, "cuMemcpyAsync")(address(&mem), address(&pinned), bytes, stream),
         0);
     OK(zarr_array_write(a, NULL, &t, &opts, &err));
-    zarr_tensor_host(&host, got, bytes, 2, t.shape);
+    zarr_tensor_host(&host, NULL, got, bytes, 2, t.shape);
     OK(zarr_array_read(a, NULL, &host, NULL, &err));
     assert_memory_equal(got, elements, bytes);
 
@@ -606,7 +606,7 @@ static void damage_chunk(const struct kind *k, const char *key)
         data[at] ^= 0x55;
         OK(zarr_store_put(store, key, data, n, &err));
         st = zarr_array_read(a, NULL, &t, NULL, &err);
-        zarr_tensor_host(&host, got, bytes, 2, t.shape);
+        zarr_tensor_host(&host, NULL, got, bytes, 2, t.shape);
         if (st != ZARR_OK)
             assert_int_equal(st, zarr_array_read(a, NULL, &host, NULL, &err));
         data[at] ^= 0x55;

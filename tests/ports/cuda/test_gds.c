@@ -204,7 +204,7 @@ static void both_ways(int i, int direct)
     uint64_t reads, writes;
 
     fill(1 + (uint32_t)i);
-    zarr_tensor_host(&t, elements, BYTES, 2, all);
+    zarr_tensor_host(&t, NULL, elements, BYTES, 2, all);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     OK(zarr_array_open(&b, store, stored[i].name, NULL, &err));
     reads = count(READS);

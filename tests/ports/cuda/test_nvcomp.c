@@ -186,7 +186,7 @@ static void test_write(void **state)
         OK(zarr_array_write(a, NULL, &t, NULL, &err));
         if (is_fake() && (strncmp(k->name, "zstd", 4) == 0 || k->name[0] == 'g'))
             assert_true(calls() > before);
-        zarr_tensor_host(&t, got, bytes, 2, t.shape);
+        zarr_tensor_host(&t, NULL, got, bytes, 2, t.shape);
         OK(zarr_array_read(a, NULL, &t, NULL, &err));
         same(k);
         zarr_mem_free(ctx, &mem);
@@ -209,7 +209,7 @@ static void test_write_noise(void **state)
         elements[j] = (uint8_t)((x = x * 1664525u + 1013904223u) >> 24);
     put(&mem, elements, bytes);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
-    zarr_tensor_host(&t, got, bytes, 2, t.shape);
+    zarr_tensor_host(&t, NULL, got, bytes, 2, t.shape);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     same(k);
     zarr_mem_free(ctx, &mem);
@@ -260,7 +260,7 @@ static void test_kvikio(void **state)
 
         (void)snprintf(path, sizeof path, "k%d", (int)i);
         a = batch_array(path, batches[i].algorithm);
-        zarr_tensor_host(&t, elements, (size_t)2 * N, 2, t.shape);
+        zarr_tensor_host(&t, NULL, elements, (size_t)2 * N, 2, t.shape);
         OK(zarr_array_write(a, NULL, &t, NULL, &err));
         zarr_mem_free(ctx, &mem);
         OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));

@@ -167,7 +167,7 @@ static void test_read(void **state)
         dst = part_of(&mem, part_shape);
         OK(zarr_array_read(a, sel, &dst, trusting(), &err));
         fetch(part, &mem, PART * item);
-        zarr_tensor_host(&host_part, want, sizeof want, 2, part_shape);
+        zarr_tensor_host(&host_part, NULL, want, sizeof want, 2, part_shape);
         OK(zarr_array_read(a, sel, &host_part, NULL, &err));
         assert_memory_equal(part, want, PART * item);
         zarr_selection_free(sel);
@@ -192,7 +192,7 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
     check_impl(a, ZARR_EXPLAIN_READ, &t, impl, opts);
     OK(zarr_array_read(a, NULL, &t, opts, &err));
     fetch(got, &mem, bytes);
-    zarr_tensor_host(&t, want, bytes, 2, shape);
+    zarr_tensor_host(&t, NULL, want, bytes, 2, shape);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_memory_equal(got, want, bytes);
     zarr_mem_free(ctx, &mem);
@@ -209,12 +209,12 @@ static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
     zarr_tensor t, on_host;
     zarr_mem mem;
 
-    zarr_tensor_host(&t, elements, bytes, 2, shape);
-    zarr_tensor_host(&on_host, want, bytes, 2, shape);
+    zarr_tensor_host(&t, NULL, elements, bytes, 2, shape);
+    zarr_tensor_host(&on_host, NULL, want, bytes, 2, shape);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     OK(zarr_array_read(a, NULL, &on_host, NULL, &err));
     memset(got, 0, sizeof got);
-    zarr_tensor_host(&on_host, got, bytes, 2, shape);
+    zarr_tensor_host(&on_host, NULL, got, bytes, 2, shape);
     OK(zarr_array_write(a, NULL, &on_host, NULL, &err));
 
     OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
@@ -339,7 +339,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
             continue;
         refused++;
         if (st != ZARR_ERR_CORRUPT) { /* such as a chunk of Blosc 2: to the CPU, too */
-            zarr_tensor_host(&on_host, got, bytes, 2, shape);
+            zarr_tensor_host(&on_host, NULL, got, bytes, 2, shape);
             assert_int_equal(st, zarr_array_read(a, NULL, &on_host, NULL, &err));
         }
         assert_true(zarr_error_text(&err, ZARR_ERROR_KEY, text, sizeof text) > 0);

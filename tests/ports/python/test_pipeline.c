@@ -100,7 +100,7 @@ static void make_values(struct dict *d, const struct kind *k, int rows)
     OK(zarr_store_open(&store, ctx, "memory:", NULL, &err));
     OK(zarr_array_open_document(&a, ctx, document_of(k, rows), NULL, "/g/a", store, NULL,
                                 &err));
-    zarr_tensor_host(&t, all, sizeof all, RANK, shape);
+    zarr_tensor_host(&t, NULL, all, sizeof all, RANK, shape);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     zarr_array_free(a);
     dict_load(d, store);
@@ -199,7 +199,7 @@ static void read_batch(const struct pipeline *p, struct dict *d, const struct ki
     zarr_status st;
 
     make_batch(&b, k, s, rows);
-    zarr_tensor_host(&out, got, sizeof got, RANK, b.shape);
+    zarr_tensor_host(&out, NULL, got, sizeof got, RANK, b.shape);
     host_lock();
     st = pipeline_read(p, d, b.item, b.n, &out, present, &err);
     host_unlock();
@@ -278,13 +278,13 @@ static void test_write(void **state)
 
                 src[e] = want[r][c] = s == 0 ? FILL : value_of(r, c) + s * 10000;
             }
-            zarr_tensor_host(&t, src, sizeof src, RANK, b.shape);
+            zarr_tensor_host(&t, NULL, src, sizeof src, RANK, b.shape);
             host_lock();
             st = pipeline_write(&p, &d, b.item, b.n, &t, &err);
             host_unlock();
             OK(st);
             make_batch(&b, k, all_of_it, ROWS);
-            zarr_tensor_host(&t, got, sizeof got, RANK, b.shape);
+            zarr_tensor_host(&t, NULL, got, sizeof got, RANK, b.shape);
             host_lock();
             st = pipeline_read(&p, &d, b.item, b.n, &t, present, &err);
             host_unlock();
@@ -313,7 +313,7 @@ static void test_damaged(void **state)
     make_values(&d, &kinds[2], ROWS);
     OK(pipeline_open(&p, ctx, document_of(&kinds[2], ROWS), "/g/a", NULL, &err));
     make_batch(&b, &kinds[2], all_of_it, ROWS);
-    zarr_tensor_host(&out, got, sizeof got, RANK, b.shape);
+    zarr_tensor_host(&out, NULL, got, sizeof got, RANK, b.shape);
     host_lock();
     dict_get(&d, "g/a/c/1/0")->data[3] ^= 0x10;
     st = pipeline_read(&p, &d, b.item, b.n, &out, present, &err);
@@ -377,7 +377,7 @@ static void soon_start(struct soon *s, const struct kind *k, const struct slice 
     s->reading = (struct reading){.then = soon_end, .user = s};
     OK(pipeline_open(&s->p, ctx, document_of(k, ROWS), "/g/a", view, &err));
     make_batch(&s->batch, k, sel, ROWS);
-    zarr_tensor_host(&s->out, s->got, sizeof s->got, RANK, s->batch.shape);
+    zarr_tensor_host(&s->out, NULL, s->got, sizeof s->got, RANK, s->batch.shape);
     loop_call(soon_begin, s);
 }
 

@@ -30,7 +30,7 @@ static int32_t *copy_of(zarr_array *a, zarr_tensor *t, int64_t shape[2])
     shape[0] = (int64_t)s[0];
     shape[1] = (int64_t)s[1];
     assert_non_null(p);
-    zarr_tensor_host(t, p, bytes, 2, shape);
+    zarr_tensor_host(t, NULL, p, bytes, 2, shape);
     return p;
 }
 
@@ -55,7 +55,7 @@ int32_t read_at(zarr_array *a, uint64_t row, uint64_t col)
     int32_t v = 0;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, &v, sizeof v, 2, shape);
+    zarr_tensor_host(&t, NULL, &v, sizeof v, 2, shape);
     assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, &terr));
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
     zarr_selection_free(sel);

@@ -85,7 +85,8 @@ static inline zarr_tensor tensor_of(int16_t *data, const int64_t *shape)
 {
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, (uint64_t)(shape[0] * shape[1]) * sizeof *data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, (uint64_t)(shape[0] * shape[1]) * sizeof *data, 2,
+                     shape);
     return t;
 }
 

@@ -220,7 +220,7 @@ zarr_status append(zarr_array *a, int32_t first, int n)
 
     for (int i = 0; i < n; i++)
         data[i] = first + i;
-    zarr_tensor_host(&t, data, (uint64_t)n * sizeof *data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, (uint64_t)n * sizeof *data, 1, &shape);
     return zarr_array_append(a, 0, &t, NULL, NULL, &e);
 }
 
@@ -231,7 +231,7 @@ void read_all(zarr_array *a, int32_t *data, uint64_t want)
 
     assert_ok(zarr_array_refresh(a, NULL, &terr));
     assert_int_equal(zarr_array_shape(a)[0], want);
-    zarr_tensor_host(&t, data, want * sizeof *data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, want * sizeof *data, 1, &shape);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
 }
 

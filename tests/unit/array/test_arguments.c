@@ -55,7 +55,7 @@ static zarr_tensor tensor(void)
 {
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, lengths);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, lengths);
     return t;
 }
 
@@ -245,7 +245,7 @@ static void null_variable(void)
     const int64_t n = 2;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, (void *)(uintptr_t)elements, sizeof elements, 1, &n);
+    zarr_tensor_host(&t, NULL, (void *)(uintptr_t)elements, sizeof elements, 1, &n);
     assert_status(zarr_array_write(text, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_append(text, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
     column.bytes = (const uint8_t *)"ab";
@@ -386,10 +386,95 @@ static void test_no_kind(void **state)
     close_all();
 }
 
+/* What each kind of call makes of a tensor. */
+static zarr_status use_tensor(int call, const zarr_tensor *t)
+{
+    zarr_io_part part = {.tensor = t};
+    zarr_request *rq = NULL;
+    zarr_status st;
+
+    memset(&terr, 0, sizeof terr);
+    if (call == 0)
+        return zarr_array_read(array, NULL, t, NULL, &terr);
+    if (call == 1)
+        return zarr_array_write(array, NULL, t, NULL, &terr);
+    if (call == 2)
+        return zarr_array_append(array, 0, t, NULL, NULL, &terr);
+    if (call == 3)
+        return zarr_array_read_many(array, &part, 1, NULL, &terr);
+    st = call == 4 ? zarr_array_read_submit(&rq, array, NULL, t, NULL, &terr)
+                   : zarr_array_write_submit(&rq, array, NULL, t, NULL, &terr);
+    if (st == ZARR_OK)
+        st = zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr);
+    zarr_request_free(rq);
+    return st;
+}
+
+/* The name of a tensor's type must be that of the array's, in any spelling. */
+static void test_type_of_tensor(void **state)
+{
+    static const struct {
+        const char *type;
+        zarr_status want;
+        const char *says;
+    } rows[] = {
+        {NULL, ZARR_OK, NULL},
+        {"int32", ZARR_OK, NULL},
+        {"<i4", ZARR_OK, NULL},
+        {"intc", ZARR_OK, NULL},
+        {"float64", ZARR_ERR_INVALID, "the tensor is float64, the array int32"},
+        {"uint32", ZARR_ERR_INVALID, "the tensor is uint32, the array int32"},
+        {"float32", ZARR_ERR_INVALID, "the tensor is float32, the array int32"},
+        {"string", ZARR_ERR_INVALID, "the tensor is string, the array int32"},
+        {"flaot64", ZARR_ERR_UNSUPPORTED, "flaot64"},
+        {"", ZARR_ERR_INVALID, "tensor"},
+    };
+    zarr_tensor t;
+
+    (void)state;
+    for (int call = 0; call < 6; call++) {
+        open_all(WORLD_MEMORY);
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            zarr_tensor_host(&t, rows[i].type, data, sizeof data, 2, lengths);
+            if (call == 0 || call == 3 || call == 4 || rows[i].want != ZARR_OK) {
+                assert_status(use_tensor(call, &t), rows[i].want);
+                if (rows[i].says)
+                    assert_says(rows[i].says);
+            }
+        }
+        t.data_type = "int32";
+        t.dtype = zarr_array_dtype(array);
+        assert_status(use_tensor(call, &t), ZARR_ERR_INVALID);
+        assert_says("dtype and data_type");
+        close_all();
+    }
+}
+
+/* A byte order in the name is that of the elements, unless byte_order says another. */
+static void test_order_of_tensor(void **state)
+{
+    int32_t big[N], little[N];
+    zarr_tensor t;
+
+    (void)state;
+    open_all(WORLD_MEMORY);
+    zarr_tensor_host(&t, ">i4", big, sizeof big, 2, lengths);
+    assert_ok(zarr_array_read(array, NULL, &t, NULL, &terr));
+    zarr_tensor_host(&t, "<i4", little, sizeof little, 2, lengths);
+    assert_ok(zarr_array_read(array, NULL, &t, NULL, &terr));
+    for (int i = 0; i < N; i++)
+        assert_int_equal((uint32_t)big[i], __builtin_bswap32((uint32_t)little[i]));
+    t.byte_order = ZARR_ORDER_BIG;
+    assert_ok(zarr_array_read(array, NULL, &t, NULL, &terr));
+    assert_memory_equal(big, little, sizeof big);
+    close_all();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_null),
-                                       cmocka_unit_test(test_no_kind)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_null), cmocka_unit_test(test_type_of_tensor),
+        cmocka_unit_test(test_order_of_tensor), cmocka_unit_test(test_no_kind)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

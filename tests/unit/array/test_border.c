@@ -68,7 +68,7 @@ static zarr_tensor row(int32_t *data, const int64_t *n)
 {
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, (uint64_t)*n * sizeof *data, 1, n);
+    zarr_tensor_host(&t, NULL, data, (uint64_t)*n * sizeof *data, 1, n);
     return t;
 }
 

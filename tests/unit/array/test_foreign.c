@@ -97,11 +97,11 @@ static void check_elements(zarr_array *a, const int16_t *want, const char *pipel
     zarr_tensor t;
 
     memset(got, 0x11, sizeof got);
-    zarr_tensor_host(&t, got, sizeof got, 2, all_shape);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, all_shape);
     assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
     if (memcmp(got, want, sizeof got) != 0)
         fail_msg("%s: other elements", what);
-    zarr_tensor_host(&t, part, sizeof part, 2, box);
+    zarr_tensor_host(&t, NULL, part, sizeof part, 2, box);
     assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
     assert_ok(zarr_array_read(a, sel, &t, &opts, &terr));
     zarr_selection_free(sel);
@@ -142,7 +142,7 @@ static void one_chain(struct world *w, size_t i, const char *pipeline, const cha
             k % COLS >= 8
                 ? 3
                 : (int16_t)(257 * k - 5000); /* 2 chunks contain only the fill value */
-    zarr_tensor_host(&t, data, sizeof data, 2, all_shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, all_shape);
     assert_ok(zarr_array_write(a, NULL, &t, &opts, &terr));
     check_elements(a, data, pipeline, chains[i].codecs);
     check_stored(w, path, i, data[chains[i].first / 4 * COLS + chains[i].first % 4]);
@@ -150,7 +150,7 @@ static void one_chain(struct world *w, size_t i, const char *pipeline, const cha
     assert_int_equal(n_keys(w, path), 5);
     for (int k = 0; k < 30; k++)
         part[k] = data[(1 + k / 6) * COLS + 2 + k % 6] = (int16_t)(-7 * k);
-    zarr_tensor_host(&t, part, sizeof part, 2, box);
+    zarr_tensor_host(&t, NULL, part, sizeof part, 2, box);
     assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
     assert_ok(zarr_array_write(a, sel, &t, &opts, &terr));
     zarr_selection_free(sel);
@@ -242,14 +242,14 @@ static void test_partial(void **state)
         zarr_tensor t;
 
         assert_ok(zarr_array_create(&a, w.store, i ? "b" : "a", &spec, NULL, &terr));
-        zarr_tensor_host(&t, data, sizeof data, 2, all);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, all);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         assert_ok(zarr_selection_box(&sel, 2, edges, from, n, &terr));
         for (int serial = 0; serial < 2; serial++) {
             opts.pipeline = serial ? "serial" : "waves";
             n_partial = n_whole = 0;
             memset(got, 0, sizeof got);
-            zarr_tensor_host(&t, got, sizeof(int16_t) * 15, 2, box);
+            zarr_tensor_host(&t, NULL, got, sizeof(int16_t) * 15, 2, box);
             assert_ok(zarr_array_read(a, sel, &t, &opts, &terr));
             for (int k = 0; k < 15; k++)
                 assert_int_equal(got[k], data[(17 + k / 5) * EDGE + 40 + k % 5]);
@@ -259,7 +259,7 @@ static void test_partial(void **state)
         }
         opts.pipeline = NULL;
         n_partial = 0;
-        zarr_tensor_host(&t, got, sizeof got, 2, all);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, all);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
         assert_memory_equal(got, data, sizeof data);
         assert_int_equal(n_partial, 0);

@@ -148,10 +148,10 @@ static void check_items(zarr_array *a, size_t i, const int16_t *want)
     assert_string_equal(zarr_dtype_name(zarr_array_dtype(a)), types[i].name);
     assert_int_equal(zarr_dtype_item_bytes(zarr_array_dtype(a)), 2 * n);
     memset(got, 0x11, sizeof got);
-    zarr_tensor_host(&t, got, 10 * n, 1, &five);
+    zarr_tensor_host(&t, NULL, got, 10 * n, 1, &five);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     assert_memory_equal(got, want, 10 * n);
-    zarr_tensor_host(&t, got, 4 * n, 1, &two);
+    zarr_tensor_host(&t, NULL, got, 4 * n, 1, &two);
     assert_ok(zarr_selection_box(&sel, 1, &five_u, &from, &count_u, &terr));
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
     assert_memory_equal(got, want + n, 4 * n);
@@ -184,7 +184,7 @@ static void one_type(struct world *w, size_t i, const char *path, bool sharded)
     check_items(a, i, data);
     for (uint64_t k = 0; k < 3 * n; k++)
         data[k] = copy[k] = (int16_t)(1000 + 300 * (int)k);
-    zarr_tensor_host(&t, copy, 6 * n, 1, &three);
+    zarr_tensor_host(&t, NULL, copy, 6 * n, 1, &three);
     assert_ok(zarr_selection_box(&sel, 1, &edge, &at_start, &(uint64_t){3}, &terr));
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
     zarr_selection_free(sel);
@@ -195,7 +195,7 @@ static void one_type(struct world *w, size_t i, const char *path, bool sharded)
     check_items(a, i, data);
     for (uint64_t k = 3 * n; k < 5 * n; k++)
         data[k] = copy[k - 3 * n] = (int16_t)(-300 * (int)k);
-    zarr_tensor_host(&t, copy, 4 * n, 1, &two);
+    zarr_tensor_host(&t, NULL, copy, 4 * n, 1, &two);
     assert_ok(zarr_selection_box(&sel, 1, &edge, &from, &rest, &terr));
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr)); /* one chunk changes */
     zarr_selection_free(sel);

@@ -55,7 +55,7 @@ static int64_t allocations_of(uint64_t n, const char *codecs)
     int64_t made = 0;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, elements, n * sizeof *elements, 1, shape);
+    zarr_tensor_host(&t, NULL, elements, n * sizeof *elements, 1, shape);
     assert_ok(zarr_array_encode(a, NULL, &t, NULL, &sink, &o, &terr));
     for (uint64_t i = 0; i < n; i++)
         chunks[i] = i;
@@ -70,7 +70,7 @@ static int64_t allocations_of(uint64_t n, const char *codecs)
     in.n_chunks = n;
     in.chunks = chunks;
     in.bytes = bytes;
-    zarr_tensor_host(&t, got, n * sizeof *got, 1, shape);
+    zarr_tensor_host(&t, NULL, got, n * sizeof *got, 1, shape);
     assert_ok(zarr_array_decode(a, NULL, &t, &in, &o, &terr)); /* warm */
     memset(got, 0, sizeof got);
     atomic_store(&w.fail_at, most);

@@ -14,7 +14,7 @@ static zarr_status read_some(zarr_array *a)
     int32_t data[6 * 7];
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     return zarr_array_read(a, NULL, &t, NULL, &terr);
 }
 
@@ -26,7 +26,7 @@ static zarr_status read_submitted(zarr_array *a)
     zarr_status st;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, NULL, &terr));
     st = zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr);
     zarr_request_free(rq);
@@ -39,7 +39,7 @@ static zarr_status write_some(zarr_array *a)
     const int64_t shape[2] = {6, 7};
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     return zarr_array_write(a, NULL, &t, NULL, &terr);
 }
 
@@ -49,7 +49,7 @@ static zarr_status append_some(zarr_array *a)
     const int64_t shape[2] = {2, 7};
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     return zarr_array_append(a, 0, &t, NULL, NULL, &terr);
 }
 
@@ -270,7 +270,7 @@ static void read_line(uint64_t n)
     zarr_tensor t;
     const uint64_t zero = 0;
 
-    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
     assert_ok(zarr_selection_box(&sel, 1, zarr_array_shape(mine), &zero, &n, &terr));
     assert_ok(zarr_array_read(mine, sel, &t, NULL, &terr));
     zarr_selection_free(sel);
@@ -283,7 +283,7 @@ static void write_line(uint64_t at, int32_t value)
     zarr_selection *sel = NULL;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, &value, sizeof value, 1, &shape);
+    zarr_tensor_host(&t, NULL, &value, sizeof value, 1, &shape);
     assert_ok(zarr_selection_box(&sel, 1, zarr_array_shape(mine), &at, &one, &terr));
     assert_ok(zarr_array_write(mine, sel, &t, NULL, &terr));
     zarr_selection_free(sel);
@@ -332,7 +332,7 @@ static void test_deleted_meanwhile(void **state)
     (void)state;
     begin(0, 3, 32, 4);
     hook = delete_at_put;
-    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
     assert_status(zarr_array_write(mine, NULL, &t, NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_says("moved or deleted");
     end();
@@ -354,12 +354,12 @@ static void test_inner_chunks(void **state)
     begin(0, 0, 0, 0);
     mine = make_array(&world, "x", 4, 4, 4);
     assert_ok(zarr_selection_box(&sel, 2, shard, zero, inner, &terr));
-    zarr_tensor_host(&t, (void *)(uintptr_t)one, sizeof one, 2, shape);
+    zarr_tensor_host(&t, NULL, (void *)(uintptr_t)one, sizeof one, 2, shape);
     assert_ok(zarr_array_write(mine, sel, &t, NULL, &terr));
     zarr_selection_free(sel);
     hook = count_looks;
     n_looks = 0;
-    zarr_tensor_host(&t, data, sizeof data, 2, (const int64_t[]){4, 4});
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, (const int64_t[]){4, 4});
     assert_ok(zarr_array_read(mine, NULL, &t, NULL, &terr));
     assert_int_equal(data[5], 4);
     assert_int_equal(data[15], -1);

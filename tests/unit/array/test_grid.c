@@ -134,7 +134,7 @@ static void change_part(zarr_array *a)
 
     for (int32_t i = 0; i < 25; i++)
         data[i] = 2000000 + (2 + i / 5) * 1000 + 3 + i % 5;
-    zarr_tensor_host(&t, data, sizeof data, 2, box);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, box);
     assert_ok(zarr_selection_box(&s, 2, shape, start, count, &terr));
     assert_ok(zarr_array_write(a, s, &t, NULL, &terr));
     zarr_selection_free(s);
@@ -147,7 +147,7 @@ static void check_all(zarr_array *a, const char *pipeline)
     int32_t data[ROWS * COLS];
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
     for (int32_t r = 0; r < ROWS; r++)
         for (int32_t c = 0; c < COLS; c++) {

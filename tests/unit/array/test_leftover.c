@@ -348,7 +348,7 @@ static void test_text(void **state)
     assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
     for (int i = 0; i < 20; i++)
         item[i] = (zarr_vlen){.data = "some", .bytes = 4};
-    zarr_tensor_host(&t, item, sizeof item, 1, &shape);
+    zarr_tensor_host(&t, NULL, item, sizeof item, 1, &shape);
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
     s = verify(world.store);
     assert_int_equal(s.n_notes, 0);
@@ -428,7 +428,7 @@ static void test_lossy(void **state)
         assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
         for (int i = 0; i < 12; i++)
             data[i] = (float)(i + 1);
-        zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
         assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
         assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
         assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
@@ -476,7 +476,7 @@ static void test_many(void **state)
     begin(0, 3, MANY, 1);
     for (int i = 0; i < MANY; i++)
         data[i] = i + 1;
-    zarr_tensor_host(&t, data, sizeof data, 1, &length);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &length);
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
     n_looks = n_erased = 0;
     hook = count_looks;
@@ -513,7 +513,7 @@ static void test_append_field(void **state)
     assert_ok(zarr_array_create(&mine, world.store, "a", &spec, NULL, &terr));
     for (int i = 0; i < 10; i++)
         data[i] = 1 + i;
-    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
     assert_ok(zarr_store_get(world.store, "a/c/0", 0, text, &n, NULL, &terr));
     assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
@@ -521,11 +521,11 @@ static void test_append_field(void **state)
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [5]}");
     o.field = "b";
     shape = 2;
-    zarr_tensor_host(&t, (int32_t[]){70, 80}, 8, 1, &shape);
+    zarr_tensor_host(&t, NULL, (int32_t[]){70, 80}, 8, 1, &shape);
     assert_ok(zarr_array_append(mine, 0, &t, NULL, &o, &terr));
     assert_false(has_record(world.store));
     shape = 5;
-    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
     assert_ok(zarr_array_read(mine, NULL, &t, NULL, &terr));
     for (int i = 0; i < 6; i++)
         assert_int_equal(data[i], 1 + i);

@@ -115,7 +115,7 @@ static void box_open(struct packed_box *b, uint8_t *memory, size_t bytes, uint64
         b->shape[d] = (int64_t)count[d];
     }
     assert_ok(zarr_selection_box(&b->sel, 2, whole, start, count, &terr));
-    zarr_tensor_host(&b->t, memory, bytes, 2, b->shape);
+    zarr_tensor_host(&b->t, NULL, memory, bytes, 2, b->shape);
     b->t.flags = ZARR_TENSOR_PACKED;
     b->t.strides = row_bytes ? b->strides : NULL;
 }
@@ -147,7 +147,7 @@ static void fill_all(zarr_array *a, size_t type, uint64_t cols)
 
     for (uint64_t i = 0; i < ROWS * cols; i++)
         elements[i] = pattern(type, i);
-    zarr_tensor_host(&t, elements, ROWS * cols, 2, shape);
+    zarr_tensor_host(&t, NULL, elements, ROWS * cols, 2, shape);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
 }
 
@@ -240,7 +240,7 @@ static void assert_written(zarr_array *a, size_t type, const struct packed_box *
     uint8_t got[ELEMENTS];
     zarr_tensor t = ZARR_TENSOR_INIT;
 
-    zarr_tensor_host(&t, got, sizeof got, 2, shape);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, shape);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (uint64_t i = 0; i < ELEMENTS; i++) {
         const uint64_t r = i / COLS, c = i % COLS;
@@ -335,7 +335,7 @@ static void appending(void **state)
         uint64_t whole[2] = {ROWS + 3, COLS}, appended = 0;
 
         fill_all(a, 0, COLS);
-        zarr_tensor_host(&b.t, memory, sizeof memory, 2, shape);
+        zarr_tensor_host(&b.t, NULL, memory, sizeof memory, 2, shape);
         b.t.flags = ZARR_TENSOR_PACKED;
         put_pattern(&b, 0, COLS);
         if (c % 2) {

@@ -127,7 +127,7 @@ static void test_trim_keeps_empty_chunks(void **state)
     begin(0, 3, 8, 4);
     zarr_array_free(mine);
     assert_ok(zarr_array_open(&mine, world.store, "a", &o, &terr));
-    zarr_tensor_host(&t, data, sizeof data, 1, &n);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &n);
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
     assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
     read_all(mine, data, 6);

@@ -20,10 +20,10 @@ static void test_other_tensors(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     a = make_array(&w, "x", 3, 4, 4);
-    zarr_tensor_host(&t, data, sizeof data, 2, wrong);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, wrong);
     assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_says("/x: ");
-    zarr_tensor_host(&t, data, sizeof data, 2, right);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, right);
     assert_ok(zarr_dtype_find(w.ctx, "float32", &f, &terr));
     t.dtype = f;
     assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
@@ -70,13 +70,13 @@ static void test_submit(void **state)
     a = make_array(&w, "x", 4, 4, 4);
     for (int i = 0; i < 16; i++)
         data[i] = i * i;
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     assert_ok(zarr_array_write_submit(&rq, a, NULL, &t, &opts, &terr));
     assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, &done, &terr));
     assert_int_equal(done, 1);
     assert_int_equal(stats.elements, 16);
     zarr_request_free(rq);
-    zarr_tensor_host(&t, back, sizeof back, 2, shape);
+    zarr_tensor_host(&t, NULL, back, sizeof back, 2, shape);
     assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, NULL, &terr));
     zarr_array_free(a); /* the request keeps it alive */
     assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
@@ -158,7 +158,7 @@ static void test_explain_field(void **state)
     assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
     o.field = "a";
     o.stats = &stats;
-    zarr_tensor_host(&t, data, sizeof data, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
     for (uint32_t outside = 0; outside <= ZARR_OUTSIDE_RESET; outside++) {
         o.outside = outside;
         assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_WRITE, NULL, &t, &o, &terr));

@@ -122,14 +122,14 @@ static void test_append(void **state)
                 shape[0] = turn % 4;
                 for (int64_t i = 0; i < shape[0] * 5; i++)
                     rows[i] = (int32_t)(((int64_t)n + i / 5) * 1000 + i % 5);
-                zarr_tensor_host(&t, rows, sizeof rows, 2, shape);
+                zarr_tensor_host(&t, NULL, rows, sizeof rows, 2, shape);
                 assert_ok(zarr_array_append(turn % 2 ? a : b, 0, &t, NULL, NULL, &terr));
                 n += (uint64_t)shape[0];
                 assert_int_equal(zarr_array_shape(turn % 2 ? a : b)[0], n);
             }
             assert_ok(zarr_array_refresh(a, NULL, &terr));
             assert_int_equal(count_wrong(a, n, 5), 0);
-            zarr_tensor_host(&t, rows, sizeof rows, 2, bad);
+            zarr_tensor_host(&t, NULL, rows, sizeof rows, 2, bad);
             assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr),
                           ZARR_ERR_INVALID);
             assert_says("/x: dimension 1");
@@ -155,7 +155,7 @@ static void test_append_second_axis(void **state)
     fill_array(a);
     for (int i = 0; i < 6; i++)
         cols[i] = i / 2 * 1000 + 3 + i % 2;
-    zarr_tensor_host(&t, cols, sizeof cols, 2, shape);
+    zarr_tensor_host(&t, NULL, cols, sizeof cols, 2, shape);
     assert_ok(zarr_array_append(a, 1, &t, NULL, NULL, &terr));
     assert_int_equal(zarr_array_shape(a)[1], 5);
     assert_int_equal(count_wrong(a, 3, 5), 0);
@@ -215,7 +215,7 @@ static void test_read_only(void **state)
     assert_ok(zarr_store_open(&store, w.ctx, w.dir, &opts, &terr));
     assert_ok(zarr_array_open(&a, store, "x", NULL, &terr));
     assert_int_equal(count_wrong(a, 4, 4), 0);
-    zarr_tensor_host(&t, row, sizeof row, 2, one);
+    zarr_tensor_host(&t, NULL, row, sizeof row, 2, one);
     assert_status(zarr_array_resize(a, small, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_INVALID);

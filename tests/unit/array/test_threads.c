@@ -90,7 +90,7 @@ static void *append_rows(void *arg)
     int32_t row[4];
     zarr_tensor t;
 
-    zarr_tensor_host(&t, row, sizeof row, 2, shape);
+    zarr_tensor_host(&t, NULL, row, sizeof row, 2, shape);
     for (int i = 0; i < N_TURNS; i++) {
         for (int k = 0; k < 4; k++)
             row[k] = j->id * 1000 + i;
@@ -125,7 +125,7 @@ static void test_appends(void **state)
             zarr_array_free(jobs[i].a);
         assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr));
         assert_int_equal(zarr_array_shape(a)[0], N_THREADS * N_TURNS);
-        zarr_tensor_host(&t, rows, sizeof rows, 2, shape);
+        zarr_tensor_host(&t, NULL, rows, sizeof rows, 2, shape);
         assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
         memset(seen, 0, sizeof seen);
         for (int i = 0; i < N_THREADS * N_TURNS; i++) {
@@ -156,7 +156,7 @@ static void *read_all_the_time(void *arg)
         rows[1] = 4;
         /* Valid in one of the two shapes; in the other INVALID, not a crash. */
         rows[0] = 4;
-        zarr_tensor_host(&t, data, sizeof data, 2, shape);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
         if (zarr_selection_box(&sel, 2, rows, start, count, &e) != ZARR_OK)
             abort();
         st = zarr_array_read(j->a, sel, &t, NULL, &e);

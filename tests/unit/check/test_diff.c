@@ -154,7 +154,7 @@ static void set_at(struct world *w, const char *path, uint64_t row, uint64_t col
 
     assert_ok(zarr_array_open(&a, w->store, path, NULL, &terr));
     assert_ok(zarr_selection_box(&s, 2, zarr_array_shape(a), start, count, &terr));
-    zarr_tensor_host(&t, &value, sizeof value, 2, shape);
+    zarr_tensor_host(&t, NULL, &value, sizeof value, 2, shape);
     assert_ok(zarr_array_write(a, s, &t, NULL, &terr));
     zarr_selection_free(s);
     zarr_array_free(a);

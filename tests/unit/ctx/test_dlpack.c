@@ -210,7 +210,7 @@ static void empty_and_huge(void **state)
             shape[d] = d == zero ? 0 : INT64_MAX;
         assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
                          ZARR_ERR_INVALID);
-        zarr_tensor_host(&t, memory, sizeof memory, 3, shape);
+        zarr_tensor_host(&t, NULL, memory, sizeof memory, 3, shape);
         assert_int_equal(zarr_dtype_find(ctx, "int32", &t.dtype, &terr), ZARR_OK);
         assert_int_equal(zarr_tensor_to_dlpack(&out, ctx, &t, 0, NULL, NULL, &terr),
                          ZARR_ERR_INVALID);
@@ -244,7 +244,7 @@ static void out_both(void **state)
     int released = 0;
 
     (void)state;
-    zarr_tensor_host(&t, memory, sizeof memory, 2, shape);
+    zarr_tensor_host(&t, NULL, memory, sizeof memory, 2, shape);
     t.dtype = type("float32");
     t.strides = strides;
     t.byte_offset = 48;
@@ -285,7 +285,7 @@ static void out_small(void **state)
     DLManagedTensor *old = NULL;
 
     (void)state;
-    zarr_tensor_host(&t, memory, sizeof memory, 2, shape);
+    zarr_tensor_host(&t, NULL, memory, sizeof memory, 2, shape);
     t.dtype = type("int4");
     assert_int_equal(zarr_tensor_to_dlpack(&v, ctx, &t, 0, NULL, NULL, &terr), ZARR_OK);
     assert_int_equal(v->flags, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED);
@@ -316,7 +316,7 @@ static void out_refused(void **state)
     int released = 0;
 
     (void)state;
-    zarr_tensor_host(&good, memory, sizeof memory, 2, shape);
+    zarr_tensor_host(&good, NULL, memory, sizeof memory, 2, shape);
     good.dtype = type("int32");
     for (int i = 0; i < 7; i++) {
         zarr_tensor t = good;

@@ -46,7 +46,7 @@ static void c_order_by_default(void **state)
     zarr_tensor t;
 
     ZR_UNUSED(state);
-    zarr_tensor_host(&t, memory, 60, 3, shape);
+    zarr_tensor_host(&t, NULL, memory, 60, 3, shape);
     assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
     assert_int_equal(v.stride[0], 20);
     assert_int_equal(v.stride[2], 4);
@@ -74,7 +74,7 @@ static void form_is_checked(void **state)
     zarr_tensor t, bad;
 
     ZR_UNUSED(state);
-    zarr_tensor_host(&t, memory, 16, 2, shape);
+    zarr_tensor_host(&t, NULL, memory, 16, 2, shape);
     assert_int_equal(view_of(&v, NULL, 2, want), ZARR_ERR_INVALID);
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
     bad = t;
@@ -119,7 +119,7 @@ static void newer_struct(void **state)
     struct zr_view v;
 
     ZR_UNUSED(state);
-    zarr_tensor_host(&newer.t, memory, 16, 1, shape);
+    zarr_tensor_host(&newer.t, NULL, memory, 16, 1, shape);
     newer.t.struct_size = sizeof newer;
     assert_int_equal(view_of(&v, &newer.t, 1, want), ZARR_OK);
     newer.wish = 1;
@@ -134,12 +134,12 @@ static void scalars_and_empty(void **state)
     zarr_tensor t;
 
     ZR_UNUSED(state);
-    zarr_tensor_host(&t, memory, 4, 0, NULL);
+    zarr_tensor_host(&t, NULL, memory, 4, 0, NULL);
     assert_int_equal(view_of(&v, &t, 0, NULL), ZARR_OK);
     assert_true(zr_view_is_contiguous(&v));
     t.data_bytes = 3;
     assert_int_equal(view_of(&v, &t, 0, NULL), ZARR_ERR_INVALID);
-    zarr_tensor_host(&t, NULL, 0, 3, shape);
+    zarr_tensor_host(&t, NULL, NULL, 0, 3, shape);
     assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
     assert_true(zr_view_is_contiguous(&v));
 }
@@ -152,7 +152,7 @@ static void reversed(void **state)
     zarr_tensor t;
 
     ZR_UNUSED(state);
-    zarr_tensor_host(&t, memory, 40, 1, shape);
+    zarr_tensor_host(&t, NULL, memory, 40, 1, shape);
     t.strides = strides;
     t.byte_offset = 36;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
@@ -160,7 +160,7 @@ static void reversed(void **state)
     t.byte_offset = 35;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
     /* Unknown extent: data points at the first element, the others lie below it. */
-    zarr_tensor_host(&t, memory + 36, 0, 1, shape);
+    zarr_tensor_host(&t, NULL, memory + 36, 0, 1, shape);
     t.strides = strides;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
     assert_ptr_equal(v.base.handle, memory);
@@ -183,23 +183,23 @@ static void extents_in_64_bits(void **state)
     ZR_UNUSED(state);
     for (size_t k = 0; k < ZR_COUNT(far); k++) {
         for (int known = 0; known < 2; known++) {
-            zarr_tensor_host(&t, memory, known ? UINT64_MAX : 0, 1, shape);
+            zarr_tensor_host(&t, NULL, memory, known ? UINT64_MAX : 0, 1, shape);
             t.strides = &far[k];
             t.byte_offset = k % 2 ? UINT64_C(1) << 63 : 0;
             assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
         }
-        zarr_tensor_host(&t, memory, 4, 1, none);
+        zarr_tensor_host(&t, NULL, memory, 4, 1, none);
         t.strides = &far[k]; /* the stride of a dimension of length 1 is never used */
         assert_int_equal(view_of(&v, &t, 1, want_none), ZARR_OK);
         assert_int_equal(v.stride[0], 0);
     }
-    zarr_tensor_host(&t, memory, UINT64_MAX, 1, huge);
+    zarr_tensor_host(&t, NULL, memory, UINT64_MAX, 1, huge);
     assert_int_equal(view_of(&v, &t, 1, want_huge), ZARR_ERR_INVALID);
-    zarr_tensor_host(&t, memory, UINT64_MAX, 1, shape);
+    zarr_tensor_host(&t, NULL, memory, UINT64_MAX, 1, shape);
     t.byte_offset = UINT64_MAX - 8;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
     /* Beyond the address space. */
-    zarr_tensor_host(&t, memory, UINT64_MAX / 2, 1, shape);
+    zarr_tensor_host(&t, NULL, memory, UINT64_MAX / 2, 1, shape);
     t.byte_offset = 0;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
     t.data = (void *)(UINTPTR_MAX - 10);
@@ -216,7 +216,7 @@ static void byte_order(void **state)
     zarr_tensor t;
 
     ZR_UNUSED(state);
-    zarr_tensor_host(&t, memory, 80, 1, shape);
+    zarr_tensor_host(&t, NULL, memory, 80, 1, shape);
     t.byte_order = other;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
     assert_int_equal(v.swap_bytes, 4);
@@ -264,7 +264,7 @@ static void overlapping_destinations(void **state)
 
         for (int32_t d = 0; d < c->ndim; d++)
             want[d] = (uint64_t)c->shape[d];
-        zarr_tensor_host(&t, memory + 2048, 0, c->ndim, c->shape);
+        zarr_tensor_host(&t, NULL, memory + 2048, 0, c->ndim, c->shape);
         t.strides = c->stride;
         assert_int_equal(view_of(&v, &t, c->ndim, want),
                          c->ok ? ZARR_OK : ZARR_ERR_INVALID);
@@ -321,7 +321,7 @@ static void overlap_is_exact(void **state)
         }
         overlap = overlaps_by_marking(ndim, shape, stride, item);
         yes += overlap;
-        zarr_tensor_host(&t, memory + 2048, 0, ndim, shape_signed);
+        zarr_tensor_host(&t, NULL, memory + 2048, 0, ndim, shape_signed);
         t.strides = stride;
         want = (struct zr_view_want){ndim, shape, item, 0, ZR_VIEW_DESTINATION};
         if (zr_view_from_tensor(&v, &registry, &t, &want, NULL) !=
@@ -347,7 +347,7 @@ static void overlap_effort_is_bounded(void **state)
         want[k] = 2;
         stride[k] = (INT64_C(1) << 40) + (INT64_C(7919) << (k % 24));
     }
-    zarr_tensor_host(&t, memory, INT64_MAX, 24, shape);
+    zarr_tensor_host(&t, NULL, memory, INT64_MAX, 24, shape);
     t.strides = stride;
     assert_int_equal(view_of(&v, &t, 24, want), ZARR_ERR_INVALID);
 }

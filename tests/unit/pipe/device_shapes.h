@@ -46,7 +46,7 @@ static inline zarr_array *array_of_shapes(const struct pw *w, const char *path,
     zarr_tensor t;
 
     assert_ok(zarr_array_create(&a, w->store, path, &spec, NULL, &terr));
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     return a;
 }

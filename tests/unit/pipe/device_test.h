@@ -297,7 +297,7 @@ static inline void source_open(const struct pw *w, struct source *s, const char 
     s->sel = selection_of(text, s->lengths);
     s->mem = tensor_new(w, &s->t, s->lengths);
     assert_int_equal(zarr_fakedev_poke(s->mem.handle, 0, data, sizeof data), 0);
-    zarr_tensor_host(&s->host, data, sizeof data, 2, s->lengths);
+    zarr_tensor_host(&s->host, NULL, data, sizeof data, 2, s->lengths);
 }
 
 static inline void source_close(const struct pw *w, struct source *s)
@@ -320,7 +320,7 @@ static inline void compare_read(const struct pw *w, zarr_array *a, const char *t
 
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
     assert_int_equal(zarr_fakedev_peek(mem.handle, 0, values, bytes), 0);
-    zarr_tensor_host(&host, want, sizeof want, 2, lengths);
+    zarr_tensor_host(&host, NULL, want, sizeof want, 2, lengths);
     assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
     assert_memory_equal(values, want, bytes);
     zarr_selection_free(sel);
@@ -358,7 +358,7 @@ static inline zarr_array *array_of(const struct pw *w, const char *path, int kin
         pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
     zarr_tensor t;
 
-    zarr_tensor_host(&t, values, N * sizeof *values, 2, sizes);
+    zarr_tensor_host(&t, NULL, values, N * sizeof *values, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     return a;
 }

@@ -218,7 +218,7 @@ static inline zarr_tensor tensor_of(int32_t *data)
 {
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof elements, 2, whole);
+    zarr_tensor_host(&t, NULL, data, sizeof elements, 2, whole);
     return t;
 }
 

@@ -165,7 +165,7 @@ static inline void box_part(int i, uint64_t row, uint64_t col, uint64_t rows,
     p->block = NULL;
     p->shape[0] = (int64_t)rows;
     p->shape[1] = (int64_t)cols;
-    zarr_tensor_host(&p->t, crop[i], sizeof crop[i], 2, p->shape);
+    zarr_tensor_host(&p->t, NULL, crop[i], sizeof crop[i], 2, p->shape);
     p->err = (zarr_error)ZARR_ERROR_INIT;
     ask[i] = (zarr_io_part){.selection = p->sel,
                             .tensor = &p->t,

@@ -256,7 +256,7 @@ static void one_way(const struct pw *w, int kind, bool on_device)
 
     o.stats = &stats;
     assert_ok(zarr_mem_alloc(w->ctx, device_type, 0, sizeof data, &mem, &terr));
-    zarr_tensor_host(&t, mem.handle, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
     t.device_type = device_type;
     if (on_device)
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
@@ -334,7 +334,7 @@ static void test_no_scratch(void **state)
         o.stats = &stats;
         a = pw_array(w.store, "a", kinds[k].codecs, shape, kinds[k].chunk);
         assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
-        zarr_tensor_host(&t, mem.handle, sizeof data, 2, sizes);
+        zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
         t.device_type = ZARR_DEVICE_EXT;
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
         scratch_bytes = UINT64_C(1) << 46;
@@ -367,7 +367,7 @@ static void test_refused_early(void **state)
     (void)state;
     open_world(&w, true);
     a = pw_array(w.store, "a", kinds[2].codecs, shape, kinds[2].chunk);
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
     t.device_type = ZARR_DEVICE_EXT;
@@ -399,7 +399,7 @@ static void test_errors(void **state)
 
             open_world(&w, on_device);
             a = pw_array(w.store, "a", kinds[0].codecs, shape, kinds[0].chunk);
-            zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+            zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
             assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
             assert_ok(zarr_mem_alloc(w.ctx, on_device ? ZARR_DEVICE_EXT : ZARR_DEVICE_CPU,
                                      0, sizeof data, &mem, &terr));

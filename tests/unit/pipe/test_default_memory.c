@@ -114,7 +114,7 @@ static void round_trip(struct far_world *w, zarr_array *a, int32_t type)
     assert_memory_equal(w->got, w->data, sizeof w->data);
     /* a call that names its memory needs no default */
     memset(w->got, 0, sizeof w->got);
-    zarr_tensor_host(&t, w->got, sizeof w->got, 1, extent);
+    zarr_tensor_host(&t, NULL, w->got, sizeof w->got, 1, extent);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     assert_memory_equal(w->got, w->data, sizeof w->data);
     zarr_mem_free(w->ctx, &mem);

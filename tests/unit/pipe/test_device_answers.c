@@ -55,7 +55,7 @@ static zarr_status write_all(struct world *o)
     static int32_t all[N];
     zarr_tensor host;
 
-    zarr_tensor_host(&host, all, sizeof all, 2, o->lengths);
+    zarr_tensor_host(&host, NULL, all, sizeof all, 2, o->lengths);
     for (uint64_t i = 0; i < zarr_selection_n_items(o->sel); i++)
         all[i] = o->lengths[1] == COLS ? data[i]
                                        : data[i / (COLS - 2) * COLS + 1 + i % (COLS - 2)];
@@ -129,7 +129,7 @@ static void done_alone(int kind, const char *text, int32_t at,
     }
     declines = ZARR_OK;
     damage = -1;
-    zarr_tensor_host(&host, got, sizeof got, 2, sizes);
+    zarr_tensor_host(&host, NULL, got, sizeof got, 2, sizes);
     assert_ok(zarr_array_read(o.a, NULL, &host, NULL, &terr));
     assert_memory_equal(got, data, sizeof data);
     world_close(&o);
@@ -200,7 +200,7 @@ static void not_done(zarr_status (*how)(zarr_codec_job *, uint64_t, bool, bool,
         assert_ok(writes ? write_all(&o) : read_all(&o));
         answer = NULL;
         declines = ZARR_OK;
-        zarr_tensor_host(&host, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&host, NULL, got, sizeof got, 2, sizes);
         if (writes)
             assert_ok(zarr_array_read(o.a, NULL, &host, NULL, &terr));
         else
@@ -257,7 +257,7 @@ static void test_short_output(void **state)
     answer = one_short;
     assert_ok(write_all(&o));
     answer = NULL;
-    zarr_tensor_host(&host, got, sizeof got, 2, sizes);
+    zarr_tensor_host(&host, NULL, got, sizeof got, 2, sizes);
     assert_ok(zarr_array_read(o.a, NULL, &host, NULL, &terr));
     assert_memory_equal(got, data, sizeof got);
     world_close(&o);

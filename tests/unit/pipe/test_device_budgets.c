@@ -178,7 +178,7 @@ static zarr_array *far_array(struct pw *w, const char *folder)
     zarr_store_free(w->store);
     assert_ok(zarr_store_open(&w->store, w->ctx, folder, NULL, &terr));
     a = pw_array(w->store, "a", "[" SHARD("[8,32]", BYTES "," LATE, "end") "]", all, all);
-    zarr_tensor_host(&t, values, bytes, 2, lengths);
+    zarr_tensor_host(&t, NULL, values, bytes, 2, lengths);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     free(values);
     return a;
@@ -332,7 +332,7 @@ static void users_at_once(const struct pw *w, int kind, uint64_t bytes,
         assert_int_equal(pthread_join(u[i].thread, NULL), 0);
         if (u[i].st != ZARR_OK)
             fail_msg("kind %d, user %d: %s", kind, i, u[i].err.message);
-        zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
         assert_ok(zarr_array_read(u[i].a, NULL, &t, NULL, &terr));
         assert_memory_equal(got, data, sizeof got);
         assert_int_equal(zarr_fakedev_peek(u[i].mem.handle, 0, got, sizeof got), 0);
@@ -463,7 +463,7 @@ static void test_whole_shards(void **state)
 
             snprintf(path, sizeof path, "a%d", i);
             u[i].a = pw_array(w.store, path, chain, shape, shard);
-            zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+            zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
             assert_ok(zarr_array_write(u[i].a, NULL, &t, NULL, &terr));
             u[i].mem = tensor_new(&w, &u[i].t, sizes);
         }

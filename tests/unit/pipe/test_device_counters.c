@@ -69,9 +69,9 @@ static void mark(const struct pw *w, const zarr_selection *sel, bool *have)
         lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
     for (int i = 0; i < N; i++)
         ones[i] = 1;
-    zarr_tensor_host(&t, ones, sizeof ones, 2, lengths);
+    zarr_tensor_host(&t, NULL, ones, sizeof ones, 2, lengths);
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
-    zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (int i = 0; i < N; i++)
         have[i] = have[i] || got[i] == 1;

@@ -99,7 +99,7 @@ static void test_crops(void **state)
 
         open_world(&w, 2, 1 << 20);
         a = pw_array(w.store, "a", chains[k], shape, (uint64_t[2]){20, 20});
-        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){2, 0}, &terr));
         crops_make(&w, &c);
@@ -153,7 +153,8 @@ static void crops_fill(const struct crops *c)
         assert_int_equal(zarr_fakedev_poke(c->mem.handle, c->t[i].byte_offset,
                                            crop_data[i], sizeof crop_data[i]),
                          0);
-        zarr_tensor_host(&host_tensor[i], crop_data[i], sizeof crop_data[i], 2, lengths);
+        zarr_tensor_host(&host_tensor[i], NULL, crop_data[i], sizeof crop_data[i], 2,
+                         lengths);
         host_part[i] =
             (zarr_io_part){.selection = c->part[i].selection, .tensor = &host_tensor[i]};
     }
@@ -232,7 +233,7 @@ static void test_small_parts(void **state)
         t[i].shape = lengths;
         t[i].byte_offset = (uint64_t)i * 5 * 4;
         part[i] = (zarr_io_part){.selection = sel, .tensor = &t[i]};
-        zarr_tensor_host(&host[i], data + (size_t)i * 5, UINT64_C(24), 2, lengths);
+        zarr_tensor_host(&host[i], NULL, data + (size_t)i * 5, UINT64_C(24), 2, lengths);
         from_host[i] = (zarr_io_part){.selection = sel, .tensor = &host[i]};
     }
     assert_ok(zarr_array_write_many(d, part, SMALL, NULL, &terr));
@@ -298,7 +299,7 @@ static void test_write_calls(void **state)
         assert_in_range(n.late.calls - (uint64_t)atomic_load(&n_late.encode_jobs), 2, 8);
         if (k < 2)
             assert_int_equal(atomic_load(&n_late.encode_calls), 1);
-        zarr_tensor_host(&whole, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&whole, NULL, got, sizeof got, 2, sizes);
         assert_ok(zarr_array_read(a, NULL, &whole, NULL, &terr));
         for (int i = 0; i < N; i++)
             assert_int_equal(got[i], i / COLS < 98 && i % COLS < 39 ? data[i] : -1);
@@ -384,7 +385,7 @@ static void test_write_failure(void **state)
                      (uint64_t)(k % CROP_COLS)] = crop_data[i][k];
         }
         assert_in_range(failed, 1, CROPS - 1);
-        zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
         assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
         for (uint64_t i = 0; i < N; i++)
             assert_int_equal(got[i],
@@ -438,7 +439,7 @@ static void test_repeats(void **state)
             for (int e = 0; e < N; e++)
                 data[e] += 50000;
             assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
-            zarr_tensor_host(&host, data, sizeof data, t.ndim, lengths);
+            zarr_tensor_host(&host, NULL, data, sizeof data, t.ndim, lengths);
             assert_ok(zarr_array_write(d, sel, &t, NULL, &terr));
             assert_ok(zarr_array_write(h, sel, &host, NULL, &terr));
             same_arrays(&w, "d", "h", k);

@@ -187,7 +187,7 @@ static void test_lengths(void **state)
     assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
     for (int i = 0; i < ALL; i++)
         in[i] = i;
-    zarr_tensor_host(&t, in, sizeof in, 1, length);
+    zarr_tensor_host(&t, NULL, in, sizeof in, 1, length);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     zarr_context_trim(w.ctx);
     assert_ok(zarr_selection_parse(&sel, 1, all, "::2", &terr));
@@ -204,7 +204,7 @@ static void test_lengths(void **state)
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
     assert_in_range(atomic_load(&w.peak_bytes) - before, 0, 12 << 20);
     length[0] = ALL;
-    zarr_tensor_host(&t, out, sizeof out, 1, length);
+    zarr_tensor_host(&t, NULL, out, sizeof out, 1, length);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (int i = 1; i < ALL; i += 2)
         assert_int_equal(out[i], i);

@@ -61,13 +61,13 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     mem = tensor_new(w, &t, lengths);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, part, sizeof part), 0);
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
-    zarr_tensor_host(&host, want, sizeof want, 2, lengths);
+    zarr_tensor_host(&host, NULL, want, sizeof want, 2, lengths);
     assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
     assert_memory_equal(want, part, zarr_selection_n_items(sel) * sizeof data[0]);
     zarr_array_free(a);
     /* the same from the host gives the same stored bytes */
     a = pw_array(w->store, other, kinds[kind].codecs, shape, kinds[kind].chunk);
-    zarr_tensor_host(&host, part, sizeof part, 2, lengths);
+    zarr_tensor_host(&host, NULL, part, sizeof part, 2, lengths);
     assert_ok(zarr_array_write(a, sel, &host, NULL, &terr));
     same_arrays(w, path, other, kind);
     zarr_array_free(a);
@@ -109,7 +109,7 @@ static void test_calls(void **state)
     open_world(&w, 2, 1 << 20);
     a = pw_array(w.store, "a", "[" SHARD("[2,2]", BYTES "," LATE, "end") "]", shape,
                  chunk);
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     mem = tensor_new(&w, &t, sizes);
     count_begin(&c, &opts);
@@ -244,7 +244,7 @@ static void test_raw_and_missing(void **state)
         open_world(&w, 2, 1 << 20);
         pinned_bytes = 0;
         a = pw_array(w.store, "a", chains[i % 2], shape, chunk);
-        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         for (uint64_t r = 0; r < ROWS; r += 3)
             assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){r, 1}, &terr));
@@ -447,7 +447,7 @@ static void test_damage(void **state)
     open_world(&w, 2, 1 << 20);
     a = pw_array(w.store, "a", "[" SHARD("[5,4]", BYTES "," LATE, "end") "]", shape,
                  (uint64_t[2]){20, 20});
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     mem = tensor_new(&w, &t, sizes);
     damage = data[45 * COLS + 28];

@@ -220,7 +220,8 @@ static void test_raw_gaps(void **state)
         source_open(&w, &s, texts[i / 2 % 2]);
         for (int k = 0; k < 2; k++) {
             a[k] = pw_array(w.store, k ? "h" : "d", codecs[i / 4], shape, chunk);
-            zarr_tensor_host(&t, base, sizeof base / 2, 2, half); /* old values of some */
+            zarr_tensor_host(&t, NULL, base, sizeof base / 2, 2,
+                             half); /* old values of some */
             if (i / 2 % 2) {
                 zarr_selection *sel = NULL;
 
@@ -344,7 +345,7 @@ static void failing_calls(zarr_status status)
             if (st != ZARR_OK)
                 assert_int_equal(st, status);
         }
-        zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
         assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
         for (int k = 0, from = 0; k < N; k++)
             if (k / COLS % 2 == 0 && k % COLS % 3 == 1)
@@ -389,7 +390,7 @@ static void test_endless_index(void **state)
     (void)state;
     open_writes(&w, 2, 1 << 20);
     a = pw_array(w.store, "a", codecs, shape, (uint64_t[2]){20, 20});
-    zarr_tensor_host(&t, base, sizeof base, 2, sizes);
+    zarr_tensor_host(&t, NULL, base, sizeof base, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     for (size_t i = 0; i < 400; i++) {
         index[2 * i] = 0;
@@ -454,7 +455,7 @@ static void test_locks(void **state)
     open_writes(&w, 16, 1024);
     assert_ok(zarr_store_open(&files, w.ctx, dir, NULL, &terr));
     a = pw_array(files, "a", "[" BYTES "," LATE "]", shape, chunk);
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     source_open(&w, &s, ":, ::2"); /* a part of all 1,000 chunks */
     answer = count_locks;

@@ -268,7 +268,7 @@ enum {
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {4, 4};
 
 /* Transfers a box of the array from or to data, in the other memory if the setting says
- * so. */
+ * so. NOLINT(function-size): what pw_box() takes, and the setting */
 static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
                        const uint64_t *start, const uint64_t *n, int32_t *data,
                        const zarr_io_options *opts, bool write)

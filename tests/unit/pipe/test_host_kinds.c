@@ -201,7 +201,7 @@ static void round_trip(struct world *w, int round, int32_t kind)
     a = pw_array(w->w.store, path, rounds[round], shape, chunk);
     assert_ok(zarr_mem_alloc(w->w.ctx, kind, 0, sizeof data, &mem, &terr));
     before = atomic_load(&n_allocs);
-    zarr_tensor_host(&t, mem.handle, mem.bytes, 2, sizes);
+    zarr_tensor_host(&t, NULL, mem.handle, mem.bytes, 2, sizes);
     t.device_type = kind;
     memcpy(mem.handle, data, sizeof data);
     assert_ok(zarr_array_write(a, NULL, &t, &opts, &terr));
@@ -251,7 +251,7 @@ static void read_managed(struct world *w)
     zarr_tensor t;
     zarr_mem mem;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     assert_ok(
         zarr_mem_alloc(w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data, &mem, &terr));

@@ -86,7 +86,7 @@ static zarr_array *filled(const struct pw *w, const char *path, const char *chai
     zarr_array *a = pw_array(w->store, path, chain, shape, shard);
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     return a;
 }
@@ -119,7 +119,7 @@ static void read_looking(struct pw *w, zarr_array *a, const char *pipeline,
     zarr_tensor t;
 
     memset(got, 0, sizeof got);
-    zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
     atomic_store(&least, UINT64_MAX);
     assert_ok(zarr_array_read(a, NULL, &t, &o, &terr));
     assert_memory_equal(got, data, sizeof got);
@@ -191,7 +191,7 @@ static void *user_runs(void *arg)
     struct user *u = arg;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, u->got, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, u->got, sizeof data, 2, sizes);
     for (int i = 0; i < TURNS && u->st == ZARR_OK; i++)
         switch (u->what) {
         case READS:
@@ -432,7 +432,7 @@ static zarr_request *submit(zarr_array *a, int32_t *got)
     zarr_request *r = NULL;
     zarr_tensor t;
 
-    zarr_tensor_host(&t, got, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, got, sizeof data, 2, sizes);
     assert_ok(zarr_array_read_submit(&r, a, NULL, &t, NULL, &terr));
     return r;
 }
@@ -525,7 +525,7 @@ static void test_fails_soon(void **state)
                  n, chunk);
     for (int i = 0; i < ROW; i++)
         row[i] = i;
-    zarr_tensor_host(&t, row, sizeof row, 2, n_signed);
+    zarr_tensor_host(&t, NULL, row, sizeof row, 2, n_signed);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     assert_ok(zarr_store_get(w.store, "row/c/0/0", 0, object, &bytes, NULL, &terr));
     object[(ROW_SHARD / ROW_INNER - 1) * (ROW_INNER * 4 + 4) + 100] ^= 1;

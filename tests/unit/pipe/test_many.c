@@ -262,7 +262,7 @@ static void test_field(void **state)
 
         for (int k = 0; k < 10; k++)
             value[i][k] = 100 * (i + 1) + k;
-        zarr_tensor_host(&t[i], value[i], sizeof value[i], 1, &size);
+        zarr_tensor_host(&t[i], NULL, value[i], sizeof value[i], 1, &size);
         assert_ok(zarr_selection_box(&sel, 1, &n, &at[i], &len, &terr));
         two[i] = (zarr_io_part){.selection = sel, .tensor = &t[i]};
     }
@@ -310,7 +310,7 @@ static void test_text(void **state)
 
         for (int k = 0; k < 4; k++)
             value[i][k] = (zarr_vlen){.data = i ? "second" : "first", .bytes = i ? 6 : 5};
-        zarr_tensor_host(&t[i], value[i], sizeof value[i], 1, &size);
+        zarr_tensor_host(&t[i], NULL, value[i], sizeof value[i], 1, &size);
         assert_ok(zarr_selection_box(&sel, 1, &n, &at[i], &len, &terr));
         two[i] = (zarr_io_part){.selection = sel, .tensor = &t[i]};
     }

@@ -177,7 +177,7 @@ static void test_arguments(void **state)
     ask[0] = (zarr_io_part){.tensor = &part[0].t}; /* all elements */
     part[0].shape[0] = ROWS;
     part[0].shape[1] = COLS;
-    zarr_tensor_host(&part[0].t, crop[0], sizeof crop[0], 2, part[0].shape);
+    zarr_tensor_host(&part[0].t, NULL, crop[0], sizeof crop[0], 2, part[0].shape);
     assert_ok(zarr_array_read_many(a, ask, 1, NULL, &terr));
     assert_memory_equal(crop[0], data, sizeof data);
     zarr_array_free(a);

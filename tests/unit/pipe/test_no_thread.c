@@ -56,9 +56,9 @@ static void test_no_thread(void **state)
         data[i] = i;
     pw_open(&w, 8, 0, 0);
     assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
-    zarr_tensor_host(&t, data, sizeof data, 1, &n);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &n);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    zarr_tensor_host(&t, back, sizeof back, 1, &n);
+    zarr_tensor_host(&t, NULL, back, sizeof back, 1, &n);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     assert_memory_equal(data, back, sizeof data);
     memset(back, 0, sizeof back);

@@ -61,7 +61,7 @@ static void make_parts(const zarr_array *a, zarr_io_part *part, zarr_tensor *ten
             zarr_selection_box(&selection, 2, zarr_array_shape(a), start, count, &err));
         for (int j = 0; j < EDGE * EDGE; j++)
             given[i][j] = -(i + 1) * 1000 - j * 7919 % 64;
-        zarr_tensor_host(&tensor[i], given[i], sizeof given[i], 2, size);
+        zarr_tensor_host(&tensor[i], NULL, given[i], sizeof given[i], 2, size);
         part[i] = (zarr_io_part){.selection = selection, .tensor = &tensor[i]};
     }
 }
@@ -145,7 +145,7 @@ static void codec_without_encoder(void **state)
     open_stores(CAPS);
     assert_ok(zarr_store_put(memory, "b/zarr.json", document, sizeof document - 1, &err));
     assert_ok(zarr_array_open(&a, far, "b", NULL, &err));
-    zarr_tensor_host(&t, data, sizeof data, 1, size);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, size);
     assert_int_equal(zarr_array_write(a, NULL, &t, NULL, &err), ZARR_ERR_UNSUPPORTED);
     zarr_array_free(a);
     close_stores();

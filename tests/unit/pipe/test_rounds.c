@@ -110,14 +110,14 @@ static void test_second_fetch(void **state)
     memset(in, 7, 2 * LARGE);
     in[LARGE + 5] = 1;
     open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
-    zarr_tensor_host(&t, in, 2 * LARGE, 1, all);
+    zarr_tensor_host(&t, NULL, in, 2 * LARGE, 1, all);
     assert_ok(zarr_array_create(&a, memory, "b", &spec, NULL, &err));
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &err));
     zarr_array_free(a);
     assert_ok(zarr_array_open(&a, far, "b", NULL, &err));
     d.n_failing = 2;
     d.n_seen = 0;
-    zarr_tensor_host(&t, out, 2 * LARGE, 1, all);
+    zarr_tensor_host(&t, NULL, out, 2 * LARGE, 1, all);
     assert_ok(zarr_array_read(a, NULL, &t, &o, &err));
     assert_memory_equal(out, in, 2 * LARGE);
     assert_int_equal(d.n_seen, 4);
@@ -177,7 +177,7 @@ static void test_partial(void **state)
         a = make_array((enum kind)kind);
         assert_ok(
             zarr_selection_parse(&sel, 2, zarr_array_shape(a), "5::16, 3::16", &err));
-        zarr_tensor_host(&t, got, sizeof got, 2, some);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, some);
         assert_ok(zarr_array_read(a, sel, &t, NULL, &err));
         assert_int_equal(d.rounds, rounds[kind]);
         for (int i = 0; i < 256; i++)
@@ -188,7 +188,7 @@ static void test_partial(void **state)
             const uint64_t at[] = {30 * (uint64_t)i, 50 * (uint64_t)i};
 
             assert_ok(zarr_selection_box(&box[i], 2, zarr_array_shape(a), at, n, &err));
-            zarr_tensor_host(&crops[i], crop[i], sizeof crop[i], 2, crop_shape);
+            zarr_tensor_host(&crops[i], NULL, crop[i], sizeof crop[i], 2, crop_shape);
             part[i] = (zarr_io_part){.selection = box[i], .tensor = &crops[i]};
         }
         assert_ok(zarr_array_read_many(a, part, 4, NULL, &err));

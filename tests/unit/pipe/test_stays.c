@@ -124,10 +124,10 @@ static void read_some(uint32_t threads, uint32_t batch, const char *codecs,
 
     open_world(&w, threads, batch);
     a = pw_array(w.store, "a", codecs, shape, chunk);
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
-    zarr_tensor_host(&t, mem.handle, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
     t.device_type = ZARR_DEVICE_EXT;
     atomic_store(&n_changed, 0);
     atomic_store(&n_calls, 0);

@@ -140,7 +140,7 @@ static void stored_is(struct world *w, const int32_t *want)
     zarr_tensor t;
 
     memset(got, 0, sizeof got);
-    zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
     assert_ok(zarr_array_read(w->a, NULL, &t, NULL, &terr));
     assert_memory_equal(got, want, sizeof data);
 }
@@ -181,7 +181,7 @@ static void test_read(void **state)
         zarr_tensor t;
 
         world_open(&w, chains[i / HOWS]);
-        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_ok(zarr_array_write(w.a, NULL, &t, NULL, &terr));
         put(&w.mem, old);
         queue_copy(&w, &w.other, &w.mem);
@@ -224,7 +224,7 @@ static void test_append(void **state)
         assert_int_equal(first, ROWS);
         assert_ok(
             zarr_selection_parse(&sel, 2, (uint64_t[2]){2 * ROWS, COLS}, "24:", &terr));
-        zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
         assert_ok(zarr_array_read(w.a, sel, &t, NULL, &terr));
         assert_memory_equal(got, data, sizeof data);
         zarr_selection_free(sel);
@@ -285,7 +285,7 @@ static void test_closed(void **state)
 
         world_open(&w, chains[1]);
         if (!write) {
-            zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+            zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
             assert_ok(zarr_array_write(w.a, NULL, &t, NULL, &terr));
         }
         put(&w.mem, old);
@@ -353,7 +353,7 @@ static void test_packed(void **state)
         assert_ok(zarr_array_create(&w.a, w.w.store, "p", &spec, NULL, &terr));
         w.t.flags = ZARR_TENSOR_PACKED;
         w.t.data_bytes = PACKED;
-        zarr_tensor_host(&t, write ? got : data, PACKED, 2, sizes);
+        zarr_tensor_host(&t, NULL, write ? got : data, PACKED, 2, sizes);
         t.flags = ZARR_TENSOR_PACKED;
         if (!write)
             assert_ok(zarr_array_write(w.a, NULL, &t, NULL, &terr));
@@ -439,7 +439,7 @@ static void test_encode(void **state)
         encode(&w, &w.t, &o);
         assert_int_equal(orders(), 1);
         memset(got, 0, sizeof got);
-        zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+        zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
         decode(&w, &t, kept_mem, NULL);
         assert_memory_equal(got, data, sizeof data);
         world_close(&w);
@@ -459,7 +459,7 @@ static void test_decode(void **state)
         zarr_tensor t;
 
         world_open(&w, chains[i / 2]);
-        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         encode(&w, &t, NULL);
         put(&w.mem, old);
         if (!arriving)
@@ -506,7 +506,7 @@ static void test_failures(void **state)
         assert_status(zarr_array_write(w.a, NULL, &w.t, &o, &terr), ZARR_ERR_DEVICE);
         zarr_fakedev_fail(device, 0, 0, ZARR_OK);
         /* nothing on a device */
-        zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_status(zarr_array_read(w.a, NULL, &t, &o, &terr), ZARR_ERR_UNSUPPORTED);
         assert_status(zarr_array_stored(w.a, &n, NULL, &o, &terr), ZARR_ERR_UNSUPPORTED);
         world_close(&w);

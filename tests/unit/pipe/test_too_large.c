@@ -114,7 +114,7 @@ static void write_one(int kind, uint32_t threads, const char *pipeline, const ch
         lengths[dim] = (int64_t)zarr_selection_shape(sel)[dim];
     mem = tensor_new(&w, &t, lengths);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
-    zarr_tensor_host(&host, data, sizeof data, 2, lengths);
+    zarr_tensor_host(&host, NULL, data, sizeof data, 2, lengths);
     budget_set(&w, SMALL);
     assert_ok(zarr_array_write(d, sel, &t, &o, &terr));
     assert_int_equal(stats.elements, (uint64_t)lengths[0] * (uint64_t)lengths[1]);

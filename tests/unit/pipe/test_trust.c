@@ -33,7 +33,7 @@ static zarr_array *chain_array(const struct pw *w, const struct chain *c)
 
     snprintf(path, sizeof path, "t%d", ++n);
     a = pw_array(w->store, path, c->codecs, shape, c->chunk);
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     return a;
 }
@@ -164,7 +164,7 @@ static void test_where_it_is_set(void **state)
     assert_false(read_uses(&w, c, 0));
 
     io.trust = o.trust = bad.trust = ZARR_TRUST_NONE + 1;
-    zarr_tensor_host(&t, data, sizeof data, 2, sizes);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_status(zarr_array_read(a, NULL, &t, &io, &terr), ZARR_ERR_INVALID);
     zarr_array_free(c);
     assert_status(zarr_array_with(&c, a, &o, &terr), ZARR_ERR_INVALID);
@@ -404,7 +404,7 @@ static zarr_status host_read(zarr_array *a, uint32_t trust, zarr_stats *stats)
     opts.trust = trust;
     n_quick = 0;
     memset(got, 0, sizeof got);
-    zarr_tensor_host(&t, got, sizeof got, 2, sizes);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
     st = zarr_array_read(a, NULL, &t, &opts, &terr);
     if (st == ZARR_OK)
         assert_memory_equal(got, data, sizeof data);

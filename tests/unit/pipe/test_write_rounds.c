@@ -64,7 +64,7 @@ static zarr_tensor half_tensor(void)
 {
     zarr_tensor t;
 
-    zarr_tensor_host(&t, half, sizeof half, 2, half_shape);
+    zarr_tensor_host(&t, NULL, half, sizeof half, 2, half_shape);
     return t;
 }
 
@@ -141,7 +141,7 @@ static void test_write_mixed(void **state)
         a = make_array(kind);
         for (size_t k = 3 * (size_t)N; k < (size_t)N * N; k++)
             elements[k] = -(int32_t)k;
-        zarr_tensor_host(&t, elements + 3 * (size_t)N, (uint64_t)(N - 3) * N * 4, 2,
+        zarr_tensor_host(&t, NULL, elements + 3 * (size_t)N, (uint64_t)(N - 3) * N * 4, 2,
                          size);
         assert_ok(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:", &err));
         assert_ok(zarr_array_write(a, sel, &t, &o, &err));
@@ -247,7 +247,7 @@ static void test_crossed_writers(void **state)
 
             for (size_t i = 0; i < (size_t)12 * N; i++)
                 rows[k][i] = -k - 1;
-            zarr_tensor_host(&t, rows[k], sizeof rows[k], 2, size);
+            zarr_tensor_host(&t, NULL, rows[k], sizeof rows[k], 2, size);
             assert_ok(zarr_selection_parse(&sel[k], 2, zarr_array_shape(a),
                                            k ? "4:16" : "0:12", &err));
             assert_ok(zarr_array_write_submit(&rq[k], a, sel[k], &t, NULL, &err));

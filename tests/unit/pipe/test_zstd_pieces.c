@@ -56,7 +56,7 @@ static zarr_status read_to(zarr_array *a, const struct layout *l, uint64_t *dire
     zarr_tensor t;
     zarr_status st;
 
-    zarr_tensor_host(&t, room, sizeof room, 3, size);
+    zarr_tensor_host(&t, NULL, room, sizeof room, 3, size);
     t.strides = strides;
     t.byte_offset = (uint64_t)l->first * 2;
     memset(room, 0x11, sizeof room);
@@ -110,7 +110,7 @@ static void test_layouts(void **state)
         zarr_tensor t;
         static const int64_t size[] = {PLANES, ROWS, COLS};
 
-        zarr_tensor_host(&t, data, sizeof data, 3, size);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 3, size);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         for (size_t k = 0; k < ZR_COUNT(layouts); k++) {
             uint64_t direct = 0;

@@ -94,7 +94,7 @@ zarr_status rows_io(zarr_store *s, const char *path, zarr_cancel *cancel, int wh
     o.max_threads = 1;
     for (int i = 0; i < ROWS * COLS; i++)
         data[i] = 50000 + i;
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     if (what == 0)
         st = zarr_array_read(a, NULL, &t, &o, &terr);
     else if (what == 1)
@@ -141,7 +141,7 @@ void check_elements(struct world *w)
     size = zarr_array_shape(a);
     shape[0] = (int64_t)size[0];
     shape[1] = (int64_t)size[1];
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (uint64_t r = 0; r < size[0]; r++)
         for (uint64_t c = 0; c < size[1]; c++) {

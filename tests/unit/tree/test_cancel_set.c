@@ -17,7 +17,7 @@ static zarr_tensor tensor(void)
 {
     zarr_tensor t;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     return t;
 }
 

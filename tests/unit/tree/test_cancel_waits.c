@@ -132,7 +132,7 @@ static void shape_waits_end(void **state)
         late = &x;
         o.progress = during_append;
         o.progress_user = x.cancel;
-        zarr_tensor_host(&t, data, sizeof data, 2, shape);
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
         assert_ok(zarr_array_append(a, 0, &t, NULL, &o, &terr));
         assert_null(late);
         assert_int_equal(x.st, ZARR_ERR_CANCELLED);

@@ -189,7 +189,7 @@ static void test_sizes(void **state)
     put_text(&w, "huge/zarr.json", huge);
     assert_ok(zarr_array_open(&a, w.store, "huge", NULL, &terr));
     assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), start, one, &terr));
-    zarr_tensor_host(&t, &v, sizeof v, 2, shape);
+    zarr_tensor_host(&t, NULL, &v, sizeof v, 2, shape);
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
     assert_int_equal(v, 0);
     zarr_selection_free(sel);

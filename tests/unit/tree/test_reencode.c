@@ -330,7 +330,7 @@ static void test_sparse(void **state)
         zarr_tensor t;
 
         assert_ok(zarr_selection_box(&s, 2, zarr_array_shape(a), start, count, &terr));
-        zarr_tensor_host(&t, &value, sizeof value, 2, shape);
+        zarr_tensor_host(&t, NULL, &value, sizeof value, 2, shape);
         assert_ok(zarr_array_write(a, s, &t, NULL, &terr));
         zarr_selection_free(s);
     }
