@@ -124,107 +124,93 @@ static void test_chunk_guess(void **state)
     world_close(&w);
 }
 
+static const uint64_t four[1] = {4}, none[1] = {0}, odd[1] = {3}, two[1] = {2};
+static const struct {
+    zarr_array_spec spec;
+    const char *path;
+    zarr_status want;
+    const char *says;
+} refused[] = {
+    {{.ndim = 1, .shape = four}, "x", ZARR_ERR_INVALID, "data_type"},
+    {{.ndim = 1, .data_type = "int8"}, "x", ZARR_ERR_INVALID, "shape"},
+    {{.ndim = 65, .shape = four, .data_type = "int8"}, "x", ZARR_ERR_INVALID, "ndim"},
+    {{.ndim = 1, .shape = four, .data_type = "nope"}, "x", ZARR_ERR_UNSUPPORTED, "nope"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .zarr_format = 4},
+     "x",
+     ZARR_ERR_INVALID,
+     "zarr_format"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .chunk_shape = none},
+     "x",
+     ZARR_ERR_INVALID,
+     "chunk"},
+    {{.ndim = 1,
+      .shape = four,
+      .data_type = "int8",
+      .chunk_shape = two,
+      .shard_shape = odd},
+     "x",
+     ZARR_ERR_INVALID,
+     ""},
+    {{.ndim = 1,
+      .shape = four,
+      .data_type = "int8",
+      .zarr_format = 2,
+      .shard_shape = two},
+     "x",
+     ZARR_ERR_INVALID,
+     "shards"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .fill_value = "\"x\""},
+     "x",
+     ZARR_ERR_INVALID,
+     "fill_value"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .fill_value = "{"},
+     "x",
+     ZARR_ERR_INVALID,
+     "fill_value"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .codecs = "[{\"name\":\"what\"}]"},
+     "x",
+     ZARR_ERR_UNSUPPORTED,
+     "what"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .codecs = "{}"},
+     "x",
+     ZARR_ERR_INVALID,
+     "codecs"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .attributes = "[]"},
+     "x",
+     ZARR_ERR_INVALID,
+     "attributes"},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .flags = 256},
+     "x",
+     ZARR_ERR_UNSUPPORTED,
+     "flags"},
+    {{.ndim = 1, .shape = four, .data_type = "int8"}, "a/../x", ZARR_ERR_INVALID, ".."},
+    {{.ndim = 1, .shape = four, .data_type = "int8"}, "a/__x", ZARR_ERR_INVALID, "__x"},
+    {{.ndim = 1, .shape = four, .data_type = "int8"},
+     "zarr.json",
+     ZARR_ERR_INVALID,
+     "zarr.json"},
+    {{.document = "{\"zarr_format\": 3}"}, "x", ZARR_ERR_INVALID, ""},
+    {{.document = "{\"zarr_format\": 3}", .data_type = "int8"},
+     "x",
+     ZARR_ERR_INVALID,
+     "document"},
+};
+
 static void test_refused_specs(void **state)
 {
-    const uint64_t shape[1] = {4}, none[1] = {0}, odd[1] = {3}, two[1] = {2};
-    const struct {
-        zarr_array_spec spec;
-        const char *path;
-        zarr_status want;
-        const char *says;
-    } rows[] = {
-        {{.ndim = 1, .shape = shape}, "x", ZARR_ERR_INVALID, "data_type"},
-        {{.ndim = 1, .data_type = "int8"}, "x", ZARR_ERR_INVALID, "shape"},
-        {{.ndim = 65, .shape = shape, .data_type = "int8"},
-         "x",
-         ZARR_ERR_INVALID,
-         "ndim"},
-        {{.ndim = 1, .shape = shape, .data_type = "nope"},
-         "x",
-         ZARR_ERR_UNSUPPORTED,
-         "nope"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .zarr_format = 4},
-         "x",
-         ZARR_ERR_INVALID,
-         "zarr_format"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .chunk_shape = none},
-         "x",
-         ZARR_ERR_INVALID,
-         "chunk"},
-        {{.ndim = 1,
-          .shape = shape,
-          .data_type = "int8",
-          .chunk_shape = two,
-          .shard_shape = odd},
-         "x",
-         ZARR_ERR_INVALID,
-         ""},
-        {{.ndim = 1,
-          .shape = shape,
-          .data_type = "int8",
-          .zarr_format = 2,
-          .shard_shape = two},
-         "x",
-         ZARR_ERR_INVALID,
-         "shards"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .fill_value = "\"x\""},
-         "x",
-         ZARR_ERR_INVALID,
-         "fill_value"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .fill_value = "{"},
-         "x",
-         ZARR_ERR_INVALID,
-         "fill_value"},
-        {{.ndim = 1,
-          .shape = shape,
-          .data_type = "int8",
-          .codecs = "[{\"name\":\"what\"}]"},
-         "x",
-         ZARR_ERR_UNSUPPORTED,
-         "what"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .codecs = "{}"},
-         "x",
-         ZARR_ERR_INVALID,
-         "codecs"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .attributes = "[]"},
-         "x",
-         ZARR_ERR_INVALID,
-         "attributes"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8", .flags = 256},
-         "x",
-         ZARR_ERR_UNSUPPORTED,
-         "flags"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8"},
-         "a/../x",
-         ZARR_ERR_INVALID,
-         ".."},
-        {{.ndim = 1, .shape = shape, .data_type = "int8"},
-         "a/__x",
-         ZARR_ERR_INVALID,
-         "__x"},
-        {{.ndim = 1, .shape = shape, .data_type = "int8"},
-         "zarr.json",
-         ZARR_ERR_INVALID,
-         "zarr.json"},
-        {{.document = "{\"zarr_format\": 3}"}, "x", ZARR_ERR_INVALID, ""},
-        {{.document = "{\"zarr_format\": 3}", .data_type = "int8"},
-         "x",
-         ZARR_ERR_INVALID,
-         "document"},
-    };
     struct world w;
 
     (void)state;
     world_open(&w, WORLD_MEMORY);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        zarr_array_spec spec = rows[i].spec;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        zarr_array_spec spec = refused[i].spec;
         zarr_array *a = NULL;
 
         spec.struct_size = sizeof spec;
         print_message("row %zu\n", i);
-        assert_status(zarr_array_create(&a, w.store, rows[i].path, &spec, NULL, &terr),
-                      rows[i].want);
-        assert_says(rows[i].says);
+        assert_status(zarr_array_create(&a, w.store, refused[i].path, &spec, NULL, &terr),
+                      refused[i].want);
+        assert_says(refused[i].says);
         assert_null(a);
     }
     assert_int_equal(n_keys(&w, ""), 0); /* the failed calls wrote nothing */

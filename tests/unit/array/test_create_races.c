@@ -12,7 +12,7 @@ static const uint64_t length = 8;
 /* Creates an array of one dimension, or a group, and frees the handle. */
 static zarr_status create(zarr_store *s, const char *path, bool group, int format,
                           uint32_t flags, const char *attributes,
-                          const zarr_cancel *cancel, zarr_error *err)
+                          const zarr_cancel *cancel)
 {
     const zarr_group_spec g = {.struct_size = sizeof g,
                                .flags = flags,
@@ -29,8 +29,8 @@ static zarr_status create(zarr_store *s, const char *path, bool group, int forma
                                .cancel = cancel};
     zarr_group *new_group = NULL;
     zarr_array *new_array = NULL;
-    zarr_status st = group ? zarr_group_create(&new_group, s, path, &g, NULL, err)
-                           : zarr_array_create(&new_array, s, path, &a, NULL, err);
+    zarr_status st = group ? zarr_group_create(&new_group, s, path, &g, NULL, &terr)
+                           : zarr_array_create(&new_array, s, path, &a, NULL, &terr);
 
     zarr_group_free(new_group);
     zarr_array_free(new_array);
@@ -51,11 +51,9 @@ static struct {
 
 static void rival_creates(const zarr_store_op *op, int done)
 {
-    zarr_error e;
-
     if (done == rival.done && is_at(op, ZARR_STORE_PUT, rival.key))
         their_status = create(rival.store, rival.path, rival.group, rival.format,
-                              rival.flags, "{\"by\": \"rival\"}", rival.cancel, &e);
+                              rival.flags, "{\"by\": \"rival\"}", rival.cancel);
 }
 
 static const char *document(bool group, int format)
@@ -95,8 +93,8 @@ static void test_one_at_a_time(void **state)
         rival.flags = replace ? ZARR_SPEC_OVERWRITE : 0;
         rival.cancel = cancel;
         hook = rival_creates;
-        assert_ok(create(world.store, "a", group, format, rival.flags, "{\"by\": 1}",
-                         NULL, &terr));
+        assert_ok(
+            create(world.store, "a", group, format, rival.flags, "{\"by\": 1}", NULL));
         assert_int_equal(n_hooked, 1);
         assert_int_equal(their_status, ZARR_ERR_CANCELLED);
         assert_int_equal(n_documents(), 1);
@@ -115,7 +113,7 @@ static void test_replace_without_locks(void **state)
         char key[32];
 
         begin(ZARR_STORE_CAP_CONDITIONAL, 0, 0, 0);
-        assert_ok(create(world.store, "a", false, 3, 0, NULL, NULL, &terr));
+        assert_ok(create(world.store, "a", false, 3, 0, NULL, NULL));
         snprintf(key, sizeof key, "a/%s", document(group, format));
         rival.key = key;
         rival.done = i >> 4;
@@ -127,7 +125,7 @@ static void test_replace_without_locks(void **state)
         rival.cancel = NULL;
         hook = rival_creates;
         assert_ok(create(world.store, "a", group, format, ZARR_SPEC_OVERWRITE,
-                         "{\"by\": \"me\"}", NULL, &terr));
+                         "{\"by\": \"me\"}", NULL));
         assert_int_equal(their_status, ZARR_OK);
         assert_int_equal(n_documents(), 1);
         end();
@@ -155,7 +153,7 @@ static void test_parents(void **state)
         rival.flags = 0;
         rival.cancel = cancel;
         hook = rival_creates;
-        assert_ok(create(world.store, "p/a", false, format, 0, NULL, NULL, &terr));
+        assert_ok(create(world.store, "p/a", false, format, 0, NULL, NULL));
         assert_int_equal(their_status, ZARR_ERR_CANCELLED);
         end();
     }
@@ -166,8 +164,7 @@ static void test_parents(void **state)
     rival.format = 3;
     rival.cancel = NULL;
     hook = rival_creates;
-    assert_status(create(world.store, "p/a", false, 3, 0, NULL, NULL, &terr),
-                  ZARR_ERR_INVALID);
+    assert_status(create(world.store, "p/a", false, 3, 0, NULL, NULL), ZARR_ERR_INVALID);
     assert_says("/p is an array");
     assert_int_equal(their_status, ZARR_OK);
     assert_null(get_text(&world, "p/a/zarr.json"));
@@ -189,11 +186,10 @@ static zarr_store *open_impatient(const struct world *w)
 /* What others may do at "a" and "" while another handle has the claim. */
 static void check_claimed(zarr_store *s, const char *path)
 {
-    assert_status(
-        create(s, path, false, 3, ZARR_SPEC_OVERWRITE, "{\"by\": 2}", NULL, &terr),
-        ZARR_ERR_IO);
+    assert_status(create(s, path, false, 3, ZARR_SPEC_OVERWRITE, "{\"by\": 2}", NULL),
+                  ZARR_ERR_IO);
     assert_says("lock_wait_ms");
-    assert_status(create(s, path, false, 3, 0, NULL, NULL, &terr), ZARR_ERR_EXISTS);
+    assert_status(create(s, path, false, 3, 0, NULL, NULL), ZARR_ERR_EXISTS);
     assert_status(zarr_node_delete(s, path, &terr), ZARR_ERR_CONFLICT);
 }
 
@@ -226,7 +222,7 @@ static void test_claim(void **state)
             zarr_group_release_claim(group);
         else
             zarr_array_release_claim(a);
-        assert_ok(create(s, at, false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL, &terr));
+        assert_ok(create(s, at, false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL));
         zarr_array_free(a);
         zarr_group_free(group);
         a = NULL;
@@ -256,7 +252,7 @@ static void test_end_of_claim(void **state)
     zarr_array_free(a);
     spec.flags |= ZARR_SPEC_IF_MISSING;
     assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
-    assert_ok(create(s, "a", false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL, &terr));
+    assert_ok(create(s, "a", false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL));
     zarr_array_free(a);
     zarr_store_free(s);
     world_close(&w);

@@ -46,7 +46,8 @@ static void open_codec(struct impl_chain *c, const char *codec, const char *dtyp
         fail_msg("%s of %s: %s", codec, dtype, err.message);
 }
 
-/* Encodes, compares with `want` if it is given, decodes, and compares with `back`. */
+/* Encodes, compares with `want` if it is given, decodes, and compares with `back`.
+ * NOLINT(function-size): each call is a row of what goes in and comes out */
 static void there_and_back(const char *codec, const char *dtype, uint64_t n,
                            const void *src, size_t src_bytes, const void *want,
                            size_t want_bytes, const void *back)
