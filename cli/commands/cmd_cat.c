@@ -45,6 +45,7 @@ static const struct cli_option cat_options[] = {
     CLI_FIELD_OPTION,
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
+    CLI_MISSING_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example cat_examples[] = {
@@ -129,6 +130,7 @@ static const struct cli_option export_options[] = {
     CLI_FIELD_OPTION,
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
+    CLI_MISSING_OPTION,
     {"force", 'f', 0, NULL, NULL, "overwrite FILE if it exists"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -122,6 +122,8 @@ static int create_array(struct cli *cli, struct cli_node *node)
         goto out;
     if (path)
         spec.spec.document = document.text;
+    if (path && cli_flag(cli, "checksum"))
+        spec.spec.flags |= ZARR_SPEC_CHECKSUM; /* the library refuses it */
     spec.spec.flags |= spec_flags(cli);
     spec.spec.cancel = cli_cancel;
     node->began = true;
@@ -244,7 +246,11 @@ const struct cli_command cli_cmd_create = {
         "transpose:1,0), NAME:KEY=VALUE,... "
         "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) or JSON. Several codecs are a "
         "chain in this order. bytes can be omitted. In format 2 the last codec is the "
-        "compressor and those before it are filters. The default is zstd.\n\n"
+        "compressor and those before it are filters. The default is zstd, without a "
+        "checksum: a byte that changes on a disk or on its way may decode to wrong "
+        "elements, "
+        "and neither reads nor zarrc verify notice it. --checksum appends crc32c, which "
+        "costs 4 bytes for each chunk and detects it.\n\n"
         "With --like and --zarr-format an array whose dimensions have names keeps its "
         "missing value, as with zarrc-migrate(1); --keep-fill prevents that.",
     .json = "node; kind: array or group; metadata: the document of the new array.",

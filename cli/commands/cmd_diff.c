@@ -16,6 +16,7 @@ static const struct cli_option options[] = {
     {"data", 0, 0, NULL, NULL,
      "compare only elements, and the properties that they require to be equal"},
     CLI_FIELD_OPTION,
+    CLI_MISSING_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -42,6 +43,8 @@ static int read_options(struct cli *cli, zarr_diff_options *o)
         rc = cli_error(cli, CLI_USAGE, NULL, "a tolerance must be at least 0");
     if (cli_text(cli, "rtol") || cli_text(cli, "atol"))
         o->flags |= ZARR_DIFF_TOLERANT;
+    if (cli_missing_is_error(cli))
+        o->flags |= ZARR_DIFF_MISSING_ERROR;
     if (cli_flag(cli, "nan-differs"))
         o->flags |= ZARR_DIFF_NAN_DIFFERS;
     if (cli_flag(cli, "storage"))

@@ -223,19 +223,86 @@ static int list_short(struct cli *cli, const struct listing *l, bool recursive)
     return rc;
 }
 
+/* ---- ls --stored ---- */
+
+struct blocks {
+    struct cli *cli;
+    zarr_store *store;
+    struct cli_json *j; /* NULL: lines */
+    bool missing;
+    int rc;
+};
+
+static int print_block(void *user, const zarr_chunk_info *block)
+{
+    struct blocks *b = user;
+    zarr_store_value value = {.struct_size = sizeof value, .bytes = block->bytes};
+    zarr_error err;
+
+    if (value.bytes == UINT64_MAX && zarr_store_stat(b->store, block->key, &value, &err))
+        value.bytes = 0; /* erased meanwhile */
+    if (!b->j) {
+        b->rc = b->missing ? cli_line(b->cli, "missing  %s\n", block->key)
+                           : cli_line(b->cli, "stored   %s  %" PRIu64 "\n", block->key,
+                                      value.bytes);
+        return b->rc != CLI_OK;
+    }
+    cli_json_object(b->j);
+    cli_json_text(cli_key(b->j, "key"), block->key);
+    cli_json_array(cli_key(b->j, "chunk"));
+    for (int32_t d = 0; d < block->ndim; d++)
+        cli_json_u64(b->j, block->chunk[d]);
+    cli_json_end(b->j);
+    if (!b->missing)
+        cli_json_u64(cli_key(b->j, "bytes"), value.bytes);
+    cli_json_end(b->j);
+    return 0;
+}
+
+static int list_blocks(struct cli *cli, const struct cli_node *node)
+{
+    static const uint32_t what[] = {ZARR_CHUNKS_OBJECTS, ZARR_CHUNKS_MISSING};
+    const zarr_io_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
+    struct blocks b = {
+        .cli = cli, .store = node->store, .j = cli->json ? cli_json(cli) : NULL};
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+
+    if (b.j) {
+        cli_json_object(b.j);
+        cli_json_text(cli_key(b.j, "node"), node->shown);
+    }
+    for (int i = 0; i < 2 && !st && !b.rc; i++) {
+        b.missing = i == 1;
+        if (b.j)
+            cli_json_array(cli_key(b.j, b.missing ? "missing" : "stored"));
+        st = zarr_array_chunk_list(node->array, what[i], print_block, &b, &o, &err);
+        if (b.j)
+            cli_json_end(b.j);
+    }
+    if (b.j)
+        cli_json_end(b.j);
+    return st ? cli_fail(cli, st, &err, "cannot list the blocks of %s", node->shown)
+              : b.rc;
+}
+
 static int list_one(struct cli *cli, const char *place)
 {
     struct cli_node node = {0};
     struct listing l = {0};
-    bool recursive = cli_flag(cli, "recursive");
-    int rc = cli_node_open(cli, place, CLI_OPEN_ANY, &node);
+    bool recursive = cli_flag(cli, "recursive"), stored = cli_flag(cli, "stored");
+    int rc = cli_node_open(cli, place, stored ? CLI_OPEN_ARRAY : CLI_OPEN_ANY, &node);
 
-    if (!rc)
+    if (!rc && !stored)
         rc = collect(cli, &node, recursive, &l);
     if (rc)
         goto out;
     if (cli->n_args > 1 && !cli->json)
         cli_line(cli, "%s:\n", node.shown);
+    if (stored) {
+        rc = list_blocks(cli, &node);
+        goto out;
+    }
     if (cli->json)
         listing_json(cli, &node, &l);
     else if (cli_flag(cli, "long"))
@@ -257,19 +324,23 @@ static const struct cli_option ls_options[] = {
     {"long", 'l', 0, NULL, NULL, "also show kind, format, data type, shape and chunks"},
     {"recursive", 'R', 0, NULL, NULL,
      "list everything below NODE, not only its children"},
+    {"stored", 0, 0, NULL, NULL,
+     "of an array: list its blocks, chunks or whole shards: those that are stored, with "
+     "their bytes, then those that are missing"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example ls_examples[] = {
     {"zarrc ls x.zarr", "The children of the root group; groups end in a slash."},
     {"zarrc ls -lR x.zarr/model",
      "Everything below a group, with shapes and data types."},
+    {"zarrc ls --stored x.zarr/temp", "Which chunks or shards of an array are stored."},
     {"zarrc ls -R --json x.zarr | jq -r '.nodes[] | select(.kind == \"array\") | .path'",
      "The paths of all arrays."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_ls = {
     .name = "ls",
-    .summary = "list the members of a group",
+    .summary = "list the members of a group, or the blocks of an array",
     .operands = "[NODE...]",
     .max_args = -1,
     .about =
@@ -279,11 +350,14 @@ const struct cli_command cli_cmd_ls = {
         "metadata is not a node and is not listed. A node whose metadata cannot be read "
         "is "
         "called broken.",
-    .json = "Several operands: a list of such documents. node: the location. nodes: list "
-            "of objects with path (from the store's "
-            "root), name, kind (array, group, broken), zarr_format, depth (1: a child); "
-            "arrays also have shape, data_type, chunks (of the outer grid: shards if the "
-            "array is sharded).",
+    .json =
+        "Several operands: a list of such documents. node: the location. nodes: list "
+        "of objects with path (from the store's "
+        "root), name, kind (array, group, broken), zarr_format, depth (1: a child); "
+        "arrays also have shape, data_type, chunks (of the outer grid: shards if the "
+        "array is sharded). With --stored instead of nodes: stored, a list of objects "
+        "with key, chunk (place in the grid) and bytes, and missing, the same without "
+        "bytes.",
     .options = ls_options,
     .examples = ls_examples,
     .see_also = "zarrc-tree zarrc-info",

@@ -21,6 +21,7 @@ static const struct cli_option options[] = {
      "with --zarr-format: leave fill values and attributes _FillValue, even if missing "
      "values "
      "change"},
+    CLI_MISSING_OPTION,
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -224,6 +225,8 @@ static int reencode(struct reencode *r)
         o.flags |= ZARR_REENCODE_RESUME;
     if (cli_flag(r->cli, "force"))
         o.flags |= ZARR_REENCODE_OVERWRITE;
+    if (cli_missing_is_error(r->cli))
+        o.flags |= ZARR_REENCODE_MISSING_ERROR;
     if (cli_flag(r->cli, "verify"))
         o.flags |= ZARR_REENCODE_VERIFY;
     if (cli_flag(r->cli, "keep-fill"))

@@ -15,6 +15,7 @@ enum {
 
 static const struct cli_option options[] = {
     {"no-data", 0, 0, NULL, NULL, "check metadata only, decode no chunk"},
+    CLI_MISSING_OPTION,
     {"strict", 0, 0, NULL, NULL,
      "also report metadata that zarrc reads and a strict reader refuses"},
     {"limit", 'N', 0, "N", NULL,
@@ -193,7 +194,8 @@ static int verify(struct verify *v)
     zarr_status st;
 
     opts.flags = (cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0) |
-                 (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0);
+                 (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0) |
+                 (cli_missing_is_error(cli) ? ZARR_VERIFY_MISSING_ERROR : 0);
     opts.tell = on_finding;
     opts.progress = on_progress;
     opts.tell_user = opts.progress_user = v;

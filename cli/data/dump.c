@@ -322,6 +322,8 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
         st = cli_heap(cli, s->sink->type, &slot->heap, err);
     opts.heap = slot->heap;
     opts.trust = cli_trust(cli);
+    if (cli_missing_is_error(cli))
+        opts.missing_chunks = ZARR_MISSING_ERROR;
     opts.cancel = cli_cancel;
     return st ? st
               : zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,

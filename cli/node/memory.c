@@ -1,11 +1,18 @@
 /*
  * node/memory.c - the memory that --memory names: a tensor there, and its copy on the
  * host, where the program writes elements from. What --trust permits, which matters for
- * memory of devices.
+ * memory of devices, and what --missing-chunks says.
  */
 #include "node/node.h"
 
 #include <string.h>
+
+bool cli_missing_is_error(const struct cli *cli)
+{
+    const char *text = cli_text(cli, "missing-chunks");
+
+    return text && strcmp(text, "error") == 0;
+}
 
 uint32_t cli_trust(const struct cli *cli)
 {

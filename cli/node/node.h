@@ -136,6 +136,14 @@ void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_b
             "GPUs: for data with a checksum that was verified, all, or none "            \
             "(default: verified)"                                                        \
     }
+#define CLI_MISSING_OPTION                                                               \
+    {                                                                                    \
+        "missing-chunks", 0, 0, "WORD", "fill|error",                                    \
+            "what a chunk is that is not stored: elements with the fill value, or an "   \
+            "error (default: fill)"                                                      \
+    }
+/* Whether --missing-chunks=error is given. */
+bool cli_missing_is_error(const struct cli *cli);
 /* One of ZARR_TRUST_*; 0 without --trust. */
 uint32_t cli_trust(const struct cli *cli);
 /* The kind of memory and the number of the device; host memory without --memory. */

@@ -196,6 +196,8 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
         s->spec.separator = *text;
     if ((text = cli_text(cli, "order")))
         s->spec.order = *text;
+    if (cli_flag(cli, "checksum"))
+        s->spec.flags |= ZARR_SPEC_CHECKSUM;
     if (cli_flag(cli, "index-at-start"))
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
     if (cli_flag(cli, "keep-fill"))

@@ -32,6 +32,12 @@
          "uncompressed"},                                                                \
         {"index-codec", 0,    CLI_REPEAT,                                                \
          "CODEC",       NULL, "codecs of shard indexes, instead of bytes and crc32c"},   \
+        {"checksum",                                                                     \
+         0,                                                                              \
+         0,                                                                              \
+         NULL,                                                                           \
+         NULL,                                                                           \
+         "append crc32c to the codecs of each chunk, which detects changed bytes"},      \
         {"index-at-start", 0, 0, NULL, NULL, "shard indexes before the chunks"},         \
         {"fill", 0, 0, "JSON", NULL, "fill value, as the data type spells it"},          \
         {"dims",  0,    0,                                                               \

@@ -51,7 +51,10 @@ enum {
      * those that look like chunks of another key encoding or rank, and one about all
      * others. They count the objects and have the key of one. Metadata that names a wrong
      * key encoding makes all chunks such objects */
-    ZARR_FINDING_FOREIGN = 6
+    ZARR_FINDING_FOREIGN = 6,
+    /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. One
+     * for each array counts them and has the key of the first */
+    ZARR_FINDING_MISSING = 7
 };
 
 /** A fault that zarr_node_verify() found. Everything in it is borrowed for the call. */
@@ -63,8 +66,8 @@ typedef struct zarr_finding {
     zarr_status status; /**< what is wrong, such as ZARR_ERR_CORRUPT; NOTE: ZARR_OK */
     int32_t ndim;       /**< CHUNK: number of coordinates */
     const char *path;   /**< of the node, from the store's root */
-    /** CHUNK, CONSOLIDATED, OUTSIDE, FOREIGN: key of the object, from the store's root;
-     * NODE, STRICT: the path */
+    /** CHUNK, CONSOLIDATED, OUTSIDE, FOREIGN, MISSING: key of the object, from the
+     * store's root; NODE, STRICT: the path */
     const char *key;
     const char *message; /**< one line, without path and key */
     /** CHUNK: grid coordinates of the object (chunk, or shard); else NULL */
@@ -82,7 +85,9 @@ enum {
      * new one is not created with it. The first such fault of each array is reported as a
      * warning
      */
-    ZARR_VERIFY_STRICT = 2
+    ZARR_VERIFY_STRICT = 2,
+    /** a chunk that is not stored is an error, also an inner chunk of a shard */
+    ZARR_VERIFY_MISSING_ERROR = 4
 };
 
 /** Options of zarr_node_verify(). */
@@ -258,7 +263,10 @@ enum {
     ZARR_DIFF_DATA = 2,    /**< compare only elements, and kind, shape and data type */
     ZARR_DIFF_NAN_DIFFERS = 4, /**< NaN is equal to nothing; default: NaN equals NaN */
     ZARR_DIFF_TOLERANT = 8,    /**< compare with `rtol` and `atol`, also if both are 0 */
-    ZARR_DIFF_FIRST = 16       /**< stop after the first node or box that differs */
+    ZARR_DIFF_FIRST = 16,      /**< stop after the first node or box that differs */
+    /** elements of a chunk that an array lacks cannot be read, instead of being the fill
+     * value */
+    ZARR_DIFF_MISSING_ERROR = 32
 };
 
 /** Options of zarr_node_diff(). */

@@ -41,7 +41,8 @@ typedef struct zarr_array_spec {
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
      * object with `filters` and `compressor`. NULL: zstd, or blosc with lz4 and shuffle
      * if the options' or the default memory is a CUDA device's, pinned or managed and
-     * elements have a fixed size */
+     * elements have a fixed size. Neither has a checksum: a changed byte may decode to
+     * wrong elements without an error (ZARR_SPEC_CHECKSUM) */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */
@@ -118,7 +119,11 @@ enum {
      * re-encode a node at the path wait or fail with ZARR_ERR_CONFLICT until
      * zarr_array_release_claim(). So an array and its first elements come from one
      * caller. An array that IF_MISSING opens is not claimed */
-    ZARR_SPEC_CLAIM = 128
+    ZARR_SPEC_CLAIM = 128,
+    /** the chain of each chunk ends with crc32c, which detects a changed byte; in sharded
+     * arrays the chain of the inner chunks. v2: the last filter is crc32c. A chain that
+     * has it already is left as it is. Excludes `document` */
+    ZARR_SPEC_CHECKSUM = 256
 };
 
 /**

@@ -27,7 +27,10 @@ enum {
     ZARR_REENCODE_VERIFY = 4,    /**< at the end, read both nodes and compare every bit */
     /** if the format changes, leave fill values and attributes `_FillValue` as they are,
      * even if readers then take other elements for missing ones */
-    ZARR_REENCODE_KEEP_FILL = 8
+    ZARR_REENCODE_KEEP_FILL = 8,
+    /** a chunk that the source lacks fails the call with ZARR_ERR_NOT_FOUND, instead of
+     * being the fill value */
+    ZARR_REENCODE_MISSING_ERROR = 16
 };
 
 /** What a call had to do. */

@@ -146,7 +146,7 @@ zarr_selection_blocks(zarr_selection **out, int32_t ndim, const uint64_t *shape,
 /**
  * Makes a selection from text. The text is a basic or orthogonal selection as Python
  * writes it, such as "0:10, ::2, -1, [3,5,7], ...". Brackets around the whole text are
- * allowed. "" and "..." select all elements. Brackets with numbers only are a list:
+ * allowed. "", "()" and "..." select all elements. Brackets with numbers only are a list:
  * "[3,5]" selects two indexes of the first dimension, while "3,5" and "[3,5,...]" select
  * one index of each of two dimensions.
  * @param out receives the selection; owned: zarr_selection_free()

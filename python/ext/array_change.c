@@ -132,16 +132,14 @@ static zarr_status chunks_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     return zarr_array_chunk_list(c->a, c->what, chunk_row, &c->rows, &o, err);
 }
 
-/* _chunks(inner) -> [(key, offset, bytes, place...)] */
+/* _chunks(what) -> [(key, offset, bytes, place...)] */
 PyObject *zx_array_chunks(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
     struct change c = {.a = self->a};
-    int inner;
 
-    if (!PyArg_ParseTuple(args, "p", &inner))
+    if (!PyArg_ParseTuple(args, "I", &c.what))
         return NULL;
-    c.what = inner ? ZARR_CHUNKS_INNER : ZARR_CHUNKS_OBJECTS;
     if (zx_call(self->st, chunks_work, &c, self->a)) {
         zx_rows_free(&c.rows);
         return NULL;

@@ -175,12 +175,13 @@ def create_array(store: Any = None, *, name: str | None = None, shape: Any = Non
                  serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
                  attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None, dimension_names: Any = None,
                  storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None,
-                 write_data: bool = True, if_missing: bool = False) -> Array:
+                 write_data: bool = True, if_missing: bool = False, checksum: bool = False) -> Array:
     """Creates an array.
 
     ``shape`` and ``dtype``, or ``data``, are needed. ``chunks`` and ``shards`` are shapes, or "auto".
     Codecs are names, dicts of metadata, `zarrc.Codec`, or objects of zarr-python or numcodecs.
-    ``if_missing`` opens an array with equal metadata that exists.
+    ``if_missing`` opens an array with equal metadata that exists. ``checksum`` appends crc32c to the codecs of each chunk:
+    without it a changed byte may decode to wrong elements, which nothing notices.
     """
     place = open_place(store, mode="a", path=name, storage_options=storage_options)
     if data is None and (shape is None or dtype is None):
@@ -189,7 +190,7 @@ def create_array(store: Any = None, *, name: str | None = None, shape: Any = Non
                           compressors=compressors, serializer=serializer, fill_value=fill_value, order=order,
                           zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
                           dimension_names=dimension_names, overwrite=overwrite, config=config, write_data=write_data,
-                          if_missing=if_missing)
+                          if_missing=if_missing, checksum=checksum)
 
 
 def create(shape: Any = None, *, chunks: Any = "auto", dtype: Any = "float64", compressor: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE,

@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,17 @@ class ArrayConfig:
         return {"empty_chunks": EMPTY_WRITE if self.write_empty_chunks else EMPTY_SKIP,
                 "missing_chunks": MISSING_FILL if self.read_missing_chunks else MISSING_ERROR,
                 "trust": choice("trust", TRUST, self.trust)}
+
+
+class Block(NamedTuple):
+    """What is stored as one object: a shard, or a chunk of an array without shards."""
+
+    chunk: tuple[int, ...]
+    """Place in the grid."""
+    key: str
+    """Key in the store."""
+    nbytes: int
+    """Stored bytes; 0: it is missing."""
 
 
 class Metadata(Mapping[str, Any]):
@@ -200,6 +211,16 @@ class Array(Node, _core.Array):
         if not self._is_sharded:
             return objects
         return objects * math.prod(s // c for s, c in zip(self.shards or (), self.chunks))
+
+    def stored_blocks(self) -> list[Block]:
+        """The blocks, chunks or whole shards, that are stored."""
+        rows = self._chunks(0)  # a listing may not tell sizes
+        return [Block(tuple(place), key, nbytes if nbytes < 2**64 - 1 else self.store._stat(key) or 0)
+                for key, _, nbytes, *place in rows]
+
+    def missing_blocks(self) -> list[Block]:
+        """The blocks that are not stored, in C order: reads give their elements the fill value."""
+        return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(2)]
 
     def nbytes_stored(self) -> int:
         """Bytes of everything that the store has for the array, metadata included."""

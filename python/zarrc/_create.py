@@ -16,7 +16,7 @@ from ._indexing import check_text
 from ._store import Place
 from .errors import ContainsArrayError, ContainsGroupError, ExistsError, NotFoundError, ZarrcError, as_class, in_store
 
-OVERWRITE, IF_MISSING, CLAIM = 1, 8, 128
+OVERWRITE, IF_MISSING, CLAIM, CHECKSUM = 1, 8, 128, 256
 ARRAY, GROUP = 1, 2
 
 _Node = TypeVar("_Node")
@@ -135,7 +135,7 @@ def _codecs_v2(filters: Any, compressors: Any, serializer: Any) -> str | None:
 def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "auto", shards: Any = None, filters: Any = "auto",
             compressors: Any = "auto", serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None,
             zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None,
-            dimension_names: Any = None) -> dict[str, Any]:
+            dimension_names: Any = None, checksum: bool = False) -> dict[str, Any]:
     """The members of a zarr_array_spec."""
     zarr_format = zarr_format or settings["default_zarr_format"]
     lengths = shape_of(shape)
@@ -156,6 +156,8 @@ def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "au
         spec["fill_value"] = _dtypes.default_fill_json(context, name)
     spec["codecs"] = (_codecs_v2(filters, compressors, serializer) if zarr_format == 2 else
                       _codecs_v3(filters, compressors, serializer))
+    if checksum:
+        spec["flags"] = spec.get("flags", 0) | CHECKSUM
     if attributes:
         spec["attributes"] = to_json(dict(attributes))
     if dimension_names is not None:

@@ -58,6 +58,10 @@ struct zr_verify_call {
      * for those that look like chunks of another key encoding or rank, and for the
      * others. May be NULL. */
     void (*foreign)(void *user, bool like_chunks, uint64_t n, const char *key);
+    /* Called at the end for chunks or shards that are not stored: n of them, and the key
+     * of the first. If it is set, a shard without some inner chunks is a fault, too. May
+     * be NULL. */
+    void (*missing)(void *user, uint64_t n, const char *key);
     void *user;
 };
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,

@@ -344,6 +344,12 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err);
 void zr_stored_deinit(struct zr_stored *s);
+/* Calls fn for each chunk of the grid that is not stored, in C order, until it fails or
+ * sets *stop. `chunk` has ZARR_MAX_RANK entries. */
+zarr_status zr_stored_missing(const struct zr_stored *s, const struct zr_grid *grid,
+                              zarr_status (*fn)(void *arg, const uint64_t *chunk,
+                                                bool *stop, zarr_error *err),
+                              void *arg, zarr_error *err);
 static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t i)
 {
     return s->row + i * ((size_t)s->ndim + 1);
@@ -369,6 +375,8 @@ struct zr_inner_use {
     zarr_status (*fn)(void *arg, const struct zr_inner_chunk *inner, zarr_error *err);
     void *arg;
     bool reads; /* fn reads the chunk from its shard */
+    /* counts the chunks inside of the array's shape that the shard lacks; may be NULL */
+    uint64_t *n_missing;
 };
 /* Calls fn for each stored inner chunk of the shard `chunk`, in order. Stops when fn
  * fails. */

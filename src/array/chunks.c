@@ -292,6 +292,22 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
     return ZARR_OK;
 }
 
+static zarr_status emit_missing(void *arg, const uint64_t *chunk, bool *stop,
+                                zarr_error *err)
+{
+    struct chunk_listing *l = arg;
+    zarr_chunk_info info = {
+        .struct_size = sizeof info, .ndim = l->stored.ndim, .chunk = chunk};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_cancel_check(l->cancel, err));
+    ZR_TRY(zr_array_key(l->array, l->state, chunk, &l->key, err));
+    info.key = zr_str_text(&l->key);
+    *stop = l->fn(l->user, &info) != 0;
+out:
+    return st;
+}
+
 static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
 {
     const bool inner = l->what == ZARR_CHUNKS_INNER && l->state->sharded;
@@ -307,6 +323,10 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
     l->io.cancel = l->cancel;
+    if (l->what == ZARR_CHUNKS_MISSING) {
+        st = zr_stored_missing(&l->stored, &l->state->meta.grid, emit_missing, l, err);
+        goto out;
+    }
     for (size_t i = 0; i < l->stored.n && !l->stopped; i++) {
         const uint64_t *row = zr_stored_chunk(&l->stored, i);
 
@@ -340,7 +360,7 @@ zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_l
     l.cancel = o.cancel;
     l.state = zr_array_state_get(array);
     zr_str_init(&l.key, array->h.ctx->alloc);
-    if (what > ZARR_CHUNKS_INNER)
+    if (what > ZARR_CHUNKS_MISSING)
         st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_CHUNKS_*",
                      what);
     else

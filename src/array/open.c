@@ -101,8 +101,7 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     a->trust = o->trust;
     a->missing_chunks = o->missing_chunks ? o->missing_chunks : ZARR_MISSING_FILL;
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &a->pipeline, err));
-    ZR_TRY(
-        zr_ctx_preference(ctx, o->codec_preference, err));
+    ZR_TRY(zr_ctx_preference(ctx, o->codec_preference, err));
     if (o->codec_preference) {
         a->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!a->codec_preference)

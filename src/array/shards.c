@@ -20,6 +20,7 @@ struct shard_walk {
     struct shard_frame *frame;        /* one per level except the last */
     uint32_t n;
     const struct zr_inner_use *use;
+    const uint64_t *shape; /* of the array */
 };
 
 /* Computes where entry i of this frame's shard begins, in array order of dimensions. */
@@ -72,6 +73,15 @@ out:
     return st;
 }
 
+static bool is_inside(const struct shard_walk *w, const uint64_t *origin)
+{
+    bool inside = true;
+
+    for (int32_t d = 0; d < w->outermost->ndim; d++)
+        inside = inside && origin[d] < w->shape[d];
+    return inside;
+}
+
 static zarr_status walk_entries_of_shard(struct shard_walk *w, zarr_error *err)
 {
     const uint32_t last = w->io->layout->n_levels - 1;
@@ -89,8 +99,12 @@ static zarr_status walk_entries_of_shard(struct shard_walk *w, zarr_error *err)
             continue;
         }
         inner.entry = f->next++;
-        if (is_missing(x, inner.entry))
+        if (is_missing(x, inner.entry)) {
+            entry_origin(w, f, inner.entry, inner.origin);
+            if (w->use->n_missing && is_inside(w, inner.origin))
+                ++*w->use->n_missing;
             continue;
+        }
         if (w->n < last) {
             ZR_TRY(step_into(w, inner.entry, err));
             continue;
@@ -110,7 +124,7 @@ zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s
                           const struct zr_inner_use *use, zarr_error *err)
 {
     const uint32_t levels = io->layout->n_levels;
-    struct shard_walk w = {.io = io, .key = key, .use = use};
+    struct shard_walk w = {.io = io, .key = key, .use = use, .shape = s->meta.shape};
     uint64_t shape[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 

@@ -204,6 +204,57 @@ static struct zr_json *complete_list(const struct zr_spec_codecs *c,
     return list;
 }
 
+/* Whether a chain, or the filters of v2, have the checksum. member: of its name. */
+static bool has_crc32c(const struct zr_json *list, const char *member)
+{
+    bool found = false;
+
+    for (const struct zr_json *v = list->u.children.first; v && !found; v = v->next)
+        found = zr_json_is_text(v, "crc32c") ||
+                zr_json_is_text(zr_json_get(v, member), "crc32c") ||
+                zr_json_is_text(zr_json_get(v, member), "numcodecs.crc32c");
+    return found;
+}
+
+/* Appends crc32c to the chain of the innermost chunks. */
+static void add_checksum(const struct zr_spec_codecs *c, struct zr_json *list)
+{
+    struct zr_json *v = list->u.children.first;
+
+    while (v) {
+        const struct zr_json *inner =
+            zr_json_is_text(zr_json_get(v, "name"), "sharding_indexed")
+                ? zr_json_get(zr_json_get(v, "configuration"), "codecs")
+                : NULL;
+
+        v = v->next;
+        if (inner && zr_json_is(inner, ZR_JSON_ARRAY)) {
+            list = (struct zr_json *)(uintptr_t)inner; /* belongs to c->doc */
+            v = list->u.children.first;
+        }
+    }
+    if (!has_crc32c(list, "name"))
+        zr_json_append(c->doc, list, named_codec(c->doc, "crc32c", NULL));
+}
+
+static void add_checksum_v2(const struct zr_spec_codecs *c, struct zr_json *root)
+{
+    const struct zr_json *filters = zr_json_get(root, "filters");
+    struct zr_json *list = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    struct zr_json *v = zr_json_new(c->doc, ZR_JSON_OBJECT);
+
+    if (zr_json_is(filters, ZR_JSON_ARRAY)) {
+        if (has_crc32c(filters, "id"))
+            return;
+        for (v = filters->u.children.first; v; v = v->next)
+            zr_json_append(c->doc, list, zr_json_copy(c->doc, v));
+        v = zr_json_new(c->doc, ZR_JSON_OBJECT);
+    }
+    zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "crc32c"));
+    zr_json_append(c->doc, list, v);
+    zr_json_set(c->doc, root, "filters", list);
+}
+
 static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codecs *c,
                                 zarr_error *err)
 {
@@ -222,6 +273,8 @@ static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codec
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "codecs must be a JSON array, not a %s",
                        zr_json_type_text(given)));
     *out = complete_list(c, given);
+    if (c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_ok(c->doc))
+        add_checksum(c, *out);
 out:
     return st;
 }
@@ -356,5 +409,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
     ZR_TRY(zr_spec_fold_v2(root, c, err));
     object_filter(root, c);
 out:
+    if (st == ZARR_OK && c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_ok(c->doc))
+        add_checksum_v2(c, root);
     return st;
 }

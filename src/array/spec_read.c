@@ -9,7 +9,7 @@ static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
     const uint32_t known = ZARR_SPEC_OVERWRITE | ZARR_SPEC_NO_PARENTS |
                            ZARR_SPEC_INDEX_AT_START | ZARR_SPEC_IF_MISSING |
                            ZARR_SPEC_NO_SHARDS | ZARR_SPEC_KEEP_CHUNKS |
-                           ZARR_SPEC_KEEP_FILL | ZARR_SPEC_CLAIM;
+                           ZARR_SPEC_KEEP_FILL | ZARR_SPEC_CLAIM | ZARR_SPEC_CHECKSUM;
 
     if (s->flags & ~known)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "array spec: unknown flags 0x%" PRIx32,
@@ -34,7 +34,7 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
     if (s->document) {
         if (s->shape || s->chunk_shape || s->shard_shape || s->data_type ||
             s->fill_value || s->codecs || s->index_codecs || s->dimension_names ||
-            s->key_encoding || s->chunk_grid || s->like)
+            s->key_encoding || s->chunk_grid || s->like || s->flags & ZARR_SPEC_CHECKSUM)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "a document is given: no other member of the spec may be");
         return ZARR_OK;

@@ -349,3 +349,33 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
 
     return st == ZARR_OK ? zr_stored_check(out, a->chunk_store, err) : st;
 }
+
+zarr_status zr_stored_missing(const struct zr_stored *s, const struct zr_grid *grid,
+                              zarr_status (*fn)(void *arg, const uint64_t *chunk,
+                                                bool *stop, zarr_error *err),
+                              void *arg, zarr_error *err)
+{
+    const size_t row_bytes = (size_t)s->ndim * sizeof(uint64_t);
+    uint64_t begin[ZARR_MAX_RANK] = {0}, end[ZARR_MAX_RANK], at[ZARR_MAX_RANK] = {0};
+    struct zr_coord_set stored;
+    bool stop = zr_grid_n_chunks_all(grid) == 0;
+    size_t next = 0;
+    zarr_status st = ZARR_OK;
+
+    zr_coord_set_init(&stored, s->ndim, s->alloc);
+    for (size_t i = 0; i < s->n; i++)
+        ZR_TRY(zr_coord_set_add(&stored, zr_stored_chunk(s, i), err));
+    zr_coord_set_sort(&stored);
+    for (int32_t d = 0; d < s->ndim; d++)
+        end[d] = zr_grid_n_chunks(grid, d);
+    for (bool more = true; more && !stop; more = zr_grid_step(at, begin, end, s->ndim)) {
+        if (next < stored.n &&
+            memcmp(zr_coord_set_item(&stored, next), at, row_bytes) == 0)
+            next++;
+        else
+            ZR_TRY(fn(arg, at, &stop, err));
+    }
+out:
+    zr_coord_set_deinit(&stored);
+    return st;
+}

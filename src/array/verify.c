@@ -105,6 +105,17 @@ static zarr_status judge(const struct verified_object *o, zarr_status st,
     return zr_pass(err, st, e);
 }
 
+static void judge_missing(const struct verified_object *o, uint64_t n)
+{
+    zarr_error e = {0};
+
+    if (n == 0)
+        return;
+    zr_fail(&e, ZARR_ERR_NOT_FOUND, "%" PRIu64 " inner chunk%s not stored", n,
+            n == 1 ? " is" : "s are");
+    tell_fault(o, ZARR_ERR_NOT_FOUND, e.message);
+}
+
 static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
                                zarr_error *err)
 {
@@ -219,6 +230,34 @@ out:
     return st;
 }
 
+/* Keeps the first chunk. */
+static zarr_status keep_chunk(void *arg, const uint64_t *chunk, bool *stop,
+                              zarr_error *err)
+{
+    ZR_UNUSED(err);
+    memcpy(arg, chunk, ZARR_MAX_RANK * sizeof *chunk);
+    *stop = true;
+    return ZARR_OK;
+}
+
+static zarr_status tell_missing(const struct verifying *v, zarr_error *err)
+{
+    const uint64_t all = zr_grid_n_chunks_all(&v->state->meta.grid);
+    uint64_t chunk[ZARR_MAX_RANK] = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    if (!v->call.missing || v->stored.n >= all || atomic_load(&v->stopped))
+        return ZARR_OK;
+    zr_str_init(&key, v->array->h.ctx->alloc);
+    ZR_TRY(zr_stored_missing(&v->stored, &v->state->meta.grid, keep_chunk, chunk, err));
+    ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
+    v->call.missing(v->call.user, all - v->stored.n, zr_str_text(&key));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
 /* Reports a chunk that is no value. Otherwise the keys that made it a suspect are
  * foreign. */
 static zarr_status check_suspect(struct verifying *v, const struct zr_suspect *suspect,
@@ -268,8 +307,11 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     struct verifying *v = arg;
     const uint64_t *chunk = zr_stored_chunk(&v->stored, i);
     struct verified_object o = {.v = v, .chunk = chunk};
-    const struct zr_inner_use use = {.fn = check_inner, .arg = &o, .reads = true};
-    uint64_t size;
+    uint64_t n_missing = 0, size;
+    const struct zr_inner_use use = {.fn = check_inner,
+                                     .arg = &o,
+                                     .reads = true,
+                                     .n_missing = v->call.missing ? &n_missing : NULL};
     struct zr_str key;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
@@ -289,6 +331,8 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     if (st != ZARR_OK && !is_fault(st, &e) && !v->state->sharded)
         zr_prefix_key(&e, st, o.key);
     ZR_TRY(judge(&o, st, &e, err));
+    if (st == ZARR_OK)
+        judge_missing(&o, n_missing);
     ZR_TRY(look_outside(v, chunk, err));
     count_object(v);
 out:
@@ -320,6 +364,7 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
     tell_foreign(v);
+    ZR_TRY(tell_missing(v, err));
 out:
     return st;
 }

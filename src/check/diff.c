@@ -9,7 +9,7 @@
 
 enum {
     DIFF_FLAGS = ZARR_DIFF_STORAGE | ZARR_DIFF_DATA | ZARR_DIFF_NAN_DIFFERS |
-                 ZARR_DIFF_TOLERANT | ZARR_DIFF_FIRST
+                 ZARR_DIFF_TOLERANT | ZARR_DIFF_FIRST | ZARR_DIFF_MISSING_ERROR
 };
 
 /* ---- what the caller hears --------------------------------------------------------- */
@@ -153,16 +153,19 @@ static zarr_status compared_shape(struct zr_diff_pair *p, int side,
 
 static zarr_status diff_two_arrays(struct zr_diff_pair *p, zarr_error *err)
 {
+    zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
     const uint64_t *shape[2];
     int32_t ndim[2];
     uint64_t before;
     bool same;
     zarr_status st = ZARR_OK;
 
+    if (p->d->opts.flags & ZARR_DIFF_MISSING_ERROR)
+        opts.missing_chunks = ZARR_MISSING_ERROR;
     for (int side = 0; side < 2; side++) {
         p->side = side;
         ZR_TRY(zarr_array_open(&p->array[side], p->d->store[side],
-                               zr_str_text(&p->path[side]), NULL, err));
+                               zr_str_text(&p->path[side]), &opts, err));
         ZR_TRY(find_field(p, side, err));
         ZR_TRY(compared_shape(p, side, &shape[side], &ndim[side], err));
     }

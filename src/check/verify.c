@@ -117,6 +117,20 @@ static void outside_found(void *user, bool chunks, uint64_t n, const char *key)
     find_fault(c, &f);
 }
 
+static void missing_found(void *user, uint64_t n, const char *key)
+{
+    struct node_check *c = user;
+    zarr_error text = {0};
+    zarr_finding f = {.what = ZARR_FINDING_MISSING,
+                      .status = ZARR_ERR_NOT_FOUND,
+                      .key = key,
+                      .message = text.message};
+
+    zr_fail(&text, ZARR_ERR_NOT_FOUND, "%" PRIu64 " block%s not stored, this one first",
+            n, n == 1 ? " is" : "s are");
+    find_fault(c, &f);
+}
+
 static void foreign_found(void *user, bool like_chunks, uint64_t n, const char *key)
 {
     struct node_check *c = user;
@@ -234,7 +248,11 @@ static zarr_status verify_strict(struct node_check *c, const zarr_array *array,
 static zarr_status verify_array(struct node_check *c, zarr_error *err)
 {
     const struct zr_verify_call call = {
-        .fn = chunk_fault, .outside = outside_found, .foreign = foreign_found, .user = c};
+        .fn = chunk_fault,
+        .outside = outside_found,
+        .foreign = foreign_found,
+        .missing = c->opts.flags & ZARR_VERIFY_MISSING_ERROR ? missing_found : NULL,
+        .user = c};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_array *array = NULL;
     zarr_error why = {0};
@@ -419,7 +437,8 @@ zarr_status zarr_node_verify(zarr_store *store, const char *path,
     zr_str_init(&c.path, c.ctx->alloc);
     ZR_TRY(zr_struct_read(&c.opts, sizeof c.opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_verify_options", err));
-    if (c.opts.flags & ~(uint32_t)(ZARR_VERIFY_NO_DATA | ZARR_VERIFY_STRICT))
+    if (c.opts.flags &
+        ~(uint32_t)(ZARR_VERIFY_NO_DATA | ZARR_VERIFY_STRICT | ZARR_VERIFY_MISSING_ERROR))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "verify options: unknown flags 0x%" PRIx32, c.opts.flags));
     st = verify_tree(&c, path, err);

@@ -229,6 +229,8 @@ zarr_status zarr_selection_parse(zarr_selection **out, int32_t ndim,
         e--;
         trim(&s, &e);
     }
+    if (e - s == 2 && memcmp(s, "()", 2) == 0)
+        s = e;
     ZR_TRY(parse_items(&items, ndim, s, e, err));
     ZR_TRY(zarr_selection_dims(out, ndim, shape, items.n, items.dim, err));
 out:

@@ -10,7 +10,8 @@
 
 enum {
     REENCODE_FLAGS = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE |
-                     ZARR_REENCODE_VERIFY | ZARR_REENCODE_KEEP_FILL
+                     ZARR_REENCODE_VERIFY | ZARR_REENCODE_KEEP_FILL |
+                     ZARR_REENCODE_MISSING_ERROR
 };
 
 void zr_reencode_progress(const struct zr_reencode *r, const char *path,
@@ -40,6 +41,7 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
                              zarr_error *err)
 {
     zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    zarr_array_open_options from = ZARR_ARRAY_OPEN_OPTIONS_INIT;
     struct zr_reencode_pair pair = {0};
     struct zr_str src, dst;
     zarr_status st = ZARR_OK;
@@ -52,7 +54,9 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
     ZR_TRY(zr_str_status(&dst, err));
     opts.chunk_store = r->dst;
     pair.path = zr_str_text(&src);
-    ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, NULL, err));
+    if (r->opts.flags & ZARR_REENCODE_MISSING_ERROR)
+        from.missing_chunks = ZARR_MISSING_ERROR;
+    ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, &from, err));
     ZR_TRY(zarr_array_open(&pair.dst, r->target, zr_str_text(&dst), &opts, err));
     pair.grid = zr_array_grid(pair.dst);
     ZR_TRY(fn(r, &pair, err));

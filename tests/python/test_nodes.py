@@ -264,3 +264,23 @@ def test_parts_with_negative_numbers(store):
     for part in ((-1,), (-1, 3), (0, -1)):
         with pytest.raises(ValueError, match="negative"):
             store.get("k", *part)
+
+
+def test_blocks_and_checksum(store, numbers):
+    for shards in (None, (30, 20)):
+        z = zarrc.create_array(store, shape=numbers.shape, dtype="int32", chunks=(15, 20), shards=shards, checksum=True,
+                               overwrite=True)
+        places = sorted(block.chunk for block in z.missing_blocks())
+        assert not z.stored_blocks() and len(places) == (4 if shards else 8)
+        z[:15, :20] = numbers[:15, :20]
+        (block,) = z.stored_blocks()
+        assert block.chunk == (0, 0) and block.key == "c/0/0" and block.nbytes == len(store.get(block.key))
+        assert [b.chunk for b in z.missing_blocks()] == places[1:]
+        assert z.compressors[-1].name == "crc32c"
+        data = bytearray(store.get(block.key))
+        data[3] ^= 1
+        store.set(block.key, bytes(data))
+        with pytest.raises(errors.CorruptError):
+            z[:15, :20]
+    g = zarrc.open_group(store, mode="w")
+    assert g.create_array("a", shape=3, dtype="i4", checksum=True).compressors[-1].name == "crc32c"

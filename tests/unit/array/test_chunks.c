@@ -53,7 +53,14 @@ static void test_list(void **state)
             assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, NULL,
                                             &terr));
             assert_int_equal(s.n, 0);
+            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_MISSING, see_chunk, &s, NULL,
+                                            &terr));
+            assert_int_equal(s.n, kind == 4 ? 4 : 12);
+            s = (struct seen){0};
             fill_array(a);
+            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_MISSING, see_chunk, &s, NULL,
+                                            &terr));
+            assert_int_equal(s.n, 0);
             put_text(&w, "g/x/c/77/0", "outside the grid");
             put_text(&w, "g/x/README", "no chunk");
             assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, NULL,

@@ -179,7 +179,7 @@ static const struct {
      "x",
      ZARR_ERR_INVALID,
      "attributes"},
-    {{.ndim = 1, .shape = four, .data_type = "int8", .flags = 256},
+    {{.ndim = 1, .shape = four, .data_type = "int8", .flags = 1 << 20},
      "x",
      ZARR_ERR_UNSUPPORTED,
      "flags"},

@@ -274,7 +274,7 @@ static void test_strict(void **state)
     assert_int_equal(e.item[0].status, ZARR_ERR_INVALID);
     assert_string_equal(e.item[0].path, "odd");
     assert_non_null(strstr(e.item[0].message, "compressor: zlib: level is 99"));
-    o.flags = 4;
+    o.flags = 8;
     assert_int_equal(zarr_node_verify(w.store, "odd", &o, &r, &terr),
                      ZARR_ERR_UNSUPPORTED);
     world_close(&w);
