@@ -115,6 +115,15 @@ int cli_out_finish(struct cli *cli)
 
 /* ---- files ---- */
 
+/* A file that is replaced keeps its mode, and its owner and group where that is
+ * permitted. */
+static void keep_owner(int fd, const struct stat *old)
+{
+    if (fchown(fd, old->st_uid, old->st_gid) != 0)
+        (void)!fchown(fd, (uid_t)-1, old->st_gid);
+    (void)!fchmod(fd, old->st_mode & 0777);
+}
+
 /* The file that a symbolic link leads to is replaced, and not the link. */
 static int open_temporary(struct cli *cli, const char *path, const struct stat *old,
                           struct cli_file *out)
@@ -127,6 +136,8 @@ static int open_temporary(struct cli *cli, const char *path, const struct stat *
     out->temporary = cli_format("%s.%ld.partial", out->path, (long)getpid());
     fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
               old ? old->st_mode & 0777 : 0666);
+    if (fd >= 0 && old)
+        keep_owner(fd, old);
     if (fd >= 0)
         out->file = fdopen(fd, "wb");
     if (out->file)

@@ -46,7 +46,8 @@ struct zr_local {
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */
     atomic_int
-        sync_os_code;   /* errno of the first flush that failed; all later flushes fail */
+        sync_os_code; /* errno of the first flush that failed; all later flushes fail */
+    atomic_bool lacks_syncfs, warned_of_sync; /* see local_sync.c */
     atomic_uint n_made; /* the root and its parents that this handle made; 0: also if
                            their names are on the disk */
     struct zr_keylocks keylocks;
@@ -90,8 +91,7 @@ struct zr_local_dir {
  * makes missing directories. */
 int zr_local_dir_open(struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
-void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is allowed */
-int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
+void zr_local_dir_close(struct zr_local_dir *d); /* {-1} is allowed */
 /* Whether the root is on a network file system, where fsync and close report errors of
  * writes. */
 bool zr_local_is_remote(struct zr_local *l);
@@ -198,7 +198,15 @@ void zr_local_flush_init(struct zr_local *l);
 void zr_local_flush_deinit(struct zr_local *l);
 zarr_status zr_local_flush(void *self, zarr_error *err);
 
-/* ---- local_sync.c: makes the names of a few keys durable ---------------- */
+/* ---- local_sync.c: makes files and names durable ------------------------ */
+
+/* Syncs the bytes of a file. Returns 0, also if the file system cannot do that (the log
+ * has a warning then), or an errno. */
+int zr_local_sync_file(struct zr_local *l, int fd);
+/* Syncs everything that was written to the root's disk. Returns 0 or an errno. */
+int zr_local_sync_all(struct zr_local *l);
+/* Syncs the names in a directory, if its file system can. Returns 0 or an errno. */
+int zr_local_dir_sync(const struct zr_local_dir *d);
 
 /* Fails with IO if a sync that belongs to no operation failed before. */
 zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err);

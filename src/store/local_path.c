@@ -308,24 +308,9 @@ void zr_local_dir_close(struct zr_local_dir *d)
     d->fd = -1;
 }
 
-int zr_local_dir_sync(const struct zr_local_dir *d)
-{
-    int fd = path_openat(d->fd, ".", O_RDONLY | O_DIRECTORY), os_code = 0;
-
-    if (fd < 0)
-        return -fd;
-    do
-        os_code = fsync(fd) == 0 ? 0 : errno;
-    while (os_code == EINTR);
-    if (os_code == EINVAL) /* this file system cannot sync directories */
-        os_code = 0;
-    close(fd);
-    return os_code;
-}
-
 bool zr_local_syncs_each(struct zr_local *l, dev_t device)
 {
-    if (l->durability == ZARR_DURABILITY_EACH)
+    if (l->durability == ZARR_DURABILITY_EACH || atomic_load(&l->lacks_syncfs))
         return true;
     /* syncfs() misses a directory that is mounted or linked in from another file
      * system. */

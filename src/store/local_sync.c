@@ -1,6 +1,11 @@
 /*
- * store/local_sync.c - makes the names of a few keys durable: syncs the root first and
- * then each folder down to the keys. Where no journal keeps the order, the record of a
+ * store/local_sync.c - makes files, the whole store, and the names of a few keys durable.
+ * Where a call to sync does not exist, a stronger one takes its place: fsync() that of
+ * fdatasync(), sync() and the sync of each value that of syncfs(). If there is none,
+ * the log has one warning.
+ *
+ * Of the names of a few keys it syncs the root first and then each folder down to the
+ * keys. Where no journal keeps the order, the record of a
  * change is then on the disk before the chunks are. The folders above a key may be new,
  * too, or the work of a writer that has not flushed. A folder that does not exist needs
  * no sync; that of the folder above it says so. What the store cannot sync alone, as a
@@ -35,14 +40,72 @@ zarr_status zr_local_sync_failed(struct zr_local *l, int os_code, zarr_error *er
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
 }
 
-/* Returns 0, an errno or SYNC_UNABLE. */
-static int sync_folder_fd(int fd)
+/* Returns 0 or an errno. */
+static int sync_by(int (*sync_fn)(int fd), int fd)
 {
     int os_code;
 
     do
-        os_code = fsync(fd) == 0 ? 0 : errno;
+        os_code = sync_fn(fd) == 0 ? 0 : errno;
     while (os_code == EINTR);
+    return os_code;
+}
+
+/* The file system or the kernel has no such call. */
+static bool sync_is_missing(int os_code)
+{
+    return os_code == EINVAL || os_code == ENOSYS;
+}
+
+int zr_local_sync_file(struct zr_local *l, int fd)
+{
+    int os_code = sync_by(fdatasync, fd);
+
+    if (sync_is_missing(os_code))
+        os_code = sync_by(fsync, fd);
+    if (!sync_is_missing(os_code))
+        return os_code;
+    if (!atomic_exchange(&l->warned_of_sync, true))
+        zr_log(
+            &l->log, ZARR_LOG_WARN,
+            "this file system cannot sync files (fsync: errno %d); a loss of power may "
+            "lose what is written",
+            os_code);
+    return 0;
+}
+
+int zr_local_sync_all(struct zr_local *l)
+{
+    int os_code = sync_by(syncfs, l->root);
+
+    if (!sync_is_missing(os_code))
+        return os_code;
+    /* Later values are synced one by one. sync() reports no errors. */
+    atomic_store(&l->lacks_syncfs, true);
+    sync();
+    return zr_local_sync_file(l, l->root);
+}
+
+int zr_local_dir_sync(const struct zr_local_dir *d)
+{
+    int fd, os_code;
+
+    do
+        fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    fd = zr_local_high_fd(fd);
+    if (fd < 0)
+        return -fd;
+    os_code = sync_by(fsync, fd);
+    close(fd);
+    return sync_is_missing(os_code) ? 0 : os_code; /* not every one syncs directories */
+}
+
+/* Returns 0, an errno or SYNC_UNABLE. */
+static int sync_folder_fd(int fd)
+{
+    const int os_code = sync_by(fsync, fd);
+
     switch (os_code) {
     case EINVAL: /* file systems say in many ways that they cannot sync a folder */
     case EBADF:

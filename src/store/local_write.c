@@ -12,6 +12,9 @@
  * With commit and ordered, an operation may ask for its value to be synced so
  * (ZR_STORE_OP_SYNCED); local_sync.c then syncs the directories.
  *
+ * A value that replaces another keeps the mode of the file, and its owner and group where
+ * the system permits it. A new value has the mode that the umask leaves.
+ *
  * syncfs() reaches only the root's disk. On another disk commit and ordered therefore
  * work as each does, also for new directories and erased keys. Network file systems
  * report errors of writes at fsync or close, so every value is synced there. A failed
@@ -42,8 +45,10 @@ enum {
     TEMP_NAME_BYTES = 64,
     TEMP_TRIES = 16,
     LOOK_FROM_BYTES =
-        64 << 10,  /* a last look before the rename; also at what is synced */
-    LOST_TRIES = 4 /* another process removes the lock file each time */
+        64 << 10,   /* a last look before the rename; also at what is synced */
+    LOST_TRIES = 4, /* another process removes the lock file each time */
+    WRITE_MODE_BITS = 0777,
+    WRITE_MODE_OWNER = S_IRUSR | S_IWUSR
 };
 
 /* ---- bytes into a file; all return 0 or an errno ---- */
@@ -75,16 +80,6 @@ static int write_all(int fd, const unsigned char *from, uint64_t n)
     return 0;
 }
 
-static int write_sync(int fd)
-{
-    int st;
-
-    do
-        st = fdatasync(fd);
-    while (st != 0 && errno == EINTR);
-    return st;
-}
-
 static int write_empty(int fd)
 {
     int st;
@@ -111,8 +106,53 @@ struct write_file {
     int fd;
     bool is_dirty;     /* has bytes of an earlier attempt */
     bool knows_device; /* otherwise `device` is set when the value is written */
+    bool keeps_mode;   /* replaces a file, whose mode and owners are these */
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
     dev_t device;
 };
+
+/* ---- the mode and the owners of the file that is replaced ---- */
+
+/* Looks at the file that the value will replace. */
+static void write_look_at_old(const struct zr_local_dir *dir, struct write_file *f)
+{
+    struct stat old;
+
+    f->keeps_mode = fstatat(dir->fd, dir->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    S_ISREG(old.st_mode);
+    if (!f->keeps_mode)
+        return;
+    f->mode = old.st_mode & WRITE_MODE_BITS;
+    f->uid = old.st_uid;
+    f->gid = old.st_gid;
+}
+
+static void write_set_mode(struct zr_local *l, const zarr_store_op *op, int fd,
+                           mode_t mode)
+{
+    if (fchmod(fd, mode) != 0)
+        zr_log(&l->log, ZARR_LOG_WARN, "%s: cannot keep the mode %04o: errno %d", op->key,
+               (unsigned)mode, errno);
+}
+
+/* Call it before the first byte is written, so that nobody reads what the old file kept
+ * from them. The owner may read and write until the file has its key: otherwise a lock
+ * file that a killed writer left would stop all later ones. */
+static void write_set_owner(struct zr_local *l, const zarr_store_op *op,
+                            struct write_file *f)
+{
+    struct stat mine;
+
+    if (fstat(f->fd, &mine) != 0)
+        return;
+    if ((mine.st_uid != f->uid || mine.st_gid != f->gid) &&
+        fchown(f->fd, f->uid, f->gid) != 0 && mine.st_gid != f->gid)
+        (void)!fchown(f->fd, (uid_t)-1, f->gid);
+    if ((mine.st_mode & WRITE_MODE_BITS) != (f->mode | WRITE_MODE_OWNER))
+        write_set_mode(l, op, f->fd, f->mode | WRITE_MODE_OWNER);
+}
 
 /* Syncs the value if it must be, and sets op's version if that is wanted. Nothing else
  * needs the fstat() of a file whose device is known. Returns 0 or an errno. */
@@ -122,20 +162,29 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
         (op->flags & (ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_IF_VERSION)) != 0;
     const bool early = !f->knows_device || (wanted && !zr_local_is_remote(l));
     struct stat st;
+    int os_code = 0;
 
     if (early && fstat(f->fd, &st) != 0)
         return errno;
     if (!f->knows_device)
         f->device = st.st_dev;
     f->knows_device = true;
-    if (must_sync(l, op, f->device) && write_sync(f->fd) != 0)
-        return errno;
+    if (must_sync(l, op, f->device))
+        os_code = zr_local_sync_file(l, f->fd);
+    if (os_code != 0)
+        return os_code;
     /* only now a network file system knows the time */
     if (wanted && zr_local_is_remote(l) && fstat(f->fd, &st) != 0)
         return errno;
     if (wanted)
         zr_local_version(&st, &op->version);
     return 0;
+}
+
+/* Whether the mode that the file gets in the end takes rights from its owner. */
+static bool write_hides_from_owner(const struct write_file *f)
+{
+    return f->keeps_mode && (f->mode & WRITE_MODE_OWNER) != WRITE_MODE_OWNER;
 }
 
 /* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
@@ -147,6 +196,8 @@ static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file 
 
     if (f->is_dirty && write_empty(f->fd) != 0)
         return errno;
+    if (f->keeps_mode)
+        write_set_owner(l, op, f);
     os_code = write_allocate(f->fd, op->mem.bytes);
     if (os_code == 0 && zr_local_is_direct(l, &op->mem))
         os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
@@ -294,6 +345,8 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
 
     if (st != ZARR_OK)
         return st;
+    if (!is_new)
+        write_look_at_old(&lk->dir, &file);
     os_code = write_value(l, op, &file, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
@@ -316,6 +369,8 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
         return write_conflict(op, err);
     if (os_code != 0)
         return write_failed(op, os_code, "replace", err);
+    if (write_hides_from_owner(&file))
+        write_set_mode(l, op, file.fd, file.mode);
     return zr_op_end(op, ZARR_OK, 0);
 }
 
@@ -388,7 +443,11 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     }
     os_code = file.fd < 0 ? -file.fd : 0;
     if (os_code == 0) {
+        if (!is_new)
+            write_look_at_old(&dir, &file);
         os_code = write_value(l, op, &file, from, err);
+        if (os_code == 0 && write_hides_from_owner(&file))
+            write_set_mode(l, op, file.fd, file.mode);
         if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
             os_code = errno;
         if (os_code == 0)
@@ -516,9 +575,7 @@ static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
         return st;
     if (!zr_local_flushes(l) || atomic_load(&l->n_synced) >= n_written)
         return ZARR_OK;
-    do
-        os_code = syncfs(l->root) == 0 ? 0 : errno;
-    while (os_code == EINTR);
+    os_code = zr_local_sync_all(l);
     if (os_code == 0) {
         atomic_store(&l->n_synced, n_written);
         return ZARR_OK;

@@ -355,3 +355,16 @@ def test_chunks_of_a_copy_reach_the_disk_before_its_metadata(zarrc, tmp_path):
     document = [i for i, c in enumerate(calls) if c.startswith("rename") and '"zarr.json"' in c]
     assert chunks and document, calls
     assert any(c.startswith("syncfs") for c in calls[chunks[-1]:document[0]]), calls
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o600, 0o440])
+def test_file_that_is_replaced_keeps_its_mode(zarrc, array, tmp_path, mode):
+    out = tmp_path / "out.npy"
+    out.write_bytes(b"old")
+    out.chmod(mode)
+    zarrc("export", "--force", array, out)
+    assert out.stat().st_mode & 0o7777 == mode and out.read_bytes() != b"old"
+    if os.geteuid() == 0:
+        os.chown(out, 4711, 4712)
+        zarrc("export", "--force", array, out)
+        assert (out.stat().st_uid, out.stat().st_gid) == (4711, 4712)

@@ -23,9 +23,11 @@ void *__libc_memalign(size_t align,
 
 static struct fuse process_memory;
 
-static bool out_of_memory(void)
+static atomic_size_t refused_bytes = SIZE_MAX; /* no larger block is to be had */
+
+static bool out_of_memory(size_t bytes)
 {
-    if (!fuse_burns(&process_memory))
+    if (!fuse_burns(&process_memory) && bytes < atomic_load(&refused_bytes))
         return false;
     errno = ENOMEM;
     return true;
@@ -33,27 +35,27 @@ static bool out_of_memory(void)
 
 void *malloc(size_t bytes)
 {
-    return out_of_memory() ? NULL : __libc_malloc(bytes);
+    return out_of_memory(bytes) ? NULL : __libc_malloc(bytes);
 }
 
 void *calloc(size_t n, size_t bytes)
 {
-    return out_of_memory() ? NULL : __libc_calloc(n, bytes);
+    return out_of_memory(n * bytes) ? NULL : __libc_calloc(n, bytes);
 }
 
 void *realloc(void *block, size_t bytes)
 {
-    return out_of_memory() ? NULL : __libc_realloc(block, bytes);
+    return out_of_memory(bytes) ? NULL : __libc_realloc(block, bytes);
 }
 
 void *aligned_alloc(size_t align, size_t bytes)
 {
-    return out_of_memory() ? NULL : __libc_memalign(align, bytes);
+    return out_of_memory(bytes) ? NULL : __libc_memalign(align, bytes);
 }
 
 int posix_memalign(void **out, size_t align, size_t bytes)
 {
-    void *block = out_of_memory() ? NULL : __libc_memalign(align, bytes);
+    void *block = out_of_memory(bytes) ? NULL : __libc_memalign(align, bytes);
 
     if (!block)
         return ENOMEM;
@@ -63,7 +65,7 @@ int posix_memalign(void **out, size_t align, size_t bytes)
 
 void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
-    if (out_of_memory())
+    if (out_of_memory(bytes))
         return MAP_FAILED;
     return (void *)syscall(SYS_mmap, at, bytes, prot, flags, fd, offset);
 }
@@ -108,10 +110,62 @@ static void test_scenario(void **state)
     }
 }
 
+/* ---- scratch memory that a library allocates itself ---- */
+
+enum {
+    BLOSC_CHUNK = 256 << 10 /* one block, of which libblosc needs at least two */
+};
+
+static void blosc_scratch(void **state)
+{
+    static const uint64_t shape[1] = {BLOSC_CHUNK};
+    static uint8_t data[BLOSC_CHUNK];
+    const int64_t length = BLOSC_CHUNK;
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 1,
+        .shape = shape,
+        .chunk_shape = shape,
+        .data_type = "uint8",
+        .codecs = "[\"bytes\",{\"name\":\"blosc\",\"configuration\":{\"cname\":\"zstd\","
+                  "\"clevel\":5,\"shuffle\":\"noshuffle\",\"typesize\":1,"
+                  "\"blocksize\":262144}}]"};
+    struct world w;
+    zarr_array *a = NULL;
+    zarr_error err = {0};
+    zarr_tensor t;
+
+    (void)state;
+    for (size_t i = 0; i < BLOSC_CHUNK; i++)
+        data[i] = (uint8_t)(i * i >> 9);
+    world_context(&w, 2);
+    world_must(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &err), &err, "open");
+    world_must(zarr_array_create(&a, w.store, "a", &spec, NULL, &err), &err, "create");
+    zarr_tensor_host(&t, data, sizeof data, 1, &length);
+    for (int i = 0; i < 2; i++) { /* write, then read, each without memory first */
+        zarr_status st;
+
+        atomic_store(&refused_bytes, 400 << 10);
+        st = i == 0 ? zarr_array_write(a, NULL, &t, NULL, &err)
+                    : zarr_array_read(a, NULL, &t, NULL, &err);
+        atomic_store(&refused_bytes, SIZE_MAX);
+        if (st != ZARR_ERR_NO_MEMORY)
+            fail_msg("%s: %s: %s", i == 0 ? "write" : "read", zarr_status_text(st),
+                     err.message);
+        world_must(i == 0 ? zarr_array_write(a, NULL, &t, NULL, &err)
+                          : zarr_array_read(a, NULL, &t, NULL, &err),
+                   &err, "with memory");
+    }
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     static struct CMUnitTest tests[64];
-    const size_t n = scenario_tests(tests, 64, test_scenario);
+    size_t n = scenario_tests(tests, 63, test_scenario);
+
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(blosc_scratch);
 
     return _cmocka_run_group_tests("malloc", tests, n, NULL, NULL);
 }

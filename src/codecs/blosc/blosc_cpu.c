@@ -28,6 +28,10 @@ enum {
 /* The largest block size that is always permitted. Larger blocks must not be longer than
  * the chunk, because the library allocates three blocks at once. */
 #define BLOSC_BLOCK_ALWAYS UINT32_C(65536)
+/* The largest block size that the library chooses when it encodes. */
+#define BLOSC_BLOCK_CHOSEN ((size_t)1 << 20)
+/* What zlib or zstd inside the library allocates to decode a block. */
+#define BLOSC_CODEC_BYTES ((size_t)160 << 10)
 
 struct blosc_self {
     const zarr_allocator *alloc;
@@ -35,6 +39,20 @@ struct blosc_self {
     int clevel, shuffle;
     size_t typesize, blocksize;
 };
+
+/* Where malloc() has no scratch memory for it, the library crashes, or it prints to
+ * stdout and fails as it does for a damaged chunk. So asks malloc() for as much first. */
+static zarr_status blosc_check_memory(size_t blocksize, zarr_error *err)
+{
+    const size_t bytes =
+        3 * (blocksize + BLOSC_MAX_TYPESIZE * sizeof(int32_t)) + BLOSC_CODEC_BYTES;
+    void *volatile scratch = zr_malloc(NULL, bytes); /* volatile: it is not left out */
+
+    if (!scratch)
+        return zr_fail_memory(err, bytes);
+    zr_free(NULL, scratch);
+    return ZARR_OK;
+}
 
 /* ---- the container ---------------------------------------------------------------- */
 
@@ -205,6 +223,7 @@ static zarr_status blosc_decode_one(void *self, const struct zr_host_job *io,
     }
     if (h.nbytes == 0)
         goto out;
+    ZR_TRY(blosc_check_memory(h.blocksize, err));
     got = blosc_decompress_ctx(io->src, io->dst, h.nbytes, 1);
     if (got < 0 || (uint32_t)got != h.nbytes)
         st = blosc_damaged(err, "damaged block");
@@ -316,6 +335,7 @@ static zarr_status blosc_partial_one(void *part_ptr, const struct zr_host_job *i
             *used += n;
         }
     } else if (blosc_partial_pays(&h, part)) {
+        ZR_TRY(blosc_check_memory(h.blocksize, err));
         st = blosc_some_blocks(&h, part, io, used, err);
     } else {
         st = blosc_decode_one(part->self, io, used, exec, err);
@@ -380,6 +400,9 @@ static zarr_status blosc_encode_one(void *self_ptr, const struct zr_host_job *io
     /* With more room the library may write a compressed chunk that is longer than a
      * stored one. */
     const size_t room = ZR_MIN(io->dst_bytes, io->src_bytes + BLOSC_MAX_OVERHEAD);
+    const size_t blocksize =
+        ZR_MIN(io->src_bytes, ZR_MAX(self->blocksize, BLOSC_BLOCK_CHOSEN));
+    zarr_status st;
     int got = 0;
 
     ZR_UNUSED(exec);
@@ -389,6 +412,9 @@ static zarr_status blosc_encode_one(void *self_ptr, const struct zr_host_job *io
     if (blosc_compname_to_compcode(self->cname) < 0)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "blosc: this build has no \"%s\"",
                        self->cname);
+    st = blosc_check_memory(blocksize, err);
+    if (st != ZARR_OK)
+        return st;
     got = blosc_compress_ctx(self->clevel, self->shuffle, self->typesize, io->src_bytes,
                              io->src, io->dst, room, self->cname, self->blocksize, 1);
     if (got <= 0)
