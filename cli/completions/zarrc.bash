@@ -13,6 +13,8 @@ _zarrc()
         fi
     done
     case $command,$prev in
+    *,--locks) words='os none' ;;
+    *,--symlinks) words='within deny follow' ;;
     *,--progress) words='auto bar lines json none' ;;
     *,--color) words='auto always never' ;;
     *,--log-level) words='error warn info debug trace' ;;
@@ -51,7 +53,7 @@ _zarrc()
     if [[ -z $command && $cur != -* ]]; then
         words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list calibrate version help completion'
     elif [[ $cur == -* ]]; then
-        words=' --json -j --threads --mem --variable-chunk --untrusted --lock-wait --max-linked --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
+        words=' --json -j --threads --mem --variable-chunk --untrusted --lock-wait --locks --symlinks --max-linked --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive --stored' ;;

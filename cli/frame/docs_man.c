@@ -220,6 +220,8 @@ void cli_man_program(struct cli_string *out)
         ".TP\nNO_COLOR\nIf set and not empty, output has no colours.\n"
         ".TP\nZARRC_THREADS, ZARRC_MEMORY_BYTES, ZARRC_LOG_LEVEL\n"
         "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
+        ".TP\nZARRC_LOCKS, ZARRC_SYMLINKS\nDefaults for \\-\\-locks and "
+        "\\-\\-symlinks. Ignored in a program with raised privileges.\n"
         ".TP\nZARRC_DEVICE_BYTES, ZARRC_PINNED_BYTES\nThe most bytes for "
         "buffers on each device, and for pinned host memory of each "
         "device, such as 4G.\n"

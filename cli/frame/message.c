@@ -115,7 +115,15 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
         return "Another process changed it at the same time. Check its state, then "
                "repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
+        if (err && strstr(err->message, "(option locking)"))
+            return "If nothing else writes to the store meanwhile, --locks=none or "
+                   "ZARRC_LOCKS=none does without locks.";
         return hint_unsupported(err);
+    case ZARR_ERR_IO:
+        return err && strstr(err->message, "(option symlinks)")
+                   ? "If the store is to be trusted, --symlinks=follow or "
+                     "ZARRC_SYMLINKS=follow follows its links."
+                   : NULL;
     case ZARR_ERR_INTERNAL:
         return err && strstr(err->message, "broke its contract")
                    ? "This is a bug in the plug-in; please report it to its author."

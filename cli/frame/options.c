@@ -33,6 +33,12 @@ const struct cli_option cli_common_options[] = {
     {"lock-wait", 0, 0, "SECONDS", NULL,
      "fail if another writer holds the lock of a key for longer (default: wait, with a "
      "warning after 10 s)"},
+    {"locks", 0, 0, "KIND", "os|none",
+     "locks between writers of a local store; none: only if nothing else writes to it "
+     "(default: ZARRC_LOCKS, else os)"},
+    {"symlinks", 0, 0, "WHICH", "within|deny|follow",
+     "symbolic links to follow in a local store; within: those that stay in it (default: "
+     "ZARRC_SYMLINKS, else within)"},
     {"max-linked", 0, 0, "N", NULL,
      "limit for the directories that one walk through a store finds behind symbolic "
      "links "
@@ -299,6 +305,18 @@ static int decide_progress(const struct cli *cli)
     return isatty(STDERR_FILENO) ? CLI_PROGRESS_BAR : CLI_PROGRESS_LINES;
 }
 
+/* The place of the option's value among its choices, from 1 on; 0: not given. */
+static uint32_t choice_number(const struct cli *cli, const char *name)
+{
+    const char *at = cli_option_find(cli->command, name, strlen(name))->choices;
+    const char *value = cli_text(cli, name);
+
+    for (uint32_t i = 1; value; i++, at += strcspn(at, "|") + 1)
+        if (strncmp(at, value, strlen(value)) == 0)
+            return i;
+    return 0;
+}
+
 int cli_options_common(struct cli *cli)
 {
     uint64_t threads = 0;
@@ -311,6 +329,8 @@ int cli_options_common(struct cli *cli)
     cli->color_out = decide_color(cli, STDOUT_FILENO);
     cli->color_err = decide_color(cli, STDERR_FILENO);
     cli->progress = decide_progress(cli);
+    cli->locking = choice_number(cli, "locks");
+    cli->symlinks = choice_number(cli, "symlinks");
     rc = cli_u64(cli, "threads", &threads);
     if (!rc && threads > 1024)
         rc = cli_error(cli, CLI_USAGE, NULL, "option --threads: at most 1024");

@@ -18,9 +18,7 @@
 static int open_staging_store(struct import *im)
 {
     char *real = realpath(cli_local_root(&im->node), NULL);
-    zarr_store_options opts = {.struct_size = sizeof opts,
-                               .flags = ZARR_STORE_CREATE,
-                               .lock_wait_ms = (uint32_t)im->cli->lock_wait_s * 1000};
+    zarr_store_options opts = cli_store_options(im->cli);
     zarr_error err = {0};
     zarr_status st;
 
@@ -28,6 +26,7 @@ static int open_staging_store(struct import *im)
         return CLI_OK;
     im->target_root = cli_format("%s" CLI_STAGING_SUFFIX, real);
     free(real);
+    opts.flags |= ZARR_STORE_CREATE;
     st = zarr_store_open(&im->target_store, im->cli->ctx, im->target_root, &opts, &err);
     if (st)
         return cli_fail(im->cli, st, &err, "cannot create %s", im->target_root);

@@ -135,11 +135,18 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
     return CLI_OK;
 }
 
+zarr_store_options cli_store_options(const struct cli *cli)
+{
+    return (zarr_store_options){.struct_size = sizeof(zarr_store_options),
+                                .locking = cli->locking,
+                                .symlinks = cli->symlinks,
+                                .lock_wait_ms = (uint32_t)cli->lock_wait_s * 1000};
+}
+
 static int open_store(struct cli *cli, const zarr_location *at, unsigned flags,
                       struct cli_node *node)
 {
-    zarr_store_options opts = {.struct_size = sizeof opts,
-                               .lock_wait_ms = (uint32_t)cli->lock_wait_s * 1000};
+    zarr_store_options opts = cli_store_options(cli);
     zarr_error err = {0};
     zarr_status st;
 

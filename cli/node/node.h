@@ -51,6 +51,8 @@ char *cli_local_path(struct cli *cli, const char *text);
 int cli_refuse_foreign(struct cli *cli, const char *path, const char *wanted);
 /* A hint about a folder of another format; NULL: the format is not known. */
 const char *cli_foreign_folder(const char *path);
+/* What the common options say about stores. */
+zarr_store_options cli_store_options(const struct cli *cli);
 /* Opens the node that `text` names. Without ":/" the root of the store is the topmost
  * folder of the unbroken chain of nodes above the path. For a new node outside of any
  * hierarchy, the root is the first folder on the path that is called *.zarr, else the

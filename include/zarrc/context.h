@@ -145,8 +145,9 @@ typedef struct zarr_context_options {
  * UUID of a GPU. ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons:
  * absolute paths of files, or of directories, from which every file with the ending .so
  * is loaded in the order of names. An empty part means nothing. ZARRC_PLUGIN_OPTIONS is
- * the default of `plugin_options`. Both, and ZARRC_TRUST, are ignored in a program that
- * runs with raised privileges (set-user-ID).
+ * the default of `plugin_options`. ZARRC_LOCKS (os or none) and ZARRC_SYMLINKS (within,
+ * deny or follow) are the defaults of local stores (zarr_store_options). These four, and
+ * ZARRC_TRUST, are ignored in a program that runs with raised privileges (set-user-ID).
  *
  * The first context keeps a shared library mapped until the process ends, also after
  * dlclose(): its threads wait for work, and do not end before the process.

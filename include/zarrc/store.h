@@ -43,9 +43,14 @@ enum {
 
 /** How a local store keeps two writers of one key apart. */
 enum {
-    ZARR_LOCKING_DEFAULT = 0, /**< as ZARR_LOCKING_OS */
+    /** as the environment variable ZARRC_LOCKS says ("os" or "none"), else as
+     * ZARR_LOCKING_OS */
+    ZARR_LOCKING_DEFAULT = 0,
     /** by a lock on the file `<key>.__lock`, between threads and between processes. This
-     * is the protocol of TensorStore */
+     * is the protocol of TensorStore: an open file description lock, or one of flock(2)
+     * on a file system that answers EINVAL, ENOSYS or EOPNOTSUPP to the former. Where
+     * neither exists, and after ENOLCK or ENOTSUPP (524), a write fails with
+     * ZARR_ERR_UNSUPPORTED */
     ZARR_LOCKING_OS = 1,
     /** not at all: values are still replaced in one step, but the application must make
      * sure that each key has one writer at a time */
@@ -54,10 +59,13 @@ enum {
 
 /** Whether a local store follows symbolic links. */
 enum {
-    ZARR_SYMLINKS_DEFAULT = 0, /**< as ZARR_SYMLINKS_WITHIN */
-    ZARR_SYMLINKS_WITHIN = 1,  /**< if they stay below the root of the store */
-    ZARR_SYMLINKS_DENY = 2,    /**< never */
-    ZARR_SYMLINKS_FOLLOW = 3   /**< always */
+    /** as the environment variable ZARRC_SYMLINKS says ("within", "deny" or "follow"),
+     * else as ZARR_SYMLINKS_WITHIN */
+    ZARR_SYMLINKS_DEFAULT = 0,
+    /** if they stay below the root of the store, or below `symlink_root` */
+    ZARR_SYMLINKS_WITHIN = 1,
+    ZARR_SYMLINKS_DENY = 2,  /**< never */
+    ZARR_SYMLINKS_FOLLOW = 3 /**< always */
 };
 
 /** Options of zarr_store_open() and zarr_store_open_custom(). */
@@ -86,6 +94,12 @@ typedef struct zarr_store_options {
      * `zarr_context_options`; 0: the context's; for a composite store that of the store
      * of the chunks */
     int32_t tensor_device_type, tensor_device_id;
+    /** local stores: a directory above the root, as the beginning of the URL's path
+     * before a "/"; borrowed for the call. With ZARR_SYMLINKS_WITHIN links may lead
+     * anywhere below it. For example, an array is opened as a store of its own, and its
+     * links lead to objects of the hierarchy around it; zarr_location_parse() finds that
+     * hierarchy. NULL: the root */
+    const char *symlink_root;
 } zarr_store_options;
 
 #define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)

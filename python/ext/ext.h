@@ -313,6 +313,7 @@ int zx_opt_shape(PyObject *dict, const char *name, uint64_t *room, const uint64_
 PyObject *zx_new_context(PyObject *module, PyObject *options);
 PyObject *zx_open_store(PyObject *module, PyObject *args);
 PyObject *zx_open_composite(PyObject *module, PyObject *args);
+PyObject *zx_find_root(PyObject *module, PyObject *args);
 PyObject *zx_open_array(PyObject *module, PyObject *args);
 PyObject *zx_create_array(PyObject *module, PyObject *args);
 PyObject *zx_open_group(PyObject *module, PyObject *args);

@@ -83,6 +83,7 @@ static PyMethodDef functions[] = {
     {"new_context", zx_new_context, METH_O, NULL},
     {"open_store", zx_open_store, METH_VARARGS, NULL},
     {"open_composite", zx_open_composite, METH_VARARGS, NULL},
+    {"find_root", zx_find_root, METH_VARARGS, NULL},
     {"open_array", zx_open_array, METH_VARARGS, NULL},
     {"create_array", zx_create_array, METH_VARARGS, NULL},
     {"open_group", zx_open_group, METH_VARARGS, NULL},

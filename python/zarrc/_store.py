@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from . import _core, _devices, _native
-from ._config import config
+from ._config import SYMLINKS, config
 from .errors import InvalidError, NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
 
 READ_ONLY, CREATE = 1, 2
@@ -225,6 +225,14 @@ def _local_path(text: str) -> str | None:
     return None if "://" in text else text
 
 
+def _symlink_root(path: str) -> dict[str, str]:
+    """The option that lets the links of a node lead anywhere in the hierarchy around it, as at the shell."""
+    root = _core.find_root(config._context(), path)
+    if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
+        return {}
+    return {"symlink_root": root}
+
+
 def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     if text == "memory:" or text.startswith("memory://"):
         name, _, path = text.removeprefix("memory:").lstrip("/").partition("/")
@@ -235,7 +243,10 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     if url is not None:
         if options:
             raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
-        return Place(_open_url(os.path.abspath(url), settings), "")
+        url = os.path.abspath(url)
+        if settings["symlinks"] in (SYMLINKS["default"], SYMLINKS["within"]):
+            settings |= _symlink_root(url)
+        return Place(_open_url(url, settings), "")
     if not _is_registered(text.partition("://")[0]):
         from . import _adapters, _foreign
         return Place(_foreign.open_adapter(_adapters.of_url(text, options or {})), "")

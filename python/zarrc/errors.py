@@ -216,9 +216,16 @@ def in_store(error: ZarrcError, url: str | None) -> None:
         error.reason = f"{error.reason} (in {error.store})"
 
 
+_REMEDIES = {
+    "(option locking)": "; if nothing else writes to the store meanwhile, zarrc.config.set({'locks': 'none'}) does without locks",
+    "(option symlinks)": "; if the store is to be trusted, zarrc.config.set({'symlinks': 'follow'}) follows its links",
+}
+
+
 def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     """The exception for a zarr_error; the extension calls it."""
     cls = _BY_CODE.get(code, InternalError)
+    message += next((remedy for option, remedy in _REMEDIES.items() if option in message), "")
     if facts.pop("is_index"):
         cls = BoundsCheckError
     elif cls is NotFoundError and facts["chunk"] is not None:

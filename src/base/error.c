@@ -150,7 +150,9 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
     va_start(ap, fmt);
     zr_text_line(text, sizeof text, fmt, ap);
     va_end(ap);
-    (void)snprintf(said, sizeof said, "%s", ZR_STRERROR(os_code, cause, sizeof cause));
+    (void)snprintf(said, sizeof said, "%s",
+                   os_code == ZR_ENOTSUPP ? "Operation not supported (ENOTSUPP)"
+                                          : ZR_STRERROR(os_code, cause, sizeof cause));
     join(err, status, &address, &reason);
     err->os_code = os_code;
     err->os_domain = ZARR_OS_ERRNO;

@@ -139,6 +139,7 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
     ZR_TRY(context_init_registries(ctx, err));
     ZR_TRY(zr_dtype_find(&ctx->dtypes, "uint64", &ctx->uint64, NULL, err));
     ctx->trust = o->trust;
+    ZR_TRY(zr_ctx_store_defaults(ctx, err));
     ZR_TRY(zr_ctx_costs_path(&ctx->costs_path, ctx->alloc, err));
     if (o->codec_preference) {
         ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);

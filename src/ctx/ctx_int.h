@@ -19,6 +19,9 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err);
 
+/* Reads the defaults of local stores from the environment. */
+zarr_status zr_ctx_store_defaults(zarr_context *ctx, zarr_error *err);
+
 /* Chooses the default memory, after all plug-ins are loaded: one may know the device. */
 zarr_status zr_ctx_default_memory(zarr_context *ctx, const zarr_context_options *o,
                                   zarr_error *err);

@@ -87,6 +87,38 @@ static zarr_status env_trust(uint32_t *trust, zarr_error *err)
                    text);
 }
 
+/* *value 0: the variable is not set. */
+static zarr_status env_word(const char *name, const char *const *words, uint32_t n_words,
+                            const char *all, uint32_t *value, zarr_error *err)
+{
+    const char *text = secure_getenv(name);
+
+    *value = 0;
+    if (!text || !*text)
+        return ZARR_OK;
+    for (uint32_t i = 0; i < n_words; i++)
+        if (zr_streq(text, words[i])) {
+            *value = i + 1;
+            return ZARR_OK;
+        }
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "environment variable %s: \"%s\" is not one of %s", name, text, all);
+}
+
+zarr_status zr_ctx_store_defaults(zarr_context *ctx, zarr_error *err)
+{
+    /* in the order of ZARR_LOCKING_* and ZARR_SYMLINKS_* */
+    static const char *const locks[] = {"os", "none"};
+    static const char *const symlinks[] = {"within", "deny", "follow"};
+    zarr_status st =
+        env_word("ZARRC_LOCKS", locks, ZR_COUNT(locks), "os, none", &ctx->locking, err);
+
+    if (st == ZARR_OK)
+        st = env_word("ZARRC_SYMLINKS", symlinks, ZR_COUNT(symlinks),
+                      "within, deny, follow", &ctx->symlinks, err);
+    return st;
+}
+
 zarr_status zr_ctx_default_memory(zarr_context *ctx, const zarr_context_options *o,
                                   zarr_error *err)
 {

@@ -19,6 +19,8 @@ static struct zr_store_env store_env(zarr_context *ctx)
         .log = ctx->log,
         .limits = ctx->limits,
         .memory = &ctx->memory,
+        .locking = ctx->locking,
+        .symlinks = ctx->symlinks,
         .ctx = ctx,
         .ctx_ref = store_ref_context,
         .ctx_unref = zarr_context_free,

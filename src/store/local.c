@@ -205,8 +205,14 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
     return ZARR_OK;
 }
 
-static zarr_status local_read_options(struct zr_local *l, const zarr_store_options *o,
-                                      zarr_error *err)
+/* The first of both that is not 0, else `usual`. */
+static uint32_t local_choose(uint32_t option, uint32_t from_env, uint32_t usual)
+{
+    return option != 0 ? option : from_env != 0 ? from_env : usual;
+}
+
+static zarr_status local_read_options(struct zr_local *l, const struct zr_store_env *env,
+                                      const zarr_store_options *o, zarr_error *err)
 {
     if (o->durability > ZARR_DURABILITY_EACH)
         return zr_fail(err, ZARR_ERR_INVALID, "durability %" PRIu32 " is not known",
@@ -220,8 +226,8 @@ static zarr_status local_read_options(struct zr_local *l, const zarr_store_optio
     if (o->device_type != 0 && o->device_type != ZARR_DEVICE_CPU)
         return zr_fail(err, ZARR_ERR_INVALID, "a local store has no device type");
     l->durability = o->durability == 0 ? ZARR_DURABILITY_COMMIT : o->durability;
-    l->locking = o->locking == 0 ? ZARR_LOCKING_OS : o->locking;
-    l->symlinks = o->symlinks == 0 ? ZARR_SYMLINKS_WITHIN : o->symlinks;
+    l->locking = local_choose(o->locking, env->locking, ZARR_LOCKING_OS);
+    l->symlinks = local_choose(o->symlinks, env->symlinks, ZARR_SYMLINKS_WITHIN);
     return ZARR_OK;
 }
 
@@ -231,9 +237,31 @@ static void local_close(void *self)
 
     if (l->root >= 0)
         close(l->root);
+    if (l->symlink_root >= 0)
+        close(l->symlink_root);
+    zr_free(l->alloc, l->path_from_there);
     zr_local_flush_deinit(l);
     zr_keylocks_deinit(&l->keylocks);
     zr_free(l->alloc, l);
+}
+
+static zarr_status local_open_symlink_root(struct zr_local *l, const char *path,
+                                           const char *above, zarr_error *err)
+{
+    const size_t n = strlen(above);
+
+    if (n == 0 || !zr_starts_with(path, above) || (path[n] != '/' && path[n] != '\0'))
+        return zr_fail(err, ZARR_ERR_INVALID, "symlink_root: %s does not begin with %s/",
+                       path, above);
+    if (strspn(path + n, "/") == strlen(path + n)) /* the root itself */
+        return ZARR_OK;
+    l->path_from_there = zr_strdup(l->alloc, path + n + strspn(path + n, "/"));
+    if (!l->path_from_there)
+        return zr_fail_memory(err, strlen(path));
+    l->symlink_root = local_open_dir(above, O_PATH);
+    if (l->symlink_root < 0)
+        return zr_fail_os(err, ZARR_ERR_IO, -l->symlink_root, "symlink_root %s", above);
+    return ZARR_OK;
 }
 
 static zarr_status local_open(void **self, const struct zr_store_env *env,
@@ -253,10 +281,10 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     l->memory = env->memory;
     l->listing_keys = env->limits.listing_keys;
     l->linked_directories = env->limits.linked_directories;
-    l->root = -1;
+    l->root = l->symlink_root = -1;
     zr_keylocks_init(&l->keylocks, env, opts);
     zr_local_flush_init(l);
-    ZR_TRY(local_read_options(l, opts, err));
+    ZR_TRY(local_read_options(l, env, opts, err));
     if (direct && zr_starts_with(path, "gds:"))
         path += zr_starts_with(path, "gds://") ? 6 : 4;
     if (*path == '\0') {
@@ -264,6 +292,8 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
         goto out;
     }
     ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));
+    if (opts->symlink_root)
+        ZR_TRY(local_open_symlink_root(l, path, opts->symlink_root, err));
     if (direct)
         zr_local_find_devices(l, url);
     *self = l;

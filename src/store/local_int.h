@@ -41,7 +41,9 @@ struct zr_local {
     uint32_t durability, locking, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
-    bool by_link;                     /* the root's path named a symlink */
+    bool by_link;          /* the root's path named a symlink */
+    int symlink_root;      /* links may lead below it (ZARR_SYMLINKS_WITHIN); -1: root */
+    char *path_from_there; /* of the root, from symlink_root */
     atomic_uint_fast64_t last_device; /* of the value that was opened last */
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */
@@ -69,9 +71,6 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
  * forbids is on the way: zr_local_open() says which. */
 int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
                          uint64_t resolve);
-/* After zr_local_open returned -ENOENT with *via_link: true if the cause is a symlink
- * whose target does not exist. */
-bool zr_local_is_dangling(const struct zr_local *l, const char *path);
 /* Replaces a descriptor of 0 to 2 by a higher one, as zr_local_open does. Returns -errno
  * if fd is negative. */
 int zr_local_high_fd(int fd);
@@ -80,6 +79,18 @@ int zr_local_high_fd(int fd);
  * known. Reported as ENOENT, with this text. */
 #define ZR_LOCAL_NOWHERE      ENOLINK
 #define ZR_LOCAL_NOWHERE_TEXT "a symlink on the way leads nowhere"
+
+/* ---- local_link.c: symlinks that cannot be followed ----------------------------- */
+
+/* After zr_local_open returned -ENOENT with *via_link: true if the cause is a symlink
+ * whose target does not exist. */
+bool zr_local_is_dangling(const struct zr_local *l, const char *path);
+/* Fails with IO and os_code: "<path>: <what>". If a symlink on the way to path was
+ * refused, says which one instead, and where it leads. */
+zarr_status zr_local_fail(const struct zr_local *l, zarr_error *err, int os_code,
+                          const char *path, const char *what);
+
+/* ---- directories ---------------------------------------------------------------- */
 
 /* The directory that holds a key's file, and the file's name (inside the key). */
 struct zr_local_dir {
@@ -134,6 +145,14 @@ void zr_local_unpin(void *self, struct zr_store_pin *p);
 
 /* ---- local_lock.c: TensorStore's lock protocol ------------------------- */
 
+/* Who may do what with a file. */
+struct zr_local_owner {
+    mode_t mode; /* the last nine bits */
+    uid_t uid;
+    gid_t gid;
+};
+void zr_local_owner_read(struct zr_local_owner *o, const struct stat *st);
+
 struct zr_local_lock {
     struct zr_keylock keylock;
     struct zr_local_dir dir;
@@ -144,6 +163,7 @@ struct zr_local_lock {
     bool has_keylock;
     dev_t device;
     ino_t inode;
+    struct zr_local_owner owner; /* of the lock file */
     uint64_t fork_generation;
     char lock_name[NAME_MAX + 1];
 };
@@ -168,6 +188,9 @@ int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock
 /* Tries once to lock a descriptor. Returns 0, EAGAIN (another holder), or an errno (the
  * file system has no locks). */
 int zr_local_lock_try(int fd);
+/* Whether such an error of zr_local_lock_try() means that the file system gives no locks,
+ * now or ever. */
+bool zr_local_lock_is_missing(int os_code);
 /* Opens the file `name` in dir. Returns 0 or an errno. */
 int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int flags);
 /* Gives the lock back if it is held, and closes the file. Returns 0 or the errno of

@@ -67,15 +67,19 @@ static bool debris_remove_locked(int dir, const char *name, int fd)
            unlinkat(dir, name, 0) == 0;
 }
 
-static bool debris_sweep_lock(int dir, const char *name)
+/* Without locks the application makes sure that the file has no other writer. */
+static bool debris_sweep_lock(const struct zr_local *l, int dir, const char *name)
 {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     struct zr_lock_file f;
     bool removed = false;
+    int os_code;
 
     if (zr_lock_file_open(&f, dir, name, flags) != 0)
         return false;
-    if (zr_local_lock_try(f.fd) == 0)
+    os_code = zr_local_lock_try(f.fd);
+    if (os_code == 0 ||
+        (l->locking == ZARR_LOCKING_NONE && zr_local_lock_is_missing(os_code)))
         removed = debris_remove_locked(dir, name, f.fd);
     (void)zr_lock_file_close(&f);
     return removed;
@@ -111,7 +115,7 @@ static bool debris_sweep(struct zr_local *l, const char *path, uint64_t min_age_
         goto out;
     kind = zr_local_name_kind(dir.name, strlen(dir.name));
     if (kind == ZR_LOCAL_LOCK)
-        removed = debris_sweep_lock(dir.fd, dir.name);
+        removed = debris_sweep_lock(l, dir.fd, dir.name);
     else if (kind == ZR_LOCAL_PARTIAL || debris_owner_is_gone(dir.name))
         removed = unlinkat(dir.fd, dir.name, 0) == 0;
     if (removed)

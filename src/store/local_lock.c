@@ -4,7 +4,8 @@
  * over the key, as long as the file still has that name. So the new value is written to
  * the lock file. A writer takes the right in three steps:
  * 1. open the lock file; make it if it does not exist;
- * 2. take the lock (an open file description lock; flock on kernels without these);
+ * 2. take the lock (an open file description lock; flock where the kernel or the file
+ * system does not know these, as TensorStore does it);
  * 3. check that the name still leads to the locked file. If the last holder renamed or
  * removed it, begin again. If the file has another name, too, remove this one and begin
  * again: the other name may be the value, or belong to a copy of the store that was made
@@ -47,6 +48,19 @@ static struct flock lock_whole_file(short type)
     return fl;
 }
 
+/* These say that a kind of lock does not exist on this file system, which is the same for
+ * every process. Other errors, such as ENOLCK of a server whose lock service is down, may
+ * pass. Who then took the other kind would not exclude those that have the first. */
+static bool lock_kind_is_missing(int os_code)
+{
+    return os_code == EINVAL || os_code == ENOSYS || os_code == EOPNOTSUPP;
+}
+
+bool zr_local_lock_is_missing(int os_code)
+{
+    return os_code == EOPNOTSUPP || os_code == ENOLCK || os_code == ZR_ENOTSUPP;
+}
+
 int zr_local_lock_try(int fd)
 {
     struct flock fl = lock_whole_file(F_WRLCK);
@@ -55,11 +69,11 @@ int zr_local_lock_try(int fd)
         return 0;
     if (errno == EACCES || errno == EAGAIN || errno == EINTR)
         return EAGAIN;
-    if (errno != EINVAL)
+    if (!lock_kind_is_missing(errno))
         return errno;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    return errno == EINTR ? EAGAIN : errno;
+    return errno == EINTR ? EAGAIN : lock_kind_is_missing(errno) ? EOPNOTSUPP : errno;
 }
 
 /* ---- descriptors that may hold a lock ---- */
@@ -133,7 +147,7 @@ static void lock_release(int fd)
 {
     struct flock fl = lock_whole_file(F_UNLCK);
 
-    if (fcntl(fd, F_OFD_SETLK, &fl) != 0 && errno == EINVAL)
+    if (fcntl(fd, F_OFD_SETLK, &fl) != 0)
         (void)flock(fd, LOCK_UN);
 }
 
@@ -263,6 +277,7 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
     lk->is_dirty = mine.st_size > 0;
     lk->device = mine.st_dev;
     lk->inode = mine.st_ino;
+    zr_local_owner_read(&lk->owner, &mine);
     /* counted together with the look at the name: a link may come and go */
     os_code = lock_count_names(lk, lk->dir.fd, lk->lock_name, &n_names);
     *same = n_names == 1;
@@ -288,20 +303,20 @@ static int lock_attempt(struct zr_local_lock *lk, struct zr_lock_wait *wait, boo
     } else if (os_code == ETIMEDOUT || os_code == ECANCELED) {
         zr_local_lock_holders(lk->file.fd, lk->lock_name, holder);
         (void)zr_lock_wait_fail(wait, holder, err);
+    } else if (os_code == EOPNOTSUPP) { /* no process can have a lock on it */
+        (void)unlinkat(lk->dir.fd, lk->lock_name, 0);
     }
     if (!*same)
         (void)zr_lock_file_close(&lk->file);
     return os_code;
 }
 
-static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
+static zarr_status lock_failed(const struct zr_local *l, const char *key, int os_code,
+                               zarr_error *err)
 {
-    if (os_code == ENOLCK || os_code == ENOSYS || os_code == EOPNOTSUPP ||
-        os_code == ENOTSUP)
+    if (zr_local_lock_is_missing(os_code))
         return zr_fail_os(err, ZARR_ERR_UNSUPPORTED, os_code,
-                          "%s: this file system has no locks; with one writer a key "
-                          "open the store with locking none",
-                          key);
+                          "%s: this file system gives no locks (option locking)", key);
     if (os_code == ETIMEDOUT) /* lock_attempt() wrote the message */
         return ZARR_ERR_IO;
     if (os_code == ECANCELED)
@@ -310,7 +325,7 @@ static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
         return zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s with " ZR_LOCK_SUFFIX, key);
     if (os_code == ZR_LOCAL_NOWHERE)
         return zr_fail_os(err, ZARR_ERR_IO, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, key);
-    return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
+    return zr_local_fail(l, err, os_code, key, "cannot lock for writing");
 }
 
 static int lock_set_name(struct zr_local_lock *lk)
@@ -358,7 +373,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     zr_local_lock_give(l, lk);
     if (!create && *os_code == ENOENT)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key);
-    st = lock_failed(key, *os_code, err);
+    st = lock_failed(l, key, *os_code, err);
     if (st == ZARR_ERR_CANCELLED)
         *os_code = 0;
     else if (*os_code == ZR_LOCAL_NOWHERE)

@@ -3,7 +3,8 @@
  * openat2() from the root's descriptor opens a key. The first try refuses all symlinks:
  * then ENOENT proves that the key is missing, and stores without symlinks (nearly all)
  * pay nothing. Only if a symlink is on the way does the policy decide: deny, within (only
- * links that stay below the root) or follow. ENOENT from a link whose target does not
+ * links that stay below the root, or below the directory symlink_root above it) or
+ * follow. ENOENT from a link whose target does not
  * exist (an unmounted disk) is an error and never means that the key is missing.
  *
  * On kernels without openat2() the key is walked component by component with O_NOFOLLOW.
@@ -18,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -123,6 +125,28 @@ static int path_walk(int root, const char *path, int flags)
     return next;
 }
 
+/* Opens path from the directory below which links may lead. The root must still be where
+ * it was when the store was opened: otherwise -EXDEV. */
+static int path_open_from_above(const struct zr_local *l, const char *path, int flags,
+                                uint64_t resolve)
+{
+    char whole[PATH_MAX];
+    struct stat now, root;
+    int n, fd, os_code = 0;
+
+    n = snprintf(whole, sizeof whole, "%s/%s", l->path_from_there, path);
+    if (n < 0 || (size_t)n >= sizeof whole)
+        return -ENAMETOOLONG;
+    fd = path_openat2(l->symlink_root, l->path_from_there, O_PATH | O_DIRECTORY, resolve);
+    if (fd < 0)
+        return -EXDEV;
+    if (fstat(fd, &now) != 0 || fstat(l->root, &root) != 0 || now.st_dev != root.st_dev ||
+        now.st_ino != root.st_ino)
+        os_code = EXDEV;
+    close(fd);
+    return os_code != 0 ? -os_code : path_openat2(l->symlink_root, whole, flags, resolve);
+}
+
 static int path_open_once(const struct zr_local *l, const char *path, int flags,
                           bool *via_link)
 {
@@ -140,7 +164,8 @@ static int path_open_once(const struct zr_local *l, const char *path, int flags,
         return path_openat(l->root, path, flags);
     if (l->symlinks == ZARR_SYMLINKS_DENY || !l->has_openat2)
         return fd;
-    return path_openat2(l->root, path, flags, within);
+    return l->symlink_root < 0 ? path_openat2(l->root, path, flags, within)
+                               : path_open_from_above(l, path, flags, within);
 }
 
 int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
@@ -177,37 +202,6 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
     if (via_link)
         *via_link = link;
     return fd;
-}
-
-bool zr_local_is_dangling(const struct zr_local *l, const char *path)
-{
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-    struct stat st;
-    int fd;
-
-    if (n >= sizeof part)
-        return false;
-    for (size_t i = 1; i <= n; i++) {
-        bool is_link;
-
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        fd = zr_local_open(l, part, O_PATH | O_NOFOLLOW, NULL);
-        if (fd < 0)
-            return fd != -ENOENT && fd != -ENOTDIR;
-        is_link = fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
-        close(fd);
-        if (!is_link)
-            continue;
-        fd = zr_local_open(l, part, O_PATH, NULL);
-        if (fd < 0)
-            return true;
-        close(fd);
-    }
-    return false;
 }
 
 /* ---- directories ---- */

@@ -48,8 +48,7 @@ static zarr_status place_open(struct local_place *p, const struct zr_local *l,
     if (n == 0)
         p->fd = zr_local_high_fd(fcntl(l->root, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     if (p->fd < 0)
-        return zr_fail_os(err, ZARR_ERR_IO, -p->fd, "%s: cannot look where it is",
-                          prefix);
+        return zr_local_fail(l, err, -p->fd, prefix, "cannot look where it is");
     if (fstat(p->fd, &p->st) != 0)
         return zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", prefix);
     return ZARR_OK;

@@ -63,15 +63,10 @@ static zarr_status read_open_failed(const struct zr_local *l, zarr_store_op *op,
         why = ZR_LOCAL_NOWHERE_TEXT;
     else if (os_code == ENOTDIR)
         why = "a parent is a file";
-    else if (os_code == EXDEV)
-        why = "a symlink leads out of the store (option symlinks)";
-    else if (os_code == ELOOP)
-        why = "a symlink where none is allowed (option symlinks), or too many";
     else if (os_code == ENAMETOOLONG)
         return zr_op_end(op, zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s", key),
                          os_code);
-    return zr_op_end(op, zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: %s", key, why),
-                     os_code);
+    return zr_op_end(op, zr_local_fail(l, err, os_code, key, why), os_code);
 }
 
 static zarr_status read_not_regular(zarr_store_op *op, const char *key, mode_t mode,

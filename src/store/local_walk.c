@@ -312,7 +312,7 @@ static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *
     if (fd == -ENOENT || fd == -ENOTDIR)
         return ZARR_OK;
     if (fd < 0)
-        return zr_fail_os(err, ZARR_ERR_IO, -fd, "%s: cannot list", path);
+        return zr_local_fail(w->l, err, -fd, path, "cannot list");
     if (fstat(fd, &dir) != 0) {
         st = zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
         goto out;

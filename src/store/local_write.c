@@ -106,27 +106,28 @@ struct write_file {
     int fd;
     bool is_dirty;     /* has bytes of an earlier attempt */
     bool knows_device; /* otherwise `device` is set when the value is written */
-    bool keeps_mode;   /* replaces a file, whose mode and owners are these */
-    mode_t mode;
-    uid_t uid;
-    gid_t gid;
+    bool replaces;     /* a file, whose owner is `old` */
+    struct zr_local_owner mine, old;
     dev_t device;
 };
 
 /* ---- the mode and the owners of the file that is replaced ---- */
 
+void zr_local_owner_read(struct zr_local_owner *o, const struct stat *st)
+{
+    *o = (struct zr_local_owner){
+        .mode = st->st_mode & WRITE_MODE_BITS, .uid = st->st_uid, .gid = st->st_gid};
+}
+
 /* Looks at the file that the value will replace. */
 static void write_look_at_old(const struct zr_local_dir *dir, struct write_file *f)
 {
-    struct stat old;
+    struct stat st;
 
-    f->keeps_mode = fstatat(dir->fd, dir->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    S_ISREG(old.st_mode);
-    if (!f->keeps_mode)
-        return;
-    f->mode = old.st_mode & WRITE_MODE_BITS;
-    f->uid = old.st_uid;
-    f->gid = old.st_gid;
+    f->replaces =
+        fstatat(dir->fd, dir->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    if (f->replaces)
+        zr_local_owner_read(&f->old, &st);
 }
 
 static void write_set_mode(struct zr_local *l, const zarr_store_op *op, int fd,
@@ -141,17 +142,15 @@ static void write_set_mode(struct zr_local *l, const zarr_store_op *op, int fd,
  * from them. The owner may read and write until the file has its key: otherwise a lock
  * file that a killed writer left would stop all later ones. */
 static void write_set_owner(struct zr_local *l, const zarr_store_op *op,
-                            struct write_file *f)
+                            const struct write_file *f)
 {
-    struct stat mine;
+    const mode_t mode = f->old.mode | WRITE_MODE_OWNER;
 
-    if (fstat(f->fd, &mine) != 0)
-        return;
-    if ((mine.st_uid != f->uid || mine.st_gid != f->gid) &&
-        fchown(f->fd, f->uid, f->gid) != 0 && mine.st_gid != f->gid)
-        (void)!fchown(f->fd, (uid_t)-1, f->gid);
-    if ((mine.st_mode & WRITE_MODE_BITS) != (f->mode | WRITE_MODE_OWNER))
-        write_set_mode(l, op, f->fd, f->mode | WRITE_MODE_OWNER);
+    if ((f->mine.uid != f->old.uid || f->mine.gid != f->old.gid) &&
+        fchown(f->fd, f->old.uid, f->old.gid) != 0 && f->mine.gid != f->old.gid)
+        (void)!fchown(f->fd, (uid_t)-1, f->old.gid);
+    if (f->mine.mode != mode)
+        write_set_mode(l, op, f->fd, mode);
 }
 
 /* Syncs the value if it must be, and sets op's version if that is wanted. Nothing else
@@ -184,7 +183,7 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
 /* Whether the mode that the file gets in the end takes rights from its owner. */
 static bool write_hides_from_owner(const struct write_file *f)
 {
-    return f->keeps_mode && (f->mode & WRITE_MODE_OWNER) != WRITE_MODE_OWNER;
+    return f->replaces && (f->old.mode & WRITE_MODE_OWNER) != WRITE_MODE_OWNER;
 }
 
 /* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
@@ -196,7 +195,7 @@ static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file 
 
     if (f->is_dirty && write_empty(f->fd) != 0)
         return errno;
-    if (f->keeps_mode)
+    if (f->replaces)
         write_set_owner(l, op, f);
     os_code = write_allocate(f->fd, op->mem.bytes);
     if (os_code == 0 && zr_local_is_direct(l, &op->mem))
@@ -240,19 +239,21 @@ static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
     return zr_local_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
 }
 
-static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb,
-                                zarr_error *err)
+static zarr_status write_failed(const struct zr_local *l, zarr_store_op *op, int os_code,
+                                const char *what, zarr_error *err)
 {
-    zarr_status st = os_code == ENAMETOOLONG ? ZARR_ERR_INVALID : ZARR_ERR_IO;
-
     if (os_code == WRITE_TOLD)
         return op->status;
+    if (os_code == ENAMETOOLONG)
+        return zr_op_end(
+            op, zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s: %s", op->key, what),
+            os_code);
     if (os_code == ZR_LOCAL_NOWHERE)
         return zr_op_end(
-            op, zr_fail_os(err, st, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, op->key),
+            op,
+            zr_fail_os(err, ZARR_ERR_IO, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, op->key),
             ENOENT);
-    return zr_op_end(op, zr_fail_os(err, st, os_code, "%s: cannot %s", op->key, verb),
-                     os_code);
+    return zr_op_end(op, zr_local_fail(l, err, os_code, op->key, what), os_code);
 }
 
 /* ---- conditions ---- */
@@ -321,7 +322,7 @@ static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
             op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
     os_code = zr_local_lock_is_at_key(l, lk, &is_there);
     if (os_code != 0)
-        return write_failed(op, os_code, "look at its lock file", err);
+        return write_failed(l, op, os_code, "cannot look at its lock file", err);
     if (is_there)
         return ZARR_OK;
     lk->is_spent = !zr_local_lock_has_one_name(lk);
@@ -338,6 +339,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     struct write_file file = {.fd = lk->file.fd,
                               .is_dirty = lk->is_dirty,
                               .knows_device = true,
+                              .mine = lk->owner,
                               .device = lk->device};
     zarr_status st = write_check_version(l, op, err);
     bool is_named = true;
@@ -350,14 +352,14 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     os_code = write_value(l, op, &file, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
-        return write_failed(op, os_code, "write", err);
+        return write_failed(l, op, os_code, "cannot write", err);
     /* Another process may have removed the lock file, by no right, and a writer may have
      * made its own since: half a value, which the rename would give the key. A small
      * value is written in the time that a look takes. */
     if (op->mem.bytes >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
         os_code = zr_local_lock_look(lk, &is_named);
     if (os_code != 0)
-        return write_failed(op, os_code, "look at its lock file", err);
+        return write_failed(l, op, os_code, "cannot look at its lock file", err);
     lk->is_lost = lk->is_spent = !is_named;
     if (lk->is_lost)
         return lock_is_gone(op, err);
@@ -368,9 +370,9 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     if (os_code == EEXIST && is_new)
         return write_conflict(op, err);
     if (os_code != 0)
-        return write_failed(op, os_code, "replace", err);
+        return write_failed(l, op, os_code, "cannot replace", err);
     if (write_hides_from_owner(&file))
-        write_set_mode(l, op, file.fd, file.mode);
+        write_set_mode(l, op, file.fd, file.old.mode);
     return zr_op_end(op, ZARR_OK, 0);
 }
 
@@ -389,7 +391,7 @@ static zarr_status put_with_new_lock(struct zr_local *l, zarr_store_op *op,
     *lost = lk.is_lost;
     os_code = zr_local_lock_give(l, &lk);
     if (st == ZARR_OK && os_code != 0)
-        st = write_failed(op, os_code, "close", err);
+        st = write_failed(l, op, os_code, "cannot close", err);
     return st;
 }
 
@@ -427,6 +429,7 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     const bool is_new = zr_op_is_new(op);
     struct zr_local_dir dir = {-1, false, NULL};
     struct write_file file = {.fd = -ENOENT};
+    struct stat st;
     char name[TEMP_NAME_BYTES];
     int os_code;
     zarr_status status = write_check_version(l, op, err);
@@ -443,11 +446,13 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     }
     os_code = file.fd < 0 ? -file.fd : 0;
     if (os_code == 0) {
-        if (!is_new)
+        if (!is_new && fstat(file.fd, &st) == 0) {
+            zr_local_owner_read(&file.mine, &st);
             write_look_at_old(&dir, &file);
+        }
         os_code = write_value(l, op, &file, from, err);
         if (os_code == 0 && write_hides_from_owner(&file))
-            write_set_mode(l, op, file.fd, file.mode);
+            write_set_mode(l, op, file.fd, file.old.mode);
         if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
             os_code = errno;
         if (os_code == 0)
@@ -459,7 +464,7 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     if (os_code == EEXIST && is_new)
         return write_conflict(op, err);
     if (os_code != 0)
-        return write_failed(op, os_code, "write", err);
+        return write_failed(l, op, os_code, "cannot write", err);
     return zr_op_end(op, ZARR_OK, 0);
 }
 
@@ -506,7 +511,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
         os_code = zr_local_dir_commit(l, dir, lk ? &lk->device : NULL);
     }
     if (os_code != 0)
-        return write_failed(op, os_code, "erase", err);
+        return write_failed(l, op, os_code, "cannot erase", err);
     op->version = (zarr_store_version){{0}};
     return zr_op_end(op, ZARR_OK, 0);
 }
@@ -537,7 +542,7 @@ static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
         st = zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
                        0);
     else if (os_code != 0)
-        st = write_failed(op, os_code, "erase", err);
+        st = write_failed(l, op, os_code, "cannot erase", err);
     else
         st = erase_in_dir(l, op, &dir, NULL, err);
     zr_local_dir_close(&dir);

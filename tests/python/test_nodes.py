@@ -284,3 +284,37 @@ def test_blocks_and_checksum(store, numbers):
             z[:15, :20]
     g = zarrc.open_group(store, mode="w")
     assert g.create_array("a", shape=3, dtype="i4", checksum=True).compressors[-1].name == "crc32c"
+
+
+def annexed(base, inside):
+    """A store whose files are symbolic links, as git-annex and DataLad make them: into `.git` beside the store, or in it."""
+    zarrc.open_group(base / "x.zarr", mode="w").create_array("a", data=np.arange(8), chunks=(4,))
+    objects = (base / "x.zarr" if inside else base) / ".git" / "annex"
+    objects.mkdir(parents=True)
+    files = [file for file in (base / "x.zarr").rglob("*") if file.is_file()]
+    for i, file in enumerate(files):
+        file.rename(objects / str(i))
+        file.symlink_to(os.path.relpath(objects / str(i), file.parent))
+    return base / "x.zarr"
+
+
+def test_links_within_the_hierarchy(tmp_path):
+    """An array that is opened by its own path has links into the hierarchy around it."""
+    root = annexed(tmp_path, inside=True)
+    z = zarrc.open_array(root / "a", mode="r")
+    assert z[:].tolist() == list(range(8)) and pickle.loads(pickle.dumps(z))[:].tolist() == list(range(8))
+    assert zarrc.open_group(root, mode="r")["a"][:].tolist() == list(range(8))
+    with zarrc.config.set({"symlinks": "deny"}), pytest.raises(zarrc.errors.StoreError, match=r"is not followed \(option symlinks\)"):
+        zarrc.open_array(root / "a", mode="r")
+
+
+def test_links_out_of_the_hierarchy(tmp_path):
+    root = annexed(tmp_path, inside=False)
+    for place in (root, root / "a"):
+        with pytest.raises(zarrc.errors.StoreError) as failed:
+            zarrc.open(place, mode="r")
+        target = os.readlink(place / "zarr.json")
+        assert f'zarr.json to "{target}" leads out of the store (option symlinks)' in str(failed.value)
+        assert "zarrc.config.set({'symlinks': 'follow'})" in str(failed.value)
+    with zarrc.config.set({"symlinks": "follow"}):
+        assert zarrc.open_array(root / "a", mode="r")[:].tolist() == list(range(8))

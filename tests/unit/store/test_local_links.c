@@ -145,9 +145,118 @@ static void links_without_openat2(void **state)
     zarr_store_free(follow);
 }
 
+/* The message of a refusal has the link, its target and the option. */
+static void refusal_names_link(void **state)
+{
+    static const struct {
+        const char *key, *link;
+    } cases[] = {{"out/v", "out"}, {"d/file", "d/file"}};
+    struct world *w = world_of(state);
+    zarr_error err = {0};
+    char want[256];
+
+    needs_openat2(w);
+    make_dir(w, "d");
+    make_link(w, "/usr/none", "out");
+    make_link(w, "/usr/none", "d/file");
+    for (uint32_t links = ZARR_SYMLINKS_WITHIN; links <= ZARR_SYMLINKS_DENY; links++) {
+        for (uint32_t locking = 1; locking <= ZARR_LOCKING_NONE; locking++) {
+            zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locking, links);
+
+            for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+                const char *key = cases[i].key;
+
+                snprintf(want, sizeof want,
+                         "%s: the symbolic link %s to \"/usr/none\" %s (option symlinks)",
+                         key, cases[i].link,
+                         links == ZARR_SYMLINKS_WITHIN ? "leads out of the store"
+                                                       : "is not followed");
+                assert_status(get_status(s, key, &err), ZARR_ERR_IO);
+                assert_non_null(strstr(err.message, want));
+                assert_int_equal(err.os_code,
+                                 links == ZARR_SYMLINKS_WITHIN ? EXDEV : ELOOP);
+                if (i > 0) /* a link in the place of a value is replaced */
+                    continue;
+                assert_status(zarr_store_put(s, key, "1", 1, &err), ZARR_ERR_IO);
+                assert_non_null(strstr(err.message, want));
+                assert_status(zarr_store_erase(s, key, &err), ZARR_ERR_IO);
+                assert_non_null(strstr(err.message, want));
+            }
+            zarr_store_free(s);
+        }
+    }
+}
+
+/* Links of a store may lead anywhere below the directory symlink_root above it. */
+static void symlink_root(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store_options o = {.struct_size = sizeof o, .symlink_root = w->dir};
+    char root[256], moved[256], dir[80];
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+
+    needs_openat2(w);
+    make_dir(w, "x");
+    make_dir(w, "x/a");
+    make_dir(w, "annex");
+    write_file(w, "annex/v", "value");
+    make_link(w, "../../annex/v", "x/a/v");
+    make_link(w, "../../annex", "x/a/all");
+    make_link(w, "../../annex/none", "x/a/none");
+    make_link(w, "../../../none", "x/a/out");
+    path_in(w, root, sizeof root, "x/a");
+    path_in(w, moved, sizeof moved, "x/b");
+    assert_status(zr_store_open(&s, w->registry, &w->env, root, &o, &err), ZARR_OK);
+    assert_string_equal(get_text(s, "v"), "value");
+    assert_string_equal(get_text(s, "all/v"), "value");
+    assert_status(get_status(s, "none", &err), ZARR_ERR_IO);
+    assert_non_null(strstr(err.message, "leads nowhere"));
+    assert_status(get_status(s, "all/none", &err), ZARR_ERR_NOT_FOUND);
+    assert_status(get_status(s, "out", &err), ZARR_ERR_IO);
+    assert_non_null(
+        strstr(err.message, "out to \"../../../none\" leads out of the store"));
+    assert_status(put_text(s, "all/w", "new"), ZARR_OK);
+    assert_true(exists(w, "annex/w"));
+    assert_int_equal(rename(root, moved), 0); /* links are refused, never missing */
+    assert_status(get_status(s, "v", &err), ZARR_ERR_IO);
+    zarr_store_free(s);
+    snprintf(dir, sizeof dir, "%s/y", w->dir);
+    o.symlink_root = dir; /* not above the root */
+    assert_status(zr_store_open(&s, w->registry, &w->env, moved, &o, &err),
+                  ZARR_ERR_INVALID);
+    o.symlink_root = moved; /* the root */
+    assert_status(zr_store_open(&s, w->registry, &w->env, moved, &o, &err), ZARR_OK);
+    assert_status(get_status(s, "v", &err), ZARR_ERR_IO);
+    zarr_store_free(s);
+}
+
+/* The environment's choice counts where the options make none. */
+static void defaults_of_env(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s;
+
+    write_file(w, "target", "1");
+    make_link(w, "target", "v");
+    w->env.symlinks = ZARR_SYMLINKS_DENY;
+    w->env.locking = ZARR_LOCKING_NONE;
+    s = open_with(w, 0, 0, 0, 0);
+    assert_status(get_status(s, "v", NULL), ZARR_ERR_IO);
+    assert_false(zr_store_can(s, ZARR_STORE_CAP_LOCK));
+    zarr_store_free(s);
+    s = open_with(w, 0, 0, ZARR_LOCKING_OS, ZARR_SYMLINKS_FOLLOW);
+    assert_string_equal(get_text(s, "v"), "1");
+    assert_true(zr_store_can(s, ZARR_STORE_CAP_LOCK));
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(refusal_names_link),
+        T(symlink_root),
+        T(defaults_of_env),
         T(links),
         T(nothing_is_known_behind_dangling_links),
         T(links_without_openat2),
