@@ -29,8 +29,10 @@ enum {
     ZARR_LOG_ERROR = 1, /**< errors that no call can report */
     ZARR_LOG_WARN = 2, /**< also warnings, such as a node with metadata of both formats */
     ZARR_LOG_INFO = 3, /**< also information */
-    ZARR_LOG_DEBUG = 4, /**< also messages for debugging */
-    ZARR_LOG_TRACE = 5  /**< also single steps, such as each wave of a request */
+    /** also what stores are opened, what happens to metadata documents, which locks of a
+     * local store are taken, and what is refused or fails */
+    ZARR_LOG_DEBUG = 4,
+    ZARR_LOG_TRACE = 5 /**< also single steps, such as each wave of a request */
 };
 
 /**

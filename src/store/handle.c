@@ -190,6 +190,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
 out:
     if (st != ZARR_OK)
         zr_error_operation(err, ZARR_OPERATION_OPEN);
+    zr_log(&env->log, ZARR_LOG_DEBUG, "open %s: %s", url, zarr_status_text(st));
     zarr_store_free(s);
     return st;
 }

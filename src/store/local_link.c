@@ -84,6 +84,8 @@ zarr_status zr_local_fail(const struct zr_local *l, zarr_error *err, int os_code
     if (os_code == ELOOP && l->symlinks == ZARR_SYMLINKS_FOLLOW)
         return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: the symbolic link %s to \"%s\"",
                           path, link.path, link.target);
+    zr_log(&l->log, ZARR_LOG_DEBUG, "refused the symbolic link %s to \"%s\"", link.path,
+           link.target);
     st = zr_fail(err, ZARR_ERR_IO,
                  "%s: the symbolic link %s to \"%s\" %s (option symlinks)", path,
                  link.path, link.target,

@@ -368,6 +368,8 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
         if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
             break;
     } while (*os_code == ENOENT || (*os_code == 0 && !same));
+    zr_log(&l->log, ZARR_LOG_DEBUG, "lock %s: %s", key,
+           *os_code == 0 ? "taken" : "refused");
     if (*os_code == 0)
         return ZARR_OK;
     zr_local_lock_give(l, lk);

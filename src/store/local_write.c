@@ -138,7 +138,7 @@ static void write_set_mode(struct zr_local *l, const zarr_store_op *op, int fd,
                (unsigned)mode, errno);
 }
 
-/* Call it before the first byte is written, so that nobody reads what the old file kept
+/* Call it before the first byte is written, so that no user reads what the old file kept
  * from them. The owner may read and write until the file has its key: otherwise a lock
  * file that a killed writer left would stop all later ones. */
 static void write_set_owner(struct zr_local *l, const zarr_store_op *op,

@@ -318,6 +318,21 @@ static void run_lock_end(zarr_store *s, zarr_store_op *op, const struct run_lock
     op->flags = l->flags;
 }
 
+/* For those who look for the cause of a failure: what happens to metadata, and what
+ * fails. A line for each chunk would hide the rest. */
+static void run_log(const zarr_store *s, const zarr_store_op *op)
+{
+    static const char *const verbs[] = {"?", "GET", "PUT", "ERASE", "STAT"};
+
+    if (s->env.log.level < ZARR_LOG_DEBUG ||
+        ((op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_DOCUMENT &&
+         (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND)))
+        return;
+    zr_log(&s->env.log, ZARR_LOG_DEBUG, "%s %s: %s",
+           verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0], op->key,
+           zarr_status_text(op->status));
+}
+
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st = zr_op_check(s, op, err);
@@ -352,6 +367,7 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
         zr_keylocks_give(&s->keylocks, &lock);
     if (locks)
         run_lock_end(s, op, &own);
+    run_log(s, op);
     return op->status == ZARR_OK ? ZARR_OK : zr_op_failed(op, err);
 }
 

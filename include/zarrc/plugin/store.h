@@ -61,9 +61,15 @@ enum {
  * as the value has, and sets `done_bytes` to how many it read. It must set `object_bytes`
  * to the length of the whole value if it read less than `length`, or if the value goes on
  * after `mem`; otherwise it may leave UINT64_MAX there. A range that begins after the end
- * of the value has 0 bytes. A suffix that is longer than the value is the whole value. A
- * key that does not exist is ZARR_ERR_NOT_FOUND. Fewer bytes than the value has are an
- * error, which the library reports as ZARR_ERR_IO if `object_bytes` tells it.
+ * of the value has 0 bytes. A key that does not exist is ZARR_ERR_NOT_FOUND. Fewer bytes
+ * than the value has are an error, which the library reports as ZARR_ERR_IO if
+ * `object_bytes` tells it.
+ *
+ * In a GET of a suffix `offset` is ZARR_STORE_SUFFIX, and `length` is how many bytes at
+ * the end of the value are wanted. They begin at the start of `mem`. A suffix that is
+ * longer than the value is the whole value. Such a GET must set `object_bytes`. Only a
+ * store with ZARR_STORE_CAP_SUFFIX gets one; the library asks others for the length
+ * first.
  *
  * The library reads a shard in several GETs. Versions tell it that the value was replaced
  * in between. A store without ZARR_STORE_CAP_CONDITIONAL should set `object_bytes` in
