@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"dry-run", 'n', 0, NULL, NULL, "list what would be removed, change nothing"},
@@ -105,6 +107,132 @@ static int clean_arrays(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
+/* ---- what other commands mend ---- */
+
+/* at: where the array should have come to. */
+static void tell_staged(struct cli *cli, const char *at, bool is_missing)
+{
+    char *staged = cli_format("%s" CLI_STAGING_SUFFIX, at);
+    char *from = cli_shell_word(staged), *to = cli_shell_word(at);
+
+    if (is_missing)
+        cli_warn(
+            cli,
+            "%s: the new array of an interrupted import. zarrc mv %s %s completes it.",
+            staged, from, to);
+    else
+        cli_warn(cli,
+                 "%s: an interrupted import, which did not replace %s. zarrc rm -r %s "
+                 "removes it.",
+                 staged, at, from);
+    free(to);
+    free(from);
+    free(staged);
+}
+
+static bool is_staged(const char *path)
+{
+    const size_t n = strlen(path), m = sizeof CLI_STAGING_SUFFIX - 1;
+
+    return n > m && strcmp(path + n - m, CLI_STAGING_SUFFIX) == 0;
+}
+
+/* An array that has a job object still is told with that. */
+static void look_at_staged(struct cli *cli, const struct cli_node *node, const char *path,
+                           const char *shown)
+{
+    const size_t suffix = sizeof CLI_STAGING_SUFFIX - 1;
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    struct cli_job job;
+    zarr_status st;
+
+    if (!is_staged(path))
+        return;
+    if (cli_job_read(node->store, path, &job)) {
+        cli_job_free(&job);
+    } else {
+        char *inside = cli_format("%.*s", (int)(strlen(path) - suffix), path);
+        char *at = cli_format("%.*s", (int)(strlen(shown) - suffix), shown);
+
+        st = zarr_node_probe(node->store, inside, &kind, &format, NULL);
+        tell_staged(cli, at, st == ZARR_OK && format == 0);
+        free(at);
+        free(inside);
+    }
+}
+
+/* The new array of an import that replaces a whole store is beside the store. */
+static void look_beside(struct cli *cli, const struct cli_node *node)
+{
+    char *real = *node->path ? NULL : realpath(cli_local_root(node), NULL);
+    char *staged = real ? cli_format("%s" CLI_STAGING_SUFFIX, real) : NULL;
+
+    if (staged && access(staged, F_OK) == 0)
+        tell_staged(cli, real, false);
+    free(staged);
+    free(real);
+}
+
+struct stale {
+    char *first;
+    uint64_t n;
+};
+
+static int note_stale(void *user, const char *path, const char *what)
+{
+    struct stale *s = user;
+
+    if (s->n++ == 0)
+        s->first = cli_format("/%s %s", path, what);
+    return cli_cancelled();
+}
+
+/* A command that was interrupted may leave a node unlisted. */
+static void tell_consolidated(struct cli *cli, const struct cli_node *node,
+                              const char *path, const char *shown)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    struct stale s = {NULL, 0};
+    zarr_group *group = NULL;
+
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    if (zarr_group_open(&group, node->store, path, &opts, NULL) == ZARR_OK &&
+        zarr_group_consolidated_check(group, note_stale, &s, NULL, NULL) == ZARR_OK &&
+        s.n > 0) {
+        char *word = cli_shell_word(shown);
+
+        cli_warn(cli,
+                 "%s: consolidated metadata is out of date for %" PRIu64
+                 " nodes: %s. zarrc consolidate %s writes it anew.",
+                 shown, s.n, s.first, word);
+        free(word);
+    }
+    zarr_group_free(group);
+    free(s.first);
+}
+
+static int tell_unfinished(struct cli *cli, const struct cli_node *node)
+{
+    struct cli_tree tree = {0};
+    int rc = cli_tree_list(cli, node, &tree);
+
+    for (size_t i = 0; i < tree.n_items && !cli_cancelled(); i++) {
+        char *path = cli_path_join(node->path, tree.items[i].path);
+        char *shown = cli_shown_below(node, tree.items[i].path);
+
+        if (tree.items[i].kind == ZARR_NODE_GROUP)
+            tell_consolidated(cli, node, path, shown);
+        else
+            look_at_staged(cli, node, path, shown);
+        free(shown);
+        free(path);
+    }
+    look_beside(cli, node);
+    cli_tree_free(&tree);
+    return rc;
+}
+
 static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
 {
     struct debris d = {.cli = cli};
@@ -152,6 +280,8 @@ static int run(struct cli *cli)
         rc = cli_jobs_each(cli, &node, interrupted, cli);
     if (!rc)
         rc = cli_rests_each(cli, &node, without_document, cli);
+    if (!rc)
+        rc = tell_unfinished(cli, &node);
     cli_node_close(&node);
     return rc;
 }
@@ -167,7 +297,8 @@ const struct cli_command cli_cmd_clean = {
         "keeps files that are younger than --age or that a running process uses. "
         "Left-over files only take space: readers and listings ignore them. It names "
         "the commands that continue or remove what interrupted commands left, and those "
-        "for chunks or groups without their metadata.\n\n"
+        "for chunks or groups without their metadata, and for consolidated metadata that "
+        "is out of date.\n\n"
         "If a resize or an append was killed, chunks or elements may be left outside "
         "of the shape of an array, and a record of it, .zarrc-leftovers. clean clears "
         "these chunks and elements, whatever --age says. What other programs or "

@@ -104,6 +104,8 @@ static int create_target(struct import *im)
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
     spec.spec.flags |= ZARR_SPEC_CLAIM; /* until the array is complete */
     spec.spec.cancel = cli_cancel;
+    if (!cli_flag(im->cli, "leave-consolidated"))
+        spec.spec.flags |= ZARR_SPEC_CONSOLIDATED;
     if (!rc) {
         im->node.began = true;
         st = zarr_array_create(&im->node.array, im->target_store, im->target_path,

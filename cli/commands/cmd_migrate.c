@@ -181,7 +181,8 @@ static int run(struct cli *cli)
         rc = migrate(cli, &node, &m);
         if (!rc)
             summary(cli, &node, &m);
-        node.began = !dry && (m.resumed || has_written(&m));
+        node.began =
+            !dry && (m.resumed || has_written(&m) || cli_flag(cli, "remove-old"));
         if (node.began)
             rc = cli_update_after(cli, &node, true, rc);
     }

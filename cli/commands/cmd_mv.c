@@ -119,6 +119,7 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     opts.source_name = name;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
     opts.flags |= cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u;
+    opts.flags |= cli_flag(cli, "leave-consolidated") ? 0u : ZARR_COPY_CONSOLIDATED;
     opts.max_threads = cli->n_threads;
     opts.progress = tell_progress;
     opts.progress_user = m;
@@ -229,14 +230,43 @@ static int update_both(struct cli *cli, struct cli_node *src, struct cli_node *d
     return first ? first : second;
 }
 
+/* A move that was killed after its last step has no source any more, and consolidated
+ * metadata does not list the destination. */
+static int complete(struct cli *cli, const struct cli_node *src, struct cli_node *dst)
+{
+    const bool unlisted = dst->kind != ZARR_NODE_NONE && cli_is_unlisted(dst);
+    struct moving m = {.objects = 0};
+    int rc = CLI_OK;
+
+    if (unlisted && (cli_flag(cli, "skip-equal") || cli_flag(cli, "force"))) {
+        rc = cli_update_after(cli, dst, true, CLI_OK);
+        if (!rc)
+            summary(cli, src, dst, &m);
+        return rc;
+    }
+    if (!unlisted)
+        return cli_node_missing(cli, 0, src);
+    return cli_error(cli, CLI_NOT_FOUND,
+                     "If a move was interrupted, the same command with --skip-equal "
+                     "completes it.",
+                     "there is no Zarr array or group at %s, and consolidated metadata "
+                     "does not list %s",
+                     src->shown, dst->shown);
+}
+
 static int run(struct cli *cli)
 {
     struct cli_node src = {0}, dst = {0};
     struct moving m = {.objects = 0};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_PROBE, &src);
+    int rc = cli_node_open(cli, cli->args[0],
+                           CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_MISSING, &src);
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
+    if (!rc && cli_node_is_missing(&src)) {
+        rc = complete(cli, &src, &dst);
+        goto out;
+    }
     if (!rc && is_root_link(&src)) {
         rc = move_link(cli, &src, &dst);
         if (!rc)

@@ -227,6 +227,8 @@ static int reencode(struct reencode *r)
         o.flags |= ZARR_REENCODE_OVERWRITE;
     if (cli_missing_is_error(r->cli))
         o.flags |= ZARR_REENCODE_MISSING_ERROR;
+    if (!cli_flag(r->cli, "leave-consolidated"))
+        o.flags |= ZARR_REENCODE_CONSOLIDATED;
     if (cli_flag(r->cli, "verify"))
         o.flags |= ZARR_REENCODE_VERIFY;
     if (cli_flag(r->cli, "keep-fill"))

@@ -14,7 +14,8 @@
 
 static const struct cli_option options[] = {
     {"recursive", 'r', 0, NULL, NULL, "delete groups with everything below them"},
-    {"force", 'f', 0, NULL, NULL, "ignore nodes that do not exist"},
+    {"force", 'f', 0, NULL, NULL,
+     "ignore nodes that do not exist, and delete empty folders"},
     {"dry-run", 'n', 0, NULL, NULL, "list what would be done, change nothing"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
@@ -86,6 +87,7 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
     zarr_status st;
     int rc;
 
+    opts.flags = cli_flag(cli, "leave-consolidated") ? 0u : ZARR_DELETE_CONSOLIDATED;
     opts.progress = tell_progress;
     opts.progress_user = &progress;
     opts.cancel = cli_cancel;
@@ -133,6 +135,62 @@ static bool is_missing(struct cli *cli, const char *text)
     return missing;
 }
 
+static int find_object(void *user, const zarr_store_item *item)
+{
+    bool *any = user;
+
+    (void)item;
+    *any = true;
+    return 1;
+}
+
+/* What an rm that was killed at its very end leaves: folders without objects. */
+static bool is_empty_folder(const struct cli_node *node)
+{
+    char *path = cli_path_join(cli_local_root(node), node->path);
+    bool any = false;
+    struct stat st;
+    const bool folder = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+                        zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED,
+                                        find_object, &any, NULL) == ZARR_OK;
+
+    free(path);
+    return folder && !any;
+}
+
+static int delete_folder(struct cli *cli, struct cli_node *node)
+{
+    zarr_error err = {0};
+    const zarr_status st = zarr_store_erase_prefix(node->store, node->path, &err);
+
+    if (st)
+        return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
+    if (!*node->path)
+        (void)rmdir(cli_local_root(node));
+    return cli_update_after(cli, node, true, CLI_OK);
+}
+
+/* --force takes a folder that is empty, too. */
+static int open_one(struct cli *cli, const char *text, struct cli_node *node)
+{
+    const unsigned flags = CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_REST;
+    const bool force = cli_flag(cli, "force");
+    int rc = cli_node_open(cli, text, flags | (force ? CLI_OPEN_MISSING : 0u), node);
+
+    if (!rc && force && cli_node_is_missing(node) && !is_empty_folder(node))
+        rc = cli_node_missing(cli, flags, node);
+    return rc;
+}
+
+static int delete_one(struct cli *cli, struct cli_node *node, uint64_t n_objects)
+{
+    if (!*node->path && is_link(node))
+        return delete_root_link(cli, node);
+    if (cli_node_is_missing(node) && is_empty_folder(node))
+        return delete_folder(cli, node);
+    return delete_node(cli, node, n_objects);
+}
+
 static int remove_one(struct cli *cli, const char *text)
 {
     struct cli_objects objects = {0};
@@ -141,14 +199,13 @@ static int remove_one(struct cli *cli, const char *text)
 
     if (cli_flag(cli, "force") && is_missing(cli, text))
         return CLI_OK;
-    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_REST, &node);
+    rc = open_one(cli, text, &node);
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))
         rc = cli_objects_erased(cli, &node, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
-        rc = !*node.path && is_link(&node) ? delete_root_link(cli, &node)
-                                           : delete_node(cli, &node, objects.n_objects);
+        rc = delete_one(cli, &node, objects.n_objects);
     if (!rc)
         report(cli, &node, &objects);
     cli_node_close(&node);

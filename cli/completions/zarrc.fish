@@ -117,7 +117,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from mv' -s f -l force -d 'delete t
 complete -c zarrc -n '__fish_seen_subcommand_from mv' -l skip-equal -d 'skip objects that DESTINATION already has with equal bytes: continues an interrupted move'
 complete -c zarrc -n '__fish_seen_subcommand_from mv' -l leave-consolidated -d 'do not bring consolidated metadata of the groups above up to date'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -s r -l recursive -d 'delete groups with everything below them'
-complete -c zarrc -n '__fish_seen_subcommand_from rm' -s f -l force -d 'ignore nodes that do not exist'
+complete -c zarrc -n '__fish_seen_subcommand_from rm' -s f -l force -d 'ignore nodes that do not exist, and delete empty folders'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -s n -l dry-run -d 'list what would be done, change nothing'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -l leave-consolidated -d 'do not bring consolidated metadata of the groups above up to date'
 complete -c zarrc -n '__fish_seen_subcommand_from resize' -l keep-chunks -d 'do not delete chunks outside of the new shape'

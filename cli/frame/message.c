@@ -95,6 +95,10 @@ static const char *hint_unsupported(const zarr_error *err)
 static const char *hint_for(const struct cli *cli, zarr_status status,
                             const zarr_error *err)
 {
+    if (err && strstr(err->message, "consolidated metadata would list"))
+        return "Nothing was deleted. --leave-consolidated leaves the consolidated "
+               "metadata "
+               "as it is; zarrc consolidate writes it anew.";
     switch (status) {
     case ZARR_ERR_CORRUPT:
         return "An interrupted write or a damaged copy can be the cause. "

@@ -12,20 +12,30 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The temporary location as a folder; NULL: the store has no folders. Owned. */
+static char *staging_folder(const struct import *im)
+{
+    char *real = realpath(cli_local_root(&im->node), NULL);
+    char *path = real ? cli_path_join(real, im->node.path) : NULL;
+    char *out = path ? cli_format("%s" CLI_STAGING_SUFFIX, path) : NULL;
+
+    free(path);
+    free(real);
+    return out;
+}
+
 /* If the array is the root of its store, the temporary location is another store next to
  * it. A store that is not a folder has no such location: the array is then created at its
  * final location. */
 static int open_staging_store(struct import *im)
 {
-    char *real = realpath(cli_local_root(&im->node), NULL);
     zarr_store_options opts = cli_store_options(im->cli);
     zarr_error err = {0};
     zarr_status st;
 
-    if (!real)
+    im->target_root = staging_folder(im);
+    if (!im->target_root)
         return CLI_OK;
-    im->target_root = cli_format("%s" CLI_STAGING_SUFFIX, real);
-    free(real);
     opts.flags |= ZARR_STORE_CREATE;
     st = zarr_store_open(&im->target_store, im->cli->ctx, im->target_root, &opts, &err);
     if (st)
@@ -34,10 +44,22 @@ static int open_staging_store(struct import *im)
     return CLI_OK;
 }
 
+/* Whether an import that replaces an array was interrupted: what it left at the temporary
+ * location is replaced by this one. */
+static bool is_staged(const struct import *im)
+{
+    char *folder = staging_folder(im);
+    const bool is = folder && access(folder, F_OK) == 0;
+
+    free(folder);
+    return is;
+}
+
 int cli_import_target(struct import *im, bool replaces)
 {
     int rc = CLI_OK;
 
+    replaces = replaces || (cli_flag(im->cli, "force") && is_staged(im));
     if (replaces && *im->node.path) {
         im->target_path = cli_format("%s" CLI_STAGING_SUFFIX, im->node.path);
         im->staged = true;
@@ -58,6 +80,8 @@ int cli_import_commit(struct import *im)
     zarr_status st = zarr_store_flush(im->target_store, &err);
     int rc;
 
+    if (!cli_flag(im->cli, "leave-consolidated"))
+        opts.flags |= ZARR_COPY_CONSOLIDATED;
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);
     cli_job_end(im->cli, im->target_store, im->target_path);

@@ -23,8 +23,9 @@ enum {
     CLI_OPEN_PROBE = 32, /* only finds out the kind, and node.array stays NULL: succeeds
                             also if the array has unknown codecs or types, or if its
                             metadata is broken (kind NONE, zarr_format not 0) */
-    CLI_OPEN_REST = 64   /* the node may be missing if an interrupted command left a job
+    CLI_OPEN_REST = 64,  /* the node may be missing if an interrupted command left a job
                             object there; tells nothing about it */
+    CLI_OPEN_MISSING = 128 /* the node may be missing, and nothing is created */
 };
 
 /* An opened node. Zero it before; always close it. */
@@ -61,6 +62,9 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node);
 /* Whether there is no node, not even a broken one. */
 bool cli_node_is_missing(const struct cli_node *node);
+/* The error that cli_node_open() prints for a missing node; flags: as for that call.
+ * CLI_OK if CLI_OPEN_REST permits what is there. */
+int cli_node_missing(struct cli *cli, unsigned flags, const struct cli_node *node);
 /* Frees all members; NULL members are permitted. */
 void cli_node_close(struct cli_node *node);
 /* Completes the writes (zarr_store_flush). Prints the error. */

@@ -385,6 +385,35 @@ static void warn_consolidated(struct cli *cli, const struct cli_node *node, bool
     free(path);
 }
 
+bool cli_is_unlisted(const struct cli_node *node)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    char *path = cli_strdup(node->path);
+    bool unlisted = false;
+
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    while (*path && !unlisted) {
+        zarr_group *group = NULL;
+        zarr_array *array = NULL;
+        zarr_group *member = NULL;
+        char *slash = strrchr(path, '/');
+        const char *below;
+
+        *(slash ? slash : path) = '\0';
+        below = cli_path_below(node->path, path);
+        if (zarr_group_open(&group, node->store, path, &opts, NULL) == ZARR_OK)
+            unlisted = zarr_group_open_array(&array, group, below, NULL, NULL) ==
+                           ZARR_ERR_NOT_FOUND &&
+                       zarr_group_open_group(&member, group, below, NULL, NULL) ==
+                           ZARR_ERR_NOT_FOUND;
+        zarr_array_free(array);
+        zarr_group_free(member);
+        zarr_group_free(group);
+    }
+    free(path);
+    return unlisted;
+}
+
 int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
 {
     const zarr_consolidate_options o = {.struct_size = sizeof o,

@@ -81,6 +81,8 @@ void cli_remove_empty_root(const struct cli_node *node);
  * decides, because every exit code can come after a part of the change. Returns rc, or
  * how the update ended if that is CLI_OK. */
 int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc);
+/* Whether consolidated metadata of a group above the node does not list it. */
+bool cli_is_unlisted(const struct cli_node *node);
 /* Whether a copy can change its destination: the library refuses a node that exists,
  * unless --force or the option `go_on` is given. For node->began. */
 bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,

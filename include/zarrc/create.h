@@ -123,7 +123,11 @@ enum {
     /** the chain of each chunk ends with crc32c, which detects a changed byte; in sharded
      * arrays the chain of the inner chunks. v2: the last filter is crc32c. A chain that
      * has it already is left as it is. Excludes `document` */
-    ZARR_SPEC_CHECKSUM = 256
+    ZARR_SPEC_CHECKSUM = 256,
+    /** with ZARR_SPEC_OVERWRITE: remove the names of what is deleted from the
+     * consolidated metadata of the groups above first, as ZARR_CONSOLIDATED_REMOVE.
+     * Afterwards zarr_group_consolidated_update() adds the name of the array */
+    ZARR_SPEC_CONSOLIDATED = 512
 };
 
 /**

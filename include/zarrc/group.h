@@ -82,7 +82,9 @@ enum {
     ZARR_GROUP_IF_MISSING = 8,
     /** as ZARR_SPEC_CLAIM, until zarr_group_release_claim(): a group and its first
      * members come from one caller. Does not claim the members */
-    ZARR_GROUP_CLAIM = 128
+    ZARR_GROUP_CLAIM = 128,
+    /** with ZARR_GROUP_OVERWRITE: as ZARR_SPEC_CONSOLIDATED */
+    ZARR_GROUP_CONSOLIDATED = 256
 };
 
 /**
@@ -324,7 +326,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_nod
  * @name Consolidated metadata
  * Consolidated metadata is a copy of the metadata of all nodes below a group, in one
  * document of the group. A reader opens all of them with one read. Nothing keeps the copy
- * up to date: a program that changes nodes consolidates again. In v2 the copy is in the
+ * up to date by itself: a program that changes nodes consolidates again, or calls
+ * zarr_group_consolidated_update(). In v2 the copy is in the
  * document .zmetadata, in v3 in the member `consolidated_metadata` of the group's
  * zarr.json, as zarr-python writes it.
  * @{
@@ -332,12 +335,18 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_nod
 /** Flags of zarr_consolidate_options. */
 enum {
     /** zarr_group_consolidated_update(): also all nodes below the path */
-    ZARR_CONSOLIDATED_BELOW = 1
+    ZARR_CONSOLIDATED_BELOW = 1,
+    /** zarr_group_consolidated_update(): the node at the path and all nodes below it lose
+     * their entries, and no node is read. The call is for a node that is about to be
+     * deleted, replaced or renamed. Calls that do so have a flag that includes it:
+     * ZARR_DELETE_CONSOLIDATED, ZARR_COPY_CONSOLIDATED, ZARR_REENCODE_CONSOLIDATED,
+     * ZARR_MIGRATE_CONSOLIDATED, ZARR_SPEC_CONSOLIDATED and ZARR_GROUP_CONSOLIDATED */
+    ZARR_CONSOLIDATED_REMOVE = 2
 };
 
 /** Options of calls for consolidated metadata. */
 typedef struct zarr_consolidate_options {
-    uint32_t struct_size, flags; /**< `flags`: ZARR_CONSOLIDATED_BELOW or 0 */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_CONSOLIDATED_* */
     /** zarr_group_consolidate() of a v2 group: another name for the document; NULL: the
      * `consolidated_key` that the group was opened with, or ".zmetadata". Must be NULL in
      * other calls and for v3 groups */
@@ -375,8 +384,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
  * the store has them now, or loses its entry. Parents of the node that have no entry get
  * one, too. Other entries stay as they are. Groups without consolidated metadata do not
  * get any. A group's own ".zmetadata" (v2) counts, because it has an entry of the group
- * itself. Nodes change without this call, so a program that changes many of them calls it
- * once at the end, or zarr_group_consolidate().
+ * itself. In a local store, groups above its root count as well, up to the root that
+ * zarr_location_parse() finds. Nodes change without this call, so a program that changes
+ * many of them calls it once at the end, or zarr_group_consolidate().
+ *
+ * A program that deletes, replaces or renames a node removes its entries first
+ * (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of consolidated metadata take the missing
+ * chunks for fill values until the call, and for ever if the program ends before it.
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root

@@ -31,7 +31,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 /**
  * Deletes a node and everything below it, also if it is damaged. A symbolic link to a
  * node is removed itself, and the node stays. After a failure the call can be made again.
- * Consolidated metadata of parents is not changed.
+ * Consolidated metadata of parents is not changed (see ZARR_DELETE_CONSOLIDATED). The
+ * call waits for writers of the node before it begins.
  *
  * Spec: Zarr v3 core, "Storage", "Operations".
  *
@@ -48,9 +49,17 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
                                                       zarr_error *err);
 
+/** Flag of zarr_delete_options. */
+enum {
+    /** remove the names of the nodes from the consolidated metadata of the groups above
+     * right before the first object is deleted, as ZARR_CONSOLIDATED_REMOVE. If that
+     * fails, nothing is deleted */
+    ZARR_DELETE_CONSOLIDATED = 1
+};
+
 /** Options of zarr_node_delete_watched(). */
 typedef struct zarr_delete_options {
-    uint32_t struct_size, flags; /**< `flags`: must be 0 */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_DELETE_CONSOLIDATED or 0 */
     /** called with the rising number of objects that are deleted; may be NULL */
     void (*progress)(void *user, uint64_t objects_done);
     void *progress_user; /**< passed to `progress` */
@@ -83,7 +92,12 @@ enum {
      * with other bytes, or one that the source does not have (if the store can list),
      * fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE the one is replaced
      * and the other deleted */
-    ZARR_COPY_SKIP_EQUAL = 2
+    ZARR_COPY_SKIP_EQUAL = 2,
+    /** remove the names of nodes that are deleted or renamed (the source of a move, what
+     * ZARR_COPY_OVERWRITE replaces) from the consolidated metadata of the groups above,
+     * right before the first of them goes, as ZARR_CONSOLIDATED_REMOVE. Afterwards
+     * zarr_group_consolidated_update() adds the new names */
+    ZARR_COPY_CONSOLIDATED = 4
 };
 
 /** Options of zarr_node_copy() and zarr_node_move(). */
@@ -181,7 +195,11 @@ enum {
     ZARR_MIGRATE_REMOVE = 4,
     /** leave fill values and attributes `_FillValue` as they are, even if readers then
      * take other elements for missing ones */
-    ZARR_MIGRATE_KEEP_FILL = 8
+    ZARR_MIGRATE_KEEP_FILL = 8,
+    /** with ZARR_MIGRATE_REMOVE: remove the names of the nodes from the consolidated
+     * metadata of the groups above before the first document is deleted, as
+     * ZARR_CONSOLIDATED_REMOVE. Afterwards zarr_group_consolidated_update() adds them */
+    ZARR_MIGRATE_CONSOLIDATED = 16
 };
 
 /** What zarr_node_migrate() did with a document. */

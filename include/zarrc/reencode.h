@@ -30,7 +30,11 @@ enum {
     ZARR_REENCODE_KEEP_FILL = 8,
     /** a chunk that the source lacks fails the call with ZARR_ERR_NOT_FOUND, instead of
      * being the fill value */
-    ZARR_REENCODE_MISSING_ERROR = 16
+    ZARR_REENCODE_MISSING_ERROR = 16,
+    /** with ZARR_REENCODE_OVERWRITE: remove the names of the nodes that are deleted from
+     * the consolidated metadata of the groups above first, as ZARR_CONSOLIDATED_REMOVE.
+     * Afterwards zarr_group_consolidated_update() adds the new names */
+    ZARR_REENCODE_CONSOLIDATED = 32
 };
 
 /** What a call had to do. */

@@ -28,7 +28,12 @@ enum {
      * elements can be read again when the array grows. What an interrupted resize or
      * append left can be read, too, if no dimension shrinks; otherwise it is cleared
      * first */
-    ZARR_RESIZE_KEEP_CHUNKS = 1
+    ZARR_RESIZE_KEEP_CHUNKS = 1,
+    /** before chunks are deleted, remove the name of the array from the consolidated
+     * metadata of the groups above, as ZARR_CONSOLIDATED_REMOVE: with the old shape it
+     * would show fill values. Afterwards zarr_group_consolidated_update() adds it again
+     */
+    ZARR_RESIZE_CONSOLIDATED = 2
 };
 
 /** Options of zarr_array_resize() and zarr_array_clear_leftovers(). */

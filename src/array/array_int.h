@@ -281,9 +281,10 @@ void zr_leftover_drop(const zarr_array *a);
 struct zr_resizing {
     zarr_array *array;
     const uint64_t *shape;
-    bool keep;        /* ZARR_RESIZE_KEEP_CHUNKS */
-    bool noted;       /* the record is of this call */
-    bool clear, note; /* what is missing */
+    bool keep;         /* ZARR_RESIZE_KEEP_CHUNKS */
+    bool consolidated; /* ZARR_RESIZE_CONSOLIDATED */
+    bool noted;        /* the record is of this call */
+    bool clear, note;  /* what is missing */
     const zarr_cancel *cancel;
     struct zr_leftover left; /* the record as it was last read */
     struct zr_array_state

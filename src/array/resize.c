@@ -86,8 +86,12 @@ static zarr_status do_work(struct zr_resizing *p, zarr_error *err)
 
     if (p->clear)
         return zr_leftover_clear(p->array, p->now, &p->left, p->cancel, err);
+    if (p->consolidated)
+        ZR_TRY(
+            zr_consolidated_remove(p->array->h.store, p->array->h.path, p->cancel, err));
     st = zr_leftover_note(&p->left, p->array, m->ndim, m->shape, err);
     p->noted = st == ZARR_OK;
+out:
     return st;
 }
 
@@ -182,12 +186,14 @@ zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
     struct zr_resizing p = {.array = array, .shape = shape};
     zarr_shape_options o;
     void *lock = NULL;
-    zarr_status st = shape_options_read(&o, opts, ZARR_RESIZE_KEEP_CHUNKS, err);
+    zarr_status st = shape_options_read(
+        &o, opts, ZARR_RESIZE_KEEP_CHUNKS | ZARR_RESIZE_CONSOLIDATED, err);
 
     if (st == ZARR_OK)
         st = zr_shape_lock(array, o.cancel, &lock, err);
     if (st == ZARR_OK) {
         p.keep = (o.flags & ZARR_RESIZE_KEEP_CHUNKS) != 0;
+        p.consolidated = (o.flags & ZARR_RESIZE_CONSOLIDATED) != 0;
         p.cancel = o.cancel;
         st = resize_locked(&p, err);
     }

@@ -9,7 +9,8 @@ static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
     const uint32_t known = ZARR_SPEC_OVERWRITE | ZARR_SPEC_NO_PARENTS |
                            ZARR_SPEC_INDEX_AT_START | ZARR_SPEC_IF_MISSING |
                            ZARR_SPEC_NO_SHARDS | ZARR_SPEC_KEEP_CHUNKS |
-                           ZARR_SPEC_KEEP_FILL | ZARR_SPEC_CLAIM | ZARR_SPEC_CHECKSUM;
+                           ZARR_SPEC_KEEP_FILL | ZARR_SPEC_CLAIM | ZARR_SPEC_CHECKSUM |
+                           ZARR_SPEC_CONSOLIDATED;
 
     if (s->flags & ~known)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "array spec: unknown flags 0x%" PRIx32,

@@ -106,6 +106,11 @@ int32_t zr_ctx_memory(const zarr_context *ctx, int32_t device_type);
 /* Makes a store of lent values (zr_store_open_lent()), and seals the registries. */
 zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
                              const struct zr_lent *lent, zarr_error *err);
+/* Opens the root of the hierarchy that a local store is a part of, as
+ * zarr_location_parse() finds it, with the same options. *path becomes the path of the
+ * store in it; owned: zr_free(). *out is NULL if the store is not below another root. */
+zarr_status zr_ctx_open_above(zarr_store **out, char **path, zarr_store *store,
+                              zarr_error *err);
 /* Ends registration: afterwards the registries are read without a lock. */
 void zr_ctx_seal(zarr_context *ctx);
 

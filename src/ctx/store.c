@@ -7,6 +7,8 @@
  */
 #include "ctx/ctx.h"
 
+#include <string.h>
+
 static void store_ref_context(zarr_context *ctx)
 {
     zarr_context_ref(ctx);
@@ -62,4 +64,29 @@ zarr_status zarr_location_parse(zarr_location **out, zarr_context *ctx, const ch
 
     zr_ctx_seal(ctx);
     return zr_location_parse(out, ctx->stores, &env, text, err);
+}
+
+zarr_status zr_ctx_open_above(zarr_store **out, char **path, zarr_store *store,
+                              zarr_error *err)
+{
+    zarr_context *ctx = zr_store_context(store);
+    zarr_store_options opts = zr_store_options(store);
+    zarr_location *at = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    *path = NULL;
+    if (!zr_streq(zr_store_name(store), "local"))
+        goto out;
+    ZR_TRY(zarr_location_parse(&at, ctx, zarr_store_url(store), err));
+    if (!at->is_local || at->selection || !*at->path)
+        goto out;
+    *path = zr_strdup(ctx->alloc, at->path);
+    if (!*path)
+        ZR_TRY(zr_fail_memory(err, strlen(at->path) + 1));
+    opts.flags &= ~(uint32_t)ZARR_STORE_CREATE;
+    st = zarr_store_open(out, ctx, at->url, &opts, err);
+out:
+    zarr_location_free(at);
+    return st;
 }

@@ -28,7 +28,8 @@ static zarr_status write_group(struct group_making *m, bool *overtaken, zarr_err
                          err));
     if (m->making.overwrite) {
         ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
-        ZR_TRY(zr_node_erase_old(m->store, m->path, is_node, err));
+        ZR_TRY(zr_node_erase_old(m->store, m->path, is_node,
+                                 (m->flags & ZARR_GROUP_CONSOLIDATED) != 0, err));
     } else {
         ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
     }
@@ -45,7 +46,8 @@ static zarr_status read_group_spec(zarr_group_spec *out, const zarr_group_spec *
                                    zarr_error *err)
 {
     const uint32_t known = ZARR_GROUP_OVERWRITE | ZARR_GROUP_NO_PARENTS |
-                           ZARR_GROUP_IF_MISSING | ZARR_GROUP_CLAIM;
+                           ZARR_GROUP_IF_MISSING | ZARR_GROUP_CLAIM |
+                           ZARR_GROUP_CONSOLIDATED;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,

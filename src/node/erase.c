@@ -84,11 +84,13 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return st != ZARR_OK || *is_node ? st : zr_prefix_may_go(store, path, err);
 }
 
-/* Adds the number of documents to *n (may be NULL). */
+/* Erases what a reader can open: the documents of a node, after consolidated metadata
+ * beside them. Adds the number of documents to *n. */
 static zarr_status erase_documents(zarr_store *store, const char *path, uint64_t *n,
                                    zarr_error *err)
 {
-    static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
+    static const char *const names[] = {ZR_DOC_CONSOLIDATED, ZR_DOC_V3, ZR_DOC_ARRAY,
+                                        ZR_DOC_GROUP};
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
@@ -101,8 +103,7 @@ static zarr_status erase_documents(zarr_store *store, const char *path, uint64_t
         ZR_TRY(zr_str_status(&key, err));
         op.key = zr_str_text(&key);
         st = zr_store_run_one(store, &op, &e);
-        if (st == ZARR_OK && n)
-            ++*n;
+        *n += st == ZARR_OK;
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
         ZR_TRY(zr_pass(err, st, &e));
     }
@@ -129,6 +130,7 @@ struct stepwise {
 struct erase_listing {
     struct zr_names *keys, *folders;
     const char *job;
+    bool has_documents;
     const zarr_cancel *cancel;
     zarr_status st;
     zarr_error *err;
@@ -155,8 +157,10 @@ static int erase_listed(void *user, const zarr_store_item *item)
     struct erase_listing *l = user;
 
     l->st = zr_cancel_check(l->cancel, l->err);
-    if (l->st == ZARR_OK && !zr_streq(item->key, l->job))
+    if (l->st == ZARR_OK && !zr_streq(item->key, l->job)) {
         l->st = note_key(item->is_prefix ? l->folders : l->keys, item->key, l->err);
+        l->has_documents = l->has_documents || zr_key_kind(item->key) != 0;
+    }
     return l->st != ZARR_OK || l->keys->n == ERASE_KEYS;
 }
 
@@ -188,7 +192,8 @@ out:
     return st;
 }
 
-/* Erases the objects of one folder and notes its folders. A link is erased itself. */
+/* Erases the objects of one folder and notes its folders. Chunks may be beside the
+ * document of their array, which goes before them. A link is erased itself. */
 static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error *err)
 {
     struct zr_names keys;
@@ -198,6 +203,7 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
                               .cancel = s->watch->cancel,
                               .err = err};
     const size_t n_folders = s->folders.n;
+    uint64_t n_documents = 0; /* they count with the other keys */
     bool link = false, more = true;
     zarr_status st = ZARR_OK;
 
@@ -213,6 +219,9 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
                                &l, err));
         ZR_TRY(l.st);
         more = keys.n == ERASE_KEYS;
+        if (l.has_documents || more)
+            ZR_TRY(erase_documents(s->store, path, &n_documents, err));
+        l.has_documents = false;
         ZR_TRY(erase_keys(s, &keys, &any, err));
         more = more && any;
     }
@@ -221,21 +230,35 @@ out:
     return st;
 }
 
+/* What must work before anything is deleted. If it fails, the node is as it was. */
+static zarr_status prepare_erase(zarr_store *store, const char *path,
+                                 const struct zr_erase_watch *watch, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "a %s store cannot list what is to be deleted",
+                       zr_store_name(store)));
+    ZR_TRY(zr_cancel_check(watch->cancel, err));
+    ZR_TRY(zr_store_wait_for_writers(store, path, watch->cancel, err));
+    if (watch->consolidated)
+        ZR_TRY(zr_consolidated_remove(store, path, watch->cancel, err));
+out:
+    return st;
+}
+
 zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
                                   const struct zr_erase_watch *watch, zarr_error *err)
 {
-    static const struct zr_erase_watch nothing = {NULL, NULL, NULL};
-    struct stepwise s = {.store = store, .watch = watch ? watch : &nothing};
+    struct stepwise s = {.store = store, .watch = watch};
     struct zr_str job;
     bool link = false;
     zarr_status st = ZARR_OK;
 
     zr_names_init(&s.folders, zr_store_context(store)->alloc);
     zr_str_init(&job, zr_store_context(store)->alloc);
-    if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "a %s store cannot list what is to be deleted",
-                       zr_store_name(store)));
+    ZR_TRY(prepare_erase(store, path, watch, err));
     zr_path_key(&job, path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&job, err));
     s.job = zr_str_text(&job);
@@ -244,7 +267,12 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
         goto out;
     /* a full disk must not prevent a delete */
     (void)zr_job_put(store, path, "rm", NULL, false, NULL);
-    ZR_TRY(erase_documents(store, path, &s.n_done, err));
+    st = erase_documents(store, path, &s.n_done, err);
+    if (st != ZARR_OK) {
+        if (s.n_done == 0) /* the node is as it was */
+            (void)zr_job_erase(store, path, NULL);
+        goto out;
+    }
     ZR_TRY(erase_folder(&s, path, err));
     while (s.folders.n > 0)
         ZR_TRY(erase_folder(&s, s.folders.item[--s.folders.n], err));
@@ -256,9 +284,17 @@ out:
 }
 
 zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
-                              zarr_error *err)
+                              bool consolidated, zarr_error *err)
 {
+    const struct zr_erase_watch watch = {.consolidated = consolidated};
+    zarr_status st = ZARR_OK;
+
+    if (is_node)
+        return zr_node_erase_watched(store, path, &watch, err);
     /* without a document, chunks show no elements, and need no job object */
-    return is_node ? zr_node_erase_watched(store, path, NULL, err)
-                   : zr_store_erase_prefix(store, path, err);
+    if (consolidated)
+        ZR_TRY(zr_consolidated_remove(store, path, NULL, err));
+    st = zr_store_erase_prefix(store, path, err);
+out:
+    return st;
 }

@@ -9,10 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* The lock of this key beside the node claims it. No object has this name. It is not
- * below the node, so that the node's folder can be renamed and removed. */
-#define CLAIM_SUFFIX ".zarrc-work"
-
 enum {
     CLAIM_NAME_BYTES = 200 /* a longer name is cut: names of files have 255 bytes */
 };
@@ -96,6 +92,26 @@ out:
     return st;
 }
 
+zarr_status zr_job_is_delete(zarr_store *store, const char *path, bool *is,
+                             zarr_error *err)
+{
+    const struct zr_doc_source src = {
+        .store = store, .path = path, .name = ZR_DOC_JOB, .large = true};
+    const zarr_context *ctx = zr_store_context(store);
+    struct zr_json_doc json;
+    struct zr_doc doc;
+    zarr_status st;
+
+    zr_doc_init(&doc, ctx->alloc);
+    zr_json_doc_init(&json, ctx->alloc);
+    st = zr_doc_get(&doc, &src, err);
+    *is = st == ZARR_OK && zr_doc_parse(&json, &doc, &ctx->limits, NULL) == ZARR_OK &&
+          zr_json_is_text(zr_json_get(json.root, "command"), "rm");
+    zr_json_doc_deinit(&json);
+    zr_doc_deinit(&doc);
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
 {
     struct zr_str key;
@@ -123,7 +139,7 @@ static zarr_status claim_key(struct zr_str *key, const char *path, zarr_error *e
     while (begin + n < bytes && ((unsigned char)path[begin + n] & 0xc0) == 0x80)
         n--; /* not inside a character */
     zr_str_append(key, path, begin + n);
-    zr_str_puts(key, CLAIM_SUFFIX);
+    zr_str_puts(key, ZR_CLAIM_SUFFIX);
     return zr_str_status(key, err);
 }
 

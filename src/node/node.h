@@ -262,6 +262,45 @@ void zr_children_close(struct zr_children *k); /* accepts zeroed storage */
 zarr_status zr_children_next(struct zr_children *k, const struct zr_child **out,
                              zarr_error *err);
 
+/* ---- subtree.c: whole subtrees with their documents ------------------------------ */
+
+/* Every node below a group, with its documents as the store has them. */
+struct zr_subtree_node {
+    const char *path; /* relative to the group; "": the group itself */
+    uint32_t kind;
+    struct zr_parsed *parsed, *attrs; /* counted; attrs: v2, may be NULL */
+};
+struct zr_subtree {
+    struct zr_arena arena;
+    struct zr_subtree_node *node; /* [0] is the group */
+    struct zr_seen seen;
+    size_t n, cap;
+    int32_t format;
+    const zarr_allocator *alloc;
+};
+/* Leaves out nodes of the other format. A broken node is an error. NOT_FOUND: there is no
+ * group at path. format 0: the group's own, v3 first. */
+zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
+                            int32_t format, const zarr_cancel *cancel, zarr_error *err);
+/* Reads the node at path, an array or a group of this format, and all nodes below it if
+ * `below`. out->n is 0 if there is no such node. */
+zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
+                                 const char *path, int32_t format,
+                                 const zarr_cancel *cancel, bool below, zarr_error *err);
+void zr_subtree_deinit(struct zr_subtree *g);
+
+/* ---- consolidated.c --------------------------------------------------------- */
+
+/* Removes the entries of the node at `path`, and of all nodes below it, from consolidated
+ * metadata. Call it right before the node is deleted, replaced or renamed. If it fails,
+ * the node must stay. */
+zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
+                                   const zarr_cancel *cancel, zarr_error *err);
+/* Reads the options of calls for consolidated metadata. flags: those that are known. */
+zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
+                                        const zarr_consolidate_options *opts,
+                                        uint32_t flags, bool key, zarr_error *err);
+
 /* ---- attributes --------------------------------------------------------- */
 
 /* Destination of a text, as for snprintf(). bytes may be NULL, text only if cap is 0. */
@@ -307,6 +346,10 @@ zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_st
  * zr_job_begin(); else replaces a job object. */
 zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
                        const char *source, bool must_be_new, zarr_error *err);
+/* Whether there is the job object of a delete. Beside a document it says nothing: the
+ * delete was interrupted before it began. */
+zarr_status zr_job_is_delete(zarr_store *store, const char *path, bool *is,
+                             zarr_error *err);
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
 /* Fails with EXISTS if there is a job object: a node that is made there would be mixed
  * with what an interrupted call left. */
@@ -367,22 +410,24 @@ zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *er
 /* Whether a deleted or unfinished array leaves a key of this name, relative to its path:
  * chunks by either key encoding, and metadata that alone makes no node. */
 bool zr_key_is_left_over(const char *key);
-/* What a call that deletes tells, and when it stops. All may be NULL. */
+/* How to delete, what to tell, and when to stop. All may be zero. */
 struct zr_erase_watch {
     void (*progress)(void *user, uint64_t objects_done);
     void *user;
     const zarr_cancel *cancel;
+    bool consolidated; /* zr_consolidated_remove() first */
 };
-/* Deletes everything at and below path, with a job object that goes last. The documents
- * go first, so that a node erased in part does not look like a node with missing chunks.
- * If path is a link to another place, only the link goes. watch may be NULL. UNSUPPORTED:
- * the store cannot list; nothing was changed. */
+/* Deletes everything at and below path, with a job object that goes last. It waits for
+ * writers before it begins, and then the documents of each node go before its chunks, so
+ * that a node erased in part does not look like a node with missing chunks.
+ * If path is a link to another place, only the link goes. UNSUPPORTED: the store cannot
+ * list; nothing was changed. */
 zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
                                   const struct zr_erase_watch *watch, zarr_error *err);
 /* Deletes what zr_node_may_go() has found, before another node is made there. is_node: as
- * it said. */
+ * it said. consolidated: as in zr_erase_watch. */
 zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
-                              zarr_error *err);
+                              bool consolidated, zarr_error *err);
 /* Makes the canonical text of a group's zarr.json or .zgroup. attributes may be NULL (v2:
  * attributes have their own document). */
 zarr_status zr_group_text(struct zr_str *out, int32_t format,

@@ -52,8 +52,8 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     s->run = zr_op_run_foreign;
     s->run_self = s;
     s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
-    s->tensor_device_type = opts->tensor_device_type;
-    s->tensor_device_id = opts->tensor_device_id;
+    s->options = *opts;
+    s->options.kind = s->options.config = NULL;
     zr_keylocks_init(&s->keylocks, env, opts);
     zr_mutex_init(&s->locked.mutex);
     s->fork = (struct zr_fork_hook){
@@ -229,9 +229,9 @@ zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *en
     s->run = s->vt.run;
     s->run_self = s->self;
     s->read_only = s->read_only || make->read_only;
-    if (make->memory_of && s->tensor_device_type == 0)
-        zr_store_default_memory(make->memory_of, &s->tensor_device_type,
-                                &s->tensor_device_id);
+    if (make->memory_of && s->options.tensor_device_type == 0)
+        zr_store_default_memory(make->memory_of, &s->options.tensor_device_type,
+                                &s->options.tensor_device_id);
     ZR_TRY(handle_read_caps(s, err));
     *out = s;
     s = NULL;
@@ -297,10 +297,10 @@ bool zr_store_can(const zarr_store *s, uint32_t caps)
 bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
                              int32_t *device_id)
 {
-    if (s->tensor_device_type == 0)
+    if (s->options.tensor_device_type == 0)
         return false;
-    *device_type = s->tensor_device_type;
-    *device_id = s->tensor_device_id;
+    *device_type = s->options.tensor_device_type;
+    *device_id = s->options.tensor_device_id;
     return true;
 }
 
@@ -310,6 +310,11 @@ bool zr_store_device_direct(const zarr_store *s, int32_t device_type)
         if (s->device_types[i] == device_type)
             return true;
     return s->caps.n_device_types == 0 && zr_device_is_host(s->env.memory, device_type);
+}
+
+zarr_store_options zr_store_options(const zarr_store *s)
+{
+    return s->options;
 }
 
 const char *zr_store_name(const zarr_store *s)

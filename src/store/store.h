@@ -47,6 +47,10 @@ bool zr_key_is_below(const char *key, const char *prefix);
 /* no documents of Zarr: array/leftover.c and node/job.c */
 #define ZR_DOC_LEFTOVERS ".zarrc-leftovers"
 #define ZR_DOC_JOB       ".zarrc-job"
+
+/* The lock of this key beside a node claims the node. No object has this name. It is not
+ * below the node, so that the node's folder can be renamed and removed. */
+#define ZR_CLAIM_SUFFIX ".zarrc-work"
 /* ZARR_STORE_OP_DOCUMENT if the last component of the key is one of these names, else 0:
  * for operations whose caller does not know what is under the key. */
 uint32_t zr_key_kind(const char *key);
@@ -122,6 +126,8 @@ bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
 /* True if the store moves bytes to and from this kind of memory without an intermediate
  * copy. */
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
+/* The options that the store was opened with, without `kind` and `config`. */
+zarr_store_options zr_store_options(const zarr_store *s);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);
 /* The store that keeps the chunks: s itself, or a part of a composite store. Borrowed. */
@@ -215,6 +221,11 @@ void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread 
  * before it looks at the lock is waited for, until `cancel` is set. */
 zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel *cancel,
                               void **lock, zarr_error *err);
+
+/* Waits until no key at or below the prefix is locked, as zr_store_lock() does for one. A
+ * writer that comes later is not waited for. */
+zarr_status zr_store_wait_for_writers(zarr_store *s, const char *prefix,
+                                      const zarr_cancel *cancel, zarr_error *err);
 
 /* ---- pins: many reads of one value ------------------------------------------- */
 

@@ -136,7 +136,7 @@ struct zarr_store {
     char *url, *name;
     bool read_only, by_url;      /* by_url: opened by its URL, which identifies it */
     struct zr_keylocks keylocks; /* for stores without CAP_LOCK */
-    int32_t tensor_device_type, tensor_device_id; /* default memory; type 0: none */
+    zarr_store_options options;  /* without its texts, which are the caller's */
     struct {
         zr_mutex mutex;
         struct store_batch *batches; /* the batches in flight, for cancel */

@@ -194,22 +194,6 @@ static zarr_status check_key(const char *key, zarr_error *err)
     return ZARR_OK;
 }
 
-zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
-                                        const zarr_consolidate_options *opts,
-                                        uint32_t flags, bool key, zarr_error *err)
-{
-    zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
-                                    ZR_TAIL_REFUSE, "zarr_consolidate_options", err);
-
-    if (st == ZARR_OK && (o->flags & ~flags))
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "consolidate options: unknown flags 0x%" PRIx32, o->flags);
-    if (st == ZARR_OK && o->key && !key)
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "consolidate options: this call takes no `key`");
-    return st;
-}
-
 /* Sets the format if the caller gave none. */
 static zarr_status find_group(struct consolidating *c, int32_t format, zarr_error *err)
 {

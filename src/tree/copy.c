@@ -125,6 +125,11 @@ out:
     return st;
 }
 
+static bool is_consolidated(const struct zr_copy *c)
+{
+    return (c->opts.flags & ZARR_COPY_CONSOLIDATED) != 0;
+}
+
 /* Moves in one step if both places are in one store that can rename. *moved false: it
  * must be copied. */
 static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
@@ -137,11 +142,13 @@ static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
         return ZARR_OK;
     if (zr_is_cancelled(c->opts.cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "the move was cancelled");
+    if (is_consolidated(c))
+        ZR_TRY(zr_consolidated_remove(c->src, c->src_path, c->opts.cancel, err));
     st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
     *moved = st == ZARR_OK;
-    if (st == ZARR_OK || st == ZARR_ERR_UNSUPPORTED)
-        return ZARR_OK;
-    return zr_pass(err, st, &e);
+    st = st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : zr_pass(err, st, &e);
+out:
+    return st;
 }
 
 /* ---- the copy ----------------------------------------------------------- */
@@ -169,7 +176,8 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
 
     ZR_TRY(zr_path_check_new(c->dst_path, format, &c->ctx->limits, err));
     if (!(flags & ZARR_COPY_SKIP_EQUAL)) {
-        const struct zr_erase_watch watch = {.cancel = c->opts.cancel};
+        const struct zr_erase_watch watch = {.cancel = c->opts.cancel,
+                                             .consolidated = is_consolidated(c)};
 
         if (flags & ZARR_COPY_OVERWRITE) {
             ZR_TRY(zr_parents_check(c->dst, c->dst_path, err));
@@ -221,6 +229,8 @@ static zarr_status begin_job(struct zr_copy *c, zarr_error *err)
     if (!replaces)
         ZR_TRY(zr_copy_must_not_mix(c, err));
     ZR_TRY(copy_job(c, err));
+    if (replaces && is_consolidated(c))
+        ZR_TRY(zr_consolidated_remove(c->dst, c->dst_path, c->opts.cancel, err));
     if (replaces)
         ZR_TRY(zr_copy_clear_documents(c, err));
 out:
@@ -231,12 +241,15 @@ out:
  * the place of the one of this call. */
 static zarr_status end_job(struct zr_copy *c, zarr_error *err)
 {
+    bool deleted = false;
     zarr_status st = ZARR_OK;
 
     if (c->plain)
         return ZARR_OK;
     ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
     if (c->incomplete)
+        ZR_TRY(zr_job_is_delete(c->src, c->src_path, &deleted, err));
+    if (c->incomplete && !deleted)
         st = zr_copy_object(c, ZR_DOC_JOB, err);
 out:
     return st;
@@ -309,7 +322,9 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     }
     ZR_TRY(end_job(c, err));
     if (c->is_move) {
-        st = zr_node_erase_watched(c->src, c->src_path, NULL, err);
+        const struct zr_erase_watch watch = {.consolidated = is_consolidated(c)};
+
+        st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
         if (st != ZARR_OK)
             ZR_TRY(zr_path_prefix(err, st, c->src_path));
     }
@@ -333,7 +348,8 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
     zr_names_init(&c->seen_keys, c->ctx->alloc);
     ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_copy_options", err));
-    if (c->opts.flags & ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL))
+    if (c->opts.flags &
+        ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL | ZARR_COPY_CONSOLIDATED))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "copy options: unknown flags 0x%" PRIx32, c->opts.flags));
     ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));

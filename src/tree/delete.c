@@ -53,10 +53,13 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
 
     ZR_TRY(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_delete_options", err));
-    if (o.flags)
+    if (o.flags & ~(uint32_t)ZARR_DELETE_CONSOLIDATED)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "delete options: unknown flags 0x%" PRIx32, o.flags));
-    watch = (struct zr_erase_watch){o.progress, o.progress_user, o.cancel};
+    watch = (struct zr_erase_watch){.progress = o.progress,
+                                    .user = o.progress_user,
+                                    .cancel = o.cancel,
+                                    .consolidated = o.flags != 0};
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     /* A broken node can be deleted. If the store cannot tell what is there, nothing is
      * deleted. */

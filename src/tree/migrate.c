@@ -239,7 +239,8 @@ static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_op
                                    zarr_error *err)
 {
     const uint32_t known = ZARR_MIGRATE_DRY_RUN | ZARR_MIGRATE_OVERWRITE |
-                           ZARR_MIGRATE_REMOVE | ZARR_MIGRATE_KEEP_FILL;
+                           ZARR_MIGRATE_REMOVE | ZARR_MIGRATE_KEEP_FILL |
+                           ZARR_MIGRATE_CONSOLIDATED;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,

@@ -143,6 +143,8 @@ zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
         goto out;
     if (!is_dry(m)) /* make the new documents durable before the old ones go */
         ZR_TRY(zarr_store_flush(m->store, err));
+    if (!is_dry(m) && m->opts.flags & ZARR_MIGRATE_CONSOLIDATED && m->n > 0)
+        ZR_TRY(zr_consolidated_remove(m->store, m->node[0].path, m->opts.cancel, err));
     for (size_t i = 0; i < m->n; i++)
         ZR_TRY(remove_old(m, &m->node[i], err));
 out:

@@ -11,7 +11,7 @@
 enum {
     REENCODE_FLAGS = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE |
                      ZARR_REENCODE_VERIFY | ZARR_REENCODE_KEEP_FILL |
-                     ZARR_REENCODE_MISSING_ERROR
+                     ZARR_REENCODE_MISSING_ERROR | ZARR_REENCODE_CONSOLIDATED
 };
 
 void zr_reencode_progress(const struct zr_reencode *r, const char *path,

@@ -329,7 +329,9 @@ struct reencode_there {
 static zarr_status begin_overwrite(struct zr_reencode *r, const struct reencode_there *t,
                                    zarr_error *err)
 {
-    const struct zr_erase_watch watch = {.cancel = r->opts.cancel};
+    const struct zr_erase_watch watch = {
+        .cancel = r->opts.cancel,
+        .consolidated = (r->opts.flags & ZARR_REENCODE_CONSOLIDATED) != 0};
 
     if (!t->node && !t->job)
         return must_be_free(r, err);

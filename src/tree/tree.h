@@ -13,31 +13,6 @@
 #include <zarrc/node.h>
 #include <zarrc/stored.h>
 
-/* Every node below a group, with its documents as the store has them. */
-struct zr_subtree_node {
-    const char *path; /* relative to the group; "": the group itself */
-    uint32_t kind;
-    struct zr_parsed *parsed, *attrs; /* counted; attrs: v2, may be NULL */
-};
-struct zr_subtree {
-    struct zr_arena arena;
-    struct zr_subtree_node *node; /* [0] is the group */
-    struct zr_seen seen;
-    size_t n, cap;
-    int32_t format;
-    const zarr_allocator *alloc;
-};
-/* Leaves out nodes of the other format. A broken node is an error. NOT_FOUND: there is no
- * group at path. format 0: the group's own, v3 first. */
-zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, const zarr_cancel *cancel, zarr_error *err);
-/* Reads the node at path, an array or a group of this format, and all nodes below it if
- * `below`. out->n is 0 if there is no such node. */
-zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
-                                 const char *path, int32_t format,
-                                 const zarr_cancel *cancel, bool below, zarr_error *err);
-void zr_subtree_deinit(struct zr_subtree *g);
-
 /* zarr_node_copy() without a job object at the destination, where the caller has one. */
 zarr_status zr_node_copy_plain(zarr_store *src, const char *src_path, zarr_store *dst,
                                const char *dst_path, const zarr_copy_options *opts,
@@ -94,10 +69,6 @@ zarr_status zr_request_end(zarr_request *request, const struct zr_waiting *w,
 zarr_status zr_group_consolidate(zarr_store *store, const char *path,
                                  const zarr_consolidate_options *o, int32_t format,
                                  zarr_error *err);
-/* Reads the options of calls for consolidated metadata. flags: those that are known. */
-zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
-                                        const zarr_consolidate_options *opts,
-                                        uint32_t flags, bool key, zarr_error *err);
 /* Whether the documents are equal, their own consolidated metadata aside. */
 bool zr_same_document(const struct zr_json *a, const struct zr_json *b);
 /* Whether the attributes are equal. No attributes equal {}. */

@@ -229,10 +229,12 @@ static void test_may_go(void **state)
         assert_status(zr_node_must_be_new(w.store, "a", &terr), ZARR_ERR_EXISTS);
         assert_says("broken");
         put_text(&w, "ab/x", "beside it");
-        assert_ok(zr_node_erase_watched(w.store, "a", NULL, &terr));
+        assert_ok(zr_node_erase_watched(w.store, "a", &(const struct zr_erase_watch){0},
+                                        &terr));
         assert_int_equal(n_keys(&w, "a"), 0);
         assert_non_null(get_text(&w, "ab/x"));
-        assert_ok(zr_node_erase_watched(w.store, "a", NULL, &terr));
+        assert_ok(zr_node_erase_watched(w.store, "a", &(const struct zr_erase_watch){0},
+                                        &terr));
         world_close(&w);
     }
 }

@@ -425,6 +425,112 @@ static void test_update_levels(void **state)
     world_close(&w);
 }
 
+/* ---- entries that go before their node -------------------------------------- */
+
+/* Whether "c" lists the node, by its own document or that of v2. */
+static int is_listed(struct world *w, int format, const char *path)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, format == 3 ? "\"%s\"" : "\"%s/.z", path);
+    return strstr(get_text(w, format == 3 ? "c/zarr.json" : "c/.zmetadata"), key) != NULL;
+}
+
+struct watching {
+    struct world *w;
+    int format, n;
+    const char *path;
+};
+
+static void look_while_deleting(void *user, uint64_t n)
+{
+    struct watching *l = user;
+
+    (void)n;
+    l->n++;
+    assert_false(is_listed(l->w, l->format, l->path));
+}
+
+static void consolidate_group(struct world *w, const char *path)
+{
+    zarr_group *g = NULL;
+
+    assert_ok(zarr_group_open(&g, w->store, path, NULL, &terr));
+    assert_ok(zarr_group_consolidate(g, NULL, &terr));
+    zarr_group_free(g);
+}
+
+static void check_removal(struct world *w, int format)
+{
+    struct watching watching = {w, format, 0, "g"};
+    zarr_delete_options opts = ZARR_DELETE_OPTIONS_INIT;
+    zarr_copy_options copy = ZARR_COPY_OPTIONS_INIT;
+    zarr_array *a = NULL;
+
+    assert_int_equal(update(w, "c/b", ZARR_CONSOLIDATED_REMOVE), 1);
+    assert_false(is_listed(w, format, "b"));
+    assert_true(is_listed(w, format, "A"));
+    assert_int_equal(update(w, "c/b", 0), 1);
+    assert_true(is_listed(w, format, "b"));
+
+    copy.flags = ZARR_COPY_CONSOLIDATED;
+    assert_ok(zarr_node_move(w->store, "c/b", w->store, "c/moved", &copy, &terr));
+    assert_false(is_listed(w, format, "b"));
+    a = make_array(w, "c/b", format, 4, 4);
+    zarr_array_free(a);
+    assert_int_equal(update(w, "c/b", 0), 1);
+    copy.flags |= ZARR_COPY_OVERWRITE;
+    assert_ok(zarr_node_copy(w->store, "c/A", w->store, "c/b", &copy, &terr));
+    assert_false(is_listed(w, format, "b"));
+
+    opts.flags = ZARR_DELETE_CONSOLIDATED;
+    opts.progress = look_while_deleting;
+    opts.progress_user = &watching;
+    assert_true(is_listed(w, format, "g/inner/x"));
+    assert_ok(zarr_node_delete_watched(w->store, "c/g", &opts, &terr));
+    assert_true(watching.n > 0);
+    assert_false(is_listed(w, format, "g/inner/x"));
+    opts.flags = 2;
+    assert_status(zarr_node_delete_watched(w->store, "c/A", &opts, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+}
+
+static void test_entries_go_first(void **state)
+{
+    (void)state;
+    for (int format = 2; format <= 3; format++) {
+        struct world w;
+
+        world_open(&w, WORLD_MEMORY);
+        make_tree(&w, format);
+        consolidate_group(&w, "c");
+        check_removal(&w, format);
+        world_close(&w);
+    }
+}
+
+/* A node whose entries cannot be removed stays. */
+static void test_entries_that_cannot_go(void **state)
+{
+    zarr_delete_options opts = ZARR_DELETE_OPTIONS_INIT;
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_tree(&w, 2);
+    put_text(&w, "c/.zmetadata", "{");
+    opts.flags = ZARR_DELETE_CONSOLIDATED;
+    assert_status(zarr_node_delete_watched(w.store, "c/A", &opts, &terr),
+                  ZARR_ERR_CORRUPT);
+    assert_says("/c/A: consolidated metadata would list a node that is gone: "
+                "/c/.zmetadata: ");
+    assert_ok(zarr_array_open(&a, w.store, "c/A", NULL, &terr));
+    zarr_array_free(a);
+    assert_ok(zarr_node_delete(w.store, "c/A", &terr));
+    world_close(&w);
+}
+
 /* A group decides by its handle: which format, which key, and that it is still there. */
 static void test_handles(void **state)
 {
@@ -474,11 +580,17 @@ static void test_handles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write_and_use), cmocka_unit_test(test_form),
-        cmocka_unit_test(test_keys),          cmocka_unit_test(test_check),
-        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_v2_leniency),
-        cmocka_unit_test(test_update),        cmocka_unit_test(test_update_levels),
+        cmocka_unit_test(test_write_and_use),
+        cmocka_unit_test(test_form),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_v2_leniency),
+        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_update_levels),
         cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_entries_go_first),
+        cmocka_unit_test(test_entries_that_cannot_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -417,8 +417,8 @@ static void test_options(void **state)
     make_tree(&w, 2);
     assert_status(migrate(w.store, 4, 0, &t), ZARR_ERR_INVALID);
     assert_says("zarr_format 4 is neither 2 nor 3");
-    assert_status(migrate(w.store, 3, 16, &t), ZARR_ERR_UNSUPPORTED);
-    assert_says("unknown flags 0x10");
+    assert_status(migrate(w.store, 3, 32, &t), ZARR_ERR_UNSUPPORTED);
+    assert_says("unknown flags 0x20");
     assert_status(zarr_node_migrate(w.store, "nowhere", NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_says("/nowhere: there is no array or group");
     assert_status(zarr_node_migrate(w.store, "t/../t", NULL, &terr), ZARR_ERR_INVALID);

@@ -1,11 +1,13 @@
 /*
- * tree/consolidated_update.c - brings consolidated metadata up to date after one node, or
- * a subtree, was changed. Only the entries of these nodes are read from the store and
- * replaced, under the lock of the document that has the entries: of two changes at the
- * same time, the later update reads the later documents.
+ * node/consolidated.c - keeps consolidated metadata right when one node, or a subtree,
+ * changes. Its entries go before the node is deleted, replaced or renamed, and are
+ * written again from the documents of the store afterwards. So a call that is interrupted
+ * may leave a node that is not listed, and never an entry of a node that is gone. Entries
+ * change under the lock of the document that has them: of two changes at the same time,
+ * the later update reads the later documents.
  * Thread class: plain functions.
  */
-#include "tree/tree.h"
+#include "node/node.h"
 
 #include <string.h>
 
@@ -15,7 +17,7 @@ struct updating {
     const char *path;  /* of the changed node */
     const char *group; /* path of the group whose consolidated metadata is updated */
     int32_t format;
-    bool below;
+    bool below, remove; /* remove: the entries go, and no node is read */
     const zarr_cancel *cancel;
 };
 
@@ -68,9 +70,11 @@ static zarr_status patch_node(const struct updating *u, const char *path, bool b
     zarr_status st = ZARR_OK;
 
     zr_arena_init(&text, u->ctx->alloc);
-    ZR_TRY(
-        zr_subtree_read_node(&subtree, u->store, path, u->format, u->cancel, below, err));
-    ZR_TRY(make_nodes(&subtree, relative, &nodes, &text, err));
+    if (!u->remove) {
+        ZR_TRY(zr_subtree_read_node(&subtree, u->store, path, u->format, u->cancel, below,
+                                    err));
+        ZR_TRY(make_nodes(&subtree, relative, &nodes, &text, err));
+    }
     zr_consolidated_patch(doc, map, u->format, relative, below, nodes, subtree.n);
     if (!zr_json_ok(doc))
         ZR_TRY(zr_fail_memory(err, doc->arena.used_bytes));
@@ -164,7 +168,8 @@ static zarr_status edit_entries(void *arg, const struct zr_doc *old, struct zr_s
         goto out;
     map = (struct zr_json *)(uintptr_t)found; /* doc owns it */
     ZR_TRY(patch_node(u, u->path, u->below, &doc, map, err));
-    ZR_TRY(patch_parents(u, &doc, map, err));
+    if (!u->remove)
+        ZR_TRY(patch_parents(u, &doc, map, err));
     zr_json_quote_tokens(doc.root);
     ZR_TRY(is_unchanged(u, old, doc.root, &same, err));
     if (same)
@@ -248,9 +253,12 @@ static zarr_status update_group(const struct updating *u, uint64_t *n_updated,
 /* The group at the path itself has entries of itself in v2 only. */
 static zarr_status update_both(struct updating *u, uint64_t *n_updated, zarr_error *err)
 {
+    const bool itself = zr_streq(u->group, u->path);
     zarr_status st = ZARR_OK;
 
-    if (!zr_streq(u->group, u->path)) {
+    if (itself && u->remove) /* its own metadata goes or moves with it */
+        return ZARR_OK;
+    if (!itself) {
         u->format = 3;
         ZR_TRY(update_group(u, n_updated, err));
     }
@@ -260,22 +268,80 @@ out:
     return st;
 }
 
-static zarr_status update_above(struct updating *u, uint64_t *n_updated, zarr_error *err)
+/* Updates the groups at and above `from`, which is the path or above it. */
+static zarr_status update_above(struct updating *u, const char *from, uint64_t *n_updated,
+                                zarr_error *err)
 {
-    char *group = zr_strdup(u->ctx->alloc, u->path);
+    char *group = zr_strdup(u->ctx->alloc, from);
+    bool more = true;
     zarr_status st = ZARR_OK;
 
     if (!group)
-        return zr_fail_memory(err, strlen(u->path));
+        return zr_fail_memory(err, strlen(from));
     u->group = group;
-    ZR_TRY(update_both(u, n_updated, err));
-    while (*group) {
+    while (more) {
         ZR_TRY(zr_cancel_check(u->cancel, err));
-        group[zr_path_parent_bytes(group)] = '\0';
         ZR_TRY(update_both(u, n_updated, err));
+        more = *group != '\0';
+        group[zr_path_parent_bytes(group)] = '\0';
     }
 out:
     zr_free(u->ctx->alloc, group);
+    return st;
+}
+
+/* Updates the groups of the hierarchy that are above the root of the store. */
+static zarr_status update_outside(const struct updating *inside, uint64_t *n_updated,
+                                  zarr_error *err)
+{
+    const zarr_allocator *alloc = inside->ctx->alloc;
+    struct updating u = *inside;
+    zarr_store *root = NULL;
+    char *top = NULL; /* path of the store's root, then of the group above it */
+    struct zr_str path;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&path, alloc);
+    ZR_TRY(zr_ctx_open_above(&root, &top, u.store, err));
+    if (!root)
+        goto out;
+    zr_path_key(&path, top, u.path);
+    ZR_TRY(zr_str_status(&path, err));
+    top[zr_path_parent_bytes(top)] = '\0';
+    u.store = root;
+    u.path = zr_str_text(&path);
+    st = update_above(&u, top, n_updated, err);
+out:
+    zr_str_deinit(&path);
+    zr_free(alloc, top);
+    zarr_store_free(root);
+    return st;
+}
+
+static zarr_status update_all(struct updating *u, uint64_t *n_updated, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(update_above(u, u->path, n_updated, err));
+    st = update_outside(u, n_updated, err);
+out:
+    return st;
+}
+
+zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
+                                   const zarr_cancel *cancel, zarr_error *err)
+{
+    struct updating u = {.store = store,
+                         .ctx = zr_store_context(store),
+                         .path = path,
+                         .below = true,
+                         .remove = true,
+                         .cancel = cancel};
+    uint64_t n = 0;
+    const zarr_status st = update_all(&u, &n, err);
+
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "consolidated metadata would list a node that is gone");
     return st;
 }
 
@@ -289,15 +355,33 @@ zarr_status zarr_group_consolidated_update(zarr_store *store, const char *path,
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_consolidate_options_read(&o, opts, ZARR_CONSOLIDATED_BELOW, false, err));
-    u.below = (o.flags & ZARR_CONSOLIDATED_BELOW) != 0;
+    ZR_TRY(zr_consolidate_options_read(
+        &o, opts, ZARR_CONSOLIDATED_BELOW | ZARR_CONSOLIDATED_REMOVE, false, err));
+    u.remove = (o.flags & ZARR_CONSOLIDATED_REMOVE) != 0;
+    u.below = u.remove || (o.flags & ZARR_CONSOLIDATED_BELOW) != 0;
     u.cancel = o.cancel;
     ZR_TRY(zr_path_normal(&normal, u.ctx->alloc, path, &u.ctx->limits, err));
     u.path = normal;
-    st = update_above(&u, &n, err);
+    st = update_all(&u, &n, err);
 out:
     if (n_updated)
         *n_updated = n;
     zr_free(u.ctx->alloc, normal);
+    return st;
+}
+
+zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
+                                        const zarr_consolidate_options *opts,
+                                        uint32_t flags, bool key, zarr_error *err)
+{
+    zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
+                                    ZR_TAIL_REFUSE, "zarr_consolidate_options", err);
+
+    if (st == ZARR_OK && (o->flags & ~flags))
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "consolidate options: unknown flags 0x%" PRIx32, o->flags);
+    if (st == ZARR_OK && o->key && !key)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "consolidate options: this call takes no `key`");
     return st;
 }

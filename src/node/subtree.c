@@ -1,11 +1,11 @@
 /*
- * tree/subtree.c - reads every node below a group with its parsed documents, for calls
+ * node/subtree.c - reads every node below a group with its parsed documents, for calls
  * that need the whole subtree at once: writing consolidated metadata, and comparing it
  * with the store. Consolidated metadata must be complete to be useful, so a broken node
  * is an error.
  * Thread class: solo.
  */
-#include "tree/tree.h"
+#include "node/node.h"
 
 #include <string.h>
 

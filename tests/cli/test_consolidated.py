@@ -1,0 +1,133 @@
+"""Consolidated metadata never lists a node that is gone, and what commands leave that were killed: the same command completes it.
+tests/fault/kill_points.py kills them at each step."""
+import fcntl
+import json
+import shutil
+import struct
+
+import numpy as np
+import pytest
+import zarr
+
+
+def names(store, zarr_format):
+    """The paths of the nodes that consolidated metadata lists."""
+    if zarr_format == 3:
+        return set(json.loads((store / "zarr.json").read_text())["consolidated_metadata"]["metadata"])
+    return {key.rpartition("/")[0] for key in json.loads((store / ".zmetadata").read_text())["metadata"]} - {""}
+
+
+@pytest.fixture(params=[2, 3])
+def made(zarrc, tmp_path, request):
+    store, zarr_format = tmp_path / "x.zarr", request.param
+    zarrc("create", "-q", "-g", store, f"--zarr-format={zarr_format}")
+    np.save(tmp_path / "n.npy", np.arange(1, 9, dtype="i2"))
+    for name in ("a", "g/b"):
+        zarrc("import", "-q", tmp_path / "n.npy", store / name, f"--zarr-format={zarr_format}", "--chunks=1")
+    zarrc("consolidate", "-q", store)
+    return store, zarr_format
+
+
+
+def test_killed_after_a_move(zarrc, made):
+    """The destination is not listed. The same command with --skip-equal lists it."""
+    store, zarr_format = made
+    before = (store / ("zarr.json" if zarr_format == 3 else ".zmetadata")).read_bytes()
+    zarrc("mv", store / "a", store / "h/c")
+    zarrc("attrs", "set", store / "g/b", "k", "1")
+    document = store / ("zarr.json" if zarr_format == 3 else ".zmetadata")
+    whole = json.loads(before)
+    entries = whole["consolidated_metadata"]["metadata"] if zarr_format == 3 else whole["metadata"]
+    for key in [key for key in entries if key.split("/")[0] == "a"]:
+        del entries[key]
+    document.write_text(json.dumps(whole))
+    said = zarrc("clean", store).err
+    assert "out of date" in said and "zarrc consolidate" in said
+    assert "--skip-equal" in zarrc("mv", store / "a", store / "h/c", code=3).err
+    zarrc("mv", "--skip-equal", store / "a", store / "h/c")
+    assert {"h", "h/c"} < names(store, zarr_format)
+    assert "no Zarr array" in zarrc("mv", "--skip-equal", store / "a", store / "h/c", code=3).err
+    zarrc("consolidate", store)
+    assert "out of date" not in zarrc("clean", store).err
+
+
+def test_rm_force_of_an_empty_folder(zarrc, made):
+    """An rm that is killed at its very end leaves folders, perhaps with the lock files of its last steps."""
+    store, _ = made
+    zarrc("rm", store / "a")
+    (store / "a/c/0").mkdir(parents=True)
+    (store / "a/.zarrc-job.__lock").touch()
+    assert zarrc("rm", store / "a", code=3).code == 3
+    zarrc("rm", "-rf", "--dry-run", store / "a")
+    assert (store / "a").exists()
+    zarrc("rm", "-rf", store / "a")
+    assert not (store / "a").exists()
+    (store / "notes").mkdir()
+    (store / "notes/text").write_text("mine")
+    zarrc("rm", "-rf", store / "notes", code=3)
+    zarrc("rm", "-rf", store / "notes/text", code=3)
+    assert (store / "notes/text").read_text() == "mine"
+
+
+def test_rm_force_of_an_empty_store(zarrc, tmp_path):
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr/.zarrc-work.__lock").touch()
+    zarrc("rm", "-rf", tmp_path / "x.zarr")
+    assert not (tmp_path / "x.zarr").exists()
+
+
+@pytest.mark.parametrize("key", ["c/3", "zarr.json"])
+@pytest.mark.parametrize("command", [["rm", "-r", "x.zarr/g"], ["create", "--force", "x.zarr/g/b", "--shape=3", "-t", "i1"],
+                                     ["cp", "--force", "x.zarr/a", "x.zarr/g/b"], ["mv", "--force", "x.zarr/a", "x.zarr/g/b"],
+                                     ["reencode", "--force", "x.zarr/a", "x.zarr/g/b"], ["import", "--force", "n.npy", "x.zarr/g/b"]],
+                         ids=lambda words: words[0] if isinstance(words, list) else None)
+def test_lock_wait_leaves_the_node(zarrc, tmp_path, command, key):
+    """A writer holds the lock of one chunk for longer than --lock-wait: nothing was deleted."""
+    store = tmp_path / "x.zarr"
+    zarrc("create", "-q", "-g", store)
+    np.save(tmp_path / "n.npy", np.arange(8, dtype="i2"))
+    for name in ("a", "g/b"):
+        zarrc("import", "-q", tmp_path / "n.npy", store / name, "--chunks=1")
+    zarrc("consolidate", "-q", store)
+    before = {p.relative_to(store): p.read_bytes() for p in store.rglob("*") if p.is_file()}
+    lock = store / f"g/b/{key}.__lock"
+    with open(lock, "w") as held:
+        fcntl.fcntl(held, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+        said = zarrc(*command, "--lock-wait=1", cwd=tmp_path, code=7).err
+        assert "lock" in said and not (store / "g/b/.zarrc-job").exists()
+    lock.unlink(missing_ok=True)
+    shutil.rmtree(store / "g/b.zarrc-import", ignore_errors=True)
+    assert {p.relative_to(store): p.read_bytes() for p in store.rglob("*") if p.is_file()} == before
+    zarrc(*command, "--lock-wait=1", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("place", ["x.zarr/g/b", "y.zarr"])
+def test_a_repeated_import_leaves_no_staging(zarrc, made, tmp_path, place):
+    """Killed when the old array was gone and the new one was complete beside its place."""
+    store, _ = made
+    target, staged = tmp_path / place, tmp_path / f"{place}.zarrc-import"
+    zarrc("import", "-q", "--force", tmp_path / "n.npy", target)
+    shutil.copytree(target, staged)
+    said = zarrc("clean", store if place.startswith("x") else target).err
+    assert f"{staged.name}" in said and "zarrc rm -r" in said
+    shutil.rmtree(target)
+    if place.startswith("x"):
+        assert "zarrc mv" in zarrc("clean", store).err
+    zarrc("import", "-q", "--force", tmp_path / "n.npy", target)
+    assert not staged.exists() and (zarr.open_array(target, mode="r")[:] == np.arange(1, 9)).all()
+
+
+def test_a_document_that_cannot_be_changed_keeps_the_node(zarrc, made, tmp_path):
+    """What would be listed wrongly is not deleted, unless --leave-consolidated says so."""
+    store, zarr_format = made
+    document = store / (".zmetadata" if zarr_format == 2 else "g/zarr.json")
+    if zarr_format == 3:
+        zarrc("consolidate", "-q", store / "g")
+    whole = document.read_text()
+    document.write_text(whole.replace('"inline"', '"elsewhere"') if zarr_format == 3 else "{")
+    path = store / ("a" if zarr_format == 2 else "g/b")
+    said = zarrc("rm", path, code=4 if zarr_format == 2 else 6).err
+    assert "would list a node that is gone" in said and "--leave-consolidated" in said
+    assert (zarr.open_array(path, mode="r", zarr_format=zarr_format)[:] == np.arange(1, 9)).all()
+    zarrc("rm", "--leave-consolidated", path)
+    assert not path.exists()
