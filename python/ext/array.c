@@ -167,7 +167,7 @@ static PyMethodDef array_methods[] = {
     {"_with", zx_array_with, METH_O, NULL},
     {"_release_claim", zx_array_release_claim, METH_NOARGS, NULL},
     {"_attribute", zx_array_attribute, METH_VARARGS, NULL},
-    {"_resize", zx_array_resize, METH_O, NULL},
+    {"_resize", zx_array_resize, METH_VARARGS, NULL},
     {"refresh", zx_array_refresh, METH_NOARGS,
      "refresh() -> bool\n\nReads the metadata again; tells whether it has changed."},
     {"_stored", zx_array_stored, METH_VARARGS, NULL},

@@ -45,17 +45,22 @@ static zarr_status resize_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     zarr_shape_options o = ZARR_SHAPE_OPTIONS_INIT;
     struct change *c = arg;
 
+    o.flags = c->what;
     o.cancel = cancel;
     return zarr_array_resize(c->a, c->shape, &o, err);
 }
 
-/* _resize(shape) */
-PyObject *zx_array_resize(PyObject *o, PyObject *shape)
+/* _resize(shape, flags) */
+PyObject *zx_array_resize(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
     struct change c = {.a = self->a};
-    const int32_t n = zx_lengths(shape, c.shape);
+    PyObject *shape;
+    int32_t n;
 
+    if (!PyArg_ParseTuple(args, "OI", &shape, &c.what))
+        return NULL;
+    n = zx_lengths(shape, c.shape);
     if (n < 0 || zx_writable(self->store))
         return NULL;
     if (n != self->ndim) {

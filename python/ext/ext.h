@@ -259,7 +259,7 @@ int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)
 PyObject *zx_array_with(PyObject *self, PyObject *options);
 PyObject *zx_array_release_claim(PyObject *o, PyObject *unused);
 PyObject *zx_array_attribute(PyObject *self, PyObject *args);
-PyObject *zx_array_resize(PyObject *self, PyObject *shape);
+PyObject *zx_array_resize(PyObject *self, PyObject *args);
 PyObject *zx_array_refresh(PyObject *self, PyObject *unused);
 PyObject *zx_array_stored(PyObject *self, PyObject *args);
 PyObject *zx_array_chunks(PyObject *self, PyObject *args);
@@ -314,6 +314,7 @@ PyObject *zx_new_context(PyObject *module, PyObject *options);
 PyObject *zx_open_store(PyObject *module, PyObject *args);
 PyObject *zx_open_composite(PyObject *module, PyObject *args);
 PyObject *zx_find_root(PyObject *module, PyObject *args);
+PyObject *zx_locate(PyObject *module, PyObject *args);
 PyObject *zx_open_array(PyObject *module, PyObject *args);
 PyObject *zx_create_array(PyObject *module, PyObject *args);
 PyObject *zx_open_group(PyObject *module, PyObject *args);

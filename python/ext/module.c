@@ -82,6 +82,7 @@ static PyMethodDef functions[] = {
     {"version", version, METH_NOARGS, NULL},
     {"new_context", zx_new_context, METH_O, NULL},
     {"open_store", zx_open_store, METH_VARARGS, NULL},
+    {"locate", zx_locate, METH_VARARGS, NULL},
     {"open_composite", zx_open_composite, METH_VARARGS, NULL},
     {"find_root", zx_find_root, METH_VARARGS, NULL},
     {"open_array", zx_open_array, METH_VARARGS, NULL},

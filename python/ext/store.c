@@ -406,17 +406,18 @@ static zarr_status delete_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     zarr_delete_options o = ZARR_DELETE_OPTIONS_INIT;
     struct errand *e = arg;
 
+    o.flags = e->flags;
     o.cancel = cancel;
     return zarr_node_delete_watched(e->s, e->path, &o, err);
 }
 
-/* node_delete(path) */
+/* node_delete(path, flags) */
 static PyObject *store_node_delete(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;
     struct errand e = {.s = self->s};
 
-    if (zx_writable(self) || !PyArg_ParseTuple(args, "s", &e.path))
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "sI", &e.path, &e.flags))
         return NULL;
     return errand_done(self, delete_work, &e);
 }
@@ -467,6 +468,27 @@ static zarr_status consolidate_work(void *arg, zarr_cancel *cancel, zarr_error *
     return status;
 }
 
+static zarr_status update_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_consolidate_options o = ZARR_CONSOLIDATE_OPTIONS_INIT;
+    struct errand *e = arg;
+
+    o.flags = e->flags;
+    o.cancel = cancel;
+    return zarr_group_consolidated_update(e->s, e->path, &o, NULL, err);
+}
+
+/* consolidated_update(path, flags) */
+static PyObject *store_consolidated_update(PyObject *o, PyObject *args)
+{
+    zx_store *self = (zx_store *)o;
+    struct errand e = {.s = self->s};
+
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "sI", &e.path, &e.flags))
+        return NULL;
+    return errand_done(self, update_work, &e);
+}
+
 /* consolidate(path, key=None) */
 static PyObject *store_consolidate(PyObject *o, PyObject *args)
 {
@@ -476,6 +498,28 @@ static PyObject *store_consolidate(PyObject *o, PyObject *args)
     if (zx_writable(self) || !PyArg_ParseTuple(args, "s|z", &e.path, &e.key))
         return NULL;
     return errand_done(self, consolidate_work, &e);
+}
+
+/* locate(context, text) -> (url, path) of a node: the root of its hierarchy */
+PyObject *zx_locate(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    PyObject *context, *text, *out = NULL;
+    zarr_location *at = NULL;
+    zarr_error err;
+
+    if (!PyArg_ParseTuple(args, "O!O&", st->context_type, &context, PyUnicode_FSConverter,
+                          &text))
+        return NULL;
+    if (!zx_check(st,
+                  zarr_location_parse(&at, ((zx_context *)context)->ctx,
+                                      PyBytes_AsString(text), &err),
+                  &err, NULL))
+        out = Py_BuildValue("(NN)", PyUnicode_DecodeFSDefault(at->url),
+                            PyUnicode_DecodeFSDefault(at->path));
+    zarr_location_free(at);
+    Py_DECREF(text);
+    return out;
 }
 
 /* ---- the type --------------------------------------------------------------- */
@@ -528,6 +572,7 @@ static PyMethodDef store_methods[] = {
     {"_node_delete", store_node_delete, METH_VARARGS, NULL},
     {"_node_copy", store_node_copy, METH_VARARGS, NULL},
     {"_consolidate", store_consolidate, METH_VARARGS, NULL},
+    {"_consolidated_update", store_consolidated_update, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef store_getset[] = {{"url", store_url, NULL, NULL, NULL},
                                      {"_read_only", store_is_read_only, NULL, NULL, NULL},

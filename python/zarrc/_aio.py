@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _core, _dtypes, _indexing
+from . import _consolidated, _core, _dtypes, _indexing
 from ._array import Array
 from ._group import Group
 
@@ -266,6 +266,7 @@ class AsyncArray:
         queue = _queue()
         memory, order = self.array._to_append(data, axis)
         await queue.run(self.array._submit(queue.native, APPEND, None, memory, order, None, axis % self.array.ndim))
+        await asyncio.to_thread(_consolidated.changed, self.array.store, self.array.path)
         return self.array.shape
 
     async def resize(self, new_shape: Any) -> None:

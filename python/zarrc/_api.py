@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _array, _core, _create, _devices, _group
+from . import _array, _consolidated, _core, _create, _devices, _group
 from ._array import Array
 from ._create import DEFAULT_FILL_VALUE
 from ._group import Group
@@ -378,8 +378,9 @@ def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str
     place = open_place(store, mode="a", path=path, storage_options=storage_options)
     target = _group.create(place, overwrite=True, zarr_format=zarr_format, claim=True)
     try:
-        for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
-            target.create_array(name, data=np.asarray(arr))
+        with _consolidated.joined():
+            for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
+                target.create_array(name, data=np.asarray(arr))
     finally:
         target._release_claim()
 
@@ -430,7 +431,7 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
     name = name or source.basename
     if not name:
         raise ValueError("a name is needed for the copy of a root")
-    source.store._node_copy(source.path, dest.store, _join(dest.path, name) or "", False, _if_exists(if_exists))
+    _consolidated.copy(source.store, source.path, dest.store, _join(dest.path, name) or "", flags=_if_exists(if_exists))
     found = dest.get(name)
     assert found is not None
     return found
@@ -438,14 +439,15 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
 
 def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:
     """Copies the members of a group into another."""
-    for _, member in source.members():
-        copy(member, dest, if_exists=if_exists)
+    with _consolidated.joined():
+        for _, member in source.members():
+            copy(member, dest, if_exists=if_exists)
 
 
 def copy_store(source: Any, dest: Any, *, if_exists: str = "raise") -> None:
     """Copies the root of a store, and all below it, to another store."""
     here, there = open_place(source, mode="r"), open_place(dest, mode="a")
-    here.store._node_copy(here.path, there.store, there.path, False, _if_exists(if_exists))
+    _consolidated.copy(here.store, here.path, there.store, there.path, flags=_if_exists(if_exists))
 
 
 def print_debug_info() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import _codecs, _core, _devices, _dtypes, _indexing
+from . import _codecs, _consolidated, _core, _devices, _dtypes, _indexing, _log
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EMPTY_SKIP, EMPTY_WRITE = 1, 2
 MISSING_FILL, MISSING_ERROR = 1, 2
+FAST_GET = 128  # of the capabilities of a store
 
 
 @dataclass(frozen=True)
@@ -426,13 +427,15 @@ class Array(Node, _core.Array):
         shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
         if any(operator.index(n) < 0 for n in shape):
             raise ValueError(f"a shape has no negative lengths: {shape}")
-        self._resize(tuple(operator.index(n) for n in shape))
+        with _consolidated.change(self.store, self.path):
+            self._resize(tuple(operator.index(n) for n in shape), _consolidated.flag(2))
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape. Readers see all of
         them or none; appends of several processes wait for each other."""
         memory, order = self._to_append(data, axis)
-        self._append(memory, axis % self.ndim, order)
+        with _consolidated.change(self.store, self.path):
+            self._append(memory, axis % self.ndim, order)
         return self.shape
 
     def _to_append(self, data: Any, axis: int) -> tuple[Any, int]:
@@ -680,7 +683,22 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any
     except ZarrcError as problem:
         in_store(problem, store.url)
         raise
+    _warn_if_unfinished(array)
     return array._configured(found)
+
+
+def _warn_if_unfinished(array: Array) -> None:
+    """Warns as the program does of an array beside which a command left its job. Only where that costs microseconds."""
+    key = f"{array.path}/.zarrc-job".lstrip("/")
+    if not array.store._caps[1] & FAST_GET or array.store._stat(key) is None:
+        return
+    try:
+        command = json.loads(array.store.get(key) or b"{}").get("command", "reencode")
+    except (ValueError, AttributeError):
+        command = ""
+    known = command if command in ("cp", "mv", "rm", "import", "migrate", "reencode") else "command"
+    _log.on_log(_log.WARN, f"{array.store_path} is incomplete: zarrc {known} was interrupted, or is at work. "
+                           "`zarrc clean` names what continues or removes it")
 
 
 def _reopened(store: Store, path: str, zarr_format: int, config: ArrayConfig) -> Array:

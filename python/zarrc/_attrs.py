@@ -73,7 +73,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def _change(self, name: str | None, value: str | None, is_all: bool = False) -> None:
         self._stored = None
-        self._node._attribute(name, value, is_all)
+        self._node._change_attribute(name, value, is_all)
 
     def __getitem__(self, name: str) -> Any:
         return self.asdict()[name]

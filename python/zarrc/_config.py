@@ -38,6 +38,7 @@ _DEFAULTS: dict[str, Any] = {
     "trust": None,  # "verified", "full" or "none": decoders that do not check their input
     "untrusted": False,  # narrow limits for data of unknown origin
     "log_level": None,  # None: what the logger "zarrc" takes
+    "consolidate": True,  # consolidated metadata follows changes of nodes: True, False, or "end" of the `with` block
     "default_zarr_format": 3,
     "array.order": "C",
     "array.write_empty_chunks": False,
@@ -88,6 +89,8 @@ def _check(name: str, value: Any) -> Any:
         _devices.checked(value)
     elif name == "device_allocators":
         value = _devices.checked_allocators(value)
+    elif name == "consolidate" and value not in (True, False, "end"):
+        raise ValueError(f'consolidate: {value!r} is not True, False or "end"')
     elif name == "default_zarr_format" and value not in (2, 3):
         raise ValueError(f"default_zarr_format: {value!r} is not 2 or 3")
     elif name == "array.order" and value not in ("C", "F"):
@@ -102,9 +105,13 @@ def _truth(text: str) -> bool:
     return text.lower() in ("1", "true", "yes", "on")
 
 
+def _truth_or_end(text: str) -> bool | str:
+    return text if text == "end" else _truth(text)
+
+
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "output_cache": size_of, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
-    "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
+    "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
 def _options_of(text: str) -> Any:
@@ -188,6 +195,7 @@ class Config:
             before = self._values
             self._values = {**before, **checked}
             _core.keep_outputs(self._values["output_cache"])
+        self._end_of(before)
         return _Change(self, {name: before[name] for name in checked})
 
     def reset(self) -> None:
@@ -196,14 +204,23 @@ class Config:
 
     def _replace(self, values: dict[str, Any]) -> None:
         with self._lock:
-            self._values = values
+            before, self._values = self._values, values
             _core.keep_outputs(values["output_cache"])
+        self._end_of(before)
 
     def _restore(self, values: dict[str, Any]) -> None:
         """Takes back some settings. Others may have been set meanwhile, here or by another thread."""
         with self._lock:
-            self._values = {**self._values, **values}
+            before = self._values
+            self._values = {**before, **values}
             _core.keep_outputs(self._values["output_cache"])
+        self._end_of(before)
+
+    def _end_of(self, before: dict[str, Any]) -> None:
+        """Whatever ends the setting "end" is the end of its changes."""
+        if before["consolidate"] == "end" != self._values["consolidate"]:
+            from ._consolidated import flush
+            flush()
 
     def _context(self) -> _core.Context:
         """The context for the settings of now. Equal settings share one."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _codecs, _core, _dtypes
+from . import _codecs, _consolidated, _core, _dtypes
 from ._array import Array, ArrayConfig
 from ._attrs import to_json
 from ._config import config as settings
@@ -216,11 +216,12 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
     spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     writes = data is not None and write_data
     spec["flags"] = (spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
-                     | (CLAIM if writes else 0))  # document and elements are those of one caller
+                     | (CLAIM if writes else 0) | _consolidated.flag(256))  # document and elements are those of one caller
     # The library's default codecs depend on the device that the elements are for.
     options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:
-        array = _core.create_array(Array, place.store, place.path, spec, options)
+        with _consolidated.change(place.store, place.path):
+            array = _core.create_array(Array, place.store, place.path, spec, options)
     except ExistsError as problem:
         raise exists_error(problem, place) from None
     except ZarrcError as problem:

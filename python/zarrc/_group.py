@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _array, _core, _create, _dtypes
+from . import _array, _consolidated, _core, _create, _dtypes
 from ._array import Array, Metadata
 from ._attrs import to_json
 from ._info import Info, Tree
@@ -104,8 +104,9 @@ class Group(Node, _core.Group):
         self.create_array(name, data=np.asarray(value), overwrite=True)
 
     def __delitem__(self, name: str) -> None:
+        path = self._child(name)
         try:
-            self.store._node_delete(self._child(name))
+            _consolidated.delete(self.store, path)
         except NotFoundError as problem:
             raise KeyError(name) from problem
 
@@ -180,7 +181,8 @@ class Group(Node, _core.Group):
                                       lambda: self.create_group(name, attributes=attributes))
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
-        return tuple(self.require_group(name) for name in names)
+        with _consolidated.joined():
+            return tuple(self.require_group(name) for name in names)
 
     def create_array(self, name: str, **given: Any) -> Array:
         """Creates an array below the group; the arguments are those of `zarrc.create_array`."""
@@ -241,7 +243,7 @@ class Group(Node, _core.Group):
 
     def move(self, source: str, dest: str) -> None:
         """Moves a member; in one step where the store can."""
-        self.store._node_copy(self._child(source), self.store, self._child(dest), True, 0)
+        _consolidated.copy(self.store, self._child(source), self.store, self._child(dest), is_move=True)
 
     def refresh(self) -> Group:
         """Another handle of the group, which has read its metadata again."""
@@ -342,7 +344,9 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
     text = to_json(dict(attributes)) if attributes else None
     from ._config import config
     try:
-        group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text, flags)
+        with _consolidated.change(place.store, place.path):
+            group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text,
+                                       flags | _consolidated.flag(256))
     except ExistsError as problem:
         raise _create.exists_error(problem, place) from None
     except ZarrcError as problem:

@@ -36,7 +36,7 @@ def _in_child() -> None:
     _core.flights().clear()
     _core.ask_threads(_threads.of_worker)
     STATS.in_child()
-    for name in ("zarrc._config", "zarrc._store", "zarrc._foreign", "zarrc._pipeline", "zarrc._plugins", "zarrc._aio"):
+    for name in ("zarrc._config", "zarrc._store", "zarrc._foreign", "zarrc._pipeline", "zarrc._plugins", "zarrc._aio", "zarrc._consolidated"):
         if module := sys.modules.get(name):
             module.in_child()
 

@@ -55,8 +55,13 @@ class Node:
 
     def update_attributes(self: _N, new_attributes: Mapping[str, Any]) -> _N:
         """Sets attributes in one step; others stay."""
-        self._attribute(None, to_json(dict(new_attributes)), False)
+        self._change_attribute(None, to_json(dict(new_attributes)), False)
         return self
+
+    def _change_attribute(self, name: str | None, value: str | None, is_all: bool) -> None:
+        from ._consolidated import change
+        with change(self.store, self.path):
+            self._attribute(name, value, is_all)
 
     def __enter__(self: _N) -> _N:
         return self

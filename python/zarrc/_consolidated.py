@@ -1,0 +1,146 @@
+"""Consolidated metadata follows the changes of the package (the setting `consolidate`)."""
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from . import _core, _log
+from ._config import config
+from .errors import ExistsError, NotFoundError, ZarrcError
+
+if TYPE_CHECKING:
+    from ._store import Store
+
+BELOW = 1
+
+_lock = threading.Lock()
+_pending: dict[tuple[Any, ...], tuple[Store, set[str]]] = {}  # changes that the end of a block brings to consolidated metadata
+_joining = threading.local()
+
+
+def flag(bit: int) -> int:
+    """The flag of a call of the library that deletes, replaces or renames nodes, whose names go first."""
+    return 0 if config["consolidate"] is False else bit
+
+
+@contextmanager
+def change(store: Store, path: str, *, below: bool = False) -> Iterator[None]:
+    """Around a call that changes a node, or with `below` also nodes below it. A call that fails may have changed a part."""
+    try:
+        yield
+    except (ExistsError, NotFoundError):
+        raise
+    except BaseException:
+        changed(store, path, below=True)
+        raise
+    changed(store, path, below=below)
+
+
+def changed(store: Store, path: str, *, below: bool = False) -> None:
+    """Brings the consolidated metadata above a changed node up to date, now or at the end of the block."""
+    how = config["consolidate"]
+    if how == "end" or getattr(_joining, "depth", 0) and how:
+        with _lock:
+            _pending.setdefault(_key(store), (store, set()))[1].add(path)
+    elif how:
+        try:
+            store._consolidated_update(path, BELOW if below else 0)
+        except ZarrcError as problem:
+            _warn(problem)
+
+
+def delete(store: Store, path: str) -> None:
+    """Deletes a node. Its names are gone before it is."""
+    try:
+        store._node_delete(path, flag(1))
+    except NotFoundError:
+        raise
+    except BaseException:
+        changed(store, path, below=True)
+        raise
+
+
+def copy(source: Store, path: str, dest: Store, dest_path: str, *, is_move: bool = False, flags: int = 0) -> None:
+    """Copies or moves a node with all below it."""
+    try:
+        with change(dest, dest_path, below=True):
+            source._node_copy(path, dest, dest_path, is_move, flags | flag(4))
+    except (ExistsError, NotFoundError):
+        raise
+    except BaseException:
+        if is_move:
+            changed(source, path, below=True)
+        raise
+
+
+def _key(store: Store) -> tuple[Any, ...]:
+    return ("local", store.url) if store.kind == "local" else (store.kind, store._identity)
+
+
+def _warn(problem: ZarrcError) -> None:
+    _log.on_log(_log.WARN, f"consolidated metadata is out of date: {problem}; zarrc.consolidate_metadata() writes it anew")
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """One update for all changes of a call that makes several."""
+    _joining.depth = getattr(_joining, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _joining.depth -= 1
+        if not _joining.depth and config["consolidate"] != "end":
+            flush()
+
+
+def flush() -> None:
+    """Consolidates each group again that has consolidated metadata and a changed node at or below it."""
+    from ._store import _open_url
+
+    with _lock:
+        changes = list(_pending.values())
+        _pending.clear()
+    roots: dict[tuple[Any, ...], tuple[Store, set[str]]] = {}
+    for store, paths in changes:
+        for path in paths:
+            root, inner = store, path
+            if store.kind == "local":
+                url, inner = _core.locate(store._context, f"{store.url}/{path}".rstrip("/"))
+                root = roots[("local", url)][0] if ("local", url) in roots else (
+                    store if url == store.url else _open_url(url, {**store._options, "flags": 0}))
+            roots.setdefault(_key(root), (root, set()))[1].add(inner)
+    for root, paths in roots.values():
+        _consolidate_above(root, paths)
+
+
+def _consolidate_above(root: Store, paths: set[str]) -> None:
+    above = {""}
+    for path in paths:
+        names = path.split("/")
+        above.update("/".join(names[:n + 1]) for n in range(len(names)))
+    for path in sorted(above, key=lambda one: -one.count("/")):
+        try:
+            group = _core.open_group(_core.Group, root, path, {"consolidated": 2})
+        except NotFoundError:  # it is no group, or has no consolidated metadata
+            continue
+        except ZarrcError as problem:
+            _warn(problem)
+            continue
+        del group
+        try:
+            root._consolidate(path)
+        except ZarrcError as problem:
+            _warn(problem)
+
+
+atexit.register(flush)
+
+
+def in_child() -> None:
+    """After a fork: the changes are the parent's, and the lock that another of its threads held is free."""
+    global _lock
+    _lock = threading.Lock()
+    _pending.clear()

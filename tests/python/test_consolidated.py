@@ -1,0 +1,195 @@
+"""Consolidated metadata follows every change of the package (the setting `consolidate`)."""
+import asyncio
+import os
+import warnings
+
+import numpy as np
+import pytest
+import zarr
+import zarrc
+from zarrc.errors import ZarrcWarning
+
+
+def listed(path, zarr_format):
+    """(shape, attributes) of the nodes that zarr-python finds in consolidated metadata."""
+    found = zarr.open_group(path, mode="r", zarr_format=zarr_format, use_consolidated=True)
+    return {name: (getattr(node, "shape", None), dict(node.attrs)) for name, node in found.members(max_depth=None)}
+
+
+def stored(path, zarr_format):
+    """The same as the documents of the nodes say it."""
+    found = zarrc.open_group(path, mode="r", zarr_format=zarr_format, use_consolidated=False)
+    return {name: (getattr(node, "shape", None), dict(node.attrs)) for name, node in found.members(max_depth=None)}
+
+
+@pytest.fixture(params=[2, 3])
+def made(tmp_path, request):
+    """A hierarchy with consolidated metadata at its root and in a group."""
+    path = tmp_path / "x.zarr"
+    top = zarrc.create_group(path, zarr_format=request.param, attributes={"t": 1})
+    top.create_array("a", data=np.arange(4), attributes={"u": 1})
+    top.create_group("g", attributes={"v": 1}).create_array("b", data=np.arange(6), chunks=2)
+    zarrc.consolidate_metadata(path, "g")
+    zarrc.consolidate_metadata(path)
+    return path, request.param
+
+
+CHANGES = {
+    "create array": lambda g: g.create_array("new", data=np.arange(3)),
+    "create nested array": lambda g: g.create_array("g/deep/er/new", shape=3, dtype="i4"),
+    "create group": lambda g: g.create_group("h", attributes={"w": 1}),
+    "require": lambda g: (g.require_group("h/i"), g.require_array("h/j", shape=3)),
+    "delete array": lambda g: g.__delitem__("a"),
+    "delete group": lambda g: g.__delitem__("g"),
+    "resize": lambda g: g["g/b"].resize(9),
+    "shrink": lambda g: g["g/b"].resize(3),
+    "append": lambda g: g["g/b"].append(np.arange(2)),
+    "append later": lambda g: asyncio.run(g["g/b"].async_array.append(np.arange(2))),
+    "attributes": lambda g: g["g/b"].attrs.update(k=2),
+    "delete attribute": lambda g: g["a"].attrs.__delitem__("u"),
+    "attributes of group": lambda g: g["g"].update_attributes({"k": [1]}),
+    "overwrite array": lambda g: g.create_array("a", shape=(7,), dtype="f4", overwrite=True),
+    "overwrite group": lambda g: g.create_group("g", overwrite=True),
+    "set": lambda g: g.__setitem__("a", np.arange(8)),
+    "move": lambda g: g.move("g", "h"),
+    "copy": lambda g: zarrc.copy(g["g"], g, "h"),
+    "hierarchy": lambda g: list(zarrc.create_hierarchy(store=g, nodes={"h/i": {"zarr_format": g.zarr_format, "node_type": "group"}})),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_follows(made, name):
+    path, zarr_format = made
+    CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=False))
+    found = stored(path, zarr_format)
+    assert listed(path, zarr_format) == found
+    if "g" in found and zarrc.open_group(path / "g", mode="r")._is_consolidated:
+        assert listed(path / "g", zarr_format) == stored(path / "g", zarr_format)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_setting_false(made, name):
+    path, zarr_format = made
+    before = listed(path, zarr_format)
+    with zarrc.config.set(consolidate=False):
+        CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=False))
+    assert listed(path, zarr_format) == before != stored(path, zarr_format)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_setting_end(made, name):
+    path, zarr_format = made
+    with zarrc.config.set(consolidate="end"):
+        CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=False))
+        missing = set(listed(path, zarr_format)) - set(stored(path, zarr_format))
+        assert not missing  # what is gone is not listed, even before the end
+    found = stored(path, zarr_format)
+    assert listed(path, zarr_format) == found
+    if "g" in found and zarrc.open_group(path / "g", mode="r")._is_consolidated:
+        assert listed(path / "g", zarr_format) == stored(path / "g", zarr_format)
+
+
+def writes(path, zarr_format):
+    name = path / ("zarr.json" if zarr_format == 3 else ".zmetadata")
+    return os.stat(name).st_ino
+
+
+def test_end_joins_changes(made):
+    path, zarr_format = made
+    before = writes(path, zarr_format)
+    with zarrc.config.set(consolidate="end"):
+        group = zarrc.open_group(path, mode="r+")
+        for i in range(5):
+            group.create_array(f"n{i}", data=np.arange(i + 1))
+            zarrc.open_array(path / "a", mode="r+").attrs["i"] = i
+        assert writes(path, zarr_format) == before
+    found = listed(path, zarr_format)
+    assert found == stored(path, zarr_format) and found["n4"][0] == (5,) and found["a"][1]["i"] == 4
+
+
+def test_end_of_a_block_that_fails(made):
+    path, zarr_format = made
+    with pytest.raises(ZeroDivisionError), zarrc.config.set(consolidate="end"):
+        zarrc.open_group(path, mode="r+").create_group("h")
+        1 / 0
+    assert "h" in listed(path, zarr_format)
+
+
+def test_root_above_the_store(made):
+    path, zarr_format = made
+    inner = zarrc.open_group(path / "g", mode="r+", use_consolidated=False)
+    inner["b"].resize(8)
+    inner.create_array("c", data=np.arange(3), overwrite=True)
+    assert listed(path, zarr_format) == stored(path, zarr_format)
+    zarrc.open_array(path / "g/b", mode="r+").attrs["x"] = 1
+    assert listed(path, zarr_format) == stored(path, zarr_format)
+    del inner["c"]
+    zarrc.create_array(path / "h", shape=3, dtype="i4", zarr_format=zarr_format)
+    assert listed(path, zarr_format) == stored(path, zarr_format) and "h" in listed(path, zarr_format)
+    with zarrc.config.set(consolidate="end"):
+        inner.create_group("d")
+        zarrc.open_array(path / "h", mode="r+").resize(5)
+    assert listed(path, zarr_format) == stored(path, zarr_format)
+
+
+def test_memory_store():
+    store = zarrc.open_store("memory:")
+    zarrc.create_group(store)
+    zarrc.consolidate_metadata(store)
+    group = zarrc.open_group(store, mode="r+")
+    group.create_array("a", shape=2, dtype="i1")
+    assert list(zarrc.open_consolidated(store)) == ["a"]
+    with zarrc.config.set(consolidate="end"):
+        group.create_array("b", shape=2, dtype="i1")
+    assert list(zarrc.open_consolidated(store)) == ["a", "b"]
+
+
+def test_a_refused_call_changes_nothing(made):
+    path, zarr_format = made
+    with zarrc.config.set(consolidate=False):
+        zarrc.open_group(path, mode="r+")["a"].attrs["k"] = 3
+    before = listed(path, zarr_format)
+    group = zarrc.open_group(path, mode="r+", use_consolidated=False)
+    with pytest.raises(zarrc.errors.ContainsArrayError):
+        group.create_array("a", shape=3, dtype="i4")
+    with pytest.raises(KeyError):
+        del group["nothing"]
+    assert listed(path, zarr_format) == before
+
+
+def test_no_consolidated_metadata_is_made(tmp_path):
+    group = zarrc.create_group(tmp_path / "x.zarr")
+    with zarrc.config.set(consolidate="end"):
+        group.create_array("a", shape=2, dtype="i1")
+    group.create_array("b", shape=2, dtype="i1")
+    assert not zarrc.open_group(tmp_path / "x.zarr", mode="r")._is_consolidated
+
+
+def test_damaged_metadata_above_is_a_warning(tmp_path):
+    group = zarrc.create_group(tmp_path / "x.zarr", zarr_format=2)
+    array = group.create_array("a", shape=2, dtype="i1")
+    (tmp_path / "x.zarr/.zmetadata").write_text("{")
+    with pytest.warns(ZarrcWarning, match=r"out of date.*\.zmetadata.*consolidate_metadata"):
+        array.attrs["k"] = 1
+    assert array.attrs["k"] == 1
+
+
+@pytest.mark.parametrize("value", ["always", 2, None])
+def test_setting(value):
+    if value is None:
+        with zarrc.config.set(consolidate=None):
+            assert zarrc.config["consolidate"] is True
+    else:
+        with pytest.raises(ValueError, match="consolidate"):
+            zarrc.config.set(consolidate=value)
+
+
+@pytest.mark.parametrize("command,told", [("import", "zarrc import"), ("no such", "zarrc command"), (None, "zarrc command")])
+def test_unfinished_array_is_a_warning(tmp_path, command, told):
+    zarrc.create_array(tmp_path / "x.zarr/a", shape=2, dtype="i1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zarrc.open_array(tmp_path / "x.zarr/a")
+    (tmp_path / "x.zarr/a/.zarrc-job").write_text("{" if command is None else f'{{"zarrc_job": 1, "command": "{command}"}}')
+    with pytest.warns(ZarrcWarning, match=f"x.zarr/a is incomplete: {told} was interrupted"):
+        zarrc.open_array(tmp_path / "x.zarr/a")
