@@ -335,6 +335,8 @@ static int read_values(struct reading *r)
     r->field.options.stats = NULL;
     if (!st && out->sampled && stats.chunks_missing > stats.chunks_total / 4 * 3)
         st = cli_plot_stored(r, most_chunks(r->array), elements, &err);
+    if (!st)
+        st = zarr_array_recheck(r->array, &err);
     if (!st) {
         out->values = cli_alloc((size_t)out->n_values * sizeof *out->values);
         convert(r, elements);

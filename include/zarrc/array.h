@@ -319,6 +319,22 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
                                                         zarr_error *err);
 
 /**
+ * Finds out whether the stored array still has all elements of this handle. A program
+ * that copies an array by several reads calls it after the last one: then no element of
+ * the copy is a fill value in place of one that another writer removed. A single read
+ * makes the same check of its selection if it met a missing chunk. A border chunk that a
+ * shrink cuts in part is not missing, and only this call notices it. If the store has
+ * versions, it is one STAT while the document stays the same. The handle keeps its shape.
+ * @param array borrowed
+ * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted
+ * @retval ZARR_ERR_CONFLICT the stored array is smaller, or another array with other
+ * chunks, data type, codecs or fill value has taken its place
+ * @see zarr_array_refresh()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_recheck(zarr_array *array,
+                                                        zarr_error *err);
+
+/**
  * @name Attributes of an array
  * Attributes are members of a JSON object. They are read from the handle. A change reads
  * the document in the store, changes it and writes it, under its lock: changes of others

@@ -138,11 +138,13 @@ enum {
 /**
  * Reads the selected elements of an array into memory of the caller. The tensor may have
  * any strides, any byte order and any kind of memory. Chunks are fetched and decoded in
- * parallel. A chunk gives the fill value only if the store says that it is missing, and
- * the array's document is still there after that: a read that met a missing object looks
- * at the document once, at its end. There is no such check in a store with
- * ZARR_STORE_CAP_IMMUTABLE, nor for an array that only consolidated metadata describes.
- * After a failure the content of the tensor is undefined.
+ * parallel. After a failure the content of the tensor is undefined.
+ *
+ * A chunk gives the fill value only if it is missing, and the stored array still has all
+ * selected elements after that: a read that met a missing chunk looks at the document
+ * once, at its end. There is no such check in a store with ZARR_STORE_CAP_IMMUTABLE, nor
+ * for an array that only consolidated metadata describes. A border chunk that another
+ * writer's shrink cut in part is not missing: zarr_array_recheck() notices that.
  *
  * All elements of a chunk are from one of its stored values, whatever other writers do,
  * in a store that replaces values in one step (ZARR_STORE_CAP_ATOMIC_PUT). An exception
@@ -164,8 +166,8 @@ enum {
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set; or the
  * array was moved or deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array, with other chunks, data type, codecs or fill
- * value, has taken the place of this one; or other writers replaced a shard each time it
- * was read
+ * value, has taken the place of this one; or another writer removed selected elements; or
+ * other writers replaced a shard each time it was read
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
  * bytes are more than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long

@@ -41,8 +41,10 @@ struct zr_array_state {
     /* belongs to the handle once it is lent */
     struct zr_array_facts *facts;
     /* version of the stored document that was last found to describe this array (shape
-     * and attributes apart); all zero: not known. Under the handle's mutex */
+     * and attributes apart), and its shape. All zero: not known. Under the handle's
+     * mutex */
     zarr_store_version seen;
+    uint64_t seen_shape[ZARR_MAX_RANK];
     /* borrowed from the handle, under its mutex */
     const char *document, *attributes, *codecs, *grid;
     const zarr_allocator *alloc;
@@ -174,6 +176,10 @@ zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err);
  * NOT_FOUND if it was moved or deleted, and with CONFLICT if another array, with other
  * chunks, type, codecs or fill value, has taken its place. */
 zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err);
+/* The same for a read. Fails with CONFLICT, too, if the stored array is smaller than s
+ * and lacks elements that io reads; io NULL: any element of s. */
+zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
+                                  const struct zr_io *io, zarr_error *err);
 /* Fails with CONFLICT if the chunks of one array cannot be read as chunks of the
  * other. */
 zarr_status zr_array_same_chunks(const struct zr_array_state *a,

@@ -215,9 +215,11 @@ static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, boo
 zarr_status zr_io_call_check(void *arg, zarr_error *err)
 {
     const struct zr_io_call *c = arg;
+    const zarr_status st = c->io.write
+                               ? zr_array_recheck(c->array, c->state, err)
+                               : zr_array_recheck_read(c->array, c->state, &c->io, err);
 
-    return zr_path_prefix(err, zr_array_recheck(c->array, c->state, err),
-                          c->array->h.path);
+    return zr_path_prefix(err, st, c->array->h.path);
 }
 
 void zr_io_call_deinit(struct zr_io_call *c)

@@ -2,12 +2,15 @@
  * array/recheck.c - finds out whether the stored array is still the one that a handle
  * describes. An array that was moved, deleted or replaced has no chunks at the old keys,
  * so a read through an old handle would give fill values, and a write would store chunks
- * that no array has. A read checks after it met a missing object; a write checks before
- * its first and after its last object. If the store has versions, a check costs one STAT
- * while the document stays the same.
+ * that no array has. Nor has an array that another writer shrank the chunks that it lost.
+ * A read checks after it met a missing chunk; a write checks before its first and after
+ * its last object. If the store has versions, a check costs one STAT while the document
+ * stays the same.
  * Thread class: shared.
  */
 #include "array/array_int.h"
+
+#include <string.h>
 
 static bool seen_is_known(const zarr_store_version *v)
 {
@@ -74,8 +77,10 @@ out:
 
 /* ---- the stored document ------------------------------------------------ */
 
+/* Sets shape to that of the stored array. */
 static zarr_status compare_stored(const zarr_array *a, const struct zr_array_state *s,
-                                  const struct zr_doc *doc, zarr_error *err)
+                                  const struct zr_doc *doc, uint64_t *shape,
+                                  zarr_error *err)
 {
     struct zr_array_source src = {0};
     struct zr_array_state *now = NULL;
@@ -91,6 +96,7 @@ static zarr_status compare_stored(const zarr_array *a, const struct zr_array_sta
     src = zr_array_source_of(s->meta.format, parsed, NULL);
     ZR_TRY(zr_array_state_new(&now, a->h.ctx, &src, err));
     ZR_TRY(zr_array_same_chunks(s, now, err));
+    memcpy(shape, now->meta.shape, sizeof now->meta.shape);
 out:
     zr_array_state_free(now);
     zr_parsed_free(parsed);
@@ -105,32 +111,37 @@ static zarr_status gone(zarr_error *err, const char *name)
                    name);
 }
 
-/* Reads the document and compares it with the state. */
+/* Reads the document and compares it with the state. Sets shape to the stored one. */
 static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
-                                    const struct zr_doc_source *src, zarr_error *err)
+                                    const struct zr_doc_source *src, uint64_t *shape,
+                                    zarr_error *err)
 {
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&doc, a->h.ctx->alloc);
+    memcpy(shape, s->meta.shape, sizeof s->meta.shape);
     st = zr_doc_get(&doc, src, err);
     if (st == ZARR_ERR_NOT_FOUND && !atomic_load(&a->has_document))
         st = ZARR_OK; /* described by consolidated metadata alone */
     else if (st == ZARR_ERR_NOT_FOUND)
         st = gone(err, src->name);
     else if (st == ZARR_OK)
-        st = compare_stored(a, s, &doc, err);
+        st = compare_stored(a, s, &doc, shape, err);
     if (st == ZARR_OK && doc.bytes > 0) {
         atomic_store(&a->has_document, true);
         zr_mutex_lock(&a->h.mutex);
         s->seen = doc.version;
+        memcpy(s->seen_shape, shape, sizeof s->seen_shape);
         zr_mutex_unlock(&a->h.mutex);
     }
     zr_doc_deinit(&doc);
     return st;
 }
 
-zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err)
+/* As zr_array_recheck(). Sets shape to that of the stored array. */
+static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t *shape,
+                              zarr_error *err)
 {
     const struct zr_doc_source src = {
         .store = a->h.store,
@@ -141,10 +152,9 @@ zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error
     zarr_store_version seen, now = {{0}};
     zarr_status st = ZARR_OK;
 
-    if (!a->may_go)
-        return ZARR_OK;
     zr_mutex_lock(&a->h.mutex);
     seen = s->seen;
+    memcpy(shape, s->seen_shape, sizeof s->seen_shape);
     zr_mutex_unlock(&a->h.mutex);
     if (src.want_version && seen_is_known(&seen)) {
         st = zr_doc_version(&now, &src, err);
@@ -153,5 +163,72 @@ zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error
         if (st != ZARR_OK || zr_store_version_equal(&seen, &now))
             return st;
     }
-    return read_and_compare(a, s, &src, err);
+    return read_and_compare(a, s, &src, shape, err);
+}
+
+zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err)
+{
+    uint64_t shape[ZARR_MAX_RANK];
+
+    return a->may_go ? find_shape(a, s, shape, err) : ZARR_OK;
+}
+
+/* ---- elements that another writer removed -------------------------------- */
+
+static zarr_status shrunk(const struct zr_array_state *s, const uint64_t *shape,
+                          zarr_error *err)
+{
+    int32_t d = 0;
+
+    while (d < s->meta.ndim - 1 && shape[d] >= s->meta.shape[d])
+        d++;
+    return zr_fail(err, ZARR_ERR_CONFLICT,
+                   "elements that are read no longer exist: dimension %" PRId32
+                   " had length %" PRIu64 " when the array was opened, and has %" PRIu64
+                   " now",
+                   d, s->meta.shape[d], shape[d]);
+}
+
+static bool is_within(const struct zr_array_state *s, const zarr_selection *sel,
+                      const uint64_t *shape)
+{
+    if (sel)
+        return zr_selection_is_within(sel, shape);
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        if (s->meta.shape[d] > shape[d])
+            return false;
+    return true;
+}
+
+zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
+                                  const struct zr_io *io, zarr_error *err)
+{
+    const int32_t last = s->meta.ndim - 1;
+    uint64_t shape[ZARR_MAX_RANK], items[ZARR_MAX_RANK];
+    bool within = true;
+    zarr_status st = ZARR_OK;
+
+    if (!a->may_go)
+        return ZARR_OK;
+    ZR_TRY(find_shape(a, s, shape, err));
+    memcpy(items, shape, sizeof items);
+    if (io && io->elements_each > 1) /* the selection is one of packed bytes */
+        items[last] = zr_ceil_div_u64(items[last], io->elements_each);
+    for (uint32_t i = 0; io && i < io->n_parts; i++)
+        within = within && is_within(s, io->selections[i], items);
+    if (!io || !io->parts)
+        within = is_within(s, io ? io->selection : NULL, items);
+    if (!within)
+        st = shrunk(s, shape, err);
+out:
+    return st;
+}
+
+zarr_status zarr_array_recheck(zarr_array *array, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const zarr_status st = zr_array_recheck_read(array, s, NULL, err);
+
+    zr_array_state_free(s);
+    return zr_path_prefix(err, st, array->h.path);
 }

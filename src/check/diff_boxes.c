@@ -256,7 +256,11 @@ zarr_status zr_diff_elements(struct zr_diff_pair *p, zarr_error *err)
     zr_box_walk_init(&boxes, c.ndim, c.shape, unit, c.most);
     ZR_TRY(make_room(&c, ZR_MIN(zr_product_cap(c.shape, (size_t)c.ndim), c.most), err));
     ZR_TRY(zr_diff_stored(&c, &few, err));
-    st = few ? zr_diff_sparse(&c, err) : compare_all(&c, &boxes, err);
+    ZR_TRY(few ? zr_diff_sparse(&c, err) : compare_all(&c, &boxes, err));
+    for (int side = 0; side < 2; side++) {
+        p->side = side;
+        ZR_TRY(zarr_array_recheck(p->array[side], err));
+    }
 out:
     for (int side = 0; side < 2; side++) {
         zarr_heap_free(c.heap[side]);

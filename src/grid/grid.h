@@ -293,6 +293,8 @@ static inline const uint64_t *zr_coord_set_item(const struct zr_coord_set *s, si
 
 /* True if the selection was made for this shape. */
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape);
+/* True if this shape has every selected element. */
+bool zr_selection_is_within(const zarr_selection *s, const uint64_t *shape);
 /* True if some element is selected twice. Then a parallel write must keep the order: the
  * last value wins. Lists and points are sorted for it. Also true if there is no memory
  * for that. */

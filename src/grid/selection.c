@@ -409,6 +409,31 @@ bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *sh
     return s->ndim == ndim && zr_keys_compare(s->shape, shape, (size_t)ndim) == 0;
 }
 
+static bool dim_is_within(const struct zr_dim_sel *d, uint64_t length)
+{
+    if (d->n == 0)
+        return true;
+    if (!d->list)
+        return zr_dim_sel_at(d, d->step > 0 ? d->n - 1 : 0) < length;
+    for (uint64_t i = 0; i < d->n; i++)
+        if (d->list[i] >= length)
+            return false;
+    return true;
+}
+
+bool zr_selection_is_within(const zarr_selection *s, const uint64_t *shape)
+{
+    if (s->n_items == 0)
+        return true;
+    for (uint64_t i = 0; s->points && i < s->n_points * (uint64_t)s->ndim; i++)
+        if (s->coords[i] >= shape[i % (uint64_t)s->ndim])
+            return false;
+    for (int32_t d = 0; !s->points && d < s->ndim; d++)
+        if (!dim_is_within(&s->dim[d], shape[d]))
+            return false;
+    return true;
+}
+
 bool zr_selection_is_box(const zarr_selection *s, uint64_t *start, uint64_t *count)
 {
     if (s->points)

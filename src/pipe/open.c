@@ -85,7 +85,6 @@ static zarr_status missing_index(const struct zr_work *w, const struct zr_level 
 {
     struct zr_shard_pairs none = {.n = lv->n_inner_all};
 
-    atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
     return zr_shard_index_parse(&s->index, &none, w->io->engine->alloc, err);
 }
 

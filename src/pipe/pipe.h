@@ -160,8 +160,9 @@ struct zr_io {
     uint32_t elements_each;
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
-    /* Checks that the stored array is still there. A write calls it before it begins and
-     * at its end, a read after it met a missing object. NULL: no check. */
+    /* Checks that the stored array is still there, and that it has all elements of a
+     * read. A write calls it before it begins and at its end, a read after it met a
+     * missing chunk. NULL: no check. */
     zarr_status (*check)(void *arg, zarr_error *err);
     void *check_arg;
     /* Work that comes before anything that touches a tensor: the request waits for it.

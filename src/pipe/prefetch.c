@@ -347,8 +347,7 @@ static void give_failed(const struct zr_io *io, struct zr_prefetch *p)
 
 /* Keeps what was fetched completely. The store said of a whole object that it is missing:
  * no one asks again. Other segments are left to the worker, which handles every case. */
-static void keep_results(const struct zr_io *io, struct zarr_request *rq,
-                         struct zr_wave *w, struct zr_prefetch *p)
+static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_prefetch *p)
 {
     for (uint32_t k = 0; k < p->n; k++) {
         const zarr_store_op *op = &p->op[k];
@@ -364,10 +363,8 @@ static void keep_results(const struct zr_io *io, struct zarr_request *rq,
             else if (!zr_mem_slice(&bytes, r->offset - op->offset, r->bytes, &p->mem[i]))
                 p->mem[i] = (zarr_mem){0};
         }
-        if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END) {
+        if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END)
             w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
-            atomic_store_explicit(&rq->object_missing, true, memory_order_relaxed);
-        }
     }
     give_failed(io, p);
 }
@@ -432,7 +429,7 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                " blocks of pinned memory are in use",
                *io->prefix ? io->prefix : "/", p->n, zr_pool_pinned(io->engine->pool));
     ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
-    keep_results(io, rq, w, p);
+    keep_results(io, w, p);
     point_to_buffers(io, w, p);
 out:
     return st;

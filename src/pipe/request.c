@@ -259,7 +259,6 @@ void zr_request_init(struct zarr_request *rq, const struct zr_io *io,
     zr_mutex_init(&rq->locked.mutex);
     zr_cancel_init(&rq->cancel, cancel);
     atomic_init(&rq->delivered, 0);
-    atomic_init(&rq->object_missing, false);
     rq->fork_generation = zr_fork_generation();
     rq->begun_ns = zr_now_ns();
     rq->locked.next_progress_ns = rq->begun_ns + PROGRESS_NS;
@@ -326,7 +325,7 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
 
     if (!rq->io.check || (st != ZARR_OK && !odd))
         return st;
-    if (st == ZARR_OK && !rq->io.write && !atomic_load(&rq->object_missing))
+    if (st == ZARR_OK && !rq->io.write && rq->locked.stats.chunks_missing == 0)
         return st;
     now = rq->io.check(rq->io.check_arg, &why);
     if (now == ZARR_OK || (odd && now != ZARR_ERR_NOT_FOUND && now != ZARR_ERR_CONFLICT))

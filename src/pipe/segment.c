@@ -245,10 +245,8 @@ static zarr_status segment_on_host(const struct zr_work *w,
         range = *fetched;
     else
         st = (whole_object ? fetch_object : fetch_range)(w, segment, &range, err);
-    if (st == ZARR_ERR_NOT_FOUND && whole_object) {
-        atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
+    if (st == ZARR_ERR_NOT_FOUND && whole_object)
         return zr_item_fill(w, *at, err);
-    }
     for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK; i++) {
         *at = segment->item[i];
         if (!item_bytes(segment, *at, &range, &encoded))
@@ -307,7 +305,6 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
                           : fetch_range(w, segment, &range, err);
     /* the store reports it missing: the fill value */
     if (st == ZARR_ERR_NOT_FOUND && whole_object) {
-        atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
         st = zr_item_fill(w, item, err);
         done = true;
     }

@@ -461,8 +461,6 @@ static zarr_status step_fill(zarr_pipeline_worker *worker, const zarr_pipeline_w
     zarr_status st = ZARR_OK;
 
     ZR_TRY(find_item(wave, i, item, &segment, err));
-    if (!segment->shard)
-        atomic_store_explicit(&worker->w.rq->object_missing, true, memory_order_relaxed);
     st = zr_item_fill(&worker->w, segment->item[item], err);
     if (st == ZARR_OK)
         item_delivered(worker, segment->item[item]);

@@ -143,7 +143,6 @@ static bool request_attempt(struct zarr_request *rq)
     zr_request_again(rq);
     rq->locked.stats = (zarr_stats){0};
     rq->locked.copies = (struct zr_copy_counters){0};
-    atomic_store(&rq->object_missing, false);
     return false;
 }
 

@@ -191,8 +191,6 @@ struct zarr_request {
     zarr_cancel cancel; /* its `outer` is the caller's */
     /* number of elements that the steps of a plug-in's pipeline have read or written */
     atomic_uint_fast64_t delivered;
-    /* the store answered NOT_FOUND for a chunk or a shard */
-    atomic_bool object_missing;
     bool last_try; /* a shard that was replaced meanwhile fails the read now */
     uint64_t fork_generation, begun_ns;
     struct zr_budget own;          /* io.memory_bytes, while the request runs */

@@ -8,6 +8,8 @@
 #include "array/array.h"
 #include "tree/reencode_int.h"
 
+#include <string.h>
+
 enum {
     REENCODE_FLAGS = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE |
                      ZARR_REENCODE_VERIFY | ZARR_REENCODE_KEEP_FILL |
@@ -32,6 +34,17 @@ void zr_reencode_progress(const struct zr_reencode *r, const char *path,
 }
 
 /* ---- every array ------------------------------------------------------- */
+
+/* The destination was planned for the source as it was then. */
+static zarr_status same_shape(const struct zr_reencode_pair *pair, zarr_error *err)
+{
+    const uint64_t *src = zarr_array_shape(pair->src), *dst = zarr_array_shape(pair->dst);
+
+    if (memcmp(src, dst, (size_t)zarr_array_ndim(pair->dst) * sizeof *src) == 0)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_CONFLICT,
+                   "/%s: another writer resized it while it was re-encoded", pair->path);
+}
 
 typedef zarr_status (*reencode_step)(struct zr_reencode *r,
                                      const struct zr_reencode_pair *pair,
@@ -58,6 +71,7 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
         from.missing_chunks = ZARR_MISSING_ERROR;
     ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, &from, err));
     ZR_TRY(zarr_array_open(&pair.dst, r->target, zr_str_text(&dst), &opts, err));
+    ZR_TRY(same_shape(&pair, err));
     pair.grid = zr_array_grid(pair.dst);
     ZR_TRY(fn(r, &pair, err));
 out:

@@ -211,6 +211,20 @@ def test_bigger_than_memory(tmp_path, rng, form):
     assert (found == data).all()
 
 
+def test_array_that_shrinks_meanwhile(zarrc, tmp_path):
+    data = np.arange(1, 2**20 + 1, dtype="i4")
+    made = zarr.create_array(tmp_path / "x.zarr", shape=data.shape, chunks=(2**14,), dtype="i4")
+    made[...] = data
+    done = subprocess.Popen([PROGRAM, "cat", "--format=raw", "--mem=1M", tmp_path / "x.zarr"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    head = done.stdout.read(4096)  # the pipe is full, and most of the array not read yet
+    zarrc("resize", tmp_path / "x.zarr", "1000000")
+    out, err = done.communicate(timeout=60)
+    out = np.frombuffer(head + out, "i4")
+    assert done.returncode == 7 and b"no longer exist" in err
+    assert np.array_equal(out[:1000000], data[:len(out)][:1000000])
+
+
 def test_rows_longer_than_the_buffer(zarrc, tmp_path, rng):
     """A box may end inside a row: the separators must be the same."""
     data = rng.integers(0, 1000, (3, 300000), dtype="i4")

@@ -14,6 +14,8 @@ struct ear {
     int n_made, n_progress, cancel_at;
     zarr_progress last;
     zarr_cancel *cancel;
+    zarr_array *victim; /* shrunk at the progress call `shrink_at`; may be NULL */
+    int shrink_at;
 };
 
 static zarr_status make(void *user, zarr_array *source, zarr_store *target,
@@ -41,8 +43,11 @@ static zarr_status make(void *user, zarr_array *source, zarr_store *target,
 
 static void see(void *user, const zarr_progress *now)
 {
+    static const uint64_t smaller[2] = {3, 11};
     struct ear *e = user;
 
+    if (e->victim && e->n_progress + 1 == e->shrink_at)
+        assert_ok(zarr_array_resize(e->victim, smaller, NULL, &terr));
     if (e->n_progress++ && now->flags == e->last.flags) {
         assert_true(now->bytes_done >= e->last.bytes_done);
         assert_int_equal(now->bytes_total, e->last.bytes_total);
@@ -349,6 +354,33 @@ static void test_sparse(void **state)
 }
 
 /* The k-th allocation fails: NO_MEMORY, and the same call resumes. */
+/* The listing finds no chunks of removed elements, and a border chunk is cut in part:
+ * neither becomes fill values of the copy. */
+static void test_shrunk(void **state)
+{
+    static const char *const from[] = {"src/x", "src/g/s"};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+        struct world w;
+        struct ear e;
+        zarr_reencode_options o = options(&e, 5, 0);
+
+        world_open(&w, WORLD_LOCAL);
+        make_source(&w);
+        e.shrink_at = 1 + i / 2;
+        o.buffer_bytes = 800;
+        assert_ok(zarr_array_open(&e.victim, w.store, from[i % 2], NULL, &terr));
+        assert_status(
+            zarr_node_reencode(w.store, from[i % 2], w.store, "dst", &o, &r, &terr),
+            ZARR_ERR_CONFLICT);
+        assert_says(i / 2 ? "no longer exist" : "resized it");
+        zarr_array_free(e.victim);
+        world_close(&w);
+    }
+}
+
 static void test_no_memory(void **state)
 {
     bool reached = true;
@@ -486,10 +518,11 @@ static void test_wrong_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hierarchy), cmocka_unit_test(test_in_the_way),
-        cmocka_unit_test(test_resume),    cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_sparse),    cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_changes),   cmocka_unit_test(test_wrong_changes),
+        cmocka_unit_test(test_hierarchy),     cmocka_unit_test(test_in_the_way),
+        cmocka_unit_test(test_resume),        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_sparse),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shrunk),        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_wrong_changes),
     };
 
     return cmocka_run_group_tests_name("reencode", tests, NULL, NULL);
