@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from . import _codecs, _consolidated, _core, _devices, _dtypes, _indexing, _log
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
-from .errors import UnsupportedError, ZarrcError, in_store, raised
+from .errors import LimitError, UnsupportedError, ZarrcError, in_store, raised
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 EMPTY_SKIP, EMPTY_WRITE = 1, 2
 MISSING_FILL, MISSING_ERROR = 1, 2
 FAST_GET = 128  # of the capabilities of a store
+MOST_SIZES = 2**24
+"""Lengths of chunks in one tuple, and blocks of a dask array."""
 
 
 @dataclass(frozen=True)
@@ -181,24 +183,33 @@ class Array(Node, _core.Array):
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """The lengths of all chunks along each dimension, cut at the end of the array."""
         shape = self._chunk_shape
-        return self.write_chunk_sizes if shape is None else _cut(self.shape, shape)
+        return self.write_chunk_sizes if shape is None else self._all_sizes(shape)
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """The same for units of writing: chunks or shards."""
+        return self._all_sizes(self._edges)
+
+    @property
+    def _edges(self) -> Sequence[Any]:
+        """For each dimension the edge of all units of writing, or those of a rectilinear grid, as metadata has them."""
         shape = self._write_shape
         if shape is not None:
-            return _cut(self.shape, shape)
-        edges = json.loads(self._grid_text)["configuration"]["chunk_shapes"]
-        return tuple(_cut_edges(n, one) for n, one in zip(self.shape, edges))
+            return shape
+        edges: list[Any] = json.loads(self._grid_text)["configuration"]["chunk_shapes"]
+        return edges
+
+    def _all_sizes(self, edges: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+        n = sum(_n_cuts(length, one) for length, one in zip(self.shape, edges))
+        if n > MOST_SIZES:
+            raise LimitError(f"{self.store.url}/{self.path}: {n} lengths of chunks; a tuple of more than {MOST_SIZES} is "
+                             "refused: z.cdata_shape counts them")
+        return tuple(tuple(_cuts(length, one)) for length, one in zip(self.shape, edges))
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
         """How many chunks there are along each dimension."""
-        shape = self._chunk_shape
-        if shape is not None:
-            return tuple(-(-n // c) for n, c in zip(self.shape, shape))
-        return tuple(len(sizes) for sizes in self.read_chunk_sizes)
+        return tuple(_n_cuts(n, one) for n, one in zip(self.shape, self._chunk_shape or self._edges))
 
     @property
     def nchunks(self) -> int:
@@ -408,7 +419,7 @@ class Array(Node, _core.Array):
         if not self.ndim:
             raise TypeError("iteration over an array without dimensions")
         start = 0
-        for n in self.write_chunk_sizes[0]:
+        for n in _cuts(self.shape[0], self._edges[0]):
             yield from self[start:start + n]
             start += n
 
@@ -657,22 +668,32 @@ def _packed_shape(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-1], (shape[-1] * bits + 7) // 8)
 
 
-def _cut(shape: tuple[int, ...], chunk: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(min(c, n - start) for start in range(0, n, c)) if c else () for n, c in zip(shape, chunk))
-
-
-def _cut_edges(length: int, edges: Any) -> tuple[int, ...]:
-    """Edges of a rectilinear grid, in which [3, 2] means two edges of 3."""
-    out, left = [], length
-    if isinstance(edges, int):
-        return _cut((length,), (edges,))[0]
+def _runs(edges: Any) -> Iterator[tuple[int, int]]:
+    """(edge, how often) of a dimension of a grid; [3, 2] in a list means two edges of 3."""
     for edge in edges:
-        n, times = (edge, 1) if isinstance(edge, int) else edge
+        yield (edge, 1) if isinstance(edge, int) else tuple(edge)
+
+
+def _n_cuts(length: int, edges: Any) -> int:
+    """How many chunks there are along a dimension."""
+    if isinstance(edges, int):
+        return -(-length // edges) if edges else 0
+    count = 0
+    for edge, times in _runs(edges):
+        times = min(times, -(-length // edge) if edge else 0)
+        count += times
+        length -= min(length, edge * times)
+    return count
+
+
+def _cuts(length: int, edges: Any) -> Iterator[int]:
+    """Their lengths, of which the last one is cut at the end of the array."""
+    for edge, times in ((edges, _n_cuts(length, edges)),) if isinstance(edges, int) else _runs(edges):
         for _ in range(times):
-            if left > 0:
-                out.append(min(n, left))
-                left -= n
-    return tuple(out)
+            if length <= 0 or edge <= 0:
+                break
+            yield min(edge, length)
+            length -= edge
 
 
 def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:

@@ -9,6 +9,7 @@ chunks if there are no shards), so tasks of several processes never write one ob
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ import dask.array as da
 import numpy as np
 
 from . import _api
-from ._array import Array
+from ._array import MOST_SIZES, Array, _cuts
+from .errors import LimitError
 
 __all__ = ["from_zarrc", "to_zarrc"]
 
@@ -43,11 +45,22 @@ def _aligned(length: int, edges: Sequence[int]) -> tuple[int, ...]:
 def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
     """The blocks of a dask array over an array: by default a unit of writing each, else about `chunks`, which
     is what dask takes, moved to the borders of units."""
-    units = tuple(one or (0,) for one in array.write_chunk_sizes)
     if chunks is None:
-        return units
-    wanted = da.core.normalize_chunks(chunks, shape=array.shape, dtype=array.dtype, previous_chunks=units)
-    return tuple(_aligned(max(one, default=0), unit) for one, unit in zip(wanted, units))
+        blocks = array.write_chunk_sizes
+    else:
+        shape = array._write_shape
+        units: Any = shape or tuple(one or (0,) for one in array.write_chunk_sizes)
+        wanted = da.core.normalize_chunks(chunks, shape=array.shape, dtype=array.dtype, previous_chunks=units)
+        lengths = [max(one, default=0) for one in wanted]
+        if shape:  # units of one edge are joined without a list of them
+            blocks = tuple(tuple(_cuts(n, max(one - one % unit, unit))) for n, one, unit in zip(array.shape, lengths, shape))
+        else:
+            blocks = tuple(_aligned(one, unit) for one, unit in zip(lengths, units))
+    n = math.prod(len(one) for one in blocks)
+    if n > MOST_SIZES:
+        raise LimitError(f"{array.store.url}/{array.path}: {n} blocks of dask; more than {MOST_SIZES} are refused: "
+                         "chunks= makes larger ones")
+    return tuple(one or (0,) for one in blocks)
 
 
 def from_zarrc(source: Any, *, name: str | None = None, chunks: Any = None,
@@ -69,6 +82,20 @@ def _edges_between(edges: Sequence[int], start: int, stop: int) -> list[int]:
     return [b - a for a, b in zip(inside, inside[1:])]
 
 
+def _regular_blocks(blocks: Sequence[int], edge: int, start: int, stop: int) -> tuple[int, ...]:
+    """The blocks between two places if they end at units of one edge, else blocks that do."""
+    ends = [start + one for one in itertools.accumulate(blocks) if one]
+    if all(end % edge == 0 or end == stop for end in ends):
+        return tuple(blocks)
+    length, out = max(blocks, default=0), []
+    while start < stop:
+        end = max((start + length) // edge, start // edge + 1) * edge
+        end = stop if start + length >= stop else min(end, stop)
+        out.append(end - start)
+        start = end
+    return tuple(out) or (0,)
+
+
 def _region(array: Array, region: Any) -> tuple[slice, ...]:
     if region is None:
         return tuple(slice(0, n) for n in array.shape)
@@ -81,7 +108,11 @@ def _region(array: Array, region: Any) -> tuple[slice, ...]:
 
 def _to_units(x: da.Array, array: Array, region: tuple[slice, ...]) -> da.Array:
     """The same dask array with blocks of whole units of writing, so that no unit has two tasks."""
-    wanted = []
+    wanted: list[tuple[int, ...]] = []
+    if array._write_shape:
+        for blocks, edge, part in zip(x.chunks, array._write_shape, region):
+            wanted.append(_regular_blocks(blocks, edge, part.start, part.stop))
+        return x.rechunk(tuple(wanted))
     for blocks, edges, part in zip(x.chunks, array.write_chunk_sizes, region):
         units = _edges_between(edges, part.start, part.stop)
         borders = set(itertools.accumulate(units))

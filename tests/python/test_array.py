@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zarrc
+from zarrc import _array
 
 
 def test_resize_and_append(store, numbers):
@@ -299,3 +300,21 @@ def test_nothing_is_created_for_objects_that_are_no_text(path, data, kind):
         zarrc.create_array(path, data=kind(objects))
     with pytest.raises(FileNotFoundError):
         zarrc.open(path, mode="r")
+
+
+def test_nothing_is_allocated_per_chunk(tmp_path):
+    """Arrays of 2**50 chunks: only what has an entry for each chunk is refused."""
+    z = zarrc.create_array(tmp_path / "x", shape=(2**60,), chunks=(2**10,), dtype="i1")
+    z[0] = 1
+    assert next(iter(z)) == 1 and 1 in z
+    assert z.nchunks == 2**50 and "2**" not in repr(z) and str(z.info)
+    for name in ("read_chunk_sizes", "write_chunk_sizes"):
+        with pytest.raises(zarrc.errors.LimitError, match="1125899906842624"):
+            getattr(z, name)
+
+
+@pytest.mark.parametrize("edges, length, sizes", [
+    (3, 10, [3, 3, 3, 1]), (3, 0, []), (0, 0, []), ([1, 2, 3], 6, [1, 2, 3]), ([[2, 3], 5], 10, [2, 2, 2, 4]),
+    ([[2, 10**15], 5], 7, [2, 2, 2, 1])])
+def test_cuts(edges, length, sizes):
+    assert list(_array._cuts(length, edges)) == sizes and _array._n_cuts(length, edges) == len(sizes)

@@ -207,3 +207,18 @@ def test_stores_without_a_place_are_not_one(kind, threads):
     x, y = zd.from_zarrc(first), zd.from_zarrc(second)
     assert x.name != y.name and (y - x).compute().tolist() == [1, 1, 1, 1]
     assert zd.from_zarrc(first).name == x.name == zd.from_zarrc(first.with_config({})).name
+
+
+def test_more_units_than_blocks(tmp_path, threads):
+    """Blocks of many units are made without a list of these; a block for each of too many is refused."""
+    z = zarrc.create_array(tmp_path / "x", shape=(2**40 + 5,), chunks=(8,), dtype="i1")
+    with pytest.raises(zarrc.errors.LimitError, match="137438953473"):
+        zd.from_zarrc(z)
+    x = zd.from_zarrc(z, chunks=2**30)
+    assert x.numblocks == (1025,) and all(one % 8 == 0 for one in x.chunks[0][:-1]) and sum(x.chunks[0]) == z.shape[0]
+    part = da.ones((100,), chunks=7, dtype="i1")
+    zd.to_zarrc(part, z, region=slice(2**39 + 3, 2**39 + 103))
+    assert z[2**39:2**39 + 110].sum() == 100
+    square = zarrc.create_array(tmp_path / "y", shape=(2**13, 2**13), chunks=(1, 1), dtype="i1")
+    with pytest.raises(zarrc.errors.LimitError, match="blocks of dask"):
+        zd.from_zarrc(square)
