@@ -44,6 +44,9 @@ const void *zr_array_fill_element(const zarr_array *array);
  * freed. */
 const struct zr_grid *zr_array_grid(const zarr_array *array);
 
+/* Whether a unit of writing is a shard with one index, not with shards inside. */
+bool zr_array_has_one_index(const zarr_array *array);
+
 /* Checks the metadata of an open array as that of a new one is checked. INVALID,
  * UNSUPPORTED or LIMIT: it was read although a new array must not have it. */
 zarr_status zr_array_strict(const zarr_array *array, zarr_error *err);

@@ -186,6 +186,15 @@ const zarr_dtype *zarr_array_dtype(const zarr_array *array)
     return dtype;
 }
 
+bool zr_array_has_one_index(const zarr_array *array)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const bool one = s->n_shard_levels == 1;
+
+    zr_array_state_free(s);
+    return one;
+}
+
 const struct zr_grid *zr_array_grid(const zarr_array *array)
 {
     struct zr_array_state *s = zr_array_state_get(array);

@@ -75,6 +75,7 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
         }
         for (int32_t i = 0; shard && i < s->meta.ndim && i < shard->ndim; i++)
             s->leaf_shape[to_array[i]] = shard->chunk_shape[i];
+        s->n_shard_levels += shard != NULL;
         chain = shard ? shard->inner : NULL;
     }
 out:

@@ -1,7 +1,8 @@
 /*
  * check/diff_boxes.c - reads and compares the elements of two arrays, box by box in
  * bounded memory. If a chunk cannot be read, its box is cut at chunks until only the
- * elements of that chunk are left out.
+ * elements of that chunk are left out. If the index of a shard cannot be read, these are
+ * the elements of the shard: its inner chunks are not tried one by one.
  * Thread class: plain functions.
  */
 #include "check/diff_int.h"
@@ -177,7 +178,7 @@ zarr_status zr_diff_box(struct zr_comparing *c, const struct zr_diff_box *b,
             zr_diff_compare(c, &now);
         else if (!zr_diff_is_fault(st))
             ZR_TRY(zr_pass(err, st, &why));
-        else if (zr_diff_cut(&c->side[side], &now, &dim, &at)) {
+        else if (zr_diff_cut(&c->side[side], &now, &why, &dim, &at)) {
             ZR_TRY(push_parts(c, &s, &now, dim, at, err));
             continue;
         }

@@ -25,6 +25,8 @@ struct zr_diff_side {
     uint64_t extent[ZARR_MAX_RANK]; /* how long it is; both: dimensions of the array */
     uint64_t inner[ZARR_MAX_RANK];  /* shape of the inner chunks */
     bool has_inner;
+    /* If a shard fails and the error names no inner chunk, no chunk of it can be read. */
+    bool has_one_index;
     /* Chunks that are stored; in units of `inner` if `is_inner` is true. */
     struct zr_coord_set stored;
     bool is_inner;
@@ -70,10 +72,10 @@ bool zr_diff_found(const struct zr_comparing *c);
 bool zr_diff_covers(const struct zr_diff_side *s, const uint64_t *at, uint64_t *skip);
 /* Number of elements of the box that no stored chunk of the side covers. */
 uint64_t zr_diff_uncovered(const struct zr_diff_side *s, const struct zr_diff_box *b);
-/* Finds where a chunk begins inside the box, near the middle. False: the box is in one
- * chunk. */
-bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b, int32_t *dim,
-                 uint64_t *at);
+/* Finds where a chunk begins inside the box, near the middle. `why`: the failure of the
+ * box. False: the box is in one chunk, or in one shard that cannot be read at all. */
+bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b,
+                 const zarr_error *why, int32_t *dim, uint64_t *at);
 void zr_diff_side_init(struct zr_diff_side *s, const struct zr_comparing *c, int side);
 /* Finds the stored chunks of both sides. *few is true if they have so few elements that
  * these alone should be compared. */

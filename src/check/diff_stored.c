@@ -54,6 +54,7 @@ void zr_diff_side_init(struct zr_diff_side *s, const struct zr_comparing *c, int
     s->placed = place_side(s, c->p->selection[side], c->shape);
     if (inner)
         memcpy(s->inner, inner, bytes);
+    s->has_one_index = zr_array_has_one_index(array);
     s->has_inner = inner && !(outer && memcmp(inner, outer, bytes) == 0);
     zr_coord_set_init(&s->stored, zarr_array_ndim(array), c->p->d->ctx->alloc);
 }
@@ -99,12 +100,14 @@ static bool cut_at(const struct zr_diff_side *s, bool is_inner,
     return most > 0;
 }
 
-bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b, int32_t *dim,
-                 uint64_t *at)
+bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b,
+                 const zarr_error *why, int32_t *dim, uint64_t *at)
 {
+    const bool whole = s->has_one_index && why->part[ZARR_ERROR_INNER_CHUNK].bytes == 0;
+
     if (s->placed)
         return cut_at(s, false, b, dim, at) ||
-               (s->has_inner && cut_at(s, true, b, dim, at));
+               (s->has_inner && !whole && cut_at(s, true, b, dim, at));
     if (b->n_items <= DIFF_FEW_ITEMS)
         return false;
     *dim = 0;
