@@ -45,6 +45,7 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
 
+    PyObject *field, *present;
     uint32_t at_once = 0;
     uint64_t stream = 0;
 
@@ -73,12 +74,10 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     if (at_once)
         io->o.flags |= ZARR_IO_AT_ONCE;
     io->o.stream = (void *)(uintptr_t)stream; /* NOLINT(performance-no-int-to-ptr) */
-    io->progress = PyDict_GetItemString(options, "progress");
-    if (io->progress == Py_None)
-        io->progress = NULL;
-    if (zx_io_present(io, PyDict_GetItemString(options, "present")))
+    if (zx_opt(options, "progress", &io->progress) || zx_opt(options, "field", &field) ||
+        zx_opt(options, "present", &present) || zx_io_present(io, present))
         return -1;
-    io->field = Py_XNewRef(PyDict_GetItemString(options, "field"));
+    io->field = Py_XNewRef(field);
     return 0;
 }
 

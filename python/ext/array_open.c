@@ -109,9 +109,11 @@ struct wish {
 
 static int wish_names(PyObject *dict, struct wish *w)
 {
-    PyObject *names = PyDict_GetItemString(dict, "dimension_names");
+    PyObject *names;
 
-    if (!names || names == Py_None)
+    if (zx_opt(dict, "dimension_names", &names))
+        return -1;
+    if (!names)
         return 0;
     if (!PyTuple_Check(names) || PyTuple_Size(names) != w->spec.ndim) {
         PyErr_SetString(PyExc_ValueError,
@@ -159,9 +161,11 @@ static int wish_texts(PyObject *dict, zarr_array_spec *s)
 
 static int wish_like(zx_state *st, PyObject *dict, struct wish *w)
 {
-    PyObject *like = PyDict_GetItemString(dict, "like");
+    PyObject *like;
 
-    if (!like || like == Py_None)
+    if (zx_opt(dict, "like", &like))
+        return -1;
+    if (!like)
         return 0;
     if (!PyObject_TypeCheck(like, st->array_type)) {
         PyErr_SetString(PyExc_TypeError, "`like` is an array of zarrc");

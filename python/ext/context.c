@@ -16,9 +16,12 @@ struct wish {
 
 static int plugins_of(PyObject *dict, struct wish *w)
 {
-    PyObject *tuple = PyDict_GetItemString(dict, "plugins");
-    const Py_ssize_t n = tuple && PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
+    PyObject *tuple;
+    Py_ssize_t n;
 
+    if (zx_opt(dict, "plugins", &tuple))
+        return -1;
+    n = tuple && PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
     if (n > MOST_PLUGINS) {
         PyErr_SetString(PyExc_ValueError, "too many plug-ins");
         return -1;
@@ -63,6 +66,7 @@ static PyObject *context_make(zx_state *st, PyObject *options)
 {
     zarr_context *ctx = NULL;
     zx_context *self;
+    PyObject *python;
     struct wish w;
     zarr_error err;
     zarr_status status;
@@ -71,8 +75,8 @@ static PyObject *context_make(zx_state *st, PyObject *options)
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = zarr_context_create(&ctx, &w.o, &err);
     Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL) ||
-                             zx_plugs_register(st, ctx,
-                                               PyDict_GetItemString(options, "python")))
+                             zx_opt(options, "python", &python) ||
+                             zx_plugs_register(st, ctx, python))
     {
         zarr_context_free(ctx);
         return NULL;

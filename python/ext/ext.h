@@ -60,7 +60,7 @@ typedef struct zx_state {
     PyObject *flights;     /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
-    PyTypeObject *service_type, *batch_type, *device_type;
+    PyTypeObject *service_type, *batch_type, *device_type, *lock_type;
     PyTypeObject *plugin_service_type, *plugin_call_type;
     PyTypeObject *quick_type;
     PyObject *name[ZX_N_NAMES];                /* of attributes, by ZX_NAME_* */
@@ -199,6 +199,7 @@ void zx_memory_of_device(struct zx_memory *m, PyObject *device);
 /* Memory of a device by its address: a tuple (address, shape, strides in bytes or None,
  * what keeps it). */
 int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple);
+PyObject *zx_array_check_address(PyObject *self, PyObject *tuple);
 /* arrow.c: (schema, column), capsules of Arrow's PyCapsule interface */
 PyObject *zx_array_arrow(PyObject *self, PyObject *args);
 PyObject *zx_array_tensor(PyObject *self, PyObject *memory);
@@ -270,6 +271,7 @@ PyObject *zx_array_select_mask(PyObject *self, PyObject *mask);
 /* ---- chunks.c --------------------------------------------------------------- */
 
 PyObject *zx_open_document(PyObject *module, PyObject *args);
+PyObject *zx_array_check_codecs(PyObject *self, PyObject *is_write);
 PyObject *zx_array_places(PyObject *self, PyObject *keys);
 PyObject *zx_array_decode(PyObject *self, PyObject *args);
 PyObject *zx_array_encode(PyObject *self, PyObject *args);
@@ -297,9 +299,14 @@ PyObject *zx_store_wrap(zx_state *st, PyTypeObject *type, zx_context *context,
                         zarr_store *s);
 /* -1 with a TypeError if it is not such a class. */
 int zx_store_class(zx_state *st, PyObject *type);
+/* lock.c */
+PyObject *zx_store_lock(PyObject *self, PyObject *key);
 
 /* ---- options.c: members of a dict of options; -1: an exception -------------- */
 
+/* Borrows a member; `*out` is NULL if it is absent or None. `dict` may be NULL or None.
+ */
+int zx_opt(PyObject *dict, const char *name, PyObject **out);
 int zx_opt_u32(PyObject *dict, const char *name, uint32_t *out);
 int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out);
 /* The text lives as long as the dict. */
@@ -362,6 +369,7 @@ PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
     zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec,
-    zx_block_spec, zx_service_spec, zx_batch_spec, zx_device_spec, zx_quick_spec;
+    zx_block_spec, zx_service_spec, zx_batch_spec, zx_device_spec, zx_quick_spec,
+    zx_lock_spec;
 
 #endif

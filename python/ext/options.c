@@ -2,18 +2,37 @@
  * or None leaves the default. */
 #include "ext.h"
 
-static PyObject *member(PyObject *dict, const char *name)
+int zx_opt(PyObject *dict, const char *name, PyObject **out)
 {
-    PyObject *value = dict && dict != Py_None ? PyDict_GetItemString(dict, name) : NULL;
+    PyObject *key;
 
-    return value == Py_None ? NULL : value;
+    *out = NULL;
+    if (!dict || dict == Py_None)
+        return 0;
+    if (!PyDict_Check(dict)) {
+        PyErr_Format(PyExc_TypeError, "options are a dict, not %R",
+                     (PyObject *)Py_TYPE(dict));
+        return -1;
+    }
+    key = PyUnicode_FromString(name);
+    if (!key)
+        return -1;
+    *out = PyDict_GetItemWithError(dict, key); /* PyDict_GetItemString() drops errors */
+    Py_DECREF(key);
+    if (!*out && PyErr_Occurred())
+        return -1;
+    if (*out == Py_None)
+        *out = NULL;
+    return 0;
 }
 
 int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out)
 {
-    PyObject *value = member(dict, name);
     unsigned long long number;
+    PyObject *value;
 
+    if (zx_opt(dict, name, &value))
+        return -1;
     if (!value)
         return 0;
     number = PyLong_AsUnsignedLongLong(value);
@@ -39,8 +58,10 @@ int zx_opt_u32(PyObject *dict, const char *name, uint32_t *out)
 
 int zx_opt_text(PyObject *dict, const char *name, const char **out)
 {
-    PyObject *value = member(dict, name);
+    PyObject *value;
 
+    if (zx_opt(dict, name, &value))
+        return -1;
     if (!value)
         return 0;
     *out = PyUnicode_AsUTF8AndSize(value, NULL);
@@ -50,9 +71,11 @@ int zx_opt_text(PyObject *dict, const char *name, const char **out)
 int zx_opt_shape(PyObject *dict, const char *name, uint64_t *room, const uint64_t **out,
                  int32_t *n)
 {
-    PyObject *value = member(dict, name);
+    PyObject *value;
     int32_t length;
 
+    if (zx_opt(dict, name, &value))
+        return -1;
     if (!value)
         return 0;
     length = zx_lengths(value, room);
