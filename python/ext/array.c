@@ -161,6 +161,8 @@ static PyMethodDef array_methods[] = {
     {"_tensor", zx_array_tensor, METH_O, NULL},
     {"_device", zx_array_device, METH_VARARGS, NULL},
     {"_places", zx_array_places, METH_O, NULL},
+    {"_check_address", zx_array_check_address, METH_O, NULL},
+    {"_check_codecs", zx_array_check_codecs, METH_O, NULL},
     {"_decode", zx_array_decode, METH_VARARGS, NULL},
     {"_encode", zx_array_encode, METH_VARARGS, NULL},
     {"_arrow", zx_array_arrow, METH_VARARGS, NULL},

@@ -36,6 +36,50 @@ PyObject *zx_open_document(PyObject *module, PyObject *args)
     return zx_array_wrap(st, (PyTypeObject *)type, store, a);
 }
 
+static zarr_status explain_nothing(const zx_array *self, uint32_t what,
+                                   zarr_explanation **out, zarr_error *err)
+{
+    zarr_dim_selection dim[ZARR_MAX_RANK] = {{0}};
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_selection *sel = NULL;
+    zarr_status status = ZARR_OK;
+
+    for (int32_t d = 0; d < self->ndim; d++) {
+        dim[d].kind = ZARR_DIM_SLICE;
+        dim[d].step = 1;
+    }
+    zarr_array_copy_shapes(self->a, shape, NULL, NULL);
+    if (self->ndim)
+        status = zarr_selection_dims(&sel, self->ndim, shape, self->ndim, dim, err);
+    if (status == ZARR_OK)
+        status = zarr_array_explain(out, self->a, what, sel, NULL, NULL, err);
+    zarr_selection_free(sel);
+    return status;
+}
+
+/* _check_codecs(is_write): raises if no implementation here decodes, or encodes, the
+ * chunks */
+PyObject *zx_array_check_codecs(PyObject *o, PyObject *is_write)
+{
+    const zx_array *self = (zx_array *)o;
+    const uint32_t what = is_write == Py_True ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ;
+    zarr_explanation *x = NULL;
+    zarr_error err = ZARR_ERROR_INIT;
+    zarr_status status;
+
+    Py_BEGIN_ALLOW_THREADS status = explain_nothing(self, what, &x, &err);
+    Py_END_ALLOW_THREADS if (status == ZARR_OK && x->n_steps == 0)
+    {
+        status = err.code = ZARR_ERR_UNSUPPORTED;
+        PyOS_snprintf(err.message, sizeof err.message,
+                      "codecs that this build decodes only");
+    }
+    zarr_explanation_free(x);
+    if (zx_check(self->st, status, &err, self->a))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- keys ------------------------------------------------------------------- */
 
 /* Fills the grid coordinates of a list of keys. -1: an exception. */

@@ -281,6 +281,17 @@ int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple)
     return 0;
 }
 
+/* _check_address(tuple): raises if no plug-in knows this memory */
+PyObject *zx_array_check_address(PyObject *o, PyObject *tuple)
+{
+    struct zx_memory m;
+
+    if (zx_memory_of_address(&m, (zx_array *)o, tuple))
+        return NULL;
+    zx_memory_deinit(&m);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef device_methods[] = {{"capsule", device_capsule, METH_O, NULL},
                                        {NULL, NULL, 0, NULL}};
 static PyGetSetDef device_getset[] = {

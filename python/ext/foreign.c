@@ -447,7 +447,7 @@ void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err)
 void zx_foreign_table(zarr_store_vtable *out, const struct zx_foreign_spec *spec)
 {
     *out = (zarr_store_vtable){.struct_size = sizeof *out,
-                               .name = "python",
+                               .name = spec->url,
                                .caps = foreign_caps,
                                .submit = foreign_submit,
                                .cancel = foreign_cancel,

@@ -91,7 +91,8 @@ struct zx_foreign_spec {
     struct zx_box *box; /* borrowed */
     uint64_t number;
     uint32_t caps, parallel;
-    uint32_t flags; /* ZARR_STORE_READ_ONLY */
+    uint32_t flags;  /* ZARR_STORE_READ_ONLY */
+    const char *url; /* copied; NULL: a registered table has a name of its own */
     uint32_t can_flush, can_erase_prefix;
 };
 zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,

@@ -121,6 +121,7 @@ static int exec(PyObject *module)
                  {&st->service_type, &zx_service_spec},
                  {&st->batch_type, &zx_batch_spec},
                  {&st->device_type, &zx_device_spec},
+                 {&st->lock_type, &zx_lock_spec},
                  {&st->quick_type, &zx_quick_spec},
                  {&st->plugin_service_type, &zx_plugin_service_spec},
                  {&st->plugin_call_type, &zx_plugin_call_spec}};
@@ -164,6 +165,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->service_type);
     Py_VISIT(st->batch_type);
     Py_VISIT(st->device_type);
+    Py_VISIT(st->lock_type);
     Py_VISIT(st->quick_type);
     Py_VISIT(st->plugin_service_type);
     Py_VISIT(st->plugin_call_type);
@@ -196,6 +198,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->service_type);
     Py_CLEAR(st->batch_type);
     Py_CLEAR(st->device_type);
+    Py_CLEAR(st->lock_type);
     Py_CLEAR(st->quick_type);
     zx_quick_deinit(st);
     Py_CLEAR(st->plugin_service_type);

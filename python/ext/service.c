@@ -139,29 +139,34 @@ PyType_Spec zx_service_spec = {"zarrc._core.Service", sizeof(zx_service), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                service_slots};
 
-/* open_foreign(class, context, service, number, caps, parallel, flags, can_flush,
+/* open_foreign(class, context, service, url, number, caps, parallel, flags, can_flush,
  * can_erase_prefix) */
 PyObject *zx_open_foreign(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
     struct zx_foreign_spec spec = {0};
-    PyObject *type, *context, *service;
+    PyObject *type, *context, *service, *url;
     unsigned long long number;
     zarr_store *s = NULL;
     zarr_error err;
     zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "OO!O!KIIIpp", &type, st->context_type, &context,
-                          st->service_type, &service, &number, &spec.caps, &spec.parallel,
-                          &spec.flags, &spec.can_flush, &spec.can_erase_prefix) ||
-        zx_store_class(st, type))
+    if (!PyArg_ParseTuple(args, "OO!O!O&KIIIpp", &type, st->context_type, &context,
+                          st->service_type, &service, PyUnicode_FSConverter, &url,
+                          &number, &spec.caps, &spec.parallel, &spec.flags,
+                          &spec.can_flush, &spec.can_erase_prefix))
         return NULL;
+    spec.url = PyBytes_AsString(url);
+    if (!spec.url || zx_store_class(st, type)) {
+        Py_DECREF(url);
+        return NULL;
+    }
     spec.number = number;
     spec.box = ((zx_service *)service)->box;
     Py_BEGIN_ALLOW_THREADS status =
         zx_foreign_open(&s, ((zx_context *)context)->ctx, &spec, &err);
-    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
-    {
+    Py_END_ALLOW_THREADS Py_DECREF(url);
+    if (zx_check(st, status, &err, NULL)) {
         zarr_store_free(s);
         return NULL;
     }

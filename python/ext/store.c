@@ -573,6 +573,7 @@ static PyMethodDef store_methods[] = {
     {"_node_copy", store_node_copy, METH_VARARGS, NULL},
     {"_consolidate", store_consolidate, METH_VARARGS, NULL},
     {"_consolidated_update", store_consolidated_update, METH_VARARGS, NULL},
+    {"_lock", zx_store_lock, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef store_getset[] = {{"url", store_url, NULL, NULL, NULL},
                                      {"_read_only", store_is_read_only, NULL, NULL, NULL},

@@ -15,7 +15,8 @@ Ints = np.ndarray[Any, Any]
 
 
 class Refused(Exception):
-    """This batch is not for the library; the text is the reason in `zarrc.pipeline_stats`."""
+    """zarrc lacks what this batch needs; the text is the cause in `zarrc.pipeline_stats`. Raised only before a byte of a chunk
+    is read or written."""
 
 
 class Grid:
@@ -121,9 +122,10 @@ class Reader:
         first = self._batch[0]
         if not isinstance(first[2], tuple) or len(first[2]) != self._grid.ndim:
             raise Refused("selection of an unknown kind")
-        if not isinstance(first[3], tuple):
-            return self._points()
-        return self._product()
+        try:
+            return self._product() if isinstance(first[3], tuple) else self._points()
+        except (AttributeError, IndexError, TypeError, ValueError):
+            raise Refused("selection of an unknown kind") from None
 
     def _product(self) -> Chosen:
         first = self._batch[0]
@@ -182,14 +184,11 @@ class Reader:
     def _points(self) -> Chosen:
         if self._grid.ndim == 0 or len(self._places) != len(self._batch):
             raise Refused("selection of an unknown kind")
-        try:
-            count = sum(item[2][0].size for item in self._batch)
-            points = np.full((count, self._grid.ndim), -1, np.int64)
-            for item, place in zip(self._batch, self._places):
-                for d in range(self._grid.ndim):
-                    points[item[3], d] = item[2][d] + self._grid.begin(d, int(place[d]))
-        except (AttributeError, IndexError, TypeError, ValueError):
-            raise Refused("selection of an unknown kind") from None
+        count = sum(item[2][0].size for item in self._batch)
+        points = np.full((count, self._grid.ndim), -1, np.int64)
+        for item, place in zip(self._batch, self._places):
+            for d in range(self._grid.ndim):
+                points[item[3], d] = item[2][d] + self._grid.begin(d, int(place[d]))
         if (points < 0).any():
             raise Refused("selection of an unknown kind")
         return Chosen(None, points, (count,), None)
@@ -224,3 +223,9 @@ def ends_of(grid: Grid, batch: list[Item], last: Ints) -> tuple[int, ...] | None
 
 def _stops(inside: Any) -> int:
     return int(inside.stop if isinstance(inside, slice) else inside + 1)
+
+
+def is_part(item: Item, reads_edges: bool) -> bool:
+    """Whether zarr-python reads the old value of a chunk before it writes this item. `reads_edges`: also if only elements
+    beyond the end of the array are left out."""
+    return not item[4] or reads_edges and any(_stops(one) < edge for one, edge in zip(item[2], item[1].shape))

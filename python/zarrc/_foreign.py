@@ -410,7 +410,8 @@ def open_adapter(adapter: Adapter) -> Store:
 
     number = service().add(adapter)
     flags = 0 if adapter.can_write else READ_ONLY
-    store = _core.open_foreign(Store, config._context(), service().native, number, caps_of(adapter), adapter.parallel, flags,
+    url = adapter.describe().replace("\0", "")
+    store = _core.open_foreign(Store, config._context(), service().native, url, number, caps_of(adapter), adapter.parallel, flags,
                                adapter.can_flush, adapter.can_erase_prefix)
     store._options = {"flags": flags, "device": _devices.wanted()}
     store._adapter = adapter

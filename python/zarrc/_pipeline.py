@@ -3,8 +3,10 @@
 Files of a LocalStore are read and written by the library. Chunks of other stores go through the
 store's own calls, as zarr-python makes them, and are decoded and encoded here; for parts of shards,
 the library itself asks the store. Elements may be in memory of a device (zarr-python's GPU mode); metadata and
-encoded chunks are asked from stores in host memory. What is not for the library goes to zarr-python's own pipeline,
-which also says in its own words why a call fails.
+encoded chunks are asked from stores in host memory.
+
+A batch that needs what zarrc lacks goes to zarr-python's own pipeline. `_prepared` decides that, before a byte of a chunk
+is read or written. After that, nothing does: another decoder has no limits, and another writer no locks.
 `zarrc_hook.pipeline` has the class; this module is imported when the first pipeline is made.
 """
 from __future__ import annotations
@@ -34,9 +36,9 @@ from ._adapters import Calls
 from ._batch import Item, Refused
 from ._config import SYMLINKS, config
 from ._stats import STATS
-from ._zarr_adapters import host_prototype
+from ._zarr_adapters import describe_store, host_prototype
 from ._zarr_store import ZarrcStore
-from .errors import LimitError, ZarrcError
+from .errors import UnsupportedError, ZarrcError, in_store, raised
 
 _log = logging.getLogger("zarrc")
 _MEMORY = 7  # the registry of kinds of memory
@@ -131,20 +133,25 @@ def _methods(*classes: Any) -> list[tuple[Any, str, Any]]:
 _OF_SHARDS = _methods(_sharding.ShardingCodec, _sharding._ShardIndex)
 
 
-def _is_builtin(codec: Any) -> bool:
-    """Whether zarr-python itself has the codec. Another class of the same name may do something else, and so
+def _class_name(thing: Any) -> str:
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _check_builtin(codec: Any) -> None:
+    """Refuses a codec that zarr-python itself does not have. Another class of the same name may do something else, and so
     may a class with another method in place of its own."""
     kind = type(codec)
     if kind.__name__ == "V2Codec" and kind.__module__ == "zarr.codecs._v2":
-        given = (*(codec.filters or ()), codec.compressor)
-        return all(type(one).__module__.partition(".")[0] == "numcodecs" for one in given if one is not None)
-    if not kind.__module__.startswith("zarr.codecs."):
-        return False
-    if kind.__name__ == "ShardingCodec":
+        for one in (*(codec.filters or ()), codec.compressor):
+            if one is not None and type(one).__module__.partition(".")[0] != "numcodecs":
+                raise Refused(f"codec {_class_name(one)}")
+    elif not kind.__module__.startswith("zarr.codecs."):
+        raise Refused(f"codec {_class_name(codec)}")
+    elif kind.__name__ == "ShardingCodec":
         if any(vars(cls).get(name) is not value for cls, name, value in _OF_SHARDS):
-            return False
-        return all(map(_is_builtin, (*codec.codecs, *codec.index_codecs)))
-    return True
+            raise Refused(f"codec {_class_name(codec)} with other methods")
+        for one in (*codec.codecs, *codec.index_codecs):
+            _check_builtin(one)
 
 
 def _document(metadata: Any) -> dict[str, Any]:
@@ -158,15 +165,15 @@ def _document(metadata: Any) -> dict[str, Any]:
                 found = metadata.to_buffer_dict(cpu.buffer_prototype)
                 document = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
     except Exception as problem:
-        raise Refused(f"metadata without text: {type(problem).__name__}") from None
+        raise Refused(f"metadata without a document: {type(problem).__name__}") from None
     for name in ("attributes", "consolidated_metadata", "dimension_names"):  # no call of the library here needs them
         document.pop(name, None)
     return document
 
 
-def _of_any_array(problem: ZarrcError) -> str:
-    """Its text without the node, so that one reason counts for all arrays."""
-    return f"{type(problem).__name__}: {str(problem.args[0]).removeprefix(f'{problem.node}: ')}"
+def _lack(problem: UnsupportedError) -> Refused:
+    """What is missing, without the node: one cause counts for all arrays."""
+    return Refused(str(problem.args[0]).removeprefix(f"{problem.node or '/'}: "))
 
 
 class Engine:
@@ -178,9 +185,10 @@ class Engine:
         self._longer: dict[str, Engine] = {}
         self._last: LastStore | None = None
         self._seen: Settings | None = None
+        self._encodes = False
         self._lock = threading.Lock()
-        if not all(map(_is_builtin, codecs)):
-            raise Refused("codec of another package")
+        for codec in codecs:
+            _check_builtin(codec)
         shards = [codec for codec in codecs if type(codec).__name__ == "ShardingCodec"]
         self.is_sharded = bool(shards) and len(codecs) == 1  # else the shard is one opaque chunk
         self.order = _ORDERS.get(getattr(shards[0], "subchunk_write_order", "morton"), 0) if shards else 0
@@ -196,13 +204,13 @@ class Engine:
             named = type(encoding).__name__
             if named not in ("DefaultChunkKeyEncoding", "V2ChunkKeyEncoding") or not (
                     type(encoding).__module__.startswith("zarr.core.chunk_key_encodings")):
-                raise Refused("chunk key encoding of another package")
+                raise Refused(f"chunk key encoding {_class_name(encoding)}")
             self.separator = encoding.separator
             self._parts = self.ndim + 1 if named[0] == "D" else max(self.ndim, 1)
             grid = metadata.chunk_grid
             edges = getattr(grid, "chunk_shape", None) or getattr(grid, "chunk_shapes", ())
         if len(edges) != self.ndim:
-            raise Refused("chunk grid of an unknown kind")
+            raise Refused(f"chunk grid {_class_name(metadata.chunk_grid)}")
         self.grid = _batch.Grid(tuple(edges))
 
     def places_of(self, keys: list[str], path: str) -> np.ndarray[Any, Any]:
@@ -236,6 +244,16 @@ class Engine:
         parts = key.rsplit("/", self._parts if self.separator == "/" else 1)
         return parts[0] if len(parts) > (self._parts if self.separator == "/" else 1) else ""
 
+    def check_encoders(self, array: _core.Array) -> None:
+        """Once: the handles of an array have the same codecs."""
+        if self._encodes:
+            return
+        try:
+            array._check_codecs(True)
+        except UnsupportedError as problem:
+            raise _lack(problem) from None
+        self._encodes = True
+
     def _settings(self) -> Settings:
         """Those of now. An array keeps the cores that were there for its first batch: to count them takes 0.1 ms where the
         caches are cold."""
@@ -250,10 +268,7 @@ class Engine:
         """The library's store for the directory of a LocalStore."""
         last, settings = self._last, self._settings()
         text = last.text if last is not None and last.root is root else os.fspath(root)
-        try:
-            facts = os.stat(text)
-        except OSError:
-            raise Refused("the directory of the store is missing") from None
+        facts = os.stat(text)
         place = facts.st_dev, facts.st_ino
         if last is not None and last.settings is settings and (last.text, last.place) == (text, place):
             return last
@@ -269,15 +284,16 @@ class Engine:
             return found
         document = self._json if shape is None else {**self._json, "shape": list(shape)}
         try:
-            found = _core.open_document(_core.Array, store, path, json.dumps(document), None,
-                                        {"flags": _GRID_SHAPE if shape is None else 0})
-        except LimitError:
-            raise
-        except ZarrcError as problem:
-            _log.debug("%s", problem)
-            raise Refused(f"metadata that zarrc refuses: {_of_any_array(problem)}") from None
+            text = json.dumps(document, ensure_ascii=False)
+            text.encode()
+            found = _core.open_document(_core.Array, store, path, text, None, {"flags": _GRID_SHAPE if shape is None else 0})
+            found._check_codecs(False)
+        except (TypeError, UnicodeEncodeError) as problem:  # such as half of a surrogate pair, which Python takes for text
+            raise Refused(f"metadata without a document: {type(problem).__name__}") from None
+        except UnsupportedError as problem:
+            raise _lack(problem) from None
         if found._how == _dtypes.OTHER:
-            raise Refused("elements without a counterpart in NumPy")
+            raise Refused(f"data type {document.get('data_type', document.get('dtype'))} without a counterpart in NumPy")
         with self._lock:
             if len(self._handles) >= _HANDLES:
                 self._handles.clear()
@@ -336,16 +352,25 @@ def made(cls: Any, metadata: Any) -> Any:
 
 
 class Job:
-    """One batch, ready for the library."""
+    """One batch. It is ready for the library after `prepare_read` or `prepare_write`: only these, and what makes a Job, refuse."""
 
-    def __init__(self, engine: Engine, batch: list[Item], memory: Any, device: str | None, drop_axes: tuple[int, ...]) -> None:
-        self.engine, self.batch, self.device = engine, batch, device
+    present: bytearray  # of a read: for each chunk, whether the store has it
+    given: _core.Selection | None  # the selection, for `array`
+    elements: Any  # the memory, as a call of the extension takes it
+
+    def __init__(self, engine: Engine, batch: list[Item], memory: Any, device: str | None, drop_axes: tuple[int, ...],
+                 is_write: bool) -> None:
+        self.engine, self.batch, self.device, self.is_write = engine, batch, device, is_write
         self.store = batch[0][0].store
         self.path = engine.path_of(batch[0][0].path)
         self.spec = batch[0][1]
         self.prototype = self.spec.prototype if device is None else host_prototype()  # of encoded chunks
         self.is_ours = type(self.store) in _OURS
         self.array = engine.array(self._library_store(), self.path)
+        if device is not None and not _knows(self.array.store._context, device):
+            raise Refused(f"memory of {device}, a device that no plug-in knows")
+        if is_write:
+            engine.check_encoders(self.array)
         if engine.grid.is_regular:
             self.places = self._places()
         else:
@@ -363,9 +388,15 @@ class Job:
         if type(self.store) is ZarrcStore:
             return self.store.native
         if self.is_ours:
-            self.last = self.engine.local(self.store.root)
-            self.settings = self.last.settings
-            return self.last.store
+            try:
+                self.last = self.engine.local(self.store.root)
+            except FileNotFoundError:  # the directory has gone: a write makes it anew, as LocalStore does
+                if self.is_write:
+                    os.makedirs(self.store.root, exist_ok=True)
+                    self.last = self.engine.local(self.store.root)
+            if self.last is not None:
+                self.settings = self.last.settings
+                return self.last.store
         self.settings = self.engine._settings()
         return _no_store(self.settings.context)
 
@@ -390,11 +421,11 @@ class Job:
     def _memory(self, memory: Any) -> tuple[Any, int]:
         if self.array._how == _dtypes.VLEN:
             if self.device is not None or memory.dtype.kind not in ("O", "T", "U"):
-                raise Refused("data type of the memory")
+                raise Refused(f"memory of the data type {memory.dtype}")
             return memory, 0
         order = _dtypes.order_of(self.array.dtype, memory.dtype)
         if order is None or self.device is not None and order != _dtypes.NATIVE:
-            raise Refused("data type of the memory")
+            raise Refused(f"memory of the data type {memory.dtype}")
         return memory, order
 
     def lent(self, array: _core.Array, memory: Any, *, is_out: bool = False) -> Any:
@@ -403,6 +434,11 @@ class Job:
         if self.device is None:
             return memory
         found, self.options = _indexing.lent(memory, array, self.options, is_out=is_out)  # type: ignore[arg-type]
+        if isinstance(found, tuple):
+            try:
+                array._check_address(found)
+            except ValueError:
+                raise Refused(f"memory of {self.device}, a device that no plug-in knows") from None
         return found
 
     def selection(self, array: _core.Array) -> _core.Selection | None:
@@ -412,7 +448,7 @@ class Job:
             return None
         found = array._select(self.chosen.key, False)
         if found.shape != self.chosen.shape:
-            raise Refused("selection beyond the grid")
+            raise Refused("selection beyond the chunk grid")
         return found
 
     def part(self) -> Any:
@@ -421,14 +457,17 @@ class Job:
 
     # -- reads --
 
-    def read_into(self) -> Any:
-        """The memory to fill: an array of NumPy, or what `lent` gives."""
+    def prepare_read(self) -> None:
         target = self.part()
         if target.shape != self.chosen.shape:
-            raise Refused("shape of the result")
-        self.present = bytearray(len(self.batch))
-        self.options["present"] = self.present
-        return self.lent(self.array, target, is_out=True)
+            raise Refused("memory of another shape")
+        self.asks = not (self.is_ours or _is_memory(self.store)) and self.engine.is_sharded and not all(
+            map(self.is_whole, self.batch))
+        if self.asks:
+            self.ask_store()
+        self.present = self.options["present"] = bytearray(len(self.batch))
+        self.given = self.selection(self.array)
+        self.elements = self.lent(self.array, target, is_out=True)
 
     def is_whole(self, item: Item) -> bool:
         """Whether zarr-python reads all of a shard for this item."""
@@ -439,21 +478,19 @@ class Job:
 
     def decode(self, values: list[Any]) -> None:
         """Decodes chunks that were fetched."""
-        target = self.read_into()
         chunks = [None if value is None else value.as_numpy_array() for value in values]
-        selection = self.selection(self.array)
         if self.array._how == _dtypes.VLEN:
             box = self.array._vlen(self.chosen.shape)
-            self.array._decode(selection, box, 0, self.keys(), chunks, self.options)
-            target[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
+            self.array._decode(self.given, box, 0, self.keys(), chunks, self.options)
+            self.elements[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
         else:
-            self.array._decode(selection, target, self.byte_order, self.keys(), chunks, self.options)
+            self.array._decode(self.given, self.elements, self.byte_order, self.keys(), chunks, self.options)
 
     def ask_store(self) -> None:
         """Lets the library ask a store of another package for parts of shards, with zarr-python's rules
         for ranges that are close together."""
         if self.prototype.buffer is not host_prototype().buffer:
-            raise Refused("part of a shard in buffers of another kind")
+            raise Refused("memory of encoded chunks of another kind")
         calls = Calls(asyncio.get_running_loop())
         gap = getattr(self.spec.config, "sharding_coalesce_max_gap_bytes", None)
         most = getattr(self.spec.config, "sharding_coalesce_max_bytes", None)
@@ -465,64 +502,80 @@ class Job:
 
     # -- writes --
 
-    def write_from(self) -> tuple[_core.Array, Any]:
-        """The handle and the memory of a write. A whole chunk at the end of the array is written as in
+    def prepare_write(self) -> None:
+        """The handle, the selection and the memory of a write. A whole chunk at the end of the array is written as in
         zarr-python: what is beyond the shape becomes the fill value, unless it is in a shard."""
         source = self.part() if self.memory.ndim else self.memory
         if source.shape not in ((), self.chosen.shape):
-            raise Refused("shape of the value")
+            raise Refused("memory of another shape")
         self.options["empty_chunks"] = _WRITE if self.spec.config.write_empty_chunks else _SKIP
-        array = self.array
         if self.engine.order:
             self.options["inner_order"] = self.engine.order
         if not self.engine.is_sharded and self.chosen.points is None:
             shape = _batch.ends_of(self.engine.grid, self.batch, self.places[-1])
             if shape is not None:
-                array = self.engine.array(array.store, self.path, shape)
+                self.array = self.engine.array(self.array.store, self.path, shape)
                 self.options["outside"] = _OUTSIDE_RESET
-        if array._how != _dtypes.VLEN:
-            return array, self.lent(array, source)
-        given = np.broadcast_to(source, self.chosen.shape)
+        self.given = self.selection(self.array)
+        if self.array._how != _dtypes.VLEN:
+            self.elements = self.lent(self.array, source)
+            return
         try:
-            return array, _indexing.to_vlen(array, given)  # type: ignore[arg-type]
+            self.elements = _indexing.to_vlen(self.array, np.broadcast_to(source, self.chosen.shape))  # type: ignore[arg-type]
         except (TypeError, ValueError, UnicodeError):
-            raise Refused("value that is neither text nor bytes") from None
+            raise Refused("memory of objects that are neither text nor bytes") from None
 
     def needs_old(self, item: Item) -> bool:
         """Whether zarr-python reads the old value of a chunk before it writes this item."""
-        if not item[4]:
-            return True
-        return self.engine.is_sharded and any(
-            _batch._stops(one) < edge for one, edge in zip(item[2], item[1].shape))
+        return _batch.is_part(item, self.engine.is_sharded)
 
     def write_files(self) -> None:
-        array, source = self.write_from()
-        array._write(self.selection(array), source, self.byte_order, self.options)
+        self.array._write(self.given, self.elements, self.byte_order, self.options)
 
     def encode(self, old: list[str], values: list[Any]) -> list[tuple[str, Any]]:
         """Encodes the batch: (key, bytes or None) for each chunk."""
-        array, source = self.write_from()
         chunks = [None if value is None else value.as_numpy_array() for value in values]
-        return array._encode(self.selection(array), source, self.byte_order, old, chunks, self.options)
+        return self.array._encode(self.given, self.elements, self.byte_order, old, chunks, self.options)
+
+    # -- failures --
+
+    def note(self, problem: BaseException, key: str | None) -> None:
+        """Says in a note what an exception of another package's store is about."""
+        where = f"array {describe_store(self.store)}/{self.path}"
+        if key is not None:
+            place = np.frombuffer(self.array._places([key]), np.int64).tolist()
+            where += f", key {key}, chunk {tuple(place)}"
+        problem.add_note(where)
+
+    async def ask(self, key: str, call: Awaitable[Any]) -> Any:
+        """What a call of another package's store gives."""
+        try:
+            return await call
+        except Exception as problem:
+            self.note(problem, key)
+            raise
 
 
-def _job(pipeline: Any, batch: list[Item], buffer: Any, drop_axes: tuple[int, ...]) -> Job:
+def _job(pipeline: Any, batch: list[Item], buffer: Any, drop_axes: tuple[int, ...], is_write: bool) -> Job:
     if type(batch[0][0]) is not StorePath:
-        raise Refused("chunks of an unknown place")
+        raise Refused(f"store {_class_name(batch[0][0])}")
     memory = buffer.as_ndarray_like()
     device = _device_of(memory)
     if device is None:
-        return Job(_engine(pipeline), batch, memory, device, drop_axes)
+        return Job(_engine(pipeline), batch, memory, device, drop_axes, is_write)
     with _opening_for(device):
-        return Job(_engine(pipeline), batch, memory, device, drop_axes)
+        return Job(_engine(pipeline), batch, memory, device, drop_axes, is_write)
+
+
+def _knows(context: _core.Context, device: str) -> bool:
+    """Whether a plug-in of a context has the device's kind of memory."""
+    return any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0] for row in context.registry(_MEMORY))
 
 
 def _opening_for(device: str | None) -> Any:
     """Stores that are opened in the ``with`` statement can use the device, by a plug-in that is loaded anyway, or by
     the package's own."""
-    loaded = device is None or any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0]
-                                   for row in config._context().registry(_MEMORY))
-    return _devices.opening_for(None if loaded else device)
+    return _devices.opening_for(None if device is None or _knows(config._context(), device) else device)
 
 
 def _device_of(memory: Any) -> str | None:
@@ -530,18 +583,100 @@ def _device_of(memory: Any) -> str | None:
     if isinstance(memory, np.ndarray):
         return None
     if not _indexing.is_tensor(memory):
-        raise Refused("memory of an unknown kind")
+        raise Refused(f"memory {_class_name(memory)}")
     if not hasattr(memory, "__dlpack_device__"):
         return "cuda"
     kind, number = _devices.place_of(memory.__dlpack_device__())
     if kind not in _devices.KINDS:
-        raise Refused("memory of an unknown kind")
+        raise Refused(f"memory {_class_name(memory)}")
     return f"{_devices.KINDS[kind]}:{number}"
 
 
 async def _open(store: Any) -> None:
     if not store._is_open:
         await (store._ensure_open() if hasattr(store, "_ensure_open") else store._open())
+
+
+async def _prepared(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...], is_write: bool) -> Job:
+    """The batch, ready for the library. Refused: zarrc lacks what it needs."""
+    store = getattr(batch[0][0], "store", None)
+    if type(store) in _OURS:
+        await _open(store)
+    job = _job(pipeline, batch, memory, drop_axes, is_write)
+    if not is_write:
+        job.prepare_read()
+    elif job.array._how == _dtypes.VLEN:
+        await _aio.apart(job.prepare_write)
+    else:
+        job.prepare_write()
+    return job
+
+
+# ---- what zarr-python does itself ----
+
+
+def _array_name(pipeline: Any, place: Any) -> str:
+    """The array of a batch, from the key of a chunk and the number of its parts."""
+    metadata = pipeline.__dict__["_metadata"]
+    try:
+        parts = metadata.encode_chunk_key((0,) * len(metadata.shape)).count("/") + 1
+        names = place.path.split("/")
+        return f"{describe_store(place.store)}/{'/'.join(names[:-parts])}"
+    except Exception:  # a place, or a key encoding, of another kind
+        return str(place)
+
+
+def _leave(pipeline: Any, batch: list[Item], why: Refused) -> None:
+    """Counts a batch that zarr-python's own pipeline does, which has no limits."""
+    array = _array_name(pipeline, batch[0][0])
+    if config["untrusted"]:
+        raise raised(UnsupportedError, f"{array}: zarrc lacks this: {why}. The setting untrusted keeps zarr-python's own "
+                     "pipeline, which has no limits, from such data; untrusted=0 lets it decode data that you trust")
+    _log.debug("zarr-python's own pipeline does %d chunks of %s: %s", len(batch), array, why)
+    STATS.fallback(len(batch), str(why), array)
+
+
+class _Locked(StorePath):
+    """The place of a block whose lock this task holds. The library writes there, because it knows the lock: not on a thread of
+    `_aio.apart`, where tasks may wait for this lock."""
+
+    def __init__(self, place: StorePath, lock: _core.Lock) -> None:
+        super().__init__(place.store, place.path)
+        self._lock = lock
+
+    async def set(self, value: Any) -> None:
+        await asyncio.to_thread(self._lock.put, value.as_numpy_array())
+
+    async def delete(self) -> None:
+        await asyncio.to_thread(self._lock.erase)
+
+
+def _store_with_locks(store: Any) -> _store.Store:
+    """The library's store for one of `_OURS`, whose blocks zarr-python's own pipeline changes."""
+    if type(store) is ZarrcStore:
+        return store.native
+    root = os.fspath(store.root)
+    os.makedirs(root, exist_ok=True)
+    facts = os.stat(root)
+    return _local(root, (facts.st_dev, facts.st_ino), _settings_of_new(config._of_now()).context)
+
+
+async def _write_own(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[int, ...],
+                     own: Callable[..., Awaitable[Any]]) -> None:
+    """Blocks of a store of the library that zarr-python reads and changes are taken one by one, each under its lock."""
+    is_locked = type(batch[0][0]) is StorePath and type(batch[0][0].store) in _OURS
+    parts = [is_locked and _batch.is_part(item, pipeline.supports_partial_encode) for item in batch]
+    if not all(parts):
+        await own([item for item, is_part in zip(batch, parts) if not is_part], value, drop_axes)
+    if not any(parts):
+        return
+    store = _store_with_locks(batch[0][0].store)
+    for item in (item for item, is_part in zip(batch, parts) if is_part):
+        lock = await _aio.apart(store._lock, item[0].path)
+        try:
+            await own([(_Locked(item[0], lock), *item[1:])], value, drop_axes)
+        finally:
+            lock.release()
 
 
 # ---- reads ----
@@ -556,46 +691,39 @@ async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int,
     if not batch or "_metadata" not in pipeline.__dict__:
         return await own(batch, out, drop_axes)
     try:
-        job = await _prepared(pipeline, batch, out, drop_axes)
-        await _read(job)
-    except (Refused, ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
-        _fell_back(problem, len(batch))
+        job = await _prepared(pipeline, batch, out, drop_axes, is_write=False)
+    except Refused as why:
+        _leave(pipeline, batch, why)
         return await own(batch, out, drop_axes)
+    await _done(job, _read)
     STATS.native(len(batch))
-    if job.is_ours or _is_memory(job.store):
+    if job.last is not None or type(job.store) is ZarrcStore or _is_memory(job.store):
         _quick.keep(pipeline, job)
     return _quick.results(job.present)
 
 
-def _fell_back(problem: Exception, n: int) -> None:
-    """Counts a batch that zarr-python's own pipeline does. A limit that the user set is none of them."""
-    if isinstance(problem, LimitError):
-        raise problem
-    if not isinstance(problem, Refused):
-        _log.debug("zarr-python's own pipeline tries again: %s", problem)
-        if "no memory backend" in str(problem):
-            problem = Refused("memory of a device that no plug-in knows")
-    STATS.fallback(n, str(problem) if isinstance(problem, Refused) else f"failure: {type(problem).__name__}")
-
-
-async def _prepared(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...]) -> Job:
-    store = getattr(batch[0][0], "store", None)
-    if type(store) in _OURS:
-        await _open(store)
-    return _job(pipeline, batch, memory, drop_axes)
+async def _done(job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
+    """Reads or writes. What a store of another package raised is raised as it is; other failures tell the store."""
+    try:
+        await work(job)
+        return
+    except ZarrcError as problem:
+        cause = None if job.is_ours or problem.operation == "decode" else problem.__cause__
+        if cause is None:
+            in_store(problem, describe_store(job.store))
+            raise
+        job.note(cause, problem.key)
+    raise cause
 
 
 async def _read(job: Job) -> None:
-    if job.is_ours:
+    if job.is_ours or job.asks:
         await _read_store(job)
     elif _is_memory(job.store):
         await _aio.apart(_read_memory, job)
-    elif job.engine.is_sharded and not all(map(job.is_whole, job.batch)):
-        job.ask_store()
-        await _read_store(job)
     else:
-        values = await concurrent_map([(item[0], job.prototype) for item in job.batch],
-                                      lambda getter, prototype: getter.get(prototype),
+        values = await concurrent_map([(item[0],) for item in job.batch],
+                                      lambda getter: job.ask(getter.path, getter.get(job.prototype)),
                                       zarr_config.get("async.concurrency"))
         await _aio.apart(job.decode, values)
 
@@ -604,14 +732,13 @@ async def _read_store(job: Job) -> None:
     """A request of the library, which no thread of Python waits for: the store of another package may
     need the threads, and this event loop."""
     queue = _aio._queue()
-    target = job.read_into()
     array = job.array
     if array._how == _dtypes.VLEN:
         box = array._vlen(job.chosen.shape)
-        await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), box, 0, job.options))
-        target[...] = await _aio.apart(_indexing.from_vlen, array, box)
+        await queue.run(array._submit(queue.native, _aio.READ, job.given, box, 0, job.options))
+        job.elements[...] = await _aio.apart(_indexing.from_vlen, array, box)
     else:
-        await queue.run(array._submit(queue.native, _aio.READ, job.selection(array), target, job.byte_order, job.options))
+        await queue.run(array._submit(queue.native, _aio.READ, job.given, job.elements, job.byte_order, job.options))
 
 
 def _read_memory(job: Job) -> None:
@@ -627,15 +754,15 @@ async def write(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[i
     if not batch or "_metadata" not in pipeline.__dict__:
         await own(batch, value, drop_axes)
         return
+    if getattr(batch[0][0], "read_only", False):
+        batch[0][0].store._check_writable()  # raises what zarr-python's own pipeline would
     try:
-        job = await _prepared(pipeline, batch, value, drop_axes)
-        if job.store.read_only:
-            raise Refused("store that is read-only")
-        await _write(job)
-    except (Refused, ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
-        _fell_back(problem, len(batch))
-        await own(batch, value, drop_axes)
+        job = await _prepared(pipeline, batch, value, drop_axes, is_write=True)
+    except Refused as why:
+        _leave(pipeline, batch, why)
+        await _write_own(pipeline, batch, value, drop_axes, own)
         return
+    await _done(job, _write)
     STATS.native(len(batch))
 
 
@@ -649,12 +776,12 @@ async def _write(job: Job) -> None:
 
 
 async def _write_files(job: Job) -> None:
-    if job.array._how == _dtypes.VLEN:
+    array = job.array
+    if array._how == _dtypes.VLEN:
         await _aio.apart(job.write_files)
         return
-    array, source = job.write_from()
     queue = _aio._queue()
-    await queue.run(array._submit(queue.native, _aio.WRITE, job.selection(array), source, job.byte_order, job.options))
+    await queue.run(array._submit(queue.native, _aio.WRITE, job.given, job.elements, job.byte_order, job.options))
 
 
 def _write_memory(job: Job) -> None:
@@ -681,14 +808,12 @@ async def _write_foreign(job: Job) -> None:
     prototype, make = job.prototype, _maker(job)
     old = [item[0].path for item in job.batch if job.needs_old(item)]
     limit = zarr_config.get("async.concurrency")
-    values = await concurrent_map([(getters[key],) for key in old],
-                                  lambda getter: getter.get(prototype=prototype), limit)
+    values = await concurrent_map([(key,) for key in old],
+                                  lambda key: job.ask(key, getters[key].get(prototype=prototype)), limit)
     made = await _aio.apart(job.encode, old, values)
 
     async def store(key: str, block: Any) -> None:
-        if block is None:
-            await getters[key].delete()
-        else:
-            await getters[key].set(make(block))
+        place = getters[key]
+        await job.ask(key, place.delete() if block is None else place.set(make(block)))
 
     await concurrent_map(made, store, limit)

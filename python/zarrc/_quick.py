@@ -2,7 +2,7 @@
 
 A read that `_pipeline` prepared, and the library did, leaves a `_core.Quick` behind. It does the next one alone if all that
 mattered is as it was: the store, its directory, the settings, the chunks, the data type of the memory. Else it says None, and
-`_pipeline` does the read as before. So this has no errors and no reasons of its own.
+`_pipeline` does the read as before, and raises what is wrong.
 """
 from __future__ import annotations
 

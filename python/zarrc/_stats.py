@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from typing import Any
 
 from . import _core
 
-_MOST = 100  # reasons: metadata of any text are among them
+_MOST = 100  # causes: metadata of any text are among them
+_LONGEST = 200  # characters of a cause, and of the name of an array
+_OTHERS = "other causes"
 
 
 class Stats:
@@ -16,7 +17,7 @@ class Stats:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batches = self._native = 0
-        self._reasons: Counter[str] = Counter()
+        self._reasons: dict[str, dict[str, Any]] = {}
 
     def in_child(self) -> None:
         """After a fork: a thread of the parent may have held the lock."""
@@ -27,16 +28,21 @@ class Stats:
             self._batches += 1
             self._native += chunks
 
-    def fallback(self, chunks: int, reason: str) -> None:
+    def fallback(self, chunks: int, cause: str, array: str) -> None:
         with self._lock:
             self._batches += 1
-            self._reasons[reason if reason in self._reasons or len(self._reasons) < _MOST else "another reason"] += chunks
+            cause = cause[:_LONGEST]
+            if cause not in self._reasons and len(self._reasons) >= _MOST - 1:
+                cause = _OTHERS
+            row = self._reasons.setdefault(cause, {"chunks": 0, "example": array[:_LONGEST]})
+            row["chunks"] += chunks
 
     def tell(self, reset: bool) -> dict[str, Any]:
         with self._lock:
             batches, chunks = _core.quick_counts(bool(reset))
             found = {"batches": self._batches + batches, "native_chunks": self._native + chunks,
-                     "fallback_chunks": self._reasons.total(), "reasons": dict(self._reasons)}
+                     "fallback_chunks": sum(row["chunks"] for row in self._reasons.values()),
+                     "reasons": {cause: dict(row) for cause, row in self._reasons.items()}}
             if reset:
                 self._batches = self._native = 0
                 self._reasons.clear()

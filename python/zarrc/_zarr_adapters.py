@@ -5,6 +5,7 @@ import asyncio
 import json
 from typing import Any
 
+from . import _native
 from ._adapters import Adapter, Calls, Row, below, part, rows_of
 
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"))
@@ -19,6 +20,12 @@ def host_prototype() -> Any:
     return found if issubclass(found.buffer, cpu.Buffer) else cpu.buffer_prototype
 
 
+def describe_store(store: Any) -> str:
+    """The URL of a store of zarr-python, or its class if it tells none."""
+    text = str(store)
+    return text if "://" in text else f"{type(store).__module__}.{type(store).__qualname__}"
+
+
 class MemoryAdapter(Adapter):
     """zarr-python's MemoryStore, of which this class reads the dict."""
 
@@ -31,6 +38,9 @@ class MemoryAdapter(Adapter):
         self.values = source._store_dict
         self.can_write = not source.read_only
         self.buffer = cpu.Buffer
+
+    def describe(self) -> str:
+        return describe_store(self.source)
 
     def whole(self, key: str) -> Any:
         value = self.values.get(key)
@@ -77,10 +87,15 @@ class ZarrAdapter(Adapter):
         self.ranges = abc
 
     def loop(self) -> asyncio.AbstractEventLoop:
+        if type(self.source).__name__ == "ObjectStore":
+            _native.obstore.check()
         if self._loop is not None:
             return self._loop
         from zarr.core.sync import _get_loop
         return _get_loop()
+
+    def describe(self) -> str:
+        return describe_store(self.source)
 
     async def opened(self) -> Any:
         store = self.source

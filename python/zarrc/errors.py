@@ -86,7 +86,7 @@ class ArrayNotFoundError(NodeNotFoundError):
     """There is no array at a path."""
 
 
-class GroupNotFoundError(NodeNotFoundError):
+class GroupNotFoundError(NodeNotFoundError, KeyError):
     """There is no group at a path."""
 
 
@@ -211,7 +211,7 @@ def as_class(cls: type[ZarrcError], error: ZarrcError) -> ZarrcError:
 
 def in_store(error: ZarrcError, url: str | None) -> None:
     """Makes an exception tell which store it is about, which a text of the library does not."""
-    if error.store is None and url and not url.startswith("memory:"):
+    if error.store is None and url and url != "memory:":
         error.store = f"file://{url}" if url.startswith("/") else url
         error.reason = f"{error.reason} (in {error.store})"
 

@@ -28,8 +28,8 @@ class ZarrcCodecPipeline(Base):
     """The codecs, and for files also the I/O, of zarr-python's arrays by zarrc.
 
     ``zarr.config.set({"codec_pipeline.path": "zarrc.ZarrcCodecPipeline"})`` or `zarrc.enable` chooses
-    it. A batch of chunks is one call of the library. What the library does not do goes through
-    zarr-python's own pipeline, from which this class derives; `zarrc.pipeline_stats` tells why.
+    it. A batch of chunks is one call of the library. A batch that needs what zarrc lacks goes through
+    zarr-python's own pipeline, from which this class derives; `zarrc.pipeline_stats` tells why. Failures are raised.
     """
 
     @classmethod

@@ -10,7 +10,7 @@ zarr = pytest.importorskip("zarr")
 from zarr.core.buffer import core, cpu  # noqa: E402
 from zarr.registry import register_buffer, register_ndbuffer  # noqa: E402
 
-REASON = "memory of a device that no plug-in knows"
+REASON = "memory of cuda, a device that no plug-in knows"
 
 
 class Elements:
@@ -287,5 +287,6 @@ def test_reasons(mode, path, numbers, device):  # noqa: F811
         assert (lacking[...].get() == numbers).all()
         lacking[:3] = Elements.of(numbers[:3] + 1)
     _, stats, on_host = native()
-    assert on_host and stats["native_chunks"] == 0 and stats["fallback_chunks"] == 15 and stats["reasons"] == {REASON: 15}, stats
+    assert on_host and stats["native_chunks"] == 0 and stats["fallback_chunks"] == 15 and stats["reasons"] == {
+        REASON: {"chunks": 15, "example": f"file://{path}/"}}, stats
     assert (z[:3].get() == numbers[:3] + 1).all() and native()[0]

@@ -221,7 +221,7 @@ def test_text_that_is_no_unicode(tmp_path):
         z = zarr.create_array(tmp_path / "x", shape=(3,), chunks=(2,), dtype="U4", fill_value="a\udfc7")
     z[:2] = ["b", "c"]
     assert z[:].tolist() == ["b", "c", "a\udfc7"]
-    fell_back(": lone surrogate")
+    fell_back("metadata without a document: UnicodeEncodeError")
 
 
 def test_names_that_zarrc_refuses():
@@ -244,7 +244,7 @@ def test_codecs_of_others():
     z = zarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="i4", serializer=Mine(), compressors=None)
     z[...] = 3
     same(z[...], np.full(4, 3, "i4"))
-    fell_back("codec of another package")
+    fell_back("codec test_pipeline.test_codecs_of_others.<locals>.Mine")
 
 
 def test_methods_that_are_replaced(monkeypatch):
@@ -253,7 +253,7 @@ def test_methods_that_are_replaced(monkeypatch):
     z = made(MemoryStore(), "i4", "v3-shards", fill_value=-9)
     z[...] = 1
     assert z[0, 0] == -9
-    fell_back("codec of another package")
+    fell_back("codec zarr.codecs.sharding.ShardingCodec with other methods")
 
 
 def test_codecs_alone():
@@ -274,19 +274,6 @@ def test_codecs_alone():
     assert zarrc.pipeline_stats()["batches"] == 0
 
 
-def test_damaged_chunks_fail_in_zarr_python_s_words(tmp_path):
-    found = []
-    z = made(LocalStore(tmp_path / "x"), "i4", "v3")
-    z[...] = 1
-    pathlib.Path(tmp_path, "x", "a", "c", "0", "0").write_bytes(b"nothing")
-    for context in (zarrc.enable, own):
-        with context(), pytest.raises(Exception) as problem:
-            opened(z)[...]
-        found.append((type(problem.value), str(problem.value)))
-    assert found[0] == found[1]
-    fell_back("failure: CorruptError")
-
-
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_read_only_stores(tmp_path, kind):
     z = made(stores(tmp_path)[kind](), "i4", "v3")
@@ -301,13 +288,6 @@ def test_read_only_stores(tmp_path, kind):
             found.append(str(problem.value))
     assert found[0] == found[1]
     same(z[...], np.full((23, 17), 4, "i4"))
-
-
-def test_limits_never_fall_back(tmp_path):
-    z = zarr.create_array(LocalStore(tmp_path / "x"), shape=(2**29,), chunks=(2**29,), dtype="f8")
-    with pytest.raises(zarrc.errors.LimitError):
-        z[:1]
-    assert zarrc.pipeline_stats()["fallback_chunks"] == 0
 
 
 @pytest.mark.parametrize("more", [{}, {"shards": (4,)}], ids=["chunks", "shards"])

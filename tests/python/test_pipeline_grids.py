@@ -97,7 +97,7 @@ def test_a_selection_beyond_the_grid_is_not_for_the_library(tmp_path, monkeypatc
     monkeypatch.setattr(_batch.Reader, "chosen", lambda self: chosen)
     z[...] = 5
     same(z[...], np.full(z.shape, 5, "i4"))
-    fell_back("selection beyond the grid")
+    fell_back("selection beyond the chunk grid")
 
 
 def strided(rng, n):

@@ -138,21 +138,6 @@ def test_parts_of_shards_on_a_loop_of_the_user():
     native_only()
 
 
-def test_parts_of_shards_in_a_store_that_fails():
-    """The exception is the store's own, as with zarr-python's pipeline."""
-    class Broken(Plain):
-        async def get(self, key, prototype, byte_range=None):
-            if "/c/" in key:
-                raise PermissionError(13, "no entry")
-            return await self._store.get(key, prototype, byte_range)
-
-    memory = MemoryStore()
-    made(memory, "i4", "v3-shards")[...] = 1
-    with pytest.raises(PermissionError, match="no entry"):
-        zarr.open_array(Broken(memory), path="a")[3, 4]
-    fell_back("failure")
-
-
 def test_a_mock_of_a_store():
     """It looks as if it were a store with calls that wait; only its coroutines are asked."""
     from unittest.mock import AsyncMock

@@ -38,8 +38,8 @@ def _is_worker(config):
 def _add(found):
     for name in ("native_chunks", "fallback_chunks", "buffers"):
         _stats[name] += found[name]
-    for reason, n in found["reasons"].items():
-        _stats["reasons"][reason] = _stats["reasons"].get(reason, 0) + n
+    for cause, row in found["reasons"].items():
+        _stats["reasons"].setdefault(cause, {**row, "chunks": 0})["chunks"] += row["chunks"]
 
 
 def _watch_buffers():
