@@ -36,7 +36,13 @@ def enable() -> Enabled:
     """Lets arrays that zarr-python opens from now on be read and written by zarrc. In a ``with``
     statement: those that are opened in it. New arrays that a read makes are in memory that zarrc keeps for the next
     read, unless the setting ``ndbuffer`` of zarr-python was changed."""
-    import zarr
+    try:
+        import zarr
+    except ModuleNotFoundError as problem:
+        if problem.name != "zarr":
+            raise
+        raise ModuleNotFoundError("zarrc.enable() puts zarrc below zarr-python, which is not installed: pip install 'zarr>=3.1'. "
+                                  "zarrc's own arrays need no zarr-python", name="zarr") from None
     from zarr.registry import register_ndbuffer, register_pipeline
 
     from . import ZarrcCodecPipeline, ZarrcNDBuffer
@@ -62,6 +68,6 @@ def disable() -> None:
 
 def pipeline_stats(*, reset: bool = False) -> dict[str, Any]:
     """What pipelines did in this process: ``batches``; ``native_chunks``, which the library read or
-    wrote; ``fallback_chunks``, which zarr-python's own pipeline did; and ``reasons``, these chunks by
-    the reason. ``reset=True`` begins to count anew."""
+    wrote; ``fallback_chunks``, which zarr-python's own pipeline did; and ``reasons``: for each of at most 100 causes, such as
+    the name of a codec that zarrc lacks, these chunks and one array as an example. ``reset=True`` begins to count anew."""
     return STATS.tell(reset)

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from . import _native
 from ._adapters import Adapter, Row, below
 
 
@@ -138,6 +139,13 @@ class ObstoreAdapter(Adapter):
         super().__init__(source)
         import obstore
         self.obstore = obstore
+
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        _native.obstore.check()
+        return None
+
+    def describe(self) -> str:
+        return f"obstore.{self.source!r}"
 
     async def get(self, key: str, offset: int | None, length: int | None) -> Any:
         try:

@@ -47,8 +47,8 @@ class Store(_core.Store):
 
     @property
     def kind(self) -> str:
-        """Such as "local" or "memory"."""
-        return self._caps[0]
+        """Such as "local" or "memory"; "python" for one of another package."""
+        return self._caps[0] if self._adapter is None else "python"
 
     def __contains__(self, key: str) -> bool:
         return self._stat(key) is not None
@@ -177,12 +177,25 @@ def _open_url(url: str, options: dict[str, Any], context: _core.Context | None =
     except InvalidError:
         if not os.path.isfile(url):
             raise
-        hint = f"; zarr.storage.ZipStore({url!r}) is a store" if url.endswith(".zip") else ""
-        raise raised(InvalidError, f"{url}: a file is not a store{hint}") from None
+        raise raised(InvalidError, f"{url}: a file is not a store{_hint(url)}") from None
     store._options = options
     if store.kind == "memory":
         store._unique = os.urandom(16).hex()
     return store
+
+
+def _hint(file: str) -> str:
+    """What a file is that was given in place of a store."""
+    if file.endswith(".zip"):
+        return f"; zarr.storage.ZipStore({file!r}) is a store"
+    try:
+        with open(file, "rb") as opened:
+            head = opened.read(8)
+    except OSError:
+        return ""
+    if head == b"\x89HDF\r\n\x1a\n" or head[:3] == b"CDF":
+        return "; it is a netCDF or HDF5 file: xarray opens it with the engine netcdf4, h5netcdf or scipy"
+    return ""
 
 
 class Place(NamedTuple):

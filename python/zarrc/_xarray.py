@@ -19,7 +19,7 @@ from . import _group
 from ._array import Array
 from ._group import Group
 from ._store import open_place
-from .errors import GroupNotFoundError, NotFoundError
+from .errors import GroupNotFoundError, NotFoundError, as_class
 
 _DIMENSIONS = "_ARRAY_DIMENSIONS"  # what xarray calls them in v2
 _NCZARR = "_NCZARR_ARRAY"
@@ -199,7 +199,7 @@ def _below(root: Group, path: str) -> Group:
     try:
         return root.get_group(path)
     except NotFoundError as problem:
-        raise KeyError(path) from problem
+        raise as_class(GroupNotFoundError, problem) from None
 
 
 def _dataset(store: GroupStore, decoders: dict[str, Any]) -> Dataset:

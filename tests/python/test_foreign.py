@@ -7,6 +7,8 @@ import errno
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -303,7 +305,7 @@ def test_a_cancelled_request_ends():
 def test_a_dropped_batch_answers():
     """Operations whose batch object goes away end, with an error."""
     service = _core.new_service()
-    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, 1, 15, 4, 0, False, False)
+    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, "x:", 1, 15, 4, 0, False, False)
     ended = []
 
     def ask():
@@ -496,7 +498,7 @@ def test_operations_that_end_while_they_are_read():
     """Threads read the operations of a batch while another one ends them all, as the end of the
     interpreter does."""
     service = _core.new_service()
-    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, 1, 15, 64, 0, False, False)
+    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, "x:", 1, 15, 64, 0, False, False)
 
     def ask():
         with contextlib.suppress(OSError):
@@ -537,3 +539,53 @@ def test_references_are_not_lost():
 
     counts = [blocks(50) for _ in range(5)]
     assert min(b - a for a, b in zip(counts, counts[1:])) < 50
+
+
+FORKED = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, zarrc
+import obstore
+source = obstore.store.LocalStore(sys.argv[1])
+if sys.argv[2] == "ObjectStore":
+    from zarr.storage import ObjectStore
+    source = ObjectStore(source)
+if sys.argv[3] == "used":
+    z = zarrc.create_array(source, data=np.arange(10), chunks=5)
+    assert z[:].sum() == 45
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # a call that hangs
+    try:
+        print(int(zarrc.open_array(source, mode="r")[:].sum()), flush=True)
+    except OSError as problem:
+        print("spawn" in str(problem), type(problem.__cause__).__name__, flush=True)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["obstore", "ObjectStore"])
+def test_obstore_after_a_fork(tmp_path, kind):
+    """Its calls would never return. Where the parent has not used it, they do."""
+    for use, said in (("used", "True RuntimeError\n"), ("unused", "45\n")):
+        done = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path), kind, use], capture_output=True, text=True, timeout=100)
+        assert (done.stdout, done.returncode) == (said, 0), done.stderr
+
+
+def test_errors_name_the_store(tmp_path):
+    memory = zarr.storage.MemoryStore()
+    other = zarr.storage.WrapperStore(zarr.storage.MemoryStore())
+    for source, name in ((memory, str(memory)), (other, str(other)), ({}, "builtins.dict"),
+                         (fsspec.filesystem("memory").get_mapper("/m"), "memory:///m"),
+                         (obstore.LocalStore(tmp_path), f'obstore.LocalStore("{tmp_path}")')):
+        store = zarrc.open_store(source)
+        with pytest.raises(zarrc.errors.ArrayNotFoundError) as problem:
+            zarrc.open_array(store, path="none", mode="r")
+        assert f"(in {name}" in str(problem.value) and problem.value.store.startswith(name) and store.kind == "python"
+        zarrc.create_array(store, name="a", data=np.arange(4), chunks=2)
+        store.set("a/c/1", b"damage")
+        with pytest.raises(zarrc.errors.CorruptError, match="a/c/1") as problem:
+            zarrc.open_array(store, path="a")[:]
+        assert problem.value.store.startswith(name)

@@ -189,11 +189,13 @@ def test_counters():
 def test_reasons_have_an_end():
     from zarrc._stats import STATS
     for i in range(150):
-        STATS.fallback(2, f"why {i}")
-    STATS.fallback(1, "why 7")
+        STATS.fallback(2, f"codec {i}", f"file:///{i}")
+    STATS.fallback(1, "codec 7", "file:///b")
+    STATS.fallback(1, "c" * 10_000, "a" * 10_000)
     stats = zarrc.pipeline_stats(reset=True)
-    assert stats["fallback_chunks"] == 301 and len(stats["reasons"]) == 101
-    assert stats["reasons"]["why 7"] == 3 and stats["reasons"]["another reason"] == 100
+    assert stats["fallback_chunks"] == 302 and len(stats["reasons"]) == 100
+    assert stats["reasons"]["codec 7"] == {"chunks": 3, "example": "file:///7"}
+    assert stats["reasons"]["other causes"] == {"chunks": 103, "example": "file:///99"}
 
 
 def program(tmp_path, text, **env):
@@ -244,4 +246,20 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
         else:
             raise AssertionError
     """, PYTHONPATH=installed(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_enable_without_zarr_python(tmp_path):
+    done = program(tmp_path, """
+        import sys
+        sys.modules["zarr"] = None
+        import zarrc
+        try:
+            zarrc.enable()
+        except ModuleNotFoundError as problem:
+            assert problem.name == "zarr" and "zarr-python, which is not installed" in str(problem), problem
+            assert zarrc.create_array(None, data=[1, 2])[1] == 2
+        else:
+            raise AssertionError
+    """)
     assert done.returncode == 0, done.stderr

@@ -440,3 +440,19 @@ def test_without_zarr_python(tmp_path):
         assert found["float"].encoding["compressors"][0].name == "zstd" and int(found["integer"].sum()) == 1770
     """, installed(tmp_path))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("consolidated", [None, True, False])
+def test_a_group_that_does_not_exist(tmp_path, consolidated):
+    xr.Dataset({"t": ("x", np.arange(3))}).to_zarr(tmp_path / "x.zarr")
+    for group in ("none", "a/b", "t"):
+        with pytest.raises(FileNotFoundError, match=rf"/{group}: .*group.*x\.zarr") as problem:
+            xr.open_dataset(tmp_path / "x.zarr", engine=Engine, group=group, consolidated=consolidated)
+        assert isinstance(problem.value, KeyError) and isinstance(problem.value, zarrc.errors.GroupNotFoundError)
+
+
+@pytest.mark.parametrize("head", [b"\x89HDF\r\n\x1a\n....", b"CDF\x01...."])
+def test_files_of_netcdf(tmp_path, head):
+    (tmp_path / "x.nc").write_bytes(head)
+    with pytest.raises(ValueError, match="x.nc: a file is not a store; it is a netCDF or HDF5 file.*engine netcdf4"):
+        xr.open_dataset(tmp_path / "x.nc", engine=Engine)
