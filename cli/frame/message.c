@@ -101,8 +101,10 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
                "as it is; zarrc consolidate writes it anew.";
     switch (status) {
     case ZARR_ERR_CORRUPT:
-        return "An interrupted write or a damaged copy can be the cause. "
-               "zarrc verify NODE lists all errors.";
+        return err && err->operation == ZARR_OPERATION_DECODE
+                   ? "An interrupted write or a damaged copy can be the cause. "
+                     "zarrc verify NODE lists all errors."
+                   : "zarrc verify NODE lists all errors.";
     case ZARR_ERR_LIMIT:
         if (err && strstr(err->message, "variable_chunk_bytes"))
             return "If the data is to be trusted, allow more with --variable-chunk=SIZE.";

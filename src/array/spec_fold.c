@@ -49,7 +49,7 @@ static zarr_status fold_bytes(struct fold *f, const struct zr_json *v, zarr_erro
     ZR_TRY(check_place(f, v, "bytes", "endian", err));
     if (!zr_streq(zarr_dtype_codec(f->c->dtype), "bytes"))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "bytes: elements of type %s have no fixed size",
+                       "codec bytes does not take data type %s, only types of fixed size",
                        f->c->spec->data_type));
     if (endian && !zr_json_is_text(endian, "little") && !zr_json_is_text(endian, "big"))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,

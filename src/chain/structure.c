@@ -49,13 +49,12 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     if (!name)
         name = zarr_dtype_v2(in->dtype);
     if (zarr_dtype_underlying(in->dtype))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "bytes: elements of type %s may be missing: use codec \"%s\"",
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "codec bytes does not take data type %s, whose elements may be "
+                       "missing: use codec \"%s\"",
                        name ? name : "?", zarr_dtype_codec(in->dtype));
     if (zarr_dtype_variable(in->dtype))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "bytes: elements of type %s have no fixed size",
-                       name ? name : "?");
+        return zr_spec_refuse_dtype(spec, in->dtype, "types of fixed size", err);
     if (spec->structure.stored.order == ZARR_ORDER_NATIVE &&
         zr_dtype_has_order(in->dtype))
         return zr_fail(err, ZARR_ERR_INVALID, "bytes: endian is required for type %s",

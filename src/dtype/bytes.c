@@ -5,8 +5,9 @@
  * r<N> in v3 is a list of byte values, as the specification says. Both types read both
  * forms. Old v2 files have other fill values for S, which length and alphabet tell from
  * base64.
- * raw_bytes is zarr-python's name for r<N> and the only one that it reads. An array that
- * is created or opened with this name keeps it. Thread class: frozen.
+ * raw_bytes is zarr-python's name for r<N> and the only one that it reads, so V<n>
+ * becomes it in v3. An array that is created or opened as r<N> keeps that name. Thread
+ * class: frozen.
  */
 #include "dtype_int.h"
 
@@ -90,10 +91,11 @@ static zarr_status bytes_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *
     if (!zr_parse_u64(v2 + 1, strlen(v2 + 1), &n))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "dtype \"%.64s\": a number of bytes is expected", v2);
-    if (v2[0] == 'V')
-        return bytes_facts(info, ZARR_KIND_RAW, n, err);
     info->flags |= ZARR_DTYPE_EXPERIMENTAL;
-    return bytes_facts(info, ZARR_KIND_BYTES, n, err);
+    if (v2[0] == 'S')
+        return bytes_facts(info, ZARR_KIND_BYTES, n, err);
+    info->param[0] = SPELLED_RAW_BYTES;
+    return bytes_facts(info, ZARR_KIND_RAW, n, err);
 }
 
 /* Writes `stem` and the length as v3 object, as short form in brackets, or as v2 type. */

@@ -272,20 +272,6 @@ out:
     return st;
 }
 
-/* v2 arrays of raw bytes come from zarr-python, which reads only this one of the type's
- * two names. */
-static zarr_status spell_raw(struct zr_array_meta *m, const struct zr_meta_env *env,
-                             zarr_error *err)
-{
-    char text[40];
-
-    if (m->format == 3 || zarr_dtype_kind(m->dtype) != ZARR_KIND_RAW)
-        return ZARR_OK;
-    (void)snprintf(text, sizeof text, "raw_bytes[%" PRIu64 "]",
-                   zarr_dtype_item_bytes(m->dtype));
-    return zr_dtype_find(env->dtypes, text, &m->dtype, NULL, err);
-}
-
 /* The message names the codec that stores elements of the data type in v3. */
 zarr_status zr_array_meta_check_v3(const struct zr_array_meta *m,
                                    const struct zr_codec_registry *codecs,
@@ -310,14 +296,16 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
                          zarr_error *err)
 {
     zarr_status st = ZARR_OK;
+    struct zr_meta_env same = *env;
     struct zr_array_meta again = {0};
     struct zr_key_encoding said = {0};
     struct zr_json *root = NULL;
 
     /* Parses a separate chain, because v3 requires what v2 leaves open (blosc's
      * typesize). */
-    ZR_TRY(
-        zr_array_meta_parse(&again, env, in->format, in->document, in->attributes, err));
+    same.nczarr = in->nczarr;
+    ZR_TRY(zr_array_meta_parse(&again, &same, in->format, in->document, in->attributes,
+                               err));
     if (again.byte_order == ZR_ORDER_MIXED)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -326,7 +314,6 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
     ZR_TRY(zr_array_meta_check_v3(&again, env->codecs, err));
     ZR_TRY(zr_array_meta_complete(&again, err));
     ZR_TRY(zr_chain_has_form(again.chain, 3, err));
-    ZR_TRY(spell_raw(&again, env, err));
     said = again.keys;
     again.keys = in->keys; /* the caller may have found the separator from the chunks */
     st = zr_array_v3_write(&again, doc, &root, err);

@@ -21,6 +21,8 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
 
     if (st == ZARR_OK || !err)
         return st;
+    if (st == ZARR_ERR_CORRUPT)
+        zr_error_operation(err, ZARR_OPERATION_DECODE);
     if (segment->shard && item) {
         name = segment->shard->key;
         n = zr_coord_text(at, sizeof at, item->target.chunk, item->target.ndim);

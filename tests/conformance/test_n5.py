@@ -157,4 +157,4 @@ def test_types(context, dtype):
     doc["fill_value"] = [0, 0] if dtype == "complex64" else False if dtype == "bool" else 0
     with pytest.raises(ZarrcError) as failed:
         context.store().create(document=doc)
-    assert "N5 has no data type" in str(failed.value)
+    assert "codec n5_default does not take data type" in str(failed.value)

@@ -104,7 +104,7 @@ def draft(number):
     return rf"a draft \(zarr-extensions pull request {number}\) that may still change"
 
 
-NUMBERS_OR_TEXT = r"only text of any length \(\|O\), bools, integers and floats of 16 to 64 bits are supported"
+NUMBERS_OR_TEXT = r"only text of any length \(\|O\), bools, integers and floats of 16 to 64 bits"
 # (kind, name in docs/status): (names to try, what the error says)
 REFUSED = {("data type", name): ([name], ODD_FLOATS) for name in (
     "f12", "f16", "c24", "c32", "g", "G", "float80", "float96", "float128", "longdouble", "complex256")}
@@ -145,7 +145,7 @@ REFUSED |= {
             *((dtype, "C", NUMBERS_OR_TEXT)
               for dtype in ("<c8", "|S3", "<U3", "<M8[s]")),
             (">i4", "C", "takes little-endian elements only"), ("<i4", "F", "other elements than it wrote"))],
-        NUMBERS_OR_TEXT + ", and little-endian ones only: no text of fixed length"),
+        NUMBERS_OR_TEXT + " are supported, and little-endian ones only: no text of fixed length"),
     ("elements", "json2, encoding"): ([
         cases.document_v2("|O", "", SHAPE, CHUNKS, filters=[{"id": "json2", "encoding": encoding}])
         for encoding in ("latin-1", "utf-16")], '"utf-8" and "ascii" are known|only utf-8 and ascii are'),

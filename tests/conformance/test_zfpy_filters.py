@@ -151,7 +151,7 @@ def test_refused(context, name):
 
 
 def test_rounded_integers(context):
-    with pytest.raises(ZarrcError, match="INVALID.*bitround: elements of type int32"):
+    with pytest.raises(ZarrcError, match="UNSUPPORTED.*bitround does not take data type int32"):
         context.store().create(document=document("<i4", [f("bitround", keepbits=3)], MODES[0], 2, (6,), (6,)))
 
 

@@ -203,7 +203,7 @@ texts("vlen_bytes_long", items(b"a", count=2) + struct.pack("<I", 2**31) + b"b",
       **BLOB)
 config("vlen_of_numbers", CORRUPT, "must be string", codec("transpose", order=[0, 1]), UTF8)
 config("vlen_bytes_of_text", CORRUPT, "must be variable_length_bytes", codec("transpose", order=[0]), BLOBS, **TEXT)
-config("bytes_of_text", UNSUPPORTED, "no fixed size", codec("transpose", order=[0]), BYTES, **TEXT)
+config("bytes_of_text", UNSUPPORTED, "only types of fixed size", codec("transpose", order=[0]), BYTES, **TEXT)
 config("vlen_fill_number", CORRUPT, "fill_value", codec("transpose", order=[0]), UTF8, **{**TEXT, "fill_value": 7})
 config("vlen_fill_base64", CORRUPT, "fill_value", codec("transpose", order=[0]), BLOBS, **{**BLOB, "fill_value": "!"})
 config("vlen_member", CORRUPT, "encoding", codec("transpose", order=[0]), codec("vlen-utf8", encoding="utf-8"), **TEXT)

@@ -495,7 +495,7 @@ config("n5_order", CORRUPT, "reverse", _plain, n5(order=(0, 1)))
 config("n5_little", CORRUPT, "endian", _plain, n5(endian="little"))
 config("n5_two_compressors", CORRUPT, "at most one", _plain, n5(GZIP, ZSTD))
 config("n5_member", CORRUPT, "mode", _plain, codec("n5_default", mode=0, codecs=n5()["configuration"]["codecs"]))
-config("n5_type", UNSUPPORTED, "N5 has no data type float16", _plain, n5(), data_type="float16", fill_value=0)
+config("n5_type", UNSUPPORTED, "codec n5_default does not take data type float16, only N5's", _plain, n5(), data_type="float16", fill_value=0)
 
 # ---- numcodecs' compressors and checksums -----------------------------------------------------
 

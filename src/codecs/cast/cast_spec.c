@@ -18,14 +18,12 @@ static const char *const cast_ranges[] = {"error", "clamp", "wrap", NULL};
 
 /* ---- the configuration ------------------------------------------------------------ */
 
-static zarr_status cast_number(const char *codec, const zarr_dtype *dtype,
+static zarr_status cast_number(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                                struct zr_number *out, zarr_error *err)
 {
     if (zr_number_of(dtype, out) && out->parts == 1)
         return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "%s: elements of type %s, must be integers or floats", codec,
-                   zr_dtype_label(dtype));
+    return zr_spec_refuse_dtype(spec, dtype, "integers and floats", err);
 }
 
 static zarr_status cast_target(const zarr_codec_spec *spec, const zarr_dtype **out,
@@ -38,7 +36,7 @@ static zarr_status cast_target(const zarr_codec_spec *spec, const zarr_dtype **o
     st = zr_conf_dtype_v3(spec, "data_type", out, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "cast_value: data_type");
-    return cast_number("cast_value", *out, to, err);
+    return cast_number(spec, *out, to, err);
 }
 
 /* INVALID unless it is a list of pairs. The numbers are checked later, with the types. */
@@ -209,7 +207,7 @@ zarr_status zr_cast_open(struct zr_cast *c, const zarr_codec_spec *spec,
     zarr_status st = ZARR_OK;
 
     *c = (struct zr_cast){.alloc = alloc};
-    ZR_TRY(cast_number("cast_value", array, &near, err));
+    ZR_TRY(cast_number(spec, array, &near, err));
     ZR_TRY(cast_target(spec, &target, &far, err));
     ZR_TRY(zr_conf_word(spec, "rounding", cast_roundings, &rounding, err));
     ZR_TRY(zr_conf_word(spec, "out_of_range", cast_ranges, &range, err));
@@ -307,7 +305,7 @@ static zarr_status cast_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     struct zr_cast c;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(cast_number("cast_value", in->dtype, &from, err));
+    ZR_TRY(cast_number(spec, in->dtype, &from, err));
     ZR_TRY(cast_target(spec, &out->dtype, &to, err));
     for (int encode = 0; encode < 2; encode++) { /* checks that the maps fit the types */
         ZR_TRY(zr_cast_open(&c, spec, in->dtype, encode, zarr_codec_spec_allocator(spec),

@@ -64,10 +64,8 @@ zarr_status zr_round_numcodecs(const zarr_codec_spec *spec, const zarr_dtype *dt
 
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
     if (zarr_dtype_kind(dtype) != ZARR_KIND_FLOAT || !zr_round_of(dtype, &round))
-        return zr_fail(err, code,
-                       "bitround: elements of type %s, must be floats of 16 to 64 bits, "
-                       "as in numcodecs",
-                       zr_dtype_label(dtype));
+        return zr_spec_refuse_dtype(spec, dtype,
+                                    "floats of 16 to 64 bits, as in numcodecs", err);
     if (keep > round.fraction_bits)
         return zr_fail(err, code,
                        "bitround: keepbits is %" PRId64
@@ -99,10 +97,8 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     if (zr_round_is_numcodecs(spec))
         return zr_round_numcodecs(spec, in->dtype, ZARR_ERR_INVALID, err);
     if (!zr_round_of(in->dtype, &round))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: elements of type %s, must be integers, times, or floats of "
-                       "16 to 64 bits",
-                       zarr_codec_spec_name(spec), zr_dtype_label(in->dtype));
+        return zr_spec_refuse_dtype(spec, in->dtype,
+                                    "integers, times, and floats of 16 to 64 bits", err);
     return ZARR_OK;
 }
 
@@ -172,7 +168,7 @@ static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in
     if (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_FLOAT || type.big)
         return zr_conf_stored(spec)
                    ? ZARR_OK
-                   : zr_fail(err, ZARR_ERR_INVALID,
+                   : zr_fail(err, ZARR_ERR_UNSUPPORTED,
                              "bitround: its input must be little-endian floats of 16 to "
                              "64 bits, as in numcodecs");
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);

@@ -66,10 +66,7 @@ zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
     *a = (struct zr_affine){0};
     if (!zr_number_of(dtype, &a->number) || a->number.parts != 1 ||
         (a->number.real && !a->number.real->sign))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "scale_offset: elements of type %s, must be integers or floats "
-                       "with a zero",
-                       zr_dtype_label(dtype)));
+        ZR_TRY(zr_spec_refuse_dtype(spec, dtype, "integers and floats with a zero", err));
     ZR_TRY(affine_member(spec, dtype, &a->number, "offset", 0, &offset, err));
     ZR_TRY(affine_member(spec, dtype, &a->number, "scale", 1, &scale, err));
     v = zr_scalar_of(&a->number, offset);

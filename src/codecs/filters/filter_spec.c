@@ -238,9 +238,7 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
         goto out;
     if (array && !zr_conf_has(spec, form->dtype)) {
         if (!filter_type_parse(form, zarr_dtype_v2(array), &out->dtype, &out->unit))
-            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "%s: elements of type %s, must be %s", form->name,
-                           zr_dtype_label(array), form->rule));
+            ZR_TRY(zr_spec_refuse_dtype(spec, array, form->rule, err));
     } else {
         ZR_TRY(filter_type(spec, form, form->dtype, &out->dtype, &out->unit, err));
     }

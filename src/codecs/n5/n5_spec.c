@@ -63,10 +63,8 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
     zarr_status st = ZARR_OK;
 
     if (!n5_takes(in->dtype))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "n5_default: N5 has no data type %s, must be an integer of 8 to "
-                       "64 bits, float32 or float64",
-                       zr_dtype_label(in->dtype));
+        return zr_spec_refuse_dtype(
+            spec, in->dtype, "N5's: integers of 8 to 64 bits, float32 and float64", err);
     ZR_TRY(zr_spec_chain_layout(spec, "codecs", in->ndim, &layout, err));
     for (int32_t i = 0; i < in->ndim; i++) {
         if (layout.order[i] != in->ndim - 1 - i)

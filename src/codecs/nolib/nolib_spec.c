@@ -55,14 +55,11 @@ static zarr_status pcodec_resolve(const zarr_codec_spec *spec, const zarr_chunk_
 {
     const uint32_t kind = zarr_dtype_kind(in->dtype);
     const uint64_t bits = zarr_dtype_item_bits(in->dtype);
-    const char *name = zarr_dtype_name(in->dtype);
 
     ZR_UNUSED(fill_out);
     if ((kind != ZARR_KIND_INT && kind != ZARR_KIND_UINT && kind != ZARR_KIND_FLOAT) ||
         (bits != 16 && bits != 32 && bits != 64))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "pcodec: data type %s is not a number of 16, 32 or 64 bits",
-                       name ? name : "?");
+        return zr_spec_refuse_dtype(spec, in->dtype, "numbers of 16, 32 or 64 bits", err);
     out->exact = 0;
     out->item_bytes_hint = 1;
     return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,

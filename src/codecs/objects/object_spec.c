@@ -31,13 +31,6 @@ static zarr_status object_put(const zarr_codec_spec *raw, const char *const *kno
     return zr_conf_end(&t, text_bytes, err);
 }
 
-static zarr_status object_wrong_type(const zarr_codec_spec *spec, const zarr_dtype *dtype,
-                                     const char *rule, zarr_error *err)
-{
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: elements of type %s, %s",
-                   zarr_codec_spec_name(spec), zr_dtype_label(dtype), rule);
-}
-
 static void object_any_length(zarr_chunk_spec *out)
 {
     out->n_bytes = UINT64_MAX;
@@ -45,9 +38,7 @@ static void object_any_length(zarr_chunk_spec *out)
     out->item_bytes_hint = 1;
 }
 
-#define OBJECT_RULE                                                                      \
-    "only text of any length (|O), bools, integers and floats of 16 to 64 bits are "     \
-    "supported"
+#define OBJECT_RULE "text of any length (|O), bools, integers and floats of 16 to 64 bits"
 
 bool zr_object_number(const zarr_dtype *dtype, struct zr_number *out)
 {
@@ -178,7 +169,7 @@ static zarr_status json_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 
     ZR_UNUSED(fill_out);
     if (!object_count(in, &n))
-        return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
+        return zr_spec_refuse_dtype(spec, in->dtype, OBJECT_RULE, err);
     object_any_length(out);
     return ZARR_OK;
 }
@@ -230,7 +221,7 @@ static zarr_status msgpack_resolve(const zarr_codec_spec *spec, const zarr_chunk
 
     ZR_UNUSED(fill_out);
     if (!object_count(in, &n))
-        return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
+        return zr_spec_refuse_dtype(spec, in->dtype, OBJECT_RULE, err);
     if (in->ndim == 0)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "msgpack2 cannot encode an array without dimensions");
@@ -328,7 +319,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         return ZARR_OK;
     if (zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 &&
         zarr_dtype_kind(dtype) != ZARR_KIND_STRING)
-        return object_wrong_type(spec, dtype, "only text is supported", err);
+        return zr_spec_refuse_dtype(spec, dtype, "text", err);
     if (!categorize_is_object(text))
         ZR_TRY(zr_conf_dtype(spec, "dtype", &own, &order, err));
     if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)

@@ -58,8 +58,7 @@ zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
     zarr_status st = ZARR_OK;
 
     if (!value)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: data type is %s, must be optional",
-                       zarr_codec_spec_name(spec), zr_dtype_label(decoded->dtype));
+        return zr_spec_refuse_dtype(spec, decoded->dtype, "optional types", err);
     *mask = *decoded;
     mask->fill = NULL;
     mask->n_bytes = n;

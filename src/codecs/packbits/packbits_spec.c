@@ -90,16 +90,12 @@ zarr_status zr_spec_packbits(const zarr_codec_spec *spec, const zarr_dtype *dtyp
     int64_t first = 0, last = 0;
 
     if (!packbits_takes(dtype))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "packbits: data type %s, must be bool or a number",
-                       name ? name : "?");
+        return zr_spec_refuse_dtype(spec, dtype, "bools, numbers and times", err);
     *out = (struct zr_packbits){.components = zarr_dtype_components(dtype),
                                 .bits = (uint32_t)zarr_dtype_component_bits(dtype)};
     out->bytes = (uint32_t)zarr_dtype_item_bytes(dtype) / out->components;
     if (!out->bits || out->bits > 64 || out->bytes > 8)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "packbits: data type %s has components of more than 64 bits",
-                       name ? name : "?");
+        return zr_spec_refuse_dtype(spec, dtype, "components of at most 64 bits", err);
     out->boolean = zarr_dtype_kind(dtype) == ZARR_KIND_BOOL;
     out->is_signed = zarr_dtype_kind(dtype) == ZARR_KIND_INT ||
                      zarr_dtype_kind(dtype) == ZARR_KIND_DATETIME ||
@@ -183,13 +179,8 @@ static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
 
     ZR_UNUSED(fill_out); /* packed bytes have no fill value */
     ZR_TRY(zr_spec_needs_length(spec, in, err));
-    if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL) {
-        const char *name = zarr_dtype_name(in->dtype);
-
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "numcodecs.packbits: data type is %s, must be bool",
-                       name ? name : "?");
-    }
+    if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL)
+        return zr_spec_refuse_dtype(spec, in->dtype, "bool", err);
     ZR_TRY(zarr_codec_spec_dtype(spec, "uint8", &out->dtype, err));
     out->ndim = 1;
     out->shape[0] = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
@@ -228,7 +219,7 @@ static zarr_status packbits_v2_elements(const zarr_codec_spec *spec, const char 
 
     ZR_UNUSED(spec);
     if (in && (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_BOOL))
-        return zr_fail(err, ZARR_ERR_INVALID,
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "packbits: its input must be bools, the only type that it keeps");
     zr_numpy_print(&byte, out->gives);
     return ZARR_OK;

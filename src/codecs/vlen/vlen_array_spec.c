@@ -56,9 +56,7 @@ static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_spec_ragged(spec, &ragged, err));
     if (!item || !zarr_dtype_equal(item, ragged.item))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: elements of type %s, must be lists of its dtype",
-                       zarr_codec_spec_name(spec), zr_dtype_label(in->dtype));
+        return zr_spec_refuse_dtype(spec, in->dtype, "lists of its dtype", err);
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "vlen-array: chunks of %" PRIu64

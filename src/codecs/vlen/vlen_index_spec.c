@@ -89,9 +89,8 @@ static zarr_status vidx_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 
     ZR_UNUSED(fill_out);
     if (kind != ZARR_KIND_STRING && kind != ZARR_KIND_VBYTES)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "zarrs.vlen: elements of type %s, must be of variable length",
-                       zr_dtype_label(in->dtype));
+        return zr_spec_refuse_dtype(spec, in->dtype, "text and bytes of variable length",
+                                    err);
     ZR_TRY(zr_spec_vlen_inner(spec, in, &index, &data, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "index_codecs", &index, &encoded, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &encoded, err));

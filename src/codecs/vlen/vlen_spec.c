@@ -11,12 +11,10 @@
 static zarr_status vlen_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, uint32_t kind, zarr_error *err)
 {
-    const char *name = zarr_dtype_name(in->dtype);
-
     if (zarr_dtype_kind(in->dtype) != kind)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: elements of type %s, must be %s",
-                       zarr_codec_spec_name(spec), name ? name : zarr_dtype_v2(in->dtype),
-                       kind == ZARR_KIND_STRING ? "string" : "variable_length_bytes");
+        return zr_spec_refuse_dtype(
+            spec, in->dtype,
+            kind == ZARR_KIND_STRING ? "string" : "variable_length_bytes", err);
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
         return zr_fail(
             err, ZARR_ERR_INVALID,

@@ -184,7 +184,6 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
     const uint64_t bits = zarr_dtype_component_bits(dtype);
-    const char *name = zarr_dtype_name(dtype);
     struct zr_number n;
 
     z->item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
@@ -206,16 +205,14 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     } else if (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA) {
         z->scalar = ZR_ZFP_INT64;
     } else {
-        return zr_fail(
-            err, ZARR_ERR_UNSUPPORTED,
-            "%s: data type %s, must be int32, int64, float32, float64 or a type that "
-            "is promoted to them",
-            zarr_codec_spec_name(spec), name ? name : "?");
+        return zr_spec_refuse_dtype(spec, dtype,
+                                    "int32, int64, float32, float64 and types that "
+                                    "are promoted to them",
+                                    err);
     }
     if (z->header && z->bits)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: data type %s: only int32, int64, float32 and float64",
-                       zarr_codec_spec_name(spec), name ? name : "?");
+        return zr_spec_refuse_dtype(spec, dtype, "int32, int64, float32 and float64",
+                                    err);
     return ZARR_OK;
 }
 

@@ -223,7 +223,7 @@ static void test_optional_refused(void **state)
     ZR_UNUSED(state);
     refused("[\"bytes\"]", "optional[uint8]", two_by_two, "use codec \"optional\"");
     refused(OPTIONAL("\"packbits\"", "\"bytes\""), "uint8", two_by_two,
-            "must be optional");
+            "codec optional does not take data type uint8, only optional types");
     refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[uint16]", two_by_two,
             "endian is required");
     refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[optional[uint8]]",
@@ -236,9 +236,9 @@ static void test_optional_refused(void **state)
             "\"data_codecs\":[\"bytes\"],\"x\":1}}]",
             "optional[uint8]", two_by_two, "unknown member \"x\"");
     refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[string]", two_by_two,
-            "no fixed size");
+            "only types of fixed size");
     refused(OPTIONAL("\"packbits\"", "\"vlen-bytes\""), "optional[string]", two_by_two,
-            "must be variable_length_bytes");
+            "only variable_length_bytes");
 }
 
 static void test_optional_lengths(void **state)

@@ -247,8 +247,9 @@ static const struct {
     {"{\"id\":\"json2\",\"separators\":\",\"}", "string", of_3, ZARR_ERR_INVALID,
      "two texts, a comma in the first"},
     {"{\"id\":\"json2\"}", "complex64", of_3, ZARR_ERR_UNSUPPORTED,
-     "json2: elements of type complex64, only text of any length (|O), bools, integers "
-     "and floats"},
+     "codec json2 does not take data type complex64, only text of any length (|O), "
+     "bools, "
+     "integers and floats"},
     {"{\"id\":\"json2\"}", "bytes", of_3, ZARR_ERR_UNSUPPORTED,
      "only text of any length (|O), bools"},
     {"{\"id\":\"json2\",\"allow_nan\":0}", "float32", of_3, ZARR_ERR_INVALID,
@@ -256,8 +257,8 @@ static const struct {
     {"{\"id\":\"msgpack2\",\"raw\":true}", "string", of_3, ZARR_ERR_UNSUPPORTED,
      "msgpack2: with raw the elements are bytes"},
     {"{\"id\":\"msgpack2\"}", "int2", of_3, ZARR_ERR_UNSUPPORTED,
-     "msgpack2: elements of type int2, only text of any length (|O), bools, integers and "
-     "floats"},
+     "codec msgpack2 does not take data type int2, only text of any length (|O), bools, "
+     "integers and floats"},
     {"{\"id\":\"msgpack2\"}", "string", (const uint64_t[]){0}, ZARR_ERR_UNSUPPORTED,
      "msgpack2 cannot encode an array without dimensions"},
     {"{\"id\":\"vlen-array\"}", "vlen-array[int16]", of_3, ZARR_ERR_INVALID,
@@ -266,13 +267,14 @@ static const struct {
     {LIST("string"), "vlen-array[int16]", of_3, ZARR_ERR_UNSUPPORTED,
      "vlen-array: items of variable length (string)"},
     {LIST("<i4"), "vlen-array[int16]", of_3, ZARR_ERR_UNSUPPORTED,
-     "vlen-array: elements of type vlen-array[int16], must be lists of its dtype"},
-    {LIST("<i4"), "int32", of_3, ZARR_ERR_UNSUPPORTED, "must be lists of its dtype"},
+     "codec vlen-array does not take data type vlen-array[int16], only lists of its "
+     "dtype"},
+    {LIST("<i4"), "int32", of_3, ZARR_ERR_UNSUPPORTED, "only lists of its dtype"},
     {LABELS(",\"astype\":\"<f4\""), "string", of_3, ZARR_ERR_UNSUPPORTED,
      "categorize: astype \"<f4\" is not an integer"},
     {LABELS(",\"astype\":1"), "string", of_3, ZARR_ERR_UNSUPPORTED, "astype \"?\""},
     {LABELS(""), "int32", of_3, ZARR_ERR_UNSUPPORTED,
-     "categorize: elements of type int32, only text is supported"},
+     "codec categorize does not take data type int32, only text"},
     {LABELS(""), "<U2", of_3, ZARR_ERR_UNSUPPORTED,
      "categorize: dtype \"|O\" is not the array's"},
     {"{\"id\":\"categorize\",\"dtype\":\"<U3\",\"labels\":[]}", "<U2", of_3,
@@ -287,8 +289,8 @@ static const struct {
      "a list of texts"},
     {"{\"id\":\"categorize\",\"dtype\":\"|O\",\"labels\":[\"a\",1]}", "string", of_3,
      ZARR_ERR_INVALID, "a list of texts"},
-    {"{\"id\":\"vlen-bytes\"}", "string", of_3, ZARR_ERR_INVALID,
-     "vlen-bytes: elements of type string, must be variable_length_bytes"},
+    {"{\"id\":\"vlen-bytes\"}", "string", of_3, ZARR_ERR_UNSUPPORTED,
+     "codec vlen-bytes does not take data type string, only variable_length_bytes"},
 };
 
 static void check_refusal(const char *codec, const char *dtype, const uint64_t *dims,

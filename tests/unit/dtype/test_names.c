@@ -83,7 +83,7 @@ static const struct {
     {"<u1", "uint8", "|u1", ZARR_KIND_UINT, 1, 1, 1008},
     {"|S4", "null_terminated_bytes[4]", "|S4", ZARR_KIND_BYTES, 4, 1, -1},
     {">U8", "fixed_length_utf32[32]", "<U8", ZARR_KIND_UTF32, 32, 4, -1},
-    {"|V16", "r128", "|V16", ZARR_KIND_RAW, 16, 1, -1},
+    {"|V16", "raw_bytes[16]", "|V16", ZARR_KIND_RAW, 16, 1, -1},
     {"<M8", "numpy.datetime64[generic]", "<M8", ZARR_KIND_DATETIME, 8, 8, -1},
     {"<M8[\xCE\xBCs]", "numpy.datetime64[us]", "<M8[us]", ZARR_KIND_DATETIME, 8, 8, -1},
     {">m8[25s]", "numpy.timedelta64[25s]", "<m8[25s]", ZARR_KIND_TIMEDELTA, 8, 8, -1},
@@ -123,7 +123,7 @@ static void names(void **state)
         assert_ptr_equal(again, t);
         assert_int_equal(zr_dtype_find(&r, zarr_dtype_v2(t), &again, NULL, NULL),
                          ZARR_OK);
-        assert_true(again == t || zr_starts_with(known[i].name, "raw_bytes"));
+        assert_true(again == t || zr_streq(known[i].name, "r24"));
         assert_true(zarr_dtype_equal(t, again)); /* r24 and raw_bytes[3] are equal */
         assert_string_equal(zarr_dtype_numpy(t), zarr_dtype_v2(t));
         assert_int_equal(zr_dtype_from_numpy(&r, zarr_dtype_numpy(t), &again, NULL, NULL),
@@ -231,7 +231,7 @@ static void numpy_names(void **state)
         {"float32", "float32", ZARR_ORDER_NATIVE},
         {"bool", "bool", ZARR_ORDER_NATIVE},
         {"complex64", "complex64", ZARR_ORDER_NATIVE},
-        {"|V7", "r56", ZARR_ORDER_NATIVE},
+        {"|V7", "raw_bytes[7]", ZARR_ORDER_NATIVE},
         {">U2", "fixed_length_utf32[8]", ZARR_ORDER_BIG},
         {"<M8[25s]", "numpy.datetime64[25s]", ZARR_ORDER_LITTLE},
         {"datetime64[ns]", "numpy.datetime64[ns]", ZARR_ORDER_NATIVE},

@@ -46,6 +46,7 @@ static const zarr_dtype *find(const char *text)
 #define V3(fields) "{\"name\":\"struct\",\"configuration\":{\"fields\":[" fields "]}}"
 #define OLD(fields)                                                                      \
     "{\"name\":\"structured\",\"configuration\":{\"fields\":[" fields "]}}"
+#define RAW(n)            "{\"name\":\"raw_bytes\",\"configuration\":{\"length_bytes\":" #n "}}"
 #define FIELD(name, type) "{\"name\":\"" name "\",\"data_type\":" type "}"
 #define AB                FIELD("a", "\"int32\"") "," FIELD("b", "\"float64\"")
 
@@ -60,7 +61,7 @@ static const struct {
     {V3("[\"a\",\"int32\"],[\"b\",\"float64\"]"), V3(AB),
      "[[\"a\",\"<i4\"],[\"b\",\"<f8\"]]", 12, 2},
     {"[[\"a\",\"|i1\"],[\"\",\"|V3\"],[\"b\",\"<i4\"]]",
-     V3(FIELD("a", "\"int8\"") "," FIELD("f1", "\"r24\"") "," FIELD("b", "\"int32\"")),
+     V3(FIELD("a", "\"int8\"") "," FIELD("f1", RAW(3)) "," FIELD("b", "\"int32\"")),
      "[[\"a\",\"|i1\"],[\"f1\",\"|V3\"],[\"b\",\"<i4\"]]", 8, 3},
     {"[[\"a\",\">i4\"],[\"b\",\"<f8\"]]", V3(AB), "[[\"a\",\"<i4\"],[\"b\",\"<f8\"]]", 12,
      2},
@@ -69,26 +70,26 @@ static const struct {
          "s",
          "{\"name\":\"null_terminated_bytes\",\"configuration\":{\"length_"
          "bytes\":3}}") "," FIELD("x",
-                                  "\"r16\"") "," FIELD("t",
-                                                       "{\"name\":\"numpy.datetime64\","
-                                                       "\"configuration\":{\"unit\":"
-                                                       "\"us\",\"scale_"
-                                                       "factor\":10}}") "," FIELD("u",
-                                                                                  "{\"nam"
-                                                                                  "e\":"
-                                                                                  "\"fixe"
-                                                                                  "d_"
-                                                                                  "length"
-                                                                                  "_utf32"
-                                                                                  "\","
-                                                                                  "\"conf"
-                                                                                  "igurat"
-                                                                                  "ion\":"
-                                                                                  "{\"len"
-                                                                                  "gth_"
-                                                                                  "bytes"
-                                                                                  "\":8}"
-                                                                                  "}")),
+                                  RAW(2)) "," FIELD("t",
+                                                    "{\"name\":\"numpy.datetime64\","
+                                                    "\"configuration\":{\"unit\":"
+                                                    "\"us\",\"scale_"
+                                                    "factor\":10}}") "," FIELD("u",
+                                                                               "{\"nam"
+                                                                               "e\":"
+                                                                               "\"fixe"
+                                                                               "d_"
+                                                                               "length"
+                                                                               "_utf32"
+                                                                               "\","
+                                                                               "\"conf"
+                                                                               "igurat"
+                                                                               "ion\":"
+                                                                               "{\"len"
+                                                                               "gth_"
+                                                                               "bytes"
+                                                                               "\":8}"
+                                                                               "}")),
      "[[\"s\",\"|S3\"],[\"x\",\"|V2\"],[\"t\",\"<M8[10us]\"],[\"u\",\"<U2\"]]", 21, 4},
     {"[[\"p\",[[\"x\",\"<f4\"],[\"y\",\">f4\"]]],[\"v\",\"|u1\"]]",
      V3(FIELD("p", V3(FIELD("x", "\"float32\"") "," FIELD("y", "\"float32\""))) "," FIELD(
