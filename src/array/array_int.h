@@ -77,11 +77,13 @@ struct zr_array_source {
     struct zr_parsed *parsed, *attrs_parsed;
     const struct zr_json *root, *attrs; /* point into these; attrs: v2, may be NULL */
     bool asked; /* the document is a caller's wish: faults are INVALID, not CORRUPT */
-    bool fill_spelled; /* see zr_meta_env */
+    bool fill_spelled, nczarr; /* see zr_meta_env */
 };
-/* Makes a source of whole documents. */
+/* Makes a source of whole documents. before: an earlier state of the same array, or
+ * NULL. */
 struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
-                                          struct zr_parsed *attrs_parsed);
+                                          struct zr_parsed *attrs_parsed,
+                                          const struct zr_array_meta *before);
 /* v2: takes the attributes from a state, which may have them from consolidated
  * metadata. */
 void zr_array_source_attrs(struct zr_array_source *src, const struct zr_array_state *s);
@@ -145,6 +147,13 @@ zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
 /* Copies what a probe found earlier to a later state of the same array. */
 zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_state *from,
                                  struct zr_array_state *to, zarr_error *err);
+
+/* Makes the first state of a handle, or a later one. Looks above the array for what its
+ * own documents leave open (origin.c). */
+zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
+                            const struct zr_array_source *src, zarr_error *err);
+/* Logs warnings about metadata that other programs write and that is read by a guess. */
+void zr_origin_warn(const zarr_array *a, const struct zr_array_state *s);
 
 /* Fails with INVALID if this handle must not change or read again the array's
  * metadata. */

@@ -51,7 +51,8 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     ZR_TRY(zr_parsed_new(&m->attrs, m->ctx->alloc, err));
     ZR_TRY(zr_spec_document(m->parsed, m->attrs, &m->format, m->ctx, &m->spec,
                             m->for_device, err));
-    src = zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL);
+    src =
+        zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL, NULL);
     src.asked = true;
     src.fill_spelled = !m->spec.document;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));

@@ -103,8 +103,8 @@ static zarr_status state_of_text(struct zr_array_state **out, const zarr_array *
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a zarr.json has its attributes inside"));
     if (attributes)
         ZR_TRY(parse_document(&attrs, a->h.ctx, attributes, "attributes", err));
-    src = zr_array_source_of(format, parsed, attrs);
-    ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
+    src = zr_array_source_of(format, parsed, attrs, NULL);
+    ZR_TRY(zr_origin_state(out, a, &src, err));
     if (a->grid_shape)
         ZR_TRY(use_grid_shape(a, out, err));
 out:
@@ -191,8 +191,10 @@ static zarr_status same_state(struct zr_array_state **out, const zarr_array *a,
                               const zarr_array *from, const struct zr_array_state *s,
                               zarr_error *err)
 {
-    struct zr_array_source src = {
-        .format = s->meta.format, .parsed = s->parsed, .root = s->root};
+    struct zr_array_source src = {.format = s->meta.format,
+                                  .parsed = s->parsed,
+                                  .root = s->root,
+                                  .nczarr = s->meta.nczarr};
     zarr_status st = ZARR_OK;
 
     *out = NULL;

@@ -136,8 +136,8 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array"));
     if (found.format == 2)
         ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
-    src = zr_array_source_of(found.format, found.parsed, attrs);
-    ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
+    src = zr_array_source_of(found.format, found.parsed, attrs, NULL);
+    ZR_TRY(zr_origin_state(out, a, &src, err));
     if (found.format == 3 && format == 0)
         zr_warn_hidden(a->h.store, a->h.path);
 out:
@@ -152,8 +152,10 @@ zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *
     zarr_status st = ZARR_OK;
 
     a->state = s; /* the handle frees it from here on */
-    if (a->may_probe)
+    if (a->may_probe) {
         ZR_TRY(zr_separator_probe(a, s, err));
+        zr_origin_warn(a, s);
+    }
     if (s->sharded)
         ZR_TRY(zr_index_cache_create(&a->indexes, a->h.ctx->alloc,
                                      ZR_MIN(part, (uint64_t)ARRAY_INDEX_CACHE_MAX), err));
@@ -223,7 +225,7 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
         st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a %s, not an array",
                      zr_kind_text(entry->kind));
     if (st == ZARR_OK)
-        st = zr_array_state_new(&state, a->h.ctx, &src, err);
+        st = zr_origin_state(&state, a, &src, err);
     if (st == ZARR_OK)
         st = zr_array_adopt(a, state, err);
     if (st == ZARR_OK)

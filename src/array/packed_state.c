@@ -147,7 +147,7 @@ static zarr_status packed_make(struct zr_array_state **out, const zarr_array *a,
     ZR_TRY(packed_document(parsed, &s->meta, &fits, err));
     if (!fits)
         goto out;
-    src = zr_array_source_of(3, parsed, NULL);
+    src = zr_array_source_of(3, parsed, NULL, NULL);
     st = zr_array_state_new(out, a->h.ctx, &src, err);
     if (st != ZARR_OK && st != ZARR_ERR_NO_MEMORY)
         st = ZARR_OK; /* elements with a byte each work always */

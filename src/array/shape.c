@@ -69,6 +69,8 @@ static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_ch
     ZR_TRY(reach_of(reach, grid, c, err));
     ZR_TRY(zr_grid_resized(grid, reach, &text, err));
     ZR_TRY(zr_json_parse(&config, zr_str_text(&text), text.bytes, limits, err));
+    /* the document may call it "regular" (meta/array_v3.c) */
+    zr_json_set(json, v, "name", zr_json_new_text(json, zr_grid_name(grid)));
     zr_json_set(json, v, "configuration", zr_json_copy(json, config.root));
 out:
     zr_json_doc_deinit(&config);
@@ -117,7 +119,8 @@ static zarr_status state_of_shape(struct zr_array_state **out,
                                   zarr_error *err)
 {
     const struct zr_array_state *before = c->before;
-    struct zr_array_source src = zr_array_source_of(before->meta.format, parsed, NULL);
+    struct zr_array_source src =
+        zr_array_source_of(before->meta.format, parsed, NULL, &before->meta);
     struct zr_json_doc *json = &parsed->json;
     struct zr_json *shape = zr_json_new(json, ZR_JSON_ARRAY);
     struct zr_array_state *s = NULL;
@@ -178,7 +181,8 @@ static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed
                                     zarr_error *err)
 {
     const struct zr_shape_change *c = p->change;
-    struct zr_array_source src = zr_array_source_of(c->before->meta.format, parsed, NULL);
+    struct zr_array_source src =
+        zr_array_source_of(c->before->meta.format, parsed, NULL, &c->before->meta);
     struct zr_array_state *now = NULL;
     zarr_status st = ZARR_OK;
 

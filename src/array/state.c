@@ -83,10 +83,12 @@ out:
 }
 
 struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
-                                          struct zr_parsed *attrs_parsed)
+                                          struct zr_parsed *attrs_parsed,
+                                          const struct zr_array_meta *before)
 {
     return (struct zr_array_source){
         .format = format,
+        .nczarr = before && before->nczarr,
         .parsed = parsed,
         .attrs_parsed = attrs_parsed,
         .root = parsed->json.root,
@@ -111,6 +113,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     if (!s)
         return zr_fail_memory(err, sizeof *s);
     env.fill_spelled = src->fill_spelled;
+    env.nczarr = src->nczarr;
     atomic_init(&s->refs, 1);
     s->alloc = ctx->alloc;
     s->parsed = zr_parsed_ref(src->parsed);
@@ -132,12 +135,13 @@ out:
 
 zarr_status zr_array_strict(const zarr_array *array, zarr_error *err)
 {
-    const struct zr_meta_env env = zr_meta_env_of(array->h.ctx, false);
+    struct zr_meta_env env = zr_meta_env_of(array->h.ctx, false);
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_array_meta meta = {0};
-    const zarr_status st =
-        zr_array_meta_parse(&meta, &env, s->meta.format, s->root, s->attrs, err);
+    zarr_status st;
 
+    env.nczarr = s->meta.nczarr;
+    st = zr_array_meta_parse(&meta, &env, s->meta.format, s->root, s->attrs, err);
     zr_array_meta_deinit(&meta);
     zr_array_state_free(s);
     return st;
@@ -282,8 +286,10 @@ static zarr_status state_of_two(struct zr_array_state **out, const zarr_array *a
                                 const struct zr_array_state *array,
                                 const struct zr_array_state *attrs, zarr_error *err)
 {
-    struct zr_array_source src = {
-        .format = 2, .parsed = array->parsed, .root = array->root};
+    struct zr_array_source src = {.format = 2,
+                                  .parsed = array->parsed,
+                                  .root = array->root,
+                                  .nczarr = array->meta.nczarr};
     zarr_status st = ZARR_OK;
 
     zr_array_source_attrs(&src, attrs);

@@ -292,7 +292,8 @@ static void list_add_first(struct v2_list *l, const struct zr_array_meta *m)
         list_add(l, codec, "object_codec", -1);
 }
 
-/* NCZarr leaves its members in .zarray, and since netCDF 4.9.3 among the attributes. */
+/* NCZarr leaves its members in .zarray, and since netCDF 4.9.3 among the attributes. In
+ * netCDF-C's mode "zarr" only the root has a mark, and the caller knows of it. */
 static bool is_nczarr(const struct zr_array_meta *m)
 {
     static const char *const members[] = {"_NCZARR_ARRAY", "_nczarr_array"};
@@ -310,7 +311,7 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
     zarr_status st = ZARR_OK;
     zarr_limits limits;
     struct zr_chain_parse_options options = {
-        .format = 2, .limits = &limits, .stored = env->stored, .nczarr = is_nczarr(m)};
+        .format = 2, .limits = &limits, .stored = env->stored, .nczarr = m->nczarr};
     struct v2_list l = {.n = 0};
     int32_t at = 0;
 
@@ -373,9 +374,37 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
     ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
     ZR_TRY(read_dtype(m, env, root, err));
     ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
+    m->nczarr = env->nczarr || is_nczarr(m);
     ZR_TRY(make_chain(m, env, err));
     ZR_TRY(zr_meta_fill_v2_read(m, env, fill, err));
     ZR_TRY(read_dimensions(m, err));
 out:
     return st;
+}
+
+static bool shuffle_unclear(const struct zr_json *codec, uint64_t item_bytes, bool *zero)
+{
+    const struct zr_json *size = zr_json_get(codec, "elementsize");
+    uint64_t bytes = 4; /* numcodecs' default */
+
+    if (!zr_json_is_text(zr_json_get(codec, "id"), "shuffle"))
+        return false;
+    if (size && size->type != ZR_JSON_NULL && (!zr_json_u64(size, &bytes) || bytes != 0))
+        return false;
+    *zero = bytes == 0;
+    return ZR_MAX(bytes, UINT64_C(1)) != item_bytes;
+}
+
+bool zr_array_meta_shuffle_unclear(const struct zr_array_meta *m, bool *zero)
+{
+    const uint64_t item_bytes = zarr_dtype_item_bytes(m->dtype);
+
+    *zero = false;
+    if (m->format != 2 || m->nczarr || zarr_dtype_variable(m->dtype))
+        return false;
+    for (const struct zr_json *f = m->filters ? m->filters->u.children.first : NULL; f;
+         f = f->next)
+        if (shuffle_unclear(f, item_bytes, zero))
+            return true;
+    return shuffle_unclear(m->compressor, item_bytes, zero);
 }

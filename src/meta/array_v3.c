@@ -46,18 +46,50 @@ static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
     return st;
 }
 
+/* zarr-python 3.2.0 and 3.2.1 call a grid "regular" although it has lists of edges. */
+static bool has_lists(const char *name, const struct zr_json *config)
+{
+    const struct zr_json *edges = zr_json_get(config, "chunk_shape");
+
+    if (!zr_streq(name, "regular") || !zr_json_is(edges, ZR_JSON_ARRAY))
+        return false;
+    for (const struct zr_json *v = edges->u.children.first; v; v = v->next)
+        if (v->type == ZR_JSON_ARRAY)
+            return true;
+    return false;
+}
+
+/* The configuration of the grid "rectilinear" with the edges of such a grid. */
+static struct zr_json *rectilinear(struct zr_json_doc *doc, const struct zr_json *config)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, out, "kind", zr_json_new_text(doc, "inline"));
+    zr_json_set(doc, out, "chunk_shapes",
+                zr_json_copy(doc, zr_json_get(config, "chunk_shape")));
+    return out;
+}
+
 static zarr_status read_grid(struct zr_array_meta *m, const struct zr_meta_env *env,
                              const struct zr_json *v, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zr_json *config = NULL;
     const char *name = NULL;
+    struct zr_json_doc doc;
 
+    zr_json_doc_init(&doc, m->alloc);
     ZR_TRY(zr_meta_extension("chunk_grid", v, &name, &config, err));
+    if (env->stored && has_lists(name, config)) {
+        name = "rectilinear";
+        config = rectilinear(&doc, config);
+        ZR_TRY(zr_meta_doc_status(&doc, err));
+    }
     st = zr_grid_parse(&m->grid, env->grids, m->ndim, m->shape, name, config, err);
     if (st != ZARR_OK)
         zr_prefix(err, st, "chunk_grid");
 out:
+    zr_json_doc_deinit(&doc);
     return st;
 }
 
@@ -111,16 +143,24 @@ out:
     return st;
 }
 
+/* The data types whose fill value null is zero: GDAL writes null for numbers, and
+ * zarr-python reads it as false. */
+static bool null_is_zero(const zarr_dtype *dtype)
+{
+    const uint32_t kind = zarr_dtype_kind(dtype);
+
+    return kind == ZARR_KIND_BOOL || kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT ||
+           kind == ZARR_KIND_FLOAT || kind == ZARR_KIND_COMPLEX;
+}
+
 static zarr_status read_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
                              const struct zr_json *v, zarr_error *err)
 {
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "fill_value is missing");
-    /* null is a value of the type `optional` only. zarr-python reads it as false, too. */
-    if (v->type == ZR_JSON_NULL && env->stored &&
-        zarr_dtype_kind(m->dtype) == ZARR_KIND_BOOL)
-        v = NULL;
-    return zr_meta_fill(m, env, v, err);
+    /* null is a value of the type `optional` only */
+    m->fill_null = v->type == ZR_JSON_NULL && env->stored && null_is_zero(m->dtype);
+    return zr_meta_fill(m, env, m->fill_null ? NULL : v, err);
 }
 
 /* The predecessor of `struct`, which can express less. */

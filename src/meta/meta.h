@@ -43,6 +43,8 @@ struct zr_meta_env {
     /* v2: a fill value that is text is an element, as the data type spells it. Otherwise
      * the codec of an array of objects tells which element it is. */
     bool fill_spelled;
+    /* netCDF-C wrote the array, as a document above it says: see zr_array_meta.nczarr */
+    bool nczarr;
 };
 
 struct zr_array_meta {
@@ -60,6 +62,12 @@ struct zr_array_meta {
     /* false: the metadata do not tell what missing elements are. They do if the codec of
      * v2 objects takes null for a value. */
     bool fill_told;
+    /* v3: the fill value is null although the type has no such value, as GDAL writes it
+     */
+    bool fill_null;
+    /* v2: shuffle works on elements of the data type's size unless it says a size, as
+     * netCDF-C has it */
+    bool nczarr;
     /* one native-endian element; if no fill value is defined, the default of the type or
      * of the codec */
     uint8_t *fill;
@@ -94,6 +102,9 @@ void zr_array_meta_deinit(struct zr_array_meta *m);
 /* Sets what the chain needs to know of a chunk: the first one, if chunks differ in shape.
  * fill is borrowed. */
 void zr_array_meta_chunk(const struct zr_array_meta *m, zarr_chunk_spec *out);
+/* Whether shuffle names no size or 0 and netCDF-C and numcodecs read that differently.
+ * *zero: it is 0. */
+bool zr_array_meta_shuffle_unclear(const struct zr_array_meta *m, bool *zero);
 /* For new arrays: completes what the chain's codecs leave to the array
  * (zr_chain_complete()). */
 zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);

@@ -1,0 +1,169 @@
+"""Arrays and files of other programs: metadata as these programs write it, by hand."""
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def array_v3(folder, objects=None, **changes):
+    document = {"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int16", "fill_value": 0,
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "codecs": [LITTLE]}
+    return array(folder, "zarr.json", {**document, **changes}, objects)
+
+
+def array_v2(folder, objects=None, **changes):
+    document = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "<i2", "fill_value": 0, "compressor": None,
+                "filters": None, "order": "C"}
+    return array(folder, ".zarray", {**document, **changes}, objects)
+
+
+def array(folder, name, document, objects):
+    folder.mkdir(parents=True)
+    (folder / name).write_text(json.dumps(document))
+    for key, value in (objects or {}).items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(value)
+    return folder
+
+
+# ---- opaque bytes ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["import", "create"])
+def test_opaque_bytes(zarrc, tmp_path, command):
+    """V<n> has the name and the fill value that zarr-python reads; what is opened as r<n> stays r<n>."""
+    data, path = np.array([b"abc", b"\0\0d"], "V3"), tmp_path / "a.zarr"
+    np.save(tmp_path / "a.npy", data)
+    zarrc(*(("import", tmp_path / "a.npy", path) if command == "import" else ("create", path, "--shape=2", "--dtype=V3")))
+    document = json.loads((path / "zarr.json").read_text())
+    assert document["data_type"] == {"name": "raw_bytes", "configuration": {"length_bytes": 3}}
+    assert document["fill_value"] == "AAAA"
+    opened = zarr.open_array(path, mode="r+")
+    if command == "create":
+        opened[:] = data
+    assert opened[:].tobytes() == data.tobytes()
+    zarrc("export", path, tmp_path / "b.npy")
+    assert np.load(tmp_path / "b.npy").tobytes() == data.tobytes()
+    old = array_v3(tmp_path / "r.zarr", data_type="r24", fill_value=[1, 2, 3])
+    zarrc("attrs", "set", old, "a", "1")
+    zarrc("resize", old, "8")
+    document = json.loads((old / "zarr.json").read_text())
+    assert (document["data_type"], document["fill_value"]) == ("r24", [1, 2, 3])
+
+
+# ---- codecs and data types ---------------------------------------------------------------
+
+
+def test_codec_of_other_type(zarrc, tmp_path):
+    """Such an array is not damaged: the exit code and the hint do not say so."""
+    path = array_v3(tmp_path / "a.zarr", data_type="bytes", fill_value="", codecs=[{"name": "vlen-utf8"}])
+    failed = zarrc("cat", path, code=6)
+    assert "codec vlen-utf8 does not take data type variable_length_bytes, only string" in failed.err
+    assert "interrupted" not in failed.err
+
+
+def test_hint_of_damaged_chunks(zarrc, tmp_path):
+    """Only bytes of a chunk can be what an interrupted write left."""
+    hint = "An interrupted write or a damaged copy can be the cause"
+    assert hint in zarrc("cat", array_v3(tmp_path / "a.zarr", {"c/0": b"1234567"}), code=4).err
+    bad = array_v3(tmp_path / "b.zarr", shape=[-1])
+    assert hint not in zarrc("cat", bad, code=4).err
+
+
+# ---- GDAL --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "complex64", "bool"])
+def test_null_fill(zarrc, tmp_path, dtype):
+    """GDAL 3.12 writes "fill_value": null into arrays without a nodata value."""
+    codecs = [LITTLE] if np.dtype(dtype).itemsize > 1 else [{"name": "bytes"}]
+    path = array_v3(tmp_path / "a.zarr", {"c/0": np.array([1, 1], dtype).tobytes()}, data_type=dtype, fill_value=None,
+                    codecs=codecs, chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2]}})
+    done = zarrc("export", path, tmp_path / "a.npy")
+    assert np.load(tmp_path / "a.npy").tolist() == np.array([1, 1, 0, 0], dtype).tolist()
+    assert done.err.count("fill_value is null") == 1
+    assert zarrc("verify", path).code == 0
+    assert "fill_value" in zarrc("verify", "--strict", path, code=1).text
+    zarrc("resize", path, "6")
+    zarrc("export", "--force", path, tmp_path / "a.npy")
+    assert np.load(tmp_path / "a.npy").tolist() == np.array([1, 1, 0, 0, 0, 0], dtype).tolist()
+
+
+def test_null_fill_of_text(zarrc, tmp_path):
+    path = array_v3(tmp_path / "a.zarr", data_type="string", fill_value=None, codecs=[{"name": "vlen-utf8"}])
+    assert "fill_value" in zarrc("info", path, code=4).err
+
+
+# ---- netCDF-C ----------------------------------------------------------------------------
+
+DATA = np.arange(1000, 1012, dtype="<i4")
+
+
+def shuffled(data):
+    return np.frombuffer(data.tobytes(), "u1").reshape(-1, data.itemsize).T.tobytes()
+
+
+def netcdf(root, mark=True, **filter_):
+    """The mode "zarr": shuffle with elementsize 0, and a mark at the root only."""
+    (root / "g").mkdir(parents=True)
+    for folder in (root, root / "g"):
+        (folder / ".zgroup").write_text('{"zarr_format": 2}')
+    if mark:
+        (root / ".zattrs").write_text('{"_NCProperties": "version=2,netcdf=4.10.0,nczarr=3.1.0"}')
+    return array_v2(root / "g/v", {"0": shuffled(DATA)}, shape=[12], chunks=[12], dtype="<i4",
+                    filters=[{"id": "shuffle", "elementsize": 0, **filter_}])
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_shuffle_of_netcdf(zarrc, tmp_path, alone):
+    path = netcdf(tmp_path / "x.zarr")
+    node = f"{path}:/" if alone else path  # the store is the array: the mark is above it
+    done = zarrc("export", node, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == DATA).all() and not done.err
+    np.save(tmp_path / "b.npy", -DATA)
+    zarrc("append", node, tmp_path / "b.npy")
+    zarrc("attrs", "set", node, "a", "1")
+    zarrc("export", "--force", node, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == np.concatenate([DATA, -DATA])).all()
+    assert (path / "1").read_bytes() == shuffled(-DATA)
+    if not alone:
+        zarrc("migrate", tmp_path / "x.zarr")
+    zarrc("export", "--force", node, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == np.concatenate([DATA, -DATA])).all()
+
+
+def test_shuffle_without_mark(zarrc, tmp_path):
+    """numcodecs does not shuffle with 0. Nobody knows who wrote it, so the user is told."""
+    path = netcdf(tmp_path / "x.zarr", mark=False)
+    done = zarrc("export", path, tmp_path / "a.npy")
+    assert np.load(tmp_path / "a.npy").tobytes() == shuffled(DATA)
+    assert done.err.count("shuffle has elementsize 0") == 1
+    path = netcdf(tmp_path / "y.zarr", mark=False, elementsize=4)
+    assert not zarrc("export", "--force", path, tmp_path / "a.npy").err
+    assert (np.load(tmp_path / "a.npy") == DATA).all()
+
+
+# ---- zarr-python 3.2.0 and 3.2.1 ---------------------------------------------------------
+
+
+def test_mixed_grid(zarrc, tmp_path):
+    """chunks=(2, (5, 10, 5)): a grid called regular that has lists of edges."""
+    data = np.arange(120, dtype="<i2").reshape(6, 20)
+    chunks = {f"c/{i}/{j}": data[2 * i:2 * i + 2, a:b].tobytes()
+              for i in range(3) for j, (a, b) in enumerate(((0, 5), (5, 15), (15, 20)))}
+    path = array_v3(tmp_path / "a.zarr", chunks, shape=[6, 20],
+                    chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2, [5, 10, 5]]}})
+    zarrc("export", path, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == data).all()
+    assert zarrc("info", "--json", path).json["chunk_grid"]["name"] == "rectilinear"
+    assert "chunk_shape[1]" in zarrc("verify", "--strict", path, code=1).text
+    zarrc("resize", path, "4,20")
+    assert json.loads((path / "zarr.json").read_text())["chunk_grid"]["name"] == "rectilinear"
+    zarrc("export", "--force", path, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == data[:4]).all()
+    failed = zarrc("create", tmp_path / "b.zarr", "--shape=6,20", "--dtype=int16", "--chunks=2,0", code=2)
+    assert failed.err
