@@ -27,7 +27,8 @@ static const struct cli_option options[] = {
      "value of the first colour, or the low end of a line's axis"},
     {"max", 0, 0, "X", NULL,
      "value of the last colour, or the high end of a line's axis"},
-    {"hide-fill", 0, 0, NULL, NULL, "show elements that have the fill value as missing"},
+    {"hide-fill", 0, 0, NULL, NULL,
+     "show elements that have the fill value as missing, too"},
     {"origin", 0, 0, "WHERE", "upper|lower", "position of row 0 (default: upper)"},
     {"aspect", 0, 0, "MODE", "auto|equal|fill",
      "equal: elements are square; fill: use the whole size; auto (default): equal unless "
@@ -274,12 +275,14 @@ const struct cli_command cli_cmd_plot = {
         "of a very large array, so that any array takes about a second. If most of these "
         "are missing, the stored chunks are found and drawn. Colours cover the 2nd to "
         "the 98th percentile of the elements that were read, unless options give "
-        "another range; NaN is grey. Axes show indexes of the array.",
-    .json =
-        "node; region; shape: of the drawn region; samples: elements read along each "
-        "axis; sampled: whether elements were left out; min, max: of the elements "
-        "read; missing: the number of NaN; low, high: the range of the colours or the "
-        "axis; file.",
+        "another range. NaN and missing values are grey. The missing value is the one "
+        "that xarray takes: of arrays whose dimensions have names, v2's fill value, and "
+        "v3's attribute _FillValue. Axes show indexes of the array.",
+    .json = "node; region; shape: of the drawn region; samples: elements read along each "
+            "axis; sampled: whether elements were left out; min, max: of the elements "
+            "read; missing: the number of NaN and missing values; low, high: the range "
+            "of the colours or the "
+            "axis; file.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cat zarrc-info",

@@ -264,12 +264,21 @@ static bool has_value(const zarr_dtype *type, const char *element)
     return has;
 }
 
+/* Floats compare by value, because -0.0 is 0.0. */
+static bool is_equal(const zarr_dtype *type, const char *element, const char *other)
+{
+    if (zarr_dtype_kind(type) == ZARR_KIND_FLOAT)
+        return cli_number(type, element) == cli_number(type, other);
+    return memcmp(element, other, (size_t)zarr_dtype_item_bytes(type)) == 0;
+}
+
 static void convert(struct reading *r, const char *elements)
 {
     struct plot_data *out = r->out;
     const zarr_dtype *type = value_type(r->field.type);
     const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
     const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
+    const char *missing = zarr_array_missing_value(r->array);
     const bool is_vector = zarr_dtype_components(type) > 1;
 
     if (fill)
@@ -282,7 +291,8 @@ static void convert(struct reading *r, const char *elements)
         double v = cli_number(type, element); /* NaN for NaT */
 
         if (!has_value(r->field.type, element) ||
-            (fill && memcmp(element, fill, bytes) == 0))
+            (fill && memcmp(element, fill, bytes) == 0) ||
+            (missing && is_equal(type, element, missing)))
             v = (double)NAN;
         out->values[i] = v;
         if (isfinite(v)) {

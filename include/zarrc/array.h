@@ -190,6 +190,11 @@ ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
  * of a v2 array has null; elements that are missing then read as zero, times as NaT,
  * values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
+/** Returns the missing value, which xarray shows as NaN: one element in the machine's
+ * byte order. NULL if there is none: the array has no numbers, some dimension has no
+ * name, or the metadata names no missing value that an element can have. It is the fill
+ * value in v2, or, if that is null, and always in v3, the attribute `_FillValue`. */
+ZARR_API const void *zarr_array_missing_value(const zarr_array *array);
 /** Returns the name of dimension `dim`; NULL if it has none. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
 /** Returns the format, 2 or 3. */

@@ -22,6 +22,8 @@ struct zr_array_facts {
     const char **name;                          /* names of dimensions; NULL: none */
     void *fill;                                 /* the element of missing chunks */
     bool fill_defined;                          /* false: v2's null */
+    bool has_missing;
+    uint8_t missing[16]; /* the missing value, if there is one */
 };
 struct zr_layout_slot;
 struct zr_array_state {

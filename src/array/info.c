@@ -73,6 +73,7 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     rest = (char *)(numbers + 3 * rank) + rank * sizeof(char *);
     f->fill = memcpy(rest, m->fill, fill_bytes);
     f->fill_defined = m->fill_defined;
+    f->has_missing = zr_missing_element(m, f->missing);
     if (tail_bytes) {
         zarr_vlen item;
 
@@ -141,6 +142,13 @@ const void *zarr_array_fill_value(const zarr_array *array)
     const struct zr_array_facts *f = zr_array_facts_lend(array);
 
     return f->fill_defined ? f->fill : NULL;
+}
+
+const void *zarr_array_missing_value(const zarr_array *array)
+{
+    const struct zr_array_facts *f = zr_array_facts_lend(array);
+
+    return f->has_missing ? f->missing : NULL;
 }
 
 const void *zr_array_fill_element(const zarr_array *array)

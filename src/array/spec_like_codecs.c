@@ -45,6 +45,49 @@ static struct zr_json *without_order(struct zr_json_doc *doc, const struct zr_js
     return out;
 }
 
+/* Returns the list without numcodecs' bitround, whose encoder takes floats only although
+ * any elements can be decoded: decoding changes nothing. *dropped: it was there.
+ * Recursion: as deep as the shards. */
+static struct zr_json *without_rounding(struct zr_json_doc *doc,
+                                        const struct zr_json *list, bool *dropped)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (const struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next) {
+        struct zr_json *copy = NULL, *config = NULL;
+
+        if (zr_json_is_text(zr_json_get(v, "name"), "numcodecs.bitround") ||
+            zr_json_is_text(zr_json_get(v, "id"), "bitround")) {
+            *dropped = true;
+            continue;
+        }
+        copy = zr_json_copy(doc, v);
+        config = zr_json_get(copy, "configuration");
+        if (zr_json_is_text(zr_json_get(v, "name"), "sharding_indexed"))
+            zr_json_set(doc, config, "codecs",
+                        without_rounding(doc, zr_json_get(config, "codecs"), dropped));
+        zr_json_append(doc, out, copy);
+    }
+    return out;
+}
+
+/* The same for elements that this encoder does not take. */
+static const struct zr_json *encodable(struct zr_spec_like *l, const zarr_context *ctx,
+                                       const struct zr_json *list)
+{
+    bool dropped = false;
+
+    if (!list || zarr_dtype_kind(l->model->meta.dtype) == ZARR_KIND_FLOAT)
+        return list;
+    list = without_rounding(&l->doc, list, &dropped);
+    if (dropped)
+        zr_log(&ctx->log, ZARR_LOG_WARN,
+               "the new array has no codec bitround, whose encoder in numcodecs does not "
+               "take data type %s",
+               zr_dtype_label(l->model->meta.dtype));
+    return zr_json_count(list) ? list : NULL;
+}
+
 /* v3 has one byte order for all fields of a struct: if those of v2 differ, little-endian
  * is used. */
 static void unmix(struct zr_json_doc *doc, const struct zr_json *list)
@@ -170,7 +213,9 @@ static zarr_status codecs_v2(struct zr_spec_like *l, const zarr_context *ctx,
         v2 = (struct zr_v2_codecs){.byte_order = ZARR_ORDER_LITTLE};
         ZR_TRY(inner_list(l, changes, &list, err));
         if (!changes->codecs)
-            ZR_TRY(chain_to_v2(l, ctx, list, &v2, err));
+            ZR_TRY(chain_to_v2(l, ctx, encodable(l, ctx, list), &v2, err));
+    } else if (!changes->codecs) {
+        v2.filters = encodable(l, ctx, v2.filters);
     }
     l->order = (struct zr_order){v2.byte_order, m->leaves};
     if (!changes->order)
@@ -196,7 +241,7 @@ zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
     if (l->model->meta.byte_order == ZR_ORDER_MIXED)
         unmix(&l->doc, list);
     if (!changes->codecs)
-        st = zr_spec_like_text(l, list, &l->spec.codecs, err);
+        st = zr_spec_like_text(l, encodable(l, ctx, list), &l->spec.codecs, err);
 out:
     return st;
 }

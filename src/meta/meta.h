@@ -175,6 +175,9 @@ zarr_status zr_missing_plan(struct zr_missing_change *out, const struct zr_array
  * v3, where they are in the document. Both belong to doc. */
 void zr_missing_apply(const struct zr_missing_change *c, struct zr_json_doc *doc,
                       struct zr_json *document, struct zr_json *attributes);
+/* Writes the missing value of a number as an element of the array, at most 16 bytes.
+ * False: there is none, or no element can have it. */
+bool zr_missing_element(const struct zr_array_meta *m, uint8_t *element);
 /* Gives the missing value as plain JSON; NULL: there is none, or NaN, which masks
  * nothing. *variable: whether xarray reads the array as a variable. */
 zarr_status zr_missing_value(struct zr_json **out, bool *variable,

@@ -260,19 +260,26 @@ static struct zr_json *value_plain(const struct zr_number *n, const struct value
     return list;
 }
 
+static void store_value(const struct zr_number *n, const struct value *v,
+                        uint8_t *element)
+{
+    const struct zr_number part = zr_number_part(n);
+
+    for (int i = 0; i < n->parts; i++)
+        zr_numpy_store(&part, element + (size_t)i * part.bytes,
+                       (struct zr_numpy_value){.u = v->u, .d = v->d[i]});
+}
+
 /* Writes the value as v2's fill value. *out stays NULL if the type does not have it. */
 static zarr_status value_fill(const struct zr_array_meta *m, const struct zr_number *n,
                               const struct value *v, struct zr_json_doc *doc,
                               struct zr_json **out, zarr_error *err)
 {
-    const struct zr_number part = zr_number_part(n);
     uint8_t element[2 * sizeof(double)] = {0};
     struct value back;
 
     *out = NULL;
-    for (int i = 0; i < n->parts; i++)
-        zr_numpy_store(&part, element + (size_t)i * part.bytes,
-                       (struct zr_numpy_value){.u = v->u, .d = v->d[i]});
+    store_value(n, v, element);
     back = element_value(n, element);
     if (!same_value(&back, v))
         return ZARR_OK;
@@ -439,6 +446,30 @@ void zr_missing_apply(const struct zr_missing_change *c, struct zr_json_doc *doc
     zr_json_set(doc, to, ZR_MISSING_ATTRIBUTE, zr_json_copy(doc, c->attribute));
 }
 
+/* The missing value of an array of numbers. */
+static struct value missing_value(const struct zr_array_meta *m,
+                                  const struct zr_number *n)
+{
+    return m->format == 2 && m->fill_defined ? element_value(n, m->fill)
+                                             : attribute_value(m, n);
+}
+
+bool zr_missing_element(const struct zr_array_meta *m, uint8_t *element)
+{
+    struct zr_number n;
+    struct value v, back;
+
+    if (!is_variable(m) || !is_number(m->dtype, &n))
+        return false;
+    v = missing_value(m, &n);
+    if (v.kind <= VALUE_ODD)
+        return false;
+    store_value(&n, &v, element);
+    back = element_value(&n, element);
+    /* xarray rounds a missing value to the type of floats, and to no other type */
+    return zr_number_part(&n).real || same_value(&back, &v);
+}
+
 zarr_status zr_missing_value(struct zr_json **out, bool *variable,
                              const struct zr_array_meta *m, struct zr_json_doc *doc,
                              zarr_error *err)
@@ -453,7 +484,7 @@ zarr_status zr_missing_value(struct zr_json **out, bool *variable,
     if (!*variable)
         return ZARR_OK;
     if (is_number(m->dtype, &n)) {
-        v = by_fill ? element_value(&n, m->fill) : attribute_value(m, &n);
+        v = missing_value(m, &n);
         if (v.kind > VALUE_ODD && !has_nan(&v))
             *out = value_plain(&n, &v, doc);
     } else if (is_text(m->dtype) && m->format == 2) {

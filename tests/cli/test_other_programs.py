@@ -147,6 +147,33 @@ def test_shuffle_without_mark(zarrc, tmp_path):
     assert (np.load(tmp_path / "a.npy") == DATA).all()
 
 
+# ---- numcodecs.bitround ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [[], ["--zarr-format=2"], ["--zarr-format=3"], ["--shards=4"]], ids=str)
+@pytest.mark.parametrize("source", [2, 3, "sharded"])
+def test_rounded_integers(zarrc, tmp_path, source, options):
+    """numcodecs cannot encode integers by this codec, and decoding changes nothing: a new array goes without it."""
+    chunk, rounding = DATA[:4].tobytes(), {"name": "numcodecs.bitround", "configuration": {"keepbits": 3}}
+    if source == 2:
+        path = array_v2(tmp_path / "a.zarr", {"0": chunk}, dtype="<i4", filters=[{"id": "bitround", "keepbits": 3}])
+    elif source == 3:
+        path = array_v3(tmp_path / "a.zarr", {"c/0": chunk}, data_type="int32", codecs=[rounding, LITTLE])
+    else:
+        shard = {"name": "sharding_indexed", "configuration": {
+            "chunk_shape": [2], "codecs": [rounding, LITTLE], "index_codecs": [LITTLE], "index_location": "end"}}
+        index = np.array([0, 8, 8, 8], "<u8").tobytes()
+        path = array_v3(tmp_path / "a.zarr", {"c/0": chunk + index}, data_type="int32", codecs=[shard])
+    if "--zarr-format=2" in options and source == "sharded":
+        options = [*options, "--shards=none"]
+    if "--shards=4" in options and source == 2:
+        options = [*options, "--zarr-format=3"]
+    done = zarrc("reencode", path, tmp_path / "b.zarr", *options)
+    assert "no codec bitround" in done.err
+    zarrc("export", tmp_path / "b.zarr", tmp_path / "b.npy")
+    assert (np.load(tmp_path / "b.npy") == DATA[:4]).all()
+
+
 # ---- zarr-python 3.2.0 and 3.2.1 ---------------------------------------------------------
 
 

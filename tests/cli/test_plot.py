@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 import pytest
+import xarray
 import zarr
 
 pytestmark = pytest.mark.zarr_makes_input
@@ -196,6 +197,22 @@ def test_hide_fill(zarrc, tmp_path):
     path = make(tmp_path / "a.zarr", values, fill_value=-999)
     printed = zarrc("plot", "--json", "--hide-fill", path).json
     assert printed["missing"] == 20 and printed["min"] == 3
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype,fill,odd", [
+    ("f4", 1e20, 0.1), ("f8", -999.5, 7), ("f2", 0.1, 9), ("i2", -99, 5), ("u1", 255, 0)])
+def test_missing_values(zarrc, tmp_path, zarr_format, dtype, fill, odd):
+    """As xarray shows them: what it writes, and how many of it are NaN when it is read."""
+    values = np.full((4, 6), odd, dtype)
+    values[1] = fill
+    encoding = {"_FillValue": np.dtype(dtype).type(fill)}
+    xarray.Dataset({"v": (("y", "x"), values)}).to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=False, encoding={"v": encoding})
+    with xarray.open_zarr(tmp_path / "a.zarr", consolidated=False) as opened:
+        assert int(opened.v.isnull().sum()) == 6
+    printed = zarrc("plot", "--json", tmp_path / "a.zarr/v").json
+    assert printed["missing"] == 6
+    assert printed["min"] == printed["max"] == float(values[0, 0])
 
 
 def test_regions(zarrc, tmp_path):
