@@ -245,6 +245,11 @@ int cli_line(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
 /* Appends text with its control characters escaped in the same way. */
 struct cli_string;
 void cli_add_clean(struct cli_string *out, const char *text, size_t bytes);
+/* Returns the length of the character at the beginning of the text if a terminal must not
+ * get it, else 0. On a terminal these are control characters, line separators, and
+ * characters that change the direction of the text around them; otherwise only control
+ * characters. */
+size_t cli_control(const char *text, size_t bytes, bool terminal, unsigned *code);
 
 /* ---- JSON on stdout: objects and arrays, at most 256 levels deep ---- */
 

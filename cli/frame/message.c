@@ -9,8 +9,10 @@
 #include "frame/frame_int.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Faults of networks and of other processes, which pass. A full or broken disk does not
  * mend itself. */
@@ -143,16 +145,20 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
  * the terminal. */
 static void add_clean(struct cli_string *s, const char *text)
 {
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
+    const bool terminal = isatty(STDERR_FILENO);
+    size_t left = strlen(text);
 
-        if (c == 0xc2 && next >= 0x80 && next < 0xa0) { /* U+0080 to U+009F */
-            cli_string_printf(s, "\\x%02x", next);
-            text++;
-        } else if (c < 0x20 || c == 0x7f)
-            cli_string_printf(s, "\\x%02x", c);
+    while (left > 0) {
+        unsigned code = 0;
+        const size_t n = cli_control(text, left, terminal, &code);
+        const size_t step = n ? n : 1;
+
+        if (n > 0)
+            cli_string_printf(s, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
         else
             cli_string_add(s, text, 1);
+        text += step;
+        left -= step;
     }
 }
 
@@ -383,12 +389,36 @@ void cli_say(struct cli *cli, const char *format, ...)
     va_end(args);
 }
 
+enum {
+    WARNINGS_MOST = 256 /* later ones may repeat */
+};
+
+/* Whether the text has not come before: a command opens a node more than once, and the
+ * library warns each time. Called by any thread. */
+static bool is_new_warning(const char *text)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static char *had[WARNINGS_MOST]; /* until the process ends */
+    static size_t n;
+    bool is_new = true;
+
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < n; i++)
+        is_new = is_new && strcmp(had[i], text) != 0;
+    if (is_new && n < WARNINGS_MOST)
+        had[n++] = cli_strdup(text);
+    pthread_mutex_unlock(&mutex);
+    return is_new;
+}
+
 void cli_log(void *user, uint32_t level, const char *text)
 {
     static const char *const names[] = {"log",  "error", "warning",
                                         "info", "debug", "trace"};
 
     (void)user;
+    if (level == ZARR_LOG_WARN && !is_new_warning(text))
+        return;
     fprintf(stderr, "zarrc: %s: %s\n", names[level < 6 ? level : 0], text);
 }
 

@@ -197,6 +197,41 @@ static int parse_short(struct cli *cli, struct arguments *w, const char *letters
     return rc;
 }
 
+/* What other programs call what a command does. */
+static const char *const synonyms[][2] = {
+    {"rechunk", "reencode"}, {"convert", "reencode"}, {"validate", "verify"},
+    {"check", "verify"},     {"fsck", "verify"},      {"delete", "rm"},
+    {"remove", "rm"},        {"rename", "mv"},        {"move", "mv"},
+    {"copy", "cp"},          {"du", "info --stats"},  {"size", "info --stats"},
+    {"dump", "info"},        {"show", "info"},        {"mkdir", "create --group"},
+    {"compare", "diff"},
+};
+
+static const char *find_synonym(const char *word)
+{
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i][0], word) == 0)
+            return synonyms[i][1];
+    return NULL;
+}
+
+static int refuse_command(struct cli *cli, const char *word, const char *const *names,
+                          const char *near)
+{
+    struct cli_string all = {0};
+
+    if (near)
+        return cli_error(cli, CLI_USAGE, try_help(cli),
+                         "unknown command \"%s\"; did you mean \"%s\"?", word, near);
+    cli_string_printf(&all, "The commands are");
+    for (size_t i = 0; names[i]; i++)
+        cli_string_printf(&all, "%s %s", i ? "," : "", names[i]);
+    cli_string_add(&all, ".", 1);
+    cli_error(cli, CLI_USAGE, all.text, "unknown command \"%s\"", word);
+    cli_string_free(&all);
+    return CLI_USAGE;
+}
+
 static int parse_command(struct cli *cli, const char *word)
 {
     const char *names[128];
@@ -210,11 +245,8 @@ static int parse_command(struct cli *cli, const char *word)
         if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
             names[n++] = cli_commands[i]->name;
     names[n] = NULL;
-    near = cli_nearest(word, names);
-    return cli_error(cli, CLI_USAGE, try_help(cli),
-                     near ? "unknown command \"%s\"; did you mean \"%s\"?"
-                          : "unknown command \"%s\"",
-                     word, near);
+    near = find_synonym(word);
+    return refuse_command(cli, word, names, near ? near : cli_nearest(word, names));
 }
 
 static int check_operands(struct cli *cli)

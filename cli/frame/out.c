@@ -34,21 +34,44 @@ int cli_out(struct cli *cli, const void *data, size_t bytes)
     return CLI_OK;
 }
 
+size_t cli_control(const char *text, size_t bytes, bool terminal, unsigned *code)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    unsigned u = 0;
+
+    *code = *c;
+    if (*c < 0x20 || *c == 0x7f)
+        return 1;
+    if (bytes > 1 && (*c & 0xe0) == 0xc0 && (c[1] & 0xc0) == 0x80) {
+        *code = u = (*c & 0x1fu) << 6 | (c[1] & 0x3fu);
+        return (u >= 0x80 && u < 0xa0) || (terminal && u == 0x61c) ? 2 : 0;
+    }
+    if (!terminal || bytes < 3 || *c != 0xe2 || (c[1] & 0xc0) != 0x80 ||
+        (c[2] & 0xc0) != 0x80)
+        return 0;
+    *code = u = 0x2000 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+    return u == 0x200e || u == 0x200f || (u >= 0x2028 && u <= 0x202e) ||
+                   (u >= 0x2066 && u <= 0x2069)
+               ? 3
+               : 0;
+}
+
 static void add_clean_bytes(struct cli_string *out, const char *text, size_t bytes,
                             bool line_ends)
 {
-    for (size_t i = 0; i < bytes; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const unsigned char next = i + 1 < bytes ? (unsigned char)text[i + 1] : 0;
+    const bool terminal = isatty(STDOUT_FILENO);
 
-        if (c == 0xc2 && next >= 0x80 && next < 0xa0) { /* U+0080 to U+009F */
-            cli_string_printf(out, "\\u%04x", next);
-            i++;
-        } else if ((c < 0x20 && !(c == '\n' && line_ends)) || c == 0x7f) {
-            cli_string_printf(out, "\\u%04x", c);
-        } else {
+    for (size_t i = 0; i < bytes;) {
+        unsigned code = 0;
+        const size_t n = text[i] == '\n' && line_ends
+                             ? 0
+                             : cli_control(text + i, bytes - i, terminal, &code);
+
+        if (n > 0)
+            cli_string_printf(out, "\\u%04x", code);
+        else
             cli_string_add(out, text + i, 1);
-        }
+        i += n ? n : 1;
     }
 }
 

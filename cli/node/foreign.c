@@ -45,10 +45,28 @@ static const struct foreign files[] = {
     {MAGIC("\x93NUMPY"), "a NumPy file", "zarrc import reads it."},
     {MAGIC("\x1f\x8b"), "a gzip file", archive_hint},
     {MAGIC("\x28\xb5\x2f\xfd"), "a zstd file", archive_hint},
-    {MAGIC("{\"version\":"), "a JSON file of references",
-     "kerchunk's references are read by fsspec and xarray."},
 };
+static const struct foreign references = {NULL, 0, "a kerchunk file of references",
+                                          "fsspec (the file system \"reference\") and "
+                                          "xarray (the engine \"kerchunk\") read it."};
 static const struct foreign tar = {MAGIC("ustar"), "a tar file", archive_hint};
+
+/* Whether a text is a JSON object that begins with a member of kerchunk's. */
+static bool is_references(const char *head)
+{
+    static const char space[] = " \t\r\n";
+    static const char *const members[] = {"\"version\"", "\"refs\"", "\"templates\"",
+                                          "\"gen\"", "\".z"};
+
+    head += strspn(head, space);
+    if (*head != '{')
+        return false;
+    head += 1 + strspn(head + 1, space);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (strncmp(head, members[i], strlen(members[i])) == 0)
+            return true;
+    return false;
+}
 
 static const struct foreign *find_file(const char *path)
 {
@@ -56,7 +74,7 @@ static const struct foreign *find_file(const char *path)
     const struct foreign *found = NULL;
     char head[2048 + 16] = {0};
     FILE *file = fopen(path, "rb");
-    const size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+    const size_t n = file ? fread(head, 1, sizeof head - 1, file) : 0;
 
     for (size_t i = 0; i < sizeof files / sizeof *files && !found; i++)
         if (n >= files[i].bytes && memcmp(head, files[i].magic, files[i].bytes) == 0)
@@ -64,6 +82,8 @@ static const struct foreign *find_file(const char *path)
     for (size_t i = 0; i < sizeof hdf5_at / sizeof *hdf5_at && !found; i++)
         if (memcmp(head + hdf5_at[i], files[3].magic, files[3].bytes) == 0)
             found = &files[3];
+    if (!found && is_references(head))
+        found = &references;
     if (!found && memcmp(head + 257, tar.magic, tar.bytes) == 0)
         found = &tar;
     if (file)
@@ -118,7 +138,10 @@ const char *cli_foreign_folder(const char *path)
 {
     if (has(path, "attributes.json"))
         return "This may be an N5 container: zarr-python 2 (N5Store) and z5py read it.";
-    if (has(path, "refs") && has(path, "snapshots") && has(path, "manifests"))
+    if (has(path, "meta") && has(path, "attrs"))
+        return "This may be a Zarr v1 array: zarr-python 2 reads it, and "
+               "zarr.convenience.copy() of zarr-python 2 writes it as v2.";
+    if (has(path, "snapshots") && (has(path, "refs") || has(path, "repo")))
         return "This may be an Icechunk repository: the Python package icechunk reads "
                "it.";
     if (has(path, "__schema") || has(path, "__group"))

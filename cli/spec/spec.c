@@ -52,20 +52,20 @@ static int read_names(struct cli *cli, struct cli_spec *s)
     return CLI_OK;
 }
 
-/* Reads one dimension of "2+3+2,6x3,10": chunk lengths joined by '+', each with an
- * optional count after 'x', or one length for all chunks. Appends JSON. Returns the end
+/* Reads one dimension of "2+3+2,6*3,10": chunk lengths joined by '+', each with an
+ * optional count after '*', or one length for all chunks. Appends JSON. Returns the end
  * of the dimension, or NULL if it is not valid. */
 static const char *read_edges(const char *at, struct cli_string *out)
 {
-    const size_t n = strcspn(at, ",");
-    const bool list = strcspn(at, "+x") < n;
+    const size_t n = strcspn(at, ",x");
+    const bool list = strcspn(at, "+*") < n;
 
     cli_string_printf(out, "%s", list ? "[" : "");
     for (bool more = true; more; at += more) {
         const size_t edge = strspn(at, "0123456789");
-        const size_t count = at[edge] == 'x' ? strspn(at + edge + 1, "0123456789") : 0;
+        const size_t count = at[edge] == '*' ? strspn(at + edge + 1, "0123456789") : 0;
 
-        if (edge == 0 || (at[edge] == 'x' && count == 0))
+        if (edge == 0 || (at[edge] == '*' && count == 0))
             return NULL;
         if (count)
             cli_string_printf(out, "[%.*s,%.*s]", (int)edge, at, (int)count,
@@ -77,7 +77,7 @@ static const char *read_edges(const char *at, struct cli_string *out)
         cli_string_printf(out, "%s", more ? "," : "");
     }
     cli_string_printf(out, "%s", list ? "]" : "");
-    return *at == ',' || *at == '\0' ? at : NULL;
+    return strchr(",x", *at) ? at : NULL; /* or at the end */
 }
 
 bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim)
@@ -85,8 +85,8 @@ bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim)
     const char *at = text;
 
     *ndim = 0;
-    if (strcspn(text, "+x") == strlen(text) ||
-        strspn(text, "0123456789+x,") != strlen(text))
+    if (strcspn(text, "+*") == strlen(text) ||
+        strspn(text, "0123456789+*x,") != strlen(text))
         return false;
     cli_string_printf(out, "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":"
                            "\"inline\",\"chunk_shapes\":[");

@@ -15,7 +15,7 @@
      "SHAPE",                                                                            \
      NULL,                                                                               \
      "chunk lengths, as 100,100; with shards, lengths of the inner chunks; irregular "   \
-     "chunks as 2+3x4,10: in the first dimension 2, then four times 3"},                 \
+     "chunks as 2+3*4,10: in the first dimension 2, then four times 3"},                 \
         {"shards",                                                                       \
          's',                                                                            \
          0,                                                                              \
@@ -77,7 +77,7 @@ void cli_spec_like(struct cli_spec *spec, zarr_array *model);
 /* Applies the options. Call it after cli_spec_like(). */
 int cli_spec_read(struct cli *cli, struct cli_spec *spec);
 void cli_spec_free(struct cli_spec *spec);
-/* Appends "2+3x4,10" as the JSON of a rectilinear grid. Returns false if text has no
+/* Appends "2+3*4,10" as the JSON of a rectilinear grid. Returns false if text has no
  * lists of chunk lengths. The caller frees *out. */
 struct cli_string;
 bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim);

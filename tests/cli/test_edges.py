@@ -27,9 +27,19 @@ def same(path, values):
     return array
 
 
+def test_separators(zarrc, tmp_path):
+    """`x` separates dimensions, as in 64x64; a count comes after `*`."""
+    zarrc("create", tmp_path / "a", "--shape=64x32", "--dtype=int8", "--chunks=16x8")
+    assert zarrc("info", "--json", tmp_path / "a").json["chunks"] == [16, 8]
+    zarrc("create", tmp_path / "b", "--shape=8x10", "--dtype=int8", "--chunks=2+3*2x4")
+    zarrc("create", tmp_path / "c", "--shape=8,10", "--dtype=int8", "--chunks=2+3*2,4")
+    assert (tmp_path / "b/zarr.json").read_text() == (tmp_path / "c/zarr.json").read_text()
+    zarrc("create", tmp_path / "d", "--shape=8x10", "--dtype=int8", "--chunks=2+3x2,4", code=2)  # three dimensions
+
+
 def test_create_and_info(zarrc, tmp_path):
     zarr.create_group(str(tmp_path))
-    zarrc("create", tmp_path / "a", "--shape=8,10", "--dtype=int32", "--chunks=2+3x2,4")
+    zarrc("create", tmp_path / "a", "--shape=8,10", "--dtype=int32", "--chunks=2+3*2,4")
     array = zarr.open_array(tmp_path / "a", mode="r+")
     assert array.metadata.chunk_grid.to_dict() == {
         "name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": ([2, [3, 2]], 4)}}
@@ -41,7 +51,7 @@ def test_create_and_info(zarrc, tmp_path):
 
 
 def test_create_shards(zarrc, tmp_path):
-    zarrc("create", tmp_path / "a", "--shape=8,10", "--dtype=int32", "--chunks=1,2", "--shards=2+3x2,4")
+    zarrc("create", tmp_path / "a", "--shape=8,10", "--dtype=int32", "--chunks=1,2", "--shards=2+3*2,4")
     array = zarr.open_array(tmp_path / "a", mode="r+")
     assert array.chunks == (1, 2) and array.write_chunk_sizes == ((2, 3, 3), (4, 4, 2))
     info = zarrc("info", "--json", tmp_path / "a").json
@@ -55,7 +65,7 @@ def test_create_shards(zarrc, tmp_path):
     (["--chunks=2x,4"], "list of lengths"),
     (["--chunks=2+2,4"], "sum to 4, the dimension has length 8"),
     (["--shards=2+6,4"], "--chunks must be given"),
-    (["--chunks=2,2", "--shards=2+3x2,4"], "not a multiple"),
+    (["--chunks=2,2", "--shards=2+3*2,4"], "not a multiple"),
     (["--chunks=2+6,4", "--zarr-format=2"], "v2"),
 ])
 def test_refused(zarrc, tmp_path, options, text):
@@ -69,9 +79,9 @@ def test_reencode(zarrc, tmp_path):
     assert same(tmp_path / "same", values).metadata.chunk_grid == zarr.open_array(tmp_path / "a").metadata.chunk_grid
     zarrc("reencode", "--verify", "--chunks=3,3", tmp_path / "a", tmp_path / "regular")
     assert same(tmp_path / "regular", values).chunks == (3, 3)
-    zarrc("reencode", "--verify", "--chunks=1+7,5x2", tmp_path / "regular", tmp_path / "edges")
+    zarrc("reencode", "--verify", "--chunks=1+7,5*2", tmp_path / "regular", tmp_path / "edges")
     assert same(tmp_path / "edges", values).write_chunk_sizes == ((1, 7), (5, 5))
-    zarrc("reencode", "--verify", "--chunks=1,2", "--shards=4x2,6+4", tmp_path / "a", tmp_path / "shards")
+    zarrc("reencode", "--verify", "--chunks=1,2", "--shards=4*2,6+4", tmp_path / "a", tmp_path / "shards")
     assert same(tmp_path / "shards", values).write_chunk_sizes == ((4, 4), (6, 4))
     zarrc("reencode", "--verify", tmp_path / "shards", tmp_path / "shards2")
     assert same(tmp_path / "shards2", values).write_chunk_sizes == ((4, 4), (6, 4))

@@ -299,7 +299,8 @@ FOREIGN = {
     "zip": (b"PK\x03\x04", "unzip"), "TIFF": (b"II*\0", "tifffile"), "TIFF big": (b"MM\0+", "bioformats2raw"),
     "GRIB": (b"GRIB", "cfgrib"), "FITS": (b"SIMPLE  =", "astropy"), "gzip": (b"\x1f\x8b", "Unpack"),
     "tar": (bytes(257) + b"ustar", "Unpack"), "NumPy": (b"\x93NUMPY", "zarrc import"),
-    "references": (b'{"version": 1, "refs": {}}', "kerchunk")}
+    "references": (b'{"version": 1, "refs": {}}', "kerchunk"),
+    "references, old": (b'{\n  ".zgroup": "{}"}', "kerchunk"), "references, spaced": (b' {"refs": {}}', "kerchunk")}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -310,10 +311,10 @@ def test_files_of_other_formats(zarrc, tmp_path, name):
     for command in (["info", "x.nc"], ["ls", "x.nc/temp"], ["cat", "x.nc:/temp"], ["cp", "x.nc", "y.zarr"],
                     ["create", "-g", "x.nc/g"], ["rm", "-f", "x.nc"], ["verify", f"file://{tmp_path}/x.nc/a"]):
         error = zarrc(*command, code=6, cwd=tmp_path).err
-        assert name.split()[0] in error and "not a Zarr store" in error and reader in error, command
+        assert name.split()[0].strip(",") in error and "not a Zarr store" in error and reader in error, command
     if name != "NumPy":
         error = zarrc("import", "x.nc", "y.zarr", code=6, cwd=tmp_path).err
-        assert name.split()[0] in error and "not a .npy file" in error and reader in error
+        assert name.split()[0].strip(",") in error and "not a .npy file" in error and reader in error
     assert (tmp_path / "x.nc").read_bytes() == begin + bytes(300)
     assert zarrc("info", "--json", "x.nc", code=6, cwd=tmp_path).error["code"] == "unsupported"
 
@@ -327,6 +328,13 @@ def test_files_and_folders_that_are_not_stores(zarrc, tmp_path):
     for name in ("refs", "snapshots", "manifests"):
         (tmp_path / f"ice/{name}").mkdir(parents=True)
     assert "Icechunk" in zarrc("ls", "ice", code=3, cwd=tmp_path).err
+    (tmp_path / "ice2/snapshots").mkdir(parents=True)
+    (tmp_path / "ice2/repo").write_bytes(b"ICE")
+    assert "Icechunk" in zarrc("ls", "ice2", code=3, cwd=tmp_path).err
+    (tmp_path / "v1").mkdir()
+    (tmp_path / "v1/meta").write_text('{"zarr_format": 1, "shape": [4]}')
+    (tmp_path / "v1/attrs").write_text("{}")
+    assert "Zarr v1" in zarrc("info", "v1", code=3, cwd=tmp_path).err
 
 
 def fan(root, groups, to):

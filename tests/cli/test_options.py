@@ -291,3 +291,37 @@ def test_texts_are_taken_as_they_are_or_refused(zarrc, tmp_path):
     assert (tmp_path / "g/zarr.json").read_bytes() == before
     zarrc("attrs", "set", tmp_path / "g", "name", r'"a\u0000b"')
     assert zarrc("attrs", "get", "--text", tmp_path / "g", "name").out == b"a\0b\n"
+
+
+@pytest.mark.parametrize("word,command", [
+    ("rechunk", "reencode"), ("convert", "reencode"), ("validate", "verify"), ("check", "verify"), ("delete", "rm"),
+    ("rename", "mv"), ("du", "info --stats"), ("size", "info --stats"), ("dump", "info"), ("show", "info"),
+    ("mkdir", "create --group"), ("verfy", "verify")])
+def test_commands_of_other_programs(zarrc, word, command):
+    assert f'did you mean "{command}"?' in zarrc(word, "x.zarr", code=2).err
+
+
+def test_unknown_command(zarrc):
+    """A word that resembles nothing gets all commands."""
+    error = zarrc("frobnicate", code=2).err
+    assert all(f" {name}" in error for name in ("info", "reencode", "verify", "plot", "completion")) and "generate" not in error
+
+
+def test_direction_on_terminal(zarrc, tmp_path):
+    """Characters that turn text around, and line separators, are escaped on a terminal, and kept elsewhere."""
+    name = "a\u202egnp.\u2066b\u2028c\u2029d\u200fe\u061cf"
+    zarrc("create", "--group", tmp_path / "x.zarr")
+    zarrc("create", "--group", tmp_path / "x.zarr" / name)
+    assert name in zarrc("ls", tmp_path / "x.zarr").text
+    for arguments in (["ls", tmp_path / "x.zarr"], ["info", tmp_path / "x.zarr" / name / "z"]):
+        shown = on_terminal(arguments, tmp_path)
+        assert "\\u202egnp.\\u2066b\\u2028c\\u2029d\\u200fe\\u061cf" in shown and not set("\u202e\u2066\u2028\u2029\u200f\u061c") & set(shown)
+
+
+def test_warnings_come_once(zarrc, tmp_path):
+    """A command that opens a node more than once warns once."""
+    zarrc("create", tmp_path / "a.zarr", "--shape=4", "--dtype=int32")
+    zarrc("create", tmp_path / "b.zarr", "--shape=4", "--dtype=int32", "--zarr-format=2")
+    (tmp_path / "a.zarr/.zarray").write_bytes((tmp_path / "b.zarr/.zarray").read_bytes())
+    for command in ("info", "verify", "cat"):
+        assert zarrc(command, tmp_path / "a.zarr").err.count("has v2 and v3 metadata") == 1

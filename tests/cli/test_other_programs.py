@@ -137,7 +137,7 @@ def test_shuffle_of_netcdf(zarrc, tmp_path, alone):
 
 
 def test_shuffle_without_mark(zarrc, tmp_path):
-    """numcodecs does not shuffle with 0. Nobody knows who wrote it, so the user is told."""
+    """numcodecs does not shuffle with 0. No mark tells which program wrote the array, so a warning does."""
     path = netcdf(tmp_path / "x.zarr", mark=False)
     done = zarrc("export", path, tmp_path / "a.npy")
     assert np.load(tmp_path / "a.npy").tobytes() == shuffled(DATA)
