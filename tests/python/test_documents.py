@@ -42,8 +42,9 @@ def test_readme(tmp_path, monkeypatch, capsys):
 
 def test_front_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    block, = blocks("README.md")
-    run(block)
+    alone, with_zarr = blocks("README.md")
+    assert set(imported(alone)) == {"zarrc"}
+    run(with_zarr, **run(alone))
     row = "[42. 42. 42. 42. 42.  0.  0.  0.  0.  0.]"
     assert capsys.readouterr().out == f"{row}\n{row}\n"
 
