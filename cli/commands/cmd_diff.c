@@ -9,7 +9,7 @@ static const struct cli_option options[] = {
     {"rtol", 0, 0, "X", NULL, "relative tolerance: X times the element of B"},
     {"atol", 0, 0, "X", NULL, "absolute tolerance"},
     {"nan-differs", 0, 0, NULL, NULL, "NaN differs from NaN (default: it is equal)"},
-    {"limit", 'N', 0, "N", NULL,
+    {"show", 'N', 0, "N", NULL,
      "show at most N different elements of each array, and count the rest (default: 10; "
      "0: all)"},
     {"storage", 0, 0, NULL, NULL, "also compare chunks, shards, codecs and format"},
@@ -36,7 +36,7 @@ static int read_options(struct cli *cli, zarr_diff_options *o)
         rc = cli_f64(cli, "atol", &o->atol);
     o->max_elements = 10;
     if (!rc)
-        rc = cli_u64(cli, "limit", &o->max_elements);
+        rc = cli_u64(cli, "show", &o->max_elements);
     if (!o->max_elements)
         o->max_elements = UINT64_MAX;
     if (!rc && (!(o->rtol >= 0) || !(o->atol >= 0)))

@@ -18,7 +18,7 @@ static const struct cli_option options[] = {
     CLI_MISSING_OPTION,
     {"strict", 0, 0, NULL, NULL,
      "also report metadata that zarrc reads and a strict reader refuses"},
-    {"limit", 'N', 0, "N", NULL,
+    {"show", 'N', 0, "N", NULL,
      "show at most N faults, and count the rest (default: 1000; 0: all)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -46,6 +46,7 @@ static uint64_t n_faults(const struct verify *v)
 static const char *severity_text(uint32_t severity)
 {
     return severity == ZARR_SEVERITY_NOTE      ? "note"
+           : severity == ZARR_SEVERITY_LIMIT   ? "limit"
            : severity == ZARR_SEVERITY_WARNING ? "warning"
                                                : "error";
 }
@@ -110,8 +111,12 @@ static void report_json(const struct verify *v)
     struct cli_json *j = cli_json(v->cli);
 
     cli_json_end(j); /* faults */
-    cli_json_bool(cli_key(j, "valid"), n_faults(v) == 0);
+    if (n_faults(v) == 0 && r->n_limits)
+        cli_json_null(cli_key(j, "valid"));
+    else
+        cli_json_bool(cli_key(j, "valid"), n_faults(v) == 0);
     cli_json_u64(cli_key(j, "n_faults"), n_faults(v));
+    cli_json_u64(cli_key(j, "n_limits"), r->n_limits);
     cli_json_u64(cli_key(j, "n_notes"), r->n_notes);
     cli_json_u64(cli_key(j, "arrays"), r->n_arrays);
     cli_json_u64(cli_key(j, "groups"), r->n_groups);
@@ -133,11 +138,18 @@ static void report_text(const struct verify *v)
             v->node.shown, r->n_arrays, r->n_groups, r->n_objects,
             cli_bytes_text(r->n_bytes, size), v->seconds,
             cli_bytes_text((uint64_t)((double)r->n_bytes / s), speed),
-            n == 0 ? "valid" : "NOT VALID");
+            n             ? "NOT VALID"
+            : r->n_limits ? "valid, above the limits of this run"
+                          : "valid");
     if (n)
         cli_say(v->cli, "%" PRIu64 " fault%s", n, n == 1 ? "" : "s");
+    if (r->n_limits)
+        cli_say(v->cli,
+                "not checked, because a limit is lower: %" PRIu64
+                "; --limit=NAME=VALUE raises it",
+                r->n_limits);
     if (v->n_hidden)
-        cli_say(v->cli, "%" PRIu64 " of them are not shown; --limit=0 shows all",
+        cli_say(v->cli, "%" PRIu64 " of them are not shown; --show=0 shows all",
                 v->n_hidden);
 }
 
@@ -215,13 +227,13 @@ static int verify(struct verify *v)
         report_json(v);
     else
         report_text(v);
-    return n_faults(v) ? CLI_DIFFERENT : CLI_OK;
+    return n_faults(v) ? CLI_DIFFERENT : v->result.n_limits ? CLI_CORRUPT : CLI_OK;
 }
 
 static int verify_one(struct cli *cli, const char *place)
 {
     struct verify v = {.cli = cli, .result = ZARR_VERIFY_RESULT_INIT, .limit = LIMIT};
-    int rc = cli_u64(cli, "limit", &v.limit);
+    int rc = cli_u64(cli, "show", &v.limit);
 
     if (!rc)
         rc = cli_node_open(cli, place, CLI_OPEN_PROBE, &v.node);
@@ -261,7 +273,11 @@ const struct cli_command cli_cmd_verify = {
         "look like chunks, the metadata may name a wrong key encoding.\n\n"
         "An object that alone cannot be read is a fault: a folder, a FIFO or a broken "
         "symbolic link in the place of a chunk, or a file on a bad block.\n\n"
-        "Exit code 0: no fault. 1: there are faults. A note is not a fault. A missing "
+        "What exceeds a limit of the program cannot be checked. Such data is not a "
+        "fault: \"valid, above the limits of this run\" means that nothing else is wrong. "
+        "--limit raises the limit that the line names.\n\n"
+        "Exit code 0: no fault. 1: there are faults. 4: no fault, but something is above "
+        "the limits of this run. A note is not a fault. A missing "
         "chunk is not a fault: its "
         "elements have the fill value. Without a checksum, a changed bit is found only "
         "if "
@@ -271,8 +287,9 @@ const struct cli_command cli_cmd_verify = {
         "reports the first fault of this kind in each array, as other readers may refuse "
         "it. zarrc-reencode(1) writes metadata without such faults.",
     .json =
-        "node. faults: objects with node, key, code, reason, severity (error, warning "
-        "or note). valid; n_faults and n_notes (not only those in faults); arrays; "
+        "node. faults: objects with node, key, code, reason, severity (error, warning, "
+        "limit or note). valid (null: no fault, but something is above the limits); "
+        "n_faults, n_limits and n_notes (not only those in faults); arrays; "
         "groups; objects; bytes (stored); seconds.",
     .options = options,
     .examples = examples,

@@ -122,11 +122,9 @@ struct cli {
     int progress;                  /* CLI_PROGRESS_*; "auto" is already resolved */
     unsigned n_threads;            /* -j; 0: all cores */
     uint64_t memory_bytes;         /* --mem; 0: not given */
-    uint64_t variable_chunk_bytes; /* --variable-chunk; 0: not given */
     uint64_t lock_wait_s;          /* --lock-wait; 0: not given */
     uint32_t locking, symlinks;    /* --locks, --symlinks, as ZARR_LOCKING_* and
                                       ZARR_SYMLINKS_*; 0: not given */
-    uint64_t linked_directories;   /* --max-linked; 0: not given */
     bool untrusted;
 
     /* private to frame/; commands do not use these */

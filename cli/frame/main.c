@@ -89,6 +89,19 @@ static const char **plugin_files(const struct cli *cli)
     return files;
 }
 
+/* The limits of the context: those of --untrusted, then each --limit. */
+static int read_limits(struct cli *cli, zarr_limits *limits)
+{
+    zarr_error err = {0};
+
+    if (cli->untrusted)
+        zarr_limits_untrusted(limits);
+    for (int i = 0; i < cli_count(cli, "limit"); i++)
+        if (zarr_limits_parse(limits, cli_text_at(cli, "limit", i), &err))
+            return cli_error(cli, CLI_USAGE, NULL, "option --limit: %s", err.message);
+    return CLI_OK;
+}
+
 static int make_context(struct cli *cli)
 {
     const char **plugins = plugin_files(cli);
@@ -99,12 +112,10 @@ static int make_context(struct cli *cli)
     zarr_error err = {0};
     zarr_status st;
 
-    if (cli->untrusted)
-        zarr_limits_untrusted(&limits);
-    if (cli->variable_chunk_bytes)
-        limits.variable_chunk_bytes = cli->variable_chunk_bytes;
-    if (cli->linked_directories)
-        limits.linked_directories = cli->linked_directories;
+    if (read_limits(cli, &limits)) {
+        free(plugins);
+        return CLI_USAGE;
+    }
     opts.limits = &limits;
     opts.log = cli_log;
     opts.log_level = log_level(cli);

@@ -94,6 +94,22 @@ static const char *hint_unsupported(const zarr_error *err)
     return NULL;
 }
 
+/* How to raise the limit that the error names. */
+static const char *hint_limit(const zarr_error *err)
+{
+    static char text[160];
+    char name[64];
+
+    if (!err || !zarr_error_text(err, ZARR_ERROR_LIMIT, name, sizeof name))
+        return NULL;
+    if (strcmp(name, "memory_bytes") == 0)
+        return "Allow more memory with --mem=SIZE.";
+    snprintf(text, sizeof text,
+             "If you know where the data comes from, raise the limit: --limit=%s=VALUE.",
+             name);
+    return text;
+}
+
 static const char *hint_for(const struct cli *cli, zarr_status status,
                             const zarr_error *err)
 {
@@ -108,11 +124,7 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
                      "zarrc verify NODE lists all errors."
                    : "zarrc verify NODE lists all errors.";
     case ZARR_ERR_LIMIT:
-        if (err && strstr(err->message, "variable_chunk_bytes"))
-            return "If the data is to be trusted, allow more with --variable-chunk=SIZE.";
-        if (err && strstr(err->message, "linked_directories"))
-            return "If the store is to be trusted, allow more with --max-linked=N.";
-        return "Limits protect against hostile data; --untrusted makes them stricter.";
+        return hint_limit(err);
     case ZARR_ERR_NO_MEMORY:
         return "Try a smaller region, or a smaller --mem.";
     case ZARR_ERR_EXISTS:

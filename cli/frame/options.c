@@ -23,13 +23,12 @@ const struct cli_option cli_common_options[] = {
     {"mem", 0, 0, "SIZE", NULL,
      "limit for the memory of chunks and buffers, as 512M or 4G (default: an eighth of "
      "the machine's memory)"},
-    {"variable-chunk", 0, 0, "SIZE", NULL,
-     "limit for one chunk of text or other elements of variable length (default: 256M, "
-     "or "
-     "half of --mem if that is less)"},
+    {"limit", 0, CLI_REPEAT, "NAME=VALUE", NULL,
+     "raise or lower a limit of the library, as chunk_bytes=8G or json_depth=2000; an "
+     "error about a limit names it, and ZARRC_LIMITS does the same"},
     {"untrusted", 0, 0, NULL, NULL,
-     "stricter limits for untrusted data: chunks up to 256 MiB, 64 MiB if their elements "
-     "have variable length, metadata up to 4 MiB"},
+     "narrow limits, which data of unknown origin needs: chunks up to 256 MiB, 64 MiB if "
+     "their elements have variable length, metadata up to 4 MiB, 64 levels of JSON"},
     {"lock-wait", 0, 0, "SECONDS", NULL,
      "fail if another writer holds the lock of a key for longer (default: wait, with a "
      "warning after 10 s)"},
@@ -39,10 +38,6 @@ const struct cli_option cli_common_options[] = {
     {"symlinks", 0, 0, "WHICH", "within|deny|follow",
      "symbolic links to follow in a local store; within: those that stay in it (default: "
      "ZARRC_SYMLINKS, else within)"},
-    {"max-linked", 0, 0, "N", NULL,
-     "limit for the directories that one walk through a store finds behind symbolic "
-     "links "
-     "(default: 65536)"},
     {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",
@@ -369,10 +364,6 @@ int cli_options_common(struct cli *cli)
     cli->n_threads = (unsigned)threads;
     if (!rc)
         rc = cli_size(cli, "mem", &cli->memory_bytes);
-    if (!rc)
-        rc = cli_size(cli, "variable-chunk", &cli->variable_chunk_bytes);
-    if (!rc)
-        rc = cli_u64(cli, "max-linked", &cli->linked_directories);
     if (!rc)
         rc = cli_u64(cli, "lock-wait", &cli->lock_wait_s);
     if (!rc && cli_text(cli, "lock-wait") &&

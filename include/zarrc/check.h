@@ -31,7 +31,10 @@ enum {
     /** nothing is wrong: elements are stored outside of the shape, where other programs
      * or ZARR_RESIZE_KEEP_CHUNKS leave them, and a larger shape would show them; or there
      * are objects below an array that are no part of it */
-    ZARR_SEVERITY_NOTE = 3
+    ZARR_SEVERITY_NOTE = 3,
+    /** the data exceeds a limit of this context, so it was not checked; a context with a
+     * higher limit can check it. The message names the limit */
+    ZARR_SEVERITY_LIMIT = 4
 };
 
 /** Subjects of findings. */
@@ -118,6 +121,7 @@ typedef struct zarr_verify_result {
     uint64_t n_errors;   /**< findings of ZARR_SEVERITY_ERROR */
     uint64_t n_warnings; /**< findings of ZARR_SEVERITY_WARNING */
     uint64_t n_notes;    /**< findings of ZARR_SEVERITY_NOTE */
+    uint64_t n_limits;   /**< findings of ZARR_SEVERITY_LIMIT */
 } zarr_verify_result;
 
 /** Initial value of a zarr_verify_result. */

@@ -6,28 +6,35 @@
 #define ZARRC_LIMITS_H
 
 #include <zarrc/base.h>
+#include <zarrc/error.h>
 
 ZARR_BEGIN_DECLS
 
 /**
  * Limits of a context, fixed when it is created. Input that exceeds a limit fails with
- * ZARR_ERR_LIMIT and a message that names the member. A member that is zero has its
+ * ZARR_ERR_LIMIT; the message and the part ZARR_ERROR_LIMIT of the error name the member.
+ * A member that is zero has the value of the environment variable ZARRC_LIMITS, else its
  * default, which is given in brackets.
+ *
+ * The defaults suit data whose origin you know: valid arrays rarely exceed them, and a
+ * document or a chunk within them can still take gigabytes. Open data of unknown origin
+ * with zarr_limits_untrusted().
  */
 typedef struct zarr_limits {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    uint64_t metadata_bytes;     /**< length of one metadata document [16 MiB] */
+    uint64_t metadata_bytes;     /**< length of one metadata document [64 MiB] */
     uint64_t consolidated_bytes; /**< length of a consolidated document [256 MiB] */
-    uint32_t json_depth;         /**< nesting of JSON values [64] */
-    uint32_t rank;               /**< dimensions of an array [64] */
+    uint32_t json_depth;         /**< nesting of JSON values [1,000] */
+    uint32_t rank;               /**< dimensions of an array, at most 64 [64] */
     uint64_t json_tokens;        /**< values in one JSON document [4 Mi] */
-    uint64_t string_bytes;       /**< length of one JSON string [1 MiB] */
+    uint64_t string_bytes;       /**< length of one JSON string [64 MiB] */
     /** codecs in one chain, and in all its nested chains together [32] */
     uint32_t codecs;
-    uint32_t shard_depth;      /**< levels of nested shards [4] */
+    uint32_t shard_depth;      /**< levels of nested shards, at most 64 [4] */
     uint64_t chunks_per_shard; /**< inner chunks of one shard [2^24] */
     /** length of one decoded chunk; in shards of one inner chunk, or of the whole shard
-     * if codecs before the sharding need all of it at once [2 GiB] */
+     * if codecs before the sharding need all of it at once [2 GiB, or half of
+     * `zarr_context_options.memory_bytes` if that is more] */
     uint64_t chunk_bytes;
     /** length of one stored object [computed from the decoded length and the codecs] */
     uint64_t encoded_bytes;
@@ -40,7 +47,8 @@ typedef struct zarr_limits {
     uint64_t dtype_bytes;
     /** as `chunk_bytes`, for arrays whose elements have variable length: the elements of
      * one chunk, 16 bytes or more each, and apart from them the bytes that they point to
-     * [256 MiB, or `chunk_bytes` or `zarr_context_options.memory_bytes` if less] */
+     * [half of `zarr_context_options.memory_bytes`, but at least 256 MiB or all of it if
+     * less, and at most `chunk_bytes`] */
     uint64_t variable_chunk_bytes;
     /** directories that one listing, or one walk through a hierarchy, finds behind
      * symbolic links; each counts once for each path that leads to it [64 Ki] */
@@ -81,8 +89,10 @@ static inline void zarr_limits_default(zarr_limits *out)
 
 /**
  * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, 64 MiB
- * if their elements have variable length, metadata of 4 MiB, listings of 1 Mi keys, 4 Ki
- * directories behind symbolic links, data types of 32 MiB.
+ * if their elements have variable length, metadata of 4 MiB, JSON strings of 1 MiB, 64
+ * levels of JSON, listings of 1 Mi keys, 4 Ki directories behind symbolic links, data
+ * types of 32 MiB. All members are set but `encoded_bytes`, so ZARRC_LIMITS does not
+ * widen them.
  * @param out filled
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)
@@ -90,6 +100,20 @@ static inline void zarr_limits_untrusted(zarr_limits *out)
     zarr_limits_untrusted_sized(out, sizeof *out);
 }
 /** @} */
+
+/**
+ * Sets members of `*limits` by their names, as ZARRC_LIMITS and the option --limit of the
+ * program do: "chunk_bytes=8G,json_depth=2000". K, M, G or T may follow a number, for
+ * powers of 1024. Of two values for one member the last counts. Thread class: solo in
+ * `limits`.
+ * @param limits borrowed; its `struct_size` is set. Unchanged on failure
+ * @param text borrowed; NAME=VALUE, separated by commas; "" sets nothing
+ * @retval ZARR_ERR_INVALID a name is not a member of the struct, or a value is not a
+ * number from 1 to the greatest that the member takes; the message quotes it
+ * @retval ZARR_ERR_ABI `struct_size` does not fit
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_limits_parse(zarr_limits *limits,
+                                                       const char *text, zarr_error *err);
 
 ZARR_END_DECLS
 

@@ -10,7 +10,7 @@ enum {
 
 struct wish {
     zarr_context_options o;
-    zarr_limits limits;
+    zarr_limits limits; /* zero: defaults */
     const char *plugins[MOST_PLUGINS + 1];
 };
 
@@ -35,14 +35,38 @@ static int plugins_of(PyObject *dict, struct wish *w)
     return 0;
 }
 
+static int parse_limits(zarr_limits *limits, const char *text)
+{
+    zarr_error err;
+
+    if (zarr_limits_parse(limits, text, &err) == ZARR_OK)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "limits: %s", err.message);
+    return -1;
+}
+
+/* check_limits(text): raises ValueError unless zarr_limits_parse() takes the text */
+PyObject *zx_check_limits(PyObject *module, PyObject *text)
+{
+    const char *limits = PyUnicode_AsUTF8AndSize(text, NULL);
+    zarr_limits unused = ZARR_LIMITS_INIT;
+
+    (void)module;
+    if (!limits || parse_limits(&unused, limits))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static int wish_of(PyObject *dict, struct wish *w)
 {
     static const zarr_context_options none = ZARR_CONTEXT_OPTIONS_INIT;
+    const char *limits = NULL;
     uint32_t untrusted = 0;
 
     memset(w, 0, sizeof *w);
     w->o = none;
     w->o.log = zx_log_put;
+    w->limits.struct_size = sizeof w->limits;
     if (zx_opt_u32(dict, "threads", &w->o.n_threads) ||
         zx_opt_u64(dict, "memory", &w->o.memory_bytes) ||
         zx_opt_u64(dict, "wave", &w->o.wave_bytes) ||
@@ -52,13 +76,13 @@ static int wish_of(PyObject *dict, struct wish *w)
         zx_opt_text(dict, "plugin_options", &w->o.plugin_options) ||
         zx_opt_text(dict, "allocators", &w->o.allocators) ||
         zx_opt_u32(dict, "trust", &w->o.trust) ||
-        zx_opt_u32(dict, "untrusted", &untrusted) || plugins_of(dict, w))
+        zx_opt_u32(dict, "untrusted", &untrusted) ||
+        zx_opt_text(dict, "limits", &limits) || plugins_of(dict, w))
         return -1;
-    if (untrusted) {
+    if (untrusted)
         zarr_limits_untrusted(&w->limits);
-        w->o.limits = &w->limits;
-    }
-    return 0;
+    w->o.limits = &w->limits;
+    return limits ? parse_limits(&w->limits, limits) : 0;
 }
 
 /* new_context(options) -> Context */

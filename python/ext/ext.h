@@ -318,6 +318,7 @@ int zx_opt_shape(PyObject *dict, const char *name, uint64_t *room, const uint64_
 /* ---- functions of the module, and data types (context.c) -------------------- */
 
 PyObject *zx_new_context(PyObject *module, PyObject *options);
+PyObject *zx_check_limits(PyObject *module, PyObject *text);
 PyObject *zx_open_store(PyObject *module, PyObject *args);
 PyObject *zx_open_composite(PyObject *module, PyObject *args);
 PyObject *zx_find_root(PyObject *module, PyObject *args);

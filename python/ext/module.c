@@ -81,6 +81,7 @@ static PyMethodDef functions[] = {
     {"flights", flights, METH_NOARGS, NULL},
     {"version", version, METH_NOARGS, NULL},
     {"new_context", zx_new_context, METH_O, NULL},
+    {"check_limits", zx_check_limits, METH_O, NULL},
     {"open_store", zx_open_store, METH_VARARGS, NULL},
     {"locate", zx_locate, METH_VARARGS, NULL},
     {"open_composite", zx_open_composite, METH_VARARGS, NULL},

@@ -37,6 +37,7 @@ _DEFAULTS: dict[str, Any] = {
     "allocators": None,
     "trust": None,  # "verified", "full" or "none": decoders that do not check their input
     "untrusted": False,  # narrow limits for data of unknown origin
+    "limits": None,  # a dict of limits by their names in zarr_limits
     "log_level": None,  # None: what the logger "zarrc" takes
     "consolidate": True,  # consolidated metadata follows changes of nodes: True, False, or "end" of the `with` block
     "default_zarr_format": 3,
@@ -46,7 +47,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
 _OF_CONTEXT = ("threads", "memory", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
-               "untrusted", "log_level", "trust")
+               "untrusted", "limits", "log_level", "trust")
 
 
 def size_of(value: int | str) -> int:
@@ -67,6 +68,15 @@ def choice(name: str, words: Mapping[str, int], value: str | None) -> int:
     return words[value]
 
 
+def _limits_text(limits: Mapping[str, int | str]) -> str:
+    """What zarr_limits_parse() reads."""
+    return ",".join(f"{name}={value}" for name, value in limits.items())
+
+
+def _limits_of(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(",") if part)  # type: ignore[misc]
+
+
 def _check(name: str, value: Any) -> Any:
     """A setting in its final form."""
     if name not in _DEFAULTS:
@@ -83,6 +93,9 @@ def _check(name: str, value: Any) -> Any:
         value = size_of(value)
         if not 0 <= value < 1 << 64:
             raise ValueError(f"{name}: {value!r} is no number of bytes")
+    elif name == "limits":
+        value = dict(value)
+        _core.check_limits(_limits_text(value))
     elif name == "plugins":
         value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
     elif name == "device":
@@ -123,7 +136,7 @@ def _options_of(text: str) -> Any:
 _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
     "threads": ("ZARRC_THREADS", size_of), "memory": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
     "codec_preference": ("ZARRC_CODEC_PREF", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
-    "log_level": ("ZARRC_LOG_LEVEL", str), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
+    "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _limits_of), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
 
 
 def _of_library(name: str) -> Any:
@@ -232,6 +245,7 @@ class Config:
         wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
         wanted["threads"] = _threads.count(values["threads"])
         wanted["untrusted"] = int(bool(values["untrusted"]))
+        wanted["limits"] = None if values["limits"] is None else _limits_text(values["limits"])
         wanted["trust"] = TRUST[values["trust"] or "default"]
         level = values["log_level"]
         wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (

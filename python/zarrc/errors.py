@@ -44,6 +44,8 @@ class ZarrcError(Exception):
     """Place of the inner chunk in its shard."""
     field: str | None = None
     """Field of a struct type."""
+    limit: str | None = None
+    """Name of the limit that the input exceeds: a member of ``zarr_limits``, or ``memory_bytes``."""
     reason: str = ""
     operation: str | None = None
     """What was done: "read", "decode", "lock" and so on."""
@@ -147,7 +149,7 @@ class NoMemoryError(ZarrcError, MemoryError):
 
 
 class LimitError(ZarrcError, ValueError):
-    """The input exceeds a limit, which the message names."""
+    """The input exceeds a limit. The message names it and says how to raise it."""
 
     code = -8
 
@@ -222,6 +224,12 @@ _REMEDIES = {
 }
 
 
+def _remedy(limit: str) -> str:
+    if limit == "memory_bytes":
+        return 'zarrc.config.set({"memory": SIZE}) allows more memory'
+    return f'if you know where the data comes from, raise the limit: zarrc.config.set({{"limits": {{"{limit}": VALUE}}}})'
+
+
 def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     """The exception for a zarr_error; the extension calls it."""
     cls = _BY_CODE.get(code, InternalError)
@@ -234,6 +242,8 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
         cls = ReadOnlyError
     if facts["node"] is None and facts["chunk"] is not None:
         facts["node"] = "/"  # the library names no path for the root
+    if limit := facts["limit"]:
+        message = f"{message}; {_remedy(limit)}"
     number = facts["os_code"]
     if cls is StoreError and facts["os_domain"] == _OS_ERRNO and number:
         error: ZarrcError = StoreError(number, _os.strerror(number))

@@ -331,10 +331,13 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     m.for_device = st == ZARR_OK && !m.spec.codecs && is_for_device(m.chunk_store, &o);
     if (st == ZARR_OK)
         st = make_document(&m, err);
+    if (st == ZARR_OK)
+        st = zr_array_fits(m.state, m.ctx, &m.ctx->limits, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, normal);
         goto out;
     }
+    zr_array_warn_readers(m.state, m.ctx, &m.text, normal);
     o.zarr_format = m.format;
     m.making = (struct zr_making){.store = store,
                                   .path = normal,

@@ -52,9 +52,8 @@ static zarr_status parse_document(struct zr_parsed **out, const zarr_context *ct
     zarr_status st = ZARR_OK;
 
     if (strlen(text) > ctx->limits.metadata_bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                       "%s: it has %zu bytes (limit metadata_bytes: %" PRIu64 ")", what,
-                       strlen(text), ctx->limits.metadata_bytes));
+        ZR_TRY(zr_fail_limit(err, "metadata_bytes", ctx->limits.metadata_bytes,
+                             "%s: it has %zu bytes", what, strlen(text)));
     ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
     st = zr_json_parse(&parsed->json, text, strlen(text), &ctx->limits, err);
     if (st == ZARR_OK && !zr_json_is(parsed->json.root, ZR_JSON_OBJECT))

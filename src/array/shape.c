@@ -78,7 +78,7 @@ out:
     return st;
 }
 
-static uint64_t largest_bytes(const struct zr_grid *grid, const zarr_dtype *dtype)
+uint64_t zr_largest_chunk_bytes(const struct zr_grid *grid, const zarr_dtype *dtype)
 {
     uint64_t shape[ZARR_MAX_RANK], bytes = 0;
 
@@ -102,13 +102,11 @@ static zarr_status check_largest(const struct zr_shape_change *c,
     if (now->grid.regular || (chain->codec[chain->a2b].structure.shard &&
                               chain->a2b + 1 == chain->n && !zr_chain_whole_shard(chain)))
         return ZARR_OK;
-    bytes = largest_bytes(&now->grid, now->dtype);
-    if (bytes <= most || bytes <= largest_bytes(before, now->dtype))
+    bytes = zr_largest_chunk_bytes(&now->grid, now->dtype);
+    if (bytes <= most || bytes <= zr_largest_chunk_bytes(before, now->dtype))
         return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_LIMIT,
-                   "this shape needs a chunk of %" PRIu64 " bytes (limit %s is %" PRIu64
-                   ")",
-                   bytes, zr_chunk_limit_name(now->dtype), most);
+    return zr_fail_limit(err, zr_chunk_limit_name(now->dtype), most,
+                         "this shape needs a chunk of %" PRIu64 " bytes", bytes);
 }
 
 /* Makes the state that the changed document (v2: .zarray) describes. Changes the

@@ -119,20 +119,25 @@ static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
 
 /* ---- byte orders that the caller leaves out -------------------------------- */
 
+enum {
+    COMPLETE_DEPTH = 100 /* deeper lists are left as they are: parsing refuses them */
+};
+
 static void complete_endian(const struct zr_spec_codecs *c, struct zr_json *list,
-                            const char *endian);
+                            const char *endian, unsigned depth);
 
 /* Completes the lists of codecs in a configuration. Indexes of shards and of other codecs
  * are little-endian by default, whatever the elements are. */
 static void complete_config(const struct zr_spec_codecs *c, const struct zr_json *config,
-                            const char *endian)
+                            const char *endian, unsigned depth)
 {
     struct zr_json *m =
         config && zr_json_is(config, ZR_JSON_OBJECT) ? config->u.children.first : NULL;
 
     for (; m; m = m->next)
         if (zr_json_is(m, ZR_JSON_ARRAY) && codec_kind(c->ctx, m->u.children.first))
-            complete_endian(c, m, zr_streq(m->key, "index_codecs") ? "little" : endian);
+            complete_endian(c, m, zr_streq(m->key, "index_codecs") ? "little" : endian,
+                            depth + 1);
 }
 
 static bool is_bytes(const struct zr_spec_codecs *c, const struct zr_json *codec)
@@ -149,18 +154,19 @@ static bool is_bytes(const struct zr_spec_codecs *c, const struct zr_json *codec
 
 /* Gives each `bytes` of the list a byte order, unless it has one. Writing the chain drops
  * it again if elements have no byte order. `list` belongs to c->doc.
- * Recursion: through codecs inside codecs; the parser of JSON bounds the depth. */
+ * Recursion: through codecs inside codecs, at most COMPLETE_DEPTH deep. */
 static void complete_endian(const struct zr_spec_codecs *c, struct zr_json *list,
-                            const char *endian)
+                            const char *endian, unsigned depth)
 {
-    for (struct zr_json *v = list->u.children.first; v; v = v->next) {
+    for (struct zr_json *v = list->u.children.first; v && depth < COMPLETE_DEPTH;
+         v = v->next) {
         struct zr_json *config =
             zr_json_is(v, ZR_JSON_OBJECT)
                 ? (struct zr_json *)(uintptr_t)zr_json_get(v, "configuration")
                 : NULL;
 
         if (!is_bytes(c, v)) {
-            complete_config(c, config, endian);
+            complete_config(c, config, endian, depth);
         } else if (zr_json_is(v, ZR_JSON_STRING)) {
             const struct zr_json *made = endian_codec(c->doc, endian);
 
@@ -200,7 +206,7 @@ static struct zr_json *complete_list(const struct zr_spec_codecs *c,
     if (!has_bytes)
         zr_json_append(c->doc, list, bytes_codec(c));
     if (zr_json_ok(c->doc))
-        complete_endian(c, list, c->endian);
+        complete_endian(c, list, c->endian, 0);
     return list;
 }
 
@@ -287,7 +293,7 @@ static zarr_status shard_index_codecs(struct zr_json **out,
             zr_spec_json(out, c->ctx, c->doc, c->spec->index_codecs, "index_codecs", err);
 
         if (st == ZARR_OK && zr_json_is(*out, ZR_JSON_ARRAY))
-            complete_endian(c, *out, "little");
+            complete_endian(c, *out, "little", 0);
         return st;
     }
     *out = zr_json_new(c->doc, ZR_JSON_ARRAY);

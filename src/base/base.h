@@ -49,6 +49,11 @@ zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
 zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const char *fmt,
                        ...) ZARR_PRINTF(4, 5);
 zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
+/* LIMIT: "<text> (limit NAME is VALUE)". The name, a member of zarr_limits or
+ * "memory_bytes", becomes the part ZARR_ERROR_LIMIT. Only for limits that the user can
+ * raise. */
+zarr_status zr_fail_limit(zarr_error *err, const char *name, uint64_t value,
+                          const char *fmt, ...) ZARR_PRINTF(4, 5);
 /* Puts text before the message that err has: "<prefix>: <message>".
  * Sets the code to `status` and returns it; os_code and item stay. */
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
@@ -143,6 +148,17 @@ zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const 
 /* The other direction: copies src to a caller's struct of dst_bytes, as much as fits,
  * fills the rest with zeros, and sets struct_size. */
 void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_bytes);
+
+/* The greatest limits.shard_depth: each shard in a shard is a level of recursion. */
+enum {
+    ZR_SHARD_DEPTH_MAX = 64
+};
+/* The least defaults of chunk_bytes and variable_chunk_bytes: a context with more memory
+ * takes half of it. */
+#define ZR_CHUNK_BYTES_LEAST          (UINT64_C(2) << 30)
+#define ZR_VARIABLE_CHUNK_BYTES_LEAST (UINT64_C(256) << 20)
+/* Gives each member that is 0 the value of `from`. */
+void zr_limits_complete(zarr_limits *limits, const zarr_limits *from);
 
 /* ---- allocation ------------------------------------------------------ */
 
@@ -280,6 +296,8 @@ bool zr_base64_decode(const char *text, size_t n, void *out, size_t cap,
  * grammar, also with a leading '+', correctly rounded. A number that is too large becomes
  * infinity: check isfinite() if that is wrong. */
 bool zr_parse_u64(const char *s, size_t n, uint64_t *out);
+/* Digits, which K, M, G or T may follow for powers of 1024. */
+bool zr_parse_bytes(const char *s, size_t n, uint64_t *out);
 bool zr_parse_i64(const char *s, size_t n, int64_t *out);
 bool zr_parse_f64(const char *s, size_t n, double *out);
 bool zr_parse_f32(const char *s, size_t n, float *out);

@@ -57,8 +57,26 @@ zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
 enum {
     ERROR_ADDRESS =
         160,          /* bytes that an address always gets, even if the reason is long */
+    ERROR_LIMIT = 80, /* bytes for the name of a limit and its value */
     ERROR_LINE = 5120 /* an address before it is cut: a path and some words */
 };
+
+zarr_status zr_fail_limit(zarr_error *err, const char *name, uint64_t value,
+                          const char *fmt, ...)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES - ERROR_LIMIT], limit[ERROR_LIMIT];
+    va_list ap;
+
+    if (!err)
+        return ZARR_ERR_LIMIT;
+    va_start(ap, fmt);
+    zr_text_line(text, sizeof text, fmt, ap);
+    va_end(ap);
+    (void)snprintf(limit, sizeof limit, " (limit %s is %" PRIu64 ")", name, value);
+    zr_fail(err, ZARR_ERR_LIMIT, "%s%s", text, limit);
+    zr_error_mark(err, ZARR_ERROR_LIMIT, strlen(text) + strlen(" (limit "), name);
+    return ZARR_ERR_LIMIT;
+}
 
 static bool inside_char(char c)
 {

@@ -15,6 +15,7 @@
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     NUMBER_MAX_DIGITS = 780
@@ -44,6 +45,16 @@ bool zr_parse_u64(const char *s, size_t n, uint64_t *out)
             return false;
     *out = v;
     return true;
+}
+
+bool zr_parse_bytes(const char *s, size_t n, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    const char *unit = n ? memchr(units, s[n - 1], sizeof units - 1) : NULL;
+    const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+
+    return zr_parse_u64(s, unit ? n - 1 : n, out) &&
+           zr_mul_u64(*out, UINT64_C(1) << shift, out);
 }
 
 bool zr_parse_i64(const char *s, size_t n, int64_t *out)

@@ -27,7 +27,7 @@ void zr_codec_limits(zarr_limits *out, const zarr_limits *limits)
     if (!out->chunks_per_shard)
         out->chunks_per_shard = def.chunks_per_shard;
     if (!out->chunk_bytes)
-        out->chunk_bytes = def.chunk_bytes;
+        out->chunk_bytes = ZR_CHUNK_BYTES_LEAST;
 }
 
 const char *zr_chunk_limit_name(const zarr_dtype *dtype)
@@ -315,9 +315,8 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         return zr_fail(err, ZARR_ERR_INVALID, "%s: a list is expected, not %s", label,
                        zr_json_excerpt(codecs, text, sizeof text));
     if (zr_json_count(codecs) > p->limits.codecs - p->n_codecs)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "%s: more than %" PRIu32 " codecs (limit codecs)", label,
-                       p->limits.codecs);
+        return zr_fail_limit(err, "codecs", p->limits.codecs,
+                             "%s: more than %" PRIu32 " codecs", label, p->limits.codecs);
     if (p->sub && p->sub + p->depth > ZR_SUB_DEPTH)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: codecs and shards are nested in codecs more than %d deep",

@@ -229,12 +229,10 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
         if (rep->n_bytes <= most || shard_is_cut(chain, i))
             continue;
         if (rep->dtype || !(reps->unsized || unmeasured)) {
-            st = zr_fail(err, ZARR_ERR_LIMIT,
-                         "%s: a chunk of up to %" PRIu64
-                         " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
-                         ")",
-                         zarr_codec_spec_name(&chain->codec[i]), rep->n_bytes,
-                         ENCODED_FACTOR, base);
+            st = zr_fail_limit(
+                err, zr_chunk_limit_name(reps->rep[0].dtype), base,
+                "%s: a chunk of up to %" PRIu64 " encoded bytes, over %d times the limit",
+                zarr_codec_spec_name(&chain->codec[i]), rep->n_bytes, ENCODED_FACTOR);
             return zr_link_prefix(err, st, &chain->codec[i]);
         }
         rep->n_bytes = most;
@@ -248,8 +246,8 @@ static zarr_status resolve_check(const struct zr_chain *chain,
                                  const zarr_limits *lim, zarr_error *err)
 {
     if (chunk->ndim < 0 || (uint32_t)chunk->ndim > lim->rank)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "chunk of %" PRId32 " dimensions (limit rank)", chunk->ndim);
+        return zr_fail_limit(err, "rank", lim->rank, "chunk of %" PRId32 " dimensions",
+                             chunk->ndim);
     if (varies && chunk->ndim != 1)
         return zr_internal(err);
     if (chunk->dtype && chain->a2b >= chain->n)
@@ -291,10 +289,8 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
     if (chain->a2b < chain->n &&
         (!chain->codec[chain->a2b].structure.shard || zr_chain_whole_shard(chain)) &&
         reps.rep[0].n_bytes > lim.chunk_bytes) {
-        st = zr_fail(err, ZARR_ERR_LIMIT,
-                     "a chunk of %" PRIu64 " bytes is over %" PRIu64 " (limit %s)",
-                     reps.rep[0].n_bytes, lim.chunk_bytes,
-                     zr_chunk_limit_name(chunk->dtype));
+        st = zr_fail_limit(err, zr_chunk_limit_name(chunk->dtype), lim.chunk_bytes,
+                           "a chunk of %" PRIu64 " bytes", reps.rep[0].n_bytes);
         st = chain_prefix(err, st, chain);
         goto out;
     }

@@ -32,9 +32,9 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
     if (!zr_json_is(list, ZR_JSON_ARRAY))
         return zr_conf_refuse(raw, "chunk_shape", "a list of sizes", err);
     if (zr_json_count(list) > limits->rank)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "sharding_indexed: chunk_shape has %zu dimensions (limit rank)",
-                       zr_json_count(list));
+        return zr_fail_limit(err, "rank", limits->rank,
+                             "sharding_indexed: chunk_shape has %zu dimensions",
+                             zr_json_count(list));
     for (const struct zr_json *v = list->u.children.first; v; v = v->next, n++)
         if (!zr_json_u64(v, &shard->chunk_shape[n]) || !shard->chunk_shape[n])
             return zr_fail(err, ZARR_ERR_INVALID,
@@ -61,9 +61,8 @@ static zarr_status shard_parse_chains(struct zr_shard_spec *shard,
     zarr_status st = ZARR_OK;
 
     if (p->depth >= p->limits.shard_depth)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "shards nested deeper than %" PRIu32 " (limit shard_depth)",
-                       p->limits.shard_depth);
+        return zr_fail_limit(err, "shard_depth", p->limits.shard_depth,
+                             "shards nested deeper than %" PRIu32, p->limits.shard_depth);
     p->depth++;
     ZR_TRY(zr_chain_parse_list(&shard->inner, p, "codecs",
                                zr_json_get(raw->members, "codecs"), err));
@@ -164,10 +163,10 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
     }
     if (!zr_product_u64(out->grid, (size_t)s->ndim, &out->n_chunks) ||
         out->n_chunks > most)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "sharding_indexed: more than %" PRIu64
-                       " inner chunks in a shard (limit chunks_per_shard)",
-                       most);
+        return zr_fail_limit(err, "chunks_per_shard", most,
+                             "sharding_indexed: more than %" PRIu64
+                             " inner chunks in a shard",
+                             most);
     return ZARR_OK;
 }
 

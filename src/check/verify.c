@@ -53,6 +53,7 @@ static void find_fault(struct node_check *c, zarr_finding *f)
     f->message = without_address(f->message, f->key);
     if (!f->severity)
         f->severity = f->status == ZARR_ERR_UNSUPPORTED ? ZARR_SEVERITY_WARNING
+                      : f->status == ZARR_ERR_LIMIT     ? ZARR_SEVERITY_LIMIT
                                                         : ZARR_SEVERITY_ERROR;
     if (c->stopped)
         return;
@@ -60,6 +61,8 @@ static void find_fault(struct node_check *c, zarr_finding *f)
         c->result.n_errors++;
     else if (f->severity == ZARR_SEVERITY_NOTE)
         c->result.n_notes++;
+    else if (f->severity == ZARR_SEVERITY_LIMIT)
+        c->result.n_limits++;
     else
         c->result.n_warnings++;
     c->stopped = c->opts.tell && c->opts.tell(c->opts.tell_user, f) != 0;
@@ -75,6 +78,8 @@ static zarr_status node_fault(struct node_check *c, zarr_status st, const zarr_e
     /* The listing read past a key of a document that is not a value, so an IO error is a
      * fault of this node, whatever the store says. */
     if (is_finding(st, why) || (c->kind == ZARR_NODE_NONE && st == ZARR_ERR_IO)) {
+        if (st == ZARR_ERR_LIMIT && !zarr_error_text(why, ZARR_ERROR_LIMIT, NULL, 0))
+            f.severity = ZARR_SEVERITY_ERROR; /* no context can read it */
         find_fault(c, &f);
         return ZARR_OK;
     }

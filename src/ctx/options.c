@@ -15,8 +15,7 @@
 
 enum {
     OPTIONS_BUDGET_MIN = 256 << 20,
-    OPTIONS_BUDGET_PART = 8, /* of the machine's memory */
-    OPTIONS_VARIABLE_CHUNK = 256 << 20
+    OPTIONS_BUDGET_PART = 8 /* of the machine's memory */
 };
 
 static const char *env_text(const char *name)
@@ -24,20 +23,6 @@ static const char *env_text(const char *name)
     const char *text = getenv(name);
 
     return text && *text ? text : NULL;
-}
-
-/* Reads digits, which K, M, G or T may follow for powers of 1024. */
-static bool env_parse_bytes(const char *text, uint64_t *out)
-{
-    static const char units[] = "KMGT";
-    const size_t n = strlen(text);
-    const char *unit = n ? strchr(units, text[n - 1]) : NULL;
-    uint64_t factor = 1;
-
-    if (unit && *unit)
-        factor = UINT64_C(1) << (10 * (unsigned)(unit - units + 1));
-    return zr_parse_u64(text, factor == 1 ? n : n - 1, out) &&
-           zr_mul_u64(*out, factor, out);
 }
 
 static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value,
@@ -48,7 +33,7 @@ static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value,
 
     if (!text)
         return ZARR_OK;
-    if (!env_parse_bytes(text, &v) || v > max)
+    if (!zr_parse_bytes(text, strlen(text), &v) || v > max)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "environment variable %s: \"%s\" is not a number up to %" PRIu64,
                        name, text, max);
@@ -252,41 +237,33 @@ out:
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err)
 {
-    zarr_limits given, usual;
+    const char *text = secure_getenv("ZARRC_LIMITS");
+    zarr_limits usual = ZARR_LIMITS_INIT;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&given, sizeof given, 2 * sizeof(uint32_t), opts->limits,
+    ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts->limits,
                           ZR_TAIL_REFUSE, "zarr_limits", err));
-    if (given.flags) {
+    if (out->flags) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
-                     given.flags);
+                     out->flags);
         goto out;
     }
+    if (text) {
+        st = zarr_limits_parse(&usual, text, err);
+        ZR_TRY(zr_prefix(err, st, "environment variable ZARRC_LIMITS"));
+    }
+    zr_limits_complete(out, &usual);
     zarr_limits_default(&usual);
-    *out = given;
-#define TAKE_DEFAULT(member)                                                             \
-    if (out->member == 0)                                                                \
-    out->member = usual.member
-    TAKE_DEFAULT(metadata_bytes);
-    TAKE_DEFAULT(consolidated_bytes);
-    TAKE_DEFAULT(json_depth);
-    TAKE_DEFAULT(rank);
-    TAKE_DEFAULT(json_tokens);
-    TAKE_DEFAULT(string_bytes);
-    TAKE_DEFAULT(codecs);
-    TAKE_DEFAULT(shard_depth);
-    TAKE_DEFAULT(chunks_per_shard);
-    TAKE_DEFAULT(chunk_bytes);
-    TAKE_DEFAULT(node_name_bytes);
-    TAKE_DEFAULT(dimension_name_bytes);
-    TAKE_DEFAULT(listing_keys);
-    TAKE_DEFAULT(linked_directories);
-    TAKE_DEFAULT(dtype_bytes);
-#undef TAKE_DEFAULT
+    zr_limits_complete(out, &usual);
+    if (out->chunk_bytes == 0)
+        out->chunk_bytes = ZR_MAX(opts->memory_bytes / 2, ZR_CHUNK_BYTES_LEAST);
     if (out->variable_chunk_bytes == 0)
-        out->variable_chunk_bytes = ZR_MIN(ZR_MIN(opts->memory_bytes, out->chunk_bytes),
-                                           (uint64_t)OPTIONS_VARIABLE_CHUNK);
+        out->variable_chunk_bytes =
+            ZR_MIN(out->chunk_bytes,
+                   ZR_MAX(opts->memory_bytes / 2,
+                          ZR_MIN(opts->memory_bytes, ZR_VARIABLE_CHUNK_BYTES_LEAST)));
     out->rank = ZR_MIN(out->rank, (uint32_t)ZARR_MAX_RANK);
+    out->shard_depth = ZR_MIN(out->shard_depth, (uint32_t)ZR_SHARD_DEPTH_MAX);
 out:
     return st;
 }

@@ -368,10 +368,10 @@ zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made
                     made->info.name, made->entry->entry.origin, old->entry->entry.origin);
     } else if (!old) {
         if (r->most_bytes && bytes > r->most_bytes - r->locked.bytes)
-            st = zr_fail(err, ZARR_ERR_LIMIT,
-                         "data type %.64s: with it, the context's data types would take "
-                         "more than %" PRIu64 " bytes (limit dtype_bytes)",
-                         made->info.name, r->most_bytes);
+            st = zr_fail_limit(err, "dtype_bytes", r->most_bytes,
+                               "data type %.64s: with it, the context's data types would "
+                               "take more than %" PRIu64 " bytes",
+                               made->info.name, r->most_bytes);
         else
             st = zr_map_put(&r->locked.made, made->info.name, made, err);
         if (st == ZARR_OK) {

@@ -274,10 +274,9 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
             sum = UINT64_MAX;
     }
     if (!zr_add_u64(k->all, sum, &k->all) || k->all > self->most_bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                       "the shard's elements have more than %" PRIu64
-                       " bytes (limit variable_chunk_bytes)",
-                       self->most_bytes));
+        ZR_TRY(zr_fail_limit(err, "variable_chunk_bytes", self->most_bytes,
+                             "the shard's elements have more than %" PRIu64 " bytes",
+                             self->most_bytes));
     twice = 2 * (uint64_t)ts->decode.buffer[k->block].bytes;
     if (sum > ts->decode.buffer[k->block].bytes - k->used)
         ZR_TRY(keep_grow(k, ts,

@@ -117,9 +117,9 @@ static uint64_t times(uint64_t n, uint64_t factor)
     return zr_mul_u64(n, factor, &out) ? out : UINT64_MAX;
 }
 
-static const char *limit_of(const struct zr_program *p)
+static const char *limit_name(const struct zr_program *p)
 {
-    return p->variable ? "limit variable_chunk_bytes" : "limit chunk_bytes";
+    return p->variable ? "variable_chunk_bytes" : "chunk_bytes";
 }
 
 /* A damaged header cannot reserve more memory than the size of the input makes plausible.
@@ -132,10 +132,9 @@ static zarr_status decode_room(const struct unsized_step *s, const zarr_codec_jo
         ZR_MAX(times(job->src.bytes, GROW_EXPLAINS), (uint64_t)GROW_LEAST);
 
     if (hint > bound && s->p->unsized)
-        return zr_fail(
-            err, ZARR_ERR_LIMIT,
-            "%s: the chunk says it has %" PRIu64 " bytes, over %" PRIu64 " (%s)",
-            zarr_codec_spec_name(&s->stage->spec), hint, bound, limit_of(s->p));
+        return zr_fail_limit(err, limit_name(s->p), bound,
+                             "%s: the chunk says it has %" PRIu64 " bytes",
+                             zarr_codec_spec_name(&s->stage->spec), hint);
     *room = hint ? ZR_MIN(hint, explained) : times(job->src.bytes, GROW_FACTOR);
     *room = ZR_MIN(ZR_MAX(*room, (uint64_t)GROW_LEAST), bound);
     return ZARR_OK;
@@ -166,11 +165,13 @@ out:
 static zarr_status step_bound(const struct unsized_step *s, zarr_status st,
                               zarr_error *err)
 {
+    const uint64_t most = s->encode ? s->stage->in_bytes : s->stage->out_bytes;
+
     if (!s->p->unsized)
         return st;
-    return zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of more than %" PRIu64 " bytes (%s)",
-                   zarr_codec_spec_name(&s->stage->spec),
-                   s->encode ? s->stage->in_bytes : s->stage->out_bytes, limit_of(s->p));
+    return zr_fail_limit(err, limit_name(s->p), most,
+                         "%s: a chunk of more than %" PRIu64 " bytes",
+                         zarr_codec_spec_name(&s->stage->spec), most);
 }
 
 /* Runs the stage into a buffer, which grows up to the bound while its room is too small.

@@ -127,28 +127,40 @@ static bool equal_next(struct equal_level *l, const struct zr_json **a,
     return true;
 }
 
+static void equal_pop(struct zr_json_stack *levels)
+{
+    struct equal_level *l = zr_json_stack_top(levels);
+
+    zr_json_lookup_end(&l->in_b);
+    levels->depth--;
+}
+
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b)
 {
-    struct equal_level level[ZR_JSON_DEPTH_MAX];
-    size_t depth = 0;
+    struct zr_json_stack levels;
+    struct equal_level *l;
     bool equal = true;
 
     if (!a || !b)
         return a == b;
+    zr_json_stack_init(&levels, sizeof *l, NULL);
     for (;;) {
         equal = b && same_node(a, b);
         if (equal && a->type >= ZR_JSON_ARRAY && a->u.children.n > 0) {
-            equal = depth < ZR_JSON_DEPTH_MAX;
+            l = zr_json_stack_push(&levels);
+            equal = l != NULL;
             if (equal)
-                level[depth++] = (struct equal_level){
+                *l = (struct equal_level){
                     a->u.children.first, b->u.children.first, {.object = b}};
         }
-        while (equal && depth > 0 && !equal_next(&level[depth - 1], &a, &b))
-            zr_json_lookup_end(&level[--depth].in_b);
-        if (!equal || depth == 0)
+        while (equal && levels.depth > 0 &&
+               !equal_next(zr_json_stack_top(&levels), &a, &b))
+            equal_pop(&levels);
+        if (!equal || levels.depth == 0)
             break;
     }
-    while (depth > 0)
-        zr_json_lookup_end(&level[--depth].in_b);
+    while (levels.depth > 0)
+        equal_pop(&levels);
+    zr_json_stack_deinit(&levels);
     return equal;
 }

@@ -55,13 +55,6 @@ struct zr_json_doc {
                         tolerated */
 };
 
-/* The greatest depth of a document that is read, and of a tree that is written, compared
- * or copied, whatever the limits are. It bounds the stacks of the walks, which are plain
- * arrays (8 bytes a level). */
-enum {
-    ZR_JSON_DEPTH_MAX = 1024
-};
-
 void zr_json_doc_init(struct zr_json_doc *doc, const zarr_allocator *alloc);
 void zr_json_doc_deinit(struct zr_json_doc *doc);
 /* Empties the document; it keeps memory that the next one uses. */
@@ -134,7 +127,7 @@ const char *
 zr_json_string(const struct zr_json *v); /* NULL unless a string without NUL inside */
 /* True for the same JSON value. The order of members does not matter. Numbers compare by
  * value ("1.0" equals "1", "1e2" equals "100"). "-0.0" and "0" differ, because they are
- * different fill values. Linear if members come in the same order, otherwise
+ * different fill values. False without memory for the stack of a very deep value. Linear if members come in the same order, otherwise
  * O(members * log(members)). */
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b);
 /* Looks many members of one object up, at the cost of zr_json_equal(). Zero except
@@ -155,8 +148,7 @@ const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap);
 
 /* Writes JSON text. indent 0: compact {"a":1}; otherwise so many blanks a level, as
  * Python's json.dumps(indent=). Strings stay UTF-8, control characters are escaped. The
- * numbers NaN and Infinity are written as strings. Iterative. A tree deeper than
- * ZR_JSON_DEPTH_MAX sets out->failed. */
+ * numbers NaN and Infinity are written as strings. Iterative. */
 void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out);
 /* The same, compact and with bare NaN and Infinity, which Python writes and reads. */
 void zr_json_write_tokens(const struct zr_json *v, struct zr_str *out);

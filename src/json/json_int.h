@@ -7,6 +7,9 @@
 
 #include "json/json.h"
 
+#include <stdalign.h>
+#include <stddef.h>
+
 /* Makes a zeroed node of this document. NULL: no memory, and doc->failed is set. */
 struct zr_json *zr_json_node(struct zr_json_doc *doc);
 
@@ -32,6 +35,26 @@ void zr_json_keys_deinit(struct zr_json_keys *k);
  * one has, or NULL. Linear time. */
 zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *object,
                                const struct zr_json **twice, zarr_error *err);
+
+/* The stack of a walk through a tree: `width` bytes a level. The first levels are inside,
+ * deeper ones come from the allocator. */
+struct zr_json_stack {
+    const zarr_allocator *alloc;
+    size_t width, depth, cap;
+    void *big; /* NULL: the levels are in `small` */
+    alignas(max_align_t) unsigned char small[1024];
+};
+void zr_json_stack_init(struct zr_json_stack *s, size_t width,
+                        const zarr_allocator *alloc);
+void zr_json_stack_deinit(struct zr_json_stack *s);
+/* Returns a new level on top, or NULL without memory. Moves the levels: use addresses of
+ * levels only until the next push. */
+void *zr_json_stack_push(struct zr_json_stack *s);
+/* The level on top; s->depth > 0. */
+static inline void *zr_json_stack_top(struct zr_json_stack *s)
+{
+    return (s->big ? (unsigned char *)s->big : s->small) + (s->depth - 1) * s->width;
+}
 
 /* One parse. */
 struct zr_json_parser {

@@ -21,9 +21,9 @@
 /* The limits that apply if a member of zarr_limits is zero; zarrc/limits.h documents
  * them. */
 enum {
-    DEPTH_DEFAULT = 64,
+    DEPTH_DEFAULT = 1000,
     TOKENS_DEFAULT = 4 << 20,
-    STRING_DEFAULT = 1 << 20
+    STRING_DEFAULT = 64 << 20
 };
 
 enum {
@@ -135,10 +135,9 @@ static zarr_status json_number(struct zr_json_parser *ps, struct zr_json *v)
                        "byte %" PRIu64 ": number with a leading zero",
                        zr_json_position(ps, start));
     if ((size_t)(behind - start) > ps->max_string)
-        return zr_fail(ps->err, ZARR_ERR_LIMIT,
-                       "byte %" PRIu64 ": number of %zu bytes, limit string_bytes is %zu",
-                       zr_json_position(ps, start), (size_t)(behind - start),
-                       ps->max_string);
+        return zr_fail_limit(ps->err, "string_bytes", ps->max_string,
+                             "byte %" PRIu64 ": number of %zu bytes",
+                             zr_json_position(ps, start), (size_t)(behind - start));
     set_literal(ps, v, start, behind);
     return ZARR_OK;
 }
@@ -174,10 +173,9 @@ static zarr_status json_word(struct zr_json_parser *ps, struct zr_json *v)
 
 static zarr_status json_limit_values(const struct zr_json_parser *ps)
 {
-    return zr_fail(ps->err, ZARR_ERR_LIMIT,
-                   "byte %" PRIu64 ": more than %" PRIu64
-                   " JSON values, limit json_tokens",
-                   zr_json_position(ps, ps->p), ps->max_values);
+    return zr_fail_limit(ps->err, "json_tokens", ps->max_values,
+                         "byte %" PRIu64 ": more than %" PRIu64 " JSON values",
+                         zr_json_position(ps, ps->p), ps->max_values);
 }
 
 /* Reads the "key": of the next member; the node gets the key. */
@@ -207,10 +205,10 @@ static zarr_status json_push(struct zr_json_parser *ps, struct zr_json *v,
                              enum zr_json_type type)
 {
     if (++ps->depth > ps->max_depth)
-        return zr_fail(ps->err, ZARR_ERR_LIMIT,
-                       "byte %" PRIu64 ": nested deeper than %" PRIu64
-                       ", limit json_depth",
-                       zr_json_position(ps, ps->p), ps->max_depth);
+        return zr_fail_limit(ps->err, "json_depth", ps->max_depth,
+                             "byte %" PRIu64 ": lists and objects are nested deeper than "
+                             "%" PRIu64,
+                             zr_json_position(ps, ps->p), ps->max_depth);
     v->type = type;
     v->next = ps->open; /* used for the way back: see the top of the file */
     ps->open = v;
@@ -344,7 +342,7 @@ static void json_limits(struct zr_json_parser *ps, const zarr_limits *limits)
     uint64_t values = limits ? limits->json_tokens : 0;
     uint64_t string = limits ? limits->string_bytes : 0;
 
-    ps->max_depth = ZR_MIN(depth ? depth : DEPTH_DEFAULT, (uint64_t)ZR_JSON_DEPTH_MAX);
+    ps->max_depth = depth ? depth : DEPTH_DEFAULT;
     ps->max_values = values ? values : TOKENS_DEFAULT;
     ps->max_string =
         (size_t)ZR_MIN(string ? string : STRING_DEFAULT, (uint64_t)UINT32_MAX);

@@ -192,9 +192,9 @@ zarr_status zr_json_read_string(struct zr_json_parser *ps, const char **text,
     *bytes = (size_t)(to - start);
     *text = start;
     if (*bytes > ps->max_string) {
-        st = zr_fail(ps->err, ZARR_ERR_LIMIT,
-                     "byte %" PRIu64 ": string of %zu bytes, limit string_bytes is %zu",
-                     zr_json_position(ps, start) - 1, *bytes, ps->max_string);
+        st = zr_fail_limit(ps->err, "string_bytes", ps->max_string,
+                           "byte %" PRIu64 ": string of %zu bytes",
+                           zr_json_position(ps, start) - 1, *bytes);
         goto out;
     }
     *to = '\0';

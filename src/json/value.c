@@ -234,40 +234,51 @@ static struct zr_json *copy_value(struct zr_json_doc *doc, const struct zr_json 
     return made;
 }
 
+struct copy_level {
+    const struct zr_json *from; /* next to copy */
+    struct zr_json *into;
+};
+
+static void copy_push(struct zr_json_doc *doc, struct zr_json_stack *levels,
+                      const struct zr_json *from, struct zr_json *into)
+{
+    struct copy_level *l = zr_json_stack_push(levels);
+
+    if (l)
+        *l = (struct copy_level){from->u.children.first, into};
+    else
+        doc->failed = true;
+}
+
 struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)
 {
-    const struct zr_json *from[ZR_JSON_DEPTH_MAX]; /* next to copy on each level */
-    struct zr_json *into[ZR_JSON_DEPTH_MAX];
     struct zr_json *top = v ? copy_value(doc, v) : NULL;
-    size_t depth = 0;
+    struct zr_json_stack levels;
 
     if (!top || v->type < ZR_JSON_ARRAY)
         return top;
-    from[0] = v->u.children.first;
-    into[0] = top;
-    for (;;) {
-        const struct zr_json *child = from[depth];
+    zr_json_stack_init(&levels, sizeof(struct copy_level), doc->arena.alloc);
+    copy_push(doc, &levels, v, top);
+    while (levels.depth > 0 && !doc->failed) {
+        struct copy_level *l = zr_json_stack_top(&levels);
+        const struct zr_json *child = l->from;
         struct zr_json *made;
 
         if (!child) {
-            if (depth-- == 0)
-                return top;
+            levels.depth--;
             continue;
         }
-        from[depth] = child->next;
+        l->from = child->next;
         made = copy_value(doc, child);
         if (child->key)
-            zr_json_add(doc, into[depth], child->key, child->key_bytes, made);
+            zr_json_add(doc, l->into, child->key, child->key_bytes, made);
         else
-            zr_json_append(doc, into[depth], made);
-        if (!made || doc->failed ||
-            (child->type >= ZR_JSON_ARRAY && depth + 1 == ZR_JSON_DEPTH_MAX)) {
+            zr_json_append(doc, l->into, made);
+        if (!made)
             doc->failed = true;
-            return NULL;
-        }
-        if (child->type >= ZR_JSON_ARRAY) {
-            from[++depth] = child->u.children.first;
-            into[depth] = made;
-        }
+        else if (child->type >= ZR_JSON_ARRAY)
+            copy_push(doc, &levels, child, made);
     }
+    zr_json_stack_deinit(&levels);
+    return doc->failed ? NULL : top;
 }

@@ -120,39 +120,43 @@ static void write_key(struct zr_str *out, const struct zr_json *v, unsigned inde
 static void write_tree(const struct zr_json *v, unsigned indent, bool tokens,
                        struct zr_str *out)
 {
-    const struct zr_json *around[ZR_JSON_DEPTH_MAX];
-    const struct zr_json *child;
-    size_t depth = 0;
+    const struct zr_json **level, *child;
+    struct zr_json_stack around;
 
     if (!v)
         return;
+    zr_json_stack_init(&around, sizeof *level, out->alloc);
     for (write_node(out, v, tokens); !out->failed;) {
         child = NULL;
         if (v->type >= ZR_JSON_ARRAY && v->u.children.n > 0) { /* go down */
-            if (depth == ZR_JSON_DEPTH_MAX) {
+            level = zr_json_stack_push(&around);
+            if (!level) {
                 out->failed = true;
-                return;
+                break;
             }
-            around[depth++] = v;
+            *level = v;
             child = v->u.children.first;
         }
-        while (!child && depth > 0) { /* on, or up */
+        while (!child && around.depth > 0) { /* on, or up */
             child = v->next;
             if (child) {
                 zr_str_putc(out, ',');
             } else {
-                v = around[--depth];
-                write_line(out, indent, depth);
+                level = zr_json_stack_top(&around);
+                v = *level;
+                around.depth--;
+                write_line(out, indent, around.depth);
                 zr_str_putc(out, v->type == ZR_JSON_OBJECT ? '}' : ']');
             }
         }
         if (!child)
-            return;
+            break;
         v = child;
-        write_line(out, indent, depth);
+        write_line(out, indent, around.depth);
         write_key(out, v, indent);
         write_node(out, v, tokens);
     }
+    zr_json_stack_deinit(&around);
 }
 
 void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
@@ -165,25 +169,35 @@ void zr_json_write_tokens(const struct zr_json *v, struct zr_str *out)
     write_tree(v, 0, true, out);
 }
 
+/* The way back up: while a container is open, its last child's `next` points to it, and
+ * only there. */
+static bool is_way_up(const struct zr_json *v, const struct zr_json *next)
+{
+    return next->type >= ZR_JSON_ARRAY && next->u.children.last == v;
+}
+
+/* Needs no memory, so it cannot fail. */
 static void change_tokens(struct zr_json *v, bool keep)
 {
-    struct zr_json *around[ZR_JSON_DEPTH_MAX];
-    size_t depth = 0;
+    struct zr_json *const top = v;
 
     while (v) {
         if (v->type == ZR_JSON_NUMBER && is_token(v) && keep)
             v->u.text.bare = true;
         else if (v->type == ZR_JSON_NUMBER && is_token(v) && !v->u.text.bare)
             v->type = ZR_JSON_STRING; /* the text does not change */
-        if (v->type >= ZR_JSON_ARRAY && v->u.children.first &&
-            depth < ZR_JSON_DEPTH_MAX) {
-            around[depth++] = v;
+        if (v->type >= ZR_JSON_ARRAY && v->u.children.first) {
+            v->u.children.last->next = v;
             v = v->u.children.first;
             continue;
         }
-        while (depth > 0 && !v->next)
-            v = around[--depth];
-        v = depth > 0 ? v->next : NULL;
+        while (v != top && is_way_up(v, v->next)) {
+            struct zr_json *around = v->next;
+
+            v->next = NULL;
+            v = around;
+        }
+        v = v != top ? v->next : NULL;
     }
 }
 

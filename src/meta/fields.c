@@ -69,9 +69,8 @@ zarr_status zr_meta_shape(struct zr_array_meta *m, const struct zr_json *v,
 
     limit = ZR_MIN(limit, (uint32_t)ZARR_MAX_RANK);
     if (zr_json_count(v) > limit)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "shape has %zu dimensions, limit rank is %" PRIu32,
-                       zr_json_count(v), limit);
+        return zr_fail_limit(err, "rank", limit, "shape has %zu dimensions",
+                             zr_json_count(v));
     m->ndim = (int32_t)zr_json_count(v);
     return zr_meta_sizes("shape", v, m->ndim, m->shape, err);
 }

@@ -19,15 +19,15 @@ static zarr_status count_names(struct zr_children *k, struct zr_seen *seen,
     const zarr_limits *limits = &zr_store_context(k->store)->limits;
 
     if (seen->n > limits->listing_keys || k->names.n > limits->listing_keys - seen->n)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "more than %" PRIu64 " names in one walk (limit listing_keys)",
-                       limits->listing_keys);
+        return zr_fail_limit(err, "listing_keys", limits->listing_keys,
+                             "more than %" PRIu64 " names in one walk",
+                             limits->listing_keys);
     if (seen->n_linked > limits->linked_directories ||
         k->names.n_linked > limits->linked_directories - seen->n_linked)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "more than %" PRIu64 " directories behind symbolic links in one "
-                       "walk (limit linked_directories)",
-                       limits->linked_directories);
+        return zr_fail_limit(err, "linked_directories", limits->linked_directories,
+                             "more than %" PRIu64
+                             " directories behind symbolic links in one walk",
+                             limits->linked_directories);
     seen->n += k->names.n;
     seen->n_linked += k->names.n_linked;
     return ZARR_OK;

@@ -49,9 +49,8 @@ static zarr_status doc_room(struct zr_doc *d, uint64_t need,
     size_t bytes = 0;
 
     if (need > place->limit)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "%" PRIu64 " bytes are over the limit %s (%" PRIu64 ")", need,
-                       place->limit_name, place->limit);
+        return zr_fail_limit(err, place->limit_name, place->limit,
+                             "the document has %" PRIu64 " bytes", need);
     if (!zr_to_size(need, &bytes) || !zr_add_size(bytes, 1, &bytes))
         return zr_fail_memory(err, need);
     p = zr_realloc(d->alloc, d->big, bytes);

@@ -38,9 +38,8 @@ static zarr_status add_name(struct names_listing *l, const char *name)
     char *copy = NULL;
 
     if (names->n >= l->limit)
-        ZR_TRY(zr_fail(l->err, ZARR_ERR_LIMIT,
-                       "there are more keys than the limit listing_keys (%" PRIu64 ")",
-                       l->limit));
+        ZR_TRY(zr_fail_limit(l->err, "listing_keys", l->limit,
+                             "more than %" PRIu64 " names in a listing", l->limit));
     ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
                    sizeof *names->item, l->err));
     copy = zr_arena_strndup(&names->arena, name, strlen(name));

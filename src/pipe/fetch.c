@@ -87,15 +87,17 @@ static zarr_status too_long(const struct zr_io *io, const struct zr_fetch *f,
                             uint64_t bytes, zarr_error *err)
 {
     if (f->gaps)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "a shard of %" PRIu64
-                       " bytes must be fetched whole, but at most %" PRIu64
-                       " bytes are allowed (limits encoded_bytes, chunk_bytes)",
-                       bytes, f->most);
-    return zr_fail(err, zr_excess(io),
+        return zr_fail_limit(err,
+                             io->engine->limits->encoded_bytes != 0 ? "encoded_bytes"
+                                                                    : "chunk_bytes",
+                             f->most,
+                             "a shard of %" PRIu64 " bytes must be fetched whole", bytes);
+    if (zr_excess(io) == ZARR_ERR_LIMIT)
+        return zr_fail_limit(err, "encoded_bytes", f->most,
+                             "the object has %" PRIu64 " bytes", bytes);
+    return zr_fail(err, ZARR_ERR_CORRUPT,
                    "the object has %" PRIu64
-                   " bytes, but its chunk can have at most %" PRIu64
-                   " (limit encoded_bytes)",
+                   " bytes, but its chunk can have at most %" PRIu64,
                    bytes, f->most);
 }
 

@@ -58,10 +58,8 @@ static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
         return ZARR_OK;
     if (!zr_budget_try(budget, bytes)) {
         worker->starved = true;
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "no room for %" PRIu64
-                       " bytes beside other chunks (the context's memory_bytes)",
-                       bytes);
+        return zr_fail_limit(err, "memory_bytes", budget->total,
+                             "no room for %" PRIu64 " bytes beside other chunks", bytes);
     }
     worker->granted += bytes;
     return ZARR_OK;

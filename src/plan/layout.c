@@ -161,10 +161,10 @@ static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
         lv->inner_shape[d] = inner;
         lv->n_inner[d] = outer / inner;
         if (!zr_mul_u64(n, lv->n_inner[d], &n) || n > m->args->limits->chunks_per_shard)
-            return zr_fail(m->err, ZARR_ERR_LIMIT,
-                           "a shard of more than %" PRIu64
-                           " chunks (limit chunks_per_shard)",
-                           m->args->limits->chunks_per_shard);
+            return zr_fail_limit(m->err, "chunks_per_shard",
+                                 m->args->limits->chunks_per_shard,
+                                 "a shard of more than %" PRIu64 " chunks",
+                                 m->args->limits->chunks_per_shard);
     }
     lv->n_inner_all = n;
     return ZARR_OK;
@@ -174,10 +174,9 @@ static zarr_status check_chunk_bytes(const struct level_maker *m,
                                      const struct zr_level *lv)
 {
     if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
-        return zr_fail(m->err, ZARR_ERR_LIMIT,
-                       "a chunk of %" PRIu64 " bytes (limit %s is %" PRIu64 ")",
-                       lv->reps.rep[0].n_bytes, zr_chunk_limit_name(m->args->dtype),
-                       m->args->limits->chunk_bytes);
+        return zr_fail_limit(m->err, zr_chunk_limit_name(m->args->dtype),
+                             m->args->limits->chunk_bytes,
+                             "a chunk of %" PRIu64 " bytes", lv->reps.rep[0].n_bytes);
     return ZARR_OK;
 }
 

@@ -166,11 +166,9 @@ static zarr_status budget_take(struct zr_budget *b, uint64_t bytes,
         return ZARR_OK;
     if (zr_is_cancelled(l->cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled while waiting for memory");
-    return zr_fail(err, ZARR_ERR_LIMIT,
-                   "no %" PRIu64
-                   " bytes came free in time in the memory budget of %" PRIu64
-                   " bytes (memory_bytes)",
-                   bytes, b->total);
+    return zr_fail_limit(err, "memory_bytes", b->total,
+                         "no %" PRIu64 " bytes came free in time in the memory budget",
+                         bytes);
 }
 
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,

@@ -245,8 +245,8 @@ static zarr_status emulate_check_limit(const zarr_store *s, const zarr_store_op 
 
     if (limit == 0 || bytes <= limit)
         return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_LIMIT, "%s: %" PRIu64 " bytes (limit encoded_bytes)",
-                   op->key, bytes);
+    return zr_fail_limit(err, "encoded_bytes", limit, "%s: %" PRIu64 " bytes", op->key,
+                         bytes);
 }
 
 /* Copies the range that op wants out of a whole value in host memory. */

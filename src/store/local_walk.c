@@ -205,9 +205,9 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
         goto out;
     }
     if (++w->n_seen > w->l->listing_keys) {
-        st = zr_fail(err, ZARR_ERR_LIMIT,
-                     "more than %" PRIu64 " keys in a listing (limit listing_keys)",
-                     w->l->listing_keys);
+        st = zr_fail_limit(err, "listing_keys", w->l->listing_keys,
+                           "more than %" PRIu64 " keys in a listing",
+                           w->l->listing_keys);
         goto out;
     }
     ZR_TRY(zr_grow(w->l->alloc, &w->entries, &w->cap_entries, w->n_entries + 1,
@@ -282,10 +282,10 @@ static zarr_status walk_count_linked(struct local_walk *w, zarr_error *err)
 {
     if (++w->n_linked <= w->l->linked_directories)
         return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_LIMIT,
-                   "%s: more than %" PRIu64 " directories behind symbolic links in one "
-                   "listing (limit linked_directories)",
-                   zr_str_text(&w->path), w->l->linked_directories);
+    return zr_fail_limit(err, "linked_directories", w->l->linked_directories,
+                         "%s: more than %" PRIu64
+                         " directories behind symbolic links in one listing",
+                         zr_str_text(&w->path), w->l->linked_directories);
 }
 
 static bool walk_is_ancestor(const struct local_walk *w, const struct stat *st)

@@ -143,9 +143,8 @@ static int public_list_row(void *user, const zarr_store_item *item)
             zr_fail(x->err, ZARR_ERR_CORRUPT, "the %s store listed \"%s\" below \"%s\"",
                     x->store->name, item->key ? item->key : "", x->prefix);
     else if (++x->n > limit)
-        x->status = zr_fail(
-            x->err, ZARR_ERR_LIMIT,
-            "more than %" PRIu64 " keys in a listing (limit listing_keys)", limit);
+        x->status = zr_fail_limit(x->err, "listing_keys", limit,
+                                  "more than %" PRIu64 " keys in a listing", limit);
     else if (x->fn(x->user, item) == 0)
         return 0;
     x->ended = true;

@@ -45,8 +45,8 @@ def test_elements(zarrc, pair):
     assert node["elements"][1] == {"index": [3, 4], "a": 19.0, "b": 17.0}
     assert node["elements_different"] == 2 and node["largest_difference"] == 2
     assert zarrc("diff", "-q", a, b, code=1).out == b""
-    assert zarrc("diff", "--limit=1", a, b, code=1).text.count("[") == 1
-    assert zarrc("diff", "--limit=0", a, b, code=1).text.count("[") == zarrc("diff", "-N9999", a, b, code=1).text.count("[") > 1
+    assert zarrc("diff", "--show=1", a, b, code=1).text.count("[") == 1
+    assert zarrc("diff", "--show=0", a, b, code=1).text.count("[") == zarrc("diff", "-N9999", a, b, code=1).text.count("[") > 1
     zarrc("diff", "--atol=2", a, b)
     zarrc("diff", "--atol=1.9", a, b, code=1)
     zarrc("diff", "--rtol=0.2", a, b)

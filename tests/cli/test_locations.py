@@ -355,14 +355,14 @@ def test_links_multiply_work(zarrc, tmp_path, command):
     fan(store, 9, lambda i, k: i + 1)
     fan(ring, 8, lambda i, k: k)
     out = [tmp_path / "out.zarr"] if command == "cp" else []
-    failed = zarrc(command, "--max-linked=500", store, *out, code=4)
+    failed = zarrc(command, "--limit=linked_directories=500", store, *out, code=4)
     assert "more than 500 directories behind symbolic links" in failed.err
-    assert "limit linked_directories" in failed.err and "--max-linked=N" in failed.err
+    assert "limit linked_directories" in failed.err and "--limit=linked_directories=VALUE" in failed.err
     failed = zarrc(command, ring, *out, code=3)
     assert "g0/l0: this symbolic link leads to a directory above it" in failed.err
     if command == "tree":  # g6 has 8 + 64 of them
-        zarrc(command, "--max-linked=72", f"{store}/g6")
-        zarrc(command, "--max-linked=71", f"{store}/g6", code=4)
+        zarrc(command, "--limit=linked_directories=72", f"{store}/g6")
+        zarrc(command, "--limit=linked_directories=71", f"{store}/g6", code=4)
 
 
 def test_rm_follows_no_link(zarrc, tmp_path):

@@ -184,15 +184,15 @@ def test_untrusted_limits(zarrc, tmp_path):
 
 
 def test_limit_of_variable_chunks(zarrc, tmp_path):
-    """A chunk of text gets no more memory than --mem allows, or --variable-chunk."""
+    """A chunk of text gets no more memory than --mem allows, or --limit."""
     words = np.array(["x" * 2000] * 4096, dtype=np.dtypes.StringDType())
     a = zarr.create_array(tmp_path / "a", shape=words.shape, chunks=words.shape, dtype="string")
     a[:] = words
     found = zarrc("cat", "--mem=8M", f"{tmp_path}/a[0]", code=4).err
-    assert "limit variable_chunk_bytes" in found and "--variable-chunk=SIZE" in found
-    for options in (["--mem=8M", "--variable-chunk=16M"], ["--mem=64M"], []):
+    assert "limit variable_chunk_bytes" in found and "--limit=variable_chunk_bytes=VALUE" in found
+    for options in (["--mem=8M", "--limit", "variable_chunk_bytes=16M"], ["--mem=64M"], []):
         assert zarrc("cat", *options, f"{tmp_path}/a[0]").text.strip() == "x" * 2000
-    assert "variable_chunk_bytes" in zarrc("cat", "--variable-chunk=1M", f"{tmp_path}/a[0]",
+    assert "variable_chunk_bytes" in zarrc("cat", "--limit=variable_chunk_bytes=1M", f"{tmp_path}/a[0]",
                                            code=4).err
 
 
@@ -259,8 +259,8 @@ def test_verify_bounds_its_output(zarrc, tmp_path):
     done = zarrc("verify", tmp_path / "a", code=1)
     assert len(done.out.splitlines()) == 1000
     assert "1500 faults" in done.err and "500 of them are not shown" in done.err
-    assert len(zarrc("verify", "--limit=0", tmp_path / "a", code=1).out.splitlines()) == 1500
-    shown = zarrc("verify", "--json", "--limit=3", tmp_path / "a", code=1).json
+    assert len(zarrc("verify", "--show=0", tmp_path / "a", code=1).out.splitlines()) == 1500
+    shown = zarrc("verify", "--json", "--show=3", tmp_path / "a", code=1).json
     shown = shown[0] if isinstance(shown, list) else shown
     assert len(shown["faults"]) == 3 and shown["n_faults"] == 1500 and not shown["valid"]
 

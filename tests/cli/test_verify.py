@@ -281,6 +281,18 @@ def test_rm_deletes_what_is_no_file(zarrc, store, name):
 def test_a_limit_does_not_end_verify(zarrc, store):
     zarrc("create", "-t", "string", "--shape=1000000", "--chunks=1000000", store / "deep/big")
     damage(store / "sums/c/0/1", 17)
-    found = zarrc("verify", "--json", "--variable-chunk=1K", store, code=1).json["faults"]
+    found = zarrc("verify", "--json", "--limit=variable_chunk_bytes=1K", store, code=1).json["faults"]
     assert {(f["key"], f["code"]) for f in found} == {("deep/big", "limit"), ("sums/c/0/1", "corrupt")}
     assert "variable_chunk_bytes" in found[0]["reason"]
+
+
+def test_valid_above_the_limits(zarrc, tmp_path):
+    """What exceeds a limit of the run is neither valid nor a fault; a higher limit checks it."""
+    zarrc("create", "-t", "f8", "--shape=1000", "--chunks=1000", tmp_path / "a")
+    low = zarrc("verify", "--limit=chunk_bytes=1K", tmp_path / "a", code=4)
+    assert ": valid, above the limits of this run" in low.err and "NOT VALID" not in low.err
+    assert "(limit chunk_bytes is 1024)   [limit]" in low.out
+    found = zarrc("verify", "--json", "--limit=chunk_bytes=1K", tmp_path / "a", code=4).json
+    assert found["valid"] is None and found["n_faults"] == 0 and found["n_limits"] == 1
+    assert found["faults"][0]["severity"] == "limit"
+    assert zarrc("verify", "--json", "--limit=chunk_bytes=8K", tmp_path / "a").json["valid"] is True

@@ -128,7 +128,38 @@ def test_settings(path):
         zarrc.config.set({"nonsense": 1})
     zarrc.config.set(untrusted=True)
     with pytest.raises(errors.LimitError):
-        zarrc.create_array(None, shape=1 << 30, dtype="i1", chunks=1 << 30)[:1]
+        zarrc.create_array(None, shape=1 << 30, dtype="i1", chunks=1 << 30)
+
+
+def test_limits(monkeypatch):
+    """A LimitError names the limit and its remedy, which works; one parser reads all texts."""
+    array = {"shape": 2048, "dtype": "i1", "chunks": 2048}
+    with zarrc.config.set({"limits": {"chunk_bytes": "1K"}}):
+        with pytest.raises(errors.LimitError) as found:
+            zarrc.create_array(None, **array)
+    assert found.value.limit == "chunk_bytes"
+    assert '(limit chunk_bytes is 1024); ' in str(found.value)
+    assert 'zarrc.config.set({"limits": {"chunk_bytes": VALUE}})' in str(found.value)
+    with zarrc.config.set({"limits": {"chunk_bytes": 2048}, "untrusted": True}):
+        assert zarrc.create_array(None, **array)[0] == 0
+    for wrong in ({"chunk_byte": 1}, {"chunk_bytes": 0}, {"chunk_bytes": "1X"}, {"rank": 65}):
+        with pytest.raises(ValueError, match="limits: "):
+            zarrc.config.set({"limits": wrong})
+    monkeypatch.setenv("ZARRC_LIMITS", "chunk_bytes=1000,json_depth=2000")
+    assert zarrc.config["limits"] == {"chunk_bytes": "1000", "json_depth": "2000"}
+    made = subprocess.run([sys.executable, "-c", "import zarrc; zarrc.create_array(None, shape=2048, dtype='i1', chunks=2048)"],
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert "limit chunk_bytes is 1000" in made.stderr
+
+
+@pytest.mark.parametrize("depth", [900])
+def test_default_limits(path, depth):
+    """What zarr-python writes and reads: attributes nested deep, and of two million bytes."""
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    array = zarrc.create_array(path, shape=1, dtype="i1", attributes={"deep": value, "xml": "x" * 2_000_000})
+    assert array.attrs["deep"] == value and len(zarrc.open_array(path).attrs["xml"]) == 2_000_000
 
 
 def test_lock_wait(path):

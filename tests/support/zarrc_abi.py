@@ -38,7 +38,7 @@ class Sized(Structure):
 
 class Error(Structure):
     _fields_ = [("code", c_int32), ("os_code", c_int32), ("os_domain", c_uint32),
-                ("operation", c_uint32), ("item", c_uint64), ("part", ctypes.c_uint16 * 8), ("message", c_char * 488)]
+                ("operation", c_uint32), ("item", c_uint64), ("part", ctypes.c_uint16 * 10), ("message", c_char * 484)]
 
 
 class Mem(Structure):

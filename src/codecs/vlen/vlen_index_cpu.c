@@ -174,10 +174,8 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_host_job *io,
     if (last || data.bytes)
         st = zr_runner_decode_most(self->data, exec, &data, last, &bytes, err);
     if (st == ZARR_ERR_CORRUPT && last > self->most)
-        st = zr_fail(err, ZARR_ERR_LIMIT,
-                     "zarrs.vlen: elements of %" PRIu64 " bytes, over %" PRIu64
-                     " (limit variable_chunk_bytes)",
-                     last, self->most);
+        st = zr_fail_limit(err, "variable_chunk_bytes", self->most,
+                           "zarrs.vlen: elements of %" PRIu64 " bytes", last);
     ZR_TRY(st);
     if (bytes.bytes != last)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,

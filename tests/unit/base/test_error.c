@@ -286,6 +286,74 @@ static void log_lines(void **state)
     assert_int_equal(strlen(seen.text), 1023);
 }
 
+static void limits_by_name(void **state)
+{
+    static const char *const wrong[] = {"rank=65",
+                                        "rank=-1",
+                                        "chunk_bytes=",
+                                        "chunk_bytes=0",
+                                        "chunk_bytes=1k",
+                                        "chunk_bytes=16777216T",
+                                        "chunk_bytes= 1",
+                                        "chunk_byte=1",
+                                        "flags=1",
+                                        "=1",
+                                        "json_depth=4G",
+                                        "json_depth"};
+    zarr_limits a = ZARR_LIMITS_INIT, shorter = ZARR_LIMITS_INIT;
+    zarr_error err = ZARR_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(
+        zarr_limits_parse(&a, "chunk_bytes=8G,json_depth=2000,,json_depth=3K,", &err),
+        ZARR_OK);
+    assert_int_equal(a.chunk_bytes, INT64_C(8) << 30);
+    assert_int_equal(a.json_depth, 3072);
+    assert_int_equal(zarr_limits_parse(&a, "", &err), ZARR_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        a.rank = 7;
+        assert_int_equal(zarr_limits_parse(&a, wrong[i], &err), ZARR_ERR_INVALID);
+        assert_int_equal(a.rank, 7);
+    }
+    assert_int_equal(zarr_limits_parse(&a, "rank=8,nonsense=1", &err), ZARR_ERR_INVALID);
+    assert_non_null(strstr(err.message, "\"nonsense\" is not a limit"));
+    assert_int_equal(a.rank, 7); /* nothing was set */
+    shorter.struct_size = (uint32_t)offsetof(zarr_limits, linked_directories);
+    shorter.linked_directories = 5;
+    assert_int_equal(zarr_limits_parse(&shorter, "linked_directories=6", &err),
+                     ZARR_ERR_INVALID);
+    assert_int_equal(zarr_limits_parse(&shorter, "codecs=9", &err), ZARR_OK);
+    assert_int_equal(shorter.linked_directories, 5); /* not a byte behind the struct */
+    assert_int_equal(shorter.codecs, 9);
+    shorter.struct_size = 0;
+    assert_int_equal(zarr_limits_parse(&shorter, "codecs=9", &err), ZARR_ERR_ABI);
+}
+
+/* The name of the limit survives prefixes and a message that is cut. */
+static void limits_are_named(void **state)
+{
+    char longest[2000], name[64];
+    zarr_error err = ZARR_ERROR_INIT;
+
+    (void)state;
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(zr_fail_limit(NULL, "rank", 1, "x"), ZARR_ERR_LIMIT);
+    assert_int_equal(zr_fail_limit(&err, "rank", 64, "%d dimensions", 65),
+                     ZARR_ERR_LIMIT);
+    assert_string_equal(err.message, "65 dimensions (limit rank is 64)");
+    zr_prefix(&err, ZARR_ERR_LIMIT, "a/b");
+    assert_string_equal(err.message, "a/b: 65 dimensions (limit rank is 64)");
+    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_LIMIT, name, sizeof name), 4);
+    assert_string_equal(name, "rank");
+    zr_fail_limit(&err, "dimension_name_bytes", UINT64_MAX, "%s", longest);
+    zr_prefix(&err, ZARR_ERR_LIMIT, "%s", longest);
+    assert_true(zarr_error_text(&err, ZARR_ERROR_LIMIT, name, sizeof name));
+    assert_string_equal(name, "dimension_name_bytes");
+    zr_fail(&err, ZARR_ERR_LIMIT, "no limit that can be raised");
+    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_LIMIT, name, sizeof name), 0);
+}
+
 static void limits_and_version(void **state)
 {
     zarr_limits a, b;
@@ -295,8 +363,10 @@ static void limits_and_version(void **state)
     zarr_limits_default(&a);
     zarr_limits_untrusted(&b);
     assert_int_equal(a.struct_size, sizeof a);
-    assert_int_equal(a.metadata_bytes, 16 << 20);
-    assert_int_equal(a.chunk_bytes, INT64_C(2) << 30);
+    assert_int_equal(a.metadata_bytes, 64 << 20);
+    assert_int_equal(a.string_bytes, 64 << 20);
+    assert_int_equal(a.json_depth, 1000);
+    assert_int_equal(a.chunk_bytes, 0); /* half of the context's memory */
     assert_int_equal(a.listing_keys, 10 << 20);
     assert_int_equal(a.linked_directories, 64 << 10);
     assert_int_equal(a.rank, ZARR_MAX_RANK);
@@ -304,7 +374,9 @@ static void limits_and_version(void **state)
     assert_int_equal(b.chunk_bytes, 256 << 20);
     assert_int_equal(b.listing_keys, 1 << 20);
     assert_int_equal(b.linked_directories, 4 << 10);
-    assert_int_equal(b.json_depth, a.json_depth);
+    assert_int_equal(b.variable_chunk_bytes, 64 << 20);
+    assert_int_equal(b.string_bytes, 1 << 20);
+    assert_int_equal(b.json_depth, 64);
 
     snprintf(text, sizeof text, "%d.%d.%d", ZARR_VERSION_MAJOR, ZARR_VERSION_MINOR,
              ZARR_VERSION_PATCH);
@@ -328,6 +400,8 @@ int main(void)
         cmocka_unit_test(structs_grow),
         cmocka_unit_test(no_struct_means_defaults),
         cmocka_unit_test(log_lines),
+        cmocka_unit_test(limits_by_name),
+        cmocka_unit_test(limits_are_named),
         cmocka_unit_test(limits_and_version),
     };
 

@@ -25,7 +25,11 @@ static void test_defaults(void **state)
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     zarr_context_limits(ctx, &limits);
     zarr_limits_default(&usual);
-    assert_int_equal(limits.variable_chunk_bytes, 256 << 20);
+    assert_int_equal(limits.chunk_bytes,
+                     ZR_MAX(ctx->budget.total / 2, UINT64_C(2) << 30));
+    assert_int_equal(limits.variable_chunk_bytes,
+                     ZR_MAX(ctx->budget.total / 2, UINT64_C(256) << 20));
+    usual.chunk_bytes = limits.chunk_bytes;
     usual.variable_chunk_bytes = limits.variable_chunk_bytes;
     assert_memory_equal(&limits, &usual, sizeof limits);
     assert_true(ctx->budget.total >= UINT64_C(256) << 20);
@@ -60,7 +64,8 @@ static void test_options(void **state)
     o.codec_preference = "zstd=cpu.libzstd";
     assert_ok(zarr_context_create(&ctx, &o, &terr));
     assert_int_equal(ctx->limits.rank, 3);
-    assert_int_equal(ctx->limits.json_depth, 64);
+    assert_int_equal(ctx->limits.json_depth, 1000);
+    assert_int_equal(ctx->limits.variable_chunk_bytes, 1000);
     assert_int_equal(ctx->engine.n_threads, 3);
     assert_int_equal(ctx->budget.total, 1000);
     assert_int_equal(ctx->engine.wave_bytes, 77);

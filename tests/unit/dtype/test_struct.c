@@ -571,7 +571,7 @@ static void bound(void **state)
         first = n ? first : t;
     }
     assert_int_equal(st, ZARR_ERR_LIMIT);
-    assert_non_null(strstr(err.message, "(limit dtype_bytes)"));
+    assert_non_null(strstr(err.message, "(limit dtype_bytes is"));
     assert_non_null(strstr(err.message, "8192 bytes"));
     assert_in_range(n, 6, 30); /* a few hundred bytes each */
     assert_true(r.locked.bytes <= 8192);

@@ -302,8 +302,8 @@ static void links_fan_out(bool linked)
 {
     const char *const says = linked
                                  ? "1000 directories behind symbolic links in one walk "
-                                   "(limit linked_directories)"
-                                 : "1000 names in one walk (limit listing_keys)";
+                                   "(limit linked_directories is"
+                                 : "1000 names in one walk (limit listing_keys is";
     const zarr_limits limits = {.struct_size = sizeof limits,
                                 .listing_keys = linked ? 0 : 1000,
                                 .linked_directories = linked ? 1000 : 0};

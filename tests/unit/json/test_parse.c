@@ -347,13 +347,12 @@ static void depth_limit(void **state)
         uint32_t limit;
         size_t depth;
         zarr_status want;
-    } cases[] = {{0, 64, ZARR_OK},
-                 {0, 65, ZARR_ERR_LIMIT},
+    } cases[] = {{0, 1000, ZARR_OK},
+                 {0, 1001, ZARR_ERR_LIMIT},
                  {3, 3, ZARR_OK},
                  {3, 4, ZARR_ERR_LIMIT},
                  {0, 100000, ZARR_ERR_LIMIT},
-                 {UINT32_MAX, 1024, ZARR_OK},
-                 {UINT32_MAX, 1025, ZARR_ERR_LIMIT}};
+                 {UINT32_MAX, 100000, ZARR_OK}};
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(cases); i++) {

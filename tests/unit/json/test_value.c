@@ -276,23 +276,37 @@ out:
     return st;
 }
 
-/* Lists in each other, with a number in the innermost one. */
+enum {
+    DEEP = 20000
+};
+
+/* Lists in each other, with a bare NaN in the innermost one: no walk recurses, and none
+ * has a bound of its own. */
 static void deepest(void **state)
 {
-    const zarr_limits limits = {.json_depth = ZR_JSON_DEPTH_MAX};
-    char text[2 * ZR_JSON_DEPTH_MAX + 1];
+    const zarr_limits limits = {.json_depth = DEEP}, less = {.json_depth = DEEP - 1};
+    static char text[2 * DEEP + 3];
     struct zr_json_doc doc, copy;
+    struct zr_str out;
 
     (void)state;
-    memset(text, '[', ZR_JSON_DEPTH_MAX);
-    text[ZR_JSON_DEPTH_MAX] = '1';
-    memset(text + ZR_JSON_DEPTH_MAX + 1, ']', ZR_JSON_DEPTH_MAX);
+    memset(text, '[', DEEP);
+    memcpy(text + DEEP, "NaN", 3);
+    memset(text + DEEP + 3, ']', DEEP);
+    zr_str_init(&out, NULL);
     zr_json_doc_init(&doc, NULL);
     zr_json_doc_init(&copy, NULL);
+    assert_int_equal(zr_json_parse(&doc, text, sizeof text, &less, NULL), ZARR_ERR_LIMIT);
     assert_int_equal(zr_json_parse(&doc, text, sizeof text, &limits, NULL), ZARR_OK);
     copy.root = zr_json_copy(&copy, doc.root);
     assert_true(zr_json_ok(&copy));
     assert_true(zr_json_equal(copy.root, doc.root));
+    zr_json_keep_tokens(copy.root);
+    assert_true(zr_json_equal(copy.root, doc.root)); /* the tree is as it was */
+    zr_json_write(copy.root, 0, &out);
+    assert_int_equal(out.bytes, sizeof text);
+    assert_memory_equal(zr_str_text(&out), text, sizeof text);
+    zr_str_deinit(&out);
     zr_json_doc_deinit(&copy);
     zr_json_doc_deinit(&doc);
 }

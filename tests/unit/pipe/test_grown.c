@@ -181,6 +181,12 @@ static void test_limit(void **state)
                                   .shape = shape,
                                   .chunk_shape = shape,
                                   .data_type = "string"};
+    static const char sparse[] =
+        "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[67108864],"
+        "\"data_type\":\"string\",\"fill_value\":\"\",\"chunk_grid\":{\"name\":\"regular\","
+        "\"configuration\":{\"chunk_shape\":[67108864]}},\"chunk_key_encoding\":"
+        "{\"name\":\"default\"},\"codecs\":[\"vlen-utf8\",{\"name\":\"zstd\",\"configuration\":"
+        "{\"level\":0,\"checksum\":false}}]}";
     zarr_vlen items[4];
     zarr_array *a = NULL;
     uint64_t before;
@@ -194,8 +200,12 @@ static void test_limit(void **state)
     assert_status(read_strings(&w, a, 0, 4, items), ZARR_ERR_LIMIT);
     assert_non_null(strstr(terr.message, "limit variable_chunk_bytes"));
     zarr_array_free(a);
-    assert_ok(zarr_array_create(&a, w.store, "sparse", &spec, NULL, &terr));
+    assert_status(zarr_array_create(&a, w.store, "sparse", &spec, NULL, &terr),
+                  ZARR_ERR_LIMIT);
+    assert_ok(
+        zarr_store_put(w.store, "sparse/zarr.json", sparse, sizeof sparse - 1, &terr));
     assert_ok(zarr_store_put(w.store, "sparse/c/0", bomb, bomb_bytes, &terr));
+    assert_ok(zarr_array_open(&a, w.store, "sparse", NULL, &terr));
     assert_status(read_strings(&w, a, 0, 4, items), ZARR_ERR_LIMIT);
     assert_non_null(strstr(terr.message, "limit variable_chunk_bytes"));
     zarr_array_free(a);
