@@ -181,14 +181,15 @@ static int report_found(const struct reencode *r)
 static int report_limit(const struct reencode *r)
 {
     const uint64_t bytes = r->result.unit_bytes;
-    char need[16], have[16], hint[64];
+    const char *have = cli_text(r->cli, "mem");
+    char need[16], hint[64];
 
     snprintf(hint, sizeof hint, "Try: --mem=%lluM, or smaller chunks or shards.",
              (unsigned long long)((bytes >> 19) + 2));
     return cli_error(r->cli, CLI_CORRUPT, hint,
-                     "one chunk or shard of %s has %s, but --mem only permits %s",
+                     "one chunk or shard of %s has %s, which is too much for %s%s",
                      r->src.shown, cli_bytes_text(bytes, need),
-                     cli_bytes_text(cli_buffer_bytes(r->cli), have));
+                     have ? "--mem=" : "the default of --mem", have ? have : "");
 }
 
 static int report_failure(const struct reencode *r, zarr_status st, const zarr_error *err)
@@ -292,9 +293,11 @@ const struct cli_command cli_cmd_reencode = {
         "format, fill value, dimension names, attributes. In a group, --chunks and "
         "--shards only apply to arrays of their rank. SOURCE is never changed.\n\n"
         "Elements are copied in whole chunks or shards of the destination and, if --mem "
-        "permits, in whole chunks of SOURCE. --mem must permit at least one chunk or "
-        "shard "
-        "of the destination. Missing chunks of SOURCE are skipped, unless the fill value "
+        "permits, in whole chunks of SOURCE. A larger shard of the destination is "
+        "encoded "
+        "and written chunk by chunk. A chunk that --mem, or its default, does not permit "
+        "is refused before anything is written. Missing chunks of SOURCE are skipped, "
+        "unless the fill value "
         "changes.\n\n"
         "If --zarr-format changes the format of an array with dimension names, its "
         "missing "

@@ -119,12 +119,12 @@ struct cli {
     bool quiet;  /* -q: errors only */
     int verbose; /* number of -v options */
     bool color_out, color_err;
-    int progress;                  /* CLI_PROGRESS_*; "auto" is already resolved */
-    unsigned n_threads;            /* -j; 0: all cores */
-    uint64_t memory_bytes;         /* --mem; 0: not given */
-    uint64_t lock_wait_s;          /* --lock-wait; 0: not given */
-    uint32_t locking, symlinks;    /* --locks, --symlinks, as ZARR_LOCKING_* and
-                                      ZARR_SYMLINKS_*; 0: not given */
+    int progress;          /* CLI_PROGRESS_*; "auto" is already resolved */
+    unsigned n_threads;    /* -j; 0: all cores */
+    uint64_t memory_bytes; /* --mem; 0: not given */
+    uint64_t lock_wait_s;  /* --lock-wait; 0: not given */
+    /* --locks, --symlinks, as ZARR_LOCKING_* and ZARR_SYMLINKS_*; 0: not given */
+    uint32_t locking, symlinks;
     bool untrusted;
 
     /* private to frame/; commands do not use these */

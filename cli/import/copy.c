@@ -88,6 +88,15 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
     return CLI_OK;
 }
 
+/* Writes a box: of the array, or the next one of the shard that is written in parts. */
+static zarr_status write_tensor(struct import *im, const zarr_selection *selection,
+                                const zarr_tensor *tensor, zarr_error *err)
+{
+    return im->shard
+               ? zarr_shard_writer_write(im->shard, tensor, err)
+               : cli_write(im->node.array, selection, tensor, write_options(im), err);
+}
+
 /* Converts the n elements of a tensor to the type of the array and writes them. */
 static zarr_status write_converted(struct import *im, const zarr_selection *selection,
                                    const zarr_tensor *from, uint64_t n, zarr_error *err)
@@ -110,7 +119,7 @@ static zarr_status write_converted(struct import *im, const zarr_selection *sele
     tensor.dtype = type;
     tensor.byte_order = ZARR_ORDER_NATIVE;
     if (!im->reported)
-        st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
+        st = write_tensor(im, selection, &tensor, err);
     cli_elements_free(&elements);
     return st;
 }
@@ -159,11 +168,118 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     } else if (im->convert) {
         st = write_converted(im, selection, &tensor, n, err);
     } else {
-        st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
+        st = write_tensor(im, selection, &tensor, err);
     }
     zarr_selection_free(selection);
     return st;
 }
+
+/* ---- shards that are larger than the buffer ---- */
+
+/* Whether one chunk or shard of the new array exceeds the buffer. */
+static bool exceeds_buffer(const struct import *im)
+{
+    const uint64_t *unit =
+        im->node.region ? NULL : zarr_array_write_shape(im->node.array);
+    uint64_t bytes = element_bytes(im);
+
+    for (int32_t d = 0; unit && d < im->header.ndim; d++)
+        bytes =
+            cli_mul(bytes, unit[d] < im->header.shape[d] ? unit[d] : im->header.shape[d]);
+    return unit && bytes > cli_buffer_bytes(im->cli);
+}
+
+/* Copies one box, whose numbers are those of the array. */
+static zarr_status copy_part(struct import *im, const uint64_t *start,
+                             const uint64_t *count, struct cli_boxes *b,
+                             unsigned char **data, int *rc, zarr_error *err)
+{
+    uint64_t bytes;
+
+    memcpy(b->start, start, sizeof b->start);
+    memcpy(b->count, count, sizeof b->count);
+    memcpy(b->shape, im->header.shape, sizeof b->shape);
+    b->n_items = cli_product(b->ndim, b->count);
+    if (im->header.fortran) {
+        reverse(b->ndim, b->shape);
+        reverse(b->ndim, b->start);
+        reverse(b->ndim, b->count);
+    }
+    bytes = b->n_items * element_bytes(im);
+    *data = cli_realloc(*data, (size_t)bytes);
+    *rc = read_box(im, b, *data);
+    return *rc ? ZARR_OK : write_box(im, b, *data, bytes, err);
+}
+
+static zarr_status copy_shard(struct import *im, const uint64_t *shard,
+                              struct cli_progress *progress, int *rc, zarr_error *err)
+{
+    struct cli_boxes b = {.ndim = im->header.ndim};
+    uint64_t start[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK] = {0};
+    zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    unsigned char *data = NULL;
+    zarr_status st;
+
+    io.cancel = cli_cancel;
+    st = zarr_shard_writer_open(&im->shard, im->node.array, shard, &io, err);
+    while (!st && !*rc &&
+           zarr_shard_writer_next(im->shard, cli_buffer_bytes(im->cli), start, count)) {
+        st = copy_part(im, start, count, &b, &data, rc, err);
+        im->copied += b.n_items * element_bytes(im);
+        cli_progress_update(progress, im->copied, 0);
+    }
+    zarr_shard_writer_free(im->shard);
+    im->shard = NULL;
+    free(data);
+    return st;
+}
+
+static int refuse_memory(struct import *im)
+{
+    uint64_t bytes = element_bytes(im);
+    const uint64_t *unit = zarr_array_write_shape(im->node.array);
+    char need[16], have[16], hint[80];
+
+    for (int32_t d = 0; d < im->header.ndim; d++)
+        bytes = cli_mul(bytes, unit[d]);
+    snprintf(hint, sizeof hint, "Try: --mem=%" PRIu64 "M, or smaller chunks or shards.",
+             (cli_mul(bytes, 6) >> 20) + 1);
+    return cli_error(im->cli, CLI_CORRUPT, hint,
+                     "one chunk or shard of %s has %s, but --mem only permits %s",
+                     im->node.shown, cli_bytes_text(bytes, need),
+                     cli_bytes_text(cli_buffer_bytes(im->cli), have));
+}
+
+/* Writes each shard in parts. If that is not possible, nothing is written: --mem is
+ * refused; without it, *whole is set. */
+static int copy_shards(struct import *im, bool *whole)
+{
+    uint64_t shard[ZARR_MAX_RANK] = {0}, n[ZARR_MAX_RANK];
+    struct cli_progress progress;
+    zarr_error err = {0};
+    zarr_status st = im->can_seek ? ZARR_OK : ZARR_ERR_UNSUPPORTED;
+    int32_t d = 0;
+    int rc = CLI_OK;
+
+    zarr_array_chunk_counts(im->node.array, n);
+    cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
+    while (!st && !rc && d >= 0) {
+        st = copy_shard(im, shard, &progress, &rc, &err);
+        for (d = im->header.ndim - 1; d >= 0 && ++shard[d] == n[d]; d--)
+            shard[d] = 0;
+    }
+    cli_progress_end(&progress, !rc && !st);
+    if (im->reported)
+        return CLI_CORRUPT;
+    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0 && !im->cli->memory_bytes;
+    if (*whole)
+        return CLI_OK;
+    if (st == ZARR_ERR_UNSUPPORTED && im->copied == 0)
+        return refuse_memory(im);
+    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
+}
+
+/* ---- boxes ---- */
 
 static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
 {
@@ -240,10 +356,14 @@ static int check_end(struct import *im)
 
 int cli_import_copy(struct import *im)
 {
+    bool whole;
     int rc;
 
     if (im->text)
         return write_text(im);
-    rc = copy_boxes(im);
+    whole = !exceeds_buffer(im);
+    rc = whole ? CLI_OK : copy_shards(im, &whole);
+    if (whole)
+        rc = copy_boxes(im);
     return rc ? rc : check_end(im);
 }

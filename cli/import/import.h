@@ -30,6 +30,8 @@ struct import {
     bool text, convert;           /* convert: to elements of variable length */
     bool reported;                /* the conversion failed and printed its error */
     bool created;                 /* a new array was created */
+    zarr_shard_writer *shard;     /* that is written in parts, or NULL */
+    uint64_t copied;              /* bytes of elements */
     /* Where a new array is created: at the node's location or, if it replaces an array
      * (staged), at a temporary location until it is complete. */
     zarr_store *target_store;

@@ -142,13 +142,14 @@ typedef struct zarr_context_options {
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
  * ZARRC_PINNED_BYTES, ZARRC_LIMITS (a text of zarr_limits_parse()), ZARRC_ALLOCATORS,
  * ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_TRUST (verified, full or none), ZARRC_LOG_LEVEL
- * (error, warn, info, debug or trace) and ZARRC_MEMORY, the default memory: a text of zarr_memory_parse(), such as "cuda:0",
- * which may name what a plug-in of the options or of ZARRC_PLUGIN_PATH knows, such as the
- * UUID of a GPU. ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons:
- * absolute paths of files, or of directories, from which every file with the ending .so
- * is loaded in the order of names. An empty part means nothing. ZARRC_PLUGIN_OPTIONS is
- * the default of `plugin_options`. ZARRC_LOCKS (os or none) and ZARRC_SYMLINKS (within,
- * deny or follow) are the defaults of local stores (zarr_store_options). These four,
+ * (error, warn, info, debug or trace) and ZARRC_MEMORY, the default memory: a text of
+ * zarr_memory_parse(), such as "cuda:0", which may name what a plug-in of the options or
+ * of ZARRC_PLUGIN_PATH knows, such as the UUID of a GPU. ZARRC_PLUGIN_PATH names more
+ * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
+ * which every file with the ending .so is loaded in the order of names. An empty part
+ * means nothing. ZARRC_PLUGIN_OPTIONS is the default of `plugin_options`. ZARRC_LOCKS (os
+ * or none) and ZARRC_SYMLINKS (within, deny or follow) are the defaults of local stores
+ * (zarr_store_options). These four,
  * ZARRC_TRUST and ZARRC_LIMITS are ignored in a program that runs with raised privileges
  * (set-user-ID).
  *

@@ -107,7 +107,7 @@ typedef struct zarr_error {
 /** No error yet. A call that fails sets all members, so this is not required. */
 #define ZARR_ERROR_INIT                                                                  \
     {                                                                                    \
-        ZARR_OK, 0, 0, 0, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},                           \
+        ZARR_OK, 0, 0, 0, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},                   \
         {                                                                                \
             0                                                                            \
         }                                                                                \

@@ -281,6 +281,83 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
                                                         const zarr_io_options *opts,
                                                         zarr_error *err);
 
+/**
+ * A shard that is written in parts, for shards that are larger than the memory for them.
+ * Thread class: solo. It keeps its array, its context and their store.
+ */
+typedef struct zarr_shard_writer zarr_shard_writer;
+
+/**
+ * @name One shard in parts
+ * A program that has a shard's elements one box at a time writes it so:
+ *
+ *     zarr_shard_writer_open(&w, array, shard, NULL, &err);
+ *     while (zarr_shard_writer_next(w, buffer_bytes, start, count)) {
+ *         ... fill `tensor` with the elements of this box ...
+ *         zarr_shard_writer_write(w, &tensor, &err);
+ *     }
+ *     zarr_shard_writer_free(w);
+ *
+ * Inner chunks are encoded as they come and written to the store, where readers see the
+ * old shard until the last box is written. Memory has a few inner chunks, whatever the
+ * size of the shard. The writer holds the lock of the shard's key from
+ * zarr_shard_writer_open() to zarr_shard_writer_free().
+ * @{
+ */
+/**
+ * Begins to write a shard.
+ * @param out receives the writer; owned: zarr_shard_writer_free()
+ * @param array borrowed
+ * @param shard coordinates of the shard in the array's grid
+ * @param opts options of each write; what they point to is borrowed until the writer is
+ * freed. NULL: defaults
+ * @retval ZARR_ERR_INVALID the grid has no such shard
+ * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or codecs around them; or the
+ * store does not write values in parts (a local store with locks does), or
+ * `opts->inner_order` is not ZARR_INNER_ORDER_C, or `opts->pipeline` is a plug-in's
+ * @retval ZARR_ERR_IO waiting for the lock took longer than the store permits
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **out,
+                                                            zarr_array *array,
+                                                            const uint64_t *shard,
+                                                            const zarr_io_options *opts,
+                                                            zarr_error *err);
+/**
+ * Gives the next box of the shard, in coordinates of the array. It lies inside the
+ * array's shape and has whole inner chunks.
+ * @param w borrowed
+ * @param max_bytes elements of the box have at most so many bytes, unless one inner chunk
+ * has more
+ * @param start receives the first element, one number for each dimension
+ * @param count receives the lengths, likewise
+ * @return 1; 0 after the last box, or if the box before was not written
+ */
+ZARR_API int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes,
+                                    uint64_t *start, uint64_t *count);
+/**
+ * Writes the box that zarr_shard_writer_next() gave. The last one stores the shard in one
+ * step. After a failure the writer can only be freed.
+ * @param w borrowed
+ * @param src tensor of the box, as for zarr_array_write()
+ * @retval ZARR_ERR_INVALID there is no box to write, or the tensor does not fit it
+ * @retval ZARR_ERR_CONFLICT the array was replaced, or another process took the lock
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_write(zarr_shard_writer *w,
+                                                             const zarr_tensor *src,
+                                                             zarr_error *err);
+/**
+ * Tells whether the shard is stored.
+ * @param w borrowed
+ * @return 1 after the last box was written; else 0
+ */
+ZARR_API int zarr_shard_writer_stored(const zarr_shard_writer *w);
+/**
+ * Frees a writer. A shard that is not stored is discarded, and the old one stays.
+ * @param w may be NULL
+ */
+ZARR_API void zarr_shard_writer_free(zarr_shard_writer *w);
+/** @} */
+
 ZARR_END_DECLS
 
 #endif

@@ -102,10 +102,10 @@ static inline void zarr_limits_untrusted(zarr_limits *out)
 /** @} */
 
 /**
- * Sets members of `*limits` by their names, as ZARRC_LIMITS and the option --limit of the
- * program do: "chunk_bytes=8G,json_depth=2000". K, M, G or T may follow a number, for
- * powers of 1024. Of two values for one member the last counts. Thread class: solo in
- * `limits`.
+ * Sets members of a struct of limits by their names. ZARRC_LIMITS and the option --limit
+ * of the program take the same text, such as "chunk_bytes=8G,json_depth=2000". K, M, G or
+ * T may follow a number, for powers of 1024. Of two values for one member the last
+ * counts. Thread class: solo in `limits`.
  * @param limits borrowed; its `struct_size` is set. Unchanged on failure
  * @param text borrowed; NAME=VALUE, separated by commas; "" sets nothing
  * @retval ZARR_ERR_INVALID a name is not a member of the struct, or a value is not a

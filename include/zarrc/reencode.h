@@ -76,9 +76,10 @@ typedef struct zarr_reencode_options {
     /** name of the source, by which ZARR_REENCODE_RESUME finds that it is the same; NULL:
      * the URL of its store, and its path */
     const char *source_name;
-    /** bytes for buffers, not counted in the context's budget: at least one chunk or
-     * shard of the destination. 0: half of the context's memory_bytes, or one chunk or
-     * shard if that is more */
+    /** bytes for buffers, not counted in the context's budget. A larger shard of the
+     * destination is written in parts (zarr_shard_writer_open()). If a chunk is larger,
+     * or a shard that cannot be written so, the call fails with ZARR_ERR_LIMIT before it
+     * changes anything. 0: half of the context's memory_bytes */
     uint64_t buffer_bytes;
     zarr_progress_fn progress; /**< receives decoded bytes and objects; may be NULL */
     void *progress_user;       /**< passed to `progress` */

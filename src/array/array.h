@@ -70,4 +70,8 @@ struct zr_verify_call {
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err);
 
+/* Bytes of the elements of one inner chunk of the array's largest shard, if its shards
+ * can be written in parts (zarr_shard_writer_open()); else 0. */
+uint64_t zr_array_part_bytes(const zarr_array *array);
+
 #endif

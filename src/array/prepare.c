@@ -303,6 +303,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
     c->io.selection = sel;
     c->io.write = write;
+    c->io.session = c->session;
     ZR_TRY(zr_io_view(c, s, &t, dtype, &c->io.view, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
     c->io.after = c->after.queued ? &c->after : NULL;

@@ -66,8 +66,14 @@ static const struct limit_member {
     size_t offset, bytes;
     uint64_t most;
 } limit_members[] = {
-#define LIMIT_U64(name) {#name, offsetof(zarr_limits, name), sizeof(uint64_t), UINT64_MAX}
-#define LIMIT_U32(name, most) {#name, offsetof(zarr_limits, name), sizeof(uint32_t), most}
+#define LIMIT_U64(name)                                                                  \
+    {                                                                                    \
+#        name, offsetof(zarr_limits, name), sizeof(uint64_t), UINT64_MAX                 \
+    }
+#define LIMIT_U32(name, most)                                                            \
+    {                                                                                    \
+#        name, offsetof(zarr_limits, name), sizeof(uint32_t), most                       \
+    }
     LIMIT_U64(metadata_bytes),
     LIMIT_U64(consolidated_bytes),
     LIMIT_U32(json_depth, UINT32_MAX),
@@ -145,9 +151,9 @@ static zarr_status limit_parse(zarr_limits *limits, const char *word, size_t n,
     const struct limit_member *const end = m + ZR_COUNT(limit_members);
     uint64_t value = 0;
 
-    while (m < end && !(strncmp(m->name, word, name_bytes) == 0 &&
-                        m->name[name_bytes] == '\0' &&
-                        m->offset + m->bytes <= limits->struct_size))
+    while (m < end &&
+           !(strncmp(m->name, word, name_bytes) == 0 && m->name[name_bytes] == '\0' &&
+             m->offset + m->bytes <= limits->struct_size))
         m++;
     if (m == end)
         return limit_unknown(word, name_bytes, err);
@@ -176,7 +182,8 @@ zarr_status zarr_limits_parse(zarr_limits *limits, const char *text, zarr_error 
     for (const char *p = text; *p != '\0';) {
         const size_t n = strcspn(p, ",");
 
-        ZR_TRY(limit_parse(&all, p, n, err));
+        if (n > 0)
+            ZR_TRY(limit_parse(&all, p, n, err));
         p += n + (p[n] == ',');
     }
     memcpy(limits, &all, ZR_MIN((size_t)limits->struct_size, sizeof all));

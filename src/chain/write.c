@@ -288,9 +288,8 @@ static zarr_status parse_fill(const struct zarr_codec_spec *s, const char *text,
                               zarr_error *err)
 {
     const size_t bytes = strlen(text);
-    const zarr_limits limits = {.json_depth = UINT32_MAX,
-                                .json_tokens = bytes + 1,
-                                .string_bytes = bytes + 1};
+    const zarr_limits limits = {
+        .json_depth = UINT32_MAX, .json_tokens = bytes + 1, .string_bytes = bytes + 1};
     struct zr_json_doc parsed;
     zarr_status st = ZARR_OK;
 

@@ -127,8 +127,8 @@ const char *
 zr_json_string(const struct zr_json *v); /* NULL unless a string without NUL inside */
 /* True for the same JSON value. The order of members does not matter. Numbers compare by
  * value ("1.0" equals "1", "1e2" equals "100"). "-0.0" and "0" differ, because they are
- * different fill values. False without memory for the stack of a very deep value. Linear if members come in the same order, otherwise
- * O(members * log(members)). */
+ * different fill values. False without memory for the stack of a very deep value. Linear
+ * if members come in the same order, otherwise O(members * log(members)). */
 bool zr_json_equal(const struct zr_json *a, const struct zr_json *b);
 /* Looks many members of one object up, at the cost of zr_json_equal(). Zero except
  * `object` before the first look-up. */

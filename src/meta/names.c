@@ -24,8 +24,8 @@ zarr_status zr_node_name_check(const char *name, size_t bytes, const zarr_limits
     if (bytes == 0)
         return zr_fail(err, ZARR_ERR_INVALID, "a node name is empty");
     if (bytes > limit)
-        return zr_fail_limit(err, "node_name_bytes", limit,
-                             "a node name has %zu bytes", bytes);
+        return zr_fail_limit(err, "node_name_bytes", limit, "a node name has %zu bytes",
+                             bytes);
     if (memchr(name, '\0', bytes) || memchr(name, '/', bytes) ||
         memchr(name, '\\', bytes) || !zr_utf8_valid(name, bytes))
         return zr_fail(err, ZARR_ERR_INVALID,

@@ -87,11 +87,9 @@ static zarr_status too_long(const struct zr_io *io, const struct zr_fetch *f,
                             uint64_t bytes, zarr_error *err)
 {
     if (f->gaps)
-        return zr_fail_limit(err,
-                             io->engine->limits->encoded_bytes != 0 ? "encoded_bytes"
-                                                                    : "chunk_bytes",
-                             f->most,
-                             "a shard of %" PRIu64 " bytes must be fetched whole", bytes);
+        return zr_fail_limit(
+            err, io->engine->limits->encoded_bytes != 0 ? "encoded_bytes" : "chunk_bytes",
+            f->most, "a shard of %" PRIu64 " bytes must be fetched whole", bytes);
     if (zr_excess(io) == ZARR_ERR_LIMIT)
         return zr_fail_limit(err, "encoded_bytes", f->most,
                              "the object has %" PRIu64 " bytes", bytes);

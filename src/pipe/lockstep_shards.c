@@ -54,12 +54,12 @@ static zarr_status inner_of(struct shard_group *g, uint32_t i, zarr_error *err)
     zarr_mem room;
 
     if (g->sub)
-        return zr_shard_nested(s, &g->proj[i], &g->sub[i], err);
+        return zr_shard_nested(s, s->w, &g->proj[i], &g->sub[i], err);
     if (g->wait || g->known)
         room = (zarr_mem){0};
     else if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
         return zr_internal(err);
-    return zr_shard_leaf(s, &g->proj[i], &room, &g->leaf[i], err);
+    return zr_shard_leaf(s, s->w, &g->proj[i], &room, &g->leaf[i], err);
 }
 
 static zarr_status take_slots(struct shard_group *g, zarr_error *err)

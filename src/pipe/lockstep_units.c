@@ -550,7 +550,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
     bool *tried = NULL;
     zarr_status st = ZARR_OK;
 
-    if (!level_joins(io, &io->layout->level[0]))
+    if (io->session || !level_joins(io, &io->layout->level[0]))
         return ZARR_OK;
     zr_arena_init(&arena, alloc);
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));

@@ -10,12 +10,14 @@
 /* The new value of one shard while it is made. */
 struct zr_shard_writer {
     const struct zr_work *w;
+    struct zr_engine *engine; /* NULL: not begun */
     struct zr_shard_write *sw;
     const struct zr_level *lv, *in; /* level of the shard, level of the inner chunks */
     zarr_mem value, body;           /* the old value, its outer codecs decoded */
     struct zr_shard_index *old;     /* NULL: no old value */
     uint64_t *pairs;                /* the new index, in host byte order */
     uint64_t pos, next; /* end of the bytes appended; first inner chunk not handled yet */
+    uint64_t base;      /* streamed: where the bytes in memory begin; else 0 */
     uint64_t keep_most; /* bytes of untouched chunks that may still be kept */
     uint64_t gap;       /* where bytes begin that were reserved and not used */
     bool any;
@@ -35,16 +37,17 @@ zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projecto
                              zarr_error *err);
 /* The number of an inner chunk in C order. */
 uint64_t zr_inner_id(const struct zr_level *lv, const uint64_t *chunk);
-/* The old encoded bytes of an inner chunk; handle NULL: none. */
-zarr_status zr_shard_old_inner(const struct zr_shard_writer *s,
+/* The old encoded bytes of an inner chunk; handle NULL: none. If the shard is streamed,
+ * they are in the scratch ZR_SCRATCH_OLD of the worker of w. */
+zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
                                const struct zr_projection *proj, zarr_mem *out,
                                zarr_error *err);
 /* A leaf of the shard, to be encoded to `room`. */
-zarr_status zr_shard_leaf(const struct zr_shard_writer *s,
+zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
                           const struct zr_projection *proj, const zarr_mem *room,
                           struct zr_leaf_write *out, zarr_error *err);
 /* The same for an inner chunk that is a shard. */
-zarr_status zr_shard_nested(const struct zr_shard_writer *s,
+zarr_status zr_shard_nested(const struct zr_shard_writer *s, const struct zr_work *w,
                             const struct zr_projection *proj, struct zr_shard_write *out,
                             zarr_error *err);
 /* Appends an inner chunk that changed, in C order, after the untouched ones before it. */
@@ -61,6 +64,8 @@ bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projecti
 void zr_shard_answered(struct zr_shard_writer *s, const struct zr_projection *proj,
                        const struct zr_inner_result *r);
 zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err);
+/* Encodes and appends the inner chunks of sw->proj (shard_write.c). */
+zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err);
 /* Appends what is left and the index, and runs the codecs around the shard. Sets what
  * struct zr_shard_write returns. */
 zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err);

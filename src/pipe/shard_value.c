@@ -30,21 +30,43 @@ static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
                                 bytes, block, err);
 }
 
+/* Hands the bytes in memory to the store. */
+static zarr_status stream_out(struct zr_shard_writer *s, zarr_error *err)
+{
+    const struct zr_shard_stream *stream = s->sw->stream;
+    zarr_mem part;
+
+    if (s->pos == s->base)
+        return ZARR_OK;
+    if (!zr_mem_slice(&s->sw->block, 0, s->pos - s->base, &part))
+        return zr_internal(err);
+    s->base = s->pos;
+    return zr_store_put_part(s->w->io->store, stream->lock, stream->key,
+                             s->pos - part.bytes, &part, err);
+}
+
 static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error *err)
 {
     struct zr_pool *pool = s->w->io->engine->pool;
-    uint64_t need = 0, want = 0;
+    uint64_t need = 0, want = 0, used = s->pos - s->base;
     zarr_mem bigger = {0};
     zarr_status st = ZARR_OK;
 
     if (!zr_add_u64(s->pos, more, &need))
         return zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits");
-    if (need <= s->sw->block.bytes)
+    if (used + more <= s->sw->block.bytes)
         return ZARR_OK;
     want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
+    if (s->sw->stream) {
+        ZR_TRY(stream_out(s, err));
+        used = 0;
+        want = more;
+    }
+    if (want <= s->sw->block.bytes)
+        goto out;
     ZR_TRY(take_block(s, want, &bigger, err));
-    if (s->pos > 0)
-        st = zr_mem_copy_bytes(s->w->io->engine->memory, &bigger, &s->sw->block, s->pos,
+    if (used > 0)
+        st = zr_mem_copy_bytes(s->w->io->engine->memory, &bigger, &s->sw->block, used,
                                &s->w->worker->copies, err);
     zr_pool_give(pool, &s->sw->block);
     s->sw->block = bigger;
@@ -74,7 +96,7 @@ static zarr_status append_bytes(struct zr_shard_writer *s, uint64_t id,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(reserve_bytes(s, id, bytes->bytes, err));
-    if (!zr_mem_slice(&s->sw->block, s->pairs[2 * id], bytes->bytes, &dst))
+    if (!zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, bytes->bytes, &dst))
         return zr_internal(err);
     ZR_TRY(zr_mem_copy_bytes(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
                              &s->w->worker->copies, err));
@@ -82,12 +104,38 @@ out:
     return st;
 }
 
-static zarr_status old_value(const struct zr_shard_writer *s, uint64_t id, zarr_mem *out,
-                             zarr_error *err)
+static zarr_status index_names_more(zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "the shard's index names more bytes than its chunks can have");
+}
+
+/* Reads one old inner chunk of a shard that is streamed. */
+static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_work *w,
+                              const uint64_t entry[2], zarr_mem *out, zarr_error *err)
+{
+    struct zr_get g = {.key = s->sw->stream->key, .offset = entry[0], .known = "shard"};
+    zarr_status st = ZARR_OK;
+
+    if (entry[1] > zr_encoded_most(w->io, s->in->encoded_most, false))
+        return index_names_more(err);
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_OLD, ZARR_DEVICE_CPU,
+                             ZR_MAX(entry[1], UINT64_C(64)), &g.dst, err));
+    g.dst.bytes = entry[1];
+    ZR_TRY(zr_get(w, &g, err));
+    *out = g.dst;
+out:
+    return st;
+}
+
+static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_work *w,
+                             uint64_t id, zarr_mem *out, zarr_error *err)
 {
     *out = (zarr_mem){0};
     if (!s->old || s->old->entry[2 * id] == ZR_INDEX_MISSING)
         return ZARR_OK;
+    if (s->sw->stream)
+        return stream_old(s, w, &s->old->entry[2 * id], out, err);
     if (!zr_mem_slice(&s->value, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))
         return zr_internal(err);
     return ZARR_OK;
@@ -101,15 +149,13 @@ static zarr_status keep_until(struct zr_shard_writer *s, uint64_t end, zarr_erro
     for (; s->next < end; s->next++) {
         zarr_mem bytes;
 
-        ZR_TRY(old_value(s, s->next, &bytes, err));
+        ZR_TRY(old_value(s, s->w, s->next, &bytes, err));
         if (!bytes.handle)
             continue;
         /* Entries of a hostile index may share bytes; a small shard must not become a
          * huge one. */
         if (bytes.bytes > s->keep_most)
-            ZR_TRY(
-                zr_fail(err, ZARR_ERR_CORRUPT,
-                        "the shard's index names more bytes than its chunks can have"));
+            ZR_TRY(index_names_more(err));
         s->keep_most -= bytes.bytes;
         ZR_TRY(append_bytes(s, s->next, &bytes, err));
     }
@@ -134,24 +180,25 @@ static const struct zr_level *missing_level(const struct zr_shard_writer *s)
     return s->old ? s->in : s->sw->missing;
 }
 
-zarr_status zr_shard_old_inner(const struct zr_shard_writer *s,
+zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
                                const struct zr_projection *proj, zarr_mem *out,
                                zarr_error *err)
 {
     *out = (zarr_mem){0};
-    return proj->full ? ZARR_OK : old_value(s, zr_inner_id(s->lv, proj->chunk), out, err);
+    return proj->full ? ZARR_OK
+                      : old_value(s, w, zr_inner_id(s->lv, proj->chunk), out, err);
 }
 
-zarr_status zr_shard_leaf(const struct zr_shard_writer *s,
+zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
                           const struct zr_projection *proj, const zarr_mem *room,
                           struct zr_leaf_write *out, zarr_error *err)
 {
     *out = (struct zr_leaf_write){
         .level = s->in, .proj = proj, .missing = missing_level(s), .room = *room};
-    return zr_shard_old_inner(s, proj, &out->old, err);
+    return zr_shard_old_inner(s, w, proj, &out->old, err);
 }
 
-zarr_status zr_shard_nested(const struct zr_shard_writer *s,
+zarr_status zr_shard_nested(const struct zr_shard_writer *s, const struct zr_work *w,
                             const struct zr_projection *proj, struct zr_shard_write *out,
                             zarr_error *err)
 {
@@ -160,7 +207,7 @@ zarr_status zr_shard_nested(const struct zr_shard_writer *s,
                                    .missing = missing_level(s),
                                    .proj = proj,
                                    .threads = 1};
-    return zr_shard_old_inner(s, proj, &out->old, err);
+    return zr_shard_old_inner(s, w, proj, &out->old, err);
 }
 
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
@@ -198,7 +245,8 @@ bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projecti
 {
     const uint64_t id = zr_inner_id(s->lv, proj->chunk);
 
-    return zr_mem_slice(&s->sw->block, s->pairs[2 * id], s->pairs[2 * id + 1], out);
+    return zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, s->pairs[2 * id + 1],
+                        out);
 }
 
 zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projector **out,
@@ -266,21 +314,39 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
     const zarr_allocator *alloc = s->w->io->engine->alloc;
     uint64_t pairs = s->lv->n_inner_all * 2 * sizeof(uint64_t);
     uint64_t bound = s->lv->reps.rep[s->lv->chain->a2b + 1].n_bytes;
+    const struct zr_shard_stream *stream = s->sw->stream;
     zarr_status st = ZARR_OK;
 
     if (s->lv->unsized) /* unsized: the limit of a chunk, not a sum of bounds */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
-    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->value.bytes,
-                    &s->keep_most))
+    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false),
+                    stream ? stream->old_bytes : s->value.bytes, &s->keep_most))
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
     if (!s->pairs)
         ZR_TRY(zr_fail_memory(err, pairs));
     memset(s->pairs, 0xff, (size_t)pairs);
     ZR_TRY(take_block(s,
-                      ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
-                             s->value.bytes + s->lv->index_bytes),
+                      stream ? stream->window
+                             : ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
+                                      s->value.bytes + s->lv->index_bytes),
                       &s->sw->block, err));
+out:
+    return st;
+}
+
+static zarr_status stream_old_index(struct zr_shard_writer *s, zarr_error *err)
+{
+    const struct zr_shard_stream *stream = s->sw->stream;
+    struct zr_get g = {.key = stream->key, .known = "shard", .is_index = true};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_shard_index_at(s->lv->shard, stream->old_bytes, s->lv->index_bytes,
+                             &g.offset, err));
+    ZR_TRY(zr_worker_scratch(s->w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, s->lv->index_bytes,
+                             &g.dst, err));
+    ZR_TRY(zr_get(s->w, &g, err));
+    ZR_TRY(zr_index_parse(s->w, s->lv, &g.dst, stream->old_bytes, &s->old, err));
 out:
     return st;
 }
@@ -291,6 +357,7 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
     zarr_status st = ZARR_OK;
 
     *s = (struct zr_shard_writer){.w = w,
+                                  .engine = w->io->engine,
                                   .sw = sw,
                                   .lv = sw->lv,
                                   .in = &w->io->layout->level[sw->level + 1],
@@ -303,6 +370,9 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
     ZR_TRY(value_room(s, err));
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
+    s->base = sw->stream ? s->pos : 0;
+    if (sw->stream && sw->stream->old_bytes)
+        ZR_TRY(stream_old_index(s, err));
     if (s->value.handle)
         ZR_TRY(zr_index_from_value(w, s->lv, &s->value, &s->old, err));
 out:
@@ -311,11 +381,11 @@ out:
 
 void zr_shard_close(struct zr_shard_writer *s)
 {
-    if (!s->w)
+    if (!s->engine)
         return;
-    zr_pool_give(s->w->io->engine->pool, &s->body);
+    zr_pool_give(s->engine->pool, &s->body);
     zr_shard_index_free(s->old);
-    zr_free(s->w->io->engine->alloc, s->pairs);
+    zr_free(s->engine->alloc, s->pairs);
     s->old = NULL;
     s->pairs = NULL;
 }
@@ -328,11 +398,33 @@ static zarr_status write_index(struct zr_shard_writer *s, zarr_error *err)
 
     if (at_end)
         ZR_TRY(out_room(s, s->lv->index_bytes, err));
-    if (!zr_mem_slice(&s->sw->block, at_end ? s->pos : 0, s->lv->index_bytes, &dst))
+    if (!zr_mem_slice(&s->sw->block, at_end ? s->pos - s->base : 0, s->lv->index_bytes,
+                      &dst))
         return zr_internal(err);
     ZR_TRY(zr_index_encode(s->w, s->lv, s->pairs, &dst, err));
     s->sw->out = s->sw->block;
     s->sw->out.bytes = s->pos + (at_end ? s->lv->index_bytes : 0);
+out:
+    return st;
+}
+
+/* The index of a streamed shard. In front of the chunks it is the last part. */
+static zarr_status stream_index(struct zr_shard_writer *s, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (s->lv->shard->index_at_end) {
+        ZR_TRY(write_index(s, err));
+        s->pos = s->sw->out.bytes;
+        ZR_TRY(stream_out(s, err));
+        goto out;
+    }
+    ZR_TRY(stream_out(s, err));
+    ZR_TRY(out_room(s, s->lv->index_bytes, err));
+    ZR_TRY(write_index(s, err));
+    s->base = 0;
+    s->pos = s->lv->index_bytes;
+    ZR_TRY(stream_out(s, err));
 out:
     return st;
 }
@@ -378,7 +470,7 @@ zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err)
     if (!sw->empty && s->w->io->inner_order > ZARR_INNER_ORDER_C)
         ZR_TRY(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));
     if (!sw->empty)
-        ZR_TRY(write_index(s, err));
+        ZR_TRY((sw->stream ? stream_index : write_index)(s, err));
     if (!sw->empty && s->lv->bytes_encode)
         ZR_TRY(wrap_value(s, err));
 out:

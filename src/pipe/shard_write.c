@@ -34,7 +34,7 @@ static zarr_status encode_nested(const struct zr_work *w, struct inner_batch *b,
     struct zr_shard_write sub;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_shard_nested(b->s, &b->proj[i], &sub, err));
+    ZR_TRY(zr_shard_nested(b->s, w, &b->proj[i], &sub, err));
     st = zr_shard_write(w, &sub, err);
     b->result[i] = (struct zr_inner_result){
         .out = sub.out, .empty = sub.empty, .filled = sub.filled};
@@ -43,15 +43,15 @@ out:
     return st;
 }
 
-static zarr_status batch_leaf(const struct inner_batch *b, uint32_t i,
-                              struct zr_leaf_write *lw, zarr_error *err)
+static zarr_status batch_leaf(const struct zr_work *w, const struct inner_batch *b,
+                              uint32_t i, struct zr_leaf_write *lw, zarr_error *err)
 {
     zarr_mem room = {0};
 
     if (b->slots.handle &&
         !zr_mem_slice(&b->slots, i * b->slot_bytes, b->slot_bytes, &room))
         return zr_internal(err);
-    return zr_shard_leaf(b->s, &b->proj[i], &room, lw, err);
+    return zr_shard_leaf(b->s, w, &b->proj[i], &room, lw, err);
 }
 
 /* The bytes of an unsized chunk are in the worker's buffer: copies them to a block. */
@@ -81,7 +81,7 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
 
     if (b->s->in->is_shard)
         return encode_nested(w, b, i, err);
-    ZR_TRY(batch_leaf(b, i, &lw, err));
+    ZR_TRY(batch_leaf(w, b, i, &lw, err));
     ZR_TRY(zr_leaf_encode(w, &lw, err));
     b->result[i] =
         (struct zr_inner_result){.out = lw.out, .empty = lw.empty, .filled = lw.filled};
@@ -109,7 +109,7 @@ static zarr_status encode_together(struct inner_batch *b, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < b->n; i++)
-        ZR_TRY(batch_leaf(b, i, &b->leaf[i], err));
+        ZR_TRY(batch_leaf(b->s->w, b, i, &b->leaf[i], err));
     ZR_TRY(zr_leaves_encode(b->s->w, b->leaf, b->n, b->s->sw->threads, NULL, err));
     for (uint32_t i = 0; i < b->n; i++)
         b->result[i] = (struct zr_inner_result){.out = b->leaf[i].out,
@@ -160,6 +160,8 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
     zr_arena_init(&b->lists, alloc);
     b->most = (uint32_t)ZR_MIN((uint64_t)zr_inner_batch(in, s->sw->threads, BATCH),
                                s->lv->n_inner_all);
+    if (s->sw->stream)
+        b->most = ZR_MIN(b->most, s->sw->stream->batch);
     b->proj = zr_malloc(alloc, b->most * sizeof *b->proj);
     b->result = zr_calloc(alloc, b->most, sizeof *b->result);
     b->block = zr_calloc(alloc, b->most, sizeof *b->block);
@@ -168,7 +170,7 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
     /* `serial`, which tests compare others with, encodes one chunk after another. So do
      * chunks with elements of several parts. */
     if (!io->no_direct && !io->parts && !in->is_shard && !s->w->on_host &&
-        zr_goes_lockstep(io, in->encode)) {
+        !s->sw->stream && zr_goes_lockstep(io, in->encode)) {
         b->most = ZR_MIN(b->most, zr_device_most(io, in, true, true, s->sw->threads));
         b->leaf = zr_calloc(alloc, b->most, sizeof *b->leaf);
         if (!b->leaf)
@@ -200,7 +202,7 @@ static void batch_deinit(struct inner_batch *b)
 
 /* ---- the shard --------------------------------------------------------- */
 
-static zarr_status write_inners(struct zr_shard_writer *s, zarr_error *err)
+zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err)
 {
     struct zr_projector *p = NULL;
     struct zr_projection proj;
@@ -231,7 +233,7 @@ static zarr_status shard_attempt(const struct zr_work *w, struct zr_shard_write 
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_shard_begin(&s, w, sw, err));
-    ZR_TRY(write_inners(&s, err));
+    ZR_TRY(zr_shard_inners(&s, err));
     ZR_TRY(zr_shard_end(&s, err));
 out:
     zr_shard_close(&s);
@@ -245,10 +247,13 @@ zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
     zarr_error e = {0};
     zarr_status st = shard_attempt(w, sw, &e);
 
-    if (st == ZARR_ERR_CORRUPT && sw->proj->whole && sw->old.handle) {
+    if (st == ZARR_ERR_CORRUPT && sw->proj->whole &&
+        (sw->old.handle || (sw->stream && sw->stream->old_bytes))) {
         zr_pool_give(w->io->engine->pool, &sw->block);
         zr_forget_chunks(&w->worker->stats, &before);
         sw->old = (zarr_mem){0};
+        if (sw->stream)
+            sw->stream->old_bytes = 0;
         return shard_attempt(w, sw, err);
     }
     if (st != ZARR_OK && err)

@@ -25,6 +25,8 @@ struct unit {
     bool conditional;
     zarr_store_version version;
     zarr_mem old; /* old stored bytes, in scratch */
+    bool streams; /* the value is written in parts */
+    struct zr_shard_stream stream;
     uint32_t threads;
 };
 
@@ -37,6 +39,10 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
     if (value)
         op.mem = *value;
     op.length = op.mem.bytes;
+    if (value && u->streams) {
+        op.mem = (zarr_mem){0};
+        op.flags |= ZR_STORE_OP_IN_PARTS;
+    }
     if (u->w->old_value) {
         zr_old_value_op(u->w->old_value, &op);
         return zr_put_unit(u->w, u->proj->chunk, &op, err);
@@ -75,6 +81,12 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
 
     if (u->proj->full)
         return ZARR_OK;
+    if (u->streams) {
+        ZR_TRY(zr_object_bytes(u->w, u->key, &u->stream.old_bytes, err));
+        u->w->worker->stats.read_modify_writes +=
+            !u->proj->whole || u->stream.old_bytes != 0;
+        return ZARR_OK;
+    }
     if (u->w->old_value) {
         u->old = u->w->old_value->old;
         u->w->worker->stats.read_modify_writes += !u->proj->whole || u->old.handle;
@@ -91,6 +103,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
     }
     if (st != ZARR_OK && err)
         *err = e;
+out:
     return st;
 }
 
@@ -130,6 +143,12 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
         clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
     ZR_TRY(unit_old(u, lv, err));
     sw.old = u->old;
+    if (u->streams) {
+        u->stream.key = u->key;
+        u->stream.lock = u->lock;
+        sw.stream = &u->stream;
+        sw.threads = ZR_MIN(u->threads, u->stream.batch);
+    }
     ZR_TRY(zr_shard_write(u->w, &sw, err));
     ZR_TRY(unit_store(u, sw.empty ? NULL : &sw.out, err));
 out:
@@ -143,7 +162,8 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     u->old = (zarr_mem){0};
-    if (!u->proj->full && !u->w->old_value)
+    u->stream.old_bytes = 0;
+    if ((!u->proj->full || u->streams) && !u->w->old_value)
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
     st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:
@@ -175,6 +195,8 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     struct zr_need need = {0, 0};
     zarr_status st = ZARR_OK;
 
+    if (w->io->session)
+        return zr_shard_session_write(w, proj, threads, err);
     zr_plan_key(&where, proj->chunk, &w->worker->key);
     ZR_TRY(zr_str_status(&w->worker->key, err));
     u.key = zr_str_text(&w->worker->key);
@@ -187,6 +209,9 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         need.host =
             zr_unit_budget(u.lv, proj->full && w->io->inner_order <= ZARR_INNER_ORDER_C);
         need.device = zr_unit_on_device(w->io, u.lv);
+        u.streams = need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u.lv);
+        if (u.streams)
+            need.host = zr_shard_stream_init(&u.stream, w->io, u.lv, proj->full);
     }
     u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);

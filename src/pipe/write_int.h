@@ -203,6 +203,29 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
  * program ends in. Takes nothing if buffers grow. */
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
                          zarr_mem *out, zarr_error *err);
+/* Writes the value of a shard to the store while it is made, in parts under the lock of
+ * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
+struct zr_shard_stream {
+    const char *key;
+    void *lock;
+    uint64_t window;    /* bytes of the value in memory, unless one chunk has more */
+    uint64_t old_bytes; /* of the old object, whose chunks are read one by one; 0: none */
+    uint32_t batch;     /* inner chunks that are encoded at once, at most */
+};
+/* Prepares a stream, and returns the bytes of memory that it takes: within the request's
+ * budget, unless a batch of one inner chunk exceeds that. */
+uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
+                              const struct zr_level *lv, bool full);
+/* Whether a shard can be written so: a host encodes its inner chunks, no codec is around
+ * it, its inner chunks stay in C order, and the store takes parts. */
+bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv);
+/* Length of the object of a key; 0: there is none. */
+zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
+                            zarr_error *err);
+/* Writes a box of the shard of io->session. */
+zarr_status zr_shard_session_write(const struct zr_work *w,
+                                   const struct zr_projection *proj, uint32_t threads,
+                                   zarr_error *err);
 /* The new value of one shard, with the codecs around it. */
 struct zr_shard_write {
     uint32_t level;
@@ -214,9 +237,10 @@ struct zr_shard_write {
     /* Its old stored bytes; handle NULL: none. If proj->whole, they are ignored if they
      * are damaged. */
     zarr_mem old;
+    struct zr_shard_stream *stream; /* NULL: the value stays in memory */
     uint32_t threads;
-    /* out: the bytes to store, and the pool block that contains them, which the caller
-     * gives back */
+    /* out: the bytes to store (streamed: only their number is set), and the pool block
+     * that contains them, which the caller gives back */
     zarr_mem out, block;
     bool empty;  /* out: it need not be stored */
     bool filled; /* out: all its elements equal the array's fill value */

@@ -175,8 +175,8 @@ static zarr_status check_chunk_bytes(const struct level_maker *m,
 {
     if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
         return zr_fail_limit(m->err, zr_chunk_limit_name(m->args->dtype),
-                             m->args->limits->chunk_bytes,
-                             "a chunk of %" PRIu64 " bytes", lv->reps.rep[0].n_bytes);
+                             m->args->limits->chunk_bytes, "a chunk of %" PRIu64 " bytes",
+                             lv->reps.rep[0].n_bytes);
     return ZARR_OK;
 }
 

@@ -81,6 +81,22 @@ static void composite_unlock(void *self, void *lock)
     zr_free(c->alloc, l);
 }
 
+static bool composite_has_parts(const void *self)
+{
+    return zr_store_has_parts(((const struct composite *)self)->chunks);
+}
+
+static zarr_status composite_put_part(void *self, void *lock, uint64_t offset,
+                                      const zarr_mem *part, zarr_error *err)
+{
+    const struct composite *c = self;
+    const struct composite_lock *l = lock;
+
+    if (l->part != c->chunks)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "documents are not written in parts");
+    return c->chunks->native->put_part(c->chunks->self, l->lock, offset, part, err);
+}
+
 /* A part without versions is not asked for them. */
 static void composite_run(void *self, zarr_store_op *op, zarr_error *err)
 {
@@ -284,6 +300,8 @@ static const struct zr_store_native composite_native = {
     .same = composite_same,
     .erase_link = composite_erase_link,
     .by_link = composite_by_link,
+    .put_part = composite_put_part,
+    .has_parts = composite_has_parts,
 };
 
 static zarr_status composite_check(zarr_store *docs, zarr_store *chunks, zarr_error *err)

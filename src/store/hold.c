@@ -113,6 +113,28 @@ void zr_store_unlock(zarr_store *s, void *lock)
         zr_handle_lock_give(&s->keylocks, s->env.alloc, lock);
 }
 
+bool zr_store_has_parts(const zarr_store *s)
+{
+    return s->native && s->native->has_parts && s->native->has_parts(s->self) &&
+           zr_store_can(s, ZARR_STORE_CAP_LOCK);
+}
+
+zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64_t offset,
+                              const zarr_mem *part, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!zr_store_has_parts(s))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts", key,
+                       s->name);
+    st = s->native->put_part(s->self, lock, offset, part, err);
+    if (st != ZARR_OK && err) {
+        zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
+        zr_error_operation(err, ZARR_OPERATION_WRITE);
+    }
+    return st;
+}
+
 /* ---- pins ---- */
 
 enum {

@@ -369,6 +369,12 @@ const zarr_store_vtable zr_local_vtable = {
     .rename = zr_local_rename,
 };
 
+/* The lock file has the parts. */
+static bool local_has_parts(const void *self)
+{
+    return ((const struct zr_local *)self)->locking != ZARR_LOCKING_NONE;
+}
+
 const struct zr_store_native zr_local_native = {
     .open = local_open,
     .pin = zr_local_pin,
@@ -379,5 +385,7 @@ const struct zr_store_native zr_local_native = {
     .by_link = local_by_link,
     .sync_names = zr_local_sync_names,
     .syncs_names = local_syncs_names,
+    .put_part = zr_local_put_part,
+    .has_parts = local_has_parts,
     .detail = "a directory; URL: a path, file://path, local://path or gds:path",
 };

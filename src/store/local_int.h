@@ -216,6 +216,8 @@ zarr_status zr_local_write_device(const struct zr_local *l, zarr_store_op *op, i
 /* ---- local_write.c ----------------------------------------------------- */
 
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
+                              const zarr_mem *part, zarr_error *err);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_flush_init(struct zr_local *l);
 void zr_local_flush_deinit(struct zr_local *l);

@@ -206,8 +206,7 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     }
     if (++w->n_seen > w->l->listing_keys) {
         st = zr_fail_limit(err, "listing_keys", w->l->listing_keys,
-                           "more than %" PRIu64 " keys in a listing",
-                           w->l->listing_keys);
+                           "more than %" PRIu64 " keys in a listing", w->l->listing_keys);
         goto out;
     }
     ZR_TRY(zr_grow(w->l->alloc, &w->entries, &w->cap_entries, w->n_entries + 1,

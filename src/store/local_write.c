@@ -61,13 +61,13 @@ static int write_allocate(int fd, uint64_t n)
                                                                                 : 0;
 }
 
-static int write_all(int fd, const unsigned char *from, uint64_t n)
+static int write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n)
 {
     uint64_t done = 0;
 
     while (done < n) {
         ssize_t put = pwrite(fd, from + done, (size_t)ZR_MIN(n - done, WRITE_MAX_BYTES),
-                             (off_t)done);
+                             (off_t)(at + done));
 
         if (put < 0 && errno == EINTR)
             continue;
@@ -80,14 +80,19 @@ static int write_all(int fd, const unsigned char *from, uint64_t n)
     return 0;
 }
 
-static int write_empty(int fd)
+static int write_length(int fd, uint64_t n)
 {
     int st;
 
     do
-        st = ftruncate(fd, 0);
+        st = ftruncate(fd, (off_t)n);
     while (st != 0 && errno == EINTR);
-    return st;
+    return st == 0 ? 0 : errno;
+}
+
+static uint64_t value_bytes(const zarr_store_op *op)
+{
+    return op->flags & ZR_STORE_OP_IN_PARTS ? op->length : op->mem.bytes;
 }
 
 /* True if the value must be on the disk before the rename gives it its key. */
@@ -186,22 +191,34 @@ static bool write_hides_from_owner(const struct write_file *f)
     return f->replaces && (f->old.mode & WRITE_MODE_OWNER) != WRITE_MODE_OWNER;
 }
 
+/* Parts are in the file already, perhaps over a longer value of an earlier attempt. */
+static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write_file *f,
+                       const void *from, zarr_error *err)
+{
+    const bool in_parts = op->flags & ZR_STORE_OP_IN_PARTS;
+    int os_code = 0;
+
+    if (in_parts || f->is_dirty)
+        os_code = write_length(f->fd, in_parts ? op->length : 0);
+    if (os_code == 0 && f->replaces)
+        write_set_owner(l, op, f);
+    if (os_code != 0 || in_parts)
+        return os_code;
+    os_code = write_allocate(f->fd, op->mem.bytes);
+    if (os_code == 0 && zr_local_is_direct(l, &op->mem))
+        os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
+    else if (os_code == 0)
+        os_code = write_all(f->fd, from, 0, op->mem.bytes);
+    return os_code;
+}
+
 /* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
 static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file *f,
                        const void *from, zarr_error *err)
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
-    int os_code = 0;
+    const int os_code = write_bytes(l, op, f, from, err);
 
-    if (f->is_dirty && write_empty(f->fd) != 0)
-        return errno;
-    if (f->replaces)
-        write_set_owner(l, op, f);
-    os_code = write_allocate(f->fd, op->mem.bytes);
-    if (os_code == 0 && zr_local_is_direct(l, &op->mem))
-        os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
-    else if (os_code == 0)
-        os_code = write_all(f->fd, from, op->mem.bytes);
     if (os_code != 0)
         return os_code;
     /* for finer versions; without it the kernel's time is good enough */
@@ -356,7 +373,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     /* Another process may have removed the lock file, by no right, and a writer may have
      * made its own since: half a value, which the rename would give the key. A small
      * value is written in the time that a look takes. */
-    if (op->mem.bytes >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
+    if (value_bytes(op) >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
         os_code = zr_local_lock_look(lk, &is_named);
     if (os_code != 0)
         return write_failed(l, op, os_code, "cannot look at its lock file", err);
@@ -486,7 +503,26 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
         st = put_into_lock(l, op, op->lock, from, err);
     if (st == ZARR_OK)
-        op->done_bytes = op->object_bytes = op->mem.bytes;
+        op->done_bytes = op->object_bytes = value_bytes(op);
+}
+
+zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
+                              const zarr_mem *part, zarr_error *err)
+{
+    struct zr_local *l = self;
+    struct zr_local_lock *lk = lock;
+    zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = lk->keylock.key, .lock = lk};
+    void *from = NULL;
+    zarr_status st = write_check_lock(l, &op, err);
+    int os_code = 0;
+
+    if (st == ZARR_OK)
+        st = zr_mem_host_ptr(l->memory, part, part->bytes, &from, err);
+    if (st != ZARR_OK)
+        return st;
+    lk->is_dirty = true;
+    os_code = write_all(lk->file.fd, from, offset, part->bytes);
+    return os_code == 0 ? ZARR_OK : write_failed(&op, os_code, "write", err);
 }
 
 /* ---- ERASE ---- */

@@ -100,6 +100,9 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED | ZR_STORE_OP_SYNCED;
         known |=
             op->verb == ZARR_STORE_PUT ? ZARR_STORE_OP_WANT_VERSION : ZR_STORE_OP_GUARDED;
+        if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_LOCKED) &&
+            op->mem.bytes == 0 && zr_store_has_parts(s))
+            known |= ZR_STORE_OP_IN_PARTS;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:

@@ -157,6 +157,11 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
  * the disk before it has its key. For an ERASE it means nothing. */
 #define ZR_STORE_OP_SYNCED UINT32_C(0x20000000)
 
+/* An internal flag for PUT, with ZARR_STORE_OP_LOCKED: the value is what
+ * zr_store_put_part() wrote under op->lock. op->length is its length, and op->mem is
+ * empty. */
+#define ZR_STORE_OP_IN_PARTS UINT32_C(0x10000000)
+
 /* Does one operation before it returns. Returns op->status (also NOT_FOUND) and fills err
  * for it. On the local and memory stores a GET takes none of our locks and does not
  * allocate, except that it tells the pool when it waits for the disk. */
@@ -216,6 +221,15 @@ void zr_store_cancel(zarr_store *s, void *arg);
 zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread */
+/* Whether values of chunks can be written in parts. */
+bool zr_store_has_parts(const zarr_store *s);
+/* Writes a part of a new value of the key whose lock the caller holds: any number of
+ * parts in any order, which cover the value without gaps. Readers see the old value until
+ * a PUT with ZR_STORE_OP_IN_PARTS gives the key the new one, in one step. Giving the lock
+ * back without that PUT discards the parts; so does a kill, after which the lock file is
+ * what any writer leaves. Errors are those of a PUT. */
+zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64_t offset,
+                              const zarr_mem *part, zarr_error *err);
 /* As zr_store_lock(), but waits for no other holder: CONFLICT with `os_code` EBUSY, and a
  * text that tells who holds it. A store of a plug-in that looks at its cancel object
  * before it looks at the lock is waited for, until `cancel` is set. */

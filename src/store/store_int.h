@@ -32,6 +32,10 @@ struct zr_store_native {
     /* The store that keeps a key, for a store that is made of others. NULL: this one.
      * Stores without it need pin and unpin. */
     zarr_store *(*part)(const void *self, const char *key);
+    /* See zr_store_put_part(), and whether this handle has it. NULL: no. */
+    zarr_status (*put_part)(void *self, void *lock, uint64_t offset, const zarr_mem *part,
+                            zarr_error *err);
+    bool (*has_parts)(const void *self);
     const char *detail; /* one line for listings of the registry */
 };
 

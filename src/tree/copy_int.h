@@ -68,4 +68,18 @@ zarr_status zr_copy_must_not_mix(struct zr_copy *c, zarr_error *err);
  * they would describe the new chunks. */
 zarr_status zr_copy_clear_documents(struct zr_copy *c, zarr_error *err);
 
+/* ---- copy_large.c ---- */
+
+/* Whether an object is copied range by range, because memory has no room for it. */
+bool zr_copy_is_large(const struct zr_copy *c, const char *src_key, uint64_t bytes);
+struct zr_copy_large {
+    const char *src_key, *dst_key;
+    uint64_t bytes;
+    bool compare;                /* an object with the same bytes is left alone */
+    bool *there, *equal;         /* out, for `compare` */
+    zarr_store_version *version; /* out: of the source */
+};
+zarr_status zr_copy_large(struct zr_copy *c, const struct zr_copy_large *o,
+                          zarr_error *err);
+
 #endif

@@ -34,6 +34,7 @@ struct copied_object {
     uint64_t bytes, taken; /* taken: bytes taken from the budget */
     zarr_mem mem, old;
     zarr_store_version version; /* of the source of a move */
+    bool large;                 /* it is not in memory: copy_large.c copies it */
 };
 
 /* What is copied besides documents are chunks. */
@@ -128,6 +129,9 @@ static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool 
     for (int i = 0; i < 8 && !whole; i++) {
         object_release(c, o);
         ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, NULL, err));
+        o->large = zr_copy_is_large(c, zr_str_text(&o->src_key), o->bytes);
+        if (o->large)
+            goto out;
         ZR_TRY(object_reserve(c, o, both, err));
         ZR_TRY(get_object(c, c->src, zr_str_text(&o->src_key), o->mem, &got, err));
         /* whole only if it still has the length measured */
@@ -397,6 +401,19 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(object_begin(c, &o, name, compare, err));
+    if (o.large) {
+        const struct zr_copy_large large = {.src_key = zr_str_text(&o.src_key),
+                                            .dst_key = zr_str_text(&o.dst_key),
+                                            .bytes = o.bytes,
+                                            .compare = compare,
+                                            .there = &there,
+                                            .equal = &equal,
+                                            .version = &o.version};
+
+        ZR_TRY(zr_copy_large(c, &large, err));
+        mark_copied(c, name, &o);
+        goto out;
+    }
     ZR_TRY(check_unchanged(c, name, &o, err));
     if (compare)
         ZR_TRY(copy_is_there(c, &o, &there, &equal, err));

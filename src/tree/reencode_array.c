@@ -365,6 +365,46 @@ static zarr_status write_box(struct reencode_work *w, struct reencode_slot *slot
     return start_write(w, &slot->write, &slot->box, slot, err);
 }
 
+/* Re-encodes a shard that is larger than the buffers, some inner chunks at a time. */
+static zarr_status stream_unit(struct reencode_work *w, struct reencode_slot *slot,
+                               zarr_error *err)
+{
+    struct zr_reencode *r = w->r;
+    zarr_stats stats = ZARR_STATS_INIT;
+    const zarr_io_options io = {
+        .struct_size = sizeof io, .stats = &stats, .cancel = r->opts.cancel};
+    uint64_t unit[ZARR_MAX_RANK];
+    zarr_shard_writer *out = NULL;
+    zarr_status st = ZARR_OK;
+
+    first_unit(w, &slot->box, unit);
+    ZR_TRY(zarr_shard_writer_open(&out, w->pair->dst, unit, &io, err));
+    while (zarr_shard_writer_next(out, w->s.buffer_bytes, slot->box.start,
+                                  slot->box.count)) {
+        slot->bytes =
+            zr_product_cap(slot->box.count, (size_t)w->s.boxes.ndim) * w->s.item_bytes;
+        ZR_TRY(start_read(w, slot, err));
+        ZR_TRY(wait_for(w, &slot->read, err));
+        ZR_TRY(zarr_shard_writer_write(out, &slot->read.tensor, err));
+        r->done_bytes = zr_add_cap(r->done_bytes, slot->bytes);
+        r->result.objects_written += stats.store_puts;
+        zr_reencode_progress(r, w->pair->path, 0);
+    }
+out:
+    zarr_shard_writer_free(out);
+    return st;
+}
+
+static zarr_status stream_units(struct reencode_work *w, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    while (next_box(w, &w->slots[0]))
+        ZR_TRY(stream_unit(w, &w->slots[0], err));
+out:
+    return st;
+}
+
 static zarr_status copy_boxes(struct reencode_work *w, zarr_error *err)
 {
     struct reencode_slot *now = &w->slots[0], *other = &w->slots[w->s.n_buffers - 1];
@@ -446,7 +486,7 @@ zarr_status zr_reencode_array(struct zr_reencode *r, const struct zr_reencode_pa
     ZR_TRY(zr_reencode_shape(r, pair, &w->s, err));
     if (!w->s.boxes.done) {
         ZR_TRY(work_begin(w, err));
-        ZR_TRY(copy_boxes(w, err));
+        ZR_TRY((w->s.in_parts ? stream_units : copy_boxes)(w, err));
         ZR_TRY(zarr_array_recheck(pair->src, err)); /* also what the listing skipped */
     }
 out:

@@ -8,9 +8,14 @@
  * at least as long as the largest unit, and a box has as many units as fit into them.
  * Thread class: plain functions.
  */
+#include "array/array.h"
 #include "tree/reencode_int.h"
 
 #include <string.h>
+
+enum {
+    PART_BUFFER = 64 << 20 /* larger ones gain nothing */
+};
 
 /* A common multiple of two lengths, neither of which is 0. */
 static uint64_t common_multiple(uint64_t a, uint64_t b)
@@ -82,14 +87,26 @@ static void widen(struct zr_reencode_shape *s, uint64_t limit)
     }
 }
 
-static zarr_status over_limit(struct zr_reencode *r, const struct zr_reencode_pair *pair,
-                              uint64_t bytes, zarr_error *err)
+/* For units that are larger than the buffers. */
+static zarr_status fit_parts(struct zr_reencode *r, const struct zr_reencode_pair *pair,
+                             struct zr_reencode_shape *s, uint64_t limit, zarr_error *err)
 {
-    r->result.unit_bytes = bytes;
-    return zr_fail(err, ZARR_ERR_LIMIT,
-                   "one chunk or shard of /%s has %" PRIu64 " bytes, there are %" PRIu64
-                   " for buffers (option buffer_bytes)",
-                   pair->path, bytes, r->opts.buffer_bytes);
+    const uint64_t *chunk = zarr_array_chunk_shape(pair->dst);
+    const uint64_t part = s->boxes.grid ? 0 : zr_array_part_bytes(pair->dst);
+
+    if (part == 0 || part > limit || !chunk) {
+        r->result.unit_bytes = part ? part : s->unit_bytes;
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "one chunk or shard of /%s has %" PRIu64
+                       " bytes, there are %" PRIu64 " for buffers (option buffer_bytes)",
+                       pair->path, r->result.unit_bytes, limit);
+    }
+    s->in_parts = true;
+    s->n_buffers = 1;
+    s->buffer_bytes = ZR_MAX(part, ZR_MIN(limit, (uint64_t)PART_BUFFER));
+    for (int32_t d = 0; r->comparing && d < s->boxes.ndim; d++)
+        s->boxes.step[d] = ZR_MIN(chunk[d], s->boxes.shape[d]);
+    return ZARR_OK;
 }
 
 zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pair *pair,
@@ -119,8 +136,8 @@ zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pa
                        pair->path);
     s->unit_bytes =
         zr_mul_cap(zr_product_cap(s->boxes.step, (size_t)ndim), s->item_bytes);
-    if (s->unit_bytes > limit && r->opts.buffer_bytes)
-        return over_limit(r, pair, s->unit_bytes, err);
+    if (s->unit_bytes > limit)
+        return fit_parts(r, pair, s, limit, err);
     s->n_buffers = s->unit_bytes > limit / 2 ? 1 : 2;
     if (chunk && alike)
         align_to_source(s, chunk, limit / 2);

@@ -97,7 +97,9 @@ static zarr_status reread_boxes(struct rereading *c, zarr_error *err)
     bool sparse = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_reencode_sparse(c->r, c->pair, &c->s.boxes, true, &stored, &sparse, err));
+    if (!c->s.in_parts) /* else a stored shard is in several boxes */
+        ZR_TRY(
+            zr_reencode_sparse(c->r, c->pair, &c->s.boxes, true, &stored, &sparse, err));
     for (size_t i = 0; sparse && i < stored.n; i++) {
         zr_box_walk_at(&c->s.boxes, zr_coord_set_item(&stored, i));
         ZR_TRY(reread_box(c, err));

@@ -45,6 +45,9 @@ struct zr_reencode_shape {
     uint64_t unit[ZARR_MAX_RANK], grid[ZARR_MAX_RANK];
     uint64_t item_bytes, buffer_bytes, unit_bytes;
     int n_buffers; /* 0: no elements */
+    /* A unit exceeds the buffers: each box is one unit, which is a shard and is written
+     * in parts. When results are compared, boxes are chunks of it instead. */
+    bool in_parts;
 };
 
 /* ---- reencode.c ---- */

@@ -348,8 +348,9 @@ def test_positions_in_regions(zarrc, tmp_path):
 
 def test_missing_chunks_that_cannot_be_read_are_counted(zarrc, tmp_path):
     """Elements of missing chunks have one value, which `diff` counts for all of them, also if the limits refuse to read it."""
-    zarrc("create", "-t", "string", "--shape=1000000000", "--chunks=1000000000", "--codec=none", tmp_path / "a")
-    node, = zarrc("diff", "--json", "--variable-chunk=1M", tmp_path / "a", tmp_path / "a", code=4).json["nodes"]
+    zarrc("create", "-t", "string", "--shape=1000000000", "--chunks=1000000000", "--codec=none",
+          "--limit=variable_chunk_bytes=1T", "--limit=chunk_bytes=1T", tmp_path / "a")
+    node, = zarrc("diff", "--json", "--limit=variable_chunk_bytes=1M", tmp_path / "a", tmp_path / "a", code=4).json["nodes"]
     assert node["elements_unreadable"] == 1000000000 and "elements_compared" not in node
 
 

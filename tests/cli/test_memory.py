@@ -1,81 +1,106 @@
-"""--memory and `zarrc list devices`, with the OpenCL plug-in of the tests as a device."""
+"""The limit --mem is kept, or refused before the work starts. Peak memory and bytes written are counted."""
 import os
-import pathlib
+import subprocess
 
 import numpy as np
 import pytest
 import zarr
 
-from conftest import run
+from conftest import PROGRAM, peak
 
-PLUGIN = pathlib.Path(os.environ.get("ZARRC_BUILD", "build/dev")) / "lib/libport_opencl_plugin.so"
-
-
-def device(*arguments, **more):
-    return run(*arguments, env={"ZARRC_PLUGIN_PATH": str(PLUGIN)}, **more)
+MIB = 1 << 20
+SIZE = 96 * MIB
+SHAPE = (96, 1024, 1024)
 
 
 @pytest.fixture(scope="module")
-def opencl():
-    if not PLUGIN.exists():
-        pytest.skip("the OpenCL plug-in was not built: OpenCL's headers are missing")
-    if device("list", "devices", code=None).code:
-        pytest.skip("no OpenCL device: PoCL does not work here")
+def raw(tmp_path_factory):
+    path = tmp_path_factory.mktemp("memory") / "r.raw"
+    np.random.default_rng(7).integers(0, 256, SIZE, dtype="u1").tofile(path)
+    return path
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    path = tmp_path_factory.mktemp("memory") / "a.zarr"
-    values = (np.arange(100 * 50) * 7 % 301).astype("i2").reshape(100, 50)
-    array = zarr.create_array(str(path), shape=values.shape, chunks=(30, 20), dtype="i2")
-    array[:] = values
-    return str(path), values
+def written(*arguments, limit=None):
+    """Bytes that zarrc hands to write calls. limit: RLIMIT_AS."""
+    import resource
+
+    def narrow():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    process = subprocess.Popen([PROGRAM, *map(str, arguments)], preexec_fn=narrow)
+    done = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with open(f"/proc/{process.pid}/io") as io:  # of a zombie, which has its counters still
+        counters = dict(line.split(": ") for line in io.read().splitlines())
+    process.wait()
+    assert done.si_status == 0
+    return int(counters["wchar"])
 
 
-def test_host_is_a_device():
-    (host,) = run("list", "devices", "--json").json["devices"]
-    assert host["name"] == "host:0" and host["total_bytes"] >= host["free_bytes"] > 0
-    assert "host:0" in run("list", "devices").text
-    assert "devices" in run("list", "--json").json
+IMPORT = ["import", "-q", "--mem=16M", "-j2", "-t", "uint8", "--shape=96,1024,1024"]
+ONE_SHARD = ["--shards=96,1024,1024", "--chunks=32,64,64", "-C", "none"]
 
 
-def test_device_is_listed(opencl):
-    host, opencl = device("list", "devices", "--json").json["devices"]
-    assert (opencl["name"], opencl["of"], opencl["origin"]) == ("opencl:0", "opencl", "opencl")
-    assert opencl["total_bytes"] > 0 and opencl["detail"]
+def test_import_into_a_large_shard(zarrc, tmp_path, raw):
+    a = tmp_path / "x.zarr"
+    assert written(*IMPORT, raw, a, *ONE_SHARD, limit=200 * MIB) < 1.05 * SIZE
+    assert (zarr.open_array(a)[:].ravel() == np.fromfile(raw, "u1")).all()
+    nothing = peak("version")
+    assert peak(*IMPORT, "--force", raw, a, *ONE_SHARD) - nothing < 32 * 1024
 
 
-@pytest.mark.parametrize("region", ["", "[7:90,3:49:5]"])
-@pytest.mark.parametrize("memory", ["opencl:0", "opencl", "4:0", "host"])
-def test_elements_by_way_of_a_device(opencl, place, memory, region):
-    path, values = place
-    want = values[7:90, 3:49:5] if region else values
-    assert device("cat", "--format=raw", f"--memory={memory}", path + region).out == want.tobytes()
+def test_fortran_order_into_a_large_shard(zarrc, tmp_path):
+    data = np.asfortranarray(np.random.default_rng(1).integers(0, 1000, (64, 96, 128), dtype="i4"))
+    np.save(tmp_path / "f.npy", data)
+    zarrc("import", "-q", "--mem=1M", tmp_path / "f.npy", tmp_path / "x.zarr", "--shards=64,96,128", "--chunks=8,32,16")
+    assert (zarr.open_array(tmp_path / "x.zarr")[:] == data).all()
 
 
-def test_boxes_of_a_small_budget(opencl, place, tmp_path):
-    path, values = place
-    device("export", "--memory=opencl:0", "--mem=1M", path, tmp_path / "a.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), values)
+def test_reencode_into_large_shards(zarrc, tmp_path, raw):
+    a, b = tmp_path / "x.zarr", tmp_path / "y.zarr"
+    zarrc(*IMPORT, raw, a, "--chunks=32,64,64", "-C", "none")
+    command = ["reencode", "-q", "--mem=16M", "-j2", a, b, "--shards=96,1024,512", "--chunks=32,64,64"]
+    assert written(*command, limit=200 * MIB) < 1.05 * SIZE
+    assert (zarr.open_array(b)[:].ravel() == np.fromfile(raw, "u1")).all()
+    nothing = peak("version")
+    assert peak(*command, "--force", "--verify") - nothing < 40 * 1024
 
 
-def test_explain_says_the_way(opencl, place):
-    text = device("explain", "--memory=opencl:0", place[0]).text
-    assert "tensor in opencl memory" in text and "host->opencl" in text
-    assert "tensor in opencl memory" not in device("explain", place[0]).text
+def test_copy_of_large_shards(zarrc, tmp_path, raw):
+    a, b = tmp_path / "x.zarr", tmp_path / "y.zarr"
+    zarrc(*IMPORT, raw, a, *ONE_SHARD)
+    nothing = peak("version")
+    assert peak("cp", "-q", "--mem=16M", a, b) - nothing < 24 * 1024
+    assert (b / "c/0/0/0").read_bytes() == (a / "c/0/0/0").read_bytes()
+    assert not list(b.rglob("*.__lock"))
 
 
-@pytest.mark.parametrize("command", ["cat", "explain"])
-def test_wrong_memory(place, command):
-    assert '"foo:1" is not a kind of memory' in run(command, "--memory=foo:1", place[0], code=2).err
-    assert "zarrc list devices" in run(command, "--memory=", place[0], code=2).err
-    assert run(command, "--memory=cuda:0", place[0], code=6).err.count("\n") >= 2
+def test_append_to_a_large_shard(zarrc, tmp_path, raw):
+    """The old chunks of the shard are copied one by one."""
+    a = tmp_path / "x.zarr"
+    zarrc(*IMPORT, raw, a, "--shards=128,1024,1024", "--chunks=32,64,64", "-C", "none")
+    new = np.arange(1024 * 1024, dtype="u1").reshape(1, 1024, 1024)
+    np.save(tmp_path / "new.npy", new)
+    nothing = peak("version")
+    assert peak("append", "-q", "--mem=16M", "-j2", a, tmp_path / "new.npy") - nothing < 48 * 1024
+    found = zarr.open_array(a)
+    assert found.shape == (97, 1024, 1024) and (found[96] == new[0]).all()
+    assert (found[:96].ravel() == np.fromfile(raw, "u1")).all()
 
 
-@pytest.mark.parametrize("word", ["verified", "full", "none"])
-def test_trust(place, word):
-    path, values = place
-    assert run("explain", f"--trust={word}", "--json", path).json["trust"] == word
-    assert run("explain", "--json", path, env={"ZARRC_TRUST": word}).json["trust"] == word
-    assert run("cat", f"--trust={word}", "--format=raw", path).out == values.tobytes()
-    assert "--trust" in run("cat", "--trust=some", path, code=2).err
+def test_refused_before_the_work(zarrc, tmp_path, raw):
+    """One chunk is larger than the limit: nothing is written, and the message has a value that works."""
+    a, b = tmp_path / "x.zarr", tmp_path / "y.zarr"
+    failed = zarrc(*IMPORT, raw, a, "--chunks=96,1024,1024", "-C", "none", code=4)
+    assert "96.0 MiB" in failed.err and "Try: --mem=" in failed.err and not a.exists()
+    works = failed.err.split("Try: ")[1].split(",")[0]
+    zarrc("import", "-q", works, "-t", "uint8", "--shape=96,1024,1024", raw, a, "--chunks=96,1024,1024", "-C", "none")
+    failed = zarrc("reencode", "--mem=16M", a, b, "--chunks=96,1024,1024", code=4)
+    assert "Try: --mem=" in failed.err and not b.exists()
+
+
+def test_reencode_has_a_default(zarrc, tmp_path):
+    """Without --mem, an eighth of the machine's memory counts as a limit, too."""
+    zarrc("create", tmp_path / "a", "--shape=2,3,200000,200000", "--chunks=1,1,250,250", "-t", "u2")
+    failed = zarrc("reencode", "--limit=chunk_bytes=1T", tmp_path / "a", tmp_path / "b", "--chunks=1,3,200000,200000", code=4)
+    assert "the default of --mem" in failed.err and "Try: --mem=" in failed.err and not (tmp_path / "b").exists()

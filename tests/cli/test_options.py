@@ -99,7 +99,7 @@ def options_of(zarrc, command):
 THINGS = {"format": r"(output )?format( of FILE)? \(default|format of FILE", "zarr-format": "Zarr format of|format of the new metadata",
           "byte-order": "byte order of", "force": "replace an existing|replace existing|overwrite|delete the node at DEST|ignore nodes",
           "dry-run": "change nothing", "leave-consolidated": "consolidated metadata of the groups above", "keep-fill": "_FillValue",
-          "dtype": "data type", "limit": "show at most N", "like": "that neither|that no option gives", "shape": "lengths of the dim",
+          "dtype": "data type", "show": "show at most N", "like": "that neither|that no option gives", "shape": "lengths of the dim",
           "chunks": "chunk lengths", "shards": "shard lengths", "attributes": "attributes, a JSON object", "order": "order of the elem",
           "codec": "the next codec", "memory": "memory (of|that) the elements|memory that elements", "axis": "the dimension that",
           "field": "one field of an array", "verify": "read both afterwards", "recursive": "everything below", "output": "write a PNG"}
@@ -128,7 +128,7 @@ def test_one_name_for_one_thing(zarrc, commands):
                 if re.match(rf"(\w+(, \w+)*: )?({begin})", text) and name != "keep-fill":
                     assert other == name, (command, other, text)
         assert any(re.search(begin, text) for text in purposes[name].values()), name
-    for name in ("format", "zarr-format", "byte-order", "dtype", "shape", "limit", "keep-fill", "recursive"):
+    for name in ("format", "zarr-format", "byte-order", "dtype", "shape", "show", "keep-fill", "recursive"):
         assert all(re.search(THINGS[name], text) for text in purposes[name].values()), (name, purposes[name])
 
 

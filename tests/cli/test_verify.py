@@ -291,7 +291,7 @@ def test_valid_above_the_limits(zarrc, tmp_path):
     zarrc("create", "-t", "f8", "--shape=1000", "--chunks=1000", tmp_path / "a")
     low = zarrc("verify", "--limit=chunk_bytes=1K", tmp_path / "a", code=4)
     assert ": valid, above the limits of this run" in low.err and "NOT VALID" not in low.err
-    assert "(limit chunk_bytes is 1024)   [limit]" in low.out
+    assert "(limit chunk_bytes is 1024)   [limit]" in low.text
     found = zarrc("verify", "--json", "--limit=chunk_bytes=1K", tmp_path / "a", code=4).json
     assert found["valid"] is None and found["n_faults"] == 0 and found["n_limits"] == 1
     assert found["faults"][0]["severity"] == "limit"

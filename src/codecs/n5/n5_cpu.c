@@ -173,10 +173,9 @@ static zarr_status n5_head(const struct n5_self *self, const struct zr_host_job 
     }
     if (!zr_product_u64(b->shape, (size_t)self->ndim, &b->bytes) ||
         !zr_mul_u64(b->bytes, self->item_bytes, &b->bytes) || b->bytes > self->most)
-        return zr_fail_limit(err, "chunk_bytes", self->most,
-                             "n5_default: a block says it has more than %" PRIu64
-                             " bytes",
-                             self->most);
+        return zr_fail_limit(
+            err, "chunk_bytes", self->most,
+            "n5_default: a block says it has more than %" PRIu64 " bytes", self->most);
     return ZARR_OK;
 }
 

@@ -276,7 +276,8 @@ static zarr_status pack_other(struct pack_value *r, zarr_vlen *item, zarr_error 
 
     do {
         if (n_values++ == r->self->most_values)
-            ZR_TRY(zr_fail_limit(err, "variable_chunk_bytes", r->self->most_values * sizeof(struct zr_json),
+            ZR_TRY(zr_fail_limit(err, "variable_chunk_bytes",
+                                 r->self->most_values * sizeof(struct zr_json),
                                  "msgpack2: element %" PRIu64
                                  " has more values than the limit has room for",
                                  r->i));

@@ -288,18 +288,12 @@ static void log_lines(void **state)
 
 static void limits_by_name(void **state)
 {
-    static const char *const wrong[] = {"rank=65",
-                                        "rank=-1",
-                                        "chunk_bytes=",
-                                        "chunk_bytes=0",
-                                        "chunk_bytes=1k",
-                                        "chunk_bytes=16777216T",
-                                        "chunk_bytes= 1",
-                                        "chunk_byte=1",
-                                        "flags=1",
-                                        "=1",
-                                        "json_depth=4G",
-                                        "json_depth"};
+    static const char *const wrong[] = {"rank=65",        "rank=-1",
+                                        "chunk_bytes=",   "chunk_bytes=0",
+                                        "chunk_bytes=1k", "chunk_bytes=16777216T",
+                                        "chunk_bytes= 1", "chunk_byte=1",
+                                        "flags=1",        "=1",
+                                        "json_depth=4G",  "json_depth"};
     zarr_limits a = ZARR_LIMITS_INIT, shorter = ZARR_LIMITS_INIT;
     zarr_error err = ZARR_ERROR_INIT;
 

@@ -183,9 +183,11 @@ static void test_limit(void **state)
                                   .data_type = "string"};
     static const char sparse[] =
         "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[67108864],"
-        "\"data_type\":\"string\",\"fill_value\":\"\",\"chunk_grid\":{\"name\":\"regular\","
+        "\"data_type\":\"string\",\"fill_value\":\"\",\"chunk_grid\":{\"name\":"
+        "\"regular\","
         "\"configuration\":{\"chunk_shape\":[67108864]}},\"chunk_key_encoding\":"
-        "{\"name\":\"default\"},\"codecs\":[\"vlen-utf8\",{\"name\":\"zstd\",\"configuration\":"
+        "{\"name\":\"default\"},\"codecs\":[\"vlen-utf8\",{\"name\":\"zstd\","
+        "\"configuration\":"
         "{\"level\":0,\"checksum\":false}}]}";
     zarr_vlen items[4];
     zarr_array *a = NULL;

@@ -1,0 +1,242 @@
+/*
+ * test_shard_writer.c - shards that are written in parts: they have the same bytes as
+ * those made in memory, whatever is written, and nothing changes before the last part.
+ */
+#include "unit/array/array_test.h"
+
+#include "store/store.h"
+
+enum {
+    ROWS = 70, /* two shards of 48 and one that reaches beyond the shape */
+    COLS = 52,
+    SMALL = 16 << 10 /* bytes of memory: far less than a shard */
+};
+
+#define ZSTD   "{\"name\":\"zstd\",\"configuration\":{\"level\":1,\"checksum\":true}}"
+#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define INDEX  "\"index_codecs\":[" LITTLE ",{\"name\":\"crc32c\"}]"
+#define SHARD(chunk, codecs, at)                                                         \
+    "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
+    ",\"codecs\":[" codecs "]," INDEX ",\"index_location\":\"" at "\"}}"
+
+static const char *const chains[] = {
+    "[" SHARD("[8,8]", LITTLE "," ZSTD, "end") "]",
+    "[" SHARD("[8,8]", LITTLE "," ZSTD, "start") "]",
+    "[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}," SHARD(
+        "[8,16]", LITTLE, "end") "]",
+    "[" SHARD("[16,16]", SHARD("[8,8]", LITTLE, "start"), "end") "]",
+};
+
+static zarr_array *make(struct world *w, const char *path, const char *codecs)
+{
+    const uint64_t shape[2] = {ROWS, COLS}, shard[2] = {48, 48};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 2,
+                                  .shape = shape,
+                                  .chunk_shape = shard,
+                                  .data_type = "int32",
+                                  .fill_value = "-1",
+                                  .codecs = codecs};
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_create(&a, w->store, path, &spec, NULL, &terr));
+    return a;
+}
+
+static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *count,
+                      int32_t first, uint64_t memory)
+{
+    const uint64_t shape[2] = {ROWS, COLS};
+    const zarr_io_options io = {.struct_size = sizeof io, .memory_bytes = memory};
+    int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+    static int32_t data[ROWS * COLS];
+    zarr_selection *sel = NULL;
+    zarr_tensor t;
+
+    for (uint64_t i = 0; i < count[0] * count[1]; i++)
+        data[i] = first < 0 ? first : first + (int32_t)i;
+    zarr_tensor_host(&t, data, sizeof data, 2, n);
+    assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
+    assert_ok(zarr_array_write(a, sel, &t, &io, &terr));
+    zarr_selection_free(sel);
+}
+
+static void objects_equal(struct world *w)
+{
+    static const char *const keys[] = {"c/0/0", "c/0/1", "c/1/0", "c/1/1"};
+
+    for (size_t i = 0; i < 4; i++) {
+        static unsigned char data[2][4 * ROWS * COLS];
+        uint64_t bytes[2], total[2] = {0, 0};
+        zarr_status st[2];
+        char key[16];
+
+        for (int side = 0; side < 2; side++) {
+            snprintf(key, sizeof key, "%s/%s", side ? "b" : "a", keys[i]);
+            bytes[side] = sizeof data[side];
+            st[side] = zarr_store_get(w->store, key, 0, data[side], &bytes[side],
+                                      &total[side], &terr);
+        }
+        assert_int_equal(st[0], st[1]);
+        if (st[0] != ZARR_OK)
+            continue;
+        assert_int_equal(total[0], total[1]);
+        assert_int_equal(total[0], bytes[0]);
+        assert_memory_equal(data[0], data[1], bytes[0]);
+    }
+}
+
+/* Boxes that cover shards wholly, in part, across borders, and with the fill value. */
+static void same_bytes(void **state)
+{
+    static const uint64_t boxes[][4] = {
+        {0, 0, ROWS, COLS}, {5, 7, 30, 40}, {0, 0, 48, 48}, {47, 47, 2, 2},
+        {48, 0, 22, 52},    {0, 0, 8, 8},   {69, 51, 1, 1}, {0, 0, ROWS, COLS}};
+    static const int32_t first[] = {1, 50000, 7, 9, 100000, -1, 5, -1};
+    struct world w;
+
+    (void)state;
+    for (size_t c = 0; c < sizeof chains / sizeof chains[0]; c++) {
+        zarr_array *a, *b;
+
+        world_open(&w, WORLD_LOCAL);
+        a = make(&w, "a", chains[c]);
+        b = make(&w, "b", chains[c]);
+        for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
+            write_box(a, boxes[i], boxes[i] + 2, first[i], 0);
+            write_box(b, boxes[i], boxes[i] + 2, first[i], SMALL);
+            objects_equal(&w);
+        }
+        zarr_array_free(a);
+        zarr_array_free(b);
+        world_close(&w);
+    }
+}
+
+/* Writes all shards of b in boxes of at most `most` bytes, with the elements of a. */
+static void copy_in_parts(zarr_array *a, zarr_array *b, uint64_t most)
+{
+    static int32_t data[ROWS * COLS];
+    const uint64_t shape[2] = {ROWS, COLS};
+    uint64_t shard[2], start[2], count[2];
+
+    for (uint64_t i = 0; i < 4; i++) {
+        zarr_shard_writer *w = NULL;
+
+        shard[0] = i / 2;
+        shard[1] = i % 2;
+        assert_ok(zarr_shard_writer_open(&w, b, shard, NULL, &terr));
+        while (zarr_shard_writer_next(w, most, start, count)) {
+            int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+            zarr_selection *sel = NULL;
+            zarr_tensor t;
+
+            assert_false(zarr_shard_writer_stored(w));
+            assert_true(count[0] * count[1] * 4 <= (most > 4096 ? most : 4096));
+            zarr_tensor_host(&t, data, sizeof data, 2, n);
+            assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
+            assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
+            zarr_selection_free(sel);
+            assert_int_equal(zarr_shard_writer_next(w, most, start, count), 0);
+            assert_ok(zarr_shard_writer_write(w, &t, &terr));
+        }
+        assert_true(zarr_shard_writer_stored(w));
+        zarr_shard_writer_free(w);
+    }
+}
+
+static void in_boxes(void **state)
+{
+    static const uint64_t all[4] = {0, 0, ROWS, COLS};
+    static const uint64_t most[] = {1, 1500, 5000, 1 << 20};
+    struct world w;
+
+    (void)state;
+    for (size_t c = 0; c < sizeof chains / sizeof chains[0]; c++)
+        for (size_t m = 0; m < sizeof most / sizeof most[0]; m++) {
+            zarr_array *a, *b;
+
+            world_open(&w, WORLD_LOCAL);
+            a = make(&w, "a", chains[c]);
+            b = make(&w, "b", chains[c]);
+            write_box(a, all, all + 2, 1, 0);
+            copy_in_parts(a, b, most[m]);
+            objects_equal(&w);
+            write_box(a, all, all + 2, -1, 0); /* the fill value: no objects */
+            copy_in_parts(a, b, most[m]);
+            objects_equal(&w);
+            zarr_array_free(a);
+            zarr_array_free(b);
+            world_close(&w);
+        }
+}
+
+static void discarded(void **state)
+{
+    static const uint64_t all[4] = {0, 0, ROWS, COLS};
+    const uint64_t shard[2] = {0, 0}, beyond[2] = {0, 2};
+    static int32_t data[48 * 48];
+    uint64_t start[2], count[2];
+    zarr_shard_writer *writer = NULL;
+    int64_t n[2];
+    zarr_tensor t;
+    struct world w;
+    zarr_array *a, *b;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    a = make(&w, "a", chains[0]);
+    b = make(&w, "b", chains[0]);
+    write_box(a, all, all + 2, 1, 0);
+    write_box(b, all, all + 2, 1, 0);
+    assert_status(zarr_shard_writer_open(&writer, b, beyond, NULL, &terr),
+                  ZARR_ERR_INVALID);
+    assert_ok(zarr_shard_writer_open(&writer, b, shard, NULL, &terr));
+    zarr_tensor_host(&t, data, sizeof data, 2, n);
+    assert_status(zarr_shard_writer_write(writer, &t, &terr), ZARR_ERR_INVALID);
+    assert_true(zarr_shard_writer_next(writer, 2000, start, count));
+    n[0] = (int64_t)count[0];
+    n[1] = (int64_t)count[1];
+    zarr_tensor_host(&t, data, sizeof data, 2, n);
+    assert_ok(zarr_shard_writer_write(writer, &t, &terr));
+    zarr_shard_writer_free(writer);
+    objects_equal(&w);
+    zarr_array_free(a);
+    zarr_array_free(b);
+    world_close(&w);
+}
+
+static void refused(void **state)
+{
+    const uint64_t shard[2] = {0, 0};
+    zarr_shard_writer *writer = NULL;
+    struct world w;
+    zarr_array *a;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    a = make_array(&w, "a", 4, 8, 8);
+    assert_status(zarr_shard_writer_open(&writer, a, shard, NULL, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    zarr_array_free(a);
+    world_close(&w);
+    world_open(&w, WORLD_LOCAL);
+    a = make_array(&w, "a", 3, 8, 8);
+    assert_status(zarr_shard_writer_open(&writer, a, shard, NULL, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_null(writer);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bytes),
+        cmocka_unit_test(in_boxes),
+        cmocka_unit_test(discarded),
+        cmocka_unit_test(refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
