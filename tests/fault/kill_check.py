@@ -24,9 +24,9 @@ def command_text(command):
     return command if isinstance(command, str) else " ".join(command)
 
 
-def is_mix(node, states):
+def is_mix(node, states, step=None):
     """Whether each object of an array has the elements of one of the states. Outside of a state, and without one, all are zero."""
-    step, n = node.block, len(node.data)
+    step, n = step or node.block, len(node.data)
     sources = [(s.data if s else b"")[:n].ljust(n, b"\0") for s in states if not s or s.kind == "array" and s.dtype == node.dtype]
     return all(any(node.data[i:i + step] == s[i:i + step] for s in sources) for i in range(0, n, step))
 
@@ -179,7 +179,7 @@ def after_repeat(folder, operation, before, after, repeat, zarrc, is_odd):
 
 # ---- pairs ----
 
-def find_wrong_in_pair(now, states):
+def find_wrong_in_pair(now, states, base):
     """A node that none of these states has. Elements may be those of any of them: a command that copies or moves reads what
     another one has written in part."""
     arrays = [node for s in states for node in s.nodes.values() if node.kind == "array"]
@@ -187,7 +187,8 @@ def find_wrong_in_pair(now, states):
         found = [s.nodes[name] for s in states if name in s.nodes]
         if node in found or name.endswith(store.STAGED):
             continue
-        if node.kind == "array" and (node.shape, node.attributes) in {(s.shape, s.attributes) for s in found} and is_mix(node, arrays):
+        if node.kind == "array" and (node.shape, node.attributes) in {(s.shape, s.attributes) for s in found} and is_mix(
+                node, arrays, None if name in base.nodes else 4):  # a copy may have another grid
             continue
         return f"{name}: {describe(node)} is no node of either order ({', '.join(map(describe, found))})"
     return None
@@ -196,7 +197,7 @@ def find_wrong_in_pair(now, states):
 def while_stopped(folder, states):
     """After the second has ended, before the first goes on."""
     try:
-        return find_wrong_in_pair(store.read_nodes(folder), states)
+        return find_wrong_in_pair(store.read_nodes(folder), states, states[0])
     except Exception as error:
         return f"a reader fails: {type(error).__name__}: {error}"
 
@@ -211,7 +212,7 @@ def after_pair(folder, base, serial, codes, zarrc):
     try:
         now = store.read_nodes(folder)
         if now not in [s.nodes for s in states]:
-            if problem := find_wrong_in_pair(now, states):
+            if problem := find_wrong_in_pair(now, states, base):
                 return problem
             for name in set.intersection(*(set(s.nodes) for s in states)) - set(now):
                 return f"{name}: not found"
