@@ -187,8 +187,8 @@ ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** Returns the fill value: one element in the machine's byte order. NULL if the metadata
- * of a v2 array has null; elements that are missing then read as zero, times as NaT,
- * values of the codecs json2 and msgpack2 as null. */
+ * has null (v2, numbers in v3); elements that are missing then read as zero, times as
+ * NaT, values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
  * byte order. NULL if there is none: the array has no numbers, some dimension has no

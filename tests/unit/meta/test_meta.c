@@ -107,7 +107,7 @@ static const struct refusal v3_table[] = {
      ZARR_ERR_CORRUPT, "separator"},
     {"{\"-fill_value\":0}", ZARR_ERR_CORRUPT, "fill_value is missing"},
     {"{\"fill_value\":\"x\"}", ZARR_ERR_CORRUPT, "\"x\" is not a valid int32"},
-    {"{\"fill_value\":null}", ZARR_ERR_CORRUPT, "fill_value: "},
+    {"{\"fill_value\":null}", ZARR_OK, "fill_value=0"},
     {"{\"data_type\":\"bool\",\"fill_value\":null}", ZARR_OK, "fill_value=false"},
     {"{\"fill_value\":[0]}", ZARR_ERR_CORRUPT, "fill_value"},
     {"{\"fill_value\":2147483648}", ZARR_ERR_CORRUPT, "out of range"},
