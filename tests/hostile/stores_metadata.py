@@ -181,10 +181,10 @@ meta("v3_small_configured", CORRUPT, "int4", data_type={"name": "int4", "configu
 meta("v3_names_count", CORRUPT, "dimension_names", dimension_names=["y"])
 meta("v3_names_number", CORRUPT, "dimension_names", dimension_names=["y", 3])
 meta("v3_name_100kb", LIMIT, "dimension_name_bytes", dimension_names=["y" * 100000, "x"])
-meta("v3_name_2mib", LIMIT, "string_bytes", dimension_names=["y" * (2 * MIB), "x"])
+meta("v3_name_2mib", LIMIT, "dimension_name_bytes", dimension_names=["y" * (2 * MIB), "x"])
 meta("v3_attributes_list", CORRUPT, "attributes", attributes=[1])
 meta("v3_document_over_limit", LIMIT, "metadata_bytes",
-     raw=json.dumps(dict(V3, attributes={"x": "y" * 1000})).encode() + b" " * (17 * MIB))
+     raw=json.dumps(dict(V3, attributes={"x": "y" * 1000})).encode() + b" " * (65 * MIB))
 meta("v3_million_keys", LIMIT, "json_tokens",
      raw=json.dumps(V3).encode().replace(b'"attributes": {}', b'"attributes": {"x": ['
                                          + b"1," * (4 * MIB + 100) + b"1]}"))

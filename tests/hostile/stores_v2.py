@@ -52,7 +52,7 @@ broken("v2_fill_range", CORRUPT, "fill_value", fill_value=65536)
 broken("v2_fill_negative", CORRUPT, "fill_value", fill_value=-1)
 broken("v2_fill_list_of_text", CORRUPT, "fill_value", dtype="|S4", fill_value=["a"])
 broken("v2_compressor_list", CORRUPT, "compressor", compressor=[{"id": "zlib"}])
-broken("v2_document_over_limit", LIMIT, "metadata_bytes", raw=json.dumps(V2).encode() + b" " * (17 * MIB))
+broken("v2_document_over_limit", LIMIT, "metadata_bytes", raw=json.dumps(V2).encode() + b" " * (65 * MIB))
 broken("v2_million_numbers", LIMIT, "json_tokens",
        raw=member('"order"', '"x": [' + "1," * (4 * MIB + 100) + '1], "order"'))
 
@@ -75,7 +75,7 @@ attributes("v2_attributes_utf16", '{"x": 1}'.encode("utf-16"), CORRUPT, ".zattrs
 attributes("v2_attributes_lone_surrogate", b'{"x": "\\ud800"}', CORRUPT, "surrogate")
 attributes("v2_attributes_low_surrogate", b'{"\\udc00": 1}', CORRUPT, "surrogate")
 attributes("v2_attributes_control_character", b'{"x": "a\nb"}', CORRUPT, ".zattrs")
-attributes("v2_attributes_over_limit", lambda: b"{}" + b" " * (17 * MIB), LIMIT, "metadata_bytes")
+attributes("v2_attributes_over_limit", lambda: b"{}" + b" " * (65 * MIB), LIMIT, "metadata_bytes")
 attributes("v2_attributes_million_numbers", lambda: b'{"x": [' + b"1," * (4 * MIB + 100) + b"1]}", LIMIT,
            "json_tokens")
 # Chunks within the limits are read, quickly and with little memory.
