@@ -57,7 +57,6 @@ typedef struct zarr_vlen {
  * Finds a data type by one of its names. Accepted are:
  * - a v3 name: "int16", "r24", "numpy.datetime64[10us]";
  * - a v2 or NumPy string: "<i2", "|S4", "<U8", "<M8[10us]", whose byte order is ignored;
- * - another spelling of NumPy's for a number: "?", "e", "half", "int", "bool_";
  * - a v3 JSON object with `name` and `configuration`;
  * - a v2 or NumPy list of fields as JSON: [["a","<i4"],["b",">f8",[2,3]]].
  *

@@ -100,9 +100,7 @@ static zarr_status check_name(const struct zr_dtype_registry *r, const struct cl
     if (!name)
         return ZARR_OK;
     old = owner_of_v3(r, name);
-    if (!old)
-        old = owner_of_v2(r, zr_numpy_spelling(name) ? zr_numpy_spelling(name) : name);
-    ZR_TRY(taken(c, "name", name, old, err));
+    ZR_TRY(taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
     st = check_spelling(c, "name", name, err);
 out:
     return st;
@@ -119,7 +117,7 @@ static zarr_status check_v2(const struct zr_dtype_registry *r, const struct clai
 
     if (!type || zr_is_raw_form(type))
         return ZARR_OK;
-    old = owner_of_v2(r, zr_numpy_spelling(type) ? zr_numpy_spelling(type) : type);
+    old = owner_of_v2(r, type);
     ZR_TRY(taken(c, "v2 type", type, old ? old : owner_of_v3(r, type), err));
     if (strcmp(type, "O") == 0)
         st = zr_fail(err, ZARR_ERR_EXISTS,

@@ -145,9 +145,6 @@ bool zr_is_raw_form(const char *type);
 bool zr_is_shared_form(const char *numpy);
 /* Whether the text is a letter and a size, such as "f4" or "M8[ns]", and not a name. */
 bool zr_is_typestr(const char *type);
-/* The v2 type of a spelling that NumPy alone has, such as "?", "e" or "half", which
- * no table can register; NULL: it is none. */
-const char *zr_numpy_spelling(const char *text);
 /* Give the family of a name with a number or brackets, or of a v2 type. NULL: none. */
 const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
                                           const char *name);

@@ -160,36 +160,6 @@ out:
     return st;
 }
 
-const char *zr_numpy_spelling(const char *text)
-{
-    static const char *const rows[][2] = {
-        /* blanks around each spelling */
-        {" ? bool_ ", "b1"},
-        {" b byte ", "i1"},
-        {" B ubyte ", "u1"},
-        {" h short ", "i2"},
-        {" H ushort ", "u2"},
-        {" i intc ", "i4"},
-        {" I uintc ", "u4"},
-        {" l q n p int int_ intp long longlong ", "i8"},
-        {" L Q N P uint uintp ulong ulonglong ", "u8"},
-        {" e half ", "f2"},
-        {" f single ", "f4"},
-        {" d double float ", "f8"},
-        {" F csingle ", "c8"},
-        {" D cdouble complex ", "c16"},
-    };
-    char word[16];
-
-    if (snprintf(word, sizeof word, " %s ", text) >= (int)sizeof word ||
-        strchr(text, ' '))
-        return NULL;
-    for (size_t i = 0; i < ZR_COUNT(rows); i++)
-        if (strstr(rows[i][0], word))
-            return rows[i][1];
-    return NULL;
-}
-
 /* Makes a struct from a v2 list of fields. */
 static zarr_status struct_v2(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, uint32_t *byte_order,
@@ -335,8 +305,6 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
         ZR_TRY(by_name(r, text, NULL, &found, err));
         if (!found)
             ZR_TRY(by_v2(r, text, &found, &order, err));
-        if (!found && zr_numpy_spelling(text))
-            ZR_TRY(by_v2(r, zr_numpy_spelling(text), &found, &order, err));
     }
     if (!found) {
         st = not_known(text, err);
@@ -410,16 +378,15 @@ static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
     return ZARR_OK;
 }
 
-/* "4B" is opaque bytes like "V4". Gives any other text that is no spelling as it is. */
-static const char *numpy_form(const char *bare, char text[32])
+/* "B" is uint8, and "4B" opaque bytes like "V4". Gives any other text as it is. */
+static const char *in_bytes(const char *bare, char text[32])
 {
     const size_t n = strlen(bare), digits = strspn(bare, "0123456789");
-    const char *type = zr_numpy_spelling(bare);
 
-    if (type)
-        return type;
-    if (digits == 0 || digits + 1 != n || bare[digits] != 'B' || n > 24)
+    if (digits + 1 != n || bare[digits] != 'B' || n > 24)
         return bare;
+    if (digits == 0)
+        return "u1";
     (void)snprintf(text, 32, "V%.*s", (int)digits, bare);
     return text;
 }
@@ -437,7 +404,7 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
 
     if (!text || !*text)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a NumPy type is needed"));
-    bare = numpy_form(bare, form);
+    bare = in_bytes(bare, form);
     e = zr_map_get(&r->numpy, bare);
     if (e && e->fixed)
         found = e->fixed;
