@@ -53,7 +53,7 @@ _zarrc()
     if [[ -z $command && $cur != -* ]]; then
         words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list calibrate version help completion'
     elif [[ $cur == -* ]]; then
-        words=' --json -j --threads --mem --variable-chunk --untrusted --lock-wait --locks --symlinks --max-linked --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
+        words=' --json -j --threads --mem --limit --untrusted --lock-wait --locks --symlinks --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive --stored' ;;
@@ -71,8 +71,8 @@ _zarrc()
         append) words+=' --axis -F --format --byte-order --leave-consolidated' ;;
         reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --keep-fill --missing-chunks --leave-consolidated' ;;
         migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --leave-consolidated' ;;
-        verify) words+=' --no-data --missing-chunks --strict -N --limit' ;;
-        diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data --field --missing-chunks' ;;
+        verify) words+=' --no-data --missing-chunks --strict -N --show' ;;
+        diff) words+=' --rtol --atol --nan-differs -N --show --storage --data --field --missing-chunks' ;;
         clean) words+=' -n --dry-run --age' ;;
         consolidate) words+=' --check --key' ;;
         plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;

@@ -512,6 +512,7 @@ zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
     struct zr_local *l = self;
     struct zr_local_lock *lk = lock;
     zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = lk->keylock.key, .lock = lk};
+    struct write_file file = {.fd = lk->file.fd, .mine = lk->owner};
     void *from = NULL;
     zarr_status st = write_check_lock(l, &op, err);
     int os_code = 0;
@@ -520,9 +521,12 @@ zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
         st = zr_mem_host_ptr(l->memory, part, part->bytes, &from, err);
     if (st != ZARR_OK)
         return st;
+    write_look_at_old(&lk->dir, &file);
+    if (file.replaces)
+        write_set_owner(l, &op, &file);
     lk->is_dirty = true;
     os_code = write_all(lk->file.fd, from, offset, part->bytes);
-    return os_code == 0 ? ZARR_OK : write_failed(&op, os_code, "write", err);
+    return os_code == 0 ? ZARR_OK : write_failed(l, &op, os_code, "cannot write", err);
 }
 
 /* ---- ERASE ---- */

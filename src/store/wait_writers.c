@@ -1,7 +1,7 @@
 /*
- * store/wait_writers.c - waits until no caller writes below a prefix, before it is deleted:
- * a delete that gave up at the lock of a chunk would leave a part of the node. Locks that
- * are files show who is at work. Other locks are held for one write at most.
+ * store/wait_writers.c - waits until no caller writes below a prefix, before it is
+ * deleted: a delete that gave up at the lock of a chunk would leave a part of the node.
+ * Locks that are files show who is at work. Other locks are held for one write at most.
  * Thread class: any thread.
  */
 #include "store/local_int.h"

@@ -55,7 +55,8 @@ def test_without_locks(tmp_path, code):
     failed = run(*create, code=code)
     assert failed.returncode == 6 and "gives no locks (option locking)" in failed.stderr
     assert "--locks=none or ZARRC_LOCKS=none" in failed.stderr and "Unknown error" not in failed.stderr
-    assert (place.exists() and os.listdir(place)) == (["zarr.json.__lock"] if code in (errno.ENOLCK, 524) else False)
+    left = os.listdir(place) if place.exists() else []  # where another process may have a lock, the file stays
+    assert len(left) == (code in (errno.ENOLCK, 524)) and all(name.endswith(".__lock") for name in left)
     assert run("--locks=none", *create, code=code).returncode == 0
     assert run("attrs", "set", place, "a", "1", code=code, ZARRC_LOCKS="none").returncode == 0
     assert zarr.open_array(place, mode="r").attrs["a"] == 1

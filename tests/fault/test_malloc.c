@@ -141,7 +141,7 @@ static void blosc_scratch(void **state)
     world_context(&w, 2);
     world_must(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &err), &err, "open");
     world_must(zarr_array_create(&a, w.store, "a", &spec, NULL, &err), &err, "create");
-    zarr_tensor_host(&t, data, sizeof data, 1, &length);
+    zarr_tensor_host(&t, "uint8", data, sizeof data, 1, &length);
     for (int i = 0; i < 2; i++) { /* write, then read, each without memory first */
         zarr_status st;
 

@@ -51,7 +51,7 @@ def is_refused(name):
     return steps.get("open", ("ok",))[0] == "ok" and (steps.get("first") or ("ok",))[0] in CLASSES
 
 
-LACKING = ("optional_text", "v3_struct_short_chunk")  # NumPy has no such type; memory of a struct with two byte orders
+LACKING = ("optional_text", "v2_struct_short_chunk")  # NumPy has no such type; memory of a struct with two byte orders
 REFUSED = [name for name in CASES if not name.startswith(LACKING) and is_refused(name)]
 
 

@@ -355,7 +355,7 @@ static zarr_status read_rows(zarr_array *a, uint64_t first, int way)
     zarr_tensor t;
     zarr_status st;
 
-    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     if (way == 1)
         assert_ok(zarr_selection_dims(&sel, 2, zarr_array_shape(a), 1, dims, &terr));
     else

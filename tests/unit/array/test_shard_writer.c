@@ -55,7 +55,7 @@ static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *coun
 
     for (uint64_t i = 0; i < count[0] * count[1]; i++)
         data[i] = first < 0 ? first : first + (int32_t)i;
-    zarr_tensor_host(&t, data, sizeof data, 2, n);
+    zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
     assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
     assert_ok(zarr_array_write(a, sel, &t, &io, &terr));
     zarr_selection_free(sel);
@@ -133,7 +133,7 @@ static void copy_in_parts(zarr_array *a, zarr_array *b, uint64_t most)
 
             assert_false(zarr_shard_writer_stored(w));
             assert_true(count[0] * count[1] * 4 <= (most > 4096 ? most : 4096));
-            zarr_tensor_host(&t, data, sizeof data, 2, n);
+            zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
             assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
             assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
             zarr_selection_free(sel);
@@ -192,12 +192,12 @@ static void discarded(void **state)
     assert_status(zarr_shard_writer_open(&writer, b, beyond, NULL, &terr),
                   ZARR_ERR_INVALID);
     assert_ok(zarr_shard_writer_open(&writer, b, shard, NULL, &terr));
-    zarr_tensor_host(&t, data, sizeof data, 2, n);
+    zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
     assert_status(zarr_shard_writer_write(writer, &t, &terr), ZARR_ERR_INVALID);
     assert_true(zarr_shard_writer_next(writer, 2000, start, count));
     n[0] = (int64_t)count[0];
     n[1] = (int64_t)count[1];
-    zarr_tensor_host(&t, data, sizeof data, 2, n);
+    zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
     assert_ok(zarr_shard_writer_write(writer, &t, &terr));
     zarr_shard_writer_free(writer);
     objects_equal(&w);

@@ -34,7 +34,7 @@ static void make_shard(const char *path, uint64_t n_shards)
 
     memset(data, 7, sizeof data);
     assert_ok(zarr_array_create(&a, world.store, path, &spec, NULL, &terr));
-    zarr_tensor_host(&t, data, length, 1, &shape);
+    zarr_tensor_host(&t, NULL, data, length, 1, &shape);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     zarr_array_free(a);
 }

@@ -34,7 +34,7 @@ struct world {
     char log[4096]; /* lines logged by the context */
     zarr_context *ctx;
     zarr_store *store;
-    char dir[128];
+    char dir[64];
 };
 
 /* Opens context and store. Tests with failing allocators create the context

@@ -37,7 +37,7 @@ struct world {
     struct zr_memory_registry memory;
     struct zr_store_registry *registry;
     struct zr_store_env env;
-    char dir[128];
+    char dir[64];
     atomic_int ctx_refs;
     uint32_t lock_wait_ms; /* of stores that are opened from now on */
 };
