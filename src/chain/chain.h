@@ -398,10 +398,18 @@ zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *
 zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
                          size_t *text_bytes, zarr_error *err);
 
-/* Returns UNSUPPORTED: the codec does not take elements of the type. rule: what it takes,
- * such as "integers"; NULL: the message does not say it. */
-zarr_status zr_spec_refuse_dtype(const zarr_codec_spec *spec, const zarr_dtype *dtype,
-                                 const char *rule, zarr_error *err);
+/* Fills err: the codec does not take elements of the type. rule: what it takes, such as
+ * "integers"; NULL: the message does not say it. */
+void zr_spec_fail_dtype(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                        const char *rule, zarr_error *err);
+/* The same; returns UNSUPPORTED. Inline, so that the analyzer knows that it fails. */
+static inline zarr_status zr_spec_refuse_dtype(const zarr_codec_spec *spec,
+                                               const zarr_dtype *dtype, const char *rule,
+                                               zarr_error *err)
+{
+    zr_spec_fail_dtype(spec, dtype, rule, err);
+    return ZARR_ERR_UNSUPPORTED;
+}
 /* Sets out->n_bytes to n_bytes + extra. Returns LIMIT if the sum does not fit. */
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
                               uint64_t extra, zarr_error *err);

@@ -279,12 +279,12 @@ uint32_t zr_spec_input_flags(const zarr_codec_spec *spec)
     return spec->input.flags;
 }
 
-zarr_status zr_spec_refuse_dtype(const zarr_codec_spec *spec, const zarr_dtype *dtype,
-                                 const char *rule, zarr_error *err)
+void zr_spec_fail_dtype(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                        const char *rule, zarr_error *err)
 {
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec %s%s does not take data type %s%s%s",
-                   spec->prefixed ? "numcodecs." : "", zarr_codec_spec_name(spec),
-                   zr_dtype_label(dtype), rule ? ", only " : "", rule ? rule : "");
+    (void)zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec %s%s does not take data type %s%s%s",
+                  spec->prefixed ? "numcodecs." : "", zarr_codec_spec_name(spec),
+                  zr_dtype_label(dtype), rule ? ", only " : "", rule ? rule : "");
 }
 
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,

@@ -198,6 +198,7 @@ struct setting {
     uint32_t encoded, decoded; /* calls of the implementation for the other memory */
     bool batch;
     int32_t tensor; /* memory kind of the elements */
+    const char *preference;
     char dir[40];
 };
 
@@ -316,8 +317,10 @@ static struct told explain(const struct setting *s, zarr_array *a, const char *p
                            .ndim = 2,
                            .shape = size,
                            .data_bytes = sizeof(int32_t) * ROWS * COLS};
-    const zarr_io_options opts = {
-        .struct_size = sizeof opts, .pipeline = pipeline, .empty_chunks = empty};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .pipeline = pipeline,
+                                  .empty_chunks = empty,
+                                  .codec_preference = s->preference};
     struct told told = {0};
     zarr_explanation *e = NULL;
 
@@ -409,6 +412,7 @@ static void one_array(struct pw *w, const struct setting *s, size_t c, size_t p)
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .pipeline = pipelines[p],
                                   .empty_chunks = empty,
+                                  .codec_preference = s->preference,
                                   .stats = &stats};
     char path[16];
     struct told told;
@@ -498,19 +502,18 @@ static void test_kinds(void **state)
 static void test_preferred(void **state)
 {
     (void)state;
-    assert_int_equal(setenv("ZARRC_CODEC_PREF", "test.turn=far.test", 1), 0);
     for (int store = 0; store < N_STORES; store++) {
         struct setting s = {.store = store,
                             .encoded = FAR_BIT,
                             .decoded = FAR_BIT,
-                            .tensor = ZARR_DEVICE_CPU};
+                            .tensor = ZARR_DEVICE_CPU,
+                            .preference = "test.turn=far.test"};
 
         atomic_store(&far_side.jobs, 0);
         all_arrays(&s);
         if (store == VALUES_FAR)
             assert_true(atomic_load(&far_side.jobs) > 100);
     }
-    unsetenv("ZARRC_CODEC_PREF");
 }
 
 int main(void)
