@@ -429,7 +429,7 @@ def test_categorize_refuses(context):
                             ({"dtype": "<U3", "filter_dtype": ">U3"}, "is not the array's, little-endian"),
                             ({"dtype": ">U3", "filter_dtype": ">U4"}, "is not the array's, big-endian"),
                             ({"dtype": "<U3"}, "is not the array's"),
-                            ({"dtype": "<i4"}, "only text is supported"),
+                            ({"dtype": "<i4"}, "does not take data type int32, only text"),
                             ({"labels": ["a", 1]}, "a list of texts"),
                             ({"labels": "ab"}, "a list of texts"),
                             ({"labels": ["x"] * 256}, "numbers for 255"),
