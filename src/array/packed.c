@@ -94,7 +94,8 @@ static zarr_status items_box(bool *fits, zarr_selection **out, const zarr_select
     return zarr_selection_box(out, s->meta.ndim, bytes->meta.shape, start, count, err);
 }
 
-/* Sets p->bytes if the request can be one of bytes. */
+/* Sets p->bytes if the request can be one of bytes. A shard that is written in parts has
+ * chunks of elements. */
 static zarr_status packed_as_bytes(struct zr_packed *p, const zarr_selection *sel,
                                    const zarr_tensor *t, zarr_error *err)
 {
@@ -105,6 +106,7 @@ static zarr_status packed_as_bytes(struct zr_packed *p, const zarr_selection *se
     zarr_status st = ZARR_OK;
 
     if (t->ndim != s->meta.ndim || t->ndim == 0 || p->call->opts.field ||
+        p->call->session ||
         (t->dtype && !zarr_dtype_equal(t->dtype, s->meta.dtype)) ||
         !zr_packed_item(s->meta.dtype, &per_item, &item_bytes) ||
         t->shape[last] % per_item != 0)
@@ -243,10 +245,7 @@ zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
         return zr_fail_memory(err, sizeof *p);
     p->call = c;
     c->packed = p; /* the call frees it */
-    ZR_TRY(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), tensor,
-                          ZR_TAIL_REFUSE, "zarr_tensor", err));
-    if (t.device_type == 0)
-        zarr_array_memory(c->array, &t.device_type, &t.device_id);
+    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
     ZR_TRY(packed_check(&t, c->state->meta.dtype, &n, err));
     ZR_TRY(packed_as_bytes(p, sel, &t, err));
     if (!p->bytes)

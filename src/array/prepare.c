@@ -139,7 +139,7 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
                    want ? want : "of a type without a name");
 }
 
-/* Finds the data type that the caller names. */
+/* Replaces the name of a data type by the type. */
 static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error *err)
 {
     uint32_t order = ZARR_ORDER_NATIVE;
@@ -153,6 +153,7 @@ static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error
     if (t->byte_order == ZARR_ORDER_NATIVE && order <= ZARR_ORDER_BIG &&
         zarr_dtype_kind(t->dtype) != ZARR_KIND_STRUCT)
         t->byte_order = order;
+    t->data_type = NULL;
 out:
     return st;
 }

@@ -12,7 +12,8 @@ struct zarr_shard_writer {
     struct zr_array_state *state; /* counted */
     struct zr_shard_session *session;
     zarr_io_options opts; /* what it points to is borrowed */
-    zarr_selection *box;  /* owned; the part to write; NULL: none was asked for */
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK]; /* the box to write */
+    bool has_box;
 };
 
 uint64_t zr_array_part_bytes(const zarr_array *array)
@@ -76,25 +77,32 @@ out:
 int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes, uint64_t *start,
                            uint64_t *count)
 {
-    const struct zr_array_meta *m = &w->state->meta;
+    const size_t bytes = (size_t)w->state->meta.ndim * sizeof *start;
 
-    if (w->box || !zr_shard_session_next(w->session, max_bytes, start, count))
+    if (w->has_box || !zr_shard_session_next(w->session, max_bytes, start, count))
         return 0;
-    return zarr_selection_box(&w->box, m->ndim, m->shape, start, count, NULL) == ZARR_OK;
+    memcpy(w->start, start, bytes);
+    memcpy(w->count, count, bytes);
+    w->has_box = true;
+    return 1;
 }
 
 zarr_status zarr_shard_writer_write(zarr_shard_writer *w, const zarr_tensor *src,
                                     zarr_error *err)
 {
     struct zr_io_call c = {.array = w->array, .state = w->state, .session = w->session};
+    const struct zr_array_meta *m = &w->state->meta;
+    zarr_selection *box = NULL;
     zarr_status st = ZARR_OK;
 
-    if (!w->box)
+    if (!w->has_box)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "zarr_shard_writer_next() has given no box to write");
-    st = zr_io_call_run(&c, w->box, src, &w->opts, true, err);
-    zarr_selection_free(w->box);
-    w->box = NULL;
+    w->has_box = false;
+    st = zarr_selection_box(&box, m->ndim, m->shape, w->start, w->count, err);
+    if (st == ZARR_OK)
+        st = zr_io_call_run(&c, box, src, &w->opts, true, err);
+    zarr_selection_free(box);
     return st;
 }
 
@@ -110,7 +118,6 @@ void zarr_shard_writer_free(zarr_shard_writer *w)
     if (!w)
         return;
     zr_shard_session_free(w->session);
-    zarr_selection_free(w->box);
     zr_array_state_free(w->state);
     zarr_array_free(w->array);
     zr_free(ctx->alloc, w);

@@ -452,12 +452,43 @@ static void devices(void **state)
     world_close(&w);
 }
 
+/* The name of a data type counts as the type does, whether the request is one of bytes or
+ * one of elements. */
+static void named_types(void **state)
+{
+    const uint64_t start[2] = {0, 0}, counts[2][2] = {{ROWS, COLS}, {ROWS, COLS - 1}};
+    static uint8_t memory[512];
+    struct packed_box b;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
+        zarr_array *a = make(&w, 0, &chains[c], COLS);
+
+        for (int i = 0; i < 2; i++) {
+            box_open(&b, memory, sizeof memory, COLS, start, counts[i], 0);
+            b.t.data_type = "int4";
+            assert_ok(zarr_array_write(a, b.sel, &b.t, NULL, &terr));
+            assert_ok(zarr_array_read(a, b.sel, &b.t, NULL, &terr));
+            b.t.data_type = "uint4";
+            assert_status(zarr_array_write(a, b.sel, &b.t, NULL, &terr),
+                          ZARR_ERR_INVALID);
+            assert_status(zarr_array_read(a, b.sel, &b.t, NULL, &terr), ZARR_ERR_INVALID);
+            zarr_selection_free(b.sel);
+        }
+        zarr_array_free(a);
+    }
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading),   cmocka_unit_test(writing),
         cmocka_unit_test(odd_shape), cmocka_unit_test(appending),
         cmocka_unit_test(refused),   cmocka_unit_test(devices),
+        cmocka_unit_test(named_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

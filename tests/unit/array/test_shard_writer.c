@@ -27,20 +27,26 @@ static const char *const chains[] = {
     "[" SHARD("[16,16]", SHARD("[8,8]", LITTLE, "start"), "end") "]",
 };
 
-static zarr_array *make(struct world *w, const char *path, const char *codecs)
+static zarr_array *make_of(struct world *w, const char *path, const char *type,
+                           const char *codecs)
 {
     const uint64_t shape[2] = {ROWS, COLS}, shard[2] = {48, 48};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 2,
                                   .shape = shape,
                                   .chunk_shape = shard,
-                                  .data_type = "int32",
+                                  .data_type = type,
                                   .fill_value = "-1",
                                   .codecs = codecs};
     zarr_array *a = NULL;
 
     assert_ok(zarr_array_create(&a, w->store, path, &spec, NULL, &terr));
     return a;
+}
+
+static zarr_array *make(struct world *w, const char *path, const char *codecs)
+{
+    return make_of(w, path, "int32", codecs);
 }
 
 static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *count,
@@ -206,6 +212,45 @@ static void discarded(void **state)
     world_close(&w);
 }
 
+/* Packed elements, which other writes store as bytes, are those of the session's shard. */
+static void packed(void **state)
+{
+    static const char codecs[] =
+        "[" SHARD("[8,8]", "{\"name\":\"packbits\"}", "end") "]";
+    const uint64_t shape[2] = {ROWS, COLS}, shard[2] = {0, 0};
+    uint64_t start[2], count[2];
+    static unsigned char data[ROWS * COLS];
+    zarr_shard_writer *writer = NULL;
+    struct world w;
+    zarr_array *a, *b;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)(i * 37 + i / 7);
+    world_open(&w, WORLD_LOCAL);
+    a = make_of(&w, "a", "int4", codecs);
+    b = make_of(&w, "b", "int4", codecs);
+    assert_ok(zarr_shard_writer_open(&writer, b, shard, NULL, &terr));
+    while (zarr_shard_writer_next(writer, 500, start, count)) {
+        int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+        zarr_selection *sel = NULL;
+        zarr_tensor t;
+
+        zarr_tensor_host(&t, "int4", data, sizeof data, 2, n);
+        t.flags = ZARR_TENSOR_PACKED;
+        assert_ok(zarr_shard_writer_write(writer, &t, &terr));
+        assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
+        assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
+        zarr_selection_free(sel);
+    }
+    assert_true(zarr_shard_writer_stored(writer));
+    zarr_shard_writer_free(writer);
+    objects_equal(&w);
+    zarr_array_free(a);
+    zarr_array_free(b);
+    world_close(&w);
+}
+
 static void refused(void **state)
 {
     const uint64_t shard[2] = {0, 0};
@@ -235,6 +280,7 @@ int main(void)
         cmocka_unit_test(same_bytes),
         cmocka_unit_test(in_boxes),
         cmocka_unit_test(discarded),
+        cmocka_unit_test(packed),
         cmocka_unit_test(refused),
     };
 
