@@ -126,7 +126,8 @@ bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
 /* True if the store moves bytes to and from this kind of memory without an intermediate
  * copy. */
 bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
-/* The options that the store was opened with, without `kind` and `config`. */
+/* The options that the store was opened with, without its texts, which are the
+ * caller's. */
 zarr_store_options zr_store_options(const zarr_store *s);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);

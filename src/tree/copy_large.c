@@ -33,25 +33,24 @@ bool zr_copy_is_large(const struct zr_copy *c, const char *src_key, uint64_t byt
 static zarr_status get_range(const struct large_copy *l, bool of_dst, uint64_t at,
                              zarr_mem *mem, zarr_error *err)
 {
-    const struct large_copy *x = l;
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_WANT_VERSION,
-                        .key = of_dst ? x->o->dst_key : x->o->src_key,
+                        .key = of_dst ? l->o->dst_key : l->o->src_key,
                         .offset = at,
                         .length = mem->bytes,
                         .mem = *mem,
-                        .cancel = x->c->opts.cancel};
+                        .cancel = l->c->opts.cancel};
     zarr_status st = ZARR_OK;
 
     if (!of_dst) {
         op.flags |= ZR_STORE_OP_PINNED;
-        op.lock = (void *)(uintptr_t)&x->pin;
+        op.lock = (void *)(uintptr_t)&l->pin;
     }
-    ZR_TRY(zr_store_run_one(of_dst ? x->c->dst : x->c->src, &op, err));
+    ZR_TRY(zr_store_run_one(of_dst ? l->c->dst : l->c->src, &op, err));
     if (op.done_bytes != mem->bytes)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
-    if (!of_dst && x->o->version)
-        *x->o->version = op.version;
+    if (!of_dst && l->o->version)
+        *l->o->version = op.version;
 out:
     return st;
 }
@@ -134,9 +133,10 @@ static zarr_status large_begin(struct large_copy *l, zarr_error *err)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "it vanished while the node was copied");
     l->pinned = st == ZARR_OK;
     ZR_TRY(st);
-    ZR_TRY(zr_store_lock(c->dst, l->o->dst_key, c->opts.cancel, &l->lock, err));
+    /* before the lock: writers of chunks take both in this order */
     ZR_TRY(zr_budget_take(&c->ctx->budget, need, UINT64_MAX, NULL, err));
     l->taken = need;
+    ZR_TRY(zr_store_lock(c->dst, l->o->dst_key, c->opts.cancel, &l->lock, err));
     ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, l->range, &l->mem, err));
     if (l->o->compare)
         ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, l->range, &l->old, err));

@@ -577,6 +577,31 @@ static void test_handles(void **state)
     world_close(&w);
 }
 
+/* An update above the root of a store opens another store. The texts of the options that
+ * the first one was opened with are gone then. */
+static void test_above_the_store(void **state)
+{
+    zarr_store_options opts = ZARR_STORE_OPTIONS_INIT;
+    char root[64], url[80];
+    zarr_store *s = NULL;
+    uint64_t n = 0;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_tree(&w, 3);
+    assert_ok(consolidate_at(w.store, "", NULL, &terr));
+    snprintf(root, sizeof root, "%s", w.dir);
+    snprintf(url, sizeof url, "%s/c/g", w.dir);
+    opts.symlink_root = root;
+    assert_ok(zarr_store_open(&s, w.ctx, url, &opts, &terr));
+    memset(root, '?', sizeof root - 1);
+    assert_ok(zarr_group_consolidated_update(s, "inner", NULL, &n, &terr));
+    assert_int_equal(n, 1);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_handles),
         cmocka_unit_test(test_entries_go_first),
         cmocka_unit_test(test_entries_that_cannot_go),
+        cmocka_unit_test(test_above_the_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
