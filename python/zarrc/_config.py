@@ -74,7 +74,7 @@ def _limits_text(limits: Mapping[str, int | str]) -> str:
 
 
 def _limits_of(text: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in text.split(",") if part)  # type: ignore[misc]
+    return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
 def _check(name: str, value: Any) -> Any:

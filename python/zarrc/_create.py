@@ -16,7 +16,7 @@ from ._indexing import check_text
 from ._store import Place
 from .errors import ContainsArrayError, ContainsGroupError, ExistsError, NotFoundError, ZarrcError, as_class, in_store
 
-OVERWRITE, IF_MISSING, CLAIM, CHECKSUM = 1, 8, 128, 256
+OVERWRITE, IF_MISSING, CLAIM, CHECKSUM, CONSOLIDATED = 1, 8, 128, 256, 512  # ZARR_SPEC_*
 ARRAY, GROUP = 1, 2
 
 _Node = TypeVar("_Node")
@@ -216,7 +216,7 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
     spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     writes = data is not None and write_data
     spec["flags"] = (spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
-                     | (CLAIM if writes else 0) | _consolidated.flag(256))  # document and elements are those of one caller
+                     | (CLAIM if writes else 0) | _consolidated.flag(CONSOLIDATED))  # document and elements are those of one caller
     # The library's default codecs depend on the device that the elements are for.
     options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:
