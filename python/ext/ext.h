@@ -321,7 +321,6 @@ PyObject *zx_new_context(PyObject *module, PyObject *options);
 PyObject *zx_check_limits(PyObject *module, PyObject *text);
 PyObject *zx_open_store(PyObject *module, PyObject *args);
 PyObject *zx_open_composite(PyObject *module, PyObject *args);
-PyObject *zx_find_root(PyObject *module, PyObject *args);
 PyObject *zx_locate(PyObject *module, PyObject *args);
 PyObject *zx_open_array(PyObject *module, PyObject *args);
 PyObject *zx_create_array(PyObject *module, PyObject *args);

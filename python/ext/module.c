@@ -85,7 +85,6 @@ static PyMethodDef functions[] = {
     {"open_store", zx_open_store, METH_VARARGS, NULL},
     {"locate", zx_locate, METH_VARARGS, NULL},
     {"open_composite", zx_open_composite, METH_VARARGS, NULL},
-    {"find_root", zx_find_root, METH_VARARGS, NULL},
     {"open_array", zx_open_array, METH_VARARGS, NULL},
     {"create_array", zx_create_array, METH_VARARGS, NULL},
     {"open_group", zx_open_group, METH_VARARGS, NULL},

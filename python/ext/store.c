@@ -115,27 +115,6 @@ PyObject *zx_open_store(PyObject *module, PyObject *args)
     return zx_store_wrap(st, (PyTypeObject *)type, (zx_context *)context, s);
 }
 
-/* find_root(context, path) -> the root of the hierarchy that a path is in */
-PyObject *zx_find_root(PyObject *module, PyObject *args)
-{
-    zx_state *st = PyModule_GetState(module);
-    PyObject *context, *path, *root = NULL;
-    zarr_location *at = NULL;
-    zarr_error err;
-    zarr_status status;
-
-    if (!PyArg_ParseTuple(args, "O!O&", st->context_type, &context, PyUnicode_FSConverter,
-                          &path))
-        return NULL;
-    status = zarr_location_parse(&at, ((zx_context *)context)->ctx,
-                                 PyBytes_AsString(path), &err);
-    Py_DECREF(path);
-    if (zx_check(st, status, &err, NULL) == 0)
-        root = PyUnicode_DecodeFSDefault(at->url);
-    zarr_location_free(at);
-    return root;
-}
-
 /* open_composite(class, metadata, chunks, flags) */
 PyObject *zx_open_composite(PyObject *module, PyObject *args)
 {

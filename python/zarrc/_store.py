@@ -240,7 +240,7 @@ def _local_path(text: str) -> str | None:
 
 def _symlink_root(path: str) -> dict[str, str]:
     """The option that lets the links of a node lead anywhere in the hierarchy around it, as at the shell."""
-    root = _core.find_root(config._context(), path)
+    root, _ = _core.locate(config._context(), path)
     if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
         return {}
     return {"symlink_root": root}

@@ -219,21 +219,24 @@ def in_store(error: ZarrcError, url: str | None) -> None:
 
 
 _REMEDIES = {
-    "(option locking)": "; if nothing else writes to the store meanwhile, zarrc.config.set({'locks': 'none'}) does without locks",
-    "(option symlinks)": "; if the store is to be trusted, zarrc.config.set({'symlinks': 'follow'}) follows its links",
+    "(option locking)": "if nothing else writes to the store meanwhile, zarrc.config.set({'locks': 'none'}) does without locks",
+    "(option symlinks)": "if the store is to be trusted, zarrc.config.set({'symlinks': 'follow'}) follows its links",
 }
 
 
-def _remedy(limit: str) -> str:
+def _remedy(message: str, limit: str | None) -> str:
+    """What the user can do, after the message; the library names an option or a limit."""
     if limit == "memory_bytes":
-        return 'zarrc.config.set({"memory": SIZE}) allows more memory'
-    return f'if you know where the data comes from, raise the limit: zarrc.config.set({{"limits": {{"{limit}": VALUE}}}})'
+        return '; zarrc.config.set({"memory": SIZE}) allows more memory'
+    if limit:
+        return f'; if you know where the data comes from, raise the limit: zarrc.config.set({{"limits": {{"{limit}": VALUE}}}})'
+    return next((f"; {remedy}" for option, remedy in _REMEDIES.items() if option in message), "")
 
 
 def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     """The exception for a zarr_error; the extension calls it."""
     cls = _BY_CODE.get(code, InternalError)
-    message += next((remedy for option, remedy in _REMEDIES.items() if option in message), "")
+    message += _remedy(message, facts["limit"])
     if facts.pop("is_index"):
         cls = BoundsCheckError
     elif cls is NotFoundError and facts["chunk"] is not None:
@@ -242,8 +245,6 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
         cls = ReadOnlyError
     if facts["node"] is None and facts["chunk"] is not None:
         facts["node"] = "/"  # the library names no path for the root
-    if limit := facts["limit"]:
-        message = f"{message}; {_remedy(limit)}"
     number = facts["os_code"]
     if cls is StoreError and facts["os_domain"] == _OS_ERRNO and number:
         error: ZarrcError = StoreError(number, _os.strerror(number))
