@@ -177,6 +177,7 @@ typedef struct zarr_verify_item {
  * @param user passed to `fn`
  * @param opts `max_threads`, `progress` and `cancel` are used; NULL: defaults
  * @return ZARR_OK if everything could be checked, with or without faults
+ * @retval ZARR_ERR_CORRUPT the metadata names the wrong separator of chunk keys
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. An
  * object that alone cannot be read, such as a FIFO or a file on a bad block, is a fault

@@ -67,7 +67,8 @@ struct zarr_array {
     bool may_go; /* false: requests need no check of the stored document */
     /* v2: the stored chunks may tell the separator of their keys */
     bool may_probe;
-    bool grid_shape; /* ZARR_OPEN_GRID_SHAPE */
+    bool grid_shape;       /* ZARR_OPEN_GRID_SHAPE */
+    atomic_bool keys_seen; /* zr_separator_check() found nothing wrong */
     /* the array has a document of its own, not only an entry in consolidated metadata */
     atomic_bool has_document;
 };
@@ -157,6 +158,11 @@ zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
 /* Copies what a probe found earlier to a later state of the same array. */
 zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_state *from,
                                  struct zr_array_state *to, zarr_error *err);
+
+/* Called if no chunk was found. Fails with CORRUPT if the first stored chunk has a key
+ * with the other separator. Lists the store once per handle, up to that key. */
+zarr_status zr_separator_check(zarr_array *a, const struct zr_array_state *s,
+                               zarr_error *err);
 
 /* Makes the first state of a handle, or a later one. Looks above the array for what its
  * own documents leave open (origin.c). */

@@ -238,6 +238,21 @@ zarr_status zarr_array_chunk_erase(zarr_array *array, const uint64_t *chunk,
 
 /* ---- lists -------------------------------------------------------------- */
 
+/* Lists the stored objects of an array that is still there. */
+static zarr_status list_objects(struct zr_stored *out, zarr_array *a,
+                                struct zr_array_state *s, const zarr_cancel *cancel,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_stored_list(out, a, s, NULL, cancel, err));
+    ZR_TRY(zr_array_recheck(a, s, err));
+    if (out->n == 0)
+        ZR_TRY(zr_separator_check(a, s, err));
+out:
+    return st;
+}
+
 struct chunk_listing {
     zarr_array *array;
     struct zr_array_state *state; /* counted */
@@ -315,11 +330,9 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    st = zr_stored_list(&l->stored, l->array, l->state, NULL, l->cancel, err);
+    st = list_objects(&l->stored, l->array, l->state, l->cancel, err);
     if (st == ZARR_OK && inner)
         st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, NULL, err);
-    if (st == ZARR_OK)
-        st = zr_array_recheck(l->array, l->state, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
     l->io.cancel = l->cancel;
@@ -423,9 +436,7 @@ zarr_status zarr_array_stored(zarr_array *array, uint64_t *n_objects, uint64_t *
 
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_io_no_stream(&o, err));
-    st = zr_stored_list(&stored, array, s, NULL, o.cancel, err);
-    if (st == ZARR_OK)
-        st = zr_array_recheck(array, s, err);
+    st = list_objects(&stored, array, s, o.cancel, err);
     if (st == ZARR_OK && n_bytes)
         st = stored_bytes(array, s, &stored, o.cancel, n_bytes, err);
     if (st != ZARR_OK)

@@ -49,7 +49,7 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
                        const zarr_tensor *t, const zarr_dtype *dtype, struct zr_view *out,
                        zarr_error *err);
 /* An io's check; arg is the struct zr_io_call. */
-zarr_status zr_io_call_check(void *arg, zarr_error *err);
+zarr_status zr_io_call_check(void *arg, bool found_none, zarr_error *err);
 /* Starts a call, which was prepared, as a request. c and its array are the request's
  * now, also after a failure. */
 zarr_status zr_io_call_submit(zarr_request **out, struct zr_io_call *c, zarr_error *err);

@@ -98,6 +98,7 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     a->may_go = !zr_store_can(store, ZARR_STORE_CAP_IMMUTABLE);
     a->may_probe = true;
     atomic_init(&a->has_document, true);
+    atomic_init(&a->keys_seen, false);
     a->trust = o->trust;
     a->missing_chunks = o->missing_chunks ? o->missing_chunks : ZARR_MISSING_FILL;
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &a->pipeline, err));

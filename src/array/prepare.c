@@ -213,13 +213,14 @@ static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, boo
     return ZARR_OK;
 }
 
-zarr_status zr_io_call_check(void *arg, zarr_error *err)
+zarr_status zr_io_call_check(void *arg, bool found_none, zarr_error *err)
 {
     const struct zr_io_call *c = arg;
-    const zarr_status st = c->io.write
-                               ? zr_array_recheck(c->array, c->state, err)
-                               : zr_array_recheck_read(c->array, c->state, &c->io, err);
+    zarr_status st = c->io.write ? zr_array_recheck(c->array, c->state, err)
+                                 : zr_array_recheck_read(c->array, c->state, &c->io, err);
 
+    if (st == ZARR_OK && found_none)
+        st = zr_separator_check(c->array, c->state, err);
     return zr_path_prefix(err, st, c->array->h.path);
 }
 

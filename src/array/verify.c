@@ -365,6 +365,9 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
     tell_foreign(v);
     ZR_TRY(tell_missing(v, err));
+    if (v->stored.n == 0)
+        st = zr_path_prefix(err, zr_separator_check(v->array, v->state, err),
+                            v->array->h.path);
 out:
     return st;
 }

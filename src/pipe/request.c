@@ -321,13 +321,15 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
 {
     const bool odd = st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CORRUPT;
     zarr_error why = {0};
+    const zarr_stats *n = &rq->locked.stats;
     zarr_status now = ZARR_OK;
 
     if (!rq->io.check || (st != ZARR_OK && !odd))
         return st;
-    if (st == ZARR_OK && !rq->io.write && rq->locked.stats.chunks_missing == 0)
+    if (st == ZARR_OK && !rq->io.write && n->chunks_missing == 0)
         return st;
-    now = rq->io.check(rq->io.check_arg, &why);
+    now = rq->io.check(rq->io.check_arg,
+                       !rq->io.write && n->chunks_missing == n->chunks_done, &why);
     if (now == ZARR_OK || (odd && now != ZARR_ERR_NOT_FOUND && now != ZARR_ERR_CONFLICT))
         return st;
     *err = why;
@@ -412,7 +414,7 @@ static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
         return st;
     if (io->present && !io->write)
         return present_room(io, n_units, err);
-    return io->write && io->check ? io->check(io->check_arg, err) : ZARR_OK;
+    return io->write && io->check ? io->check(io->check_arg, false, err) : ZARR_OK;
 }
 
 /* The budgets of the request alone, if it has a limit of its own. */

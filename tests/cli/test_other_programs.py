@@ -55,6 +55,42 @@ def test_opaque_bytes(zarrc, tmp_path, command):
     assert (document["data_type"], document["fill_value"]) == ("r24", [1, 2, 3])
 
 
+# ---- keys of chunks ----------------------------------------------------------------------
+
+V3_KEYS = {"name": "default", "configuration": {"separator": "."}}
+OTHER_KEYS = [  # the array, keys of its chunks as they are stored, and as the metadata says
+    (lambda to, keys: array_v2(to, keys, shape=[4, 2], chunks=[2, 2], dimension_separator="."), "{}/0", "{}.0"),
+    (lambda to, keys: array_v2(to, keys, shape=[4, 2], chunks=[2, 2], dimension_separator="/"), "{}.0", "{}/0"),
+    (lambda to, keys: array_v3(to, keys, shape=[8]), "c.{}", "c/{}"),
+    (lambda to, keys: array_v3(to, keys, shape=[8], chunk_key_encoding=V3_KEYS), "c/{}", "c.{}")]
+
+
+@pytest.mark.parametrize("make, stored, expected", OTHER_KEYS)
+def test_other_separator(zarrc, tmp_path, make, stored, expected):
+    """A read that would give fill values only, because the metadata names the wrong separator, fails."""
+    path = make(tmp_path / "a", {"README": b"x", stored.format(1): bytes([1, 0] * 4)})
+    text = f'"{stored.format(1)}" is stored where "{expected.format(1)}" is expected'
+    for command in (["cat", path], ["cat", f"{path}[:1]"], ["export", path, tmp_path / "a.npy"], ["info", "--stats", path],
+                    ["reencode", path, tmp_path / "b"], ["diff", path, path], ["ls", "--stored", path]):
+        failed = zarrc(*command, code=None)
+        assert failed.code == 4 and text in failed.err + failed.text, command
+    found = zarrc("verify", "--json", path, code=1).json
+    assert text in [f for f in found["faults"] if f["severity"] == "error"][0]["reason"] and found["valid"] is False
+
+
+@pytest.mark.parametrize("make, stored, expected", OTHER_KEYS)
+def test_both_separators(zarrc, tmp_path, make, stored, expected):
+    """Keys with the other separator harm nothing where the array has the chunk. A chunk outside of the grid is no chunk."""
+    one, two = bytes([1, 0] * 4), bytes([2, 0] * 4)
+    path = make(tmp_path / "a", {stored.format(1): two, expected.format(1): one})
+    for selection, value in (("[:1]", "0"), ("", "0 0 0 0 1 1 1 1")):
+        assert zarrc("cat", f"{path}{selection}").text.split()[-1:] == value.split()[-1:]
+    outside = make(tmp_path / "b", {stored.format(7): two})
+    assert set(zarrc("cat", outside).text.split()) == {"0"}
+    for valid in (path, outside):
+        assert zarrc("verify", "--json", valid).json["valid"]
+
+
 # ---- codecs and data types ---------------------------------------------------------------
 
 

@@ -250,15 +250,19 @@ def test_foreign_objects_are_notes(zarrc, store):
     assert "[note]" in zarrc("verify", store / "plain").text
 
 
-def test_chunks_under_other_keys_are_noted(zarrc, tmp_path):
-    """Metadata with the wrong key encoding makes all elements the fill value."""
+def test_chunks_under_other_keys_are_a_fault(zarrc, tmp_path):
+    """Metadata with the wrong separator makes all elements the fill value; of another key encoding there is a note."""
     path = tmp_path / "x.zarr"
     zarr.create_array(str(path), shape=(4, 4), chunks=(2, 2), dtype="i4")[:] = 1
     text = (path / "zarr.json").read_text()
     (path / "zarr.json").write_text(text.replace('"separator": "/"', '"separator": "."'))
-    note, = zarrc("verify", "--json", path).json["faults"]
+    note, fault = zarrc("verify", "--json", path, code=1).json["faults"]
     assert note["reason"] == "4 objects, this one among them, look like chunks, but are none: the array has other keys"
-    assert note["key"].startswith("c/")
+    assert note["key"].startswith("c/") and note["severity"] == "note"
+    assert fault["code"] == "corrupt" and fault["reason"].startswith("the metadata names the wrong separator")
+    (path / "zarr.json").write_text(text.replace('"default"', '"v2"'))
+    note, = zarrc("verify", "--json", path).json["faults"]
+    assert note["severity"] == "note" and note["key"].startswith("c/")
 
 
 @pytest.mark.parametrize("name", ["zarr.json", ".zarrc-leftovers", ".zarrc-job", ".zattrs", "c/1/2"])
