@@ -6,6 +6,7 @@
 #include "commands/info.h"
 #include "node/work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,32 +27,119 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct info_s
 
 /* ---- groups ---- */
 
+/* A node that cannot be opened, or whose chunks cannot be listed. */
+struct fault {
+    char *path, *reason; /* owned */
+    zarr_status status;
+    bool is_limit; /* of this run: it can be raised */
+};
+
 /* Sums of a group and everything below it; UINT64_MAX: more than 64 bits. */
 struct totals {
-    uint64_t n_arrays, n_groups, n_broken;
+    uint64_t n_arrays, n_groups;
     uint64_t n_objects, n_total, bytes, decoded;
+    struct fault *fault;
+    size_t n_faults;
 };
+
+static void totals_free(struct totals *t)
+{
+    for (size_t i = 0; i < t->n_faults; i++) {
+        free(t->fault[i].path);
+        free(t->fault[i].reason);
+    }
+    free(t->fault);
+}
+
+/* Whether what is stored causes this status, as verify decides it. Else the store fails
+ * as a whole. */
+static bool is_node_fault(zarr_status st, const zarr_error *err)
+{
+    static const int codes[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EXDEV,
+                                EINVAL, ENXIO,   EACCES, EPERM, EIO};
+
+    if (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT ||
+        st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND)
+        return true;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
+            err->os_code == codes[i])
+            return true;
+    return false;
+}
+
+static void add_fault(struct totals *t, const char *path, zarr_status st,
+                      const zarr_error *err)
+{
+    t->fault = cli_realloc(t->fault, (t->n_faults + 1) * sizeof *t->fault);
+    t->fault[t->n_faults++] = (struct fault){
+        .path = cli_strdup(path),
+        .reason = cli_strdup(err->message),
+        .status = st,
+        .is_limit =
+            st == ZARR_ERR_LIMIT && zarr_error_text(err, ZARR_ERROR_LIMIT, NULL, 0) > 0,
+    };
+}
+
+/* The exit code of verify for these faults. */
+static int faults_exit_code(const struct totals *t)
+{
+    for (size_t i = 0; i < t->n_faults; i++)
+        if (!t->fault[i].is_limit)
+            return CLI_DIFFERENT;
+    return t->n_faults ? CLI_CORRUPT : CLI_OK;
+}
 
 static int add_array(struct cli *cli, const struct cli_node *top, const char *path,
                      struct totals *t)
 {
-    struct cli_node node = {.shown = cli_shown_below(top, path)};
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
+    char *shown = cli_shown_below(top, path);
     char *full = cli_path_join(top->path, path);
-    struct info_stats one = {0};
+    uint64_t n_objects = 0, bytes = 0;
+    zarr_array *array = NULL;
     zarr_error err = {0};
-    zarr_status st = zarr_array_open(&node.array, top->store, full, NULL, &err);
-    int rc = st ? cli_fail(cli, st, &err, "cannot open %s", node.shown)
-                : get_stats(cli, &node, &one);
+    zarr_status st = zarr_array_open(&array, top->store, full, NULL, &err);
+    int rc = CLI_OK;
 
-    if (!rc) {
+    if (!st)
+        st = zarr_array_stored(array, &n_objects, &bytes, &io, &err);
+    if (!st) {
         t->n_arrays++;
-        t->n_objects += one.n_objects;
-        t->bytes += one.bytes;
-        t->n_total = cli_add(t->n_total, one.n_total);
-        t->decoded = cli_add(t->decoded, info_decoded_bytes(node.array));
+        t->n_objects += n_objects;
+        t->bytes += bytes;
+        t->n_total = cli_add(t->n_total, info_grid_count(array));
+        t->decoded = cli_add(t->decoded, info_decoded_bytes(array));
+    } else if (is_node_fault(st, &err)) {
+        add_fault(t, full, st, &err);
+    } else {
+        rc = cli_fail(cli, st, &err, "cannot list the chunks of %s", shown);
     }
-    zarr_array_free(node.array);
-    free(node.shown);
+    zarr_array_free(array);
+    free(shown);
+    free(full);
+    return rc;
+}
+
+/* A node that the listing could not read; opening it tells the reason. */
+static int add_broken(struct cli *cli, const struct cli_node *top, const char *path,
+                      struct totals *t)
+{
+    char *full = cli_path_join(top->path, path);
+    zarr_array *array = NULL;
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st = zarr_array_open(&array, top->store, full, NULL, &err);
+    int rc = CLI_OK;
+
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = zarr_group_open(&group, top->store, full, NULL, &err);
+    if (is_node_fault(st, &err) || st == ZARR_ERR_IO)
+        add_fault(t, full, st, &err);
+    else if (st)
+        rc = cli_fail(cli, st, &err, "cannot open %s", full);
+    zarr_array_free(array);
+    zarr_group_free(group);
     free(full);
     return rc;
 }
@@ -67,8 +155,10 @@ static int get_totals(struct cli *cli, const struct cli_node *node, struct total
 
         if (item->kind == ZARR_NODE_ARRAY)
             rc = add_array(cli, node, item->path, t);
+        else if (item->kind == ZARR_NODE_GROUP)
+            t->n_groups++;
         else
-            ++*(item->kind == ZARR_NODE_GROUP ? &t->n_groups : &t->n_broken);
+            rc = add_broken(cli, node, item->path, t);
     }
     cli_tree_free(&tree);
     return rc;
@@ -80,7 +170,10 @@ static void totals_text(struct cli *cli, const struct totals *t)
 
     info_row(cli, "below", "%" PRIu64 " array%s, %" PRIu64 " group%s%s", t->n_arrays,
              t->n_arrays == 1 ? "" : "s", t->n_groups - 1, t->n_groups == 2 ? "" : "s",
-             t->n_broken ? ", broken nodes" : "");
+             t->n_faults ? ", and broken nodes:" : "");
+    for (size_t i = 0; i < t->n_faults; i++)
+        info_row(cli, "broken", "%s   [%s]", t->fault[i].reason,
+                 zarr_status_text(t->fault[i].status));
     info_row(cli, "stored", "%s in %" PRIu64 " objects, of %s decoded",
              cli_bytes_text(t->bytes, stored), t->n_objects,
              t->decoded == UINT64_MAX ? "more than 2^64 bytes"
@@ -92,7 +185,16 @@ static void totals_json(struct cli_json *j, const struct totals *t)
     cli_json_object(cli_key(j, "stored"));
     cli_json_u64(cli_key(j, "arrays"), t->n_arrays);
     cli_json_u64(cli_key(j, "groups"), t->n_groups);
-    cli_json_u64(cli_key(j, "broken"), t->n_broken);
+    cli_json_u64(cli_key(j, "broken"), t->n_faults);
+    cli_json_array(cli_key(j, "faults"));
+    for (size_t i = 0; i < t->n_faults; i++) {
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "node"), t->fault[i].path);
+        cli_json_text(cli_key(j, "code"), zarr_status_text(t->fault[i].status));
+        cli_json_text(cli_key(j, "reason"), t->fault[i].reason);
+        cli_json_end(j);
+    }
+    cli_json_end(j);
     cli_json_u64(cli_key(j, "objects"), t->n_objects);
     info_count_json(cli_key(j, "objects_possible"), t->n_total);
     cli_json_u64(cli_key(j, "bytes"), t->bytes);
@@ -167,20 +269,24 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
 static int group_info(struct cli *cli, const struct cli_node *node)
 {
     const bool want = cli_flag(cli, "stats");
-    struct totals totals;
+    struct totals totals = {0};
     zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;
     int rc = want ? get_totals(cli, node, &totals) : CLI_OK;
 
     if (rc)
-        return rc;
+        goto out;
     st = zarr_group_open(&group, node->store, node->path, NULL, &err);
     if (!st)
         st = (cli->json ? group_json : group_text)(cli, node, group,
                                                    want ? &totals : NULL, &err);
     zarr_group_free(group);
-    return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
+    rc = st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown)
+            : faults_exit_code(&totals);
+out:
+    totals_free(&totals);
+    return rc;
 }
 
 /* ---- the command ---- */
@@ -255,7 +361,10 @@ const struct cli_command cli_cmd_info = {
     .about =
         "Shows the shape, data type, fill value, chunks, shards, codecs and attributes "
         "of each array, or the attributes and members of each group. Only metadata is "
-        "read, unless --stats is given.",
+        "read, unless --stats is given.\n\n"
+        "--stats of a group names the nodes below that cannot be opened or counted, and "
+        "goes on. The exit code is then that of zarrc-verify(1): 1, or 4 if only limits "
+        "are in the way. The sums are without these nodes.",
     .json =
         "Several operands: a list of such documents. node: its location. path: inside "
         "the store. kind: array or group. zarr_format: "
@@ -271,9 +380,11 @@ const struct cli_command cli_cmd_info = {
         "exceed 64 bits are null.\n\n"
         "Groups: consolidated, children (list of objects with name and kind). With "
         "--stats: stored, the sums of all arrays below: arrays, groups (the group itself "
-        "counts), broken, objects, objects_possible, bytes, decoded_bytes.",
+        "counts), broken (number of faults), faults (objects with node, code and "
+        "reason), "
+        "objects, objects_possible, bytes, decoded_bytes.",
     .options = info_options,
     .examples = info_examples,
-    .see_also = "zarrc-ls zarrc-attrs zarrc-explain",
+    .see_also = "zarrc-ls zarrc-attrs zarrc-explain zarrc-verify",
     .run = run_info,
 };
