@@ -112,6 +112,9 @@ typedef struct zarr_copy_options {
     zarr_cancel *cancel;
     /** name of the source in the object `.zarrc-job`; NULL: URL and path. Borrowed */
     const char *source_name;
+    /** receive the objects that ZARR_COPY_SKIP_EQUAL did not write, and their bytes, also
+     * if the call fails; `progress` counts them. Borrowed for the call; may be NULL */
+    uint64_t *objects_skipped, *bytes_skipped;
 } zarr_copy_options;
 
 #define ZARR_COPY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_copy_options)

@@ -352,6 +352,10 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
         ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL | ZARR_COPY_CONSOLIDATED))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "copy options: unknown flags 0x%" PRIx32, c->opts.flags));
+    if (c->opts.objects_skipped)
+        *c->opts.objects_skipped = 0;
+    if (c->opts.bytes_skipped)
+        *c->opts.bytes_skipped = 0;
     ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
     ZR_TRY(zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err));
 out:

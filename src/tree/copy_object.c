@@ -11,11 +11,15 @@
 
 /* One thread at a time calls the caller's function, without a lock. The others do not
  * wait: that thread also reports what they finish meanwhile. */
-static void copy_progress(struct zr_copy *c, uint64_t bytes)
+static void copy_progress(struct zr_copy *c, uint64_t bytes, bool skipped)
 {
     zr_mutex_lock(&c->locked.mutex);
     c->locked.objects++;
     c->locked.bytes += bytes;
+    if (skipped && c->opts.objects_skipped)
+        ++*c->opts.objects_skipped;
+    if (skipped && c->opts.bytes_skipped)
+        *c->opts.bytes_skipped += bytes;
     c->locked.told = !c->opts.progress;
     while (!c->locked.told && !c->locked.telling) {
         const uint64_t objects = c->locked.objects, sum = c->locked.bytes;
@@ -430,6 +434,6 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
 out:
     st = object_end(c, &o, name, st, err);
     if (st == ZARR_OK)
-        copy_progress(c, o.bytes);
+        copy_progress(c, o.bytes, equal);
     return st;
 }

@@ -280,12 +280,42 @@ static void test_move_is_rename(void **state)
     }
 }
 
+/* What a copy finds equal is counted apart, and from zero in each call. */
+static void test_skipped(void **state)
+{
+    struct world w;
+    struct progress p = {0};
+    uint64_t objects = 7, bytes = 7;
+    zarr_copy_options opts = {.struct_size = sizeof opts,
+                              .progress = on_progress,
+                              .progress_user = &p,
+                              .objects_skipped = &objects,
+                              .bytes_skipped = &bytes};
+
+    (void)state;
+    world_open(&w, WORLD_PLAIN);
+    make_source(&w);
+    assert_ok(zarr_node_copy(w.store, "src", w.store, "to", &opts, &terr));
+    assert_int_equal(objects, 0);
+    assert_int_equal(bytes, 0);
+    opts.flags = ZARR_COPY_SKIP_EQUAL;
+    for (int i = 0; i < 2; i++) {
+        p = (struct progress){0};
+        assert_ok(zarr_node_copy(w.store, "src", w.store, "to", &opts, &terr));
+        assert_true(objects > 0);
+        assert_int_equal(objects, p.objects);
+        assert_true(bytes > 0);
+    }
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_overwrite),
         cmocka_unit_test(test_cancel_and_resume),
+        cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_move_by_link),
         cmocka_unit_test(test_move_is_rename),
