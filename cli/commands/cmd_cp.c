@@ -1,8 +1,8 @@
 /*
  * commands/cmd_cp.c - zarrc cp: copies a node with everything below it, byte for byte,
  * between any two stores. Chunks are copied first and the node's own metadata last, so
- * that an interrupted copy is not yet a node. --skip-equal continues it. --verify reads
- * both sides again and compares their bytes.
+ * that an interrupted copy is not yet a node. --resume continues it. --verify reads both
+ * sides again and compares their bytes.
  */
 #include "node/work.h"
 
@@ -12,18 +12,19 @@
 
 static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
+    CLI_RESUME_OPTION,
     {"skip-equal", 0, 0, NULL, NULL,
-     "skip objects that DESTINATION already has with equal bytes: continues an "
-     "interrupted copy; with --force, replace different objects and delete extra ones"},
+     "as --resume: skip objects that DESTINATION already has with equal bytes; with "
+     "--force, replace different objects and delete extra ones"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc cp run.zarr/temp backup.zarr/temp", "Copy an array into another hierarchy."},
-    {"zarrc cp --skip-equal --verify big.zarr /mnt/big.zarr",
+    {"zarrc cp --resume --verify big.zarr /mnt/big.zarr",
      "Continue an interrupted copy, then compare all bytes."},
-    {"until zarrc cp --skip-equal big.zarr /mnt/big.zarr || [ $? -lt 7 ]; do sleep 60; "
+    {"until zarrc cp --resume big.zarr /mnt/big.zarr || [ $? -lt 7 ]; do sleep 60; "
      "done",
      "Try again after faults that pass, and after an interruption."},
     {NULL, NULL}};
@@ -34,6 +35,7 @@ struct copying {
     struct cli_objects total;
     struct cli_progress progress;
     uint64_t objects, bytes;
+    uint64_t objects_skipped, bytes_skipped; /* they were there */
     bool verified;
 };
 
@@ -118,12 +120,14 @@ static int copy(struct copying *c)
 
     opts.source_name = name;
     opts.flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
-                 (cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u) |
+                 (cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
                  (cli_flag(cli, "leave-consolidated") ? 0u : ZARR_COPY_CONSOLIDATED);
     opts.max_threads = cli->n_threads;
     opts.progress = tell_progress;
     opts.progress_user = c;
     opts.cancel = cli_cancel;
+    opts.objects_skipped = &c->objects_skipped;
+    opts.bytes_skipped = &c->bytes_skipped;
     cli_progress_begin(&c->progress, cli, "copy", c->total.n_bytes, c->total.n_objects);
     st =
         zarr_node_copy(c->src.store, c->src.path, c->dst.store, c->dst.path, &opts, &err);
@@ -137,7 +141,7 @@ static int copy(struct copying *c)
 static void summary(const struct copying *c, uint64_t objects, uint64_t bytes, double s)
 {
     struct cli *cli = c->cli;
-    char size[16], speed[16];
+    char size[16], speed[16], *skipped;
 
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
@@ -147,14 +151,18 @@ static void summary(const struct copying *c, uint64_t objects, uint64_t bytes, d
         cli_json_text(cli_key(j, "destination"), c->dst.shown);
         cli_json_u64(cli_key(j, "objects"), objects);
         cli_json_u64(cli_key(j, "bytes"), bytes);
+        cli_json_u64(cli_key(j, "objects_skipped"), c->objects_skipped);
+        cli_json_u64(cli_key(j, "bytes_skipped"), c->bytes_skipped);
         cli_json_f64(cli_key(j, "seconds"), s);
         cli_json_bool(cli_key(j, "verified"), c->verified);
         cli_json_end(j);
     }
-    cli_say(cli, "copied %" PRIu64 " objects, %s, %s/s%s", objects,
+    skipped = cli_skipped_text(c->objects_skipped);
+    cli_say(cli, "copied %" PRIu64 " objects, %s, %s/s%s%s", objects,
             cli_bytes_text(bytes, size),
             cli_bytes_text((uint64_t)((double)bytes / (s > 0 ? s : 1e-9)), speed),
-            c->verified ? "; all bytes compared equal" : "");
+            skipped, c->verified ? "; all bytes compared equal" : "");
+    free(skipped);
 }
 
 static int run(struct cli *cli)
@@ -162,8 +170,10 @@ static int run(struct cli *cli)
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
     uint64_t objects = 0, bytes = 0;
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &c.src);
+    int rc = cli_check_resume(cli);
 
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &c.src);
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &c.dst);
     if (!rc)
@@ -171,12 +181,12 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
     if (!rc) {
-        c.dst.began = cli_copy_may_begin(cli, &c.dst, "skip-equal");
+        c.dst.began = cli_copy_may_begin(cli, &c.dst, cli_skips_equal(cli));
         rc = copy(&c);
     }
     took = cli_seconds() - began;
-    objects = c.objects;
-    bytes = c.bytes;
+    objects = c.objects - c.objects_skipped;
+    bytes = c.bytes - c.bytes_skipped;
     if (!rc && cli_flag(cli, "verify"))
         rc = compare_all(&c);
     if (!rc)
@@ -198,19 +208,21 @@ const struct cli_command cli_cmd_cp = {
     .about =
         "Copies an array or a group with everything below it to DESTINATION, byte for "
         "byte, between any two stores. DESTINATION is the name of the copy. It must not "
-        "exist yet unless --force or --skip-equal is given. Missing groups above it are "
+        "exist yet unless --force, --resume or --skip-equal is given. Missing groups "
+        "above it are "
         "created. SOURCE and DESTINATION must not be the same location or inside each "
         "other; links in the two paths are resolved for this check, links below them are "
         "not.\n\n"
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
         "is not yet a node, and has an object .zarrc-job. The same command with "
-        "--skip-equal continues it; with --force, too, it also replaces objects that "
+        "--resume continues it. --skip-equal --force also replaces objects that "
         "differ and deletes those that SOURCE does not have. Of two commands with one "
         "DESTINATION the second ends with exit code 7, as long as the first is at work."
         "\n\n"
         "To change chunks, codecs or format while copying, use zarrc reencode.",
-    .json = "source, destination: locations. objects, bytes: copied or found equal. "
-            "seconds. verified: all bytes were compared.",
+    .json = "source, destination: locations. objects, bytes: copied. "
+            "objects_skipped, bytes_skipped: found equal. seconds. verified: all bytes "
+            "were compared.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-mv zarrc-reencode zarrc-diff",

@@ -334,7 +334,7 @@ out:
 
 static int run_info(struct cli *cli)
 {
-    return cli_each_operand(cli, true, info_one);
+    return cli_each_node(cli, true, info_one);
 }
 
 static const struct cli_option info_options[] = {

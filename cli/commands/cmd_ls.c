@@ -317,7 +317,7 @@ out:
 
 static int run_ls(struct cli *cli)
 {
-    return cli->n_args ? cli_each_operand(cli, true, list_one) : list_one(cli, ".");
+    return cli->n_args ? cli_each_node(cli, true, list_one) : list_one(cli, ".");
 }
 
 static const struct cli_option ls_options[] = {

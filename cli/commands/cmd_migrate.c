@@ -15,6 +15,7 @@ static const struct cli_option options[] = {
     {"remove-old", 0, 0, NULL, NULL, "delete the metadata of the old format at the end"},
     {"keep-fill", 0, 0, NULL, NULL,
      "leave fill values and attributes _FillValue, even if missing values change"},
+    CLI_RESUME_OPTION,
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -226,7 +227,7 @@ const struct cli_command cli_cmd_migrate = {
         "a warning, v2 attributes that differ from those of an existing v3 node, and v2 "
         "documents with members that v3 lacks. Groups with consolidated metadata get it "
         "in the new format as well. After an interrupt everything can still be read, and "
-        "the same command continues.",
+        "the same command continues, with --resume or without.",
     .json =
         "node; zarr_format: of the new metadata; documents: an array of objects with "
         "action (write, replace, keep, consolidate, remove, refuse, leave, warn), path "

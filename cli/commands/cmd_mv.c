@@ -15,9 +15,10 @@
 
 static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
+    CLI_RESUME_OPTION,
     {"skip-equal", 0, 0, NULL, NULL,
-     "skip objects that DESTINATION already has with equal bytes: continues an "
-     "interrupted move"},
+     "as --resume: skip objects that DESTINATION already has with equal bytes; with "
+     "--force, replace different objects and delete extra ones"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -28,6 +29,7 @@ static const struct cli_example examples[] = {
 struct moving {
     struct cli_progress progress;
     uint64_t objects, bytes;
+    uint64_t objects_skipped, bytes_skipped; /* they were there */
 };
 
 static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
@@ -62,15 +64,15 @@ static bool has_job(const struct cli_node *dst)
 }
 
 /* The system may report a failed write to the disk only once, and then reads the copy
- * from memory. So --skip-equal would find it equal and delete the source. */
+ * from memory. So --resume would find it equal and delete the source. */
 static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
                        const struct cli_node *src, const struct cli_node *dst)
 {
     char *at = cli_shell_word(dst->shown);
     char *hint = cli_format(
-        "SOURCE is complete and unchanged. Do not continue with --skip-equal: it could "
+        "SOURCE is complete and unchanged. Do not continue with --resume: it could "
         "delete the only good copy. When the disk works again, the same command with "
-        "--force, without --skip-equal, copies all of it anew. "
+        "--force alone copies all of it anew. "
         "zarrc rm -r %s removes the copy.",
         at);
     const int rc = cli_fail_hint(
@@ -94,7 +96,7 @@ static int move_failed(struct cli *cli, zarr_status st, const zarr_error *err,
         return cli_fail_hint(
             cli, st, err,
             "Both are complete. When it can be deleted, the same command with "
-            "--skip-equal does it.",
+            "--resume does it.",
             "%s was copied to %s, but cannot be deleted", src->shown, dst->shown);
     return cli_copy_failed(cli, st, err, "move", src, dst);
 }
@@ -118,12 +120,14 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     name = cli_job_name(src);
     opts.source_name = name;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
-    opts.flags |= cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u;
+    opts.flags |= cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u;
     opts.flags |= cli_flag(cli, "leave-consolidated") ? 0u : ZARR_COPY_CONSOLIDATED;
     opts.max_threads = cli->n_threads;
     opts.progress = tell_progress;
     opts.progress_user = m;
     opts.cancel = cli_cancel;
+    opts.objects_skipped = &m->objects_skipped;
+    opts.bytes_skipped = &m->bytes_skipped;
     cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
@@ -141,21 +145,26 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
 static void summary(struct cli *cli, const struct cli_node *src,
                     const struct cli_node *dst, const struct moving *m)
 {
+    char *skipped = cli_skipped_text(m->objects_skipped);
+
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
 
         cli_json_object(j);
         cli_json_text(cli_key(j, "source"), src->shown);
         cli_json_text(cli_key(j, "destination"), dst->shown);
-        cli_json_u64(cli_key(j, "objects"), m->objects);
-        cli_json_u64(cli_key(j, "bytes"), m->bytes);
+        cli_json_u64(cli_key(j, "objects"), m->objects - m->objects_skipped);
+        cli_json_u64(cli_key(j, "bytes"), m->bytes - m->bytes_skipped);
+        cli_json_u64(cli_key(j, "objects_skipped"), m->objects_skipped);
+        cli_json_u64(cli_key(j, "bytes_skipped"), m->bytes_skipped);
         cli_json_end(j);
     }
     if (m->objects == 0) /* the store renamed the node, or it is a link */
         cli_say(cli, "moved %s to %s", src->shown, dst->shown);
     else
-        cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
-                m->objects);
+        cli_say(cli, "moved %s to %s: %" PRIu64 " objects copied%s", src->shown,
+                dst->shown, m->objects - m->objects_skipped, skipped);
+    free(skipped);
 }
 
 /* ---- a link to a store ---- */
@@ -238,7 +247,7 @@ static int complete(struct cli *cli, const struct cli_node *src, struct cli_node
     struct moving m = {.objects = 0};
     int rc = CLI_OK;
 
-    if (unlisted && (cli_flag(cli, "skip-equal") || cli_flag(cli, "force"))) {
+    if (unlisted && (cli_skips_equal(cli) || cli_flag(cli, "force"))) {
         rc = cli_update_after(cli, dst, true, CLI_OK);
         if (!rc)
             summary(cli, src, dst, &m);
@@ -247,7 +256,7 @@ static int complete(struct cli *cli, const struct cli_node *src, struct cli_node
     if (!unlisted)
         return cli_node_missing(cli, 0, src);
     return cli_error(cli, CLI_NOT_FOUND,
-                     "If a move was interrupted, the same command with --skip-equal "
+                     "If a move was interrupted, the same command with --resume "
                      "completes it.",
                      "there is no Zarr array or group at %s, and consolidated metadata "
                      "does not list %s",
@@ -258,9 +267,11 @@ static int run(struct cli *cli)
 {
     struct cli_node src = {0}, dst = {0};
     struct moving m = {.objects = 0};
-    int rc = cli_node_open(cli, cli->args[0],
-                           CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_MISSING, &src);
+    int rc = cli_check_resume(cli);
 
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0],
+                           CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_MISSING, &src);
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
     if (!rc && cli_node_is_missing(&src)) {
@@ -276,7 +287,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_require_copyable(cli, &src, &dst);
     if (!rc) {
-        src.began = dst.began = cli_copy_may_begin(cli, &dst, "skip-equal");
+        src.began = dst.began = cli_copy_may_begin(cli, &dst, cli_skips_equal(cli));
         rc = move(cli, &src, &dst, &m);
         if (!rc)
             summary(cli, &src, &dst, &m);
@@ -299,20 +310,20 @@ const struct cli_command cli_cmd_mv = {
     .about =
         "Moves an array or a group with everything below it, inside a store or to "
         "another store. DESTINATION is its new name. It must not exist yet unless "
-        "--force "
-        "or --skip-equal is given. SOURCE and DESTINATION must not be the same location "
+        "--force, --resume or --skip-equal is given. SOURCE and DESTINATION must not be "
+        "the same location "
         "or inside each other; links in the two paths are resolved for this check, links "
         "below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
         "was copied, unless another program wrote into it meanwhile. If the command is "
         "interrupted before, SOURCE is complete, and the "
-        "same command with --skip-equal continues. If SOURCE is being deleted already, "
+        "same command with --resume continues. If SOURCE is being deleted already, "
         "zarrc "
         "rm -r completes it.\n\n"
         "If SOURCE is a link to a store, the link is moved, and the store stays where it "
         "is. A relative link becomes an absolute one if it would lead elsewhere.",
     .json = "source, destination: locations. objects, bytes: copied; 0 if the store "
-            "renamed the node.",
+            "renamed the node. objects_skipped, bytes_skipped: found equal.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cp zarrc-rm",

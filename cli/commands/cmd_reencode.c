@@ -12,9 +12,7 @@
 
 static const struct cli_option options[] = {
     CLI_SPEC_OPTIONS,
-    {"resume", 0, 0, NULL, NULL,
-     "continue the same command after an interruption; start it if nothing was written "
-     "yet, and do nothing if it is complete"},
+    CLI_RESUME_OPTION,
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
     {"keep-fill", 0, 0, NULL, NULL,
@@ -49,13 +47,6 @@ static int check_places(struct reencode *r)
         return cli_error(r->cli, CLI_USAGE,
                          "Write to another location, then move it with zarrc mv.",
                          "%s and %s overlap", r->src.shown, r->dst.shown);
-    return CLI_OK;
-}
-
-static int check_options(struct cli *cli)
-{
-    if (cli_flag(cli, "force") && cli_flag(cli, "resume"))
-        return cli_error(cli, CLI_USAGE, NULL, "--force and --resume exclude each other");
     return CLI_OK;
 }
 
@@ -242,7 +233,7 @@ static int reencode(struct reencode *r)
     o.source_name = name;
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
     o.cancel = cli_cancel;
-    r->dst.began = cli_copy_may_begin(r->cli, &r->dst, "resume");
+    r->dst.began = cli_copy_may_begin(r->cli, &r->dst, cli_flag(r->cli, "resume"));
     st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path, &o,
                             &r->result, &err);
     if (r->phase)
@@ -261,7 +252,7 @@ static int reencode(struct reencode *r)
 static int run(struct cli *cli)
 {
     struct reencode r = {.cli = cli, .result = ZARR_REENCODE_RESULT_INIT};
-    int rc = check_options(cli);
+    int rc = cli_check_resume(cli);
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &r.src);

@@ -56,6 +56,8 @@ static int on_finding(void *user, const zarr_finding *f)
     struct verify *v = user;
     struct cli *cli = v->cli;
 
+    if (f->severity == ZARR_SEVERITY_NOTE && cli->quiet && !cli->json)
+        return cli->out_failed;
     if (v->limit && v->n_shown == v->limit) {
         v->n_hidden++;
         return cli->out_failed;
@@ -245,7 +247,7 @@ static int verify_one(struct cli *cli, const char *place)
 
 static int run(struct cli *cli)
 {
-    return cli_each_operand(cli, false, verify_one);
+    return cli_each_node(cli, false, verify_one);
 }
 
 const struct cli_command cli_cmd_verify = {
@@ -280,8 +282,8 @@ const struct cli_command cli_cmd_verify = {
         "wrong. "
         "--limit raises the limit that the line names.\n\n"
         "Exit code 0: no fault. 1: there are faults. 4: no fault, but something is above "
-        "the limits of this run. A note is not a fault. A missing "
-        "chunk is not a fault: its "
+        "the limits of this run. A note is not a fault, and "
+        "--quiet hides it. A missing chunk is not a fault: its "
         "elements have the fill value. Without a checksum, a changed bit is found only "
         "if "
         "the decoder detects it.\n\n"

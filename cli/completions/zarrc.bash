@@ -64,13 +64,13 @@ _zarrc()
         import) words+=' -F --format -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --leave-consolidated' ;;
         export) words+=' -F --format --field --memory --trust --missing-chunks -f --force' ;;
         explain) words+=' -w --write --memory --trust' ;;
-        cp) words+=' -f --force --skip-equal --verify --leave-consolidated' ;;
-        mv) words+=' -f --force --skip-equal --leave-consolidated' ;;
+        cp) words+=' -f --force --resume --skip-equal --verify --leave-consolidated' ;;
+        mv) words+=' -f --force --resume --skip-equal --leave-consolidated' ;;
         rm) words+=' -r --recursive -f --force -n --dry-run --leave-consolidated' ;;
         resize) words+=' --keep-chunks --leave-consolidated' ;;
         append) words+=' --axis -F --format --byte-order --leave-consolidated' ;;
         reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --keep-fill --missing-chunks --leave-consolidated' ;;
-        migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --leave-consolidated' ;;
+        migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --resume --leave-consolidated' ;;
         verify) words+=' --no-data --missing-chunks --strict -N --show' ;;
         diff) words+=' --rtol --atol --nan-differs -N --show --storage --data --field --missing-chunks' ;;
         clean) words+=' -n --dry-run --age' ;;

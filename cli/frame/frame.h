@@ -264,11 +264,6 @@ struct cli_json *cli_key(struct cli_json *j, const char *key);
 /* Ends objects and arrays until `depth` of them are open. */
 int cli_json_depth(const struct cli_json *j);
 void cli_json_end_to(struct cli_json *j, int depth);
-/* Calls fn for each operand, also after one failed, but not after an interrupt. With
- * --json and more than one operand, the documents are items of an array. blank_lines: an
- * empty line of text is between operands. Returns the exit code of the first failure. */
-int cli_each_operand(struct cli *cli, bool blank_lines,
-                     int (*fn)(struct cli *cli, const char *operand));
 void cli_json_object(struct cli_json *j); /* {  ... until cli_json_end() */
 void cli_json_array(struct cli_json *j);  /* [  each value on its own line */
 void cli_json_list(struct cli_json *j);   /* [  all values on one line: for numbers */

@@ -33,6 +33,12 @@ const struct cli_option *cli_option_find(const struct cli_command *command,
 /* For zarr_context_options.log. */
 void cli_log(void *user, uint32_t level, const char *text);
 
+/* ---- suggest.c ---- */
+
+/* If a message ends with an unknown data type, codec or key encoding that the command
+ * line has: a hint with the most similar one, valid until the next call; else NULL. */
+const char *cli_nearest_name(const struct cli *cli, const char *message);
+
 /* ---- out.c ---- */
 
 /* Flushes and closes stdout. Returns CLI_IO if anything could not be written. */

@@ -141,29 +141,6 @@ void cli_json_end_to(struct cli_json *j, int depth)
         cli_json_end(j);
 }
 
-int cli_each_operand(struct cli *cli, bool blank_lines,
-                     int (*fn)(struct cli *cli, const char *operand))
-{
-    const bool list = cli->json && cli->n_args > 1;
-    int rc = CLI_OK;
-
-    if (list)
-        cli_json_array(cli_json(cli));
-    for (int i = 0; i < cli->n_args && !cli_cancelled() && !cli->out_failed; i++) {
-        int one = CLI_OK;
-
-        if (blank_lines && i > 0 && !cli->json)
-            cli_printf(cli, "\n");
-        one = fn(cli, cli->args[i]);
-        rc = rc ? rc : one;
-        if (list) /* a command that failed may have left some open */
-            cli_json_end_to(cli_json(cli), 1);
-    }
-    if (list)
-        cli_json_end(cli_json(cli));
-    return rc ? rc : cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
-}
-
 void cli_json_object(struct cli_json *j)
 {
     open_level(j, '{', '}', false);

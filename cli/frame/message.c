@@ -77,10 +77,11 @@ static const char *hint_exists(const struct cli *cli)
 }
 
 /* `zarrc list` helps only if the message is about something that this build lacks. */
-static const char *hint_unsupported(const zarr_error *err)
+static const char *hint_unsupported(struct cli *cli, const zarr_error *err)
 {
     static const char *const words[] = {"known",   "this build",  "no implementation",
                                         "refused", "no pipeline", "no store"};
+    const char *near;
 
     if (err && strstr(err->message, "the missing value in Zarr v2"))
         return "zarrc reencode --zarr-format=2 writes it anew; --keep-fill leaves the "
@@ -88,10 +89,21 @@ static const char *hint_unsupported(const zarr_error *err)
                "value.";
     if (err && strstr(err->message, "Zarr v3 has no codec"))
         return "zarrc reencode --zarr-format=3 --codec=NAME writes it anew.";
-    for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++)
+    near = err ? cli_nearest_name(cli, err->message) : NULL;
+    for (size_t i = 0; err && !near && i < sizeof words / sizeof words[0]; i++)
         if (strstr(err->message, words[i]))
             return "zarrc list shows what this build supports.";
-    return NULL;
+    return near;
+}
+
+/* --chunks alone leaves the shards of the source or model as they are. */
+static const char *hint_invalid(const struct cli *cli, const zarr_error *err)
+{
+    return err && strstr(err->message, "does not divide the shard's") &&
+                   has_option(cli, "shards") && !cli_text(cli, "shards")
+               ? "The shards stay as they are unless --shards=SHAPE gives others, or "
+                 "--shards=none makes each chunk an object."
+               : NULL;
 }
 
 /* How to raise the limit that the error names. */
@@ -110,14 +122,15 @@ static const char *hint_limit(const zarr_error *err)
     return text;
 }
 
-static const char *hint_for(const struct cli *cli, zarr_status status,
-                            const zarr_error *err)
+static const char *hint_for(struct cli *cli, zarr_status status, const zarr_error *err)
 {
     if (err && strstr(err->message, "consolidated metadata would list"))
         return "Nothing was deleted. --leave-consolidated leaves the consolidated "
                "metadata "
                "as it is; zarrc consolidate writes it anew.";
     switch (status) {
+    case ZARR_ERR_INVALID:
+        return hint_invalid(cli, err);
     case ZARR_ERR_CORRUPT:
         return err && err->operation == ZARR_OPERATION_DECODE
                    ? "An interrupted write or a damaged copy can be the cause. "
@@ -138,7 +151,7 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
         if (err && strstr(err->message, "(option locking)"))
             return "If nothing else writes to the store meanwhile, --locks=none or "
                    "ZARRC_LOCKS=none does without locks.";
-        return hint_unsupported(err);
+        return hint_unsupported(cli, err);
     case ZARR_ERR_IO:
         return err && strstr(err->message, "(option symlinks)")
                    ? "If the store is to be trusted, --symlinks=follow or "
@@ -432,48 +445,4 @@ void cli_log(void *user, uint32_t level, const char *text)
     if (level == ZARR_LOG_WARN && !is_new_warning(text))
         return;
     fprintf(stderr, "zarrc: %s: %s\n", names[level < 6 ? level : 0], text);
-}
-
-/* The Levenshtein distance of two words of at most 31 letters; 99 for longer ones. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[33];
-    size_t n = strlen(a), m = strlen(b);
-
-    if (n > 31 || m > 31)
-        return 99;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; i <= n; i++) {
-        unsigned corner = row[0];
-
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= m; j++) {
-            unsigned best = corner + (a[i - 1] != b[j - 1]);
-
-            corner = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[m];
-}
-
-const char *cli_nearest(const char *word, const char *const *list)
-{
-    const char *best = NULL;
-    unsigned best_distance = strlen(word) > 4 ? 3 : 2;
-
-    for (size_t i = 0; list[i]; i++) {
-        unsigned d = distance(word, list[i]);
-        size_t n = strlen(word);
-
-        if (n >= 3 && strncmp(word, list[i], n) == 0)
-            d = 1; /* word is a prefix */
-        if (d < best_distance || (d == best_distance && !best)) {
-            best = list[i];
-            best_distance = d;
-        }
-    }
-    return best;
 }

@@ -185,12 +185,12 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
     char *hint;
 
     if (moves || strcmp(job->command, "cp") == 0)
-        /* --skip-equal reads the copy from memory, and mv then deletes the source */
-        hint = cli_format("zarrc %s --skip-equal %s %s continues it.%s zarrc rm -r %s "
+        /* --resume reads the copy from memory, and mv then deletes the source */
+        hint = cli_format("zarrc %s --resume %s %s continues it.%s zarrc rm -r %s "
                           "removes it.",
                           job->command, from, at,
                           moves ? " If mv said that the copy may not be on the disk, use "
-                                  "--force instead of --skip-equal."
+                                  "--force instead of --resume."
                                 : "",
                           at);
     else if (strcmp(job->command, "reencode") == 0)

@@ -169,6 +169,26 @@ static int open_store(struct cli *cli, const zarr_location *at, unsigned flags,
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
 }
 
+/* The error for an operand such as x.zarr/zarr.json; CLI_OK if it is no part of a node.
+ */
+static int refuse_part(struct cli *cli, unsigned flags, const struct cli_node *node)
+{
+    const unsigned missing = CLI_OPEN_NEW | CLI_OPEN_MISSING | CLI_OPEN_REST;
+    char *above =
+        cli_node_is_missing(node) && !(flags & missing) ? cli_node_above(node) : NULL;
+    char *word = above ? cli_shell_word(above) : NULL;
+    char *hint = above ? cli_format("zarrc info %s shows it.", word) : NULL;
+    const int rc =
+        above ? cli_error(cli, CLI_NOT_FOUND, hint,
+                          "%s is part of %s, not an array or a group", node->shown, above)
+              : CLI_OK;
+
+    free(hint);
+    free(word);
+    free(above);
+    return rc;
+}
+
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node)
 {
@@ -194,7 +214,8 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
     st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, &err);
     if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_PROBE))
         st = ZARR_OK; /* CLI_OPEN_PROBE accepts a broken node */
-    if (st)
+    rc = refuse_part(cli, flags, node);
+    if (!rc && st)
         rc = cli_fail(cli, st, &err, "cannot read %s", node->shown);
     if (!rc)
         rc = check_kind(cli, flags, node);

@@ -60,6 +60,16 @@ zarr_store_options cli_store_options(const struct cli *cli);
  * path itself. */
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node);
+/* Calls fn for each operand, also after one failed, but not after an interrupt. Of
+ * several operands it skips those that are no node but a part of one, such as
+ * x.zarr/zarr.json, and says so. With --json and more than one operand, the documents are
+ * items of an array. blank_lines: an empty line of text is between operands. Returns the
+ * exit code of the first failure (each.c). */
+int cli_each_node(struct cli *cli, bool blank_lines,
+                  int (*fn)(struct cli *cli, const char *operand));
+/* The node whose file or folder of chunks this path in its store is, by its name in
+ * messages; NULL: it is not part of a node. The path has no node. Owned. */
+char *cli_node_above(const struct cli_node *node);
 /* Whether there is no node, not even a broken one. */
 bool cli_node_is_missing(const struct cli_node *node);
 /* The error that cli_node_open() prints for a missing node; flags: as for that call.

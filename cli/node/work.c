@@ -6,6 +6,7 @@
 #include "node/work.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,10 +274,22 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
                      "%s is a node with broken metadata", node->shown);
 }
 
+int cli_check_resume(struct cli *cli)
+{
+    if (cli_flag(cli, "force") && cli_flag(cli, "resume"))
+        return cli_error(cli, CLI_USAGE, NULL, "--force and --resume exclude each other");
+    return CLI_OK;
+}
+
+bool cli_skips_equal(const struct cli *cli)
+{
+    return cli_flag(cli, "resume") || cli_flag(cli, "skip-equal");
+}
+
 int cli_require_copyable(struct cli *cli, const struct cli_node *src,
                          const struct cli_node *dst)
 {
-    const bool force = cli_flag(cli, "force"), skip = cli_flag(cli, "skip-equal");
+    const bool force = cli_flag(cli, "force"), skip = cli_skips_equal(cli);
     struct cli_job job;
     char *name;
     bool same;
@@ -291,8 +304,8 @@ int cli_require_copyable(struct cli *cli, const struct cli_node *src,
            strcmp(job.source, name) == 0;
     if (!force && skip && !same)
         rc = cli_error(cli, CLI_EXISTS,
-                       "Add --force to replace it: what differs is replaced, and what "
-                       "SOURCE does not have is deleted.",
+                       "--skip-equal --force replaces it: what differs is replaced, and "
+                       "what SOURCE does not have is deleted.",
                        "the interrupted %s at %s is of another source or command%s%s%s",
                        job.command, dst->shown, job.source ? " (" : "",
                        job.source ? job.source : "", job.source ? ")" : "");
@@ -303,11 +316,19 @@ int cli_require_copyable(struct cli *cli, const struct cli_node *src,
     return rc;
 }
 
+char *cli_skipped_text(uint64_t n_objects)
+{
+    return n_objects
+               ? cli_format("; skipped %" PRIu64 " object%s that %s there", n_objects,
+                            n_objects == 1 ? "" : "s", n_objects == 1 ? "was" : "were")
+               : cli_strdup("");
+}
+
 int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                     const char *verb, const struct cli_node *src,
                     const struct cli_node *dst)
 {
-    if (st == ZARR_ERR_EXISTS && cli_flag(cli, "skip-equal") && !cli_flag(cli, "force"))
+    if (st == ZARR_ERR_EXISTS && cli_skips_equal(cli) && !cli_flag(cli, "force"))
         return cli_error(cli, CLI_EXISTS,
                          "With --force, --skip-equal replaces what differs and deletes "
                          "what SOURCE does not have.",
@@ -435,8 +456,7 @@ int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
     return rc ? rc : done;
 }
 
-bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,
-                        const char *go_on)
+bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst, bool goes_on)
 {
-    return cli_node_is_missing(dst) || cli_flag(cli, "force") || cli_flag(cli, go_on);
+    return cli_node_is_missing(dst) || cli_flag(cli, "force") || goes_on;
 }

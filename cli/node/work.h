@@ -56,6 +56,8 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node);
  * --skip-equal. An interrupted copy may be continued or replaced. */
 int cli_require_copyable(struct cli *cli, const struct cli_node *src,
                          const struct cli_node *dst);
+/* "; skipped 3 objects that were there", or "" for none. Owned. */
+char *cli_skipped_text(uint64_t n_objects);
 /* Prints why a copy or move failed, with what helps. */
 int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                     const char *verb, const struct cli_node *src,
@@ -67,6 +69,19 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
 
 /* Removes the folder that CLI_OPEN_NEW created, if it is empty. */
 void cli_remove_empty_root(const struct cli_node *node);
+
+/* The option of commands that an interruption leaves incomplete, and that the same
+ * command continues. */
+#define CLI_RESUME_OPTION                                                                \
+    {                                                                                    \
+        "resume", 0, 0, NULL, NULL,                                                      \
+            "continue the same command after an interruption; start it if nothing was "  \
+            "written yet, and do nothing if it is complete"                              \
+    }
+/* --force deletes what --resume would continue. */
+int cli_check_resume(struct cli *cli);
+/* Whether cp and mv keep what is equal at the destination: --resume or --skip-equal. */
+bool cli_skips_equal(const struct cli *cli);
 
 /* The option of commands that call cli_update_after(). */
 #define CLI_CONSOLIDATED_OPTION                                                          \
@@ -84,9 +99,8 @@ int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
 /* Whether consolidated metadata of a group above the node does not list it. */
 bool cli_is_unlisted(const struct cli_node *node);
 /* Whether a copy can change its destination: the library refuses a node that exists,
- * unless --force or the option `go_on` is given. For node->began. */
-bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,
-                        const char *go_on);
+ * unless --force is given, or the command goes on. For node->began. */
+bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst, bool goes_on);
 
 /* Seconds of a monotonic clock. */
 double cli_seconds(void);

@@ -117,6 +117,40 @@ def test_mv_of_a_whole_store_leaves_no_folder(zarrc, store, tmp_path):
     assert files(tmp_path / "new/other.zarr") == before and not store.exists()
 
 
+@pytest.mark.parametrize("option", ["--resume", "--skip-equal"])
+@pytest.mark.parametrize("command", ["cp", "mv"])
+def test_skipped_objects_are_not_copied(zarrc, store, tmp_path, command, option):
+    """Two objects are missing at the destination. All others are counted apart."""
+    sizes = {name: len(data) for name, data in files(store / "temp").items()}
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    for name in ("zarr.json", "c/3/2"):
+        (tmp_path / "y.zarr" / name).unlink()
+    done = zarrc(command, option, "--json", store / "temp", tmp_path / "y.zarr").json
+    copied = sizes["zarr.json"] + sizes["c/3/2"]
+    assert (done["objects"], done["bytes"]) == (2, copied)
+    assert (done["objects_skipped"], done["bytes_skipped"]) == (len(sizes) - 2, sum(sizes.values()) - copied)
+
+
+def test_skipped_objects_in_the_text(zarrc, store, tmp_path):
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    text = zarrc("cp", "--resume", store / "temp", tmp_path / "y.zarr").err
+    assert "copied 0 objects" in text and f"skipped {len(files(store / 'temp'))} objects that were there" in text
+
+
+def test_every_command_that_can_resume(zarrc, store, tmp_path):
+    for command in (["cp"], ["reencode", "--chunks=50"], ["mv"]):
+        assert "exclude each other" in zarrc(*command, "--resume", "--force", store / "temp", tmp_path / "n.zarr", code=2).err
+        assert not (tmp_path / "n.zarr").exists()
+        zarrc(*command, "--resume", store / "temp", tmp_path / f"{command[0]}.zarr")  # nothing was written yet
+        if command[0] == "mv":
+            zarrc("cp", tmp_path / "mv.zarr", store / "temp")
+        zarrc(*command, "--resume", store / "temp", tmp_path / f"{command[0]}.zarr")  # it is complete
+    zarrc("create", "--zarr-format=2", "--shape=2", "--dtype=int8", tmp_path / "v2.zarr")
+    for _ in range(2):
+        zarrc("migrate", "--resume", tmp_path / "v2.zarr")
+    assert (tmp_path / "v2.zarr/zarr.json").exists()
+
+
 def test_mv_continues_an_earlier_move(zarrc, store, tmp_path):
     before = files(store / "temp")
     zarrc("cp", store / "temp", tmp_path / "y.zarr")

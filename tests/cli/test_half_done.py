@@ -103,10 +103,10 @@ def test_move_without_a_flush(zarrc, tmp_path, options):
         assert done.returncode == 3
         assert {p.name: p.read_bytes() for p in sorted((place / "y.zarr").rglob("*")) if p.is_file()} == before
         assert "cannot be deleted" not in done.stderr and "Both are complete" not in done.stderr
-        assert "may not be on the disk" in done.stderr and "Do not continue with --skip-equal" in done.stderr
+        assert "may not be on the disk" in done.stderr and "Do not continue with --resume" in done.stderr
         assert "zarrc rm -r x.zarr:/b removes the copy" in done.stderr
         found = zarrc("info", "x.zarr/b", cwd=place, code=None)
-        assert "use --force instead of --skip-equal" in found.err + found.text
+        assert "use --force instead of --resume" in found.err + found.text
     error = json.loads(done.stderr.splitlines()[-1])["error"]
     assert error["code"] == "io" and error["exit"] == 3 and "Input/output error" in error["why"]
     again = inject(tmp_path / "log", "syncfs:error=EIO:when=1", ["mv", "--skip-equal", "y.zarr", "x.zarr/b"], place)

@@ -366,3 +366,28 @@ def test_json_has_no_bare_numbers(zarrc, tmp_path, codec):
     entries = (tmp_path / "x.zarr/.zmetadata").read_text()
     assert json.loads(entries)["metadata"]["a/.zarray"]["fill_value"] != "NaN"
     assert json.loads(entries)["metadata"]["a/.zattrs"] == info["attributes"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("command", ["info", "ls", "verify"])
+def test_what_a_shell_expands(zarrc, tmp_path, command, zarr_format):
+    """x.zarr/* has files of the group, and x.zarr/a/* only what is part of the array."""
+    store = tmp_path / "x.zarr"
+    form = f"--zarr-format={zarr_format}"
+    zarrc("create", "--group", form, store)
+    zarrc("create", form, store / "a", "--shape=4", "--chunks=2", "--dtype=int8")
+    zarrc("create", "--group", form, store / "g")
+    zarrc("import", "--format=json", "-", f"{store}/a[...]", input=b"[1, 2, 3, 4]")
+    (store / "notes.txt").write_text("not Zarr")
+    (store / "folder").mkdir()
+    names = sorted(store / name for name in os.listdir(store) if name != "folder")
+    done = zarrc(command, *names)
+    for name in names:
+        assert (f"{name} is part of {store}, not a node: skipped" in done.err) == name.is_file()
+    assert len(zarrc(command, "--json", *names).json) == 2
+    assert "skipped" not in zarrc(command, "-q", *names).err
+    assert "no Zarr array or group" in zarrc(command, *names, store / "folder", code=3).err
+    inside = [store / "a" / name for name in os.listdir(store / "a")]
+    assert "no operand is an array or a group" in zarrc(command, *inside, code=3).err
+    for part in (names[-1], *inside):
+        assert "is part of" in zarrc(command, part, code=3).err

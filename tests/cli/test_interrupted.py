@@ -81,7 +81,7 @@ def test_killed_copy(zarrc, store, tmp_path):
         assert "interrupted cp" in found.err, command
     message = zarrc("info", target, code=3).err
     resume, remove = commands_in(message)
-    assert resume[:2] == ["cp", "--skip-equal"] and remove[:2] == ["rm", "-r"]
+    assert resume[:2] == ["cp", "--resume"] and remove[:2] == ["rm", "-r"]
     zarrc(*resume)
     assert files(target) == files(store)
 

@@ -301,6 +301,25 @@ def test_commands_of_other_programs(zarrc, word, command):
     assert f'did you mean "{command}"?' in zarrc(word, "x.zarr", code=2).err
 
 
+@pytest.mark.parametrize("options,near", [
+    (["--dtype=flaot32"], "float32"), (["--dtype=float"], "float32"), (["--dtype=strin"], "string"),
+    (["--dtype=int8", "--codec=zst"], "zstd"), (["--dtype=int8", "--codec=zstandard:level=3"], "zstd"),
+    (["--dtype=int8", "--codec=deflate"], "numcodecs.zlib"), (["--dtype=int8", "--codec=deflate", "--zarr-format=2"], "zlib"),
+    (["--dtype=int8", '--codec={"name": "blsoc"}'], "blosc"), (["--dtype=int8", "--key-encoding=defaulx"], "default")], ids=str)
+def test_unknown_names_get_a_suggestion(zarrc, tmp_path, options, near):
+    error = zarrc("create", "--json", tmp_path / "x.zarr", "--shape=4", *options, code=6).error
+    assert error["next"].startswith(f'Did you mean "{near}"?'), error
+
+
+def test_unknown_names_without_a_suggestion(zarrc, tmp_path):
+    """Neither a word that resembles nothing nor a name in a store."""
+    assert "zarrc list" in zarrc("create", "--json", tmp_path / "x.zarr", "--shape=4", "--dtype=frobnicate", code=6).error["next"]
+    zarrc("create", tmp_path / "x.zarr", "--shape=4", "--dtype=int8")
+    document = tmp_path / "x.zarr/zarr.json"
+    document.write_text(document.read_text().replace('"zstd"', '"zst"'))
+    assert "Did you mean" not in zarrc("info", tmp_path / "x.zarr", code=6).err
+
+
 def test_unknown_command(zarrc):
     """A word that resembles nothing gets all commands."""
     error = zarrc("frobnicate", code=2).err

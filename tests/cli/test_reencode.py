@@ -490,3 +490,14 @@ def test_filters_without_a_v3_form(zarrc, inexpressible):
     assert not (folder / "e").exists()
     failed = zarrc("migrate", folder / "a", code=None)
     assert failed.code != 0 and 'Zarr v3 cannot express the filter "' in failed.err
+
+
+@pytest.mark.parametrize("command", ["reencode", "create"])
+def test_chunks_of_a_sharded_source(zarrc, tmp_path, command):
+    """The shards stay, so the message about chunks that do not fit names --shards."""
+    zarrc("create", tmp_path / "x.zarr", "--shape=8,8", "--dtype=int8", "--chunks=2,2", "--shards=4,4")
+    place = [tmp_path / "x.zarr", tmp_path / "y.zarr"] if command == "reencode" else [tmp_path / "y.zarr", f"--like={tmp_path}/x.zarr"]
+    error = zarrc(command, "--json", "--chunks=8,8", *place, code=2).error
+    assert "does not divide the shard's 4" in error["why"] and "--shards=SHAPE" in error["next"]
+    assert not zarrc(command, "--json", "--chunks=8,8", "--shards=12,12", *place, code=2).error["next"]
+    zarrc(command, "--chunks=8,8", "--shards=none", *place)

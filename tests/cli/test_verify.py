@@ -300,3 +300,17 @@ def test_valid_above_the_limits(zarrc, tmp_path):
     assert found["valid"] is None and found["n_faults"] == 0 and found["n_limits"] == 1
     assert found["faults"][0]["severity"] == "limit"
     assert zarrc("verify", "--json", "--limit=chunk_bytes=8K", tmp_path / "a").json["valid"] is True
+
+
+def test_quiet_prints_no_notes(zarrc, tmp_path):
+    """Faults are printed, and JSON has everything."""
+    zarrc("create", tmp_path / "x.zarr", "--shape=4", "--dtype=int8")
+    (tmp_path / "x.zarr/stray").write_bytes(b"1")
+    assert "[note]" in zarrc("verify", tmp_path / "x.zarr").text
+    done = zarrc("verify", "-q", tmp_path / "x.zarr")
+    assert done.text == done.err == ""
+    assert [fault["severity"] for fault in zarrc("verify", "-q", "--json", tmp_path / "x.zarr").json["faults"]] == ["note"]
+    (tmp_path / "x.zarr/c").mkdir()
+    (tmp_path / "x.zarr/c/0").write_bytes(b"broken")
+    lines = zarrc("verify", "-q", "--show=1", tmp_path / "x.zarr", code=1).text.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("c/0")
