@@ -27,9 +27,9 @@ def cast(**config):
 config("cast_no_type", CORRUPT, "data_type is missing", cast())
 config("cast_unknown_type", UNSUPPORTED, "float7", cast(data_type="float7"))
 config("cast_to_number", CORRUPT, "data_type", cast(data_type=8))
-config("cast_to_text", UNSUPPORTED, "must be integers or floats", cast(data_type="string"))
-config("cast_to_pairs", UNSUPPORTED, "must be integers or floats", cast(data_type="complex64"))
-config("cast_from_raw", UNSUPPORTED, "must be integers or floats", cast(data_type="int8"), data_type="r16",
+config("cast_to_text", UNSUPPORTED, "only integers and floats", cast(data_type="string"))
+config("cast_to_pairs", UNSUPPORTED, "only integers and floats", cast(data_type="complex64"))
+config("cast_from_raw", UNSUPPORTED, "only integers and floats", cast(data_type="int8"), data_type="r16",
        fill_value=[0, 0])
 config("cast_rounding", CORRUPT, "rounding", cast(data_type="int8", rounding="up"))
 config("cast_range", CORRUPT, "out_of_range", cast(data_type="int8", out_of_range="saturate"))
@@ -70,7 +70,7 @@ config("scale_word", CORRUPT, "scale", scale(scale="ten"))
 config("scale_range", CORRUPT, "offset", scale(offset=65536))
 config("scale_fraction", CORRUPT, "scale", scale(scale=1.5))
 config("scale_member", CORRUPT, "factor", scale(factor=2))
-config("scale_bool", UNSUPPORTED, "must be integers or floats", scale(scale=2), codec("bytes"),
+config("scale_bool", UNSUPPORTED, "only integers and floats", scale(scale=2), codec("bytes"),
        data_type="bool", fill_value=False)
 config("scale_powers", UNSUPPORTED, "with a zero", scale(scale=2), codec("bytes"),
        data_type="float8_e8m0fnu", fill_value=1)
@@ -92,7 +92,7 @@ def filters(name, status, word, *found, write=None, **changes):
 config("bitround_none", STRICT, "keepbits is missing", codec("bitround"))
 config("bitround_negative", STRICT, "keepbits", codec("bitround", keepbits=-1))
 config("bitround_word", STRICT, "keepbits", codec("bitround", keepbits="3"))
-config("bitround_bool", STRICT, "must be integers, times", codec("bitround", keepbits=3), codec("bytes"),
+config("bitround_bool", STRICT, "only integers, times", codec("bitround", keepbits=3), codec("bytes"),
        data_type="bool", fill_value=True, write=(UNSUPPORTED, "not write them"))
 filters("v2_bitround_integers", STRICT, "filters[0]: bitround: its input must be little-endian floats", {"id": "bitround", "keepbits": 3},
         write=(UNSUPPORTED, "not write them"))
@@ -101,7 +101,7 @@ config("fso_scale_word", CORRUPT, "scale", old("fixedscaleoffset", offset=0, sca
 config("fso_offset_huge", CORRUPT, "offset", old("fixedscaleoffset", offset=2**64, scale=1))
 config("fso_other_type", CORRUPT, "is not the array's", old("fixedscaleoffset", offset=0, scale=1, dtype="<f4"))
 config("fso_unknown_type", UNSUPPORTED, "<q9", old("fixedscaleoffset", offset=0, scale=1, dtype="<q9"))
-config("fso_of_raw", UNSUPPORTED, "must be integers", old("fixedscaleoffset", offset=0, scale=1),
+config("fso_of_raw", UNSUPPORTED, "only integers or floats", old("fixedscaleoffset", offset=0, scale=1),
        codec("bytes"), data_type="r16", fill_value=[0, 0])
 filters("v2_fso_no_type", CORRUPT, "/a: filters[0]: fixedscaleoffset: dtype", {"id": "fixedscaleoffset", "offset": 0, "scale": 1})
 add("v2_fso_odd", lambda: v2({"0.0": bytes(7)}, filters=[
@@ -130,12 +130,12 @@ packed("packbits_order", CORRUPT, "last_bit", codec("packbits", first_bit=5, las
 packed("packbits_beyond", CORRUPT, "has 16 bits", codec("packbits", last_bit=16))
 packed("packbits_bit_64", CORRUPT, "first_bit", codec("packbits", first_bit=64))
 packed("packbits_both_names", CORRUPT, "name the same member", codec("packbits", first_bit=0, start_bit=0))
-packed("packbits_raw", UNSUPPORTED, "must be bool or a number", codec("packbits"), data_type="r16", fill_value=[0, 0])
+packed("packbits_raw", UNSUPPORTED, "only bools, numbers and times", codec("packbits"), data_type="r16", fill_value=[0, 0])
 number("packbits_short", b"", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_long", b"\1\1", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_padding_lies", b"\3\1", [codec("packbits", padding_encoding="first_byte")], "padding", **BITS)
 number("packbits_padding_huge", b"\1\xff", [codec("packbits", padding_encoding="last_byte")], "padding", **BITS)
-config("old_packbits_numbers", CORRUPT, "must be bool", old("packbits"), codec("bytes"))
+config("old_packbits_numbers", UNSUPPORTED, "only bool", old("packbits"), codec("bytes"))
 number("old_packbits_lies", b"\x09\xf0", [old("packbits"), codec("bytes")], "packbits", **BITS)
 packed("zfp_no_mode", CORRUPT, "mode is required", codec("zfp"))
 packed("zfp_mode", CORRUPT, "mode", codec("zfp", mode="best"))
@@ -201,8 +201,8 @@ for _name, _bomb, _codec in (("gzip", gzip_bomb, GZIP), ("zstd", lambda: zstd_bo
 texts("vlen_small_bomb", lambda: zstd_bomb(8), "a/c/0", [UTF8, ZSTD])
 texts("vlen_bytes_long", items(b"a", count=2) + struct.pack("<I", 2**31) + b"b", "element 1 ends after", [BLOBS],
       **BLOB)
-config("vlen_of_numbers", CORRUPT, "must be string", codec("transpose", order=[0, 1]), UTF8)
-config("vlen_bytes_of_text", CORRUPT, "must be variable_length_bytes", codec("transpose", order=[0]), BLOBS, **TEXT)
+config("vlen_of_numbers", UNSUPPORTED, "only string", codec("transpose", order=[0, 1]), UTF8)
+config("vlen_bytes_of_text", UNSUPPORTED, "only variable_length_bytes", codec("transpose", order=[0]), BLOBS, **TEXT)
 config("bytes_of_text", UNSUPPORTED, "only types of fixed size", codec("transpose", order=[0]), BYTES, **TEXT)
 config("vlen_fill_number", CORRUPT, "fill_value", codec("transpose", order=[0]), UTF8, **{**TEXT, "fill_value": 7})
 config("vlen_fill_base64", CORRUPT, "fill_value", codec("transpose", order=[0]), BLOBS, **{**BLOB, "fill_value": "!"})

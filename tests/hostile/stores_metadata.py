@@ -157,7 +157,7 @@ meta("v3_fill_range", CORRUPT, "fill_value", fill_value=65536)
 meta("v3_fill_negative", CORRUPT, "fill_value", fill_value=-1)
 meta("v3_fill_fraction", CORRUPT, "fill_value", fill_value=7.5)
 meta("v3_fill_object", CORRUPT, "fill_value", fill_value={})
-meta("v3_fill_null", CORRUPT, "fill_value", fill_value=None)  # as zarr-python
+meta("v3_fill_null", STRICT, "fill_value", fill_value=None)  # GDAL writes it
 meta("v3_fill_missing", CORRUPT, "fill_value", fill_value=DELETE)
 meta("v3_fill_hex_length", CORRUPT, "fill_value", data_type="float32", fill_value="0x7fc0")
 meta("v3_fill_hex_huge", CORRUPT, "fill_value", data_type="float32", fill_value="0x" + "f" * 10**6)

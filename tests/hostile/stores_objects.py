@@ -274,14 +274,14 @@ config("zarrs_vlen_location", CORRUPT, "index_location", _flat, indexed(index_lo
 config("zarrs_vlen_data_bytes", CORRUPT, "data_codecs", _flat, indexed(data=[GZIP]), **TEXT)
 config("zarrs_vlen_no_endian", CORRUPT, "endian is required", _flat, indexed(index=[{"name": "bytes"}]), **TEXT)
 config("zarrs_vlen_member", CORRUPT, "offsets", _flat, indexed(offsets=1), **TEXT)
-config("zarrs_vlen_of_numbers", CORRUPT, "must be of variable length", codec("transpose", order=[0, 1]), indexed())
+config("zarrs_vlen_of_numbers", UNSUPPORTED, "of variable length", codec("transpose", order=[0, 1]), indexed())
 
 V2VLEN = [codec("zarrs.vlen_v2")]
 texts("zarrs_vlen_v2_empty", b"", "the count alone has 4", V2VLEN)
 texts("zarrs_vlen_v2_4g", items(b"a", count=2) + struct.pack("<I", 2**32 - 1), "element 1 ends after", V2VLEN)
 texts("zarrs_vlen_v2_tail", items(b"a", b"b") + b"x", "1 bytes after", V2VLEN)
 texts("zarrs_vlen_v2_not_utf8", items(b"a", b"\xff"), "element 1 is not UTF-8", V2VLEN)
-config("zarrs_vlen_v2_of_numbers", CORRUPT, "must be", codec("transpose", order=[0, 1]), V2VLEN[0])
+config("zarrs_vlen_v2_of_numbers", UNSUPPORTED, "only variable_length_bytes", codec("transpose", order=[0, 1]), V2VLEN[0])
 texts("vlen_bytes_empty", b"", "the count alone has 4", [codec("vlen-bytes")], **BLOB)
 texts("vlen_bytes_swallows", items(struct.pack("<I", 1) + b"b", count=2), "element 1 is missing", [codec("vlen-bytes")],
       **BLOB)
@@ -354,8 +354,8 @@ config("optional_no_data", CORRUPT, "data_codecs are missing", _flat,
        codec("optional", mask_codecs=[{"name": "bytes"}]), **MAYBE)
 config("optional_data_bytes", CORRUPT, "data_codecs", _flat, maybe(data=[GZIP]), **MAYBE)
 config("optional_member", CORRUPT, "fill", _flat, maybe(fill=1), **MAYBE)
-config("optional_codec_of_numbers", CORRUPT, "must be optional", codec("transpose", order=[0, 1]), maybe())
-config("optional_by_bytes", CORRUPT, "use codec \"optional\"", _flat, LITTLE, **MAYBE)
+config("optional_codec_of_numbers", UNSUPPORTED, "only optional types", codec("transpose", order=[0, 1]), maybe())
+config("optional_by_bytes", UNSUPPORTED, "use codec \"optional\"", _flat, LITTLE, **MAYBE)
 config("optional_fill_bare", CORRUPT, "null or a list of one value", _flat, maybe(), **{**MAYBE, "fill_value": 7})
 config("optional_fill_two", CORRUPT, "null or a list of one value", _flat, maybe(), **{**MAYBE, "fill_value": [7, 8]})
 config("optional_fill_range", CORRUPT, "65536", _flat, maybe(), **{**MAYBE, "fill_value": [65536]})

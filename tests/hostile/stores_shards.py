@@ -93,7 +93,7 @@ meta("shard_index_codecs_empty", CORRUPT, "index_codecs", codecs=sharded(index=[
 meta("shard_index_sharded", CORRUPT, "index_codecs", codecs=sharded(index=sharded()))
 # Inner chunks that cannot be written.
 add("shard_bitround_bool", lambda: v3(codecs=sharded([codec("bitround", keepbits=3), codec("bytes")]), data_type="bool", fill_value=True),
-    open=(STRICT, "must be integers, times"), write=(UNSUPPORTED, "not write them"))
+    open=(STRICT, "only integers, times"), write=(UNSUPPORTED, "not write them"))
 # With a lossy codec, an index would point to other chunks.
 LOSSY = {
     "packbits": [codec("packbits", last_bit=3)], "packbits_62": [codec("packbits", first_bit=1)],
