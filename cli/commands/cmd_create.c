@@ -248,10 +248,9 @@ const struct cli_command cli_cmd_create = {
         "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) or JSON. Several codecs are a "
         "chain in this order. bytes can be omitted. In format 2 the last codec is the "
         "compressor and those before it are filters. The default is zstd, without a "
-        "checksum: a byte that changes on a disk or on its way may decode to wrong "
-        "elements, "
-        "and neither reads nor zarrc verify notice it. --checksum appends crc32c, which "
-        "costs 4 bytes for each chunk and detects it.\n\n"
+        "checksum: a changed byte may decode to wrong elements, and neither reads nor "
+        "zarrc verify notice it. --checksum appends crc32c, which detects it and costs 4 "
+        "bytes for each chunk.\n\n"
         "With --like and --zarr-format an array whose dimensions have names keeps its "
         "missing value, as with zarrc-migrate(1); --keep-fill prevents that.",
     .json = "node; kind: array or group; metadata: the document of the new array.",

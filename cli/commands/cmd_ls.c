@@ -325,8 +325,8 @@ static const struct cli_option ls_options[] = {
     {"recursive", 'R', 0, NULL, NULL,
      "list everything below NODE, not only its children"},
     {"stored", 0, 0, NULL, NULL,
-     "of an array: list its blocks, chunks or whole shards: those that are stored, with "
-     "their bytes, then those that are missing"},
+     "list the blocks (chunks, or whole shards) of an array: first the stored ones, with "
+     "their bytes, then the missing ones"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example ls_examples[] = {

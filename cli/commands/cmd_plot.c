@@ -275,9 +275,9 @@ const struct cli_command cli_cmd_plot = {
         "of a very large array, so that any array takes about a second. If most of these "
         "are missing, the stored chunks are found and drawn. Colours cover the 2nd to "
         "the 98th percentile of the elements that were read, unless options give "
-        "another range. NaN and missing values are grey. The missing value is the one "
-        "that xarray takes: of arrays whose dimensions have names, v2's fill value, and "
-        "v3's attribute _FillValue. Axes show indexes of the array.",
+        "another range. NaN and missing values are grey. The missing value is the "
+        "one of xarray, for arrays whose dimensions have names: the fill value in v2, "
+        "the attribute _FillValue in v3. Axes show indexes of the array.",
     .json = "node; region; shape: of the drawn region; samples: elements read along each "
             "axis; sampled: whether elements were left out; min, max: of the elements "
             "read; missing: the number of NaN and missing values; low, high: the range "

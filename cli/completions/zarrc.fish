@@ -44,7 +44,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from info' -s s -l stats -d 'also c
 complete -c zarrc -n '__fish_seen_subcommand_from info' -s m -l metadata -d 'print only the metadata document'
 complete -c zarrc -n '__fish_seen_subcommand_from ls' -s l -l long -d 'also show kind, format, data type, shape and chunks'
 complete -c zarrc -n '__fish_seen_subcommand_from ls' -s R -l recursive -d 'list everything below NODE, not only its children'
-complete -c zarrc -n '__fish_seen_subcommand_from ls' -l stored -d 'of an array: list its blocks, chunks or whole shards: those that are stored, with their bytes, then those that are missing'
+complete -c zarrc -n '__fish_seen_subcommand_from ls' -l stored -d 'list the blocks (chunks, or whole shards) of an array: first the stored ones, with their bytes, then the missing ones'
 complete -c zarrc -n '__fish_seen_subcommand_from tree' -l ascii -d 'draw with ASCII characters'
 complete -c zarrc -n '__fish_seen_subcommand_from cat' -s F -l format -x -a 'text csv npy raw elements json' -d 'output format (default: text)'
 complete -c zarrc -n '__fish_seen_subcommand_from cat' -l field -x -d 'one field of an array of structs; a.b is field b of the nested struct a'

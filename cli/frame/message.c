@@ -149,13 +149,13 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
                "repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
         if (err && strstr(err->message, "(option locking)"))
-            return "If nothing else writes to the store meanwhile, --locks=none or "
-                   "ZARRC_LOCKS=none does without locks.";
+            return "If nothing else writes to the store, turn locks off: --locks=none or "
+                   "ZARRC_LOCKS=none.";
         return hint_unsupported(cli, err);
     case ZARR_ERR_IO:
         return err && strstr(err->message, "(option symlinks)")
-                   ? "If the store is to be trusted, --symlinks=follow or "
-                     "ZARRC_SYMLINKS=follow follows its links."
+                   ? "If you trust the store, follow its links: --symlinks=follow or "
+                     "ZARRC_SYMLINKS=follow."
                    : NULL;
     case ZARR_ERR_INTERNAL:
         return err && strstr(err->message, "broke its contract")

@@ -187,13 +187,13 @@ ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** Returns the fill value: one element in the machine's byte order. NULL if the metadata
- * has null (v2, numbers in v3); elements that are missing then read as zero, times as
+ * has null (in v2, and for numbers in v3). Missing elements then read as zero, times as
  * NaT, values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
- * byte order. NULL if there is none: the array has no numbers, some dimension has no
- * name, or the metadata names no missing value that an element can have. It is the fill
- * value in v2, or, if that is null, and always in v3, the attribute `_FillValue`. */
+ * byte order. It is the attribute `_FillValue` in v3. In v2 it is the fill value, or this
+ * attribute if the fill value is null. NULL if there is none: the elements are no
+ * numbers, a dimension has no name, or no element can have the value. */
 ZARR_API const void *zarr_array_missing_value(const zarr_array *array);
 /** Returns the name of dimension `dim`; NULL if it has none. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
@@ -324,12 +324,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
                                                         zarr_error *err);
 
 /**
- * Finds out whether the stored array still has all elements of this handle. A program
- * that copies an array by several reads calls it after the last one: then no element of
- * the copy is a fill value in place of one that another writer removed. A single read
- * makes the same check of its selection if it met a missing chunk. A border chunk that a
- * shrink cuts in part is not missing, and only this call notices it. If the store has
- * versions, it is one STAT while the document stays the same. The handle keeps its shape.
+ * Checks whether the stored array still has all elements of this handle. A program that
+ * copies an array by several reads calls it after the last one. If it succeeds, the copy
+ * has no fill value in place of an element that another writer removed. A single read
+ * that meets a missing chunk makes the same check of its selection. If a shrink cuts a
+ * border chunk in part, that chunk is not missing, and only this call notices the change.
+ * If the store has versions and the document is unchanged, the call costs one STAT. The
+ * handle keeps its shape.
  * @param array borrowed
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted
  * @retval ZARR_ERR_CONFLICT the stored array is smaller, or another array with other

@@ -32,7 +32,7 @@ enum {
      * or ZARR_RESIZE_KEEP_CHUNKS leave them, and a larger shape would show them; or there
      * are objects below an array that are no part of it */
     ZARR_SEVERITY_NOTE = 3,
-    /** the data exceeds a limit of this context, so it was not checked; a context with a
+    /** not checked, because the data exceeds a limit of this context. A context with a
      * higher limit can check it. The message names the limit */
     ZARR_SEVERITY_LIMIT = 4
 };
@@ -55,8 +55,8 @@ enum {
      * others. They count the objects and have the key of one. Metadata that names a wrong
      * key encoding makes all chunks such objects */
     ZARR_FINDING_FOREIGN = 6,
-    /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. One
-     * for each array counts them and has the key of the first */
+    /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. Each
+     * array has one such finding, with their number and the key of the first */
     ZARR_FINDING_MISSING = 7
 };
 
@@ -269,8 +269,8 @@ enum {
     ZARR_DIFF_NAN_DIFFERS = 4, /**< NaN is equal to nothing; default: NaN equals NaN */
     ZARR_DIFF_TOLERANT = 8,    /**< compare with `rtol` and `atol`, also if both are 0 */
     ZARR_DIFF_FIRST = 16,      /**< stop after the first node or box that differs */
-    /** elements of a chunk that an array lacks cannot be read, instead of being the fill
-     * value */
+    /** a missing chunk is an error: its elements cannot be read. Default: they have the
+     * fill value */
     ZARR_DIFF_MISSING_ERROR = 32
 };
 

@@ -29,7 +29,7 @@ enum {
     ZARR_LOG_ERROR = 1, /**< errors that no call can report */
     ZARR_LOG_WARN = 2, /**< also warnings, such as a node with metadata of both formats */
     ZARR_LOG_INFO = 3, /**< also information */
-    /** also what stores are opened, what happens to metadata documents, which locks of a
+    /** also which stores are opened, what happens to metadata documents, which locks of a
      * local store are taken, and what is refused or fails */
     ZARR_LOG_DEBUG = 4,
     ZARR_LOG_TRACE = 5 /**< also single steps, such as each wave of a request */
@@ -87,10 +87,10 @@ typedef struct zarr_context_options {
     const char *pipeline;
     /** implementations of codecs to prefer, best first, as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" is each name that begins with
-     * "cpu.". A codec that is not registered is INVALID. The log gets a warning if none
-     * of the names for a codec is registered, or can serve: the plug-in may be missing on
-     * this machine. In the options of an array or a call a list without a registered name
-     * is INVALID. Copied; NULL: their priorities decide */
+     * "cpu.". A codec that is not registered is INVALID. The log gets a warning if no
+     * name for a codec is registered, because the plug-in may be missing on this machine,
+     * or if none can be used. In the options of an array or a call a list without a
+     * registered name is INVALID. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGIN_PATH. NULL: none */
@@ -142,16 +142,18 @@ typedef struct zarr_context_options {
  * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
  * ZARRC_PINNED_BYTES, ZARRC_LIMITS (a text of zarr_limits_parse()), ZARRC_ALLOCATORS,
  * ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_TRUST (verified, full or none), ZARRC_LOG_LEVEL
- * (error, warn, info, debug or trace) and ZARRC_MEMORY, the default memory: a text of
- * zarr_memory_parse(), such as "cuda:0", which may name what a plug-in of the options or
- * of ZARRC_PLUGIN_PATH knows, such as the UUID of a GPU. ZARRC_PLUGIN_PATH names more
- * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
- * which every file with the ending .so is loaded in the order of names. An empty part
- * means nothing. ZARRC_PLUGIN_OPTIONS is the default of `plugin_options`. ZARRC_LOCKS (os
- * or none) and ZARRC_SYMLINKS (within, deny or follow) are the defaults of local stores
- * (zarr_store_options). These four,
- * ZARRC_TRUST and ZARRC_LIMITS are ignored in a program that runs with raised privileges
- * (set-user-ID).
+ * (error, warn, info, debug or trace), ZARRC_PLUGIN_OPTIONS and ZARRC_MEMORY, the default
+ * memory: a text of zarr_memory_parse(), such as "cuda:0", which may name what a plug-in
+ * of the options or of ZARRC_PLUGIN_PATH knows, such as the UUID of a GPU. ZARRC_LOCKS
+ * (os or none) and ZARRC_SYMLINKS (within, deny or follow) are the defaults of local
+ * stores (zarr_store_options).
+ *
+ * ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons: absolute paths of
+ * files, or of directories, from which every file with the ending .so is loaded in the
+ * order of names. An empty part means nothing.
+ *
+ * A program that runs with raised privileges (set-user-ID) ignores ZARRC_LIMITS,
+ * ZARRC_LOCKS, ZARRC_PLUGIN_OPTIONS, ZARRC_PLUGIN_PATH, ZARRC_SYMLINKS and ZARRC_TRUST.
  *
  * The first context keeps a shared library mapped until the process ends, also after
  * dlclose(): its threads wait for work, and do not end before the process.

@@ -84,8 +84,8 @@ typedef struct zarr_array_spec {
      * shards or codecs. Excludes `document`. Borrowed for the call
      */
     struct zarr_array *like;
-    /** ends the wait for another call that creates, copies, deletes or re-encodes a node
-     * at the path; NULL: never. Borrowed for the call */
+    /** once it is set, ends the wait for another call that creates, copies, deletes or
+     * re-encodes a node at the path; may be NULL. Borrowed for the call */
     const zarr_cancel *cancel;
 } zarr_array_spec;
 
@@ -115,18 +115,18 @@ enum {
     /** with `like` of the other format: fill value and attribute _FillValue are those of
      * the model, even if xarray then knows another missing value */
     ZARR_SPEC_KEEP_FILL = 64,
-    /** the handle keeps the right to replace the node: calls that create, copy, delete or
-     * re-encode a node at the path wait or fail with ZARR_ERR_CONFLICT until
-     * zarr_array_release_claim(). So an array and its first elements come from one
-     * caller. An array that IF_MISSING opens is not claimed */
+    /** the handle keeps the right to replace the node until zarr_array_release_claim(),
+     * so that an array and its first elements come from one caller. Until then, calls
+     * that create, copy, delete or re-encode a node at the path wait or fail with
+     * ZARR_ERR_CONFLICT. An array that IF_MISSING opens is not claimed */
     ZARR_SPEC_CLAIM = 128,
-    /** the chain of each chunk ends with crc32c, which detects a changed byte; in sharded
-     * arrays the chain of the inner chunks. v2: the last filter is crc32c. A chain that
-     * has it already is left as it is. Excludes `document` */
+    /** append crc32c, which detects a changed byte, to the codecs of each chunk; in
+     * sharded arrays to those of the inner chunks, in v2 to the filters. Codecs that have
+     * it already stay as they are. Excludes `document` */
     ZARR_SPEC_CHECKSUM = 256,
-    /** with ZARR_SPEC_OVERWRITE: remove the names of what is deleted from the
-     * consolidated metadata of the groups above first, as ZARR_CONSOLIDATED_REMOVE.
-     * Afterwards zarr_group_consolidated_update() adds the name of the array */
+    /** with ZARR_SPEC_OVERWRITE: first remove the nodes to delete from the consolidated
+     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+     * zarr_group_consolidated_update() afterwards to add the array */
     ZARR_SPEC_CONSOLIDATED = 512
 };
 
@@ -141,12 +141,13 @@ enum {
  * it sees only the object `.zarrc-job` of an interrupted call. ZARR_SPEC_OVERWRITE and
  * zarr_node_delete() delete such chunks.
  *
- * Of several threads or processes that create an array or a group at one path, one works
+ * If several threads or processes create an array or a group at one path, one call works
  * at a time, and the others wait: `zarr_store_options.lock_wait_ms` and `cancel` limit
- * the wait. One succeeds. The others get ZARR_ERR_EXISTS or, with ZARR_SPEC_IF_MISSING,
- * open what the first one made. With ZARR_SPEC_OVERWRITE all succeed, one after the
- * other, and the array is wholly that of the last. In a store without locks, such as
- * most object stores, the one that writes the document first succeeds.
+ * the wait. The first call succeeds. The others return ZARR_ERR_EXISTS or, with
+ * ZARR_SPEC_IF_MISSING, open what the first one made. With ZARR_SPEC_OVERWRITE all
+ * succeed, one after the other, and the array is completely that of the last. In a store
+ * without locks, such as most object stores, the call that writes the document first
+ * succeeds.
  *
  * Spec: Zarr v3 core, "Array metadata", "Chunk grids", "Chunk encoding" and "Node names";
  * Zarr v2, "Arrays".
@@ -169,7 +170,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
     const zarr_array_open_options *opts, zarr_error *err);
 
 /**
- * Ends what ZARR_SPEC_CLAIM began. The last owner of the handle does so, too.
+ * Releases the claim of ZARR_SPEC_CLAIM. Freeing the last owner of the array does it,
+ * too.
  * @param array may have no claim
  */
 ZARR_API void zarr_array_release_claim(zarr_array *array);

@@ -63,8 +63,8 @@ typedef struct zarr_group_spec {
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     uint32_t reserved;
     const char *attributes; /**< JSON object; NULL: none */
-    /** ends the wait for another call that creates, copies, deletes or re-encodes a node
-     * at the path; NULL: never. Borrowed for the call */
+    /** once it is set, ends the wait for another call that creates, copies, deletes or
+     * re-encodes a node at the path; may be NULL. Borrowed for the call */
     const zarr_cancel *cancel;
 } zarr_group_spec;
 
@@ -80,8 +80,8 @@ enum {
     /** open a group that exists, whatever its attributes; a `zarr_format` that is not 0
      * must be the group's */
     ZARR_GROUP_IF_MISSING = 8,
-    /** as ZARR_SPEC_CLAIM, until zarr_group_release_claim(): a group and its first
-     * members come from one caller. Does not claim the members */
+    /** as ZARR_SPEC_CLAIM, until zarr_group_release_claim(), so that a group and its
+     * first members come from one caller. Does not claim the members */
     ZARR_GROUP_CLAIM = 128,
     /** with ZARR_GROUP_OVERWRITE: as ZARR_SPEC_CONSOLIDATED */
     ZARR_GROUP_CONSOLIDATED = 256
@@ -110,7 +110,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
     const zarr_group_open_options *opts, zarr_error *err);
 
 /**
- * Ends what ZARR_GROUP_CLAIM began. The last owner of the handle does so, too.
+ * Releases the claim of ZARR_GROUP_CLAIM. Freeing the last owner of the group does it,
+ * too.
  * @param group may have no claim
  */
 ZARR_API void zarr_group_release_claim(zarr_group *group);
@@ -327,26 +328,28 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_nod
  * Consolidated metadata is a copy of the metadata of all nodes below a group, in one
  * document of the group. A reader opens all of them with one read. Nothing keeps the copy
  * up to date by itself: a program that changes nodes consolidates again, or calls
- * zarr_group_consolidated_update(). In v2 the copy is in the
- * document .zmetadata, in v3 in the member `consolidated_metadata` of the group's
- * zarr.json, as zarr-python writes it.
+ * zarr_group_consolidated_update(). In v2 the copy is in the document .zmetadata, in v3
+ * in the member `consolidated_metadata` of the group's zarr.json, as zarr-python writes
+ * it.
  * @{
  */
 /** Flags of zarr_consolidate_options. */
 enum {
     /** zarr_group_consolidated_update(): also all nodes below the path */
     ZARR_CONSOLIDATED_BELOW = 1,
-    /** zarr_group_consolidated_update(): the node at the path and all nodes below it lose
-     * their entries, and no node is read. The call is for a node that is about to be
-     * deleted, replaced or renamed. Calls that do so have a flag that includes it:
+    /** zarr_group_consolidated_update(): remove the entries of the node at the path and
+     * of all nodes below it, without reading a node. Call it before the node is deleted,
+     * replaced or renamed. Calls that do so have a flag that includes this step:
      * ZARR_DELETE_CONSOLIDATED, ZARR_COPY_CONSOLIDATED, ZARR_REENCODE_CONSOLIDATED,
-     * ZARR_MIGRATE_CONSOLIDATED, ZARR_SPEC_CONSOLIDATED and ZARR_GROUP_CONSOLIDATED */
+     * ZARR_MIGRATE_CONSOLIDATED, ZARR_RESIZE_CONSOLIDATED, ZARR_SPEC_CONSOLIDATED and
+     * ZARR_GROUP_CONSOLIDATED */
     ZARR_CONSOLIDATED_REMOVE = 2
 };
 
 /** Options of calls for consolidated metadata. */
 typedef struct zarr_consolidate_options {
-    uint32_t struct_size, flags; /**< `flags`: ZARR_CONSOLIDATED_* */
+    /** `flags`: ZARR_CONSOLIDATED_BELOW, ZARR_CONSOLIDATED_REMOVE or 0 */
+    uint32_t struct_size, flags;
     /** zarr_group_consolidate() of a v2 group: another name for the document; NULL: the
      * `consolidated_key` that the group was opened with, or ".zmetadata". Must be NULL in
      * other calls and for v3 groups */
@@ -389,8 +392,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
  * many of them calls it once at the end, or zarr_group_consolidate().
  *
  * A program that deletes, replaces or renames a node removes its entries first
- * (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of consolidated metadata take the missing
- * chunks for fill values until the call, and for ever if the program ends before it.
+ * (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of consolidated metadata read fill values
+ * in place of the missing chunks until this call, and forever if the program ends before
+ * it.
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root

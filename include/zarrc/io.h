@@ -140,11 +140,11 @@ enum {
  * any strides, any byte order and any kind of memory. Chunks are fetched and decoded in
  * parallel. After a failure the content of the tensor is undefined.
  *
- * A chunk gives the fill value only if it is missing, and the stored array still has all
- * selected elements after that: a read that met a missing chunk looks at the document
- * once, at its end. There is no such check in a store with ZARR_STORE_CAP_IMMUTABLE, nor
- * for an array that only consolidated metadata describes. A border chunk that another
- * writer's shrink cut in part is not missing: zarr_array_recheck() notices that.
+ * A chunk reads as the fill value only if it is missing and the stored array still has
+ * all selected elements: a read that met a missing chunk reads the document once, at its
+ * end. There is no such check in a store with ZARR_STORE_CAP_IMMUTABLE, nor for an array
+ * that only consolidated metadata describes. A border chunk that the shrink of another
+ * writer cut in part is not missing: only zarr_array_recheck() notices that.
  *
  * All elements of a chunk are from one of its stored values, whatever other writers do,
  * in a store that replaces values in one step (ZARR_STORE_CAP_ATOMIC_PUT). An exception
@@ -282,14 +282,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
                                                         zarr_error *err);
 
 /**
- * A shard that is written in parts, for shards that are larger than the memory for them.
- * Thread class: solo. It keeps its array, its context and their store.
+ * Writes one shard in parts, for shards that do not fit in memory. Thread class: solo. It
+ * keeps its array, and with it the context and the store, alive.
  */
 typedef struct zarr_shard_writer zarr_shard_writer;
 
 /**
  * @name One shard in parts
- * A program that has a shard's elements one box at a time writes it so:
+ * A program that has the elements of a shard one box at a time writes it like this:
  *
  *     zarr_shard_writer_open(&w, array, shard, NULL, &err);
  *     while (zarr_shard_writer_next(w, buffer_bytes, start, count)) {
@@ -298,9 +298,9 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  *     }
  *     zarr_shard_writer_free(w);
  *
- * Inner chunks are encoded as they come and written to the store, where readers see the
- * old shard until the last box is written. Memory has a few inner chunks, whatever the
- * size of the shard. The writer holds the lock of the shard's key from
+ * Each write encodes the inner chunks of its box and writes them to the store. Readers
+ * see the old shard until the last box is written. Memory holds a few inner chunks,
+ * whatever the size of the shard. The writer holds the lock of the shard's key from
  * zarr_shard_writer_open() to zarr_shard_writer_free().
  * @{
  */
@@ -312,9 +312,9 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  * @param opts options of each write; what they point to is borrowed until the writer is
  * freed. NULL: defaults
  * @retval ZARR_ERR_INVALID the grid has no such shard
- * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or codecs around them; or the
- * store does not write values in parts (a local store with locks does), or
- * `opts->inner_order` is not ZARR_INNER_ORDER_C, or `opts->pipeline` is a plug-in's
+ * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or has codecs around them; or the
+ * store cannot write values in parts (a local store with locks can), or
+ * `opts->inner_order` is not ZARR_INNER_ORDER_C, or `opts->pipeline` is that of a plug-in
  * @retval ZARR_ERR_IO waiting for the lock took longer than the store permits
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **out,
@@ -323,20 +323,20 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **
                                                             const zarr_io_options *opts,
                                                             zarr_error *err);
 /**
- * Gives the next box of the shard, in coordinates of the array. It lies inside the
- * array's shape and has whole inner chunks.
+ * Gives the next box of the shard, in coordinates of the array. It consists of inner
+ * chunks, cut at the end of the array.
  * @param w borrowed
- * @param max_bytes elements of the box have at most so many bytes, unless one inner chunk
- * has more
+ * @param max_bytes the most bytes that elements of the box may have, unless one inner
+ * chunk has more
  * @param start receives the first element, one number for each dimension
  * @param count receives the lengths, likewise
- * @return 1; 0 after the last box, or if the box before was not written
+ * @return 1; 0 after the last box, or if the previous box was not written
  */
 ZARR_API int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes,
                                     uint64_t *start, uint64_t *count);
 /**
- * Writes the box that zarr_shard_writer_next() gave. The last one stores the shard in one
- * step. After a failure the writer can only be freed.
+ * Writes the box that zarr_shard_writer_next() gave. Writing the last box stores the
+ * shard in one step. After a failure the writer can only be freed.
  * @param w borrowed
  * @param src tensor of the box, as for zarr_array_write()
  * @retval ZARR_ERR_INVALID there is no box to write, or the tensor does not fit it
@@ -346,13 +346,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_write(zarr_shard_writer *
                                                              const zarr_tensor *src,
                                                              zarr_error *err);
 /**
- * Tells whether the shard is stored.
+ * Returns whether the shard is stored.
  * @param w borrowed
  * @return 1 after the last box was written; else 0
  */
 ZARR_API int zarr_shard_writer_stored(const zarr_shard_writer *w);
 /**
- * Frees a writer. A shard that is not stored is discarded, and the old one stays.
+ * Frees a writer. If the shard is not stored, its parts are discarded, and the old shard
+ * stays.
  * @param w may be NULL
  */
 ZARR_API void zarr_shard_writer_free(zarr_shard_writer *w);

@@ -13,11 +13,11 @@ ZARR_BEGIN_DECLS
 /**
  * Limits of a context, fixed when it is created. Input that exceeds a limit fails with
  * ZARR_ERR_LIMIT; the message and the part ZARR_ERROR_LIMIT of the error name the member.
- * A member that is zero has the value of the environment variable ZARRC_LIMITS, else its
- * default, which is given in brackets.
+ * A member that is zero has the value that the environment variable ZARRC_LIMITS gives
+ * it, else its default, which is in brackets.
  *
- * The defaults suit data whose origin you know: valid arrays rarely exceed them, and a
- * document or a chunk within them can still take gigabytes. Open data of unknown origin
+ * The defaults suit data whose origin you know: valid arrays rarely exceed them, but a
+ * document or a chunk within them can take gigabytes. Open data of unknown origin
  * with zarr_limits_untrusted().
  */
 typedef struct zarr_limits {
@@ -47,8 +47,8 @@ typedef struct zarr_limits {
     uint64_t dtype_bytes;
     /** as `chunk_bytes`, for arrays whose elements have variable length: the elements of
      * one chunk, 16 bytes or more each, and apart from them the bytes that they point to
-     * [half of `zarr_context_options.memory_bytes`, but at least 256 MiB or all of it if
-     * less, and at most `chunk_bytes`] */
+     * [half of `zarr_context_options.memory_bytes`, but at least 256 MiB, or all of it if
+     * that is less; at most `chunk_bytes`] */
     uint64_t variable_chunk_bytes;
     /** directories that one listing, or one walk through a hierarchy, finds behind
      * symbolic links; each counts once for each path that leads to it [64 Ki] */
@@ -91,8 +91,8 @@ static inline void zarr_limits_default(zarr_limits *out)
  * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, 64 MiB
  * if their elements have variable length, metadata of 4 MiB, JSON strings of 1 MiB, 64
  * levels of JSON, listings of 1 Mi keys, 4 Ki directories behind symbolic links, data
- * types of 32 MiB. All members are set but `encoded_bytes`, so ZARRC_LIMITS does not
- * widen them.
+ * types of 32 MiB. All members but `encoded_bytes` are set, so ZARRC_LIMITS does not
+ * change them.
  * @param out filled
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)
@@ -104,7 +104,7 @@ static inline void zarr_limits_untrusted(zarr_limits *out)
 /**
  * Sets members of a struct of limits by their names. ZARRC_LIMITS and the option --limit
  * of the program take the same text, such as "chunk_bytes=8G,json_depth=2000". K, M, G or
- * T may follow a number, for powers of 1024. Of two values for one member the last
+ * T may follow a number, for powers of 1024. If a name is repeated, the last value
  * counts. Thread class: solo in `limits`.
  * @param limits borrowed; its `struct_size` is set. Unchanged on failure
  * @param text borrowed; NAME=VALUE, separated by commas; "" sets nothing

@@ -80,9 +80,9 @@ typedef struct zarr_tensor {
      * touched, against which shape and strides are checked; `data_bytes` 0: not known */
     uint64_t byte_offset, data_bytes;
     uint32_t byte_order, flags; /**< one of ZARR_ORDER_*; ZARR_TENSOR_* */
-    /** data type of the elements by name, as zarr_dtype_find_order() takes it, in calls
-     * that have an array. A byte order in it counts if `byte_order` is 0. NULL: `dtype`,
-     * which excludes it */
+    /** data type of the elements by name, as for zarr_dtype_find_order(), in calls that
+     * have an array. Its byte order counts if `byte_order` is 0. NULL: `dtype`. Only one
+     * of the two may be set */
     const char *data_type;
 } zarr_tensor;
 

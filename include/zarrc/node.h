@@ -51,9 +51,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const c
 
 /** Flag of zarr_delete_options. */
 enum {
-    /** remove the names of the nodes from the consolidated metadata of the groups above
-     * right before the first object is deleted, as ZARR_CONSOLIDATED_REMOVE. If that
-     * fails, nothing is deleted */
+    /** right before the first object is deleted, remove the nodes from the consolidated
+     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). If that fails, nothing is
+     * deleted */
     ZARR_DELETE_CONSOLIDATED = 1
 };
 
@@ -93,10 +93,10 @@ enum {
      * fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE the one is replaced
      * and the other deleted */
     ZARR_COPY_SKIP_EQUAL = 2,
-    /** remove the names of nodes that are deleted or renamed (the source of a move, what
-     * ZARR_COPY_OVERWRITE replaces) from the consolidated metadata of the groups above,
-     * right before the first of them goes, as ZARR_CONSOLIDATED_REMOVE. Afterwards
-     * zarr_group_consolidated_update() adds the new names */
+    /** right before the first node is deleted or renamed, remove these nodes (the source
+     * of a move, and nodes that ZARR_COPY_OVERWRITE replaces) from the consolidated
+     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+     * zarr_group_consolidated_update() afterwards to add the new nodes */
     ZARR_COPY_CONSOLIDATED = 4
 };
 
@@ -199,9 +199,9 @@ enum {
     /** leave fill values and attributes `_FillValue` as they are, even if readers then
      * take other elements for missing ones */
     ZARR_MIGRATE_KEEP_FILL = 8,
-    /** with ZARR_MIGRATE_REMOVE: remove the names of the nodes from the consolidated
-     * metadata of the groups above before the first document is deleted, as
-     * ZARR_CONSOLIDATED_REMOVE. Afterwards zarr_group_consolidated_update() adds them */
+    /** with ZARR_MIGRATE_REMOVE: before the first document is deleted, remove the nodes
+     * from the consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+     * zarr_group_consolidated_update() afterwards to add them again */
     ZARR_MIGRATE_CONSOLIDATED = 16
 };
 

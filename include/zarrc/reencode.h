@@ -28,12 +28,12 @@ enum {
     /** if the format changes, leave fill values and attributes `_FillValue` as they are,
      * even if readers then take other elements for missing ones */
     ZARR_REENCODE_KEEP_FILL = 8,
-    /** a chunk that the source lacks fails the call with ZARR_ERR_NOT_FOUND, instead of
-     * being the fill value */
+    /** the call fails with ZARR_ERR_NOT_FOUND if the source lacks a chunk. Default: its
+     * elements have the fill value */
     ZARR_REENCODE_MISSING_ERROR = 16,
-    /** with ZARR_REENCODE_OVERWRITE: remove the names of the nodes that are deleted from
-     * the consolidated metadata of the groups above first, as ZARR_CONSOLIDATED_REMOVE.
-     * Afterwards zarr_group_consolidated_update() adds the new names */
+    /** with ZARR_REENCODE_OVERWRITE: first remove the nodes to delete from the
+     * consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+     * zarr_group_consolidated_update() afterwards to add the new nodes */
     ZARR_REENCODE_CONSOLIDATED = 32
 };
 
@@ -78,8 +78,8 @@ typedef struct zarr_reencode_options {
     const char *source_name;
     /** bytes for buffers, not counted in the context's budget. A larger shard of the
      * destination is written in parts (zarr_shard_writer_open()). If a chunk is larger,
-     * or a shard that cannot be written so, the call fails with ZARR_ERR_LIMIT before it
-     * changes anything. 0: half of the context's memory_bytes */
+     * or a shard that cannot be written in parts, the call fails with ZARR_ERR_LIMIT
+     * before it changes anything. 0: half of the context's memory_bytes */
     uint64_t buffer_bytes;
     zarr_progress_fn progress; /**< receives decoded bytes and objects; may be NULL */
     void *progress_user;       /**< passed to `progress` */

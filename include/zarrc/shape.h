@@ -29,10 +29,10 @@ enum {
      * append left can be read, too, if no dimension shrinks; otherwise it is cleared
      * first */
     ZARR_RESIZE_KEEP_CHUNKS = 1,
-    /** before chunks are deleted, remove the name of the array from the consolidated
-     * metadata of the groups above, as ZARR_CONSOLIDATED_REMOVE: with the old shape it
-     * would show fill values. Afterwards zarr_group_consolidated_update() adds it again
-     */
+    /** before chunks are deleted, remove the array from the consolidated metadata of the
+     * groups above (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of the old shape there
+     * read fill values in place of the deleted chunks. Call
+     * zarr_group_consolidated_update() afterwards to add the array again */
     ZARR_RESIZE_CONSOLIDATED = 2
 };
 

@@ -47,10 +47,10 @@ enum {
      * ZARR_LOCKING_OS */
     ZARR_LOCKING_DEFAULT = 0,
     /** by a lock on the file `<key>.__lock`, between threads and between processes. This
-     * is the protocol of TensorStore: an open file description lock, or one of flock(2)
-     * on a file system that answers EINVAL, ENOSYS or EOPNOTSUPP to the former. Where
-     * neither exists, and after ENOLCK or ENOTSUPP (524), a write fails with
-     * ZARR_ERR_UNSUPPORTED */
+     * is the protocol of TensorStore: an open file description lock, or flock(2) if the
+     * file system answers EINVAL, ENOSYS or EOPNOTSUPP to the former. If neither exists,
+     * or the answer is ENOLCK or ENOTSUPP (524), a write fails with ZARR_ERR_UNSUPPORTED
+     */
     ZARR_LOCKING_OS = 1,
     /** not at all: values are still replaced in one step, but the application must make
      * sure that each key has one writer at a time */
@@ -94,11 +94,12 @@ typedef struct zarr_store_options {
      * `zarr_context_options`; 0: the context's; for a composite store that of the store
      * of the chunks */
     int32_t tensor_device_type, tensor_device_id;
-    /** local stores: a directory above the root, as the beginning of the URL's path
-     * before a "/"; borrowed for the call. With ZARR_SYMLINKS_WITHIN links may lead
-     * anywhere below it. For example, an array is opened as a store of its own, and its
-     * links lead to objects of the hierarchy around it; zarr_location_parse() finds that
-     * hierarchy. NULL: the root */
+    /** local stores: a directory above the root, below which links may lead with
+     * ZARR_SYMLINKS_WITHIN; NULL: the root. It is the beginning of the URL's path, up to
+     * a
+     * "/". For example, an array is opened as a store of its own, and its links lead to
+     * objects of the hierarchy around it, which zarr_location_parse() finds. Borrowed for
+     * the call */
     const char *symlink_root;
 } zarr_store_options;
 

@@ -32,15 +32,15 @@ typedef int (*zarr_chunk_list_fn)(void *user, const zarr_chunk_info *chunk);
 /** Which chunks are listed. */
 enum {
     ZARR_CHUNKS_OBJECTS = 0, /**< objects of the store: chunks, or whole shards */
-    ZARR_CHUNKS_INNER =
-        1, /**< inner chunks of shards, for which their indexes are read */
-    /** chunks, or whole shards, that the store does not have: `bytes` is 0. In C order.
-     * It lists the stored ones first */
+    /** inner chunks of shards; the call reads the index of each shard */
+    ZARR_CHUNKS_INNER = 1,
+    /** missing chunks, or missing whole shards, in C order; `bytes` is 0. The call first
+     * lists the stored ones of the store */
     ZARR_CHUNKS_MISSING = 2
 };
 
 /**
- * Lists the chunks that the store has, or those that it lacks.
+ * Lists the chunks that the store has, or the missing ones.
  *
  * @param array borrowed
  * @param what one of ZARR_CHUNKS_*

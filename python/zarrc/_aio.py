@@ -266,7 +266,7 @@ class AsyncArray:
         queue = _queue()
         memory, order = self.array._to_append(data, axis)
         await queue.run(self.array._submit(queue.native, APPEND, None, memory, order, None, axis % self.array.ndim))
-        await asyncio.to_thread(_consolidated.changed, self.array.store, self.array.path)
+        await asyncio.to_thread(_consolidated.update_above, self.array.store, self.array.path)
         return self.array.shape
 
     async def resize(self, new_shape: Any) -> None:

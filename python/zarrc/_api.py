@@ -93,20 +93,20 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
     if trust is not None:
         config = dataclasses.replace(_array.ArrayConfig.of(config), trust=trust)
 
-    def opened() -> Array:
+    def open_node() -> Array:
         place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
         return _array.opened(place.store, place.path, zarr_format=zarr_format, config=config)
 
-    def created() -> Array:
+    def create_node() -> Array:
         return create(store=store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, config=config,
                       overwrite=mode == "w", **given)
 
     if mode in ("w", "w-", "x"):
-        return created()
+        return create_node()
     if mode == "a" and ("shape" in given or "data" in given):
-        return _create.open_or_create(opened, created)
+        return _create.open_or_create(open_node, create_node)
     try:
-        return opened()
+        return open_node()
     except NotFoundError as problem:
         raise as_class(ArrayNotFoundError, problem) from None
 
@@ -124,20 +124,20 @@ def open_group(store: Any = None, *, mode: str | None = None, path: str | None =
         raise TypeError(f"open_group() has no argument {', '.join(given)}")
     mode = _default_mode(store, mode)
 
-    def opened() -> Group:
+    def open_node() -> Group:
         place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
         return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
 
-    def created() -> Group:
+    def create_node() -> Group:
         return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
                             storage_options=storage_options)
 
     if mode in ("w", "w-", "x"):
-        return created()
+        return create_node()
     if mode == "a":
-        return _create.open_or_create(opened, created)
+        return _create.open_or_create(open_node, create_node)
     try:
-        return opened()
+        return open_node()
     except NotFoundError as problem:
         raise as_class(GroupNotFoundError, problem) from None
 
@@ -180,8 +180,8 @@ def create_array(store: Any = None, *, name: str | None = None, shape: Any = Non
 
     ``shape`` and ``dtype``, or ``data``, are needed. ``chunks`` and ``shards`` are shapes, or "auto".
     Codecs are names, dicts of metadata, `zarrc.Codec`, or objects of zarr-python or numcodecs.
-    ``if_missing`` opens an array with equal metadata that exists. ``checksum`` appends crc32c to the codecs of each chunk:
-    without it a changed byte may decode to wrong elements, which nothing notices.
+    ``if_missing`` opens an array with equal metadata that exists. ``checksum`` appends crc32c to the codecs of each chunk.
+    Without it, a changed byte may decode to wrong elements without an error.
     """
     place = open_place(store, mode="a", path=name, storage_options=storage_options)
     if data is None and (shape is None or dtype is None):
@@ -378,7 +378,7 @@ def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str
     place = open_place(store, mode="a", path=path, storage_options=storage_options)
     target = _group.create(place, overwrite=True, zarr_format=zarr_format, claim=True)
     try:
-        with _consolidated.joined():
+        with _consolidated.join_updates():
             for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
                 target.create_array(name, data=np.asarray(arr))
     finally:
@@ -439,7 +439,7 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
 
 def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:
     """Copies the members of a group into another."""
-    with _consolidated.joined():
+    with _consolidated.join_updates():
         for _, member in source.members():
             copy(member, dest, if_exists=if_exists)
 

@@ -71,7 +71,7 @@ class Block(NamedTuple):
     key: str
     """Key in the store."""
     nbytes: int
-    """Stored bytes; 0: it is missing."""
+    """Stored bytes; 0 if the block is missing."""
 
 
 class Metadata(Mapping[str, Any]):
@@ -202,8 +202,8 @@ class Array(Node, _core.Array):
     def _all_sizes(self, edges: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
         n = sum(_n_cuts(length, one) for length, one in zip(self.shape, edges))
         if n > MOST_SIZES:
-            raise LimitError(f"{self.store.url}/{self.path}: {n} lengths of chunks; a tuple of more than {MOST_SIZES} is "
-                             "refused: z.cdata_shape counts them")
+            raise LimitError(f"{self.store.url}/{self.path}: {n} chunk lengths, more than the limit {MOST_SIZES}: "
+                             "z.cdata_shape gives their number")
         return tuple(tuple(_cuts(length, one)) for length, one in zip(self.shape, edges))
 
     @property
@@ -231,7 +231,7 @@ class Array(Node, _core.Array):
                 for key, _, nbytes, *place in rows]
 
     def missing_blocks(self) -> list[Block]:
-        """The blocks that are not stored, in C order: reads give their elements the fill value."""
+        """The blocks that are not stored, in C order. Their elements read as the fill value."""
         return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(2)]
 
     def nbytes_stored(self) -> int:
@@ -709,7 +709,7 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any
 
 
 def _warn_if_unfinished(array: Array) -> None:
-    """Warns as the program does of an array beside which a command left its job. Only where that costs microseconds."""
+    """Warns, as the program does, if an interrupted command left the array incomplete. Only where the check takes microseconds."""
     key = f"{array.path}/.zarrc-job".lstrip("/")
     if not array.store._caps[1] & FAST_GET or array.store._stat(key) is None:
         return

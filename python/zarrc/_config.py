@@ -73,7 +73,7 @@ def _limits_text(limits: Mapping[str, int | str]) -> str:
     return ",".join(f"{name}={value}" for name, value in limits.items())
 
 
-def _limits_of(text: str) -> dict[str, str]:
+def _parse_limits(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
@@ -136,7 +136,7 @@ def _options_of(text: str) -> Any:
 _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
     "threads": ("ZARRC_THREADS", size_of), "memory": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
     "codec_preference": ("ZARRC_CODEC_PREF", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
-    "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _limits_of), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
+    "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
 
 
 def _of_library(name: str) -> Any:

@@ -22,7 +22,7 @@ _joining = threading.local()
 
 
 def flag(bit: int) -> int:
-    """The flag of a call of the library that deletes, replaces or renames nodes, whose names go first."""
+    """The flag with which a call that deletes, replaces or renames nodes first removes their names."""
     return 0 if config["consolidate"] is False else bit
 
 
@@ -34,12 +34,12 @@ def change(store: Store, path: str, *, below: bool = False) -> Iterator[None]:
     except (ExistsError, NotFoundError):
         raise
     except BaseException:
-        changed(store, path, below=True)
+        update_above(store, path, below=True)
         raise
-    changed(store, path, below=below)
+    update_above(store, path, below=below)
 
 
-def changed(store: Store, path: str, *, below: bool = False) -> None:
+def update_above(store: Store, path: str, *, below: bool = False) -> None:
     """Brings the consolidated metadata above a changed node up to date, now or at the end of the block."""
     how = config["consolidate"]
     if how == "end" or getattr(_joining, "depth", 0) and how:
@@ -53,13 +53,13 @@ def changed(store: Store, path: str, *, below: bool = False) -> None:
 
 
 def delete(store: Store, path: str) -> None:
-    """Deletes a node. Its names are gone before it is."""
+    """Deletes a node, after its names in consolidated metadata."""
     try:
         store._node_delete(path, flag(1))
     except NotFoundError:
         raise
     except BaseException:
-        changed(store, path, below=True)
+        update_above(store, path, below=True)
         raise
 
 
@@ -72,7 +72,7 @@ def copy(source: Store, path: str, dest: Store, dest_path: str, *, is_move: bool
         raise
     except BaseException:
         if is_move:
-            changed(source, path, below=True)
+            update_above(source, path, below=True)
         raise
 
 
@@ -85,8 +85,8 @@ def _warn(problem: ZarrcError) -> None:
 
 
 @contextmanager
-def joined() -> Iterator[None]:
-    """One update for all changes of a call that makes several."""
+def join_updates() -> Iterator[None]:
+    """Makes one update for all changes of the block."""
     _joining.depth = getattr(_joining, "depth", 0) + 1
     try:
         yield

@@ -33,15 +33,15 @@ def _default(section: str) -> Any:
 
 
 def enable() -> Enabled:
-    """Lets arrays that zarr-python opens from now on be read and written by zarrc. In a ``with``
-    statement: those that are opened in it. New arrays that a read makes are in memory that zarrc keeps for the next
-    read, unless the setting ``ndbuffer`` of zarr-python was changed."""
+    """Makes zarr-python use zarrc for arrays that are opened from now on, or only inside the block when used as a context
+    manager. Arrays that a read returns are in memory that zarrc keeps for the next read, unless the program has changed
+    zarr-python's setting ``ndbuffer``."""
     try:
         import zarr
     except ModuleNotFoundError as problem:
         if problem.name != "zarr":
             raise
-        raise ModuleNotFoundError("zarrc.enable() puts zarrc below zarr-python, which is not installed: pip install 'zarr>=3.1'. "
+        raise ModuleNotFoundError("zarrc.enable() needs zarr-python, which is not installed: pip install 'zarr>=3.1'. "
                                   "zarrc's own arrays need no zarr-python", name="zarr") from None
     from zarr.registry import register_ndbuffer, register_pipeline
 
@@ -68,6 +68,6 @@ def disable() -> None:
 
 def pipeline_stats(*, reset: bool = False) -> dict[str, Any]:
     """What pipelines did in this process: ``batches``; ``native_chunks``, which the library read or
-    wrote; ``fallback_chunks``, which zarr-python's own pipeline did; and ``reasons``: for each of at most 100 causes, such as
-    the name of a codec that zarrc lacks, these chunks and one array as an example. ``reset=True`` begins to count anew."""
+    wrote; ``fallback_chunks``, which zarr-python's own pipeline did; and ``reasons``, the number of these chunks and one
+    array as an example for each of at most 100 causes, such as a codec that zarrc lacks. ``reset=True`` sets all counts to zero."""
     return STATS.tell(reset)

@@ -181,7 +181,7 @@ class Group(Node, _core.Group):
                                       lambda: self.create_group(name, attributes=attributes))
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
-        with _consolidated.joined():
+        with _consolidated.join_updates():
             return tuple(self.require_group(name) for name in names)
 
     def create_array(self, name: str, **given: Any) -> Array:

@@ -630,8 +630,8 @@ def _leave(pipeline: Any, batch: list[Item], why: Refused) -> None:
     """Counts a batch that zarr-python's own pipeline does, which has no limits."""
     array = _array_name(pipeline, batch[0][0])
     if config["untrusted"]:
-        raise raised(UnsupportedError, f"{array}: zarrc lacks this: {why}. The setting untrusted keeps zarr-python's own "
-                     "pipeline, which has no limits, from such data; untrusted=0 lets it decode data that you trust")
+        raise raised(UnsupportedError, f"{array}: zarrc does not support this: {why}. The setting untrusted excludes "
+                     "zarr-python's own pipeline, which has no limits; set untrusted=0 for data that you trust")
     _log.debug("zarr-python's own pipeline does %d chunks of %s: %s", len(batch), array, why)
     STATS.fallback(len(batch), str(why), array)
 

@@ -185,7 +185,7 @@ def _open_url(url: str, options: dict[str, Any], context: _core.Context | None =
 
 
 def _hint(file: str) -> str:
-    """What a file is that was given in place of a store."""
+    """Describes a file that is not a store."""
     if file.endswith(".zip"):
         return f"; zarr.storage.ZipStore({file!r}) is a store"
     try:
@@ -206,7 +206,7 @@ class Place(NamedTuple):
 
 
 def _named_memory(url: str) -> Store:
-    """Stores in memory by name: those of one process share a name, until delete_memory()."""
+    """The store in memory that has this name in the process, until delete_memory()."""
     with _memory_lock:
         store = _memory.get(url)
         if store is None:
@@ -215,8 +215,8 @@ def _named_memory(url: str) -> Store:
 
 
 def delete_memory(name: str) -> None:
-    """Forgets the store ``memory://name``, which else lives as long as the process. Its memory is free when the last
-    array, group or store that was opened in it is gone. Raises NotFoundError if there is none."""
+    """Deletes the store ``memory://name``, which otherwise lives until the process ends. Its memory is freed when no array,
+    group or store uses it any more. Raises NotFoundError if there is no such store."""
     with _memory_lock:
         if _memory.pop(f"memory://{name.removeprefix('memory://').rstrip('/')}", None) is None:
             raise raised(NotFoundError, f"memory://{name}: there is no such store in memory")
@@ -239,7 +239,7 @@ def _local_path(text: str) -> str | None:
 
 
 def _symlink_root(path: str) -> dict[str, str]:
-    """The option that lets the links of a node lead anywhere in the hierarchy around it, as at the shell."""
+    """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
     root, _ = _core.locate(config._context(), path)
     if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
         return {}

@@ -58,8 +58,8 @@ def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
             blocks = tuple(_aligned(one, unit) for one, unit in zip(lengths, units))
     n = math.prod(len(one) for one in blocks)
     if n > MOST_SIZES:
-        raise LimitError(f"{array.store.url}/{array.path}: {n} blocks of dask; more than {MOST_SIZES} are refused: "
-                         "chunks= makes larger ones")
+        raise LimitError(f"{array.store.url}/{array.path}: {n} blocks of dask, more than the limit {MOST_SIZES}: "
+                         "choose larger ones with chunks=")
     return tuple(one or (0,) for one in blocks)
 
 

@@ -219,8 +219,8 @@ def in_store(error: ZarrcError, url: str | None) -> None:
 
 
 _REMEDIES = {
-    "(option locking)": "if nothing else writes to the store meanwhile, zarrc.config.set({'locks': 'none'}) does without locks",
-    "(option symlinks)": "if the store is to be trusted, zarrc.config.set({'symlinks': 'follow'}) follows its links",
+    "(option locking)": "if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
+    "(option symlinks)": "if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
 }
 
 

@@ -146,7 +146,8 @@ static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error
     zarr_status st = ZARR_OK;
 
     if (t->dtype)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "tensor: dtype and data_type are given"));
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: dtype and data_type exclude each other"));
     st = zr_dtype_find(&ctx->dtypes, t->data_type, &t->dtype, &order, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "tensor"));

@@ -135,7 +135,7 @@ static zarr_status limit_unknown(const char *word, size_t bytes, zarr_error *err
     zr_str_init(&names, NULL);
     for (size_t i = 0; i < ZR_COUNT(limit_members); i++)
         zr_str_printf(&names, "%s%s", i ? ", " : "", limit_members[i].name);
-    st = zr_fail(err, ZARR_ERR_INVALID, "\"%.*s\" is not a limit; there are %s",
+    st = zr_fail(err, ZARR_ERR_INVALID, "\"%.*s\" is not a limit; the limits are %s",
                  (int)ZR_MIN(bytes, (size_t)64), word, zr_str_text(&names));
     zr_str_deinit(&names);
     return st;

@@ -57,7 +57,7 @@ def test_defaults_take_what_zarr_python_writes(zarrc, tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("chunk_byte=1G", '"chunk_byte" is not a limit; there are metadata_bytes,'),
+    ("chunk_byte=1G", '"chunk_byte" is not a limit; the limits are metadata_bytes,'),
     ("chunk_bytes", '"chunk_bytes": =VALUE is missing'),
     ("chunk_bytes=0", '"0" is not a number from 1 to'),
     ("chunk_bytes=1X", '"1X" is not a number'),

@@ -296,7 +296,7 @@ def test_texts_are_taken_as_they_are_or_refused(zarrc, tmp_path):
 @pytest.mark.parametrize("word,command", [
     ("rechunk", "reencode"), ("convert", "reencode"), ("validate", "verify"), ("check", "verify"), ("delete", "rm"),
     ("rename", "mv"), ("du", "info --stats"), ("size", "info --stats"), ("dump", "info"), ("show", "info"),
-    ("mkdir", "create --group"), ("verifyx", "verify")])
+    ("mkdir", "create --group"), ("verifz", "verify")])
 def test_commands_of_other_programs(zarrc, word, command):
     assert f'did you mean "{command}"?' in zarrc(word, "x.zarr", code=2).err
 

@@ -65,11 +65,11 @@ enum {
  * than the value has are an error, which the library reports as ZARR_ERR_IO if
  * `object_bytes` tells it.
  *
- * In a GET of a suffix `offset` is ZARR_STORE_SUFFIX, and `length` is how many bytes at
- * the end of the value are wanted. They begin at the start of `mem`. A suffix that is
- * longer than the value is the whole value. Such a GET must set `object_bytes`. Only a
- * store with ZARR_STORE_CAP_SUFFIX gets one; the library asks others for the length
- * first.
+ * In a GET of a suffix, `offset` is ZARR_STORE_SUFFIX, and `length` is the number of
+ * bytes to read from the end of the value. They begin at the start of `mem`. If `length`
+ * exceeds the value, the suffix is the whole value. Such a GET must set `object_bytes`.
+ * Only a store with ZARR_STORE_CAP_SUFFIX gets it. Of other stores the library asks the
+ * length first.
  *
  * The library reads a shard in several GETs. Versions tell it that the value was replaced
  * in between. A store without ZARR_STORE_CAP_CONDITIONAL should set `object_bytes` in
