@@ -106,8 +106,7 @@ static zarr_status packed_as_bytes(struct zr_packed *p, const zarr_selection *se
     zarr_status st = ZARR_OK;
 
     if (t->ndim != s->meta.ndim || t->ndim == 0 || p->call->opts.field ||
-        p->call->session ||
-        (t->dtype && !zarr_dtype_equal(t->dtype, s->meta.dtype)) ||
+        p->call->session || (t->dtype && !zarr_dtype_equal(t->dtype, s->meta.dtype)) ||
         !zr_packed_item(s->meta.dtype, &per_item, &item_bytes) ||
         t->shape[last] % per_item != 0)
         return ZARR_OK;

@@ -485,9 +485,9 @@ static void named_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reading),   cmocka_unit_test(writing),
-        cmocka_unit_test(odd_shape), cmocka_unit_test(appending),
-        cmocka_unit_test(refused),   cmocka_unit_test(devices),
+        cmocka_unit_test(reading),     cmocka_unit_test(writing),
+        cmocka_unit_test(odd_shape),   cmocka_unit_test(appending),
+        cmocka_unit_test(refused),     cmocka_unit_test(devices),
         cmocka_unit_test(named_types),
     };
 

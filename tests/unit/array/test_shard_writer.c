@@ -212,11 +212,11 @@ static void discarded(void **state)
     world_close(&w);
 }
 
-/* Packed elements, which other writes store as bytes, are those of the session's shard. */
+/* Packed elements, which other writes store as bytes, are those of the session's shard.
+ */
 static void packed(void **state)
 {
-    static const char codecs[] =
-        "[" SHARD("[8,8]", "{\"name\":\"packbits\"}", "end") "]";
+    static const char codecs[] = "[" SHARD("[8,8]", "{\"name\":\"packbits\"}", "end") "]";
     const uint64_t shape[2] = {ROWS, COLS}, shard[2] = {0, 0};
     uint64_t start[2], count[2];
     static unsigned char data[ROWS * COLS];
@@ -277,10 +277,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bytes),
-        cmocka_unit_test(in_boxes),
-        cmocka_unit_test(discarded),
-        cmocka_unit_test(packed),
+        cmocka_unit_test(same_bytes), cmocka_unit_test(in_boxes),
+        cmocka_unit_test(discarded),  cmocka_unit_test(packed),
         cmocka_unit_test(refused),
     };
 

@@ -360,9 +360,9 @@ static void refusals(void **state)
         err.message,
         "codec \"x.none\": no implementation decodes here (none is registered)");
     for (size_t i = 0; i < ZR_COUNT(malformed); i++)
-        assert_int_equal(zr_preference_check(malformed[i], &env.codec.codecs, &env.impls,
-                                             NULL, &err),
-                         ZARR_ERR_INVALID);
+        assert_int_equal(
+            zr_preference_check(malformed[i], &env.codec.codecs, &env.impls, NULL, &err),
+            ZARR_ERR_INVALID);
     impl_env_close(&env);
 }
 
