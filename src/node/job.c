@@ -10,7 +10,9 @@
 #include <string.h>
 
 enum {
-    CLAIM_NAME_BYTES = 200 /* a longer name is cut: names of files have 255 bytes */
+    /* a longer name is cut, and a hash of all of it follows: names of files have 255
+     * bytes, and the name of a temporary node begins with that of the node it replaces */
+    CLAIM_NAME_BYTES = 200
 };
 
 static zarr_status job_key(struct zr_str *key, zarr_store *store, const char *path,
@@ -130,6 +132,16 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
 
 /* ---- claims ---------------------------------------------------------------- */
 
+/* FNV-1a with 64 bits: every process must give a node the same claim. */
+static uint64_t claim_hash(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 static zarr_status claim_key(struct zr_str *key, const char *path, zarr_error *err)
 {
     const size_t parent = zr_path_parent_bytes(path), bytes = strlen(path);
@@ -139,6 +151,8 @@ static zarr_status claim_key(struct zr_str *key, const char *path, zarr_error *e
     while (begin + n < bytes && ((unsigned char)path[begin + n] & 0xc0) == 0x80)
         n--; /* not inside a character */
     zr_str_append(key, path, begin + n);
+    if (begin + n < bytes)
+        zr_str_printf(key, "-%016" PRIx64, claim_hash(path + begin));
     zr_str_puts(key, ZR_CLAIM_SUFFIX);
     return zr_str_status(key, err);
 }
