@@ -62,8 +62,8 @@ out:
 
 /* Opens the group that made the creation fail. Its format counts only if the caller asked
  * for one. */
-static zarr_status open_existing(zarr_group **out, const struct group_making *m,
-                                 const zarr_group_open_options *o, zarr_error *err)
+static zarr_status group_open_existing(zarr_group **out, const struct group_making *m,
+                                       const zarr_group_open_options *o, zarr_error *err)
 {
     zarr_error no_group = {0};
     zarr_status st = zarr_group_open(out, m->store, m->path, o, &no_group);
@@ -79,9 +79,9 @@ static zarr_status open_existing(zarr_group **out, const struct group_making *m,
 
 /* *overtaken: in a store without locks, another call made or deleted the group
  * meanwhile. */
-static zarr_status write_and_open(zarr_group **out, struct group_making *m,
-                                  const zarr_group_open_options *o, bool *overtaken,
-                                  zarr_error *err)
+static zarr_status group_write_and_open(zarr_group **out, struct group_making *m,
+                                        const zarr_group_open_options *o, bool *overtaken,
+                                        zarr_error *err)
 {
     zarr_status st = write_group(m, overtaken, err);
 
@@ -92,8 +92,9 @@ static zarr_status write_and_open(zarr_group **out, struct group_making *m,
     return st;
 }
 
-static zarr_status create_and_open(zarr_group **out, struct group_making *m,
-                                   const zarr_group_open_options *o, zarr_error *err)
+static zarr_status group_create_and_open(zarr_group **out, struct group_making *m,
+                                         const zarr_group_open_options *o,
+                                         zarr_error *err)
 {
     const zarr_limits *limits = &zr_store_context(m->store)->limits;
     bool overtaken = true;
@@ -105,11 +106,11 @@ static zarr_status create_and_open(zarr_group **out, struct group_making *m,
     if (st != ZARR_OK)
         zr_path_prefix(&e, st, m->path);
     for (int i = 0; i < ZR_OVERTAKEN_TRIES && m->making.has_begun && overtaken; i++) {
-        st = write_and_open(out, m, o, &overtaken, &e);
+        st = group_write_and_open(out, m, o, &overtaken, &e);
         overtaken = overtaken && m->making.overwrite;
     }
     if (st == ZARR_ERR_EXISTS && m->flags & ZARR_GROUP_IF_MISSING)
-        st = open_existing(out, m, o, err);
+        st = group_open_existing(out, m, o, err);
     else
         zr_pass(err, st, &e);
     if (st != ZARR_OK) {
@@ -151,7 +152,7 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
                                   .overwrite = s.flags & ZARR_GROUP_OVERWRITE,
                                   .has_parents = !(s.flags & ZARR_GROUP_NO_PARENTS),
                                   .cancel = s.cancel};
-    ZR_TRY(create_and_open(out, &m, &o, err));
+    ZR_TRY(group_create_and_open(out, &m, &o, err));
 out:
     zr_making_end(&m.making);
     zr_json_doc_deinit(&attrs);

@@ -50,7 +50,7 @@ static void choose_box(const struct zr_shard_session *x, uint64_t most, uint64_t
     }
 }
 
-static void advance(struct zr_shard_session *x, const uint64_t *n)
+static void session_advance(struct zr_shard_session *x, const uint64_t *n)
 {
     for (int32_t i = x->lv->ndim - 1; i >= 0; i--) {
         x->at[i] += n[i];
@@ -78,7 +78,7 @@ bool zr_shard_session_next(struct zr_shard_session *x, uint64_t bytes, uint64_t 
         start[d] = x->origin[d] + from;
         count[d] = ZR_MIN(n[i] * lv->inner_shape[i], x->clip[d] - from);
     }
-    advance(x, n);
+    session_advance(x, n);
     return true;
 }
 

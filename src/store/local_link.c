@@ -47,7 +47,8 @@ static int link_try(const struct zr_local *l, struct bad_link *link)
 
 /* Returns the first error on the way to path, whose place *link tells; 0: there is none,
  * or path is too long. */
-static int link_find(const struct zr_local *l, const char *path, struct bad_link *link)
+static int local_link_find(const struct zr_local *l, const char *path,
+                           struct bad_link *link)
 {
     const size_t n = strlen(path);
     int os_code = 0;
@@ -66,7 +67,7 @@ static int link_find(const struct zr_local *l, const char *path, struct bad_link
 bool zr_local_is_dangling(const struct zr_local *l, const char *path)
 {
     struct bad_link link;
-    const int os_code = link_find(l, path, &link);
+    const int os_code = local_link_find(l, path, &link);
 
     return os_code != 0 &&
            (link.target[0] != '\0' || (os_code != ENOENT && os_code != ENOTDIR));
@@ -78,8 +79,8 @@ zarr_status zr_local_fail(const struct zr_local *l, zarr_error *err, int os_code
     struct bad_link link;
     zarr_status st;
 
-    if ((os_code != EXDEV && os_code != ELOOP) || link_find(l, path, &link) != os_code ||
-        link.target[0] == '\0')
+    if ((os_code != EXDEV && os_code != ELOOP) ||
+        local_link_find(l, path, &link) != os_code || link.target[0] == '\0')
         return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: %s", path, what);
     if (os_code == ELOOP && l->symlinks == ZARR_SYMLINKS_FOLLOW)
         return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: the symbolic link %s to \"%s\"",

@@ -80,7 +80,7 @@ static int write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n)
     return 0;
 }
 
-static int write_length(int fd, uint64_t n)
+static int write_set_length(int fd, uint64_t n)
 {
     int st;
 
@@ -199,7 +199,7 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
     int os_code = 0;
 
     if (in_parts || f->is_dirty)
-        os_code = write_length(f->fd, in_parts ? op->length : 0);
+        os_code = write_set_length(f->fd, in_parts ? op->length : 0);
     if (os_code == 0 && f->replaces)
         write_set_owner(l, op, f);
     if (os_code != 0 || in_parts)

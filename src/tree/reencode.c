@@ -36,7 +36,8 @@ void zr_reencode_progress(const struct zr_reencode *r, const char *path,
 /* ---- every array ------------------------------------------------------- */
 
 /* The destination was planned for the source as it was then. */
-static zarr_status same_shape(const struct zr_reencode_pair *pair, zarr_error *err)
+static zarr_status reencode_same_shape(const struct zr_reencode_pair *pair,
+                                       zarr_error *err)
 {
     const uint64_t *src = zarr_array_shape(pair->src), *dst = zarr_array_shape(pair->dst);
 
@@ -71,7 +72,7 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
         from.missing_chunks = ZARR_MISSING_ERROR;
     ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, &from, err));
     ZR_TRY(zarr_array_open(&pair.dst, r->target, zr_str_text(&dst), &opts, err));
-    ZR_TRY(same_shape(&pair, err));
+    ZR_TRY(reencode_same_shape(&pair, err));
     pair.grid = zr_array_grid(pair.dst);
     ZR_TRY(fn(r, &pair, err));
 out:
