@@ -65,7 +65,7 @@ bool zr_shard_session_next(struct zr_shard_session *x, uint64_t bytes, uint64_t 
                            uint64_t *count)
 {
     const struct zr_level *lv = x->lv;
-    uint64_t n[ZARR_MAX_RANK], inner = lv->reps.rep[0].n_bytes;
+    uint64_t n[ZARR_MAX_RANK] = {0}, inner = lv->reps.rep[0].n_bytes;
 
     if (x->at_end)
         return false;
