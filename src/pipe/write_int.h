@@ -219,7 +219,7 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
 /* Whether a shard can be written so: a host encodes its inner chunks, no codec is around
  * it, its inner chunks stay in C order, and the store takes parts. */
 bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv);
-/* Length of the object of a key; 0: there is none. */
+/* Length of the object of a key; 0 if no object exists. */
 zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
                             zarr_error *err);
 /* Writes a box of the shard of io->session. */

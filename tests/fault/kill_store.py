@@ -67,7 +67,7 @@ def read_nodes(folder):
 
 
 def own_document(folder, path):
-    """The metadata of a node, in the form that consolidated metadata of format 3 or 2 has; None: there is none."""
+    """The metadata of a node, in the form that consolidated metadata of format 3 or 2 has; None if the node does not exist."""
     try:
         document = json.loads((folder / path / "zarr.json").read_text())
         document.pop("consolidated_metadata", None)

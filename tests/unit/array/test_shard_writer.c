@@ -1,6 +1,6 @@
 /*
  * test_shard_writer.c - shards that are written in parts: they have the same bytes as
- * those made in memory, whatever is written, and nothing changes before the last part.
+ * those made in memory, for any data, and nothing changes before the last part.
  */
 #include "unit/array/array_test.h"
 
