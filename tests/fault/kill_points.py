@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from datetime import date
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,10 +140,9 @@ def make_stores():
     return folder
 
 
-def choose_points(name, total, most):
-    """The points of a sample."""
-    every = range(1, total + 1)
-    return every if most is None or total <= most else sorted(random.Random(f"{SEED} {name}").sample(every, most))
+def order_points(name, total, is_sample):
+    """Every point; for a sample in random order, because a program with threads may end before a point that another run reached."""
+    return random.Random(f"{SEED} {name}").sample(range(1, total + 1), total) if is_sample else range(1, total + 1)
 
 
 def kill_trials(world, operation, is_sample, only=None):
@@ -153,13 +153,12 @@ def kill_trials(world, operation, is_sample, only=None):
         done = run_line(world.renew(), line)
         yield 0, "", f"without a kill it fails: {done.stderr[-300:]}"
         return
-    most = POINTS["call" if isinstance(operation.command, str) else "command"] if is_sample else None
-    for point in [only] if only else choose_points(operation.name, after.calls, most):
+    for point in [only] if only else order_points(operation.name, after.calls, is_sample):
         folder = world.renew()
         program = Stopped(folder, line, point)
         program.end()
         if not program.call:
-            break  # threads: this run has fewer calls
+            continue
         problem = check.after_kill(folder, operation, before, after, point, lambda *words: zarrc(folder, *words))
         if not problem:
             repeat = operation.repeat or operation.command
@@ -176,12 +175,12 @@ def pair_trials(world, pair, is_sample, only=None):
     first, second = [PROGRAM, *ops.LEFT[pair[0]]], [PROGRAM, *ops.RIGHT[pair[1]]]
     base, serial = world.after(), {order: world.after(*lines) for order, lines in
                                    {"a": [first], "b": [second], "ab": [first, second], "ba": [second, first]}.items()}
-    for point in [only] if only else choose_points(" + ".join(pair), serial["a"].calls, POINTS["pair"] if is_sample else None):
+    for point in [only] if only else order_points(" + ".join(pair), serial["a"].calls, is_sample):
         folder = world.renew()
         program = Stopped(folder, first, point)
         if not program.call:
             program.end()
-            break
+            continue
         other = subprocess.Popen(second, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, text=True)
         problem = None
@@ -208,8 +207,9 @@ def run(name, is_sample=False, only=None):
     """(name, trials, violations as texts)"""
     kind, what = tasks()[name]
     world, trials, bad = World([ops.LEFT[what[0]], ops.RIGHT[what[1]]] if kind == "pair" else what.command), 0, []
+    most = POINTS[kind] if is_sample else None
     try:
-        for point, call, problem in (pair_trials if kind == "pair" else kill_trials)(world, what, is_sample, only):
+        for point, call, problem in islice((pair_trials if kind == "pair" else kill_trials)(world, what, is_sample, only), most):
             trials += 1
             if problem:
                 bad.append(f"{name}, point {point} ({call.replace(str(world.folder) + '/', '')}): {problem}")
