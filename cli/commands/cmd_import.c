@@ -75,8 +75,8 @@ static int open_target(struct import *im)
     else if (!im->is_stdin)
         rc = cli_require_outside(cli, im->name, node);
     return rc ? rc
-              : cli_import_target(im,
-                                  !cli_node_is_missing(node) || cli_rest_of_delete(node));
+              : cli_import_target(im, !cli_node_is_missing(node) ||
+                                          cli_can_replace_rest(node));
 }
 
 static int create_target(struct import *im)

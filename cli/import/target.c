@@ -131,7 +131,7 @@ static size_t count_keys(const struct import *im)
 }
 
 /* Deletes the metadata first: readers must not take a partly deleted array for an array
- * with missing chunks. */
+ * with missing chunks. The job object goes last. */
 static bool erase_made(const struct import *im)
 {
     struct cli_keys chunks = {0};
@@ -145,10 +145,12 @@ static bool erase_made(const struct import *im)
         ok &= st == ZARR_OK || st == ZARR_ERR_NOT_FOUND;
         free(key);
     }
-    if (count_keys(im) != chunks.n_items)
+    if (count_keys(im) != chunks.n_items + 1) { /* the job object */
         for (size_t i = 0; i < chunks.n_items; i++)
             ok &= zarr_store_erase(im->target_store, chunks.items[i], NULL) == ZARR_OK;
-    else /* no other files: deletes everything at once, with the folders */
+        if (ok)
+            cli_job_end(im->cli, im->target_store, im->target_path);
+    } else /* no other files: deletes everything at once, with the folders */
         ok &= zarr_store_erase_prefix(im->target_store, im->target_path, NULL) == ZARR_OK;
     cli_keys_free(&chunks);
     return ok;
@@ -156,8 +158,6 @@ static bool erase_made(const struct import *im)
 
 void cli_import_undo(struct import *im)
 {
-    if (im->created)
-        cli_job_end(im->cli, im->target_store, im->target_path);
     if (im->created && !erase_made(im))
         cli_warn(im->cli, "%s is incomplete and could not be removed", im->node.shown);
 }

@@ -25,7 +25,7 @@ static char *member_text(const char *object, const char *name)
 /* Messages name the commands of zarrc only, not any text that a store has. */
 static bool is_known(const char *command)
 {
-    static const char *const known[] = {"cp",     "mv",      "rm",
+    static const char *const known[] = {"cp",     "mv",      "rm",      "create",
                                         "import", "migrate", "reencode"};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -206,6 +206,10 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
         hint = cli_format("zarrc migrate%s %s continues it.", options, at);
     else if (strcmp(job->command, "rm") == 0)
         hint = cli_format("zarrc rm -r %s completes it.", at);
+    else if (strcmp(job->command, "create") == 0)
+        hint = cli_format("--force (overwrite=True) replaces it. zarrc rm -r %s removes "
+                          "it.",
+                          at);
     else
         hint = cli_format("This zarrc does not know how to continue it. zarrc rm -r %s "
                           "removes it.",

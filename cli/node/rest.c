@@ -61,14 +61,15 @@ bool cli_rest_of_array(const struct cli_node *node)
            l.any && !l.foreign;
 }
 
-bool cli_rest_of_delete(const struct cli_node *node)
+bool cli_can_replace_rest(const struct cli_node *node)
 {
     struct rest_look l = {.path = node->path};
     struct cli_job job;
     bool is = cli_node_is_missing(node) && cli_job_read(node->store, node->path, &job);
 
     if (is) {
-        is = strcmp(job.command, "rm") == 0 &&
+        is = (strcmp(job.command, "rm") == 0 || strcmp(job.command, "create") == 0 ||
+              strcmp(job.command, "import") == 0) &&
              zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
                              NULL) == ZARR_OK &&
              !l.foreign;

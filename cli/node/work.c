@@ -240,7 +240,7 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
     zarr_status st;
     int rc = CLI_OK;
 
-    if (cli_flag(cli, "force") && cli_rest_of_delete(node))
+    if (cli_flag(cli, "force") && cli_can_replace_rest(node))
         return CLI_OK;
     if (cli_job_refuse(cli, node))
         return CLI_EXISTS;

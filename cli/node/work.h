@@ -148,9 +148,9 @@ char *cli_shell_word(const char *text);
 /* Whether the node is missing, and all keys at its path are chunks of an array that was
  * deleted in part, without a job object (rest.c). */
 bool cli_rest_of_array(const struct cli_node *node);
-/* Whether the node is missing, and a delete of an array was interrupted there, which
- * --force may complete. */
-bool cli_rest_of_delete(const struct cli_node *node);
+/* Whether the node is missing, and --force may replace what is left there: of a delete of
+ * an array, or of a new array that was interrupted before it had a document. */
+bool cli_can_replace_rest(const struct cli_node *node);
 int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node);
 /* Calls fn for each job object at and below a node. */
 typedef void (*cli_job_fn)(void *user, const char *key, const char *command,

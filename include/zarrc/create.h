@@ -118,7 +118,9 @@ enum {
     /** the handle keeps the right to replace the node until zarr_array_release_claim(),
      * so that an array and its first elements come from one caller. Until then, calls
      * that create, copy, delete or re-encode a node at the path wait or fail with
-     * ZARR_ERR_CONFLICT. An array that IF_MISSING opens is not claimed */
+     * ZARR_ERR_CONFLICT, and an object `.zarrc-job`, which is written before the array's
+     * document, says that the array is not complete. An array that IF_MISSING opens is
+     * not claimed */
     ZARR_SPEC_CLAIM = 128,
     /** append crc32c, which detects a changed byte, to the codecs of each chunk; in
      * sharded arrays to those of the inner chunks, in v2 to the filters. Codecs that have
@@ -171,10 +173,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
 
 /**
  * Releases the claim of ZARR_SPEC_CLAIM. Freeing the last owner of the array does it,
- * too.
+ * too, and leaves `.zarrc-job`.
  * @param array may have no claim
+ * @param is_complete 1: the array has its elements, and `.zarrc-job` is deleted; 0: it
+ * stays
+ * @retval ZARR_ERR_IO `.zarrc-job` could not be deleted; the claim is released
  */
-ZARR_API void zarr_array_release_claim(zarr_array *array);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_release_claim(zarr_array *array,
+                                                              int is_complete,
+                                                              zarr_error *err);
 
 ZARR_END_DECLS
 

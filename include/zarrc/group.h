@@ -111,10 +111,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
 
 /**
  * Releases the claim of ZARR_GROUP_CLAIM. Freeing the last owner of the group does it,
- * too.
+ * too, and leaves `.zarrc-job`.
  * @param group may have no claim
+ * @param is_complete 1: the group has its members, and `.zarrc-job` is deleted; 0: it
+ * stays
+ * @retval ZARR_ERR_IO `.zarrc-job` could not be deleted; the claim is released
  */
-ZARR_API void zarr_group_release_claim(zarr_group *group);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_release_claim(zarr_group *group,
+                                                              int is_complete,
+                                                              zarr_error *err);
 
 /**
  * @name Owners of a group

@@ -167,7 +167,7 @@ static PyMethodDef array_methods[] = {
     {"_encode", zx_array_encode, METH_VARARGS, NULL},
     {"_arrow", zx_array_arrow, METH_VARARGS, NULL},
     {"_with", zx_array_with, METH_O, NULL},
-    {"_release_claim", zx_array_release_claim, METH_NOARGS, NULL},
+    {"_release_claim", zx_array_release_claim, METH_VARARGS, NULL},
     {"_attribute", zx_array_attribute, METH_VARARGS, NULL},
     {"_resize", zx_array_resize, METH_VARARGS, NULL},
     {"refresh", zx_array_refresh, METH_NOARGS,

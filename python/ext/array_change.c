@@ -8,7 +8,7 @@
 struct change {
     zarr_array *a;
     const char *name, *json;
-    int replace_all, changed;
+    int replace_all, changed, is_complete;
     uint64_t shape[ZARR_MAX_RANK], n, bytes;
     uint32_t what;
     struct zx_rows rows;
@@ -152,10 +152,23 @@ PyObject *zx_array_chunks(PyObject *o, PyObject *args)
     return zx_rows_list(&c.rows);
 }
 
-/* _release_claim(): lets others replace an array that was created with a claim */
-PyObject *zx_array_release_claim(PyObject *o, PyObject *unused)
+static zarr_status release_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS zarr_array_release_claim(((zx_array *)o)->a);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    struct change *c = arg;
+
+    (void)cancel;
+    return zarr_array_release_claim(c->a, c->is_complete, err);
+}
+
+/* _release_claim(is_complete): lets others replace an array that was created with a claim
+ */
+PyObject *zx_array_release_claim(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+
+    if (!PyArg_ParseTuple(args, "p", &c.is_complete) ||
+        zx_call(self->st, release_work, &c, self->a))
+        return NULL;
+    Py_RETURN_NONE;
 }

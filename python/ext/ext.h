@@ -258,7 +258,7 @@ int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)
 /* ---- array_open.c, array_change.c, array_select.c --------------------------- */
 
 PyObject *zx_array_with(PyObject *self, PyObject *options);
-PyObject *zx_array_release_claim(PyObject *o, PyObject *unused);
+PyObject *zx_array_release_claim(PyObject *o, PyObject *args);
 PyObject *zx_array_attribute(PyObject *self, PyObject *args);
 PyObject *zx_array_resize(PyObject *self, PyObject *args);
 PyObject *zx_array_refresh(PyObject *self, PyObject *unused);

@@ -115,12 +115,30 @@ PyObject *zx_create_group(PyObject *module, PyObject *args)
     return group_wrap(st, (PyTypeObject *)type, (zx_store *)store, m.g);
 }
 
-/* _release_claim(): lets others replace a group that was created with a claim */
-static PyObject *group_release_claim(PyObject *o, PyObject *unused)
+struct release {
+    zarr_group *g;
+    int is_complete;
+};
+
+static zarr_status group_release_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS zarr_group_release_claim(((zx_group *)o)->g);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    const struct release *r = arg;
+
+    (void)cancel;
+    return zarr_group_release_claim(r->g, r->is_complete, err);
+}
+
+/* _release_claim(is_complete): lets others replace a group that was created with a claim
+ */
+static PyObject *group_release_claim(PyObject *o, PyObject *args)
+{
+    zx_group *self = (zx_group *)o;
+    struct release r = {.g = self->g};
+
+    if (!PyArg_ParseTuple(args, "p", &r.is_complete) ||
+        zx_call(self->st, group_release_work, &r, NULL))
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* ---- attributes ------------------------------------------------------------- */
@@ -251,7 +269,7 @@ static PyObject *group_store(PyObject *o, void *unused)
 static PyMethodDef group_methods[] = {
     {"_attribute", group_attribute, METH_VARARGS, NULL},
     {"_members", group_members, METH_VARARGS, NULL},
-    {"_release_claim", group_release_claim, METH_NOARGS, NULL},
+    {"_release_claim", group_release_claim, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef group_getset[] = {
     {"path", group_text, NULL, NULL, (void *)TEXT_PATH},

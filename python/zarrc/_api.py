@@ -377,12 +377,14 @@ def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str
         raise ValueError("at least one array is needed")
     place = open_place(store, mode="a", path=path, storage_options=storage_options)
     target = _group.create(place, overwrite=True, zarr_format=zarr_format, claim=True)
+    is_complete = False
     try:
         with _consolidated.join_updates():
             for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
                 target.create_array(name, data=np.asarray(arr))
+        is_complete = True
     finally:
-        target._release_claim()
+        target._release_claim(is_complete)
 
 
 def save(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **named: Any) -> None:

@@ -717,7 +717,7 @@ def _warn_if_unfinished(array: Array) -> None:
         command = json.loads(array.store.get(key) or b"{}").get("command", "reencode")
     except (ValueError, AttributeError):
         command = ""
-    known = command if command in ("cp", "mv", "rm", "import", "migrate", "reencode") else "command"
+    known = command if command in ("cp", "mv", "rm", "create", "import", "migrate", "reencode") else "command"
     _log.on_log(_log.WARN, f"{array.store_path} is incomplete: zarrc {known} was interrupted, or is at work. "
                            "`zarrc clean` names what continues or removes it")
 

@@ -229,10 +229,12 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         raise
     array._configured(found)
     if writes:
+        is_complete = False
         try:
             array[...] = data
+            is_complete = True
         finally:
-            array._release_claim()
+            array._release_claim(is_complete)
     return array
 
 

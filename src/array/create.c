@@ -122,8 +122,7 @@ static zarr_status write_array(struct array_making *m, bool *overtaken, zarr_err
         ZR_TRY(erase_old(m, err));
     else
         ZR_TRY(must_be_no_chunks(m, err));
-    ZR_TRY(zr_making_parents(&m->making, err));
-    st = zr_node_write(m->store, &node, err);
+    st = zr_making_write(&m->making, &node, err);
     *overtaken = st == ZARR_ERR_EXISTS;
 out:
     return st;
@@ -282,7 +281,7 @@ static zarr_status create_and_open(zarr_array **out, struct array_making *m,
     if (st != ZARR_OK) {
         zarr_array_free(*out);
         *out = NULL;
-    } else if (m->spec.flags & ZARR_SPEC_CLAIM && m->making.has_begun) {
+    } else if (m->making.is_filled && m->making.has_begun) {
         zr_handle_claim(&(*out)->h, &m->making.claim);
     }
     return st;
@@ -344,6 +343,7 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
                                   .format = m.format,
                                   .overwrite = m.spec.flags & ZARR_SPEC_OVERWRITE,
                                   .has_parents = !(m.spec.flags & ZARR_SPEC_NO_PARENTS),
+                                  .is_filled = m.spec.flags & ZARR_SPEC_CLAIM,
                                   .cancel = m.spec.cancel};
     ZR_TRY(create_and_open(out, &m, &o, err));
 out:
@@ -352,9 +352,9 @@ out:
     return st;
 }
 
-void zarr_array_release_claim(zarr_array *array)
+zarr_status zarr_array_release_claim(zarr_array *array, int is_complete, zarr_error *err)
 {
-    zr_handle_release_claim(&array->h);
+    return zr_handle_release_claim(&array->h, is_complete, err);
 }
 
 zarr_status zr_spec_text(struct zr_str *out, const zarr_context *ctx,

@@ -33,9 +33,8 @@ static zarr_status write_group(struct group_making *m, bool *overtaken, zarr_err
     } else {
         ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
     }
-    ZR_TRY(zr_making_parents(&m->making, err));
     node.text = &text;
-    st = zr_node_write(m->store, &node, err);
+    st = zr_making_write(&m->making, &node, err);
     *overtaken = st == ZARR_ERR_EXISTS;
 out:
     zr_str_deinit(&text);
@@ -116,7 +115,7 @@ static zarr_status group_create_and_open(zarr_group **out, struct group_making *
     if (st != ZARR_OK) {
         zarr_group_free(*out);
         *out = NULL;
-    } else if (m->flags & ZARR_GROUP_CLAIM && m->making.has_begun) {
+    } else if (m->making.is_filled && m->making.has_begun) {
         zr_handle_claim(&(*out)->h, &m->making.claim);
     }
     return st;
@@ -151,6 +150,7 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
                                   .format = m.format,
                                   .overwrite = s.flags & ZARR_GROUP_OVERWRITE,
                                   .has_parents = !(s.flags & ZARR_GROUP_NO_PARENTS),
+                                  .is_filled = s.flags & ZARR_GROUP_CLAIM,
                                   .cancel = s.cancel};
     ZR_TRY(group_create_and_open(out, &m, &o, err));
 out:
@@ -160,7 +160,7 @@ out:
     return st;
 }
 
-void zarr_group_release_claim(zarr_group *group)
+zarr_status zarr_group_release_claim(zarr_group *group, int is_complete, zarr_error *err)
 {
-    zr_handle_release_claim(&group->h);
+    return zr_handle_release_claim(&group->h, is_complete, err);
 }

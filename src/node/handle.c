@@ -48,18 +48,23 @@ void zr_handle_claim(struct zr_handle *h, struct zr_claim *claim)
     zr_mutex_lock(&h->mutex);
     h->claim = *claim;
     zr_mutex_unlock(&h->mutex);
-    claim->lock = NULL;
+    *claim = (struct zr_claim){0};
 }
 
-void zr_handle_release_claim(struct zr_handle *h)
+zarr_status zr_handle_release_claim(struct zr_handle *h, bool is_complete,
+                                    zarr_error *err)
 {
     struct zr_claim claim;
+    zarr_status st = ZARR_OK;
 
     zr_mutex_lock(&h->mutex);
     claim = h->claim;
-    h->claim.lock = NULL;
+    h->claim = (struct zr_claim){0};
     zr_mutex_unlock(&h->mutex);
+    if (is_complete && claim.has_job)
+        st = zr_job_erase(claim.store, h->path, err);
     zr_claim_give(&claim);
+    return st;
 }
 
 const char *zr_handle_text(struct zr_handle *h, const char **slot)

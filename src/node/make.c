@@ -138,7 +138,7 @@ out:
 static zarr_status check_job(const struct zr_making *m, const char *path, bool *missing,
                              zarr_error *err)
 {
-    struct zr_claim claim = {NULL, NULL};
+    struct zr_claim claim = {0};
     zarr_status st = ZARR_OK;
 
     if (zr_job_must_not_be(m->store, path, NULL) == ZARR_OK)
@@ -202,7 +202,7 @@ out:
  * wait for each other. */
 static zarr_status make_parent(struct zr_making *m, const char *path, zarr_error *err)
 {
-    struct zr_claim claim = {NULL, NULL};
+    struct zr_claim claim = {0};
     bool missing = true;
     zarr_status st = ZARR_OK;
 
@@ -228,6 +228,22 @@ zarr_status zr_making_parents(struct zr_making *m, zarr_error *err)
         p->path[end] = '\0';
         ZR_TRY(make_parent(m, p->path, err));
     }
+out:
+    return st;
+}
+
+zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
+                            zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_making_parents(m, err));
+    if (m->is_filled)
+        ZR_TRY(zr_job_put(m->store, m->path, "create", NULL, true, err));
+    m->claim.has_job = m->is_filled;
+    st = zr_node_write(m->store, node, err);
+    if (st != ZARR_OK && m->is_filled)
+        (void)zr_job_erase(m->store, m->path, NULL);
 out:
     return st;
 }

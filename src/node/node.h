@@ -199,6 +199,7 @@ struct zr_borrowed {
 struct zr_claim {
     zarr_store *store; /* borrowed */
     void *lock;        /* NULL: nothing is claimed */
+    bool has_job;      /* a job object says that the node is not complete */
 };
 /* First member of zarr_array and zarr_group. */
 struct zr_handle {
@@ -214,9 +215,11 @@ struct zr_handle {
 /* References store and context. path is moved. Cannot fail. */
 void zr_handle_init(struct zr_handle *h, zarr_store *store, char *path);
 void zr_handle_deinit(struct zr_handle *h);
-/* Keeps a claim (moved), until this or the end of the handle. */
+/* Keeps a claim (moved), until this or the end of the handle. is_complete: its job object
+ * is erased. */
 void zr_handle_claim(struct zr_handle *h, struct zr_claim *claim);
-void zr_handle_release_claim(struct zr_handle *h);
+zarr_status zr_handle_release_claim(struct zr_handle *h, bool is_complete,
+                                    zarr_error *err);
 /* A text that is made when it is first asked for. The slot is in a state that the caller
  * holds, and the handle's mutex guards it. zr_handle_text() returns NULL if the text is
  * not made yet. zr_handle_json() makes it from v (NULL: "{}") and returns NULL if memory
@@ -377,6 +380,7 @@ struct zr_making {
     bool overwrite;            /* what is at path is deleted */
     bool has_parents;          /* false: parents are neither looked at nor made */
     bool has_begun;            /* zr_making_begin() succeeded */
+    bool is_filled;            /* by the caller, who keeps the claim until then */
     const zarr_cancel *cancel; /* ends waits for other calls; NULL: never */
     struct zr_claim claim;     /* the caller may move it */
     struct zr_parents {
@@ -450,6 +454,11 @@ struct zr_new_node {
  * wins, with its attributes. EXISTS if the document exists. */
 zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
                           zarr_error *err);
+/* Makes the parents, then the node. If the caller fills it, a job object is there before
+ * the document, so that no reader takes the node for complete. EXISTS: another call was
+ * faster. */
+zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
+                            zarr_error *err);
 /* Returns what `meta` needs of a context. */
 struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored);
 

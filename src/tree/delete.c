@@ -42,7 +42,7 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
 {
     zarr_delete_options o;
     struct zr_erase_watch watch;
-    struct zr_claim claim = {NULL, NULL};
+    struct zr_claim claim = {0};
     bool found = true;
     const zarr_context *ctx = zr_store_context(store);
     uint32_t kind = ZARR_NODE_NONE;

@@ -193,3 +193,19 @@ def test_unfinished_array_is_a_warning(tmp_path, command, told):
     (tmp_path / "x.zarr/a/.zarrc-job").write_text("{" if command is None else f'{{"zarrc_job": 1, "command": "{command}"}}')
     with pytest.warns(ZarrcWarning, match=f"x.zarr/a is incomplete: {told} was interrupted"):
         zarrc.open_array(tmp_path / "x.zarr/a")
+
+
+def test_new_array_without_its_elements_is_unfinished(tmp_path):
+    class Broken:
+        shape, dtype = (4,), np.dtype("i4")
+
+        def __array__(self, dtype=None, copy=None):
+            raise OSError("broken")
+
+    at = tmp_path / "x.zarr/a"
+    with pytest.raises(OSError, match="broken"):
+        zarrc.create_array(at, data=Broken())
+    with pytest.warns(ZarrcWarning, match="a is incomplete: zarrc create was interrupted"):
+        zarrc.open_array(at)
+    assert (zarrc.create_array(at, data=np.arange(4), overwrite=True)[:] == np.arange(4)).all()
+    assert sorted(entry.name for entry in at.iterdir()) == ["c", "zarr.json"]

@@ -193,6 +193,16 @@ static void check_claimed(zarr_store *s, const char *path)
     assert_status(zarr_node_delete(s, path, &terr), ZARR_ERR_CONFLICT);
 }
 
+static bool has_job(zarr_store *s, const char *path)
+{
+    char key[32];
+    const int n = snprintf(key, sizeof key, "%s%s.zarrc-job", path, *path ? "/" : "");
+    uint64_t bytes = 0;
+
+    assert_true(n > 0 && (size_t)n < sizeof key);
+    return zarr_store_get(s, key, 0, NULL, &bytes, NULL, NULL) != ZARR_ERR_NOT_FOUND;
+}
+
 static void test_claim(void **state)
 {
     static const char *const path[] = {"", "a", "b/c"};
@@ -218,10 +228,12 @@ static void test_claim(void **state)
         else
             assert_ok(zarr_array_create(&a, w.store, at, &spec, NULL, &terr));
         check_claimed(s, at);
+        assert_true(has_job(s, at));
         if (i & 1)
-            zarr_group_release_claim(group);
+            assert_ok(zarr_group_release_claim(group, 1, &terr));
         else
-            zarr_array_release_claim(a);
+            assert_ok(zarr_array_release_claim(a, 1, &terr));
+        assert_false(has_job(s, at));
         assert_ok(create(s, at, false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL));
         zarr_array_free(a);
         zarr_group_free(group);
@@ -233,7 +245,8 @@ static void test_claim(void **state)
     world_close(&w);
 }
 
-/* The end of the handle ends the claim. An array that exists is opened, not claimed. */
+/* The end of the handle ends the claim, and does not make the array complete. An array
+ * that exists is opened, not claimed. */
 static void test_end_of_claim(void **state)
 {
     zarr_array_spec spec = {.struct_size = sizeof spec,
@@ -250,6 +263,7 @@ static void test_end_of_claim(void **state)
     s = open_impatient(&w);
     assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
     zarr_array_free(a);
+    assert_true(has_job(s, "a"));
     spec.flags |= ZARR_SPEC_IF_MISSING;
     assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
     assert_ok(create(s, "a", false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL));
