@@ -54,7 +54,7 @@ class Adapter:
 
     lane: Literal["inline", "pool", "loop"] = "loop"
     parallel = 16  # operations in flight
-    can_list = can_write = is_atomic = True
+    can_list = can_write = can_erase = is_atomic = True
     can_flush = can_erase_prefix = has_ranges = False
 
     def __init__(self, source: Any) -> None:

@@ -215,8 +215,9 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
     spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     writes = data is not None and write_data
+    claims = writes and place.store._can_erase  # document and elements are those of one caller
     spec["flags"] = (spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
-                     | (CLAIM if writes else 0) | _consolidated.flag(CONSOLIDATED))  # document and elements are those of one caller
+                     | (CLAIM if claims else 0) | _consolidated.flag(CONSOLIDATED))
     # The library's default codecs depend on the device that the elements are for.
     options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:

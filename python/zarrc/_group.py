@@ -340,7 +340,7 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
            zarr_format: int | None = None, if_missing: bool = False, claim: bool = False) -> Group:
     """Creates a group at a place. `claim`: no other call replaces it before `_release_claim`."""
     flags = ((_create.OVERWRITE if overwrite else 0) | (_create.IF_MISSING if if_missing else 0)
-             | (_create.CLAIM if claim else 0))
+             | (_create.CLAIM if claim and place.store._can_erase else 0))
     text = to_json(dict(attributes)) if attributes else None
     from ._config import config
     try:

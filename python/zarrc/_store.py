@@ -50,6 +50,11 @@ class Store(_core.Store):
         """Such as "local" or "memory"; "python" for one of another package."""
         return self._caps[0] if self._adapter is None else "python"
 
+    @property
+    def _can_erase(self) -> bool:
+        """False: a mark of unfinished work would stay for ever."""
+        return self._adapter is None or bool(self._adapter.can_erase)
+
     def __contains__(self, key: str) -> bool:
         return self._stat(key) is not None
 

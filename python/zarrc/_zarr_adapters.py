@@ -78,8 +78,9 @@ class ZarrAdapter(Adapter):
         from zarr.core.buffer import cpu
 
         self.can_write = source.supports_writes and not source.read_only
+        self.can_erase = source.supports_deletes
         self.can_list = source.supports_listing
-        self.can_erase_prefix = source.supports_deletes and self.can_list
+        self.can_erase_prefix = self.can_erase and self.can_list
         self.has_ranges = hasattr(source, "get_ranges")  # not in zarr-python 3.1
         self.parallel = int(zarr.config.get("async.concurrency"))
         self.prototype = host_prototype
