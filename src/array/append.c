@@ -185,6 +185,7 @@ static zarr_status append_once(struct appending *ap, bool *again, zarr_error *er
     *again = false;
     ZR_TRY(zr_array_load(&ap->base, ap->array, handles->meta.format, err));
     ZR_TRY(zr_separator_inherit(ap->array, handles, ap->base, err));
+    ZR_TRY(zr_array_same_chunks(handles, ap->base, err)); /* the caller's array */
     ZR_TRY(append_boxes(ap, err));
     change.before = ap->base;
     ap->n = ap->count[ap->axis];

@@ -241,6 +241,9 @@ static void test_replaced(void **state)
                                   .ndim = 1,
                                   .shape = line,
                                   .data_type = "int8"};
+    const int64_t n = 1;
+    char data[1] = {0};
+    zarr_tensor t;
     struct world w;
     zarr_array *a = NULL, *b = NULL;
     zarr_group *g = NULL;
@@ -251,6 +254,9 @@ static void test_replaced(void **state)
     assert_ok(zarr_array_create(&b, w.store, "x", &spec, NULL, &terr));
     zarr_array_free(b);
     assert_status(zarr_array_resize(a, shape, NULL, &terr), ZARR_ERR_CONFLICT);
+    assert_says("rank");
+    zarr_tensor_host(&t, NULL, data, sizeof data, 1, &n);
+    assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_CONFLICT);
     assert_says("rank");
     assert_ok(group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_OVERWRITE, &terr));
     zarr_group_free(g);
