@@ -66,6 +66,9 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
         else
             c->document[c->n_documents++] = c->keys.item[i];
     }
+    if (c->n_documents == 0) /* copy_run() found one */
+        return zr_fail(err, ZARR_ERR_CONFLICT,
+                       "/%s was deleted or replaced while it was listed", c->src_path);
     if (c->n_documents > 1)
         qsort(c->document, c->n_documents, sizeof *c->document, compare_documents);
     if (!c->is_move)
