@@ -143,7 +143,7 @@ void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err);
 void zr_local_unpin(void *self, struct zr_store_pin *p);
 
-/* ---- local_lock.c: TensorStore's lock protocol ------------------------- */
+/* ---- local_mode.c --------------------------------------------------------------- */
 
 /* Who may do what with a file. */
 struct zr_local_owner {
@@ -151,7 +151,24 @@ struct zr_local_owner {
     uid_t uid;
     gid_t gid;
 };
+/* Of a file that becomes a value. */
+struct zr_local_owners {
+    bool replaces; /* a file, whose owner is `old` */
+    struct zr_local_owner mine, old;
+};
 void zr_local_owner_read(struct zr_local_owner *o, const struct stat *st);
+/* Looks at the file that the value will replace. */
+void zr_local_owner_look(const struct zr_local_dir *dir, struct zr_local_owners *o);
+void zr_local_mode_set(struct zr_local *l, const zarr_store_op *op, int fd, mode_t mode);
+/* Call it before the first byte is written, so that no user reads what the old file kept
+ * from them. The owner may read and write until the file has its key: otherwise a lock
+ * file that a killed writer left would stop all later ones. */
+void zr_local_owner_set(struct zr_local *l, const zarr_store_op *op, int fd,
+                        const struct zr_local_owners *o);
+/* Whether the mode that the file gets in the end takes rights from its owner. */
+bool zr_local_owner_is_shut_out(const struct zr_local_owners *o);
+
+/* ---- local_lock.c: TensorStore's lock protocol ------------------------- */
 
 struct zr_local_lock {
     struct zr_keylock keylock;

@@ -12,9 +12,6 @@
  * With commit and ordered, an operation may ask for its value to be synced so
  * (ZR_STORE_OP_SYNCED); local_sync.c then syncs the directories.
  *
- * A value that replaces another keeps the mode of the file, and its owner and group where
- * the system permits it. A new value has the mode that the umask leaves.
- *
  * syncfs() reaches only the root's disk. On another disk commit and ordered therefore
  * work as each does, also for new directories and erased keys. Network file systems
  * report errors of writes at fsync or close, so every value is synced there. A failed
@@ -45,10 +42,8 @@ enum {
     TEMP_NAME_BYTES = 64,
     TEMP_TRIES = 16,
     LOOK_FROM_BYTES =
-        64 << 10,   /* a last look before the rename; also at what is synced */
-    LOST_TRIES = 4, /* another process removes the lock file each time */
-    WRITE_MODE_BITS = 0777,
-    WRITE_MODE_OWNER = S_IRUSR | S_IWUSR
+        64 << 10,  /* a last look before the rename; also at what is synced */
+    LOST_TRIES = 4 /* another process removes the lock file each time */
 };
 
 /* ---- bytes into a file; all return 0 or an errno ---- */
@@ -111,52 +106,9 @@ struct write_file {
     int fd;
     bool is_dirty;     /* has bytes of an earlier attempt */
     bool knows_device; /* otherwise `device` is set when the value is written */
-    bool replaces;     /* a file, whose owner is `old` */
-    struct zr_local_owner mine, old;
+    struct zr_local_owners owners;
     dev_t device;
 };
-
-/* ---- the mode and the owners of the file that is replaced ---- */
-
-void zr_local_owner_read(struct zr_local_owner *o, const struct stat *st)
-{
-    *o = (struct zr_local_owner){
-        .mode = st->st_mode & WRITE_MODE_BITS, .uid = st->st_uid, .gid = st->st_gid};
-}
-
-/* Looks at the file that the value will replace. */
-static void write_look_at_old(const struct zr_local_dir *dir, struct write_file *f)
-{
-    struct stat st;
-
-    f->replaces =
-        fstatat(dir->fd, dir->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-    if (f->replaces)
-        zr_local_owner_read(&f->old, &st);
-}
-
-static void write_set_mode(struct zr_local *l, const zarr_store_op *op, int fd,
-                           mode_t mode)
-{
-    if (fchmod(fd, mode) != 0)
-        zr_log(&l->log, ZARR_LOG_WARN, "%s: cannot keep the mode %04o: errno %d", op->key,
-               (unsigned)mode, errno);
-}
-
-/* Call it before the first byte is written, so that no user reads what the old file kept
- * from them. The owner may read and write until the file has its key: otherwise a lock
- * file that a killed writer left would stop all later ones. */
-static void write_set_owner(struct zr_local *l, const zarr_store_op *op,
-                            const struct write_file *f)
-{
-    const mode_t mode = f->old.mode | WRITE_MODE_OWNER;
-
-    if ((f->mine.uid != f->old.uid || f->mine.gid != f->old.gid) &&
-        fchown(f->fd, f->old.uid, f->old.gid) != 0 && f->mine.gid != f->old.gid)
-        (void)!fchown(f->fd, (uid_t)-1, f->old.gid);
-    if (f->mine.mode != mode)
-        write_set_mode(l, op, f->fd, mode);
-}
 
 /* Syncs the value if it must be, and sets op's version if that is wanted. Nothing else
  * needs the fstat() of a file whose device is known. Returns 0 or an errno. */
@@ -185,12 +137,6 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
     return 0;
 }
 
-/* Whether the mode that the file gets in the end takes rights from its owner. */
-static bool write_hides_from_owner(const struct write_file *f)
-{
-    return f->replaces && (f->old.mode & WRITE_MODE_OWNER) != WRITE_MODE_OWNER;
-}
-
 /* Parts are in the file already, perhaps over a longer value of an earlier attempt. */
 static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write_file *f,
                        const void *from, zarr_error *err)
@@ -200,8 +146,8 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
 
     if (in_parts || f->is_dirty)
         os_code = write_set_length(f->fd, in_parts ? op->length : 0);
-    if (os_code == 0 && f->replaces)
-        write_set_owner(l, op, f);
+    if (os_code == 0 && f->owners.replaces)
+        zr_local_owner_set(l, op, f->fd, &f->owners);
     if (os_code != 0 || in_parts)
         return os_code;
     os_code = write_allocate(f->fd, op->mem.bytes);
@@ -356,7 +302,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     struct write_file file = {.fd = lk->file.fd,
                               .is_dirty = lk->is_dirty,
                               .knows_device = true,
-                              .mine = lk->owner,
+                              .owners.mine = lk->owner,
                               .device = lk->device};
     zarr_status st = write_check_version(l, op, err);
     bool is_named = true;
@@ -365,7 +311,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     if (st != ZARR_OK)
         return st;
     if (!is_new)
-        write_look_at_old(&lk->dir, &file);
+        zr_local_owner_look(&lk->dir, &file.owners);
     os_code = write_value(l, op, &file, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
@@ -388,8 +334,8 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
         return write_conflict(op, err);
     if (os_code != 0)
         return write_failed(l, op, os_code, "cannot replace", err);
-    if (write_hides_from_owner(&file))
-        write_set_mode(l, op, file.fd, file.old.mode);
+    if (zr_local_owner_is_shut_out(&file.owners))
+        zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
     return zr_op_end(op, ZARR_OK, 0);
 }
 
@@ -464,12 +410,12 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     os_code = file.fd < 0 ? -file.fd : 0;
     if (os_code == 0) {
         if (!is_new && fstat(file.fd, &st) == 0) {
-            zr_local_owner_read(&file.mine, &st);
-            write_look_at_old(&dir, &file);
+            zr_local_owner_read(&file.owners.mine, &st);
+            zr_local_owner_look(&dir, &file.owners);
         }
         os_code = write_value(l, op, &file, from, err);
-        if (os_code == 0 && write_hides_from_owner(&file))
-            write_set_mode(l, op, file.fd, file.old.mode);
+        if (os_code == 0 && zr_local_owner_is_shut_out(&file.owners))
+            zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
         if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
             os_code = errno;
         if (os_code == 0)
@@ -512,7 +458,7 @@ zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
     struct zr_local *l = self;
     struct zr_local_lock *lk = lock;
     zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = lk->keylock.key, .lock = lk};
-    struct write_file file = {.fd = lk->file.fd, .mine = lk->owner};
+    struct write_file file = {.fd = lk->file.fd, .owners.mine = lk->owner};
     void *from = NULL;
     zarr_status st = write_check_lock(l, &op, err);
     int os_code = 0;
@@ -521,9 +467,9 @@ zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
         st = zr_mem_host_ptr(l->memory, part, part->bytes, &from, err);
     if (st != ZARR_OK)
         return st;
-    write_look_at_old(&lk->dir, &file);
-    if (file.replaces)
-        write_set_owner(l, &op, &file);
+    zr_local_owner_look(&lk->dir, &file.owners);
+    if (file.owners.replaces)
+        zr_local_owner_set(l, &op, file.fd, &file.owners);
     lk->is_dirty = true;
     os_code = write_all(lk->file.fd, from, offset, part->bytes);
     return os_code == 0 ? ZARR_OK : write_failed(l, &op, os_code, "cannot write", err);
