@@ -38,10 +38,11 @@ STOP_AT = BUILD / "tests/stop_at"
 MARK = ".zarr"
 SKIPPED = 77
 SEED = 20261128
+STATES = {}  # of World.after()
 POINTS = {"command": 10, "call": 1, "pair": 1}  # of a sample, for each operation or pair
 BEGIN = {"zarrc": "import zarrc as m\n", "zarr": "import zarr as m, zarrc\nzarrc.enable()\n"}
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ZARRC_")} | {
-    "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ZARRC_") and k != "PYTHONDONTWRITEBYTECODE"} | {
+    "PYTHONPATH": str(BUILD / "python")}  # bytecode beside the package makes each start a third shorter
 
 
 def reason_to_skip():
@@ -102,6 +103,7 @@ class World:
         self.base = Path(tempfile.mkdtemp(prefix="zarrc-kill-"))
         self.folder = self.base / "w"
         made, names = make_stores(), set(re.findall(r"\w+\.zarr", str(commands)))
+        self.names = tuple(sorted(names))
         shutil.copytree(made, self.base / "template",
                         ignore=lambda at, found: set(found) - names - {f"{n}.raw" for n in ops.INPUTS} if at == str(made) else ())
 
@@ -111,7 +113,14 @@ class World:
         return self.folder
 
     def after(self, *lines):
-        """The stores after these programs, and the calls of the last one."""
+        """The stores after these programs, and the calls of the last one. Pairs share the states of one program."""
+        if len(lines) > 1:
+            return self.find_state(*lines)
+        key = self.names, *map(tuple, lines)
+        STATES[key] = STATES.get(key) or self.find_state(*lines)
+        return STATES[key]
+
+    def find_state(self, *lines):
         folder, codes, calls = self.renew(), [], 0
         for line in lines:
             program = Stopped(folder, line, 0)
