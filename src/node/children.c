@@ -38,7 +38,7 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
 {
     zarr_status st = ZARR_OK;
 
-    *k = (struct zr_children){.store = store, .first = first};
+    *k = (struct zr_children){.store = store, .first = first, .waits = seen->waits};
     k->alloc = zr_store_context(store)->alloc;
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
@@ -83,7 +83,10 @@ static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error
 {
     struct zr_children *k = arg;
     struct zr_child *child = &k->block[i];
-    struct zr_find where = {.store = k->store, .first = k->first};
+    struct zr_find where = {.store = k->store,
+                            .first = k->first,
+                            .waits = k->waits,
+                            .cancel = k->names.cancel};
     struct zr_str path;
 
     ZR_UNUSED(worker);

@@ -130,6 +130,21 @@ zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_e
     return st;
 }
 
+zarr_status zr_doc_wait_for_writer(zarr_store *store, const char *path, const char *name,
+                                   const zarr_cancel *cancel, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    st = zr_store_wait_for_writer(store, zr_str_text(&key), cancel, err);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
 zarr_status zr_doc_version(zarr_store_version *out, const struct zr_doc_source *src,
                            zarr_error *err)
 {

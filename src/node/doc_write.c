@@ -48,7 +48,8 @@ static zarr_status update_once(const struct zr_doc_place *place,
                                zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(place->src->store)->alloc;
-    const bool versions = zr_doc_by_version(place->src->store);
+    /* also with a lock: the document may have been moved away meanwhile */
+    const bool versions = zr_store_can(place->src->store, ZARR_STORE_CAP_CONDITIONAL);
     const char *key = zr_str_text(&place->key);
     zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
     zarr_status st = ZARR_OK;

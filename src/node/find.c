@@ -95,8 +95,12 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                       .name = name,
                                       .large = v3 && !where->array};
     zarr_error e = {0};
-    zarr_status st = zr_doc_get(&f->doc, &src, &e);
+    zarr_status st = ZARR_OK;
 
+    if (where->waits)
+        ZR_TRY(
+            zr_doc_wait_for_writer(where->store, where->path, name, where->cancel, err));
+    st = zr_doc_get(&f->doc, &src, &e);
     /* a FIFO with this name is a broken node: it can be deleted and replaced */
     if (st == ZARR_OK || zr_store_has_no_value(st, &e))
         f->format = v3 ? 3 : 2;

@@ -71,6 +71,10 @@ struct zr_doc_source {
  * error. */
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src,
                        zarr_error *err);
+/* Waits for a writer that has the document's lock. It may have taken the lock before its
+ * folder was renamed, and then writes into the renamed folder. */
+zarr_status zr_doc_wait_for_writer(zarr_store *store, const char *path, const char *name,
+                                   const zarr_cancel *cancel, zarr_error *err);
 /* Asks for the document's version only. Fails with NOT_FOUND (err is not set) or the
  * store's error. All zero: the store has no versions. */
 zarr_status zr_doc_version(zarr_store_version *out, const struct zr_doc_source *src,
@@ -148,6 +152,8 @@ struct zr_find {
     int32_t first;    /* with format 0: the format to try first; 0: 3 */
     /* an array is expected, so a zarr.json larger than an array's is not read */
     bool array;
+    bool waits; /* zr_doc_wait_for_writer() first */
+    const zarr_cancel *cancel;
 };
 /* Finds the node at a path. NOT_FOUND (err is not set): there is no document. If the
  * document is broken, fails with CORRUPT or another status for its fault, and f->kind is
@@ -243,6 +249,7 @@ struct zr_children {
     zarr_store *store;
     char *path;    /* path of the group */
     int32_t first; /* format to try first */
+    bool waits;    /* see zr_find */
     struct zr_names names;
     size_t next; /* index of the next name to look at */
     struct zr_child *block;
@@ -250,10 +257,11 @@ struct zr_children {
     const zarr_allocator *alloc;
 };
 /* What one walk has seen: the names of all its groups. Zero before the walk, except
- * cancel, which ends it. */
+ * cancel, which ends it, and `waits`: see zr_find. */
 struct zr_seen {
     uint64_t n, n_linked;
     const zarr_cancel *cancel; /* NULL: never */
+    bool waits;
 };
 /* path: normalised. Fails with LIMIT listing_keys or linked_directories if one group or
  * the walk has more names. */
@@ -282,11 +290,14 @@ struct zr_subtree {
     const zarr_allocator *alloc;
 };
 /* Leaves out nodes of the other format. A broken node is an error. NOT_FOUND: there is no
- * group at path. format 0: the group's own, v3 first. */
+ * group at path. format 0: the group's own, v3 first. waits: waits for writers of the
+ * documents below the group (see zr_doc_wait_for_writer()). */
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, const zarr_cancel *cancel, zarr_error *err);
+                            int32_t format, bool waits, const zarr_cancel *cancel,
+                            zarr_error *err);
 /* Reads the node at path, an array or a group of this format, and all nodes below it if
- * `below`. out->n is 0 if there is no such node. */
+ * `below`; then it waits for writers of all these documents. out->n is 0 if there is no
+ * such node. */
 zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
                                  const char *path, int32_t format,
                                  const zarr_cancel *cancel, bool below, zarr_error *err);

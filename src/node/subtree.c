@@ -82,6 +82,9 @@ static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
         ZR_TRY(zr_cancel_check(g->seen.cancel, err));
         zr_path_key(&full, top, g->node[i].path);
         ZR_TRY(zr_str_status(&full, err));
+        if (g->seen.waits)
+            ZR_TRY(zr_doc_wait_for_writer(store, zr_str_text(&full), ZR_DOC_ATTRS,
+                                          g->seen.cancel, err));
         ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), err));
     }
 out:
@@ -104,10 +107,10 @@ out:
     return st;
 }
 
-static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc,
+static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc, bool waits,
                          const zarr_cancel *cancel)
 {
-    *g = (struct zr_subtree){.alloc = alloc, .seen.cancel = cancel};
+    *g = (struct zr_subtree){.alloc = alloc, .seen = {.cancel = cancel, .waits = waits}};
     zr_arena_init(&g->arena, alloc);
 }
 
@@ -115,11 +118,12 @@ zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
                                  const char *path, int32_t format,
                                  const zarr_cancel *cancel, bool below, zarr_error *err)
 {
-    const struct zr_find where = {.store = store, .path = path, .format = format};
+    const struct zr_find where = {
+        .store = store, .path = path, .format = format, .waits = below, .cancel = cancel};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    subtree_init(out, zr_store_context(store)->alloc, cancel);
+    subtree_init(out, zr_store_context(store)->alloc, below, cancel);
     zr_found_init(&found, out->alloc);
     out->format = format;
     st = zr_node_find(&found, &where, err);
@@ -139,13 +143,14 @@ out:
 }
 
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, const zarr_cancel *cancel, zarr_error *err)
+                            int32_t format, bool waits, const zarr_cancel *cancel,
+                            zarr_error *err)
 {
     const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    subtree_init(out, zr_store_context(store)->alloc, cancel);
+    subtree_init(out, zr_store_context(store)->alloc, waits, cancel);
     zr_found_init(&found, out->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && found.kind != ZARR_NODE_GROUP))

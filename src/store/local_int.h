@@ -202,6 +202,7 @@ bool zr_local_lock_has_one_name(const struct zr_local_lock *lk);
  * meanwhile. Returns 0 or an errno. */
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
                             bool *yes);
+bool zr_local_has_lock_file(const void *self, const char *key);
 /* Tries once to lock a descriptor. Returns 0, EAGAIN (another holder), or an errno (the
  * file system has no locks). */
 int zr_local_lock_try(int fd);

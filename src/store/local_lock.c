@@ -243,6 +243,17 @@ bool zr_local_lock_has_one_name(const struct zr_local_lock *lk)
     return lock_count_names(lk, lk->dir.fd, lk->lock_name, &n_names) == 0 && n_names == 1;
 }
 
+bool zr_local_has_lock_file(const void *self, const char *key)
+{
+    const struct zr_local *l = self;
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s" ZR_LOCK_SUFFIX, key);
+    struct stat st;
+
+    return n >= 0 && (size_t)n < sizeof path &&
+           fstatat(l->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
                             bool *yes)
 {

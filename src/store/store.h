@@ -241,6 +241,10 @@ zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel 
  * writer that comes later is not waited for. */
 zarr_status zr_store_wait_for_writers(zarr_store *s, const char *prefix,
                                       const zarr_cancel *cancel, zarr_error *err);
+/* Waits for the holder of the lock of one key, if the lock is a file. It is a look at
+ * that file if there is no holder. */
+zarr_status zr_store_wait_for_writer(zarr_store *s, const char *key,
+                                     const zarr_cancel *cancel, zarr_error *err);
 
 /* ---- pins: many reads of one value ------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /*
- * store/wait_writers.c - waits until no caller writes below a prefix, before it is
- * deleted: a delete that gave up at the lock of a chunk would leave a part of the node.
+ * store/wait_writers.c - waits until no caller writes a key, or any key below a prefix. A
+ * delete that gave up at the lock of a chunk would leave a part of the node.
  * Locks that are files show who is at work. Other locks are held for one write at most.
  * Thread class: any thread.
  */
@@ -33,6 +33,21 @@ static int wait_for_lock(void *user, const zarr_store_item *item)
         w->st = zr_store_lock(w->s, zr_str_text(&w->key), w->cancel, &lock, w->err);
     zr_store_unlock(w->s, lock);
     return w->st != ZARR_OK;
+}
+
+zarr_status zr_store_wait_for_writer(zarr_store *s, const char *key,
+                                     const zarr_cancel *cancel, zarr_error *err)
+{
+    const zarr_store *part = zr_store_of_key(s, key);
+    void *lock = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!part->native || !part->native->has_lock_file ||
+        !part->native->has_lock_file(part->self, key))
+        return ZARR_OK;
+    st = zr_store_lock(s, key, cancel, &lock, err);
+    zr_store_unlock(s, lock);
+    return st;
 }
 
 zarr_status zr_store_wait_for_writers(zarr_store *s, const char *prefix,

@@ -80,7 +80,8 @@ static zarr_status read_nodes(struct consolidating *c, zarr_error *err)
 
     forget_nodes(c);
     c->has_nodes = true;
-    st = zr_subtree_read(&c->nodes, c->store, c->path, c->format, c->opts->cancel, err);
+    st = zr_subtree_read(&c->nodes, c->store, c->path, c->format, true, c->opts->cancel,
+                         err);
     c->broken = st != ZARR_OK;
     return st == ZARR_OK ? list_nodes(c, err) : st;
 }

@@ -131,7 +131,8 @@ zarr_status zarr_group_consolidated_check(
     ZR_TRY(zr_cancel_check(o.cancel, err));
     ZR_TRY(zarr_group_open(&now, store, c.top, &open, err));
     c.cons = zr_group_consolidated(now);
-    ZR_TRY(zr_subtree_read(&c.real, store, c.top, open.zarr_format, o.cancel, err));
+    ZR_TRY(
+        zr_subtree_read(&c.real, store, c.top, open.zarr_format, false, o.cancel, err));
     quote_both(&c);
     compare_lists(&c);
     ZR_TRY(zr_str_status(&c.path, err));

@@ -217,6 +217,35 @@ static void test_update(void **state)
     }
 }
 
+static zarr_status edit_and_move(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                 zarr_error *err)
+{
+    (void)arg;
+    (void)old;
+    zr_str_puts(text, "new");
+    return zr_store_rename(w.store, "g", "h", err);
+}
+
+/* The change must neither make the old document again nor reach the new place. */
+static void test_update_of_a_folder_that_moves(void **state)
+{
+    const enum world_sort sorts[] = {WORLD_MEMORY, WORLD_LOCAL};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(sorts); i++) {
+        const struct zr_doc_edit how = {.fn = edit_and_move};
+        struct zr_doc_source src = {.path = "g", .name = "zarr.json"};
+
+        world_open(&w, sorts[i]);
+        src.store = w.store;
+        put_text(&w, "g/zarr.json", "old");
+        assert_status(zr_doc_update(&src, &how, &terr), ZARR_ERR_NOT_FOUND);
+        assert_string_equal(get_text(&w, "h/zarr.json"), "old");
+        assert_int_equal(n_keys(&w, "g"), 0);
+        world_close(&w);
+    }
+}
+
 static void test_write(void **state)
 {
     bool there = true;
@@ -251,9 +280,13 @@ static void test_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normal_paths),   cmocka_unit_test(test_parts_of_paths),
-        cmocka_unit_test(test_order_of_paths), cmocka_unit_test(test_read),
-        cmocka_unit_test(test_update),         cmocka_unit_test(test_write),
+        cmocka_unit_test(test_normal_paths),
+        cmocka_unit_test(test_parts_of_paths),
+        cmocka_unit_test(test_order_of_paths),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_update_of_a_folder_that_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
