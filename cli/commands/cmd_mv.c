@@ -239,16 +239,37 @@ static int update_both(struct cli *cli, struct cli_node *src, struct cli_node *d
     return first ? first : second;
 }
 
-/* A move that was killed after its last step has no source any more, and consolidated
- * metadata does not list the destination. */
-static int complete(struct cli *cli, const struct cli_node *src, struct cli_node *dst)
+/* Whether a move was interrupted while it deleted the source, and this command goes on:
+ * the library then completes it. */
+static bool can_finish(const struct cli *cli, const struct cli_node *src,
+                       const struct cli_node *dst)
 {
-    const bool unlisted = dst->kind != ZARR_NODE_NONE && cli_is_unlisted(dst);
+    struct cli_job job;
+    bool is = false;
+
+    if (!cli_job_read(src->store, src->path, &job))
+        return false;
+    is = strcmp(job.command, "mv") == 0 && cli_job_deletes(&job) &&
+         dst->kind != ZARR_NODE_NONE && (cli_skips_equal(cli) || cli_flag(cli, "force"));
+    cli_job_free(&job);
+    return is;
+}
+
+/* A move that was killed after its last step has no source any more, or an empty folder,
+ * and consolidated metadata may not list the destination. */
+static int complete(struct cli *cli, struct cli_node *src, struct cli_node *dst)
+{
+    const bool there = dst->kind != ZARR_NODE_NONE;
+    const bool unlisted = there && cli_is_unlisted(dst);
+    const bool empty = there && cli_is_empty_folder(src);
     struct moving m = {.objects = 0};
     int rc = CLI_OK;
 
-    if (unlisted && (cli_skips_equal(cli) || cli_flag(cli, "force"))) {
-        rc = cli_update_after(cli, dst, true, CLI_OK);
+    if ((unlisted || empty) && (cli_skips_equal(cli) || cli_flag(cli, "force"))) {
+        if (empty)
+            rc = cli_delete_folder(cli, src);
+        if (!rc)
+            rc = cli_update_after(cli, dst, true, CLI_OK);
         if (!rc)
             summary(cli, src, dst, &m);
         return rc;
@@ -274,7 +295,7 @@ static int run(struct cli *cli)
                            CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_MISSING, &src);
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
-    if (!rc && cli_node_is_missing(&src)) {
+    if (!rc && cli_node_is_missing(&src) && !can_finish(cli, &src, &dst)) {
         rc = complete(cli, &src, &dst);
         goto out;
     }
@@ -316,10 +337,7 @@ const struct cli_command cli_cmd_mv = {
         "below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
         "was copied, unless another program wrote into it meanwhile. If the command is "
-        "interrupted before, SOURCE is complete, and the "
-        "same command with --resume continues. If SOURCE is being deleted already, "
-        "zarrc "
-        "rm -r completes it.\n\n"
+        "interrupted, the same command with --resume continues.\n\n"
         "If SOURCE is a link to a store, the link is moved, and the store stays where it "
         "is. A relative link becomes an absolute one if it would lead elsewhere.",
     .json = "source, destination: locations. objects, bytes: copied; 0 if the store "

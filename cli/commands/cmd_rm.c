@@ -135,41 +135,6 @@ static bool is_missing(struct cli *cli, const char *text)
     return missing;
 }
 
-static int find_object(void *user, const zarr_store_item *item)
-{
-    bool *any = user;
-
-    (void)item;
-    *any = true;
-    return 1;
-}
-
-/* What an rm that was killed at its very end leaves: folders without objects. */
-static bool is_empty_folder(const struct cli_node *node)
-{
-    char *path = cli_path_join(cli_local_root(node), node->path);
-    bool any = false;
-    struct stat st;
-    const bool folder = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-                        zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED,
-                                        find_object, &any, NULL) == ZARR_OK;
-
-    free(path);
-    return folder && !any;
-}
-
-static int delete_folder(struct cli *cli, struct cli_node *node)
-{
-    zarr_error err = {0};
-    const zarr_status st = zarr_store_erase_prefix(node->store, node->path, &err);
-
-    if (st)
-        return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
-    if (!*node->path)
-        (void)rmdir(cli_local_root(node));
-    return cli_update_after(cli, node, true, CLI_OK);
-}
-
 /* --force takes a folder that is empty, too. */
 static int open_one(struct cli *cli, const char *text, struct cli_node *node)
 {
@@ -177,7 +142,7 @@ static int open_one(struct cli *cli, const char *text, struct cli_node *node)
     const bool force = cli_flag(cli, "force");
     int rc = cli_node_open(cli, text, flags | (force ? CLI_OPEN_MISSING : 0u), node);
 
-    if (!rc && force && cli_node_is_missing(node) && !is_empty_folder(node))
+    if (!rc && force && cli_node_is_missing(node) && !cli_is_empty_folder(node))
         rc = cli_node_missing(cli, flags, node);
     return rc;
 }
@@ -186,8 +151,8 @@ static int delete_one(struct cli *cli, struct cli_node *node, uint64_t n_objects
 {
     if (!*node->path && is_link(node))
         return delete_root_link(cli, node);
-    if (cli_node_is_missing(node) && is_empty_folder(node))
-        return delete_folder(cli, node);
+    if (cli_node_is_missing(node) && cli_is_empty_folder(node))
+        return cli_delete_folder(cli, node);
     return delete_node(cli, node, n_objects);
 }
 

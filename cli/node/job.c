@@ -57,6 +57,12 @@ bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
     return is;
 }
 
+bool cli_job_deletes(const struct cli_job *job)
+{
+    return strcmp(job->command, "rm") == 0 ||
+           (strcmp(job->command, "mv") == 0 && !job->source);
+}
+
 void cli_job_free(struct cli_job *job)
 {
     free(job->command);
@@ -184,7 +190,11 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
     const bool moves = strcmp(job->command, "mv") == 0;
     char *hint;
 
-    if (moves || strcmp(job->command, "cp") == 0)
+    if (moves && !job->source)
+        hint = cli_format("The same zarrc mv with --resume completes it, and so does "
+                          "zarrc rm -r %s.",
+                          at);
+    else if (moves || strcmp(job->command, "cp") == 0)
         /* --resume reads the copy from memory, and mv then deletes the source */
         hint = cli_format("zarrc %s --resume %s %s continues it.%s zarrc rm -r %s "
                           "removes it.",
@@ -226,7 +236,7 @@ int cli_job_error(struct cli *cli, int exit_code, const struct cli_job *job,
     char *hint = cli_job_hint(job, shown);
 
     cli_error(cli, exit_code, hint,
-              strcmp(job->command, "rm") == 0
+              cli_job_deletes(job)
                   ? "there is no node at %s, but the rest of an interrupted %s%s%s"
                   : "there is no complete node at %s, but an interrupted %s%s%s",
               shown, job->command, job->source ? " of " : "",

@@ -68,7 +68,7 @@ bool cli_can_replace_rest(const struct cli_node *node)
     bool is = cli_node_is_missing(node) && cli_job_read(node->store, node->path, &job);
 
     if (is) {
-        is = (strcmp(job.command, "rm") == 0 || strcmp(job.command, "create") == 0 ||
+        is = (cli_job_deletes(&job) || strcmp(job.command, "create") == 0 ||
               strcmp(job.command, "import") == 0) &&
              zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
                              NULL) == ZARR_OK &&

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -454,6 +455,31 @@ int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
                  err.message);
     done = cli_node_flush(cli, node);
     return rc ? rc : done;
+}
+
+bool cli_is_empty_folder(const struct cli_node *node)
+{
+    char *path = cli_path_join(cli_local_root(node), node->path);
+    bool any = false;
+    struct stat st;
+    const bool folder = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+                        zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED,
+                                        any_object, &any, NULL) == ZARR_OK;
+
+    free(path);
+    return folder && !any;
+}
+
+int cli_delete_folder(struct cli *cli, struct cli_node *node)
+{
+    zarr_error err = {0};
+    const zarr_status st = zarr_store_erase_prefix(node->store, node->path, &err);
+
+    if (st)
+        return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
+    if (!*node->path)
+        (void)rmdir(cli_local_root(node));
+    return cli_update_after(cli, node, true, CLI_OK);
 }
 
 bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst, bool goes_on)

@@ -98,6 +98,10 @@ bool cli_skips_equal(const struct cli *cli);
 int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc);
 /* Whether consolidated metadata of a group above the node does not list it. */
 bool cli_is_unlisted(const struct cli_node *node);
+/* What an rm or an mv that was killed at its very end leaves: a folder without objects.
+ */
+bool cli_is_empty_folder(const struct cli_node *node);
+int cli_delete_folder(struct cli *cli, struct cli_node *node);
 /* Whether a copy can change its destination: the library refuses a node that exists,
  * unless --force is given, or the command goes on. For node->began. */
 bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst, bool goes_on);
@@ -122,6 +126,8 @@ struct cli_job {
 /* False: there is no job object at the path. */
 bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out);
 void cli_job_free(struct cli_job *job);
+/* Whether the command was deleting the node: an rm, or the last step of an mv. */
+bool cli_job_deletes(const struct cli_job *job);
 /* Puts the job object of this command, and removes it. */
 int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
                   const char *source);

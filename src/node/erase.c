@@ -266,7 +266,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
     if (link)
         goto out;
     /* a full disk must not prevent a delete */
-    (void)zr_job_put(store, path, "rm", NULL, false, NULL);
+    (void)zr_job_put(store, path, watch->moved ? "mv" : "rm", NULL, false, NULL);
     st = erase_documents(store, path, &s.n_done, err);
     if (st != ZARR_OK) {
         if (s.n_done == 0) /* the node is as it was */

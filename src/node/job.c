@@ -94,21 +94,27 @@ out:
     return st;
 }
 
-zarr_status zr_job_is_delete(zarr_store *store, const char *path, bool *is,
-                             zarr_error *err)
+zarr_status zr_job_find_delete(zarr_store *store, const char *path,
+                               enum zr_job_delete *out, zarr_error *err)
 {
     const struct zr_doc_source src = {
         .store = store, .path = path, .name = ZR_DOC_JOB, .large = true};
     const zarr_context *ctx = zr_store_context(store);
+    const struct zr_json *command = NULL;
     struct zr_json_doc json;
     struct zr_doc doc;
     zarr_status st;
 
+    *out = ZR_JOB_NO_DELETE;
     zr_doc_init(&doc, ctx->alloc);
     zr_json_doc_init(&json, ctx->alloc);
     st = zr_doc_get(&doc, &src, err);
-    *is = st == ZARR_OK && zr_doc_parse(&json, &doc, &ctx->limits, NULL) == ZARR_OK &&
-          zr_json_is_text(zr_json_get(json.root, "command"), "rm");
+    if (st == ZARR_OK && zr_doc_parse(&json, &doc, &ctx->limits, NULL) == ZARR_OK)
+        command = zr_json_get(json.root, "command");
+    if (zr_json_is_text(command, "rm"))
+        *out = ZR_JOB_DELETE;
+    else if (zr_json_is_text(command, "mv") && !zr_json_get(json.root, "source"))
+        *out = ZR_JOB_MOVE;
     zr_json_doc_deinit(&json);
     zr_doc_deinit(&doc);
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;

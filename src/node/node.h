@@ -360,10 +360,15 @@ zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_st
  * zr_job_begin(); else replaces a job object. */
 zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
                        const char *source, bool must_be_new, zarr_error *err);
-/* Whether there is the job object of a delete. Beside a document it says nothing: the
- * delete was interrupted before it began. */
-zarr_status zr_job_is_delete(zarr_store *store, const char *path, bool *is,
-                             zarr_error *err);
+enum zr_job_delete {
+    ZR_JOB_NO_DELETE, /* no job object, or one of another call */
+    ZR_JOB_DELETE,
+    ZR_JOB_MOVE /* the delete of a move: the destination is complete */
+};
+/* Finds the job object of a delete. Beside a document it says nothing: the delete was
+ * interrupted before it began. */
+zarr_status zr_job_find_delete(zarr_store *store, const char *path,
+                               enum zr_job_delete *out, zarr_error *err);
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
 /* Fails with EXISTS if there is a job object: a node that is made there would be mixed
  * with what an interrupted call left. */
@@ -431,6 +436,7 @@ struct zr_erase_watch {
     void *user;
     const zarr_cancel *cancel;
     bool consolidated; /* zr_consolidated_remove() first */
+    bool moved;        /* the job object is that of a move */
 };
 /* Deletes everything at and below path, with a job object that goes last. It waits for
  * writers before it begins, and then the documents of each node go before its chunks, so

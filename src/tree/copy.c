@@ -134,9 +134,12 @@ static bool is_consolidated(const struct zr_copy *c)
 }
 
 /* Moves in one step if both places are in one store that can rename. *moved false: it
- * must be copied. */
+ * must be copied, and consolidated metadata lists it meanwhile. */
 static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
 {
+    const zarr_consolidate_options listed = {.struct_size = sizeof listed,
+                                             .flags = ZARR_CONSOLIDATED_BELOW,
+                                             .cancel = c->opts.cancel};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -150,6 +153,8 @@ static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
     st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
     *moved = st == ZARR_OK;
     st = st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : zr_pass(err, st, &e);
+    if (!*moved && is_consolidated(c) && st == ZARR_OK)
+        st = zarr_group_consolidated_update(c->src, c->src_path, &listed, NULL, err);
 out:
     return st;
 }
@@ -244,15 +249,15 @@ out:
  * the place of the one of this call. */
 static zarr_status end_job(struct zr_copy *c, zarr_error *err)
 {
-    bool deleted = false;
+    enum zr_job_delete deleted = ZR_JOB_NO_DELETE;
     zarr_status st = ZARR_OK;
 
     if (c->plain)
         return ZARR_OK;
     ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
     if (c->incomplete)
-        ZR_TRY(zr_job_is_delete(c->src, c->src_path, &deleted, err));
-    if (c->incomplete && !deleted)
+        ZR_TRY(zr_job_find_delete(c->src, c->src_path, &deleted, err));
+    if (c->incomplete && deleted == ZR_JOB_NO_DELETE)
         st = zr_copy_object(c, ZR_DOC_JOB, err);
 out:
     return st;
@@ -284,23 +289,70 @@ out:
     return st;
 }
 
-static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
+/* The last step of a move. */
+static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
 {
-    const struct zr_find where = {.store = c->src, .path = c->src_path};
-    struct zr_found found;
-    zarr_error e = {0};
+    const struct zr_erase_watch watch = {.consolidated = is_consolidated(c),
+                                         .moved = true};
+    zarr_status st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
+
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, c->src_path);
+    return st;
+}
+
+/* There is no source. *finished: a move was interrupted at its last step, which is done
+ * now. */
+static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *err)
+{
+    enum zr_job_delete rest = ZR_JOB_NO_DELETE;
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    bool unfinished = false;
+    zarr_status st = ZARR_OK;
+
+    *finished = false;
+    if (!c->is_move || !(c->opts.flags & (ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE)))
+        return ZARR_OK;
+    ZR_TRY(zr_job_find_delete(c->src, c->src_path, &rest, err));
+    if (rest != ZR_JOB_MOVE)
+        goto out;
+    ZR_TRY(check_apart(c, err));
+    ZR_TRY(zarr_node_probe(c->dst, c->dst_path, &kind, &format, err));
+    ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &unfinished, err));
+    *finished = kind != ZARR_NODE_NONE && !unfinished;
+    if (*finished)
+        st = erase_source(c, err);
+out:
+    return st;
+}
+
+static zarr_status copy_objects(struct zr_copy *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
+    if (!c->plain)
+        ZR_TRY(begin_job(c, err));
+    ZR_TRY(copy_all(c, err));
+    if (c->is_move) {
+        ZR_TRY(zarr_store_flush(c->dst, err));
+        /* a writer that has a lock may have read already what it changes */
+        ZR_TRY(zr_store_wait_for_writers(c->src, c->src_path, c->opts.cancel, err));
+        ZR_TRY(zr_copy_check_source(c, err));
+    }
+    ZR_TRY(end_job(c, err));
+    if (c->is_move)
+        st = erase_source(c, err);
+out:
+    return st;
+}
+
+static zarr_status copy_node(struct zr_copy *c, int32_t format, zarr_error *err)
+{
     bool moved = false;
     zarr_status st = ZARR_OK;
 
-    zr_found_init(&found, c->ctx->alloc);
-    st = zr_node_find(&found, &where, &e);
-    if (found.format == 0) { /* a broken node can be copied as it is */
-        if (st == ZARR_ERR_NOT_FOUND)
-            zr_fail(&e, st, "there is no array or group");
-        zr_path_prefix(&e, st, c->src_path);
-        zr_pass(err, st, &e);
-        goto out;
-    }
     ZR_TRY(check_apart(c, err));
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
@@ -309,32 +361,42 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         ZR_TRY(list_source(c, err));
     if (!c->plain)
         ZR_TRY(zr_claim_take(&c->claim, c->dst, c->dst_path, err));
-    ZR_TRY(prepare_destination(c, found.format, err));
+    ZR_TRY(prepare_destination(c, format, err));
     ZR_TRY(try_rename(c, &moved, err));
     if (moved)
         goto out;
     if (can_rename(c))
         ZR_TRY(list_source(c, err));
-    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
-    if (!c->plain)
-        ZR_TRY(begin_job(c, err));
-    ZR_TRY(copy_all(c, err));
-    if (c->is_move) {
-        ZR_TRY(zarr_store_flush(c->dst, err));
-        ZR_TRY(zr_copy_check_source(c, err));
-    }
-    ZR_TRY(end_job(c, err));
-    if (c->is_move) {
-        const struct zr_erase_watch watch = {.consolidated = is_consolidated(c)};
-
-        st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
-        if (st != ZARR_OK)
-            ZR_TRY(zr_path_prefix(err, st, c->src_path));
-    }
+    st = copy_objects(c, err);
 out:
     if (st != ZARR_OK && c->new_job && c->locked.objects == 0)
         (void)zr_job_erase(c->dst, c->dst_path, NULL); /* there is nothing to continue */
     zr_claim_give(&c->claim);
+    return st;
+}
+
+static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
+{
+    const struct zr_find where = {.store = c->src, .path = c->src_path};
+    struct zr_found found;
+    zarr_error e = {0};
+    bool finished = false;
+    zarr_status st = ZARR_OK;
+
+    zr_found_init(&found, c->ctx->alloc);
+    st = zr_node_find(&found, &where, &e);
+    if (found.format != 0) { /* a broken node can be copied as it is */
+        st = copy_node(c, found.format, err);
+        goto out;
+    }
+    if (st == ZARR_ERR_NOT_FOUND) {
+        ZR_TRY(finish_move(c, &finished, err));
+        st = finished ? ZARR_OK
+                      : zr_fail(&e, ZARR_ERR_NOT_FOUND, "there is no array or group");
+    }
+    zr_path_prefix(&e, st, c->src_path);
+    zr_pass(err, st, &e);
+out:
     zr_found_deinit(&found);
     return st;
 }

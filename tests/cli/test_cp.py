@@ -160,6 +160,28 @@ def test_mv_continues_an_earlier_move(zarrc, store, tmp_path):
     assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()
 
 
+@pytest.mark.parametrize("option", ["--resume", "--skip-equal", "--force"])
+def test_mv_continues_the_delete_of_its_source(zarrc, store, tmp_path, option):
+    """The job object of an mv without a source says that the copy is complete."""
+    before = files(store / "temp")
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    (store / "temp/zarr.json").unlink()
+    (store / "temp/.zarrc-job").write_text('{"zarrc_job": 1, "command": "mv"}')
+    assert "--resume completes it" in zarrc("mv", store / "temp", tmp_path / "y.zarr", code=3).err
+    zarrc("mv", option, store / "temp", tmp_path / "none.zarr", code=3)
+    assert (store / "temp/c").exists()
+    zarrc("mv", option, store / "temp", tmp_path / "y.zarr")
+    assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()
+
+
+def test_mv_does_not_complete_an_rm(zarrc, store, tmp_path):
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    (store / "temp/zarr.json").unlink()
+    (store / "temp/.zarrc-job").write_text('{"zarrc_job": 1, "command": "rm"}')
+    zarrc("mv", "--resume", store / "temp", tmp_path / "y.zarr", code=3)
+    assert (store / "temp/c").exists()
+
+
 def test_rm(zarrc, store, tmp_path):
     assert "-r" in zarrc("rm", store / "deep", code=2).err
     assert (store / "deep/b/zarr.json").exists()

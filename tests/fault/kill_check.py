@@ -206,8 +206,8 @@ def after_pair(folder, base, serial, lines, codes, zarrc):
     for line, code in zip(lines, codes):
         if code not in {0, 3, 5, 7, 2 if "import" in line else 0}:  # 2: the shape of the file is not that of the array
             return "exit code"
-    if codes == (0, 0):
-        states = [serial["ab"], serial["ba"]]
+    if codes == (0, 0):  # one that fails after the other cannot have been the second
+        states = [s for s in (serial["ab"], serial["ba"]) if s.codes == [0, 0]] or [serial["ab"], serial["ba"]]
     else:  # one that fails may leave a part of its work
         states = [base, *serial.values()]
     try:

@@ -220,8 +220,6 @@ TEMPLATE = [
 ]
 
 PENDING = {  # fail today: the tests skip them until they are repaired
-    "mv to another store",
-    "mv a store",
     "Python: copy(a, g)",
     "part + create --force",
 }
