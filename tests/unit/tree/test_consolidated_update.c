@@ -203,6 +203,39 @@ static void test_entries_go_first(void **state)
     }
 }
 
+static void see_entry(void *user, uint64_t objects, uint64_t bytes)
+{
+    (void)objects;
+    (void)bytes;
+    assert_non_null(strstr(get_text(user, "c/zarr.json"), "\"A\": {"));
+}
+
+/* A move that has to copy keeps the entries of its source until it deletes that. */
+static void test_entries_stay_while_a_move_copies(void **state)
+{
+    zarr_copy_options opts = {.struct_size = sizeof opts};
+    struct world w;
+    char path[128];
+    FILE *f = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_tree(&w, 3);
+    consolidate_group(&w, "c");
+    put_text(&w, "c/moved/x", "");
+    snprintf(path, sizeof path, "%s/c/moved/1.__lock", w.dir); /* refuses the rename */
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_ok(zarr_store_erase(w.store, "c/moved/x", &terr));
+    opts.flags = ZARR_COPY_CONSOLIDATED;
+    opts.progress = see_entry;
+    opts.progress_user = &w;
+    assert_ok(zarr_node_move(w.store, "c/A", w.store, "c/moved", &opts, &terr));
+    assert_null(strstr(get_text(&w, "c/zarr.json"), "\"A\": {"));
+    world_close(&w);
+}
+
 /* A node whose entries cannot be removed stays. */
 static void test_entries_that_cannot_go(void **state)
 {
@@ -257,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_update_levels),
         cmocka_unit_test(test_entries_go_first),
         cmocka_unit_test(test_entries_that_cannot_go),
+        cmocka_unit_test(test_entries_stay_while_a_move_copies),
         cmocka_unit_test(test_above_the_store),
     };
 
