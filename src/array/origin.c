@@ -12,7 +12,8 @@
 
 #define NETCDF_MARK "_NCProperties"
 
-/* Looks at all groups above the node. */
+/* Looks at all groups above the node. What cannot be read there has no mark: it must not
+ * keep the array from being opened. */
 static zarr_status find_mark(zarr_store *store, const char *path, bool *found,
                              zarr_error *err)
 {
@@ -28,7 +29,10 @@ static zarr_status find_mark(zarr_store *store, const char *path, bool *found,
         struct zr_parsed *attrs = NULL;
 
         *(slash ? slash : parent) = '\0';
-        ZR_TRY(zr_attrs_read(&attrs, store, parent, err));
+        st = zr_attrs_read(&attrs, store, parent, NULL);
+        if (st == ZARR_ERR_NO_MEMORY)
+            ZR_TRY(zr_fail_memory(err, strlen(path)));
+        st = ZARR_OK;
         *found = attrs && zr_json_get(attrs->json.root, NETCDF_MARK);
         zr_parsed_free(attrs);
     }

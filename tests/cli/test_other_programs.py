@@ -172,6 +172,15 @@ def test_shuffle_of_netcdf(zarrc, tmp_path, alone):
     assert (np.load(tmp_path / "a.npy") == np.concatenate([DATA, -DATA])).all()
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "\0"])
+def test_shuffle_below_broken_attributes(zarrc, tmp_path, text):
+    """What cannot be read above the array has no mark, and the array opens."""
+    path = netcdf(tmp_path / "x.zarr")
+    (tmp_path / "x.zarr/g/.zattrs").write_text(text)
+    zarrc("export", path, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == DATA).all()
+
+
 def test_shuffle_without_mark(zarrc, tmp_path):
     """numcodecs does not shuffle with 0. No mark tells which program wrote the array, so a warning does."""
     path = netcdf(tmp_path / "x.zarr", mark=False)
