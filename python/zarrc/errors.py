@@ -220,6 +220,7 @@ def in_store(error: ZarrcError, url: str | None) -> None:
 
 _REMEDIES = {
     "(option locking)": "if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
+    "ZARR_COPY_OVERWRITE": "if_exists='skip' continues an interrupted copy, if_exists='replace' begins it again",
     "(option symlinks)": "if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
 }
 

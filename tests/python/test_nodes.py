@@ -184,6 +184,17 @@ def test_copies(tmp_path, store):
     assert zarrc.open_group(other)["a/b"].shape == (5,)
 
 
+def test_interrupted_copy(store):
+    """The message names what continues it."""
+    group = zarrc.open_group(store)
+    source = group.create_array("a", data=np.arange(5))
+    group.store.set("n/.zarrc-job", b'{"zarrc_job": 1, "command": "cp"}')
+    with pytest.raises(errors.ExistsError, match="if_exists='skip' continues an interrupted copy"):
+        zarrc.copy(source, group, "n")
+    assert zarrc.copy(source, group, "n", if_exists="skip")[:].tolist() == [0, 1, 2, 3, 4]
+    assert group.store.get("n/.zarrc-job") is None
+
+
 def test_hierarchy(store):
     nodes = {"g/a": {"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "int8", "fill_value": 3,
                      "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
