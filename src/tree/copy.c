@@ -348,7 +348,7 @@ out:
     return st;
 }
 
-static zarr_status copy_node(struct zr_copy *c, int32_t format, zarr_error *err)
+static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error *err)
 {
     bool moved = false;
     zarr_status st = ZARR_OK;
@@ -386,7 +386,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     zr_found_init(&found, c->ctx->alloc);
     st = zr_node_find(&found, &where, &e);
     if (found.format != 0) { /* a broken node can be copied as it is */
-        st = copy_node(c, found.format, err);
+        st = copy_or_rename(c, found.format, err);
         goto out;
     }
     if (st == ZARR_ERR_NOT_FOUND) {
