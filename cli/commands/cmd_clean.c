@@ -46,13 +46,16 @@ static void interrupted(void *user, const char *key, const char *command,
              hint);
 }
 
-static void without_document(void *user, const char *path, bool is_group,
-                             const char *hint)
+static void without_document(void *user, const struct cli_rest *rest)
 {
-    cli_warn(user, "%s: %s. %s", path,
-             is_group ? "there are nodes or chunks below it, but it has no metadata"
-                      : "there are chunks, but no array; clean does not remove them",
-             hint);
+    if (rest->unread)
+        cli_warn(user, "%s", rest->unread->message);
+    else
+        cli_warn(user, "%s: %s. %s", rest->path,
+                 rest->is_group
+                     ? "there are nodes or chunks below it, but it has no metadata"
+                     : "there are chunks, but no array; clean does not remove them",
+                 rest->hint);
 }
 
 /* ---- arrays ---- */

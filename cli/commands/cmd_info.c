@@ -6,7 +6,6 @@
 #include "commands/info.h"
 #include "node/work.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,23 +50,6 @@ static void totals_free(struct totals *t)
     free(t->fault);
 }
 
-/* Whether what is stored causes this status, as verify decides it. Else the store fails
- * as a whole. */
-static bool is_node_fault(zarr_status st, const zarr_error *err)
-{
-    static const int codes[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EXDEV,
-                                EINVAL, ENXIO,   EACCES, EPERM, EIO};
-
-    if (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT ||
-        st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND)
-        return true;
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
-            err->os_code == codes[i])
-            return true;
-    return false;
-}
-
 static void add_fault(struct totals *t, const char *path, zarr_status st,
                       const zarr_error *err)
 {
@@ -110,7 +92,7 @@ static int add_array(struct cli *cli, const struct cli_node *top, const char *pa
         t->bytes += bytes;
         t->n_total = cli_add(t->n_total, info_grid_count(array));
         t->decoded = cli_add(t->decoded, info_decoded_bytes(array));
-    } else if (is_node_fault(st, &err)) {
+    } else if (cli_is_node_fault(st, &err)) {
         add_fault(t, full, st, &err);
     } else {
         rc = cli_fail(cli, st, &err, "cannot list the chunks of %s", shown);
@@ -121,7 +103,15 @@ static int add_array(struct cli *cli, const struct cli_node *top, const char *pa
     return rc;
 }
 
-/* A node that the listing could not read; opening it tells the reason. */
+static int pass_member(void *user, const zarr_node_item *item)
+{
+    (void)user;
+    (void)item;
+    return ZARR_WALK_STOP;
+}
+
+/* A node that the listing could not read; opening it, or listing its members, tells the
+ * reason. */
 static int add_broken(struct cli *cli, const struct cli_node *top, const char *path,
                       struct totals *t)
 {
@@ -134,7 +124,9 @@ static int add_broken(struct cli *cli, const struct cli_node *top, const char *p
 
     if (st == ZARR_ERR_NOT_FOUND)
         st = zarr_group_open(&group, top->store, full, NULL, &err);
-    if (is_node_fault(st, &err) || st == ZARR_ERR_IO)
+    if (group)
+        st = zarr_group_list(group, pass_member, NULL, NULL, &err);
+    if (cli_is_node_fault(st, &err) || st == ZARR_ERR_IO)
         add_fault(t, full, st, &err);
     else if (st)
         rc = cli_fail(cli, st, &err, "cannot open %s", full);
@@ -231,7 +223,8 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
                               zarr_group *group, const struct totals *totals,
                               zarr_error *err)
 {
-    const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
+    const zarr_list_options o = {
+        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
     struct cli_json *j = cli_json(cli);
     zarr_status st;
 
@@ -255,7 +248,8 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
                               zarr_group *group, const struct totals *totals,
                               zarr_error *err)
 {
-    const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
+    const zarr_list_options o = {
+        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
 
     cli_line(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,

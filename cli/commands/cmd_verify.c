@@ -177,24 +177,29 @@ static void on_job(void *user, const char *key, const char *command, const char 
 }
 
 /* What other programs left, or a delete by hand. */
-static void on_rest(void *user, const char *path, bool is_group, const char *hint)
+static void on_rest(void *user, const struct cli_rest *rest)
 {
     struct verify *v = user;
-    char *text =
-        cli_format("%s. %s",
-                   is_group ? "there are nodes or chunks below it, but it has no metadata"
-                            : "there are chunks, but no array",
-                   hint);
+    char *text = rest->unread
+                     ? cli_strdup(rest->unread->message)
+                     : cli_format("%s. %s",
+                                  rest->is_group ? "there are nodes or chunks below it, "
+                                                   "but it has no metadata"
+                                                 : "there are chunks, but no array",
+                                  rest->hint);
     const zarr_finding f = {.struct_size = sizeof f,
                             .what = ZARR_FINDING_NODE,
-                            .status = ZARR_ERR_NOT_FOUND,
-                            .severity =
-                                is_group ? ZARR_SEVERITY_NOTE : ZARR_SEVERITY_WARNING,
-                            .path = path,
-                            .key = path,
+                            .status =
+                                rest->unread ? rest->unread->code : ZARR_ERR_NOT_FOUND,
+                            .severity = rest->unread     ? ZARR_SEVERITY_ERROR
+                                        : rest->is_group ? ZARR_SEVERITY_NOTE
+                                                         : ZARR_SEVERITY_WARNING,
+                            .path = rest->path,
+                            .key = rest->path,
                             .message = text};
 
-    *(is_group ? &v->result.n_notes : &v->result.n_warnings) += 1;
+    v->result.n_errors += rest->unread != NULL;
+    *(rest->is_group ? &v->result.n_notes : &v->result.n_warnings) += !rest->unread;
     (void)on_finding(v, &f);
     free(text);
 }
@@ -276,7 +281,8 @@ const struct cli_command cli_cmd_verify = {
         "them is a chunk with the other separator, and no chunk has the right one, that "
         "is a fault.\n\n"
         "An object that alone cannot be read is a fault: a folder, a FIFO or a broken "
-        "symbolic link in the place of a chunk, or a file on a bad block.\n\n"
+        "symbolic link in the place of a chunk, or a file on a bad block. So is an "
+        "object or a folder without permission. verify goes on with everything else.\n\n"
         "What exceeds a limit of the program cannot be checked. Such data is not a "
         "fault: \"valid, above the limits of this run\" means that nothing else is "
         "wrong. "

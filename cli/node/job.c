@@ -345,7 +345,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
                                            add_job, &keys, &err);
     int rc = CLI_OK;
 
-    if (st || cli_cancelled())
+    if ((st && !cli_is_node_fault(st, &err)) || cli_cancelled())
         rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     for (size_t i = 0; i < keys.n_items && !rc; i++) {
         char *path = cli_strdup(keys.items[i]), *end = strrchr(path, '/'), *shown, *hint;

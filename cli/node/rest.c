@@ -194,7 +194,7 @@ static void tell_rest(const struct rests *r, const char *path, const struct fold
         hint = cli_format("If only its metadata was lost, restore that. zarrc rm -r %s "
                           "removes it.",
                           at);
-    r->fn(r->user, path, is_group, hint);
+    r->fn(r->user, &(struct cli_rest){.path = path, .hint = hint, .is_group = is_group});
     free(hint);
     free(at);
     free(shown);
@@ -209,8 +209,10 @@ static int look_at_folder(struct rests *r, const char *path)
                                            cli_keys_add, &keys, &err);
     int rc = CLI_OK;
 
-    if (st || cli_cancelled())
+    if (cli_cancelled() || (st && !cli_is_node_fault(st, &err)))
         rc = cli_fail(r->cli, st, &err, "cannot list %s", r->node->shown);
+    else if (st)
+        r->fn(r->user, &(struct cli_rest){.path = path, .unread = &err});
     f = folder_of(&keys, path);
     cli_keys_free(&keys);
     if (rc || f.job || !f.any)

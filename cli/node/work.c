@@ -52,15 +52,21 @@ struct listing {
 static int tree_row(void *user, const zarr_node_item *item)
 {
     struct listing *l = user;
+    const char *below = cli_path_below(item->path, l->top);
+    struct cli_tree_item *last = &l->tree->items[l->tree->n_items - 1];
 
-    tree_add(l->tree, cli_path_below(item->path, l->top), item->kind, item->zarr_format);
+    if (strcmp(last->path, below) == 0) /* a group that cannot be listed */
+        last->kind = item->kind;
+    else
+        tree_add(l->tree, below, item->kind, item->zarr_format);
     return ZARR_WALK_GO_ON;
 }
 
 int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out)
 {
     zarr_group_open_options opts = {.struct_size = sizeof opts};
-    const zarr_list_options walk = {.struct_size = sizeof walk, .cancel = cli_cancel};
+    const zarr_list_options walk = {
+        .struct_size = sizeof walk, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
     struct listing l = {out, node->path};
     zarr_group *group = NULL;
     zarr_error err = {0};
@@ -85,6 +91,21 @@ void cli_tree_free(struct cli_tree *tree)
         free(tree->items[i].path);
     free(tree->items);
     *tree = (struct cli_tree){0};
+}
+
+bool cli_is_node_fault(zarr_status st, const zarr_error *err)
+{
+    static const int codes[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EXDEV,
+                                EINVAL, ENXIO,   EACCES, EPERM, EIO};
+
+    if (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT ||
+        st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND)
+        return true;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
+            err->os_code == codes[i])
+            return true;
+    return false;
 }
 
 static bool is_document(const char *name)

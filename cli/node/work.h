@@ -24,6 +24,9 @@ struct cli_tree {
  * metadata. */
 int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out);
 void cli_tree_free(struct cli_tree *tree);
+/* Whether what is stored causes this status, as verify decides it. Otherwise the store
+ * fails as a whole. */
+bool cli_is_node_fault(zarr_status st, const zarr_error *err);
 /* Whether any metadata document is below the node; also for broken groups. */
 int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out);
 /* The path relative to top: "group/temp" below "group" is "temp"; borrowed. */
@@ -158,18 +161,24 @@ bool cli_rest_of_array(const struct cli_node *node);
  * an array, or of a new array that was interrupted before it had a document. */
 bool cli_can_replace_rest(const struct cli_node *node);
 int cli_rest_error(struct cli *cli, int exit_code, const struct cli_node *node);
-/* Calls fn for each job object at and below a node. */
+/* Calls fn for each job object at and below a node. Goes on past folders that cannot be
+ * read. */
 typedef void (*cli_job_fn)(void *user, const char *key, const char *command,
                            const char *hint);
 int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn,
                   void *user);
 
 /* Calls fn for each folder of the groups at and below a node that should be a node and
- * has no document: chunks of an array (is_group false), or nodes or chunks below it.
+ * has no document: chunks of an array (is_group false), or nodes or chunks below it. Also
+ * for those that cannot be read.
  * Folders with a job object are not told, nor folders inside of one that is told. path is
  * in the store; hint names the command that mends it. */
-typedef void (*cli_rest_fn)(void *user, const char *path, bool is_group,
-                            const char *hint);
+struct cli_rest {
+    const char *path, *hint;
+    bool is_group;
+    const zarr_error *unread; /* not NULL: the folder cannot be read, and has no hint */
+};
+typedef void (*cli_rest_fn)(void *user, const struct cli_rest *rest);
 int cli_rests_each(struct cli *cli, const struct cli_node *node, cli_rest_fn fn,
                    void *user);
 

@@ -277,9 +277,19 @@ enum {
     ZARR_WALK_SKIP = 2   /**< zarr_group_walk(): leave out what is below this node */
 };
 
+/** Bits of `zarr_list_options.flags`. */
+enum {
+    /** a node or a group that alone cannot be read, because a permission is missing or a
+     * block of the disk is bad, has the kind ZARR_NODE_NONE and does not end the call. A
+     * group whose members cannot be listed is told twice: as a group, then with that kind
+     */
+    ZARR_MEMBERS_GO_ON = 1
+};
+
 /** Options of zarr_group_list() and zarr_group_walk(). */
 typedef struct zarr_list_options {
-    uint32_t struct_size, flags; /**< `flags`: must be 0 */
+    uint32_t struct_size;
+    uint32_t flags; /**< ZARR_MEMBERS_GO_ON or 0 */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
 } zarr_list_options;

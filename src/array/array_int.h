@@ -362,7 +362,8 @@ struct zr_stored {
     const zarr_allocator *alloc;
 };
 /* inside NULL: the chunks of the grid, and what else is below the array. Otherwise all
- * chunks, also outside of the grid, but not those below inside[d] in every dimension. */
+ * chunks, also outside of the grid, but not those below inside[d] in every dimension. If
+ * the listing fails, out has what it told before. */
 zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err);
@@ -410,6 +411,10 @@ struct zr_inner_use {
     bool reads; /* fn reads the chunk from its shard */
     /* counts the chunks inside of the array's shape that the shard lacks; may be NULL */
     uint64_t *n_missing;
+    /* Gets why the nested shard that begins at `origin` cannot be opened. OK: the walk
+     * goes on. NULL: the walk fails. */
+    zarr_status (*fault)(void *arg, const uint64_t *origin, zarr_status st,
+                         const zarr_error *why, zarr_error *err);
 };
 /* Calls fn for each stored inner chunk of the shard `chunk`, in order. Stops when fn
  * fails. */

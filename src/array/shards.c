@@ -64,13 +64,19 @@ static void enter(struct shard_walk *w)
 static zarr_status step_into(struct shard_walk *w, uint64_t entry, zarr_error *err)
 {
     struct shard_frame *from = &w->frame[w->n - 1], *to = &w->frame[w->n];
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     entry_origin(w, from, entry, to->origin);
-    ZR_TRY(zr_shard_open_inner(w->io, from->shard, entry, w->n, &to->shard, err));
-    enter(w);
-out:
-    return st;
+    st = zr_shard_open_inner(w->io, from->shard, entry, w->n, &to->shard, &why);
+    if (st == ZARR_OK) {
+        enter(w);
+        return ZARR_OK;
+    }
+    if (!w->use->fault)
+        return zr_pass(err, st, &why);
+    zr_shard_makes_room(from->shard); /* the caller's function may read */
+    return w->use->fault(w->use->arg, to->origin, st, &why, err);
 }
 
 static bool is_inside(const struct shard_walk *w, const uint64_t *origin)

@@ -330,12 +330,13 @@ zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
     zr_str_init(&l.first, a->h.ctx->alloc);
     if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
-    ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_FOLDERS, on_stored_key, &l,
-                         err));
-    ZR_TRY(l.st);
-    ZR_TRY(zr_str_status(&l.first, err));
+    st = zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_FOLDERS, on_stored_key, &l,
+                       err);
+    if (st == ZARR_OK)
+        st = l.st;
+    if (st == ZARR_OK)
+        st = zr_str_status(&l.first, err);
     sort_rows(out);
-out:
     zr_str_deinit(&l.first);
     return st;
 }

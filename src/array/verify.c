@@ -14,6 +14,7 @@ struct verifying {
     zarr_array *array;
     struct zr_array_state *state; /* counted */
     struct zr_stored stored;
+    zarr_error unread; /* of a folder that the listing passed; code OK: none */
     struct zr_io io;
     zarr_io_options opts;
     struct zr_array_state
@@ -136,6 +137,16 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
     if (is_fault(st, &e))
         zr_shard_makes_room(inner->shard); /* the caller's function may read */
     return judge(o, st, &e, err);
+}
+
+/* A nested shard that cannot be opened; its siblings still can. */
+static zarr_status nested_fault(void *arg, const uint64_t *origin, zarr_status st,
+                                const zarr_error *why, zarr_error *err)
+{
+    struct verified_object *o = arg;
+
+    memcpy(o->origin, origin, sizeof o->origin);
+    return judge(o, st, why, err);
 }
 
 /* Checks a chunk that is not a shard. */
@@ -311,6 +322,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     const struct zr_inner_use use = {.fn = check_inner,
                                      .arg = &o,
                                      .reads = true,
+                                     .fault = nested_fault,
                                      .n_missing = v->call.missing ? &n_missing : NULL};
     struct zr_str key;
     zarr_error e = {0};
@@ -340,6 +352,23 @@ out:
     return st;
 }
 
+/* Finds what is stored. Goes on with the rest if a folder cannot be read: v->unread then
+ * has the failure. */
+static zarr_status find_objects(struct verifying *v, zarr_error *err)
+{
+    zarr_error why = {0};
+    const zarr_status st =
+        zr_stored_find(&v->stored, v->array, v->state, NULL, v->opts.cancel, &why);
+
+    if (st == ZARR_OK)
+        return ZARR_OK;
+    zr_path_prefix(&why, st, v->array->h.path);
+    if (!zr_store_blames_object(st, &why))
+        return zr_pass(err, st, &why);
+    v->unread = why;
+    return ZARR_OK;
+}
+
 static zarr_status verify_all(struct verifying *v, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
@@ -351,10 +380,8 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, NULL, err);
     v->io.cancel = v->opts.cancel;
     v->io.indexes = NULL; /* a cached index proves nothing */
-    if (st == ZARR_OK)
-        st = zr_stored_find(&v->stored, v->array, v->state, NULL, v->opts.cancel, err);
-    if (st != ZARR_OK)
-        ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
+    ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
+    ZR_TRY(find_objects(v, err));
     v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
     v->locked.stats.chunks_total = v->stored.n;
     ZR_TRY(outside_open(v, err));
@@ -364,6 +391,7 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
     tell_foreign(v);
+    ZR_TRY(zr_pass(err, v->unread.code, &v->unread)); /* what is missing is not known */
     ZR_TRY(tell_missing(v, err));
     if (v->stored.n == 0)
         st = zr_path_prefix(err, zr_separator_check(v->array, v->state, err),

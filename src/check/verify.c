@@ -328,7 +328,15 @@ static zarr_status verify_group(struct node_check *c, zarr_error *err)
     return st;
 }
 
-/* Reports a node that the listing could not read; opening it tells the reason. */
+static int pass_member(void *user, const zarr_node_item *item)
+{
+    ZR_UNUSED(user);
+    ZR_UNUSED(item);
+    return ZARR_WALK_STOP;
+}
+
+/* Reports a node that the listing could not read; opening it, or listing its members,
+ * tells the reason. */
 static zarr_status verify_broken(struct node_check *c, zarr_error *err)
 {
     zarr_array *array = NULL;
@@ -338,6 +346,8 @@ static zarr_status verify_broken(struct node_check *c, zarr_error *err)
 
     if (st == ZARR_ERR_NOT_FOUND)
         st = zarr_group_open(&group, c->store, zr_str_text(&c->path), NULL, &why);
+    if (group)
+        st = zarr_group_list(group, pass_member, NULL, NULL, &why);
     zarr_array_free(array);
     zarr_group_free(group);
     if (st == ZARR_OK)

@@ -3,9 +3,9 @@
  * before children, siblings by name. Without consolidated metadata the walk lists group
  * by group and keeps one listing per level on a stack of its own. With it, the walk
  * passes through one sorted table. A node with a broken document is reported with kind
- * NONE, and the walk goes on. A prefix without a document is not a node, and the walk
- * does not look below it.
- * Thread class: plain functions; the caller's function runs on this thread.
+ * NONE, and the walk goes on. With ZARR_MEMBERS_GO_ON it goes on past what may not be
+ * read, too. A prefix without a document is not a node, and the walk does not look below
+ * it. Thread class: plain functions; the caller's function runs on this thread.
  */
 #include "group/group_int.h"
 
@@ -16,7 +16,7 @@ struct walk_call {
     struct zr_group_state *state; /* counted */
     zarr_node_fn fn;
     void *user;
-    bool deep;
+    bool deep, goes_on;
     const zarr_cancel *cancel;
     int answer; /* what fn returned last */
     struct zr_str path, text;
@@ -128,9 +128,29 @@ out:
     return st;
 }
 
+/* Enters the group that was told last. If its members may not be listed, tells it again,
+ * as broken. */
+static zarr_status enter_child(struct walk_call *c, struct walk_stack *s, int32_t format,
+                               zarr_error *err)
+{
+    zarr_node_item item = {.zarr_format = format, .depth = (int32_t)s->n};
+    zarr_error why = {0};
+    const zarr_status st =
+        walk_push(s, c->group->h.store, zr_str_text(&c->path), format, &why);
+
+    if (st == ZARR_OK || !c->goes_on || !zr_store_blames_object(st, &why))
+        return zr_pass(err, st, &why);
+    zr_children_close(&s->level[--s->n]);
+    zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", why.message);
+    walk_emit(c, &item);
+    return ZARR_OK;
+}
+
 static zarr_status walk_store(struct walk_call *c, zarr_error *err)
 {
-    struct walk_stack s = {.seen.cancel = c->cancel, .alloc = c->group->h.ctx->alloc};
+    struct walk_stack s = {.seen.cancel = c->cancel,
+                           .seen.goes_on = c->goes_on,
+                           .alloc = c->group->h.ctx->alloc};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(walk_push(&s, c->group->h.store, c->group->h.path, c->state->format, err));
@@ -146,12 +166,11 @@ static zarr_status walk_store(struct walk_call *c, zarr_error *err)
             continue;
         }
         ZR_TRY(emit_child(c, level, child, s.n, err));
+        if (c->deep && c->answer == ZARR_WALK_GO_ON && child->st == ZARR_OK &&
+            child->found.kind == ZARR_NODE_GROUP)
+            ZR_TRY(enter_child(c, &s, child->found.format, err));
         if (walk_stopped(c))
             break;
-        if (c->deep && c->answer != ZARR_WALK_SKIP && child->st == ZARR_OK &&
-            child->found.kind == ZARR_NODE_GROUP)
-            ZR_TRY(walk_push(&s, c->group->h.store, zr_str_text(&c->path),
-                             child->found.format, err));
     }
 out:
     while (s.n > 0)
@@ -166,7 +185,7 @@ static zarr_status list_options_read(zarr_list_options *o, const zarr_list_optio
     zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
                                     ZR_TAIL_REFUSE, "zarr_list_options", err);
 
-    if (st == ZARR_OK && o->flags)
+    if (st == ZARR_OK && o->flags & ~(uint32_t)ZARR_MEMBERS_GO_ON)
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "list options: unknown flags 0x%" PRIx32,
                      o->flags);
     return st;
@@ -182,6 +201,7 @@ static zarr_status walk_group(struct walk_call *call, const zarr_list_options *o
     if (st != ZARR_OK)
         return st;
     c.cancel = o.cancel;
+    c.goes_on = o.flags & ZARR_MEMBERS_GO_ON;
     zr_str_init(&c.path, c.group->h.ctx->alloc);
     zr_str_init(&c.text, c.group->h.ctx->alloc);
     c.state = zr_group_state_get(c.group);

@@ -2,8 +2,8 @@
  * node/children.c - the children of one group in the store: names from a listing, sorted,
  * then their documents, read in parallel blocks because each document costs a request.
  * Names without a document are skipped: a prefix is not a node. A document that cannot be
- * parsed is reported as a broken node. A store that fails ends the walk.
- * Thread class: solo.
+ * parsed is reported as a broken node, and so is one that may not be read, if the walk
+ * goes on. A store that fails ends the walk. Thread class: solo.
  */
 #include "node/node_int.h"
 
@@ -38,7 +38,10 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
 {
     zarr_status st = ZARR_OK;
 
-    *k = (struct zr_children){.store = store, .first = first, .waits = seen->waits};
+    *k = (struct zr_children){.store = store,
+                              .first = first,
+                              .waits = seen->waits,
+                              .goes_on = seen->goes_on};
     k->alloc = zr_store_context(store)->alloc;
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
@@ -72,9 +75,10 @@ void zr_children_close(struct zr_children *k)
     *k = (struct zr_children){0};
 }
 
-static bool child_is_broken(const struct zr_child *child)
+static bool child_is_broken(const struct zr_children *k, const struct zr_child *child)
 {
     return child->st == ZARR_ERR_LIMIT ||
+           (k->goes_on && zr_store_blames_object(child->st, &child->err)) ||
            (child->found.format != 0 && child->st != ZARR_OK &&
             child->st != ZARR_ERR_NO_MEMORY);
 }
@@ -99,7 +103,8 @@ static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error
     if (child->st != ZARR_OK && child->st != ZARR_ERR_NOT_FOUND)
         zr_path_prefix(&child->err, child->st, where.path);
     zr_str_deinit(&path);
-    if (child->st == ZARR_OK || child->st == ZARR_ERR_NOT_FOUND || child_is_broken(child))
+    if (child->st == ZARR_OK || child->st == ZARR_ERR_NOT_FOUND ||
+        child_is_broken(k, child))
         return ZARR_OK;
     return zr_pass(err, child->st, &child->err);
 }

@@ -250,6 +250,7 @@ struct zr_children {
     char *path;    /* path of the group */
     int32_t first; /* format to try first */
     bool waits;    /* see zr_find */
+    bool goes_on;  /* of zr_seen */
     struct zr_names names;
     size_t next; /* index of the next name to look at */
     struct zr_child *block;
@@ -257,9 +258,11 @@ struct zr_children {
     const zarr_allocator *alloc;
 };
 /* What one walk has seen: the names of all its groups. Zero before the walk, except
- * cancel, which ends it, and `waits`: see zr_find. */
+ * cancel, which ends it, `waits`: see zr_find, and goes_on: a node that may not be read
+ * is broken. */
 struct zr_seen {
     uint64_t n, n_linked;
+    bool goes_on;
     const zarr_cancel *cancel; /* NULL: never */
     bool waits;
 };

@@ -85,7 +85,7 @@ static zarr_status missing_index(const struct zr_work *w, const struct zr_level 
 {
     struct zr_shard_pairs none = {.n = lv->n_inner_all};
 
-    return zr_shard_index_parse(&s->index, &none, w->io->engine->alloc, err);
+    return zr_shard_index_make(&s->index, NULL, &none, w->io->engine->alloc, err);
 }
 
 static bool version_known(const zarr_store_version *v)
@@ -105,38 +105,54 @@ static bool take_ahead(const struct zr_ahead *a, const struct zr_level *lv, zarr
     return true;
 }
 
+/* Gets the encoded index into memory of its own. */
+static zarr_status get_index(const struct zr_work *w, const struct zr_level *lv,
+                             struct zr_get *g, struct zr_index_value *value,
+                             zarr_error *err)
+{
+    zarr_status st = zr_index_memory(w, lv, &value->own, &value->encoded, err);
+
+    if (st != ZARR_OK)
+        return st;
+    g->dst = value->encoded;
+    st = zr_get(w, g, err);
+    if (st != ZARR_OK) {
+        zr_free(w->io->engine->alloc, value->own);
+        value->own = NULL;
+    }
+    return st;
+}
+
 static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *lv,
                                struct zr_shard *s, const struct zr_ahead *ahead,
                                zarr_error *err)
 {
     struct zr_store_pin *pin = s->held;
-    uint64_t value_bytes = UINT64_MAX;
+    struct zr_index_value value = {.shard_bytes = UINT64_MAX};
     struct zr_get g = {.key = s->key,
                        .pin = pin,
                        .offset = lv->shard->index_at_end ? ZARR_STORE_SUFFIX : 0,
                        .is_index = true,
-                       .index_of = &value_bytes};
+                       .index_of = &value.shard_bytes};
     /* If only a GET tells the version, it cannot be compared before the next GET, so an
      * index with it is not worth caching. */
     const bool pinned = !ahead && version_known(&pin->version);
     zarr_status st = ZARR_OK;
 
-    if (take_ahead(ahead, lv, &g.dst)) {
-        value_bytes = ahead->op.object_bytes;
+    if (take_ahead(ahead, lv, &value.encoded)) {
+        value.shard_bytes = ahead->op.object_bytes;
     } else if (ahead && ahead->op.status == ZARR_ERR_NOT_FOUND) {
         return missing_index(w, lv, s, err);
     } else {
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
-                                 &g.dst, err));
-        st = zr_get(w, &g, err);
+        st = get_index(w, lv, &g, &value, err);
         if (st == ZARR_ERR_NOT_FOUND) /* only the store can say that it is missing */
             return missing_index(w, lv, s, err);
         ZR_TRY(st);
     }
     w->worker->stats.index_reads++;
     if (pin->object_bytes != UINT64_MAX)
-        value_bytes = pin->object_bytes;
-    ZR_TRY(zr_index_parse(w, lv, &g.dst, value_bytes, &s->index, err));
+        value.shard_bytes = pin->object_bytes;
+    ZR_TRY(zr_index_parse(w, lv, &value, &s->index, err));
     if (pinned) {
         memcpy(s->index->version, &pin->version, sizeof s->index->version);
         zr_index_cache_put(w->io->indexes, s->key, s->index);
@@ -219,27 +235,15 @@ out:
 
 /* ---- nested shards ----------------------------------------------------- */
 
-static zarr_status fetch_nested(const struct zr_work *w, const struct zr_shard *s,
-                                uint64_t offset, bool is_index, const zarr_mem *dst,
-                                zarr_error *err)
-{
-    const struct zr_get g = {.key = s->key,
-                             .pin = zr_shard_pin(s),
-                             .offset = offset,
-                             .dst = *dst,
-                             .is_index = is_index,
-                             .known = "shard"};
-
-    return zr_get(w, &g, err);
-}
-
 static zarr_status open_nested(const struct zr_work *w, const struct zr_level *lv,
                                struct zr_shard *s, const struct zr_open *o,
                                zarr_error *err)
 {
     const uint64_t bytes = o->bytes;
+    struct zr_get g = {
+        .key = s->key, .pin = zr_shard_pin(s), .offset = s->base, .known = "shard"};
+    struct zr_index_value index = {.shard_bytes = bytes};
     zarr_mem value = {0};
-    uint64_t at = 0;
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
@@ -259,9 +263,9 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     }
     if (lv->bytes_decode) {
         ZR_TRY(
-            zr_worker_scratch(w, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, bytes, &value, err));
-        ZR_TRY(fetch_nested(w, s, s->base, false, &value, err));
-        st = shard_from_body(w, lv, &value, s, err);
+            zr_worker_scratch(w, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, bytes, &g.dst, err));
+        ZR_TRY(zr_get(w, &g, err));
+        st = shard_from_body(w, lv, &g.dst, s, err);
         goto out;
     }
     if (bytes < lv->index_bytes)
@@ -269,14 +273,12 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
                        "an inner shard of %" PRIu64
                        " bytes cannot hold its index of %" PRIu64,
                        bytes, lv->index_bytes));
-    at = s->base + (lv->shard->index_at_end ? bytes - lv->index_bytes : 0);
-    if (!take_ahead(o->ahead, lv, &value)) {
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
-                                 &value, err));
-        ZR_TRY(fetch_nested(w, s, at, true, &value, err));
-    }
+    g.offset += lv->shard->index_at_end ? bytes - lv->index_bytes : 0;
+    g.is_index = true;
+    if (!take_ahead(o->ahead, lv, &index.encoded))
+        ZR_TRY(get_index(w, lv, &g, &index, err));
     w->worker->stats.index_reads++;
-    ZR_TRY(zr_index_parse(w, lv, &value, bytes, &s->index, err));
+    ZR_TRY(zr_index_parse(w, lv, &index, &s->index, err));
 out:
     return st;
 }

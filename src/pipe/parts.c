@@ -183,7 +183,7 @@ zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error
     o->shard = zr_shard_new(alloc, o->key);
     if (!o->shard)
         return zr_fail_memory(err, sizeof *o->shard);
-    return zr_shard_index_parse(&o->shard->index, &none, alloc, err);
+    return zr_shard_index_make(&o->shard->index, NULL, &none, alloc, err);
 }
 
 /* ---- writes ---------------------------------------------------------------- */

@@ -157,10 +157,20 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
                            zarr_status st, zarr_error *err);
 /* Opens one shard of an OPEN wave and sets o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
-/* Decodes and checks an encoded index. value_bytes: length of the shard's value;
- * UINT64_MAX: unknown. */
+/* An encoded index. own: the memory of zr_index_memory() that `encoded` is in, or NULL.
+ */
+struct zr_index_value {
+    zarr_mem encoded;
+    uint64_t *own;
+    uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: unknown */
+};
+/* Gives memory for an encoded index, from the allocator. The index can be decoded there,
+ * so that it is in memory only once. */
+zarr_status zr_index_memory(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t **own, zarr_mem *out, zarr_error *err);
+/* Decodes and checks an encoded index. Takes over value->own, also if it fails. */
 zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *encoded, uint64_t value_bytes,
+                           const struct zr_index_value *value,
                            struct zr_shard_index **out, zarr_error *err);
 /* Parses the index of a shard value held in host memory. */
 zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,

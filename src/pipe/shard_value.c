@@ -339,14 +339,18 @@ static zarr_status stream_old_index(struct zr_shard_writer *s, zarr_error *err)
 {
     const struct zr_shard_stream *stream = s->sw->stream;
     struct zr_get g = {.key = stream->key, .known = "shard", .is_index = true};
+    struct zr_index_value value = {.shard_bytes = stream->old_bytes};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_shard_index_at(s->lv->shard, stream->old_bytes, s->lv->index_bytes,
                              &g.offset, err));
-    ZR_TRY(zr_worker_scratch(s->w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, s->lv->index_bytes,
-                             &g.dst, err));
-    ZR_TRY(zr_get(s->w, &g, err));
-    ZR_TRY(zr_index_parse(s->w, s->lv, &g.dst, stream->old_bytes, &s->old, err));
+    ZR_TRY(zr_index_memory(s->w, s->lv, &value.own, &value.encoded, err));
+    g.dst = value.encoded;
+    st = zr_get(s->w, &g, err);
+    if (st != ZARR_OK)
+        zr_free(s->w->io->engine->alloc, value.own);
+    else
+        st = zr_index_parse(s->w, s->lv, &value, &s->old, err);
 out:
     return st;
 }

@@ -9,7 +9,7 @@
  * A *plan* is one read, unrolled lazily over a layout. The caller pulls waves from it:
  * batches of chunks, limited in decoded bytes and in items. When the plan meets shards
  * whose index it does not have, it returns a wave of OPENs. The pipe fetches their
- * indexes, zr_shard_index_parse() checks them, and the plan goes on. The items of a wave
+ * indexes, zr_shard_index_make() checks them, and the plan goes on. The items of a wave
  * are grouped in segments: neighbours in one source, which one thread reads with one
  * request. Writes take units directly from the projector (pipe/units.c).
  * Thread class: layouts are frozen; plans are solo (the pipeline locks them); shards are
@@ -156,11 +156,12 @@ struct zr_shard_index {
     uint64_t *entry;
     const zarr_allocator *alloc;
 };
-/* Checks the pairs with zr_shard_pairs_check(). If `pairs` is NULL, makes an index of n
- * missing chunks (missing = true). */
-zarr_status zr_shard_index_parse(struct zr_shard_index **out,
-                                 const struct zr_shard_pairs *in,
-                                 const zarr_allocator *alloc, zarr_error *err);
+/* Checks the pairs, which have the bounds of `in`, with zr_shard_pairs_check(). Takes
+ * over the pairs, which are of `alloc`, also if it fails. If they are NULL, makes an
+ * index of n missing chunks (missing = true). */
+zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
+                                const struct zr_shard_pairs *in,
+                                const zarr_allocator *alloc, zarr_error *err);
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x);
 void zr_shard_index_free(struct zr_shard_index *x);
 

@@ -7,35 +7,27 @@
 
 #include <string.h>
 
-zarr_status zr_shard_index_parse(struct zr_shard_index **out,
-                                 const struct zr_shard_pairs *in,
-                                 const zarr_allocator *alloc, zarr_error *err)
+zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
+                                const struct zr_shard_pairs *in,
+                                const zarr_allocator *alloc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
+    struct zr_shard_pairs checked = *in;
     struct zr_shard_index *x = zr_calloc(alloc, 1, sizeof *x);
+    zarr_status st = ZARR_OK;
 
-    if (!x)
+    if (!x) {
+        zr_free(alloc, pairs);
         return zr_fail_memory(err, sizeof *x);
+    }
     atomic_init(&x->refs, 1);
     x->alloc = alloc;
     x->n = in->n;
     x->shard_bytes = in->shard_bytes;
-    x->missing = in->pairs == NULL;
-    if (!x->missing) {
-        size_t bytes = 0;
-
-        if (!zr_mul_size((size_t)in->n, 2 * sizeof(uint64_t), &bytes)) {
-            st = zr_fail(err, ZARR_ERR_LIMIT, "shard index of %" PRIu64 " chunks", in->n);
-            goto out;
-        }
-        x->entry = zr_malloc(alloc, bytes);
-        if (!x->entry) {
-            st = zr_fail_memory(err, bytes);
-            goto out;
-        }
-        ZR_TRY(zr_shard_pairs_check(in, err));
-        memcpy(x->entry, in->pairs, bytes);
-    }
+    x->missing = pairs == NULL;
+    x->entry = pairs;
+    checked.pairs = pairs;
+    if (!x->missing)
+        ZR_TRY(zr_shard_pairs_check(&checked, err));
     *out = x;
     x = NULL;
 out:

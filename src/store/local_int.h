@@ -269,7 +269,8 @@ enum zr_local_event {
 enum {
     ZR_LOCAL_WALK_FLAT = 1,     /* one level: directories are reported, not entered */
     ZR_LOCAL_WALK_NO_LINKS = 2, /* symlinks count as files and are not followed */
-    ZR_LOCAL_WALK_DIRS_FIRST = 4
+    ZR_LOCAL_WALK_DIRS_FIRST = 4,
+    ZR_LOCAL_WALK_GO_ON = 8 /* what alone cannot be read fails the walk at its end */
 };
 /* Called for each entry; returns a status. *stop ends the walk. path is the full key,
  * valid during the call. is_linked: a symbolic link leads to it, or to a directory above

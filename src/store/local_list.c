@@ -44,7 +44,7 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err)
 {
     struct local_listing x = {how, fn, user};
-    uint32_t flags = 0;
+    uint32_t flags = ZR_LOCAL_WALK_GO_ON;
 
     if (how == ZARR_LIST_DIRECTORY || how == ZARR_LIST_DIRECTORY_UNLINKED)
         flags |= ZR_LOCAL_WALK_FLAT;

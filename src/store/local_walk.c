@@ -13,6 +13,9 @@
  * look like chunks that were never written, and survive a deletion. Names that are not
  * UTF-8 are not keys and are skipped. Both are logged.
  *
+ * A listing that meets a directory or an entry which alone cannot be read goes on with
+ * the others, and fails at its end. A deletion fails at once.
+ *
  * Thread class: one thread per walk.
  */
 #include "store/local_int.h"
@@ -20,6 +23,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,6 +50,8 @@ struct local_walk {
     void *user;
     bool stop;
     uint64_t n_seen, n_linked;
+    uint64_t n_unread; /* directories and entries that the walk passed */
+    zarr_error unread; /* why the first of them cannot be read */
     struct zr_str path, names;
     struct walk_entry *entries;
     size_t n_entries, cap_entries;
@@ -69,6 +75,28 @@ static zarr_status walk_path_set(struct local_walk *w, size_t dir_bytes, const c
         zr_str_putc(&w->path, '/');
     zr_str_puts(&w->path, name);
     return zr_str_status(&w->path, err);
+}
+
+/* Passes an entry that alone cannot be read. Otherwise returns the failure. */
+static zarr_status walk_pass(struct local_walk *w, zarr_status st, const zarr_error *why,
+                             zarr_error *err)
+{
+    if (!(w->flags & ZR_LOCAL_WALK_GO_ON) || !zr_store_blames_object(st, why))
+        return zr_pass(err, st, why);
+    if (w->n_unread++ == 0)
+        w->unread = *why;
+    return ZARR_OK;
+}
+
+/* The failure of a walk that passed something. */
+static zarr_status walk_end(const struct local_walk *w, zarr_error *err)
+{
+    const zarr_status st = zr_pass(err, w->unread.code, &w->unread);
+
+    if (w->n_unread > 1)
+        zr_prefix(err, st, "%" PRIu64 " entries cannot be read, this one first",
+                  w->n_unread);
+    return st;
 }
 
 /* ---- the type of an entry ---- */
@@ -182,15 +210,18 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
 {
     zarr_status st = ZARR_OK;
     enum walk_type type = WALK_GONE;
+    zarr_error why = {0};
     size_t n = strlen(name);
     bool is_link = false;
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ZARR_OK;
     ZR_TRY(walk_path_set(w, dir_bytes, name, err));
-    ZR_TRY(walk_type(w, dir, name, d_type, &type, &is_link, err));
-    if (type == WALK_GONE)
+    st = walk_type(w, dir, name, d_type, &type, &is_link, &why);
+    if (st != ZARR_OK || type == WALK_GONE) {
+        st = walk_pass(w, st, &why, err);
         goto out;
+    }
     /* what erases reads nothing */
     if (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS))
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be read", w->path.ptr);
@@ -255,25 +286,26 @@ static int walk_compare(const void *a, const void *b, void *arg)
 
 /* ---- levels ---- */
 
-/* The path of the last link on walk.path, which leads to a directory that is also above
- * it. Cuts walk.path. */
-static const char *walk_last_link(struct local_walk *w)
+/* Fails with the last link on walk.path, which leads to a directory that is also above
+ * it. */
+static zarr_status walk_fail_ring(struct local_walk *w, zarr_error *err)
 {
+    char path[PATH_MAX], *slash = path;
     struct stat st;
     bool is_link = false;
-    int fd;
 
-    while (w->path.bytes > 0 && !is_link) {
-        fd = zr_local_open(w->l, w->path.ptr, O_PATH | O_NOFOLLOW, NULL);
+    (void)snprintf(path, sizeof path, "%s", zr_str_text(&w->path));
+    while (!is_link && slash) {
+        const int fd = zr_local_open(w->l, path, O_PATH | O_NOFOLLOW, NULL);
+
         is_link = fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
         if (fd >= 0)
             close(fd);
-        while (!is_link && w->path.bytes > 0 && w->path.ptr[w->path.bytes - 1] != '/')
-            walk_path_cut(w, w->path.bytes - 1);
-        if (!is_link && w->path.bytes > 0)
-            walk_path_cut(w, w->path.bytes - 1);
+        slash = strrchr(path, '/');
+        if (!is_link && slash)
+            *slash = '\0';
     }
-    return zr_str_text(&w->path);
+    return walk_ring(path, err);
 }
 
 /* Links can make a few directories look like 2^30. */
@@ -302,6 +334,7 @@ static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *
     const char *path = w->path.bytes > 0 ? w->path.ptr : ".";
     struct walk_level *level;
     struct stat dir;
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
     bool via_link = false;
     int fd = zr_local_open(w->l, path, O_RDONLY | O_DIRECTORY, &via_link);
@@ -317,7 +350,7 @@ static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *
         goto out;
     }
     if (walk_is_ancestor(w, &dir))
-        ZR_TRY(walk_ring(walk_last_link(w), err));
+        ZR_TRY(walk_fail_ring(w, err));
     is_linked = is_linked || via_link;
     if (is_linked)
         ZR_TRY(walk_count_linked(w, err));
@@ -331,7 +364,8 @@ static zarr_status walk_enter(struct local_walk *w, bool is_linked, zarr_error *
                                  .is_linked = is_linked,
                                  .device = dir.st_dev,
                                  .inode = dir.st_ino};
-    ZR_TRY(walk_read(w, fd, w->path.bytes, err));
+    st = walk_read(w, fd, w->path.bytes, &why);
+    ZR_TRY(walk_pass(w, st, &why, err));
     level->end = w->n_entries;
     if (level->end > level->next)
         qsort_r(w->entries + level->next, level->end - level->next, sizeof *w->entries,
@@ -368,6 +402,7 @@ static zarr_status walk_tell(struct local_walk *w, const struct walk_entry *e,
     enum zr_local_kind kind = zr_local_name_kind(name, strlen(name));
     size_t n_levels = w->n_levels;
     bool is_linked = e->is_link || w->levels[n_levels - 1].is_linked;
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(walk_path_set(w, w->levels[n_levels - 1].path_bytes, name, err));
@@ -381,8 +416,9 @@ static zarr_status walk_tell(struct local_walk *w, const struct walk_entry *e,
     ZR_TRY(walk_visit(w, ZR_LOCAL_DIR, is_linked, err));
     if (w->stop || (w->flags & ZR_LOCAL_WALK_FLAT))
         goto out;
-    ZR_TRY(walk_enter(w, is_linked, err));
-    if (w->n_levels == n_levels) /* gone */
+    st = walk_enter(w, is_linked, &why);
+    ZR_TRY(walk_pass(w, st, &why, err));
+    if (w->n_levels == n_levels) /* gone, or cannot be read */
         st = walk_visit(w, ZR_LOCAL_DIR_END, is_linked, err);
 out:
     return st;
@@ -410,6 +446,8 @@ zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags
             ZR_TRY(walk_tell(&w, &e, err));
         }
     }
+    if (!w.stop)
+        st = walk_end(&w, err);
 out:
     zr_free(l->alloc, w.levels);
     zr_free(l->alloc, w.entries);

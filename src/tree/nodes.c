@@ -45,6 +45,10 @@ static int nodes_row(void *user, const zarr_node_item *item)
     const char *below = item->path + l->top_bytes;
 
     below += *below == '/';
+    if (zr_streq(l->nodes->item[l->nodes->n - 1].path, below)) { /* cannot be listed */
+        l->nodes->item[l->nodes->n - 1].kind = item->kind;
+        return ZARR_WALK_GO_ON;
+    }
     l->st = nodes_add(l->nodes, below, item->kind, item->zarr_format, &l->err);
     return l->st ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
 }
@@ -60,6 +64,7 @@ static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
+    walk.flags = ZARR_MEMBERS_GO_ON;
     walk.cancel = cancel;
     ZR_TRY(zarr_group_walk(group, nodes_row, &l, &walk, err));
     st = zr_pass(err, l.st, &l.err);

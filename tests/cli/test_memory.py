@@ -1,7 +1,9 @@
 """The limit --mem is kept, or refused before the work starts. Peak memory and bytes written are counted."""
+import json
 import os
 import subprocess
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -104,3 +106,28 @@ def test_reencode_has_a_default(zarrc, tmp_path):
     zarrc("create", tmp_path / "a", "--shape=2,3,200000,200000", "--chunks=1,1,250,250", "-t", "u2")
     failed = zarrc("reencode", "--limit=chunk_bytes=1T", tmp_path / "a", tmp_path / "b", "--chunks=1,3,200000,200000", code=4)
     assert "the default of --mem" in failed.err and "Try: --mem=" in failed.err and not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("crc", [False, True])
+@pytest.mark.parametrize("place", ["start", "end"])
+def test_large_index(tmp_path, crc, place):
+    """The index of a shard is in memory once. Here it has 2^22 inner chunks and 64 MiB, of which three chunks are stored."""
+    n = 1 << 22
+    zarr.create_array(tmp_path / "x.zarr", shape=(n,), dtype="u1", shards=(n,), chunks=(1,), compressors=None)
+    path = tmp_path / "x.zarr/zarr.json"
+    document = json.loads(path.read_text())
+    configuration = document["codecs"][0]["configuration"]
+    configuration["index_location"] = place
+    if not crc:
+        configuration["index_codecs"].pop()
+    path.write_text(json.dumps(document))
+    index = np.full((n, 2), 2**64 - 1, dtype="<u8")
+    first = (16 * n + 4 * crc) * (place == "start")
+    index[[0, 5, n - 1]] = [[first, 1], [first + 1, 1], [first + 2, 1]]
+    encoded = bytes(numcodecs.CRC32C(location="end").encode(index) if crc else index)
+    values = bytes([7, 8, 9])
+    (tmp_path / "x.zarr/c").mkdir()
+    (tmp_path / "x.zarr/c/0").write_bytes(encoded + values if place == "start" else values + encoded)
+    assert peak("verify", "-q", tmp_path / "x.zarr") * 1024 < 1.5 * 16 * n
+    assert peak("cat", "-q", f"{tmp_path}/x.zarr[5:6]", out=tmp_path / "out") * 1024 < 1.5 * 16 * n
+    assert (tmp_path / "out").read_text().strip() == "8"

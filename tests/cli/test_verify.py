@@ -315,3 +315,30 @@ def test_quiet_prints_no_notes(zarrc, tmp_path):
     (tmp_path / "x.zarr/c/0").write_bytes(b"broken")
     lines = zarrc("verify", "-q", "--show=1", tmp_path / "x.zarr", code=1).text.splitlines()
     assert len(lines) == 1 and lines[0].startswith("c/0")
+
+
+def test_damaged_nested_shards(zarrc, tmp_path):
+    """verify names every inner shard with a damaged index, and checks the chunks of the others."""
+    bytes_codec = {"name": "bytes"}
+    crc = {"name": "crc32c"}
+    inner = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1], "codecs": [bytes_codec, crc], "index_codecs": [
+        {"name": "bytes", "configuration": {"endian": "little"}}, crc]}}
+    outer = {"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": [inner], "index_codecs": [
+        {"name": "bytes", "configuration": {"endian": "little"}}]}}
+    document = {"zarr_format": 3, "node_type": "array", "shape": [8], "data_type": "uint8", "fill_value": 0, "attributes": {},
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8]}},
+                "chunk_key_encoding": {"name": "default"}, "codecs": [outer]}
+    (tmp_path / "d.json").write_text(json.dumps(document))
+    zarrc("create", f"--document={tmp_path}/d.json", tmp_path / "x.zarr")
+    zarrc("import", "--format=json", "-", f"{tmp_path}/x.zarr[...]", input=b"[1, 2, 3, 4, 5, 6, 7, 8]")
+    key = tmp_path / "x.zarr/c/0"
+    value = bytearray(key.read_bytes())
+    places = np.frombuffer(bytes(value[-64:]), "<u8").reshape(4, 2)
+    for shard in (0, 2):
+        value[int(places[shard].sum()) - 1] ^= 1  # the checksum of its index
+    value[int(places[3, 0])] ^= 1  # its first chunk
+    key.write_bytes(value)
+    faults = zarrc("verify", "--json", tmp_path / "x.zarr", code=1).json["faults"]
+    assert [f["key"] for f in faults] == ["c/0"] * 3
+    assert ["shard index" in f["reason"] for f in faults] == [True, True, False], faults
+    assert "inner chunk 0" in faults[2]["reason"]
