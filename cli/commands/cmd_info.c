@@ -59,7 +59,7 @@ static void add_fault(struct totals *t, const char *path, zarr_status st,
         .reason = cli_strdup(err->message),
         .status = st,
         .is_limit =
-            st == ZARR_ERR_LIMIT && zarr_error_text(err, ZARR_ERROR_LIMIT, NULL, 0) > 0,
+            st == ZARR_ERR_LIMIT && zarr_error_text(err, ZARR_ERROR_SETTING, NULL, 0) > 0,
     };
 }
 

@@ -106,14 +106,20 @@ static const char *hint_invalid(const struct cli *cli, const zarr_error *err)
                : NULL;
 }
 
-/* How to raise the limit that the error names. */
-static const char *hint_limit(const zarr_error *err)
+/* What helps against a setting that the error names; NULL: it names none. */
+static const char *hint_setting(const zarr_error *err)
 {
     static char text[160];
     char name[64];
 
-    if (!err || !zarr_error_text(err, ZARR_ERROR_LIMIT, name, sizeof name))
+    if (!err || !zarr_error_text(err, ZARR_ERROR_SETTING, name, sizeof name))
         return NULL;
+    if (strcmp(name, "locking") == 0)
+        return "If nothing else writes to the store, turn locks off: --locks=none or "
+               "ZARRC_LOCKS=none.";
+    if (strcmp(name, "symlinks") == 0)
+        return "If you trust the store, follow its links: --symlinks=follow or "
+               "ZARRC_SYMLINKS=follow.";
     if (strcmp(name, "memory_bytes") == 0)
         return "Allow more memory with --mem=SIZE.";
     snprintf(text, sizeof text,
@@ -124,10 +130,14 @@ static const char *hint_limit(const zarr_error *err)
 
 static const char *hint_for(struct cli *cli, zarr_status status, const zarr_error *err)
 {
+    const char *setting = hint_setting(err);
+
     if (err && strstr(err->message, "consolidated metadata would list"))
         return "Nothing was deleted. --leave-consolidated leaves the consolidated "
                "metadata "
                "as it is; zarrc consolidate writes it anew.";
+    if (setting)
+        return setting;
     switch (status) {
     case ZARR_ERR_INVALID:
         return hint_invalid(cli, err);
@@ -136,8 +146,6 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
                    ? "An interrupted write or a damaged copy can be the cause. "
                      "zarrc verify NODE lists all errors."
                    : "zarrc verify NODE lists all errors.";
-    case ZARR_ERR_LIMIT:
-        return hint_limit(err);
     case ZARR_ERR_NO_MEMORY:
         return "Try a smaller region, or a smaller --mem.";
     case ZARR_ERR_EXISTS:
@@ -148,15 +156,7 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
         return "Another process changed it at the same time. Check its state, then "
                "repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
-        if (err && strstr(err->message, "(option locking)"))
-            return "If nothing else writes to the store, turn locks off: --locks=none or "
-                   "ZARRC_LOCKS=none.";
         return hint_unsupported(cli, err);
-    case ZARR_ERR_IO:
-        return err && strstr(err->message, "(option symlinks)")
-                   ? "If you trust the store, follow its links: --symlinks=follow or "
-                     "ZARRC_SYMLINKS=follow."
-                   : NULL;
     case ZARR_ERR_INTERNAL:
         return err && strstr(err->message, "broke its contract")
                    ? "This is a bug in the plug-in; please report it to its author."

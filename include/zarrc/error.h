@@ -30,7 +30,7 @@ enum {
     ZARR_ERR_IO = -6,        /**< the store failed; `os_code` has the cause */
     ZARR_ERR_NO_MEMORY = -7, /**< an allocation failed; the object is unchanged */
     /** the input exceeds a limit. If it is a member of `zarr_limits`, the message and the
-     * part ZARR_ERROR_LIMIT name it */
+     * part ZARR_ERROR_SETTING name it */
     ZARR_ERR_LIMIT = -8,
     ZARR_ERR_DEVICE = -9, /**< a device or its driver failed */
     /** the request was cancelled, or a child process inherited it through fork() */
@@ -56,9 +56,11 @@ enum {
     /** numbers of the inner chunk in its shard, one for each dimension: "0,3" */
     ZARR_ERROR_INNER_CHUNK = 2,
     ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
-    /** name of the limit that the input exceeds: a member of `zarr_limits`, or
-     * "memory_bytes" for the member of `zarr_context_options` */
-    ZARR_ERROR_LIMIT = 4,
+    /** name of the setting that the user can change to get past the error: the limit that
+     * the input exceeds (a member of `zarr_limits`, or "memory_bytes" for the member of
+     * `zarr_context_options`), or "locking" or "symlinks" (members of
+     * `zarr_store_options`) */
+    ZARR_ERROR_SETTING = 4,
     ZARR_ERROR_PARTS = 5 /**< how many there are */
 };
 
@@ -134,7 +136,7 @@ ZARR_API const char *zarr_status_text(zarr_status status);
  * Copies a part of an error's message, and ends it with a NUL.
  * @param err an error that a call has filled
  * @param part one of ZARR_ERROR_PATH, ZARR_ERROR_KEY, ZARR_ERROR_INNER_CHUNK,
- * ZARR_ERROR_FIELD and ZARR_ERROR_LIMIT
+ * ZARR_ERROR_FIELD and ZARR_ERROR_SETTING
  * @param text receives as much as fits; may be NULL if `cap` is 0
  * @param cap size of `text` in bytes
  * @return length of the part without the NUL; 0: the error has no such part

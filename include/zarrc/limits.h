@@ -12,9 +12,9 @@ ZARR_BEGIN_DECLS
 
 /**
  * Limits of a context, fixed when it is created. Input that exceeds a limit fails with
- * ZARR_ERR_LIMIT; the message and the part ZARR_ERROR_LIMIT of the error name the member.
- * A member that is zero has the value that the environment variable ZARRC_LIMITS gives
- * it, else its default, which is in brackets.
+ * ZARR_ERR_LIMIT; the message and the part ZARR_ERROR_SETTING of the error name the
+ * member. A member that is zero has the value that the environment variable ZARRC_LIMITS
+ * gives it, else its default, which is in brackets.
  *
  * The defaults suit data whose origin you know: valid arrays rarely exceed them, but a
  * document or a chunk within them can take gigabytes. Open data of unknown origin

@@ -54,8 +54,8 @@ static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *
         st->make_error, "is{sNsNsNsNsNsNsNsisIsIsi}", (int)err->code, err->message,
         "store", url_of(store), "node", part_of(err, ZARR_ERROR_PATH), "key",
         part_of(err, ZARR_ERROR_KEY), "chunk", chunk_of(err, array), "inner_chunk",
-        inner_of(err), "field", part_of(err, ZARR_ERROR_FIELD), "limit",
-        part_of(err, ZARR_ERROR_LIMIT), "os_code", (int)err->os_code, "os_domain",
+        inner_of(err), "field", part_of(err, ZARR_ERROR_FIELD), "setting",
+        part_of(err, ZARR_ERROR_SETTING), "os_code", (int)err->os_code, "os_domain",
         (unsigned)err->os_domain, "operation", (unsigned)err->operation, "is_index",
         is_index);
     if (exception)

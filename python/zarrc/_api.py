@@ -16,8 +16,8 @@ from ._array import Array
 from ._create import DEFAULT_FILL_VALUE
 from ._group import Group
 from ._info import Tree
-from ._store import Place, open_place
-from .errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, raised
+from ._store import Place, Store, open_place
+from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, raised
 
 _CREATING = ("a", "w", "w-", "x")
 _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
@@ -427,13 +427,21 @@ def _if_exists(word: str) -> int:
     return flags[word]
 
 
+def _copy(source: Store, path: str, dest: Store, dest_path: str, if_exists: str) -> None:
+    try:
+        _consolidated.copy(source, path, dest, dest_path, flags=_if_exists(if_exists))
+    except ExistsError as error:
+        error.add_note("if_exists='skip' continues an interrupted copy, if_exists='replace' begins it again")
+        raise
+
+
 def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exists: str = "raise") -> Array | Group:
     """Copies a node, with all below it, into a group. Stored chunks are copied as they are; "skip"
     keeps equal objects, so that an interrupted copy goes on."""
     name = name or source.basename
     if not name:
         raise ValueError("a name is needed for the copy of a root")
-    _consolidated.copy(source.store, source.path, dest.store, _join(dest.path, name) or "", flags=_if_exists(if_exists))
+    _copy(source.store, source.path, dest.store, _join(dest.path, name) or "", if_exists)
     found = dest.get(name)
     assert found is not None
     return found
@@ -449,7 +457,7 @@ def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:
 def copy_store(source: Any, dest: Any, *, if_exists: str = "raise") -> None:
     """Copies the root of a store, and all below it, to another store."""
     here, there = open_place(source, mode="r"), open_place(dest, mode="a")
-    _consolidated.copy(here.store, here.path, there.store, there.path, flags=_if_exists(if_exists))
+    _copy(here.store, here.path, there.store, there.path, if_exists)
 
 
 def print_debug_info() -> None:

@@ -219,25 +219,25 @@ def in_store(error: ZarrcError, url: str | None) -> None:
 
 
 _REMEDIES = {
-    "(option locking)": "if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
-    "ZARR_COPY_OVERWRITE": "if_exists='skip' continues an interrupted copy, if_exists='replace' begins it again",
-    "(option symlinks)": "if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
+    None: "",
+    "locking": "; if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
+    "symlinks": "; if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
+    "memory_bytes": '; zarrc.config.set({"memory": SIZE}) allows more memory',
 }
 
 
-def _remedy(message: str, limit: str | None) -> str:
-    """What the user can do, after the message; the library names an option or a limit."""
-    if limit == "memory_bytes":
-        return '; zarrc.config.set({"memory": SIZE}) allows more memory'
-    if limit:
-        return f'; if you know where the data comes from, raise the limit: zarrc.config.set({{"limits": {{"{limit}": VALUE}}}})'
-    return next((f"; {remedy}" for option, remedy in _REMEDIES.items() if option in message), "")
+def _remedy(setting: str | None) -> str:
+    """What the user can do, after the message; the library names the setting. Others than these are limits."""
+    limit = f'; if you know where the data comes from, raise the limit: zarrc.config.set({{"limits": {{"{setting}": VALUE}}}})'
+    return _REMEDIES.get(setting, limit)
 
 
 def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     """The exception for a zarr_error; the extension calls it."""
     cls = _BY_CODE.get(code, InternalError)
-    message += _remedy(message, facts["limit"])
+    setting = facts.pop("setting")
+    message += _remedy(setting)
+    facts["limit"] = setting if cls is LimitError else None
     if facts.pop("is_index"):
         cls = BoundsCheckError
     elif cls is NotFoundError and facts["chunk"] is not None:

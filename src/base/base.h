@@ -50,7 +50,7 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
                        ...) ZARR_PRINTF(4, 5);
 zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
 /* LIMIT: "<text> (limit NAME is VALUE)". The name, a member of zarr_limits or
- * "memory_bytes", becomes the part ZARR_ERROR_LIMIT. Only for limits that the user can
+ * "memory_bytes", becomes the part ZARR_ERROR_SETTING. Only for limits that the user can
  * raise. */
 zarr_status zr_fail_limit(zarr_error *err, const char *name, uint64_t value,
                           const char *fmt, ...) ZARR_PRINTF(4, 5);
@@ -71,6 +71,8 @@ void zr_part_set(zarr_error_part part[ZARR_ERROR_PARTS], uint32_t which, size_t 
 /* Says that the message of err (may be NULL) has this part at the offset. Does nothing if
  * the part is known already, or if another text is there, because the message was cut. */
 void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *text);
+/* Says that the message has "(option NAME)", the part ZARR_ERROR_SETTING. */
+void zr_error_mark_option(zarr_error *err, const char *name);
 /* If the message has a key below this path, says that it has the path, too. */
 void zr_error_mark_path(zarr_error *err, const char *path);
 /* Sets the operation that failed, unless a lower room did. err may be NULL. */

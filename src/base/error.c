@@ -74,7 +74,7 @@ zarr_status zr_fail_limit(zarr_error *err, const char *name, uint64_t value,
     va_end(ap);
     (void)snprintf(limit, sizeof limit, " (limit %s is %" PRIu64 ")", name, value);
     zr_fail(err, ZARR_ERR_LIMIT, "%s%s", text, limit);
-    zr_error_mark(err, ZARR_ERROR_LIMIT, strlen(text) + strlen(" (limit "), name);
+    zr_error_mark(err, ZARR_ERROR_SETTING, strlen(text) + strlen(" (limit "), name);
     return ZARR_ERR_LIMIT;
 }
 
@@ -283,6 +283,15 @@ void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *t
         memcmp(err->message + offset, text, n) != 0)
         return;
     zr_part_set(err->part, which, offset, n);
+}
+
+void zr_error_mark_option(zarr_error *err, const char *name)
+{
+    const char *at = err ? strstr(err->message, "(option ") : NULL;
+
+    for (; at; at = strstr(at + 1, "(option "))
+        zr_error_mark(err, ZARR_ERROR_SETTING,
+                      (size_t)(at - err->message) + strlen("(option "), name);
 }
 
 void zr_error_mark_path(zarr_error *err, const char *path)

@@ -91,6 +91,7 @@ zarr_status zr_local_fail(const struct zr_local *l, zarr_error *err, int os_code
                  "%s: the symbolic link %s to \"%s\" %s (option symlinks)", path,
                  link.path, link.target,
                  os_code == EXDEV ? "leads out of the store" : "is not followed");
+    zr_error_mark_option(err, "symlinks");
     if (err) {
         err->os_code = os_code;
         err->os_domain = ZARR_OS_ERRNO;

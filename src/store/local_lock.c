@@ -325,9 +325,14 @@ static int lock_attempt(struct zr_local_lock *lk, struct zr_lock_wait *wait, boo
 static zarr_status lock_failed(const struct zr_local *l, const char *key, int os_code,
                                zarr_error *err)
 {
-    if (zr_local_lock_is_missing(os_code))
-        return zr_fail_os(err, ZARR_ERR_UNSUPPORTED, os_code,
-                          "%s: this file system gives no locks (option locking)", key);
+    if (zr_local_lock_is_missing(os_code)) {
+        const zarr_status st =
+            zr_fail_os(err, ZARR_ERR_UNSUPPORTED, os_code,
+                       "%s: this file system gives no locks (option locking)", key);
+
+        zr_error_mark_option(err, "locking");
+        return st;
+    }
     if (os_code == ETIMEDOUT) /* lock_attempt() wrote the message */
         return ZARR_ERR_IO;
     if (os_code == ECANCELED)

@@ -93,3 +93,13 @@ def test_files_that_are_links(tmp_path, annex):
         assert done.returncode == 0 and done.stdout.split() == [str(i) for i in range(8)]
     done = run(*show, "--symlinks=deny", ZARRC_SYMLINKS="follow")
     assert done.returncode == 3 and "is not followed (option symlinks)" in done.stderr
+
+
+def test_words_of_a_remedy_in_a_name(zarrc, tmp_path):
+    """The remedy comes from the setting that the error names, not from its words, which a name can have."""
+    for name in ("(option symlinks)", "(option locking)"):
+        place = tmp_path / "x.zarr" / name
+        place.mkdir(parents=True)
+        (place / "zarr.json").mkdir()
+        done = zarrc("info", place, code=None)
+        assert name in done.err and "--symlinks" not in done.err and "--locks" not in done.err

@@ -338,14 +338,14 @@ static void limits_are_named(void **state)
     assert_string_equal(err.message, "65 dimensions (limit rank is 64)");
     zr_prefix(&err, ZARR_ERR_LIMIT, "a/b");
     assert_string_equal(err.message, "a/b: 65 dimensions (limit rank is 64)");
-    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_LIMIT, name, sizeof name), 4);
+    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_SETTING, name, sizeof name), 4);
     assert_string_equal(name, "rank");
     zr_fail_limit(&err, "dimension_name_bytes", UINT64_MAX, "%s", longest);
     zr_prefix(&err, ZARR_ERR_LIMIT, "%s", longest);
-    assert_true(zarr_error_text(&err, ZARR_ERROR_LIMIT, name, sizeof name));
+    assert_true(zarr_error_text(&err, ZARR_ERROR_SETTING, name, sizeof name));
     assert_string_equal(name, "dimension_name_bytes");
     zr_fail(&err, ZARR_ERR_LIMIT, "no limit that can be raised");
-    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_LIMIT, name, sizeof name), 0);
+    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_SETTING, name, sizeof name), 0);
 }
 
 static void limits_and_version(void **state)

@@ -153,6 +153,7 @@ static void refusal_names_link(void **state)
     } cases[] = {{"out/v", "out"}, {"d/file", "d/file"}};
     struct world *w = world_of(state);
     zarr_error err = {0};
+    char setting[16];
     char want[256];
 
     needs_openat2(w);
@@ -173,6 +174,10 @@ static void refusal_names_link(void **state)
                                                        : "is not followed");
                 assert_status(get_status(s, key, &err), ZARR_ERR_IO);
                 assert_non_null(strstr(err.message, want));
+                assert_int_equal(
+                    zarr_error_text(&err, ZARR_ERROR_SETTING, setting, sizeof setting),
+                    8);
+                assert_string_equal(setting, "symlinks");
                 assert_int_equal(err.os_code,
                                  links == ZARR_SYMLINKS_WITHIN ? EXDEV : ELOOP);
                 if (i > 0) /* a link in the place of a value is replaced */

@@ -73,9 +73,13 @@ static void flock_instead(void **state)
 static void assert_no_locks(zarr_store *s, const char *reason)
 {
     zarr_error err = {0};
+    char setting[16];
 
     assert_status(zarr_store_put(s, "a/v", "2", 1, &err), ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "gives no locks (option locking)"));
+    assert_int_equal(zarr_error_text(&err, ZARR_ERROR_SETTING, setting, sizeof setting),
+                     7);
+    assert_string_equal(setting, "locking");
     assert_non_null(strstr(err.message, reason));
     assert_string_equal(get_text(s, "a/v"), "1");
 }
