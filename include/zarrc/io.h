@@ -192,11 +192,20 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * call returns, and zarr_store_flush() makes it durable. After a failure each stored
  * object is old or new.
  *
- * A write looks at the array's document before its first and after its last object, so it
- * fails if the array was moved, deleted or replaced after it was opened; chunks that it
- * stored in between stay at the old place. It does not notice an array that is moved or
- * deleted after the second look, nor one that was replaced by an array with equal
- * metadata. The exceptions of zarr_array_read() hold here as well.
+ * A write fails if the array was moved, deleted or replaced after it was opened. It looks
+ * at the array's document before each wave of chunks and after the last one. In a local
+ * store it also looks under the lock of each chunk or shard that it changes in part. If a
+ * look fails, the write stops. Then it removes the objects that it made since the last
+ * look that succeeded, and counts those that remain. It does not remove:
+ * - an object that replaced an older value, or that another writer has replaced since;
+ * - an object in a store of a plug-in, or in a local store with ZARR_LOCKING_NONE, where
+ *   it cannot be sure that it made the object.
+ *
+ * So readers of the new array may see chunks of this write from the replacement until the
+ * write's next look. They stay if the process is killed or the call is cancelled in this
+ * time, and chunks that the write erased in this time stay erased. A write does not
+ * notice an array that is moved or deleted after its last look, nor one that was replaced
+ * by an array with equal metadata. The exceptions of zarr_array_read() hold here as well.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -213,7 +222,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * the array's shape, is larger than a limit
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
  * another array, with other chunks, data type, codecs or fill value, has taken the place
- * of this one
+ * of this one. Then the message says how many objects of this call remain in the new
+ * array
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or a codec cannot encode
  * @retval ZARR_ERR_CANCELLED `cancel` was set; some chunks may be written

@@ -3,10 +3,10 @@
  * describes. An array that was moved, deleted or replaced has no chunks at the old keys,
  * so a read through an old handle would give fill values, and a write would store chunks
  * that no array has. Nor has an array that another writer shrank the chunks that it lost.
- * A read checks after it met a missing chunk; a write checks before its first and after
- * its last object. If the store has versions, a check costs one STAT while the document
- * stays the same.
- * Thread class: shared.
+ * A read checks after it met a missing chunk; a write checks before each wave, under the
+ * locks of units that it changes in part, and after its last object. If the store has
+ * versions, a check costs one STAT while the document stays the same. Thread class:
+ * shared.
  */
 #include "array/array_int.h"
 

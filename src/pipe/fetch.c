@@ -40,7 +40,10 @@ zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_sto
         return sink_unit(w, chunk, op, err);
     if (w->later)
         return zr_put_later(w, op, err);
+    zr_ask_put(w->rq, op);
     st = zr_store_op_run(w, op, err);
+    if (st == ZARR_OK)
+        st = zr_note_put(w->rq, op, err);
     return op->verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 

@@ -203,6 +203,7 @@ zarr_status zr_old_values_run(const struct zr_io *io, struct zarr_request *rq,
     if (!op)
         return zr_fail_memory(err, l->n * sizeof *op);
     ZR_TRY(take_locks(io, rq, l, arena, err));
+    ZR_TRY(zr_request_check_locked(rq, err));
     ZR_TRY(zr_cancel_check(&rq->cancel, err));
     ZR_TRY(old_value_ops(io, l, op, &n, err));
     if (n == 0)
@@ -282,7 +283,11 @@ static zarr_status puts_between(const struct zr_io *io, struct zarr_request *rq,
 
     if (first == end)
         return ZARR_OK;
+    for (uint32_t i = first; i < end; i++)
+        zr_ask_put(rq, &p->op[i]);
     st = zr_ops_run(io, rq, p->op + first, end - first, &watch, arena, err);
+    for (uint32_t i = first; st == ZARR_OK && i < end; i++)
+        st = zr_note_put(rq, &p->op[i], err);
     if (watch.failed != UINT32_MAX && p->failed == UINT32_MAX) {
         p->failed = first + watch.failed;
         p->error = watch.error;

@@ -161,8 +161,9 @@ struct zr_io {
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
     /* Checks that the stored array is still there, and that it has all elements of a
-     * read. A write calls it before it begins and at its end, a read after it met a
-     * missing chunk. found_none: all chunks of a read are missing. NULL: no check. */
+     * read. A write calls it before each wave, under the lock of each unit that it
+     * changes in part, and at its end; a read after it met a missing chunk. found_none:
+     * all chunks of a read are missing. NULL: no check. */
     zarr_status (*check)(void *arg, bool found_none, zarr_error *err);
     void *check_arg;
     /* Work that comes before anything that touches a tensor: the request waits for it.

@@ -314,26 +314,32 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 }
 
 /* An array that was moved, deleted or replaced has missing objects, chunks of other
- * codecs, or keys that lead nowhere. Then the check's error says more than the
- * request's. */
+ * codecs, or keys that lead nowhere, and a check before may have found it so. Then the
+ * check's error says more than the request's. */
 static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *gone,
                                zarr_error *err)
 {
-    const bool odd = st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CORRUPT;
+    const bool write = rq->io.write, odd = st == ZARR_ERR_NOT_FOUND ||
+                                           st == ZARR_ERR_CORRUPT ||
+                                           (write && st == ZARR_ERR_CONFLICT);
     zarr_error why = {0};
     const zarr_stats *n = &rq->locked.stats;
     zarr_status now = ZARR_OK;
 
-    if (!rq->io.check || (st != ZARR_OK && !odd))
+    if (!rq->io.check || st == ZARR_ERR_CANCELLED || (st != ZARR_OK && !odd && !write) ||
+        (st == ZARR_OK && !write && n->chunks_missing == 0))
         return st;
-    if (st == ZARR_OK && !rq->io.write && n->chunks_missing == 0)
+    now = rq->io.check(rq->io.check_arg, !write && n->chunks_missing == n->chunks_done,
+                       &why);
+    *gone = now == ZARR_ERR_NOT_FOUND || now == ZARR_ERR_CONFLICT;
+    if (write && *gone)
+        zr_take_back(rq, &why);
+    if (now == ZARR_OK || (st != ZARR_OK && !(odd && *gone))) {
+        *gone = false;
         return st;
-    now = rq->io.check(rq->io.check_arg,
-                       !rq->io.write && n->chunks_missing == n->chunks_done, &why);
-    if (now == ZARR_OK || (odd && now != ZARR_ERR_NOT_FOUND && now != ZARR_ERR_CONFLICT))
-        return st;
-    *err = why;
+    }
     *gone = true;
+    *err = why;
     return now;
 }
 
@@ -476,6 +482,7 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         st = request_check(rq, st, &failed);
     else
         zr_parts_fail_all(rq, st, &failed);
+    zr_put_notes_free(rq);
     if (st == ZARR_OK && io->finish)
         st = io->finish(io->finish_arg, &failed);
     if (st == ZARR_OK && io->parts) /* a chunk that parts share counts once */

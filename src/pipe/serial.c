@@ -87,7 +87,10 @@ static zarr_status serial_write(void *self, zarr_request *rq,
     plain.no_direct = true;
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(zr_io_project(&p, io, &all, err));
-    while (!zr_is_cancelled(&rq->cancel) && zr_next_unit(io, p, &proj)) {
+    for (bool is_first = true;
+         !zr_is_cancelled(&rq->cancel) && zr_next_unit(io, p, &proj); is_first = false) {
+        if (!is_first)
+            ZR_TRY(zr_request_check(rq, err));
         ZR_TRY(zr_parts_write(&w, &proj, 1, err));
         w.worker->stats.waves++;
         zr_request_merge(rq, w.worker);

@@ -167,6 +167,8 @@ static zarr_status session_store(struct zr_shard_session *x, const struct zr_wor
     }
     ZR_TRY(zr_put_unit(w, x->chunk, &op, err));
     x->stored = true;
+    zr_store_unlock(x->store, x->lock); /* the request may have to remove its object */
+    x->lock = NULL;
 out:
     zr_index_cache_drop(x->indexes, x->stream.key);
     return st;

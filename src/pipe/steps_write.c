@@ -17,6 +17,7 @@ struct zarr_pipeline_units {
     struct zr_projection *unit;
     size_t cap;
     uint32_t n;
+    bool is_begun; /* a batch was taken */
     struct zr_arena lists;
 };
 
@@ -66,10 +67,13 @@ zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *
             ZR_TRY(zr_fail_memory(err, sizeof proj));
         u->n++;
     }
-    *n = u->n;
     if (u->n > 0) {
+        if (u->is_begun) /* the request made a check before the first batch */
+            ZR_TRY(zr_request_check(u->rq, err));
+        u->is_begun = true;
         zr_request_wave(u->rq, 0, 0);
     }
+    *n = u->n;
 out:
     return st;
 }

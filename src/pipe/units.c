@@ -163,8 +163,10 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
 
     u->old = (zarr_mem){0};
     u->stream.old_bytes = 0;
-    if ((!u->proj->full || u->streams) && !u->w->old_value)
+    if ((!u->proj->full || u->streams) && !u->w->old_value) {
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
+        ZR_TRY(zr_request_check_locked(u->w->rq, err));
+    }
     st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:
     zr_store_unlock(u->w->io->store, u->lock);

@@ -358,8 +358,12 @@ static void pull_batches(struct zr_flights *f)
     uint64_t first = 0;
     zarr_status st = units_room(&u, w->io, w->rq, &err);
 
-    while (st == ZARR_OK && pull_units(w, &u, &first))
-        st = do_units(&u, &err);
+    while (st == ZARR_OK && pull_units(w, &u, &first)) {
+        if (first > 0) /* the request made a check before the first wave */
+            st = zr_request_check(w->rq, &err);
+        if (st == ZARR_OK)
+            st = do_units(&u, &err);
+    }
     if (st != ZARR_OK && zr_flights_lock(f)) {
         zr_flights_fail(f, st, &err, first);
         zr_mutex_unlock(&f->locked.mutex);

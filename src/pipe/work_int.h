@@ -172,6 +172,12 @@ static inline bool zr_flights_are_inherited(const struct zr_flights *f)
 struct zr_need {
     uint64_t host, device;
 };
+/* Objects that a write has stored and that no check has confirmed yet (overtaken.c). */
+struct zr_put_notes {
+    uint8_t *ptr;
+    size_t cap, bytes;
+    uint64_t dropped; /* bytes of the notes that a check confirmed */
+};
 struct zarr_request {
     struct zr_io io; /* a copy */
     struct {
@@ -181,6 +187,7 @@ struct zarr_request {
         uint64_t next_progress_ns;
         bool in_progress_call;
         struct zr_need reserved; /* by a plug-in's pipeline, for a device */
+        struct zr_put_notes notes;
         /* only for submitted requests, see submitted.c */
         struct zr_then *then, *last_then; /* continuations to call */
         struct zr_fd_event fd;
@@ -276,6 +283,23 @@ void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 /* Prepares a repetition of the same request: counters of chunks start again, those of
  * work (bytes, GETs, copies) go on. */
 void zr_request_again(struct zarr_request *rq);
+/* ---- arrays that another program replaces (overtaken.c) --------------------------- */
+
+/* Calls io.check for a write. The second function is for the holder of the lock of a
+ * unit. It does nothing if other programs do not see that lock, and in stores of
+ * plug-ins, where a look may be a round trip. */
+zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err);
+zarr_status zr_request_check_locked(struct zarr_request *rq, zarr_error *err);
+/* Before and after an operation that may store an object. The second function keeps that
+ * it did, until a check confirms it. */
+void zr_ask_put(const struct zarr_request *rq, zarr_store_op *op);
+zarr_status zr_note_put(struct zarr_request *rq, const zarr_store_op *op,
+                        zarr_error *err);
+/* After the last check failed with err: removes the unconfirmed objects that the request
+ * made, and adds to the message how many objects remain. */
+void zr_take_back(struct zarr_request *rq, zarr_error *err);
+void zr_put_notes_free(struct zarr_request *rq);
+
 uint32_t zr_io_threads(const struct zr_io *io); /* at least 1 */
 uint64_t zr_io_wave_bytes(const struct zr_io *io);
 

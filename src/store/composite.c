@@ -118,7 +118,7 @@ static void composite_run(void *self, zarr_store_op *op, zarr_error *err)
         op->flags &= ~(uint32_t)ZARR_STORE_OP_WANT_VERSION;
     (void)zr_store_run_one(part, op, err);
     op->lock = lock;
-    op->flags = flags;
+    op->flags = flags | (op->flags & ZR_STORE_OP_CREATED);
 }
 
 /* ---- listing ---- */

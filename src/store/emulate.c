@@ -438,7 +438,7 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->lock = NULL;
     }
     emulate_memory(s, op, err);
-    op->flags = flags;
+    op->flags = flags | (op->flags & ZR_STORE_OP_CREATED);
     op->lock = lock;
     if (op->status == ZARR_OK && (flags & ZR_STORE_OP_PINNED) && !s->native) {
         st = zr_pin_check(lock, op, err);

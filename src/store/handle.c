@@ -332,6 +332,11 @@ zarr_store *zr_store_of_chunks(zarr_store *s)
     return s->read_only && !part->read_only ? s : part; /* it must not write */
 }
 
+bool zr_store_is_own(const zarr_store *s)
+{
+    return zr_store_of_key(s, "c/0")->native != NULL;
+}
+
 bool zr_store_is_read_only(const zarr_store *s)
 {
     return s->read_only;

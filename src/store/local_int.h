@@ -44,7 +44,8 @@ struct zr_local {
     bool by_link;          /* the root's path named a symlink */
     int symlink_root;      /* links may lead below it (ZARR_SYMLINKS_WITHIN); -1: root */
     char *path_from_there; /* of the root, from symlink_root */
-    atomic_uint_fast64_t last_device; /* of the value that was opened last */
+    atomic_uint_fast64_t last_device;  /* of the value that was opened last */
+    atomic_uint_fast64_t exact_device; /* keeps modification times to the nanosecond */
     atomic_uint_fast64_t n_written,
         n_synced; /* writes done; how many of them the last successful flush covered */
     atomic_int
@@ -153,6 +154,7 @@ struct zr_local_owner {
 };
 /* Of a file that becomes a value. */
 struct zr_local_owners {
+    bool is_first; /* the key has no file of any kind */
     bool replaces; /* a file, whose owner is `old` */
     struct zr_local_owner mine, old;
 };

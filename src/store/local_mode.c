@@ -24,9 +24,10 @@ void zr_local_owner_read(struct zr_local_owner *o, const struct stat *st)
 void zr_local_owner_look(const struct zr_local_dir *dir, struct zr_local_owners *o)
 {
     struct stat st;
+    const bool is_there = fstatat(dir->fd, dir->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 
-    o->replaces =
-        fstatat(dir->fd, dir->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    o->is_first = !is_there && errno == ENOENT;
+    o->replaces = is_there && S_ISREG(st.st_mode);
     if (o->replaces)
         zr_local_owner_read(&o->old, &st);
 }

@@ -104,34 +104,45 @@ static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
 /* The file that becomes the value. */
 struct write_file {
     int fd;
-    bool is_dirty;     /* has bytes of an earlier attempt */
-    bool knows_device; /* otherwise `device` is set when the value is written */
+    bool is_dirty; /* has bytes of an earlier attempt */
     struct zr_local_owners owners;
-    dev_t device;
+    dev_t device; /* 0: set when the value is written */
+    ino_t inode;
 };
 
-/* Syncs the value if it must be, and sets op's version if that is wanted. Nothing else
- * needs the fstat() of a file whose device is known. Returns 0 or an errno. */
-static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file *f)
+/* Syncs the value if it must be, and sets op's version if that is wanted. `set`: the
+ * modification time that the file was given, NULL: none. The version follows from it
+ * without an fstat() on a device whose files kept such a time before. Returns 0 or an
+ * errno. */
+static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file *f,
+                        const struct timespec *set)
 {
-    const bool wanted =
-        (op->flags & (ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_IF_VERSION)) != 0;
-    const bool early = !f->knows_device || (wanted && !zr_local_is_remote(l));
-    struct stat st;
+    const bool wanted = (op->flags & (ZARR_STORE_OP_WANT_VERSION |
+                                      ZARR_STORE_OP_IF_VERSION | ZR_STORE_OP_TELL)) != 0;
+    /* a network file system knows the time after the sync */
+    const bool late = wanted && zr_local_is_remote(l);
+    const bool early =
+        f->device == 0 ||
+        (wanted && !late && (!set || f->device != atomic_load(&l->exact_device)));
+    struct stat st = {.st_dev = f->device, .st_ino = f->inode};
     int os_code = 0;
 
     if (early && fstat(f->fd, &st) != 0)
         return errno;
-    if (!f->knows_device)
-        f->device = st.st_dev;
-    f->knows_device = true;
-    if (must_sync(l, op, f->device))
+    if (early && set && st.st_mtim.tv_sec == set->tv_sec &&
+        st.st_mtim.tv_nsec == set->tv_nsec)
+        atomic_store(&l->exact_device, st.st_dev);
+    if (wanted && !early && !late) {
+        st.st_mtim = *set;
+        st.st_size = (off_t)value_bytes(op);
+    }
+    if (must_sync(l, op, st.st_dev))
         os_code = zr_local_sync_file(l, f->fd);
     if (os_code != 0)
         return os_code;
-    /* only now a network file system knows the time */
-    if (wanted && zr_local_is_remote(l) && fstat(f->fd, &st) != 0)
+    if (late && fstat(f->fd, &st) != 0)
         return errno;
+    f->device = st.st_dev;
     if (wanted)
         zr_local_version(&st, &op->version);
     return 0;
@@ -164,13 +175,14 @@ static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file 
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
     const int os_code = write_bytes(l, op, f, from, err);
+    bool is_set = false;
 
     if (os_code != 0)
         return os_code;
     /* for finer versions; without it the kernel's time is good enough */
     if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0)
-        (void)futimens(f->fd, times);
-    return write_finish(l, op, f);
+        is_set = futimens(f->fd, times) == 0;
+    return write_finish(l, op, f, is_set ? &times[1] : NULL);
 }
 
 /* Gives a file the name of its key, and fails with EEXIST if that name is taken, also
@@ -301,9 +313,9 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     const bool is_new = zr_op_is_new(op);
     struct write_file file = {.fd = lk->file.fd,
                               .is_dirty = lk->is_dirty,
-                              .knows_device = true,
-                              .owners.mine = lk->owner,
-                              .device = lk->device};
+                              .owners = {.is_first = is_new, .mine = lk->owner},
+                              .device = lk->device,
+                              .inode = lk->inode};
     zarr_status st = write_check_version(l, op, err);
     bool is_named = true;
     int os_code;
@@ -336,6 +348,8 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
         return write_failed(l, op, os_code, "cannot replace", err);
     if (zr_local_owner_is_shut_out(&file.owners))
         zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
+    if ((op->flags & ZR_STORE_OP_TELL) && file.owners.is_first)
+        op->flags |= ZR_STORE_OP_CREATED;
     return zr_op_end(op, ZARR_OK, 0);
 }
 

@@ -179,8 +179,11 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
     if (!to && !c.found)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key);
     op->version = (zarr_store_version){{0}};
-    if (to)
+    if (to) {
         memory_set_version(m, version, &op->version);
+        if ((op->flags & ZR_STORE_OP_TELL) && !c.found)
+            op->flags |= ZR_STORE_OP_CREATED;
+    }
     return ZARR_OK;
 }
 

@@ -103,6 +103,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
         if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_LOCKED) &&
             op->mem.bytes == 0 && zr_store_has_parts(s))
             known |= ZR_STORE_OP_IN_PARTS;
+        if (op->verb == ZARR_STORE_PUT && s->native)
+            known |= ZR_STORE_OP_TELL;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:

@@ -163,6 +163,14 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
  * empty. */
 #define ZR_STORE_OP_IN_PARTS UINT32_C(0x10000000)
 
+/* Internal flags for a PUT of our own stores. TELL: sets `version`, and adds CREATED if
+ * the key is known to be new. A local store without locks never knows that: another
+ * writer may make the key after the look. */
+#define ZR_STORE_OP_TELL    UINT32_C(0x08000000)
+#define ZR_STORE_OP_CREATED UINT32_C(0x04000000)
+/* Whether chunks are in a store of our own, not of a plug-in. */
+bool zr_store_is_own(const zarr_store *s);
+
 /* Does one operation before it returns. Returns op->status (also NOT_FOUND) and fills err
  * for it. On the local and memory stores a GET takes none of our locks and does not
  * allocate, except that it tells the pool when it waits for the disk. */

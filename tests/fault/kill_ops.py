@@ -220,5 +220,4 @@ TEMPLATE = [
 ]
 
 PENDING = {  # fail today: the tests skip them until they are repaired
-    "part + create --force",
 }

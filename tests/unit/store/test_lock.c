@@ -518,6 +518,41 @@ static void version_if_asked(void **state)
     world_free(&w);
 }
 
+/* A PUT tells whether its key was new, without another look at the file. */
+static void created_if_told(void **state)
+{
+    char value[] = "12";
+    zarr_error err = {0};
+
+    (void)state;
+    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+        zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+        struct world w;
+        zarr_store *s;
+
+        world_init(&w);
+        o.locking = locking;
+        s = open_local(&w, &o);
+        for (int i = 0; i < 4; i++) {
+            zarr_store_op put = {.verb = ZARR_STORE_PUT,
+                                 .flags = ZR_STORE_OP_TELL,
+                                 .key = i < 2 ? "a/v" : "a/w",
+                                 .mem = zr_mem_of_host(value, i < 2 ? 1 : 2)};
+            zarr_store_op stat = {.verb = ZARR_STORE_STAT,
+                                  .flags = ZARR_STORE_OP_WANT_VERSION,
+                                  .key = put.key};
+
+            assert_status(zr_store_run_one(s, &put, &err), ZARR_OK);
+            assert_int_equal((put.flags & ZR_STORE_OP_CREATED) != 0,
+                             i % 2 == 0 && locking == ZARR_LOCKING_OS);
+            assert_status(zr_store_run_one(s, &stat, &err), ZARR_OK);
+            assert_true(zr_store_version_equal(&put.version, &stat.version));
+        }
+        zarr_store_free(s);
+        world_free(&w);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +565,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(vanishing_directories),
         cmocka_unit_test(guarded_erase),
         cmocka_unit_test(version_if_asked),
+        cmocka_unit_test(created_if_told),
     };
     uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
 
