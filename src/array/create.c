@@ -87,9 +87,10 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
     if (!is_node && m->chunk_store != m->store)
         ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, err));
     if (m->chunk_store != m->store)
-        ZR_TRY(zr_store_wait_for_writers(m->chunk_store, m->path, NULL, err));
+        ZR_TRY(zr_store_wait_for_writers(m->chunk_store, m->path, m->spec.cancel, err));
     ZR_TRY(zr_node_erase_old(m->store, m->path, is_node,
-                             (m->spec.flags & ZARR_SPEC_CONSOLIDATED) != 0, err));
+                             (m->spec.flags & ZARR_SPEC_CONSOLIDATED) != 0,
+                             m->spec.cancel, err));
     if (m->chunk_store != m->store)
         ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, err));
 out:

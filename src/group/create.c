@@ -29,7 +29,8 @@ static zarr_status write_group(struct group_making *m, bool *overtaken, zarr_err
     if (m->making.overwrite) {
         ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
         ZR_TRY(zr_node_erase_old(m->store, m->path, is_node,
-                                 (m->flags & ZARR_GROUP_CONSOLIDATED) != 0, err));
+                                 (m->flags & ZARR_GROUP_CONSOLIDATED) != 0,
+                                 m->making.cancel, err));
     } else {
         ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
     }

@@ -234,6 +234,7 @@ out:
 static zarr_status prepare_erase(zarr_store *store, const char *path,
                                  const struct zr_erase_watch *watch, zarr_error *err)
 {
+    const zarr_cancel *wait = watch->wait ? watch->wait : watch->cancel;
     zarr_status st = ZARR_OK;
 
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
@@ -241,9 +242,9 @@ static zarr_status prepare_erase(zarr_store *store, const char *path,
                        "a %s store cannot list what is to be deleted",
                        zr_store_name(store)));
     ZR_TRY(zr_cancel_check(watch->cancel, err));
-    ZR_TRY(zr_store_wait_for_writers(store, path, watch->cancel, err));
+    ZR_TRY(zr_store_wait_for_writers(store, path, wait, err));
     if (watch->consolidated)
-        ZR_TRY(zr_consolidated_remove(store, path, watch->cancel, err));
+        ZR_TRY(zr_consolidated_remove(store, path, wait, err));
 out:
     return st;
 }
@@ -284,16 +285,16 @@ out:
 }
 
 zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
-                              bool consolidated, zarr_error *err)
+                              bool consolidated, const zarr_cancel *wait, zarr_error *err)
 {
-    const struct zr_erase_watch watch = {.consolidated = consolidated};
+    const struct zr_erase_watch watch = {.consolidated = consolidated, .wait = wait};
     zarr_status st = ZARR_OK;
 
     if (is_node)
         return zr_node_erase_watched(store, path, &watch, err);
     /* without a document, chunks show no elements, and need no job object */
     if (consolidated)
-        ZR_TRY(zr_consolidated_remove(store, path, NULL, err));
+        ZR_TRY(zr_consolidated_remove(store, path, wait, err));
     st = zr_store_erase_prefix(store, path, err);
 out:
     return st;

@@ -438,8 +438,10 @@ struct zr_erase_watch {
     void (*progress)(void *user, uint64_t objects_done);
     void *user;
     const zarr_cancel *cancel;
-    bool consolidated; /* zr_consolidated_remove() first */
-    bool moved;        /* the job object is that of a move */
+    const zarr_cancel *wait; /* in place of `cancel`: ends only the waits before the first
+                                change */
+    bool consolidated;       /* zr_consolidated_remove() first */
+    bool moved;              /* the job object is that of a move */
 };
 /* Deletes everything at and below path, with a job object that goes last. It waits for
  * writers before it begins, and then the documents of each node go before its chunks, so
@@ -449,9 +451,10 @@ struct zr_erase_watch {
 zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
                                   const struct zr_erase_watch *watch, zarr_error *err);
 /* Deletes what zr_node_may_go() has found, before another node is made there. is_node: as
- * it said. consolidated: as in zr_erase_watch. */
+ * it said. consolidated and wait: as in zr_erase_watch. */
 zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
-                              bool consolidated, zarr_error *err);
+                              bool consolidated, const zarr_cancel *wait,
+                              zarr_error *err);
 /* Makes the canonical text of a group's zarr.json or .zgroup. attributes may be NULL (v2:
  * attributes have their own document). */
 zarr_status zr_group_text(struct zr_str *out, int32_t format,

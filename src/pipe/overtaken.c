@@ -2,9 +2,9 @@
  * pipe/overtaken.c - a write whose array another program replaces meanwhile. The request
  * checks the stored array before each wave, under the lock of each unit that it changes
  * in part, and at its end. Until a check passes, it keeps which objects it has stored. If
- * the check fails, it removes those that it made and that no other writer has replaced since, and
- * counts the others.
- * Thread class: the request is shared; zr_take_back(): after the pipeline.
+ * the check fails, it removes those that it made and that no other writer has replaced
+ * since, and counts the others. Thread class: the request is shared; zr_take_back():
+ * after the pipeline.
  */
 #include "pipe/pipe_int.h"
 

@@ -5,7 +5,9 @@
  */
 #include "hook_store.h"
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 static const uint64_t length = 8;
 
@@ -245,6 +247,67 @@ static void test_claim(void **state)
     world_close(&w);
 }
 
+static void *cancel_soon(void *arg)
+{
+    usleep(50000); /* enough time to begin to wait */
+    zarr_cancel_set(arg);
+    return NULL;
+}
+
+/* A call that replaces a node waits for its writers until it is cancelled. The node stays
+ * as it was. */
+static void test_wait_for_writers(void **state)
+{
+    const zarr_store_options patient = {.struct_size = sizeof patient,
+                                        .lock_wait_ms = 20000};
+    const uint64_t shape = 8, chunk = 2, zero = 0;
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = &shape,
+                                  .chunk_shape = &chunk,
+                                  .shard_shape = &shape,
+                                  .data_type = "int32"};
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    for (int i = 0; i < 3; i++) { /* an array, a group, chunks in another store */
+        zarr_array_open_options opts = {.struct_size = sizeof opts};
+        zarr_store *chunks = NULL, *docs = NULL;
+        zarr_shard_writer *writer = NULL;
+        zarr_array *a = NULL, *b = NULL;
+        zarr_array_spec again = spec;
+        zarr_group *g = NULL;
+        zarr_group_spec group = {.struct_size = sizeof group,
+                                 .flags = ZARR_GROUP_OVERWRITE};
+        zarr_cancel *cancel = NULL;
+        pthread_t thread;
+
+        assert_ok(zarr_cancel_create(&cancel, &terr));
+        again.flags = ZARR_SPEC_OVERWRITE;
+        again.cancel = group.cancel = cancel;
+        assert_ok(zarr_store_open(&chunks, w.ctx, w.dir, &patient, &terr));
+        assert_ok(
+            zarr_store_open(&docs, w.ctx, i == 2 ? "memory:" : w.dir, &patient, &terr));
+        opts.chunk_store = i == 2 ? chunks : NULL;
+        assert_ok(zarr_array_create(&a, docs, "a", &spec, &opts, &terr));
+        assert_ok(zarr_shard_writer_open(&writer, a, &zero, NULL, &terr));
+        assert_int_equal(pthread_create(&thread, NULL, cancel_soon, cancel), 0);
+        assert_status(i == 1 ? zarr_group_create(&g, docs, "", &group, NULL, &terr)
+                             : zarr_array_create(&b, docs, "a", &again, &opts, &terr),
+                      ZARR_ERR_CANCELLED);
+        pthread_join(thread, NULL);
+        assert_ok(zarr_array_recheck(a, &terr));
+        zarr_shard_writer_free(writer);
+        zarr_array_free(a);
+        assert_ok(zarr_store_erase_prefix(chunks, "", &terr));
+        zarr_store_free(docs);
+        zarr_store_free(chunks);
+        zarr_cancel_free(cancel);
+    }
+    world_close(&w);
+}
+
 /* The end of the handle ends the claim, and does not make the array complete. An array
  * that exists is opened, not claimed. */
 static void test_end_of_claim(void **state)
@@ -279,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_replace_without_locks),
         cmocka_unit_test(test_parents),
         cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_wait_for_writers),
         cmocka_unit_test(test_end_of_claim),
     };
 
