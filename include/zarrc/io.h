@@ -350,6 +350,7 @@ ZARR_API int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes,
  * @param w borrowed
  * @param src tensor of the box, as for zarr_array_write()
  * @retval ZARR_ERR_INVALID there is no box to write, or the tensor does not fit it
+ * @retval ZARR_ERR_UNSUPPORTED the tensor is not in host memory
  * @retval ZARR_ERR_CONFLICT the array was replaced, or another process took the lock
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_write(zarr_shard_writer *w,

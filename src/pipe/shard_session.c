@@ -1,7 +1,9 @@
 /*
  * pipe/shard_session.c - one shard that several requests write, each a box of whole inner
  * chunks in C order. So a program writes a shard that is larger than its memory. The
- * session holds the lock of the shard's key from the beginning.
+ * session holds the lock of the shard's key from the beginning. Another writer may have
+ * memory and wait for that lock. So a request of the session never waits for memory: it
+ * keeps its bytes (zr_budget_keep()), and others get less meanwhile.
  * Thread class: solo.
  */
 #include "pipe/shard_int.h"
@@ -136,16 +138,32 @@ out:
     return st;
 }
 
+/* Whether the array has all elements of the shard, which the session writes. */
+static bool is_replaced(const struct zr_shard_session *x)
+{
+    return memcmp(x->clip, x->lv->shape, (size_t)x->lv->ndim * sizeof *x->clip) == 0;
+}
+
 static zarr_status session_begin(struct zr_shard_session *x, const struct zr_work *w,
                                  zarr_error *err)
 {
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     x->sw.lv = x->sw.missing = x->lv;
     x->sw.clip = x->clip;
     x->sw.stream = &x->stream;
+    if (is_replaced(x)) /* no element of an old value stays */
+        return zr_shard_begin(&x->s, w, &x->sw, err);
     ZR_TRY(zr_object_bytes(w, x->stream.key, &x->stream.old_bytes, err));
-    st = zr_shard_begin(&x->s, w, &x->sw, err);
+    st = zr_shard_begin(&x->s, w, &x->sw, &why);
+    if (st == ZARR_ERR_CORRUPT && x->stream.old_bytes != 0) { /* as zr_shard_write() */
+        zr_shard_close(&x->s);
+        zr_pool_give(x->engine->pool, &x->sw.block);
+        x->stream.old_bytes = 0;
+        return zr_shard_begin(&x->s, w, &x->sw, err);
+    }
+    zr_pass(err, st, &why);
 out:
     return st;
 }
@@ -179,14 +197,13 @@ zarr_status zr_shard_session_write(const struct zr_work *w,
                                    zarr_error *err)
 {
     struct zr_shard_session *x = w->io->session;
-    const struct zr_need need = {.host = x->need};
     zarr_status st = ZARR_OK;
 
     if (x->failed || x->stored ||
         memcmp(proj->chunk, x->chunk, (size_t)x->lv->ndim * sizeof *x->chunk) != 0)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: not the next box of this shard",
                        x->stream.key);
-    ZR_TRY(zr_request_take(w->rq, need, err));
+    zr_request_keep(w->rq, x->need, 0);
     x->failed = true;
     x->sw.proj = proj;
     x->sw.threads = ZR_MIN(threads, x->stream.batch);
@@ -200,10 +217,20 @@ zarr_status zr_shard_session_write(const struct zr_work *w,
     x->failed = st != ZARR_OK;
     x->s.w = NULL;
     zr_worker_trim(w->worker);
-    zr_request_give(w->rq, need);
-    st = zr_prefix_key(err, st, x->stream.key);
-out:
-    return st;
+    zr_request_give_kept(w->rq, x->need);
+    return zr_prefix_key(err, st, x->stream.key);
+}
+
+zarr_status zr_shard_session_check(const struct zr_io *io, zarr_error *err)
+{
+    const struct zr_work w = {.io = io};
+
+    if (!io->session || zr_shard_can_stream(&w, io->session->lv))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: a shard is written in parts from host memory, not from memory of "
+                   "device type %" PRId32,
+                   io->session->stream.key, io->view.base.device_type);
 }
 
 bool zr_shard_session_stored(const struct zr_shard_session *x)

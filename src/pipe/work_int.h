@@ -240,6 +240,7 @@ zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,
 void zr_request_give(struct zarr_request *rq, struct zr_need need);
 /* Keeps bytes of memory in place of `taken` ones (zr_budget_keep()). */
 void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken);
+void zr_request_give_kept(struct zarr_request *rq, uint64_t bytes);
 /* ---- values of shards that are held (holders.c) ----------------------------------- */
 
 /* Whether shards of this array have codecs around them, so that values are held. */

@@ -222,6 +222,8 @@ bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv);
 /* Length of the object of a key; 0 if no object exists. */
 zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
                             zarr_error *err);
+/* UNSUPPORTED if the elements are where io->session cannot take them. */
+zarr_status zr_shard_session_check(const struct zr_io *io, zarr_error *err);
 /* Writes a box of the shard of io->session. */
 zarr_status zr_shard_session_write(const struct zr_work *w,
                                    const struct zr_projection *proj, uint32_t threads,

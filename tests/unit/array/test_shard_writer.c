@@ -2,9 +2,13 @@
  * test_shard_writer.c - shards that are written in parts: they have the same bytes as
  * those made in memory, for any data, and nothing changes before the last part.
  */
+#include "fakedev/fakedev.h"
 #include "unit/array/array_test.h"
 
 #include "store/store.h"
+
+#include <pthread.h>
+#include <unistd.h>
 
 enum {
     ROWS = 70, /* two shards of 48 and one that reaches beyond the shape */
@@ -274,12 +278,132 @@ static void refused(void **state)
     world_close(&w);
 }
 
+/* A shard whose elements are all written replaces a damaged one, as an ordinary write
+ * does; so does one that reaches beyond the array's shape. */
+static void damaged(void **state)
+{
+    static const uint64_t all[4] = {0, 0, ROWS, COLS};
+    static const char *const keys[] = {"b/c/0/0", "b/c/1/1"};
+    char bytes[600];
+    struct world w;
+
+    (void)state;
+    memset(bytes, 0x11, sizeof bytes);
+    for (size_t c = 0; c < sizeof chains / sizeof chains[0]; c++) {
+        zarr_array *a, *b;
+
+        world_open(&w, WORLD_LOCAL);
+        a = make(&w, "a", chains[c]);
+        b = make(&w, "b", chains[c]);
+        write_box(a, all, all + 2, 1, 0);
+        for (size_t i = 0; i < 4; i++) /* too short for an index, or no index */
+            assert_ok(zarr_store_put(w.store, keys[i / 2], bytes,
+                                     i % 2 ? 5 : sizeof bytes, &terr));
+        copy_in_parts(a, b, 1500);
+        objects_equal(&w);
+        zarr_array_free(a);
+        zarr_array_free(b);
+        world_close(&w);
+    }
+}
+
+/* The session looks at each tensor: elements in memory of a device are refused. */
+static void in_device_memory(void **state)
+{
+    const uint64_t shard[2] = {0, 0};
+    uint64_t start[2], count[2];
+    void *device = zarr_fakedev_create();
+    zarr_shard_writer *writer = NULL;
+    zarr_mem mem = {0};
+    zarr_array *a;
+    zarr_tensor t;
+    int64_t n[2];
+    struct world w;
+
+    (void)state;
+    world_begin(&w, WORLD_LOCAL);
+    assert_ok(world_context(&w, &terr));
+    assert_ok(zarr_context_register_memory(w.ctx, zarr_fakedev_vtable(), device, "tests",
+                                           &terr));
+    assert_ok(world_store(&w, WORLD_LOCAL, &terr));
+    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 48 * 48 * 4, &mem, &terr));
+    a = make(&w, "a", chains[0]);
+    assert_ok(zarr_shard_writer_open(&writer, a, shard, NULL, &terr));
+    assert_true(zarr_shard_writer_next(writer, 1 << 20, start, count));
+    n[0] = (int64_t)count[0];
+    n[1] = (int64_t)count[1];
+    zarr_tensor_host(&t, "int32", mem.handle, 48 * 48 * 4, 2, n);
+    t.device_type = ZARR_DEVICE_EXT;
+    t.byte_offset = mem.offset;
+    assert_status(zarr_shard_writer_write(writer, &t, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_says("a/c/0/0: a shard is written in parts from host memory");
+    zarr_shard_writer_free(writer);
+    zarr_array_free(a);
+    zarr_mem_free(w.ctx, &mem);
+    world_close(&w);
+}
+
+/* ---- memory ---------------------------------------------------------------------- */
+
+static void *write_one(void *arg)
+{
+    static const uint64_t box[4] = {0, 0, 2, 2};
+
+    write_box(arg, box, box + 2, 7, 0);
+    return NULL;
+}
+
+/* Another writer of the shard has all memory and waits for the lock of the session. */
+static void tight_memory(void **state)
+{
+    static const uint64_t all[4] = {0, 0, ROWS, COLS};
+    const uint64_t shard[2] = {0, 0};
+    const zarr_store_options patient = {.struct_size = sizeof patient,
+                                        .lock_wait_ms = 20000};
+    zarr_context_options small = {.struct_size = sizeof small, .memory_bytes = SMALL};
+    static int32_t data[48 * 48];
+    uint64_t start[2], count[2];
+    zarr_shard_writer *writer = NULL;
+    zarr_context *ctx = NULL;
+    zarr_store *s = NULL;
+    zarr_array *a = NULL;
+    pthread_t other;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    zarr_array_free(make(&w, "b", chains[0]));
+    assert_ok(zarr_context_create(&ctx, &small, &terr));
+    assert_ok(zarr_store_open(&s, ctx, w.dir, &patient, &terr));
+    assert_ok(zarr_array_open(&a, s, "b", NULL, &terr));
+    write_box(a, all, all + 2, 1, 0);
+    assert_ok(zarr_shard_writer_open(&writer, a, shard, NULL, &terr));
+    assert_int_equal(pthread_create(&other, NULL, write_one, a), 0);
+    usleep(50000); /* enough time to wait for the lock */
+    while (zarr_shard_writer_next(writer, 5000, start, count)) {
+        int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+        zarr_tensor t;
+
+        zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
+        assert_ok(zarr_shard_writer_write(writer, &t, &terr));
+    }
+    zarr_shard_writer_free(writer);
+    pthread_join(other, NULL);
+    assert_int_equal(read_at(a, 1, 1), 10);
+    assert_int_equal(read_at(a, 2, 2), 0);
+    zarr_array_free(a);
+    zarr_store_free(s);
+    zarr_context_free(ctx);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bytes), cmocka_unit_test(in_boxes),
-        cmocka_unit_test(discarded),  cmocka_unit_test(packed),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(same_bytes),   cmocka_unit_test(in_boxes),
+        cmocka_unit_test(discarded),    cmocka_unit_test(packed),
+        cmocka_unit_test(refused),      cmocka_unit_test(damaged),
+        cmocka_unit_test(tight_memory), cmocka_unit_test(in_device_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
