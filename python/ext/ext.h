@@ -89,7 +89,9 @@ typedef struct {
 /* How elements travel. */
 enum {
     ZX_PLAIN = 0, /* as they are, through the buffer protocol */
-    ZX_VLEN = 1   /* as zarr_vlen, through a Vlen */
+    ZX_VLEN = 1,  /* as zarr_vlen, through a Vlen */
+    ZX_OTHER = 2, /* not at all: NumPy has no such elements */
+    ZX_VIEWED = 3 /* as plain ones, in memory of `empty` */
 };
 
 typedef struct {
@@ -366,6 +368,8 @@ PyObject *zx_shape(int32_t n, const uint64_t *shape);
 int32_t zx_lengths(PyObject *tuple, uint64_t *out);
 /* Adds a type to the module; NULL: an exception. */
 PyTypeObject *zx_type(PyObject *module, PyType_Spec *spec);
+/* Adds the numbers of C that the package uses, by their names; -1: an exception. */
+int zx_constants_add(PyObject *module);
 
 extern PyType_Spec zx_context_spec, zx_store_spec, zx_array_spec, zx_group_spec,
     zx_selection_spec, zx_vlen_spec, zx_request_spec, zx_queue_spec, zx_tensor_spec,

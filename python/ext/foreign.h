@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <zarrc/plugin/store.h>
 
-/* What a letter asks for. _foreign.py has the same numbers. */
+/* What a letter asks for. */
 enum {
     ZX_OPS = 0,          /* operations, answered one by one */
     ZX_LIST = 1,         /* rows below `prefix` */
@@ -23,6 +23,12 @@ enum {
     ZX_CANCEL = 4,       /* what was sent with `arg` may end; without an answer */
     ZX_CLOSE = 5,        /* the store has gone; without an answer */
     ZX_PLUGIN = 6        /* `arg` is what a plug-in is asked (plugin.h) */
+};
+
+/* A verb of an operation besides those of the library: GET of a range that is not the
+ * index of a shard. */
+enum {
+    ZX_RANGE = 5
 };
 
 /* The answer to a call that waits, on the stack of its thread. */

@@ -136,7 +136,7 @@ static int exec(PyObject *module)
         if (!(*types[i].type = zx_type(module, types[i].spec)))
             return -1;
     st->flights = PySet_New(NULL);
-    return st->flights ? zx_quick_init(st) : -1;
+    return st->flights && !zx_constants_add(module) ? zx_quick_init(st) : -1;
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

@@ -14,7 +14,7 @@
 
 #include <zarrc/plugin/plugin.h>
 
-/* What a plug-in is asked. zarrc/_plugins.py has the same numbers. */
+/* What a plug-in is asked. */
 enum {
     ZX_ASK_CANONICAL = 1, /* the canonical form of a configuration */
     ZX_ASK_RESOLVE = 2,   /* what a codec gives */

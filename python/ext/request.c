@@ -172,22 +172,16 @@ static void request_dealloc(PyObject *o)
     zx_free(o);
 }
 
-enum {
-    READ = 0,
-    WRITE = 1,
-    APPEND = 2 /* along the dimension `axis` */
-};
-
 static zarr_status start(zx_request *self, int what, int axis, zarr_error *err)
 {
     zx_array *a = self->array;
     const zarr_selection *sel =
         self->selection == Py_None ? NULL : ((zx_selection *)self->selection)->sel;
 
-    if (what == APPEND)
+    if (what == ZX_APPEND)
         return zarr_array_append_submit(&self->r, a->a, axis, &self->memory.t,
                                         &self->first, &self->io.o, err);
-    if (what == WRITE)
+    if (what == ZX_WRITE)
         return zarr_array_write_submit(&self->r, a->a, sel, &self->memory.t, &self->io.o,
                                        err);
     self->io.o.flags |= ZARR_IO_AT_ONCE;
@@ -202,7 +196,7 @@ static zarr_status start_with_letter(zx_request *self, int what, int axis,
 
     if (status)
         return status;
-    if (what == READ)
+    if (what == ZX_READ)
         status = zarr_request_wait(self->r, 0, &self->is_done, NULL);
     if (self->is_done) /* wait() raises what failed */
         return ZARR_OK;
@@ -237,11 +231,11 @@ static int request_memory(zx_request *self, int what, PyObject *object, unsigned
 {
     const zarr_selection *sel =
         self->selection == Py_None ? NULL : ((zx_selection *)self->selection)->sel;
-    const int rc = what == APPEND && zx_writable(self->array->store) ? -1
-                   : what == APPEND
+    const int rc = what == ZX_APPEND && zx_writable(self->array->store) ? -1
+                   : what == ZX_APPEND
                        ? zx_memory_init(&self->memory, self->st, object, false)
                        : zx_io_memory(&self->io, &self->memory, self->array, object,
-                                      what == READ, sel);
+                                      what == ZX_READ, sel);
 
     self->memory.t.byte_order = order;
     return rc;

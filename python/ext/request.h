@@ -7,6 +7,13 @@
 
 #include "ext.h"
 
+/* What a request does. */
+enum {
+    ZX_READ = 0,
+    ZX_WRITE = 1,
+    ZX_APPEND = 2 /* along the dimension `axis` */
+};
+
 /* The end of one request; a part of its object, which `flights` keeps. */
 struct letter {
     struct letter *next;

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 enum {
-    LARGE_BYTES = 1 << 17, /* a copy that is worth giving up the GIL */
-    VERB_RANGE = 5         /* besides those of the library; _foreign.py has it, too */
+    LARGE_BYTES = 1 << 17 /* a copy that is worth giving up the GIL */
 };
 
 typedef struct {
@@ -256,13 +255,13 @@ static bool is_cancelled(const zarr_store_op *op)
     return op->cancel && zarr_cancel_is_set(op->cancel);
 }
 
-/* The verb, or VERB_RANGE for a range of a value that is not the index of a shard. */
+/* The verb, or ZX_RANGE for a range of a value that is not the index of a shard. */
 static unsigned verb_of(const zarr_store_op *op)
 {
     return op->verb == ZARR_STORE_GET && op->offset != ZARR_STORE_SUFFIX &&
                    op->length != ZARR_STORE_TO_END &&
                    (op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_INDEX
-               ? VERB_RANGE
+               ? ZX_RANGE
                : op->verb;
 }
 

@@ -18,7 +18,6 @@ from ._array import Array
 from ._group import Group
 
 _T = TypeVar("_T")
-READ, WRITE, APPEND = 0, 1, 2
 _AT_ONCE = 16  # reads done when they were submitted, after which other tasks of the event loop run
 
 
@@ -126,20 +125,20 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
     if array._how == _dtypes.VLEN:
         objects = None if out is None else _indexing.check_objects(out, shape)
         box = array._vlen(shape)
-        await queue.run(array._submit(queue.native, READ, selection, box, 0, None))
+        await queue.run(array._submit(queue.native, _core.ZX_READ, selection, box, _dtypes.NATIVE, None))
         return _indexing.given(_indexing.from_vlen(array, box), out, objects)
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
     if out is not None and _indexing.is_tensor(out):
         memory, options = _indexing.lent(out, array, is_out=True)
-        await queue.run(array._submit(queue.native, READ, selection, memory, 0, options))
+        await queue.run(array._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
         return out
     target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._memory_of(out)
     if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
         _indexing.put_structs(target, await _read(array, selection))
         return out
     order = _indexing._check_out(target, shape, array.dtype)
-    await queue.run(array._submit(queue.native, READ, selection, target, order, None))
+    await queue.run(array._submit(queue.native, _core.ZX_READ, selection, target, order, None))
     if out is not None:
         return out
     return target[()] if target.ndim == 0 else target
@@ -155,11 +154,11 @@ async def _write(array: Array, selection: _core.Selection | None, value: Any) ->
         return
     elif _indexing.is_tensor(value) and not _indexing._has_numpy(value):
         memory, options = _indexing.lent(value, array)
-        await queue.run(array._submit(queue.native, WRITE, selection, memory, 0, options))
+        await queue.run(array._submit(queue.native, _core.ZX_WRITE, selection, memory, _dtypes.NATIVE, options))
         return
     else:
         memory, order = _indexing.coerce(array.dtype, value)
-    await queue.run(array._submit(queue.native, WRITE, selection, memory, order, None))
+    await queue.run(array._submit(queue.native, _core.ZX_WRITE, selection, memory, order, None))
 
 
 class AsyncOIndex:
@@ -265,7 +264,7 @@ class AsyncArray:
         """Writes elements after those that are there, and returns the new shape."""
         queue = _queue()
         memory, order = self.array._to_append(data, axis)
-        await queue.run(self.array._submit(queue.native, APPEND, None, memory, order, None, axis % self.array.ndim))
+        await queue.run(self.array._submit(queue.native, _core.ZX_APPEND, None, memory, order, None, axis % self.array.ndim))
         await asyncio.to_thread(_consolidated.update_above, self.array.store, self.array.path)
         return self.array.shape
 

@@ -60,9 +60,9 @@ def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None 
             kind, _ = place.store._probe(place.path)
         except NodeNotFoundError:
             kind = 0
-        if kind == _create.ARRAY:
+        if kind == _core.ZARR_NODE_ARRAY:
             return open_array(place.store, mode=mode, path=place.path, zarr_format=zarr_format, **given)
-        if kind == _create.GROUP:
+        if kind == _core.ZARR_NODE_GROUP:
             return open_group(place.store, mode=mode, path=place.path, zarr_format=zarr_format,
                               **{k: v for k, v in given.items() if k == "use_consolidated"})
         if mode in ("r", "r+"):
@@ -421,7 +421,7 @@ def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree
 
 
 def _if_exists(word: str) -> int:
-    flags = {"raise": 0, "replace": 1, "skip": 2}
+    flags = {"raise": 0, "replace": _core.ZARR_COPY_OVERWRITE, "skip": _core.ZARR_COPY_SKIP_EQUAL}
     if word not in flags:
         raise ValueError(f"if_exists: {word!r} is not one of {', '.join(flags)}")
     return flags[word]

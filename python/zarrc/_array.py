@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ._aio import AsyncArray
     from ._store import Store
 
-EMPTY_SKIP, EMPTY_WRITE = 1, 2
-MISSING_FILL, MISSING_ERROR = 1, 2
-FAST_GET = 128  # of the capabilities of a store
 MOST_SIZES = 2**24
 """Lengths of chunks in one tuple, and blocks of a dask array."""
 
@@ -58,8 +55,8 @@ class ArrayConfig:
         """As the library takes it."""
         from ._config import TRUST, choice
 
-        return {"empty_chunks": EMPTY_WRITE if self.write_empty_chunks else EMPTY_SKIP,
-                "missing_chunks": MISSING_FILL if self.read_missing_chunks else MISSING_ERROR,
+        return {"empty_chunks": _core.ZARR_EMPTY_CHUNKS_WRITE if self.write_empty_chunks else _core.ZARR_EMPTY_CHUNKS_SKIP,
+                "missing_chunks": _core.ZARR_MISSING_FILL if self.read_missing_chunks else _core.ZARR_MISSING_ERROR,
                 "trust": choice("trust", TRUST, self.trust)}
 
 
@@ -226,13 +223,13 @@ class Array(Node, _core.Array):
 
     def stored_blocks(self) -> list[Block]:
         """The blocks, chunks or whole shards, that are stored."""
-        rows = self._chunks(0)  # a listing may not tell sizes
+        rows = self._chunks(_core.ZARR_CHUNKS_OBJECTS)  # a listing may not tell sizes
         return [Block(tuple(place), key, nbytes if nbytes < 2**64 - 1 else self.store._stat(key) or 0)
                 for key, _, nbytes, *place in rows]
 
     def missing_blocks(self) -> list[Block]:
         """The blocks that are not stored, in C order. Their elements read as the fill value."""
-        return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(2)]
+        return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(_core.ZARR_CHUNKS_MISSING)]
 
     def nbytes_stored(self) -> int:
         """Bytes of everything that the store has for the array, metadata included."""
@@ -356,7 +353,7 @@ class Array(Node, _core.Array):
                 selections = tuple(_indexing.any_key(self, key) for key in keys)
                 found = [DeviceTensor._new(self, one, device) for one in selections]
                 options = found[0]._after(options) if found else options
-                self._read_many(selections, tuple(one._block for one in found), 0, _with(options, threads))
+                self._read_many(selections, tuple(one._block for one in found), _dtypes.NATIVE, _with(options, threads))
                 return found
             return _parts.read(self, keys, out, _with(options, threads))
 
@@ -439,7 +436,7 @@ class Array(Node, _core.Array):
         if any(operator.index(n) < 0 for n in shape):
             raise ValueError(f"a shape has no negative lengths: {shape}")
         with _consolidated.change(self.store, self.path):
-            self._resize(tuple(operator.index(n) for n in shape), _consolidated.flag(2))
+            self._resize(tuple(operator.index(n) for n in shape), _consolidated.flag(_core.ZARR_RESIZE_CONSOLIDATED))
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape. Readers see all of
@@ -542,7 +539,7 @@ class Array(Node, _core.Array):
         return HOST
 
 
-HOST = (1, 0)  # DLPack's number of host memory
+HOST = (_core.ZARR_DEVICE_CPU, 0)
 
 
 class Tensor:
@@ -595,7 +592,7 @@ class DeviceTensor:
     @classmethod
     def _read(cls, array: Array, selection: _core.Selection, device: str, options: dict[str, Any]) -> DeviceTensor:
         found = cls._new(array, selection, device)
-        array._read(selection, found._block, 0, found._after(options))
+        array._read(selection, found._block, _dtypes.NATIVE, found._after(options))
         return found
 
     def _after(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -711,14 +708,14 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any
 def _warn_if_unfinished(array: Array) -> None:
     """Warns, as the program does, if an interrupted command left the array incomplete. Only where the check takes microseconds."""
     key = f"{array.path}/.zarrc-job".lstrip("/")
-    if not array.store._caps[1] & FAST_GET or array.store._stat(key) is None:
+    if not array.store._caps[1] & _core.ZARR_STORE_CAP_FAST_GET or array.store._stat(key) is None:
         return
     try:
         command = json.loads(array.store.get(key) or b"{}").get("command", "reencode")
     except (ValueError, AttributeError):
         command = ""
     known = command if command in ("cp", "mv", "rm", "create", "import", "migrate", "reencode") else "command"
-    _log.on_log(_log.WARN, f"{array.store_path} is incomplete: zarrc {known} was interrupted, or is at work. "
+    _log.on_log(_core.ZARR_LOG_WARN, f"{array.store_path} is incomplete: zarrc {known} was interrupted, or is at work. "
                            "`zarrc clean` names what continues or removes it")
 
 

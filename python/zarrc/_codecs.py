@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from . import _core
+from . import _core
 
 _ARRAY_TO_ARRAY, _ARRAY_TO_BYTES = "array to array", "array to bytes"
 
@@ -57,7 +56,7 @@ def of_v2(entry: Mapping[str, Any]) -> Codec:
 
 def kinds(context: _core.Context) -> dict[str, str]:
     """What each codec turns into what, by name."""
-    return {row["name"]: row["detail"] for row in context.registry(2)}
+    return {row["name"]: row["detail"] for row in context.registry(_core.ZARR_REGISTRY_CODEC)}
 
 
 def split(context: _core.Context, codecs: list[Any]) -> tuple[tuple[Codec, ...], Codec | None, tuple[Codec, ...]]:

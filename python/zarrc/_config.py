@@ -13,11 +13,17 @@ from typing import Any
 
 from . import _core, _devices, _log, _threads
 
-DURABILITY = {"default": 0, "none": 1, "commit": 2, "ordered": 3, "each": 4}
-LOCKS = {"default": 0, "os": 1, "none": 2}
-SYMLINKS = {"default": 0, "within": 1, "deny": 2, "follow": 3}
-TRUST = {"default": 0, "verified": 1, "full": 2, "none": 3}
-_LOG_LEVELS = {"error": 1, "warn": 2, "info": 3, "debug": 4, "trace": 5}
+
+def _numbers(prefix: str, words: str) -> dict[str, int]:
+    """The values of a setting, and the number of C that each one is."""
+    return {word: getattr(_core, f"{prefix}_{word.upper()}") for word in words.split()}
+
+
+DURABILITY = _numbers("ZARR_DURABILITY", "default none commit ordered each")
+LOCKS = _numbers("ZARR_LOCKING", "default os none")
+SYMLINKS = _numbers("ZARR_SYMLINKS", "default within deny follow")
+TRUST = _numbers("ZARR_TRUST", "default verified full none")
+_LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
 
 _DEFAULTS: dict[str, Any] = {
     "threads": None,  # how many threads work at once

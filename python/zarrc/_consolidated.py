@@ -14,8 +14,6 @@ from .errors import ExistsError, NotFoundError, ZarrcError
 if TYPE_CHECKING:
     from ._store import Store
 
-BELOW = 1
-
 _lock = threading.Lock()
 _pending: dict[tuple[Any, ...], tuple[Store, set[str]]] = {}  # changes that the end of a block brings to consolidated metadata
 _joining = threading.local()
@@ -47,7 +45,7 @@ def update_above(store: Store, path: str, *, below: bool = False) -> None:
             _pending.setdefault(_key(store), (store, set()))[1].add(path)
     elif how:
         try:
-            store._consolidated_update(path, BELOW if below else 0)
+            store._consolidated_update(path, _core.ZARR_CONSOLIDATED_BELOW if below else 0)
         except ZarrcError as problem:
             _warn(problem)
 
@@ -55,7 +53,7 @@ def update_above(store: Store, path: str, *, below: bool = False) -> None:
 def delete(store: Store, path: str) -> None:
     """Deletes a node, after its names in consolidated metadata."""
     try:
-        store._node_delete(path, flag(1))
+        store._node_delete(path, flag(_core.ZARR_DELETE_CONSOLIDATED))
     except NotFoundError:
         raise
     except BaseException:
@@ -67,7 +65,7 @@ def copy(source: Store, path: str, dest: Store, dest_path: str, *, is_move: bool
     """Copies or moves a node with all below it."""
     try:
         with change(dest, dest_path, below=True):
-            source._node_copy(path, dest, dest_path, is_move, flags | flag(4))
+            source._node_copy(path, dest, dest_path, is_move, flags | flag(_core.ZARR_COPY_CONSOLIDATED))
     except (ExistsError, NotFoundError):
         raise
     except BaseException:
@@ -81,7 +79,7 @@ def _key(store: Store) -> tuple[Any, ...]:
 
 
 def _warn(problem: ZarrcError) -> None:
-    _log.on_log(_log.WARN, f"consolidated metadata is out of date: {problem}; zarrc.consolidate_metadata() writes it anew")
+    _log.on_log(_core.ZARR_LOG_WARN, f"consolidated metadata is out of date: {problem}; zarrc.consolidate_metadata() writes it anew")
 
 
 @contextmanager
@@ -123,7 +121,7 @@ def _consolidate_above(root: Store, paths: set[str]) -> None:
         above.update("/".join(names[:n + 1]) for n in range(len(names)))
     for path in sorted(above, key=lambda one: -one.count("/")):
         try:
-            group = _core.open_group(_core.Group, root, path, {"consolidated": 2})
+            group = _core.open_group(_core.Group, root, path, {"consolidated": _core.ZARR_CONSOLIDATED_MUST})
         except NotFoundError:  # it is no group, or has no consolidated metadata
             continue
         except ZarrcError as problem:

@@ -16,8 +16,6 @@ from ._indexing import check_text
 from ._store import Place
 from .errors import ContainsArrayError, ContainsGroupError, ExistsError, NotFoundError, ZarrcError, as_class, in_store
 
-OVERWRITE, IF_MISSING, CLAIM, CHECKSUM, CONSOLIDATED = 1, 8, 128, 256, 512  # ZARR_SPEC_*
-ARRAY, GROUP = 1, 2
 
 _Node = TypeVar("_Node")
 
@@ -35,7 +33,7 @@ DEFAULT_FILL_VALUE = _Default()
 def exists_error(problem: ExistsError, place: Place) -> ExistsError:
     """The exception that names what is there, as zarr-python's do."""
     kind = place.store._probe(place.path)[0]
-    cls = {ARRAY: ContainsArrayError, GROUP: ContainsGroupError}.get(kind)
+    cls = {_core.ZARR_NODE_ARRAY: ContainsArrayError, _core.ZARR_NODE_GROUP: ContainsGroupError}.get(kind)
     in_store(problem, place.store.url)
     return problem if cls is None else as_class(cls, problem)  # type: ignore[return-value]
 
@@ -157,7 +155,7 @@ def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "au
     spec["codecs"] = (_codecs_v2(filters, compressors, serializer) if zarr_format == 2 else
                       _codecs_v3(filters, compressors, serializer))
     if checksum:
-        spec["flags"] = spec.get("flags", 0) | CHECKSUM
+        spec["flags"] = spec.get("flags", 0) | _core.ZARR_SPEC_CHECKSUM
     if attributes:
         spec["attributes"] = to_json(dict(attributes))
     if dimension_names is not None:
@@ -173,7 +171,7 @@ def _add_shards(spec: dict[str, Any], shards: Any, shape: tuple[int, ...], dtype
     if isinstance(shards, Mapping):
         spec["index_codecs"] = json.dumps(_codecs.several(shards["index_codecs"], 3)) if shards.get("index_codecs") else None
         if getattr(shards.get("index_location"), "value", shards.get("index_location")) == "start":
-            spec["flags"] = 4
+            spec["flags"] = _core.ZARR_SPEC_INDEX_AT_START
         shards = shards["shape"]
     if spec["chunk_grid"] is not None:
         raise ValueError("shards: the chunks of a shard are all equal")
@@ -216,8 +214,8 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
     spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     writes = data is not None and write_data
     claims = writes and place.store._can_erase  # document and elements are those of one caller
-    spec["flags"] = (spec.get("flags", 0) | (OVERWRITE if overwrite else 0) | (IF_MISSING if if_missing else 0)
-                     | (CLAIM if claims else 0) | _consolidated.flag(CONSOLIDATED))
+    spec["flags"] = (spec.get("flags", 0) | (_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
+                     | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidated.flag(_core.ZARR_SPEC_CONSOLIDATED))
     # The library's default codecs depend on the device that the elements are for.
     options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:

@@ -9,7 +9,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-KINDS = {2: "cuda", 3: "cuda_host", 4: "opencl", 12: "ext", 13: "cuda_managed"}  # by DLPack's number
+from . import _core
+
+KINDS = {getattr(_core, f"ZARR_DEVICE_{name.upper()}"): name for name in ("cuda", "cuda_host", "opencl", "ext", "cuda_managed")}
 _PLUGINS = {"cuda": "cuda", "cuda_host": "cuda", "cuda_managed": "cuda"}  # by the kind of memory
 ALLOCATED = ("cuda", "cuda_managed")  # kinds of memory that an application may allocate
 _wanted: contextvars.ContextVar[str | None] = contextvars.ContextVar("zarrc_device", default=None)

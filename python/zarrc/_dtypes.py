@@ -5,19 +5,17 @@ import base64
 import functools
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from . import _core
 from .errors import UnsupportedError, raised
 
-if TYPE_CHECKING:
-    from . import _core
-
-KIND_STRING, KIND_VBYTES, KIND_OPTIONAL, KIND_VARRAY, KIND_STRUCT = 12, 13, 14, 15, 11
-NATIVE, LITTLE, BIG = 0, 1, 2
-PLAIN, VLEN, OTHER, VIEWED = 0, 1, 2, 3  # how elements travel: ZX_PLAIN, ZX_VLEN, not at all, and as plain ones in memory of `empty`
-SWAPPED = BIG if sys.byteorder == "little" else LITTLE
+NATIVE = _core.ZARR_ORDER_NATIVE
+PLAIN, VLEN = _core.ZX_PLAIN, _core.ZX_VLEN  # how elements travel
+OTHER, VIEWED = _core.ZX_OTHER, _core.ZX_VIEWED
+SWAPPED = _core.ZARR_ORDER_BIG if sys.byteorder == "little" else _core.ZARR_ORDER_LITTLE
 
 StringDType: Any = getattr(np.dtypes, "StringDType", None)  # NumPy 2
 _cache: dict[tuple[Any, ...], np.dtype[Any]] = {}
@@ -57,14 +55,14 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
     numpy, v2, v3, kind, size = facts
     if plugin_types and numpy is None and v3 and (of_plugin := plugin_types.get(_name_of(v3))):
         return of_plugin
-    key = (numpy, v2 if kind == KIND_STRUCT else None, v3 if kind == KIND_OPTIONAL else None, size)
+    key = (numpy, v2 if kind == _core.ZARR_KIND_STRUCT else None, v3 if kind == _core.ZARR_KIND_OPTIONAL else None, size)
     if key in _cache:
         return _cache[key]
     if numpy == "T":
         found = text_dtype()
-    elif kind == KIND_STRUCT and v2:
+    elif kind == _core.ZARR_KIND_STRUCT and v2:
         found = _fields(json.loads(v2)).newbyteorder("=")
-    elif kind == KIND_OPTIONAL and context is not None:
+    elif kind == _core.ZARR_KIND_OPTIONAL and context is not None:
         found = np.dtype([("value", from_facts(context.facts(_underlying(v3)), context)), ("valid", np.bool_)])
     else:
         try:
@@ -95,7 +93,7 @@ def describe(array: _core.Array) -> tuple[np.dtype[Any], int, int]:
     facts = array._facts
     dtype = from_facts(facts, array.store._context)
     kind = facts[3]
-    if kind in (KIND_STRING, KIND_VBYTES, KIND_VARRAY):
+    if kind in (_core.ZARR_KIND_STRING, _core.ZARR_KIND_VBYTES, _core.ZARR_KIND_VARRAY):
         return dtype, NATIVE, VLEN
     if dtype.hasobject or dtype.kind == "T" or dtype.itemsize != facts[4]:
         return dtype, NATIVE, OTHER
@@ -202,9 +200,9 @@ def fill_value(array: _core.Array) -> Any:
     if stored is None:
         return None
     kind = array._facts[3]
-    if kind == KIND_STRING:
+    if kind == _core.ZARR_KIND_STRING:
         return stored.decode()
-    if kind in (KIND_VBYTES, KIND_VARRAY):
+    if kind in (_core.ZARR_KIND_VBYTES, _core.ZARR_KIND_VARRAY):
         return stored
     dtype = array.dtype.newbyteorder("=")
     return np.frombuffer(stored, dtype=dtype)[0] if dtype.itemsize else np.zeros((), dtype)[()]
@@ -222,14 +220,14 @@ def fill_json(context: _core.Context, name: str, value: Any) -> str:
     """How metadata spell a fill value that a user gave."""
     facts = context.facts(name)
     kind = facts[3]
-    if kind == KIND_STRING:
+    if kind == _core.ZARR_KIND_STRING:
         return json.dumps(str(value))
-    if kind == KIND_VBYTES:
+    if kind == _core.ZARR_KIND_VBYTES:
         if isinstance(value, (int, float, np.number)) and value != 0:
             raise TypeError(f"fill value {value!r} is not bytes")
         data = value.encode() if isinstance(value, str) else bytes(value) if value else b""
         return json.dumps(base64.b64encode(data).decode())
-    if kind == KIND_VARRAY:
+    if kind == _core.ZARR_KIND_VARRAY:
         return "[]"
     dtype = from_facts(facts, context)
     if dtype.kind == "V" and dtype.names and isinstance(value, (int, float)) and value == 0:
@@ -257,7 +255,6 @@ def _exact(value: Any, element: Any, dtype: np.dtype[Any]) -> None:
 @functools.cache
 def _plain_context() -> _core.Context:
     """One that knows no plug-ins in Python, which may ask it."""
-    from . import _core
     return _core.new_context({})
 
 

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from ._adapters import Adapter, Calls
     from ._store import Store
 
-OPS, LIST, ERASE_PREFIX, FLUSH, CANCEL, CLOSE = range(6)
-GET, PUT, ERASE, STAT, RANGE = 1, 2, 3, 4, 5
-RANGES, SUFFIX, LISTS, WRITES, ATOMIC = 1, 2, 4, 8, 16
-NOT_FOUND, UNSUPPORTED, IO, NO_MEMORY, CANCELLED = -1, -4, -6, -7, -10
-READ_ONLY = 1
 Steps = Generator[Any, Any, None]
 Part = Sequence[int]
 _THREADS = 16  # of the pool for stores that block
@@ -42,24 +37,24 @@ _THREADS = 16  # of the pool for stores that block
 def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
     """(status, text, errno) of an exception of a store, which becomes the cause of ours."""
     if isinstance(problem, asyncio.CancelledError):
-        return CANCELLED, f"{key}: cancelled", 0
+        return _core.ZARR_ERR_CANCELLED, f"{key}: cancelled", 0
     text = line(key, problem)
     remember(text, problem)
     if isinstance(problem, FileNotFoundError):
-        return NOT_FOUND, text, 0
+        return _core.ZARR_ERR_NOT_FOUND, text, 0
     if isinstance(problem, MemoryError):
-        return NO_MEMORY, text, 0
+        return _core.ZARR_ERR_NO_MEMORY, text, 0
     if isinstance(problem, NotImplementedError):
-        return UNSUPPORTED, text, 0
+        return _core.ZARR_ERR_UNSUPPORTED, text, 0
     number = getattr(problem, "errno", None)
-    return IO, text, number if isinstance(number, int) and 0 < number < 4096 else 0
+    return _core.ZARR_ERR_IO, text, number if isinstance(number, int) and 0 < number < 4096 else 0
 
 
 # ---- the answers ----
 
 
 def _missing(batch: _core.Batch, i: int, key: str) -> None:
-    batch.end(i, NOT_FOUND, f"{key}: there is no such key")
+    batch.end(i, _core.ZARR_ERR_NOT_FOUND, f"{key}: there is no such key")
 
 
 def _op(adapter: Adapter, batch: _core.Batch, i: int) -> Steps:
@@ -69,17 +64,17 @@ def _op(adapter: Adapter, batch: _core.Batch, i: int) -> Steps:
         return
     verb, key, offset, length = op
     try:
-        if verb in (GET, RANGE):
+        if verb in (_core.ZARR_STORE_GET, _core.ZX_RANGE):
             value = (yield adapter.get(key, offset, length)) if length != 0 else b""
             if value is None:
                 _missing(batch, i, key)
             elif length == 0 or not batch.give(i, value):
                 size = yield adapter.size(key)
                 _missing(batch, i, key) if size is None else batch.give(i, value, size)
-        elif verb == PUT:
+        elif verb == _core.ZARR_STORE_PUT:
             yield adapter.put(key, batch.data(i))
             batch.end(i)
-        elif verb == ERASE:
+        elif verb == _core.ZARR_STORE_ERASE:
             found = yield adapter.erase(key)
             batch.end(i) if found else _missing(batch, i, key)
         else:
@@ -93,10 +88,10 @@ def _call(adapter: Adapter, batch: _core.Batch) -> Steps:
     """A listing, or another call whose caller waits."""
     prefix = batch.prefix
     try:
-        if batch.what == LIST:
+        if batch.what == _core.ZX_LIST:
             batch.rows((yield adapter.rows(prefix, bool(batch.how))))
         else:
-            yield adapter.erase_prefix(prefix) if batch.what == ERASE_PREFIX else adapter.flush()
+            yield adapter.erase_prefix(prefix) if batch.what == _core.ZX_ERASE_PREFIX else adapter.flush()
             batch.end(0)
     except BaseException as problem:
         batch.end(0, *_failure(prefix or "/", problem))
@@ -123,13 +118,13 @@ def _ranges(adapter: Adapter, batch: _core.Batch, part: Part) -> Steps:
 
 def _parts(adapter: Adapter, batch: _core.Batch) -> list[Part]:
     """The indexes of a batch; those that are answered together are together."""
-    if batch.what != OPS or not adapter.has_ranges:
+    if batch.what != _core.ZX_OPS or not adapter.has_ranges:
         return [(i,) for i in range(len(batch))]
     parts: list[Part] = []
     ranges: dict[str, list[int]] = {}
     for i in range(len(batch)):
         op = batch.op(i)
-        if op is not None and op[0] == RANGE:
+        if op is not None and op[0] == _core.ZX_RANGE:
             ranges.setdefault(op[1], []).append(i)
         else:
             parts.append((i,))
@@ -137,9 +132,9 @@ def _parts(adapter: Adapter, batch: _core.Batch) -> list[Part]:
 
 
 def _steps(adapter: Adapter, batch: _core.Batch, part: Part) -> Steps:
-    if batch.what != OPS:
+    if batch.what != _core.ZX_OPS:
         return _call(adapter, batch)
-    if adapter.has_ranges and (op := batch.op(part[0])) is not None and op[0] == RANGE:
+    if adapter.has_ranges and (op := batch.op(part[0])) is not None and op[0] == _core.ZX_RANGE:
         return _ranges(adapter, batch, part)
     return _op(adapter, batch, part[0])
 
@@ -243,10 +238,10 @@ class _Stores(Service):
         batch.fail(text)
 
     def _take(self, batch: _core.Batch) -> None:
-        if batch.what == CANCEL:
+        if batch.what == _core.ZX_CANCEL:
             self._cancel(batch.call)
             return
-        if batch.what == CLOSE:
+        if batch.what == _core.ZX_CLOSE:
             self.adapters.pop(batch.store, None)
             return
         adapter = self.adapters.get(batch.store)
@@ -345,7 +340,7 @@ class _Stores(Service):
         if self._tasks.get(batch.call) is tasks:
             del self._tasks[batch.call]
         self._flights.pop(id(batch), None)
-        batch.fail("cancelled", CANCELLED)  # what no task came to
+        batch.fail("cancelled", _core.ZARR_ERR_CANCELLED)  # what no task came to
 
     def _cancel(self, call: int) -> None:
         for batch, loop in list(self._flights.values()):
@@ -399,8 +394,10 @@ _stores_lock = threading.Lock()
 
 def caps_of(adapter: Adapter) -> int:
     """What a store can do, as the library has it."""
-    return RANGES | SUFFIX | (LISTS if adapter.can_list else 0) | (WRITES if adapter.can_write else 0) | (
-        ATOMIC if adapter.is_atomic else 0)
+    return (_core.ZARR_STORE_CAP_RANGES | _core.ZARR_STORE_CAP_SUFFIX
+            | (_core.ZARR_STORE_CAP_LIST if adapter.can_list else 0)
+            | (_core.ZARR_STORE_CAP_WRITE if adapter.can_write else 0)
+            | (_core.ZARR_STORE_CAP_ATOMIC_PUT if adapter.is_atomic else 0))
 
 
 def open_adapter(adapter: Adapter) -> Store:
@@ -409,7 +406,7 @@ def open_adapter(adapter: Adapter) -> Store:
     from ._store import Store
 
     number = service().add(adapter)
-    flags = 0 if adapter.can_write else READ_ONLY
+    flags = 0 if adapter.can_write else _core.ZARR_STORE_READ_ONLY
     url = adapter.describe().replace("\0", "")
     store = _core.open_foreign(Store, config._context(), service().native, url, number, caps_of(adapter), adapter.parallel, flags,
                                adapter.can_flush, adapter.can_erase_prefix)

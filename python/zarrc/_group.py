@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ._aio import AsyncGroup
     from ._store import Store
 
-ARRAY, GROUP = _create.ARRAY, _create.GROUP
-AUTO, MUST, NEVER = 1, 2, 3
 
 
 def _levels(max_depth: int | None) -> int:
@@ -127,7 +125,7 @@ class Group(Node, _core.Group):
         skip = len(self.path) + 1 if self.path else 0
         rows = self._members(_levels(max_depth))
         return [(path[skip:], found) for path, _, _, found, _, _ in rows
-                if found in ((kind,) if kind else (ARRAY, GROUP))]
+                if found in ((kind,) if kind else (_core.ZARR_NODE_ARRAY, _core.ZARR_NODE_GROUP))]
 
     def keys(self) -> Iterator[str]:
         """The names of the direct members."""
@@ -135,7 +133,7 @@ class Group(Node, _core.Group):
 
     def _open_rows(self, rows: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
         for path, kind in rows:
-            yield path, self.get_array(path) if kind == ARRAY else self.get_group(path)
+            yield path, self.get_array(path) if kind == _core.ZARR_NODE_ARRAY else self.get_group(path)
 
     def members(self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True) -> tuple[tuple[str, Array | Group], ...]:
         """(path, node) of the members; `max_depth` None: all below the group."""
@@ -145,19 +143,19 @@ class Group(Node, _core.Group):
         return len(self._rows(max_depth))
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        return self._open_rows(self._rows(0, ARRAY))
+        return self._open_rows(self._rows(0, _core.ZARR_NODE_ARRAY))
 
     def array_keys(self) -> Iterator[str]:
-        return (name for name, _ in self._rows(0, ARRAY))
+        return (name for name, _ in self._rows(0, _core.ZARR_NODE_ARRAY))
 
     def array_values(self) -> Iterator[Array]:
         return (array for _, array in self.arrays())
 
     def groups(self) -> Iterator[tuple[str, Group]]:
-        return self._open_rows(self._rows(0, GROUP))
+        return self._open_rows(self._rows(0, _core.ZARR_NODE_GROUP))
 
     def group_keys(self) -> Iterator[str]:
-        return (name for name, _ in self._rows(0, GROUP))
+        return (name for name, _ in self._rows(0, _core.ZARR_NODE_GROUP))
 
     def group_values(self) -> Iterator[Group]:
         return (group for _, group in self.groups())
@@ -276,8 +274,8 @@ class Group(Node, _core.Group):
     def info_complete(self) -> Info:
         """The same with the numbers of members."""
         kinds = [kind for _, kind in self._rows(None)]
-        return Info((*self.info.rows, ("No. members", len(kinds)), ("No. arrays", kinds.count(ARRAY)),
-                     ("No. groups", kinds.count(GROUP))))
+        return Info((*self.info.rows, ("No. members", len(kinds)), ("No. arrays", kinds.count(_core.ZARR_NODE_ARRAY)),
+                     ("No. groups", kinds.count(_core.ZARR_NODE_GROUP))))
 
     def __repr__(self) -> str:
         return f"<Group {self.store_path}>"
@@ -300,9 +298,9 @@ class Group(Node, _core.Group):
 
 
 def _tree_text(kind: int, document: str | None) -> str:
-    if kind == GROUP:
+    if kind == _core.ZARR_NODE_GROUP:
         return ""
-    if kind != ARRAY or document is None:
+    if kind != _core.ZARR_NODE_ARRAY or document is None:
         return " (damaged)"
     found = json.loads(document)
     dtype = found.get("data_type", found.get("dtype"))
@@ -318,13 +316,15 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consoli
            within: Any = None) -> Group:
     """Opens a group of a store, or below a group."""
     options: dict[str, Any] = {"zarr_format": zarr_format or 0,
-                               "consolidated": AUTO if use_consolidated is None else MUST if use_consolidated else NEVER}
+                               "consolidated": (_core.ZARR_CONSOLIDATED_AUTO if use_consolidated is None
+                                                else _core.ZARR_CONSOLIDATED_MUST if use_consolidated
+                                                else _core.ZARR_CONSOLIDATED_NEVER)}
     if isinstance(use_consolidated, str):
         options["consolidated_key"] = use_consolidated
     try:
         group = _core.open_group(Group, within or store, path, options)
     except NotFoundError as problem:
-        if use_consolidated and store._probe(path)[0] == GROUP:
+        if use_consolidated and store._probe(path)[0] == _core.ZARR_NODE_GROUP:
             raise ValueError(f"Consolidated metadata requested with 'use_consolidated={use_consolidated!r}' but not found "
                              f"in '{path}'.") from problem
         in_store(problem, store.url)
@@ -339,14 +339,14 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consoli
 def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None,
            zarr_format: int | None = None, if_missing: bool = False, claim: bool = False) -> Group:
     """Creates a group at a place. `claim`: no other call replaces it before `_release_claim`."""
-    flags = ((_create.OVERWRITE if overwrite else 0) | (_create.IF_MISSING if if_missing else 0)
-             | (_create.CLAIM if claim and place.store._can_erase else 0))
+    flags = ((_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
+             | (_core.ZARR_SPEC_CLAIM if claim and place.store._can_erase else 0))
     text = to_json(dict(attributes)) if attributes else None
     from ._config import config
     try:
         with _consolidated.change(place.store, place.path):
             group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text,
-                                       flags | _consolidated.flag(256))
+                                       flags | _consolidated.flag(_core.ZARR_GROUP_CONSOLIDATED))
     except ExistsError as problem:
         raise _create.exists_error(problem, place) from None
     except ZarrcError as problem:

@@ -181,8 +181,8 @@ def _memory_of(out: Any) -> np.ndarray[Any, Any]:
     return np.asarray(memoryview(out))
 
 
-HOST_KINDS = (1, 3)  # DLPack's numbers of memory that NumPy can use, too
-CUDA_KINDS = (2, 13)  # memory whose users have streams
+HOST_KINDS = (_core.ZARR_DEVICE_CPU, _core.ZARR_DEVICE_CUDA_HOST)  # memory that NumPy can use, too
+CUDA_KINDS = (_core.ZARR_DEVICE_CUDA, _core.ZARR_DEVICE_CUDA_MANAGED)  # memory whose users have streams
 DEFAULT_STREAM = 1  # what DLPack and CUDA call the legacy default stream
 
 
@@ -222,7 +222,7 @@ def _of_interface(tensor: Any, array: Array, options: dict[str, Any], is_out: bo
 
 def _device_of(tensor: Any) -> int:
     """DLPack's number of the kind of memory."""
-    return int(tensor.__dlpack_device__()[0]) if hasattr(tensor, "__dlpack_device__") else 1
+    return int(tensor.__dlpack_device__()[0]) if hasattr(tensor, "__dlpack_device__") else _core.ZARR_DEVICE_CPU
 
 
 def is_tensor(out: Any) -> bool:
@@ -292,11 +292,11 @@ def _read_fields(array: Array, selection: Selection | None, names: list[str], ou
 def from_vlen(array: Array, found: _core.Vlen) -> np.ndarray[Any, Any]:
     """Elements of variable length as an array of StringDType, or of objects."""
     kind = array._facts[3]
-    listed = found.list(kind == _dtypes.KIND_STRING)
+    listed = found.list(kind == _core.ZARR_KIND_STRING)
     if array.dtype.kind == "T":
         return np.array(listed, dtype=array.dtype).reshape(found.shape)
     out = np.empty(len(listed), object)
-    if kind == _dtypes.KIND_VARRAY:
+    if kind == _core.ZARR_KIND_VARRAY:
         item = array._item_dtype
         listed = [np.frombuffer(one, item).copy() for one in listed]
     for i, one in enumerate(listed):
@@ -338,15 +338,15 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     if array._how == _dtypes.VLEN:
         objects = None if out is None else check_objects(out, shape)
         box = array._vlen(shape)
-        array._read(selection, box, 0, options)
+        array._read(selection, box, _dtypes.NATIVE, options)
         return given(from_vlen(array, box), out, objects)
     if out is not None and is_tensor(out):
         memory, options = lent(out, array, options, is_out=True)
-        array._read(selection, memory, 0, options)
+        array._read(selection, memory, _dtypes.NATIVE, options)
         return out
     target = fresh(array, shape, array.dtype) if out is None else _memory_of(out)
     if out is not None and _is_packed(array, target, shape):
-        array._read(selection, target, 0, {**options, "packed": 1})
+        array._read(selection, target, _dtypes.NATIVE, {**options, "packed": 1})
         return out
     if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
         put_structs(target, read(array, selection, options=options))
@@ -395,16 +395,16 @@ def check_text(values: list[Any]) -> None:
 def to_vlen(array: Array, value: Any) -> _core.Vlen:
     """Text or bytes as the library takes them."""
     kind = array._facts[3]
-    if kind == _dtypes.KIND_VARRAY:
+    if kind == _core.ZARR_KIND_VARRAY:
         return _ragged(array, value)
     # Not NumPy's own text, which loses NULs at the end.
     given = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
-    if kind == _dtypes.KIND_STRING and given.dtype.kind not in ("O", "T", "U"):
+    if kind == _core.ZARR_KIND_STRING and given.dtype.kind not in ("O", "T", "U"):
         given = given.astype(str)
     listed = given.ravel().tolist()
-    if kind == _dtypes.KIND_STRING:
+    if kind == _core.ZARR_KIND_STRING:
         check_text(listed)
-    if kind == _dtypes.KIND_VBYTES:
+    if kind == _core.ZARR_KIND_VBYTES:
         listed = [one.tobytes() if isinstance(one, (memoryview, np.void)) else bytes(one) if isinstance(one, bytearray)
                   else one for one in listed]
         if any(not isinstance(one, bytes) for one in listed):
@@ -430,14 +430,14 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
     if fields:
         _write_fields(array, selection, [fields] if isinstance(fields, str) else list(fields), value, options)
     elif array._how == _dtypes.VLEN:
-        array._write(selection, to_vlen(array, value), 0, options)
+        array._write(selection, to_vlen(array, value), _dtypes.NATIVE, options)
     elif array._how == _dtypes.OTHER:
         raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
     elif is_tensor(value) and not _has_numpy(value):
         memory, options = lent(value, array, options)
-        array._write(selection, memory, 0, options)
+        array._write(selection, memory, _dtypes.NATIVE, options)
     elif options.get("packed"):
-        array._write(selection, np.asarray(value, np.uint8), 0, options)
+        array._write(selection, np.asarray(value, np.uint8), _dtypes.NATIVE, options)
     else:
         given, order = coerce(array.dtype, value)
         array._write(selection, given, order, options)

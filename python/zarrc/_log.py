@@ -7,19 +7,21 @@ import os
 import sys
 import warnings
 
+from . import _core
 from .errors import ZarrcWarning
 
 logger = logging.getLogger("zarrc")
 logger.addHandler(logging.NullHandler())
 
-WARN = 2
 _PACKAGE = (os.path.dirname(__file__),)  # a warning names the line of the user's program
-_LEVELS = {1: logging.ERROR, 3: logging.INFO, 4: logging.DEBUG, 5: 5}
+_TRACE = 5  # below logging.DEBUG
+_LEVELS = {_core.ZARR_LOG_ERROR: logging.ERROR, _core.ZARR_LOG_INFO: logging.INFO, _core.ZARR_LOG_DEBUG: logging.DEBUG,
+           _core.ZARR_LOG_TRACE: _TRACE}
 
 
 def on_log(level: int, text: str) -> None:
     """Receives one line; the extension calls it."""
-    if level == WARN:
+    if level == _core.ZARR_LOG_WARN:
         if sys.version_info >= (3, 12):
             warnings.warn(text, ZarrcWarning, skip_file_prefixes=_PACKAGE)
         else:
@@ -31,8 +33,8 @@ def on_log(level: int, text: str) -> None:
 def library_level() -> int:
     """The level that the library needs for what the logger takes."""
     level = logger.getEffectiveLevel()
-    if level <= 5:
-        return 5
+    if level <= _TRACE:
+        return _core.ZARR_LOG_TRACE
     if level <= logging.DEBUG:
-        return 4
-    return 3 if level <= logging.INFO else WARN
+        return _core.ZARR_LOG_DEBUG
+    return _core.ZARR_LOG_INFO if level <= logging.INFO else _core.ZARR_LOG_WARN

@@ -41,11 +41,8 @@ from ._zarr_store import ZarrcStore
 from .errors import UnsupportedError, ZarrcError, in_store, raised
 
 _log = logging.getLogger("zarrc")
-_MEMORY = 7  # the registry of kinds of memory
-_GRID_SHAPE = 1
-_OUTSIDE_RESET = 2
-_SKIP, _WRITE = 1, 2  # empty chunks
-_ORDERS = {"lexicographic": 1, "unordered": 1, "morton": 2, "colexicographic": 3}
+_ORDERS = {"lexicographic": _core.ZARR_INNER_ORDER_C, "unordered": _core.ZARR_INNER_ORDER_C, "morton": _core.ZARR_INNER_ORDER_MORTON,
+           "colexicographic": _core.ZARR_INNER_ORDER_COLUMN_MAJOR}
 _HANDLES = 16  # of one array: for shapes that its chunks at the end had
 _OURS = (LocalStore, ZarrcStore)  # what the library reads and writes itself
 
@@ -286,7 +283,7 @@ class Engine:
         try:
             text = json.dumps(document, ensure_ascii=False)
             text.encode()
-            found = _core.open_document(_core.Array, store, path, text, None, {"flags": _GRID_SHAPE if shape is None else 0})
+            found = _core.open_document(_core.Array, store, path, text, None, {"flags": _core.ZARR_OPEN_GRID_SHAPE if shape is None else 0})
             found._check_codecs(False)
         except (TypeError, UnicodeEncodeError) as problem:  # such as half of a surrogate pair, which Python takes for text
             raise Refused(f"metadata without a document: {type(problem).__name__}") from None
@@ -481,7 +478,7 @@ class Job:
         chunks = [None if value is None else value.as_numpy_array() for value in values]
         if self.array._how == _dtypes.VLEN:
             box = self.array._vlen(self.chosen.shape)
-            self.array._decode(self.given, box, 0, self.keys(), chunks, self.options)
+            self.array._decode(self.given, box, _dtypes.NATIVE, self.keys(), chunks, self.options)
             self.elements[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
         else:
             self.array._decode(self.given, self.elements, self.byte_order, self.keys(), chunks, self.options)
@@ -508,14 +505,14 @@ class Job:
         source = self.part() if self.memory.ndim else self.memory
         if source.shape not in ((), self.chosen.shape):
             raise Refused("memory of another shape")
-        self.options["empty_chunks"] = _WRITE if self.spec.config.write_empty_chunks else _SKIP
+        self.options["empty_chunks"] = _core.ZARR_EMPTY_CHUNKS_WRITE if self.spec.config.write_empty_chunks else _core.ZARR_EMPTY_CHUNKS_SKIP
         if self.engine.order:
             self.options["inner_order"] = self.engine.order
         if not self.engine.is_sharded and self.chosen.points is None:
             shape = _batch.ends_of(self.engine.grid, self.batch, self.places[-1])
             if shape is not None:
                 self.array = self.engine.array(self.array.store, self.path, shape)
-                self.options["outside"] = _OUTSIDE_RESET
+                self.options["outside"] = _core.ZARR_OUTSIDE_RESET
         self.given = self.selection(self.array)
         if self.array._how != _dtypes.VLEN:
             self.elements = self.lent(self.array, source)
@@ -569,7 +566,7 @@ def _job(pipeline: Any, batch: list[Item], buffer: Any, drop_axes: tuple[int, ..
 
 def _knows(context: _core.Context, device: str) -> bool:
     """Whether a plug-in of a context has the device's kind of memory."""
-    return any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0] for row in context.registry(_MEMORY))
+    return any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0] for row in context.registry(_core.ZARR_REGISTRY_MEMORY))
 
 
 def _opening_for(device: str | None) -> Any:
@@ -735,10 +732,10 @@ async def _read_store(job: Job) -> None:
     array = job.array
     if array._how == _dtypes.VLEN:
         box = array._vlen(job.chosen.shape)
-        await queue.run(array._submit(queue.native, _aio.READ, job.given, box, 0, job.options))
+        await queue.run(array._submit(queue.native, _core.ZX_READ, job.given, box, _dtypes.NATIVE, job.options))
         job.elements[...] = await _aio.apart(_indexing.from_vlen, array, box)
     else:
-        await queue.run(array._submit(queue.native, _aio.READ, job.given, job.elements, job.byte_order, job.options))
+        await queue.run(array._submit(queue.native, _core.ZX_READ, job.given, job.elements, job.byte_order, job.options))
 
 
 def _read_memory(job: Job) -> None:
@@ -781,7 +778,7 @@ async def _write_files(job: Job) -> None:
         await _aio.apart(job.write_files)
         return
     queue = _aio._queue()
-    await queue.run(array._submit(queue.native, _aio.WRITE, job.given, job.elements, job.byte_order, job.options))
+    await queue.run(array._submit(queue.native, _core.ZX_WRITE, job.given, job.elements, job.byte_order, job.options))
 
 
 def _write_memory(job: Job) -> None:

@@ -20,10 +20,6 @@ from . import _core, _dtypes, _log, plugins
 from ._service import Service, Single, line, remember
 
 GROUP = "zarrc.plugins"
-CANONICAL, RESOLVE, ENCODE, DECODE, FILL_PARSE, FILL_PRINT, OPEN = range(1, 8)
-INVALID, UNSUPPORTED, CORRUPT, IO, NO_MEMORY = -3, -4, -5, -6, -7
-_DTYPE, _CODEC, _STORE = 1, 2, 6  # registries of the library
-_V3, _V2, _ELEMENTWISE, _KEEPS_SHAPE = 2, 8, 64, 128  # flags of a codec
 _NO_BOUND = 2**64 - 1
 
 Row = tuple[int, int, str, int, int, bool, int, int]
@@ -31,21 +27,22 @@ Row = tuple[int, int, str, int, int, bool, int, int]
 
 def _kind(cls: type) -> int:
     """Which side of a codec has arrays."""
-    return 1 if issubclass(cls, plugins.ArrayCodec) else 2 if issubclass(cls, plugins.Serializer) else 3
+    return (_core.ZARR_CODEC_ARRAY_ARRAY if issubclass(cls, plugins.ArrayCodec)
+            else _core.ZARR_CODEC_ARRAY_BYTES if issubclass(cls, plugins.Serializer) else _core.ZARR_CODEC_BYTES_BYTES)
 
 
 def _checked(cls: Any) -> tuple[int, str]:
     """(registry, name) of a class; what is wrong with it is raised."""
-    for registry, base, word in ((_CODEC, plugins.Codec, "name"), (_DTYPE, plugins.DataType, "name"),
-                                 (_STORE, plugins.Store, "scheme")):
+    for registry, base, word in ((_core.ZARR_REGISTRY_CODEC, plugins.Codec, "name"), (_core.ZARR_REGISTRY_DTYPE, plugins.DataType, "name"),
+                                 (_core.ZARR_REGISTRY_STORE, plugins.Store, "scheme")):
         if not issubclass(cls, base):
             continue
         name = getattr(cls, word, None)
         if not isinstance(name, str) or not name:
             raise TypeError(f"{cls.__qualname__} has no `{word}`")
-        if registry == _CODEC and not issubclass(cls, (plugins.ArrayCodec, plugins.Serializer, plugins.BytesCodec)):
+        if registry == _core.ZARR_REGISTRY_CODEC and not issubclass(cls, (plugins.ArrayCodec, plugins.Serializer, plugins.BytesCodec)):
             raise TypeError(f"{cls.__qualname__} derives from BytesCodec, ArrayCodec or Serializer")
-        if registry == _CODEC and (not cls.zarr_formats or not set(cls.zarr_formats) <= {2, 3}):
+        if registry == _core.ZARR_REGISTRY_CODEC and (not cls.zarr_formats or not set(cls.zarr_formats) <= {2, 3}):
             raise ValueError(f"{cls.__qualname__}.zarr_formats: {cls.zarr_formats!r} are not of 2 and 3")
         return registry, name
     raise TypeError(f"{cls.__qualname__} derives from no class of zarrc.plugins")
@@ -53,16 +50,16 @@ def _checked(cls: Any) -> tuple[int, str]:
 
 def _row(number: int, registry: int, name: str, cls: Any) -> Row:
     """What the extension registers."""
-    if registry == _DTYPE:
+    if registry == _core.ZARR_REGISTRY_DTYPE:
         dtype = np.dtype(cls.dtype)
-        if dtype.hasobject or dtype.kind == "T" or not 0 < dtype.itemsize <= 512:
-            raise TypeError(f"{cls.__qualname__}.dtype: {dtype} has no fixed size of at most 512 bytes")
+        if dtype.hasobject or dtype.kind == "T" or not 0 < dtype.itemsize <= _core.ZX_FILL_BYTES:
+            raise TypeError(f"{cls.__qualname__}.dtype: {dtype} has no fixed size of at most {_core.ZX_FILL_BYTES} bytes")
         return registry, number, name, 0, 0, False, dtype.itemsize, _swapped(dtype)
-    if registry == _STORE:
+    if registry == _core.ZARR_REGISTRY_STORE:
         return registry, number, name, 0, 0, False, 0, 0
-    flags = (0 if 2 in cls.zarr_formats else _V3) | (0 if 3 in cls.zarr_formats else _V2)
+    flags = (0 if 2 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V3) | (0 if 3 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V2)
     if getattr(cls, "is_elementwise", False):
-        flags |= _ELEMENTWISE | _KEEPS_SHAPE
+        flags |= _core.ZARR_CODEC_SPEC_ELEMENTWISE | _core.ZARR_CODEC_SPEC_KEEPS_SHAPE
     return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0
 
 
@@ -119,7 +116,7 @@ class Registry:
         self._known[row[0], row[2]] = row
         self.classes[row[1]] = cls
         service()
-        if row[0] == _DTYPE:
+        if row[0] == _core.ZARR_REGISTRY_DTYPE:
             _dtypes.plugin_types[row[2]] = np.dtype(cls.dtype).newbyteorder("=")
 
     def _numbered(self, cls: Any) -> Row:
@@ -175,7 +172,7 @@ class Registry:
                                     f"{type(problem).__name__}: {problem}")
             self._found = files, rows
         for text in problems:
-            _log.on_log(_log.WARN, text)
+            _log.on_log(_core.ZARR_LOG_WARN, text)
         return files, rows
 
     def _with(self, files: tuple[str, ...], rows: tuple[Row, ...], one: Any) -> tuple[tuple[str, ...], tuple[Row, ...]]:
@@ -253,8 +250,8 @@ def _elements(result: Any, spec: plugins.ChunkSpec) -> Any:
 
 def _status(problem: BaseException, usual: int) -> int:
     if isinstance(problem, MemoryError):
-        return NO_MEMORY
-    return UNSUPPORTED if isinstance(problem, NotImplementedError) else usual
+        return _core.ZARR_ERR_NO_MEMORY
+    return _core.ZARR_ERR_UNSUPPORTED if isinstance(problem, NotImplementedError) else usual
 
 
 def _text(name: str, problem: BaseException) -> str:
@@ -286,15 +283,16 @@ class _Answers(Service):
     def __init__(self) -> None:
         self._codecs: dict[tuple[int, str], plugins.Codec] = {}  # by number and configuration
         self._answers: dict[int, Callable[..., None]] = {
-            CANONICAL: self._canonical, RESOLVE: self._resolve, ENCODE: self._encode, DECODE: self._decode,
-            FILL_PARSE: self._fill_parse, FILL_PRINT: self._fill_print, OPEN: self._open}
+            _core.ZX_ASK_CANONICAL: self._canonical, _core.ZX_ASK_RESOLVE: self._resolve,
+            _core.ZX_ASK_ENCODE: self._encode, _core.ZX_ASK_DECODE: self._decode,
+            _core.ZX_ASK_FILL_PARSE: self._fill_parse, _core.ZX_ASK_FILL_PRINT: self._fill_print, _core.ZX_ASK_OPEN: self._open}
         super().__init__(_core.new_plugin_service())
 
     def take(self, question: Any) -> None:
         self._answer(*question)
 
     def fail(self, question: Any, text: str) -> None:
-        question[0].fail(IO, text)
+        question[0].fail(_core.ZARR_ERR_IO, text)
 
     def _answer(self, call: Any, what: int, number: int, *rest: Any) -> None:
         try:
@@ -302,7 +300,7 @@ class _Answers(Service):
         except BaseException as problem:
             cls = registry.classes.get(number)
             name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
-            usual = {ENCODE: INVALID, DECODE: CORRUPT, OPEN: IO}.get(what, INVALID)
+            usual = {_core.ZX_ASK_DECODE: _core.ZARR_ERR_CORRUPT, _core.ZX_ASK_OPEN: _core.ZARR_ERR_IO}.get(what, _core.ZARR_ERR_INVALID)
             call.fail(_status(problem, usual), _text(name, problem))
 
     def _codec(self, cls: Any, number: int, text: str) -> plugins.Codec:
@@ -338,12 +336,12 @@ class _Answers(Service):
     def _encode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, gives = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.encode_batch([_array(chunk, spec) for chunk in chunks], spec)
-        call.chunks(_answered(cls.name, [_elements(one, gives) for one in results], INVALID))
+        call.chunks(_answered(cls.name, [_elements(one, gives) for one in results], _core.ZARR_ERR_INVALID))
 
     def _decode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, takes = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
-        call.chunks(_answered(cls.name, [_sized(_elements(one, spec), spec) for one in results], CORRUPT))
+        call.chunks(_answered(cls.name, [_sized(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
 
     def _fill_parse(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
         dtype = np.dtype(cls.dtype).newbyteorder("=")

@@ -25,7 +25,8 @@ PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
 memory_get: Any = MemoryStore.get
 _log = logging.getLogger("zarrc")
 _BUFFERS: tuple[Any, ...] = (cpu.NDBuffer, ZarrcNDBuffer)  # of elements, which have an array of NumPy
-_SMALL_CHUNKS, _SMALL_BYTES = 8, 32 << 10  # more are not decoded on the event loop: the library need not be asked
+_SMALL_CHUNKS = 8
+_SMALL_BYTES = 32 << 10  # more are not decoded on the event loop: the library need not be asked
 
 
 class Kept(NamedTuple):

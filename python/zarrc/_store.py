@@ -11,9 +11,6 @@ from . import _core, _devices, _native
 from ._config import SYMLINKS, config
 from .errors import InvalidError, NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
 
-READ_ONLY, CREATE = 1, 2
-_RECURSIVE, _DIRECTORY = 0, 1
-_STORES = 6  # the registry of stores
 
 _memory: dict[str, Store] = {}
 _memory_lock = threading.Lock()
@@ -37,10 +34,10 @@ class Store(_core.Store):
 
     def with_read_only(self, read_only: bool = True) -> Store:
         """The same store, which refuses writes (or not)."""
-        if not read_only and self._options.get("flags", 0) & READ_ONLY:
+        if not read_only and self._options.get("flags", 0) & _core.ZARR_STORE_READ_ONLY:
             if self._adapter is not None:
                 raise raised(ReadOnlyError, f"{self}: the store itself is read-only")
-            return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~READ_ONLY})
+            return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
         view = self._view(read_only)
         view._options, view._adapter, view._unique = self._options, self._adapter, self._unique
         return view
@@ -100,11 +97,11 @@ class Store(_core.Store):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """All keys below a prefix."""
-        return (key for key, _, _ in self._list(prefix.strip("/"), _RECURSIVE))
+        return (key for key, _, _ in self._list(prefix.strip("/"), _core.ZARR_LIST_RECURSIVE))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         """The names of keys and prefixes one level below a prefix."""
-        return (key.rpartition("/")[2] for key, _, _ in self._list(prefix.strip("/"), _DIRECTORY))
+        return (key.rpartition("/")[2] for key, _, _ in self._list(prefix.strip("/"), _core.ZARR_LIST_DIRECTORY))
 
     def flush(self) -> None:
         """Makes what was written survive a loss of power (see ``config["durability"]``)."""
@@ -230,7 +227,7 @@ def delete_memory(name: str) -> None:
 def _flags(mode: str) -> int:
     if mode not in ("r", "r+", "a", "w", "w-", "x"):
         raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
-    return READ_ONLY if mode == "r" else 0 if mode == "r+" else CREATE
+    return _core.ZARR_STORE_READ_ONLY if mode == "r" else 0 if mode == "r+" else _core.ZARR_STORE_CREATE
 
 
 def _local_path(text: str) -> str | None:
@@ -276,7 +273,7 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
 
 def _is_registered(scheme: str) -> bool:
     """Whether the library, or a plug-in of it, has stores of this name."""
-    return any(row["name"] == scheme for row in config._context().registry(_STORES))
+    return any(row["name"] == scheme for row in config._context().registry(_core.ZARR_REGISTRY_STORE))
 
 
 def open_place(store: Any, *, mode: str = "r", path: str | None = None,

@@ -9,12 +9,10 @@ from typing import Any, TypeVar
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
-from . import _store
+from . import _core, _store
 from .errors import ExistsError, NodeNotFoundError, NotFoundError, UnsupportedError
 
-_SUFFIX = (1 << 64) - 1
 _UNKNOWN = (1 << 64) - 1
-_FAST = 128  # ZARR_STORE_CAP_FAST_GET
 _NAMELESS = (None, "memory:")
 _T = TypeVar("_T")
 
@@ -45,7 +43,7 @@ class ZarrcStore(Store):
         if getattr(native._adapter, "is_on_loop_of_zarr", False):
             raise TypeError(f"{native} is a store of zarr-python: give zarr-python that store itself. Calls that wait would "
                             "block the event loop that answers them")
-        self._is_fast = bool(native._caps[1] & _FAST)
+        self._is_fast = bool(native._caps[1] & _core.ZARR_STORE_CAP_FAST_GET)
         self._native = native
         return native
 
@@ -114,7 +112,7 @@ class ZarrcStore(Store):
         elif isinstance(byte_range, OffsetByteRequest):
             data = native._get(key, byte_range.offset)
         elif isinstance(byte_range, SuffixByteRequest):
-            data = native._get(key, _SUFFIX, byte_range.suffix)
+            data = native._get(key, _core.ZARR_STORE_SUFFIX, byte_range.suffix)
         else:
             raise ValueError(f"Unexpected byte_range, got {byte_range}.")
         return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
@@ -151,7 +149,7 @@ class ZarrcStore(Store):
         return size
 
     def _rows(self, prefix: str, is_directory: bool) -> list[tuple[str, int, int]]:
-        return self.native._list(prefix.strip("/"), int(is_directory))
+        return self.native._list(prefix.strip("/"), _core.ZARR_LIST_DIRECTORY if is_directory else _core.ZARR_LIST_RECURSIVE)
 
     def _erase_dir(self, prefix: str) -> None:
         try:

@@ -11,6 +11,8 @@ import os as _os
 import sys as _sys
 from typing import Any
 
+from . import _core
+
 __all__ = [
     "AbiError", "ArrayNotFoundError", "BoundsCheckError", "CancelledError", "ChunkNotFoundError", "ConflictError",
     "ContainsArrayError", "ContainsGroupError", "CorruptError", "DeviceError", "ExistsError", "GroupNotFoundError",
@@ -18,7 +20,8 @@ __all__ = [
     "NotFoundError", "ReadOnlyError", "StoreError", "UnsupportedError", "ZarrcError", "ZarrcWarning",
 ]
 
-_OPERATIONS = (None, "open", "read", "write", "erase", "list", "lock", "rename", "flush", "decode", "encode")
+_OPERATIONS = {getattr(_core, f"ZARR_OPERATION_{word.upper()}"): word for word in (
+    "open", "read", "write", "erase", "list", "lock", "rename", "flush", "decode", "encode")}
 
 
 class ZarrcWarning(UserWarning):
@@ -77,7 +80,7 @@ def _tell(error: ZarrcError, facts: dict[str, Any]) -> None:
 class NotFoundError(ZarrcError, ValueError, FileNotFoundError):
     """There is no such node, key, attribute or file."""
 
-    code = -1
+    code = _core.ZARR_ERR_NOT_FOUND
 
 
 class NodeNotFoundError(NotFoundError):
@@ -99,7 +102,7 @@ class ChunkNotFoundError(NotFoundError):
 class ExistsError(ZarrcError, ValueError, FileExistsError):
     """Something exists already."""
 
-    code = -2
+    code = _core.ZARR_ERR_EXISTS
 
 
 class ContainsArrayError(ExistsError):
@@ -113,7 +116,7 @@ class ContainsGroupError(ExistsError):
 class InvalidError(ZarrcError, ValueError):
     """An argument, an option or the wanted metadata is wrong."""
 
-    code = -3
+    code = _core.ZARR_ERR_INVALID
 
 
 class ReadOnlyError(InvalidError):
@@ -127,67 +130,67 @@ class BoundsCheckError(InvalidError, IndexError):
 class UnsupportedError(ZarrcError, ValueError, NotImplementedError):
     """This build cannot do it; the message names what is missing."""
 
-    code = -4
+    code = _core.ZARR_ERR_UNSUPPORTED
 
 
 class CorruptError(ZarrcError, ValueError):
     """Stored bytes are not what the format or the metadata promises."""
 
-    code = -5
+    code = _core.ZARR_ERR_CORRUPT
 
 
 class StoreError(ZarrcError, OSError):
     """The store failed. ``errno`` is set if the system told one."""
 
-    code = -6
+    code = _core.ZARR_ERR_IO
 
 
 class NoMemoryError(ZarrcError, MemoryError):
     """There is no memory."""
 
-    code = -7
+    code = _core.ZARR_ERR_NO_MEMORY
 
 
 class LimitError(ZarrcError, ValueError):
     """The input exceeds a limit. The message names it and says how to raise it."""
 
-    code = -8
+    code = _core.ZARR_ERR_LIMIT
 
 
 class DeviceError(ZarrcError, RuntimeError):
     """A device or its driver failed."""
 
-    code = -9
+    code = _core.ZARR_ERR_DEVICE
 
 
 class CancelledError(ZarrcError, RuntimeError):
     """The call was cancelled, or the parent process of a fork had started it."""
 
-    code = -10
+    code = _core.ZARR_ERR_CANCELLED
 
 
 class AbiError(ZarrcError, RuntimeError):
     """A plug-in does not fit the library."""
 
-    code = -11
+    code = _core.ZARR_ERR_ABI
 
 
 class InternalError(ZarrcError, RuntimeError):
     """The library has a bug."""
 
-    code = -12
+    code = _core.ZARR_ERR_INTERNAL
 
 
 class ConflictError(ZarrcError, RuntimeError):
     """Another writer changed the object, or replaced the array."""
 
-    code = -13
+    code = _core.ZARR_ERR_CONFLICT
 
 
 class MemoryKindError(ZarrcError, ValueError):
     """This memory cannot be used here."""
 
-    code = -14
+    code = _core.ZARR_ERR_MEMORY_KIND
 
 
 _BY_CODE: dict[int, type[ZarrcError]] = {
@@ -195,7 +198,6 @@ _BY_CODE: dict[int, type[ZarrcError]] = {
         NotFoundError, ExistsError, InvalidError, UnsupportedError, CorruptError, StoreError, NoMemoryError, LimitError,
         DeviceError, CancelledError, AbiError, InternalError, ConflictError, MemoryKindError)
 }
-_OS_ERRNO = 1
 
 
 def raised(cls: type[ZarrcError], reason: str, **facts: Any) -> ZarrcError:
@@ -247,11 +249,11 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     if facts["node"] is None and facts["chunk"] is not None:
         facts["node"] = "/"  # the library names no path for the root
     number = facts["os_code"]
-    if cls is StoreError and facts["os_domain"] == _OS_ERRNO and number:
+    if cls is StoreError and facts["os_domain"] == _core.ZARR_OS_ERRNO and number:
         error: ZarrcError = StoreError(number, _os.strerror(number))
     else:
         error = cls(message)
-    facts["operation"] = _OPERATIONS[min(facts["operation"], len(_OPERATIONS) - 1)]
+    facts["operation"] = _OPERATIONS.get(facts["operation"])
     url = facts.pop("store")
     _tell(error, {**facts, "reason": message})
     in_store(error, url)

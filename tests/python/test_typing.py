@@ -1,6 +1,7 @@
 """The package and the examples are typed: mypy --strict finds nothing in them. The examples run."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -44,12 +45,22 @@ def test_stub_has_every_name():
                                if isinstance(one, (ast.FunctionDef, ast.AnnAssign))}
         elif isinstance(node, ast.FunctionDef):
             told[node.name] = None
+        elif isinstance(node, ast.AnnAssign):
+            told[node.target.id] = None
     there = {name for name in dir(_core) if not name.startswith("__")}
     assert set(told) == there
     for name, members in told.items():
         if members is not None:
             inside = {one for one in vars(getattr(_core, name)) if not one.startswith("__")}
             assert {one for one in members if not one.startswith("__")} == inside, name
+
+
+def test_numbers_of_c():
+    """The package takes the numbers of the library from the extension; two that were copied by hand were once the same bit."""
+    copied = re.compile(r"^[A-Z_]+(, [A-Z_]+)+ = -?\d+,|[{ ]\"(flags|consolidated)\"\]?(:| =) [1-9]|\b(flag|registry|_chunks)\([1-9]", re.M)
+    for path in sorted((ROOT / "python").glob("zarrc*/*.py")):
+        found = copied.search(path.read_text())
+        assert not found, f"{path.name}: {found[0]}"
 
 
 NEEDS = {"xarray_dataset": "dask", "dask_cluster": "distributed", "torch_crops": "torch", "ray_tasks": "ray"}
