@@ -1,9 +1,8 @@
-"""Every example that documents show is run: the EXAMPLES of all commands, the README's session and its CMake lines.
+"""Every example that documents show is run: the EXAMPLES of all commands, and the blocks of shell. RUN_BY names the tests of the other blocks.
 
 An example runs in a new folder with the files that the examples name. A test fails if the command fails, or if a
 document names a command or an option that the program does not have. examples/ has the programs in C."""
 import os
-import pathlib
 import re
 import shlex
 import shutil
@@ -14,10 +13,10 @@ import numpy as np
 import pytest
 import zarr
 from conftest import PROGRAM, run
+from documents import DOCUMENTS, ROOT, read_blocks
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["docs", "examples", "bench", "cli", "man", "plugins", "python", "scripts", "src", "tests", "include", "cmake"]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).glob("**/*.md"))])
+PAGES = [str(document.relative_to(ROOT)) for document in DOCUMENTS]
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 
 
 # ---- the files that examples name ----
@@ -135,11 +134,7 @@ def test_examples_of_command(command, model, tmp_path):
         assert "jq" not in line or "null" not in done.stdout.split(), (line, done.stdout)
 
 
-# ---- the README ----
-
-def blocks(document, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), re.M | re.S)
-
+# ---- blocks of shell ----
 
 def without_numbers(text):
     """Numbers, sizes and speeds differ: the data of `make demo` is not in the tree."""
@@ -147,8 +142,9 @@ def without_numbers(text):
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_session_of_readme(model, tmp_path):
-    """The session runs, and prints what the README shows, less the numbers."""
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.language in ("console", "sh") and not block.reason}))
+def test_shell(page, model, tmp_path):
+    """The commands of a page run in its order. Those of a session print what it shows, less the numbers."""
     folder = tmp_path / "session"
     folder.mkdir()
     shutil.copytree(model / "bin", folder / "bin")
@@ -156,31 +152,44 @@ def test_session_of_readme(model, tmp_path):
     np.save(folder / "brain.npy", rng.integers(0, 9, (189, 233, 197), "u1"))
     np.save(folder / "elevation.npy", rng.integers(400, 500, (344, 403), "i2"))
     run("import", folder / "elevation.npy", folder / "old.zarr/elevation", "--zarr-format=2", "--chunks=100,100")
-    session, = blocks(ROOT / "README.md", "console")
+    for block in read_blocks(page):
+        if block.language == "sh" and not block.reason:
+            done = shell("set -e\n" + block.code, folder)
+            assert done.returncode == 0, (block.code, done.stderr)
+        elif block.language == "console" and not block.reason:
+            run_session(block.code, folder)
+    if page == "README.md":
+        assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
+        for name in ("brain", "elevation"):
+            assert np.array_equal(zarr.open_array(folder / "new.zarr" / name)[...], np.load(folder / f"{name}.npy"))
+
+
+def run_session(session, folder):
     for part in ("\n" + session).split("\n$ ")[1:]:
         command, _, shown = part.partition("\n")
         done = shell(command, folder)
         assert done.returncode == 0, (command, done.stderr)
         assert without_numbers(done.stdout + done.stderr) == without_numbers(shown), command
-    assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
 
+
+# ---- the other blocks ----
 
 RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as examples/readme.c
-          ("README.md", "console"): "test_session_of_readme",
+          ("README.md", "console"): "test_shell",
           ("README.md", "cmake"): "tests/embed",
-          ("README.md", "python"): "tests/python/test_documents.py",  # also python/README.md
-          ("README.md", "sh"): "scripts/check-docs",  # make installs: the targets must exist
-          ("CONTRIBUTING.md", ""): "scripts/check-docs",  # as well
-          ("python.md", "python"): "tests/python/test_documents.py",
-          ("python.md", "toml"): "tests/python/test_plugins.py",  # such an entry point, of a package that the test makes
-          **{(page.name, "python"): "tests/python/test_documents.py" for page in ROOT.glob("docs/python/*.md")},
-          ("leftovers.md", ""): None}  # no program: what the record looks like
+          **{(page, "python"): "tests/python/test_documents.py"
+             for page in PAGES if page in ("README.md", "python/README.md", "docs/python.md") or re.match(r"docs/python/[^/]+$", page)}}
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.reason], ids=lambda block: f"{block.page}:{block.line}")
+def test_not_run(block):
+    pytest.skip(f"{block.page}:{block.line}: {block.reason}")
 
 
 def test_no_other_block():
-    """A block of another kind, or in another document, would need something that runs it. In the folders are all documents."""
-    assert {(d.name, kind) for d in DOCUMENTS
-            for kind in re.findall(r"^```(.*)\n(?:.*\n)*?```$", d.read_text(), re.M)} == set(RUN_BY)
+    """A block of another kind, or in another document, needs a test that runs it, or a comment that says why it cannot run. In the
+    folders are all documents."""
+    assert {(block.page, block.language) for block in BLOCKS if not block.reason} == set(RUN_BY)
     for document in DOCUMENTS:
         fences = re.findall(r"^.*(?:```|~~~).*$", document.read_text(), re.M)
         assert all(line.startswith("```") for line in fences) and len(fences) % 2 == 0, document  # no block in a list or quote

@@ -3,6 +3,7 @@
 scripts/run-tests python builds the package into build/dev/python and sets PYTHONPATH."""
 import multiprocessing
 import pathlib
+import sys
 import tomllib
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import zarrc
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
 
 
 @pytest.fixture(scope="session")

@@ -9,17 +9,18 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import installed
+from documents import ROOT, read_blocks
 
 import zarrc
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/python").glob("*.md"))
 
 
-def blocks(name):
-    return re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)
+def blocks(page):
+    return [block.code for block in read_blocks(page, "python")]
 
 
 def run(code, **names):
@@ -68,6 +69,8 @@ def test_own_codec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, block, *_ = blocks("docs/python.md")
     run(block)
+    zarrc.create_array("x.zarr", data=np.arange(100), chunks=10, compressors="acme.deflate")
+    assert (zarrc.open_array("x.zarr")[...] == np.arange(100)).all()
 
 
 def test_changes_joined(tmp_path):
@@ -88,8 +91,9 @@ def imported(code):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page, tmp_path):
-    code = "\n".join(blocks(page.relative_to(ROOT)))
-    assert code, "a page without a program"
+    parts = blocks(page.relative_to(ROOT))
+    assert parts and "assert" in parts[-1], "a page without a program, or one that checks no value"
+    code = "\n".join(parts)
     missing = sorted({name for name in imported(code) if name not in ("zarrc", "zarrc_hook") and not importlib.util.find_spec(name)})
     if "cupy" in imported(code):  # over the driver without a GPU, also where there is one
         missing.remove("cupy") if "cupy" in missing else None
