@@ -155,8 +155,7 @@ void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_b
 #define CLI_MISSING_OPTION                                                               \
     {                                                                                    \
         "missing-chunks", 0, 0, "WORD", "fill|error",                                    \
-            "what a chunk is that is not stored: elements with the fill value, or an "   \
-            "error (default: fill)"                                                      \
+            "read a missing chunk as the fill value, or fail (default: fill)"            \
     }
 /* Whether --missing-chunks=error is given. */
 bool cli_missing_is_error(const struct cli *cli);
