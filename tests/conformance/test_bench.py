@@ -152,6 +152,7 @@ def test_every_case_names_an_array_and_a_peer_that_can_do_it():
 CASES = "read/noisy,read/big-endian,write/shard,inner-chunks-2,crops,append,delay"
 
 
+@pytest.mark.long  # it starts some thirty interpreters: 20 s of a core
 @pytest.mark.skipif(not (BUILD / "bench/floor").exists(), reason="a build without benchmarks")
 def test_workers_agree_on_small_arrays(tmp_path):
     """The floor, zarrc, TensorStore and zarr-python have the same checksums, or the run would say who failed."""
