@@ -35,7 +35,7 @@ def read(array, flags=0):
     return column
 
 
-def made(store, dtype, n, codecs=None, fill=""):
+def create(store, dtype, n, codecs=None, fill=""):
     if codecs is None:
         return store.create(path="o", shape=(n,), chunks=(3,), dtype=dtype)
     return store.create(path="a", document=cases.document_v3(dtype, fill, codecs, (n,), (3,)))
@@ -50,7 +50,7 @@ def test_words(context, dtype, types, flags):
     values = WORDS if dtype == "string" else [w.encode() for w in WORDS]
     for type_ in types:
         store = context.store()
-        array = made(store, dtype, len(values), VLEN[dtype])
+        array = create(store, dtype, len(values), VLEN[dtype])
         write(array, pa.array(values, type_))
         column = read(array, flags)
         assert column.type == types[flags] and column.to_pylist() == values
@@ -63,7 +63,7 @@ def test_words(context, dtype, types, flags):
 
 def test_sliced(context):
     store = context.store()
-    array = made(store, "string", 4, VLEN["string"])
+    array = create(store, "string", 4, VLEN["string"])
     write(array, pa.array([*"ab", *WORDS, "c"])[3:7])
     assert read(array).to_pylist() == WORDS[1:5]
 
@@ -72,17 +72,17 @@ def test_sliced(context):
 def test_nulls(context, flags):
     values = ["a", None, "", None, "zwölf", "x", None, "y", None, "z"]
     store = context.store()
-    array = made(store, "optional[string]", 7)
+    array = create(store, "optional[string]", 7)
     write(array, pa.array(values)[3:])
     column = read(array, flags)
     assert column.to_pylist() == values[3:] and column.null_count == 3
-    plain = made(store, "string", 7, VLEN["string"])
+    plain = create(store, "string", 7, VLEN["string"])
     with pytest.raises(ZarrcError, match="element 0 is null"):
         write(plain, pa.array(values)[3:])
 
 
 def test_empty(context):
     store = context.store()
-    array = made(store, "string", 0, VLEN["string"])
+    array = create(store, "string", 0, VLEN["string"])
     write(array, pa.array([], pa.string()))
     assert read(array).to_pylist() == []

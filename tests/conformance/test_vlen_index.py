@@ -20,7 +20,7 @@ def codec(data=(BYTES,), index=(cases.LITTLE,), kind="uint32", **members):
         "data_codecs": list(data), "index_codecs": list(index), "index_data_type": kind, **members}}
 
 
-def made(context, codecs, shape=(7,), chunks=(7,), dtype="string", fill=""):
+def create(context, codecs, shape=(7,), chunks=(7,), dtype="string", fill=""):
     store = context.store()
     return store, store.create(document=cases.document_v3(dtype, fill, codecs, shape, chunks))
 
@@ -36,7 +36,7 @@ def parts(items, kind):
 def test_layout(context, kind, location, packed):
     members = {"index_location": location} if location else {}
     big = [cases.BIG, GZIP] if packed else [cases.LITTLE]
-    store, array = made(context, [codec([BYTES, GZIP] if packed else [BYTES], big, kind, **members)])
+    store, array = create(context, [codec([BYTES, GZIP] if packed else [BYTES], big, kind, **members)])
     assert array.codecs[0]["configuration"].get("index_location", "start") == (location or "start")
     index, data = parts(WORDS, kind)
     if packed:
@@ -56,7 +56,7 @@ def test_layout(context, kind, location, packed):
 
 def test_v2(context):
     for dtype, items in [("string", WORDS), ("bytes", [b"", b"\xff\xfe", b"abc", b"\0" * 50, b"", b"1", b"2"])]:
-        store, array = made(context, [{"name": "zarrs.vlen_v2"}, GZIP], dtype=dtype)
+        store, array = create(context, [{"name": "zarrs.vlen_v2"}, GZIP], dtype=dtype)
         encoded = [w.encode() if isinstance(w, str) else w for w in items]
         array.write_vlen(encoded)
         assert gzip.decompress(store.get("c/0")) == struct.pack("<I", 7) + b"".join(
@@ -70,7 +70,7 @@ def test_parts(context, rng, shards, pipeline):
     """What stays is read, changed and written: the bytes of both are in the same chain's hands."""
     inner = [codec([BYTES, GZIP], [cases.LITTLE, GZIP], "uint64"), {"name": "crc32c"}]
     codecs = [cases.sharding((4,), inner)] if shards else inner
-    store, array = made(context, codecs, (40,), (8,), "bytes", [1])
+    store, array = create(context, codecs, (40,), (8,), "bytes", [1])
     want = [b"\1"] * 40
     for _ in range(30):
         at = int(rng.integers(0, 40))
@@ -96,7 +96,7 @@ def chunk(index, data, kind="<u4", size=None):
     (chunk([0, 2**31, 2**32 - 1], b"ab"), "2 bytes"),
 ])
 def test_hostile(context, value, says):
-    store, array = made(context, [codec()], (2,), (2,))
+    store, array = create(context, [codec()], (2,), (2,))
     store.put("c/0", value)
     with pytest.raises(ZarrcError) as failed:
         array.read_vlen()
@@ -107,7 +107,7 @@ def test_bomb():
     from zarrc_abi import Limits
     from zarrc_ctypes import Context
     with Context(limits=Limits(chunk_bytes=1 << 20)) as context:
-        store, array = made(context, [codec([BYTES, GZIP])], (2,), (2,))
+        store, array = create(context, [codec([BYTES, GZIP])], (2,), (2,))
         store.put("c/0", chunk([0, 1, 64 << 20], gzip.compress(bytes(64 << 20))))
         with pytest.raises(ZarrcError) as failed:
             array.read_vlen()
@@ -124,7 +124,7 @@ def test_bomb():
 ])
 def test_refused(context, codecs, dtype, says):
     with pytest.raises(ZarrcError) as failed:
-        made(context, codecs, dtype=dtype, fill=0 if dtype == "uint8" else "")
+        create(context, codecs, dtype=dtype, fill=0 if dtype == "uint8" else "")
     assert says in str(failed.value)
 
 
@@ -140,7 +140,7 @@ def test_few_bits(context, name, location):
     """An index that does not keep all bits is good for chunks that need no more, and others are
     not written: never text of other elements."""
     index, most = FEW[name]
-    store, array = made(context, [codec(index=index, index_location=location)], (2,), (2,))
+    store, array = create(context, [codec(index=index, index_location=location)], (2,), (2,))
     array.write_vlen([b"a", b"b" * (most - 1)])
     assert array.read_vlen() == [b"a", b"b" * (most - 1)]
     old = store.get("c/0")

@@ -59,7 +59,7 @@ FORMATS = {"v2": {"zarr_format": 2}, "v2-f": {"zarr_format": 2, "order": "F", "f
            "v3-shards": {"zarr_format": 3, "shards": (10, 8)}}
 
 
-def made(store, dtype, form, **more):
+def make_array(store, dtype, form, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # types without a specification
         return zarr.create_array(store, name="a", shape=(23, 17), chunks=(5, 4), dtype=dtype, **{**FORMATS[form], **more})

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from pipelines import (  # noqa: F401
-    BASIC, FIXED, FORMATS, IS_NEW, LISTS, enabled, fell_back, made, native_only, opened, own, same, stores, values, zarr,
+    BASIC, FIXED, FORMATS, IS_NEW, LISTS, enabled, fell_back, make_array, native_only, opened, own, same, stores, values, zarr,
 )
 from zarr.buffer.cpu import NDBuffer
 from zarr.core.indexing import oindex, oindex_set
@@ -24,7 +24,7 @@ CASES += [(("local", "memory")[i % 2], dtype, list(FORMATS)[i // 2 % 4]) for i, 
 @pytest.mark.parametrize("kind, dtype, form", CASES, ids=str)
 def test_every_selection(tmp_path, kind, dtype, form):
     """Read and written through ours; the end is what zarr-python's own pipeline reads."""
-    z = made(stores(tmp_path)[kind](), dtype, form)
+    z = make_array(stores(tmp_path)[kind](), dtype, form)
     ref = np.array(z[...])
     for key in BASIC:
         value = values(ref.dtype, np.shape(ref[key]))
@@ -61,7 +61,7 @@ def test_every_selection(tmp_path, kind, dtype, form):
 def test_elements_of_any_length(tmp_path, kind, form, dtype):
     if dtype == "bytes" and form == "v2":
         pytest.skip("zarr-python has no bytes of any length in format 2 without a filter that the test would name")
-    z = made(stores(tmp_path)[kind](), str if dtype == "text" else "variable_length_bytes", form)
+    z = make_array(stores(tmp_path)[kind](), str if dtype == "text" else "variable_length_bytes", form)
     ref = np.array(z[...])
     for key in BASIC:
         given = [f"\u00e9{i}" * (i % 5) for i in range(int(np.prod(np.shape(ref[key]))))]
@@ -84,7 +84,7 @@ def test_the_same_stored_bytes(form):
     for context in (zarrc.enable, own):
         with context():
             store = MemoryStore()
-            z = made(store, "i4", form, compressors=None)
+            z = make_array(store, "i4", form, compressors=None)
             z[...] = np.arange(23 * 17).reshape(23, 17)
             z[7:13, 3:9] = 5
             z[20:, 15:] = np.arange(6).reshape(3, 2)
@@ -113,7 +113,7 @@ def test_order_in_shards(order):
 @pytest.mark.parametrize("form", ["v2", "v3", "v3-shards"])
 def test_after_resize_and_append(tmp_path, kind, form):
     """zarr-python keeps the pipeline, whose metadata is then out of date."""
-    z = made(stores(tmp_path)[kind](), "i4", form)
+    z = make_array(stores(tmp_path)[kind](), "i4", form)
     ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
     z[...] = ref
     z.resize((40, 30))
@@ -137,7 +137,7 @@ def test_cells_beyond_the_shape(form):
     for context in (zarrc.enable, own):
         with context():
             store = MemoryStore()
-            z = made(store, "i4", form, shards=(10, 8) if "shards" in form else None)
+            z = make_array(store, "i4", form, shards=(10, 8) if "shards" in form else None)
             z[...] = 1
             z.resize((21, 13))
             z[...] = 2
@@ -157,7 +157,7 @@ def test_no_dimensions(tmp_path, kind):
 
 
 def test_memory_of_any_layout(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), ">i4", "v2")
+    z = make_array(LocalStore(tmp_path / "x"), ">i4", "v2")
     value = np.asfortranarray(np.arange(23 * 17, dtype="<i4").reshape(23, 17))
     before = value.copy()
     z[...] = value
@@ -250,7 +250,7 @@ def test_codecs_of_others():
 def test_methods_that_are_replaced(monkeypatch):
     """A codec of zarr-python with another method is not the codec that we know."""
     monkeypatch.setattr(zarr.codecs.sharding._ShardIndex, "get_chunk_slice", lambda self, chunk_coords: None)
-    z = made(MemoryStore(), "i4", "v3-shards", fill_value=-9)
+    z = make_array(MemoryStore(), "i4", "v3-shards", fill_value=-9)
     z[...] = 1
     assert z[0, 0] == -9
     fell_back("codec zarr.codecs.sharding.ShardingCodec with other methods")
@@ -276,7 +276,7 @@ def test_codecs_alone():
 
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_read_only_stores(tmp_path, kind):
-    z = made(stores(tmp_path)[kind](), "i4", "v3")
+    z = make_array(stores(tmp_path)[kind](), "i4", "v3")
     z[...] = 4
     found = []
     for context in (zarrc.enable, own):

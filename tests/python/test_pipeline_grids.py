@@ -3,7 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from pipelines import IS_NEW, enabled, fell_back, made, native_only, own, same, stores, zarr  # noqa: F401
+from pipelines import IS_NEW, enabled, fell_back, make_array, native_only, own, same, stores, zarr  # noqa: F401
 from zarr.storage import MemoryStore
 
 from zarrc import _batch
@@ -92,7 +92,7 @@ def test_rectilinear_arrays_that_grew_within_their_edges(tmp_path, name, value, 
 
 def test_a_selection_beyond_the_grid_is_not_for_the_library(tmp_path, monkeypatch):
     """Not even a value that would be repeated to fill less."""
-    z = made(MemoryStore(), "i4", "v3")
+    z = make_array(MemoryStore(), "i4", "v3")
     chosen = _batch.Chosen((slice(5), slice(4)), None, (6, 4), None)
     monkeypatch.setattr(_batch.Reader, "chosen", lambda self: chosen)
     z[...] = 5

@@ -12,7 +12,7 @@ import textwrap
 import numpy as np
 import pytest
 from conftest import installed
-from pipelines import BUFFER, NAME, OWN, OWN_BUFFER, Plain, enabled, made, native_only, opened, own, same, zarr  # noqa: F401
+from pipelines import BUFFER, NAME, OWN, OWN_BUFFER, Plain, enabled, make_array, native_only, opened, own, same, zarr  # noqa: F401
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore, MemoryStore
 
@@ -23,14 +23,14 @@ from zarrc import _core, _pipeline
 
 
 def test_pickles_and_equality(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), "i4", "v3-shards")
+    z = make_array(LocalStore(tmp_path / "x"), "i4", "v3-shards")
     z[...] = 1
     copy = pickle.loads(pickle.dumps(z))
     assert copy == z and (copy[...] == 1).all()
     one, two = z._async_array.codec_pipeline, opened(z)._async_array.codec_pipeline
     assert type(one).__module__ + "." + type(one).__qualname__ == NAME
     assert one == two == pickle.loads(pickle.dumps(one)) and hash(one) == hash(two)
-    assert one != made(MemoryStore(), "i4", "v3")._async_array.codec_pipeline
+    assert one != make_array(MemoryStore(), "i4", "v3")._async_array.codec_pipeline
     with own():
         assert one != opened(z)._async_array.codec_pipeline
 
@@ -43,7 +43,7 @@ def _sum(z):
 @pytest.mark.parametrize("how", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_processes(tmp_path, how):
-    z = made(LocalStore(tmp_path / "x"), "i4", "v3")
+    z = make_array(LocalStore(tmp_path / "x"), "i4", "v3")
     z[...] = 1
     with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context(how)) as pool:
         assert list(pool.map(_sum, [z, z], timeout=120)) == [(23 * 17, True)] * 2
@@ -52,7 +52,7 @@ def test_processes(tmp_path, how):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_fork_while_another_thread_holds_a_lock(tmp_path):
     from zarrc import _foreign, _pipeline, _stats
-    files, other = made(LocalStore(tmp_path / "x"), "i4", "v3"), made(Plain(MemoryStore()), "i4", "v3-shards")
+    files, other = make_array(LocalStore(tmp_path / "x"), "i4", "v3"), make_array(Plain(MemoryStore()), "i4", "v3-shards")
     files[...] = other[...] = 1
     other[3, 4]
     with _foreign.service.lock, _foreign._stores_lock, _pipeline._stores_lock, _pipeline._engines_lock, _stats.STATS._lock:
@@ -178,7 +178,7 @@ def test_small_arrays_and_special_types_are_of_numpy():
 
 
 def test_counters():
-    z = made(MemoryStore(), "i4", "v3")
+    z = make_array(MemoryStore(), "i4", "v3")
     z[...] = 1
     z[:5, :4]
     assert zarrc.pipeline_stats() == {"batches": 2, "native_chunks": 26, "fallback_chunks": 0, "reasons": {}}

@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 import pytest
 from conftest import ROOT
-from pipelines import Plain, enabled, made, native_only, own, same, zarr  # noqa: F401
+from pipelines import Plain, enabled, make_array, native_only, own, same, zarr  # noqa: F401
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
@@ -61,7 +61,7 @@ def first(module, root):
     return z, lambda: z[(0,) * z.ndim]
 
 
-def files_of(root):
+def read_files(root):
     """What a write would change."""
     return {path: (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in root.rglob("*") if path.is_file() and "__lock" not in path.name}
 
@@ -90,11 +90,11 @@ def test_broken_chunks(name, tmp_path):
     with pytest.raises(errors.ZarrcError) as problem:
         read()
     fails_as(problem, status)
-    before = files_of(root)
+    before = read_files(root)
     if (case.steps.get("write") or ("ok",))[0] in CLASSES:
         with pytest.raises(errors.ZarrcError):
             z[(slice(0, 1),) * z.ndim] = b"" if z.dtype == object else np.zeros((), z.dtype)[()]
-        assert files_of(root) == before
+        assert read_files(root) == before
     assert zarrc.pipeline_stats()["fallback_chunks"] == 0
 
 
@@ -106,7 +106,7 @@ def test_there_are_enough_broken_chunks():
 @pytest.mark.parametrize("shards", [None, (10, 8)])
 def test_broken_chunks_in_other_stores(kind, shards):
     memory = MemoryStore()
-    z = made(memory if kind == "memory" else Plain(memory), "i4", "v3", shards=shards)
+    z = make_array(memory if kind == "memory" else Plain(memory), "i4", "v3", shards=shards)
     z[...] = 1
     memory._store_dict["a/c/0/0"] = type(memory._store_dict["a/c/0/0"]).from_bytes(b"nothing")
     for work in (lambda: z[0, 0], lambda: z[...], lambda: z.__setitem__((0, 0), 2)):
@@ -341,7 +341,7 @@ class OtherError(Exception):
 def test_what_a_store_raises(shards, problem):
     """It is raised as it is, with a note."""
     store = Broken(MemoryStore())
-    z = made(store, "i4", "v3", shards=shards)
+    z = make_array(store, "i4", "v3", shards=shards)
     z[...] = 1
     zarrc.pipeline_stats(reset=True)
     store.problem = problem
@@ -359,7 +359,7 @@ def test_what_a_store_raises(shards, problem):
 
 def test_a_write_to_a_zip_that_fails_is_no_second_write(tmp_path, monkeypatch):
     store = ZipStore(tmp_path / "x.zip", mode="w")
-    z = made(store, "i4", "v3")
+    z = make_array(store, "i4", "v3")
     n = []
 
     async def fail(self, key, value):
@@ -376,7 +376,7 @@ def test_a_write_to_a_zip_that_fails_is_no_second_write(tmp_path, monkeypatch):
 
 
 def test_a_directory_that_is_gone(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), "i4", "v3", fill_value=3)
+    z = make_array(LocalStore(tmp_path / "x"), "i4", "v3", fill_value=3)
     z[...] = 1
     (tmp_path / "x").rename(tmp_path / "y")
     same(z[...], np.full((23, 17), 3, "i4"))

@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from pipelines import IS_NEW, Plain, enabled, fell_back, made, native_only, opened, own, same, stores, zarr  # noqa: F401
+from pipelines import IS_NEW, Plain, enabled, fell_back, make_array, native_only, opened, own, same, stores, zarr  # noqa: F401
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import zarrc
@@ -61,7 +61,7 @@ def test_parts_of_shards_in_other_stores():
 @pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
 def test_parts_of_missing_shards():
     from zarr.errors import ChunkNotFoundError
-    z = made(Plain(MemoryStore()), "i4", "v3-shards", config={"read_missing_chunks": False})
+    z = make_array(Plain(MemoryStore()), "i4", "v3-shards", config={"read_missing_chunks": False})
     z[:10, :8] = 1
     assert z[3, 4] == 1
     with pytest.raises(ChunkNotFoundError):
@@ -71,7 +71,7 @@ def test_parts_of_missing_shards():
 
 def test_parts_of_shards_whose_store_needs_threads(tmp_path):
     """More reads at once than asyncio has threads, of a store whose own reads need one."""
-    z = made(Plain(LocalStore(tmp_path / "x")), "i4", "v3-shards")
+    z = make_array(Plain(LocalStore(tmp_path / "x")), "i4", "v3-shards")
     ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
     z[...] = ref
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
@@ -96,7 +96,7 @@ def of_packages(tmp_path):
 @pytest.mark.parametrize("kind", ["FsspecStore", "FsspecStore local", "ObjectStore", "icechunk", "zip"])
 def test_stores_of_packages(tmp_path, kind, shards):
     """Written and read through ours, also in parts; zarr-python's own pipeline reads the same, and so does zarrc."""
-    z = made(of_packages(tmp_path)[kind](), "i4", "v3", shards=shards)
+    z = make_array(of_packages(tmp_path)[kind](), "i4", "v3", shards=shards)
     ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
     z[...] = ref
     if kind != "zip":  # it cannot replace
@@ -124,7 +124,7 @@ class Bound(Plain):
 def test_parts_of_shards_on_a_loop_of_the_user():
     memory = MemoryStore()
     ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
-    made(memory, "i4", "v3-shards")[...] = ref
+    make_array(memory, "i4", "v3-shards")[...] = ref
 
     async def main():
         store = Bound(memory)
@@ -143,7 +143,7 @@ def test_a_mock_of_a_store():
     from unittest.mock import AsyncMock
     memory = MemoryStore()
     ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
-    made(memory, "i4", "v3-shards")[...] = ref
+    make_array(memory, "i4", "v3-shards")[...] = ref
     mock = AsyncMock(wraps=memory, spec=MemoryStore)
     z = zarr.open_array(zarr.storage.StorePath(mock, "a"), mode="r")
     native_only()
@@ -158,7 +158,7 @@ def test_a_mock_of_a_store():
 def test_zarrc_store(tmp_path, kind, shards):
     """Our own store is read and written by the library alone."""
     store = zarrc.ZarrcStore(str(tmp_path / "x") if kind == "local" else zarrc.open_store("memory:"))
-    z = made(store, "i4", "v3", shards=shards)
+    z = make_array(store, "i4", "v3", shards=shards)
     ref = np.arange(23 * 17, dtype="i4").reshape(23, 17)
     z[...] = ref
     z[3:5, 2:4] = -1
@@ -177,7 +177,7 @@ def test_zarrc_store(tmp_path, kind, shards):
 
 def test_directories_that_are_made_again(tmp_path):
     root = tmp_path / "x"
-    z = made(LocalStore(root), "i4", "v3")
+    z = make_array(LocalStore(root), "i4", "v3")
     z[...] = 1
     root.rename(tmp_path / "old")
     same(z[...], np.zeros((23, 17), "i4"))
@@ -262,7 +262,7 @@ def test_attributes_are_not_made_into_text(tmp_path):
 
 def test_store_that_is_moved(tmp_path):
     store = LocalStore(tmp_path / "x")
-    z = made(store, "i4", "v3")
+    z = make_array(store, "i4", "v3")
     z[...] = 1
     asyncio.run(store.move(tmp_path / "y")) if asyncio.iscoroutinefunction(store.move) else store.move(tmp_path / "y")
     assert (z[...] == 1).all()
@@ -272,7 +272,7 @@ def test_store_that_is_moved(tmp_path):
 
 
 def test_symbolic_links(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), "i4", "v3")
+    z = make_array(LocalStore(tmp_path / "x"), "i4", "v3")
     z[...] = 1
     (tmp_path / "x/a/c/1").rename(tmp_path / "elsewhere")
     (tmp_path / "x/a/c/1").symlink_to(tmp_path / "elsewhere")

@@ -72,7 +72,7 @@ def same(a, b):
     np.testing.assert_array_equal(a, b)
 
 
-def made(store, **more):
+def create(store, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         shape = more.pop("shape", (23, 17, 6))
@@ -105,7 +105,7 @@ def any_slice(chance, length):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", STORES)
 def test_the_same_as_in_python(tmp_path, kind, form):
-    z = made(STORES[kind](tmp_path), **FORMS[form])
+    z = create(STORES[kind](tmp_path), **FORMS[form])
     chance = random.Random(f"{kind} {form}")
     n = 0
     for _ in range(60):
@@ -119,7 +119,7 @@ def test_the_same_as_in_python(tmp_path, kind, form):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_selections_that_are_not_quick(tmp_path, kind):
-    z = made(STORES[kind](tmp_path))
+    z = create(STORES[kind](tmp_path))
     mask = np.arange(23 * 17 * 6).reshape(z.shape) % 5 == 0
     for read in (lambda z: z.oindex[[1, 20, 3], :, 2], lambda z: z.oindex[3, 2:9, [0, 5]], lambda z: z.vindex[[1, 2], [3, 4], [5, 0]],
                  lambda z: z.vindex[mask]):
@@ -142,7 +142,7 @@ def test_no_dimensions(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_memory_of_the_caller(tmp_path, kind):
-    z = made(STORES[kind](tmp_path))
+    z = create(STORES[kind](tmp_path))
     ref = slowly(z, lambda z: z[3:9])
     for out, wanted in ((np.zeros((6, 17, 6), "<i4"), True), (np.zeros((6, 17, 6), "<i4", "F"), True),
                         (np.zeros((12, 17, 6), "<i4")[::-2], True), (np.zeros((6, 17, 6), ">i4"), False),
@@ -156,7 +156,7 @@ def test_memory_of_the_caller(tmp_path, kind):
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("form", ["v3", "shards"])
 def test_after_resize(tmp_path, kind, form):
-    z = made(STORES[kind](tmp_path), **FORMS[form])
+    z = create(STORES[kind](tmp_path), **FORMS[form])
     n = 0
     for shape in ((40, 30, 6), (11, 9, 4), (24, 17, 9)):
         z.resize(shape)
@@ -188,12 +188,12 @@ def test_missing_chunks_are_told(tmp_path, kind):
 
 
 def test_directories_that_are_made_again(tmp_path):
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     old = z[...]
     (tmp_path / "x").rename(tmp_path / "y")
     found, is_quick = quickly(z, lambda z: z[...])
     assert not is_quick and (found == 7).all()  # zarr-python's own pipeline says so: there is no store
-    other = made(LocalStore(tmp_path / "x"))
+    other = create(LocalStore(tmp_path / "x"))
     other[...] = 3
     found, is_quick = quickly(z, lambda z: z[...])
     assert not is_quick and (found == 3).all()
@@ -204,7 +204,7 @@ def test_directories_that_are_made_again(tmp_path):
 
 def test_a_directory_that_is_made_again_meanwhile(tmp_path, monkeypatch):
     """Another thread has seen the new directory, while this one read the old."""
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     pipeline_of(z).pop("_quick")
     keep = _quick.keep
 
@@ -223,7 +223,7 @@ def test_a_directory_that_is_made_again_meanwhile(tmp_path, monkeypatch):
 
 def test_chunks_that_change(tmp_path):
     """Nothing of a chunk is kept."""
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     (tmp_path / "x/a/c/0/0/1").unlink()
     found, is_quick = quickly(z, lambda z: z[:5, :4, 3:])
     assert is_quick and (found == 7).all()
@@ -234,7 +234,7 @@ def test_chunks_that_change(tmp_path):
 
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_settings(tmp_path, kind, monkeypatch):
-    z = made(STORES[kind](tmp_path))
+    z = create(STORES[kind](tmp_path))
     ref = z[...]
     for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory": "64M"}),
                            (zarrc.config, {"lock_wait": 7})):
@@ -252,7 +252,7 @@ def test_settings(tmp_path, kind, monkeypatch):
 
 def test_settings_of_others(tmp_path, monkeypatch):
     """What does not change the library's settings ends nothing."""
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     quick = pipeline_of(z)["_quick"]
 
     def no_worker():
@@ -282,10 +282,10 @@ def test_stores_that_do_something_else(tmp_path, monkeypatch):
             Counting.n += 1
             return await super().get(*given, **named)
 
-    z = made(Counting(tmp_path / "x"))
+    z = create(Counting(tmp_path / "x"))
     z[0], z[1]
     assert "_quick" not in pipeline_of(z) and Counting.n > 0
-    z = made(MemoryStore())
+    z = create(MemoryStore())
     get, n = MemoryStore.get, []
 
     async def other(self, *given, **named):
@@ -298,7 +298,7 @@ def test_stores_that_do_something_else(tmp_path, monkeypatch):
 
 def test_another_store_of_the_same_pipeline(tmp_path):
     """A pipeline belongs to metadata, and to no store."""
-    one, two = made(LocalStore(tmp_path / "x")), made(LocalStore(tmp_path / "y"))
+    one, two = create(LocalStore(tmp_path / "x")), create(LocalStore(tmp_path / "y"))
     two[...] = 4
     object.__setattr__(two.async_array, "codec_pipeline", one.async_array.codec_pipeline)
     for _ in range(3):
@@ -310,7 +310,7 @@ def test_another_store_of_the_same_pipeline(tmp_path):
 
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_damaged_chunks_fail_in_the_same_words(tmp_path, kind):
-    z = made(STORES[kind](tmp_path))
+    z = create(STORES[kind](tmp_path))
     if kind == "local":
         (tmp_path / "x/a/c/0/0/1").write_bytes(b"damaged")
     else:
@@ -325,7 +325,7 @@ def test_damaged_chunks_fail_in_the_same_words(tmp_path, kind):
 
 
 def test_values_of_another_class(tmp_path):
-    z = made(MemoryStore())
+    z = create(MemoryStore())
     ref = z[...]
 
     class Other(cpu.Buffer):
@@ -343,7 +343,7 @@ def test_values_of_another_class(tmp_path):
 
 def test_counters(tmp_path):
     for kind, make in STORES.items():
-        z = made(make(tmp_path / kind), shape=(10, 10), chunks=(2, 5), fill_value=0)
+        z = create(make(tmp_path / kind), shape=(10, 10), chunks=(2, 5), fill_value=0)
         zarrc.pipeline_stats(reset=True)
         for _ in range(40):
             z[:3, :]
@@ -354,7 +354,7 @@ def test_counters(tmp_path):
 @pytest.mark.parametrize("kind", STORES)
 def test_other_tasks_run(tmp_path, kind):
     """A task that makes only small reads lets other tasks run."""
-    z = made(STORES[kind](tmp_path), shape=(8,), chunks=(4,))
+    z = create(STORES[kind](tmp_path), shape=(8,), chunks=(4,))
 
     async def main():
         ticks = 0
@@ -373,7 +373,7 @@ def test_other_tasks_run(tmp_path, kind):
 
 
 def test_what_is_small_needs_no_thread(tmp_path, monkeypatch):
-    z = made(MemoryStore(), shape=(8, 20000), chunks=(1, 20000))
+    z = create(MemoryStore(), shape=(8, 20000), chunks=(1, 20000))
     wide = z[...]
 
     async def refuse(*unused):
@@ -384,7 +384,7 @@ def test_what_is_small_needs_no_thread(tmp_path, monkeypatch):
         z[0]
     monkeypatch.undo()
     same(z[...], wide)
-    little = made(MemoryStore(), shape=(40,), chunks=(4,))
+    little = create(MemoryStore(), shape=(40,), chunks=(4,))
     monkeypatch.setattr(_aio, "apart", refuse)
     same(little[2:20], np.arange(2, 20, dtype="<i4"))
     with pytest.raises(AssertionError, match="a thread"):
@@ -393,7 +393,7 @@ def test_what_is_small_needs_no_thread(tmp_path, monkeypatch):
 
 def test_inner_chunks_count(monkeypatch):
     """Not shards: a shard may have thousands of inner chunks, each of which is decoded for one element."""
-    z = made(MemoryStore(), shape=(64 * 4096,), chunks=(4096,), shards=(64 * 4096,))
+    z = create(MemoryStore(), shape=(64 * 4096,), chunks=(4096,), shards=(64 * 4096,))
     wide = z[::4096]
 
     async def refuse(*unused):
@@ -424,9 +424,9 @@ class Later(zarr.storage.WrapperStore):
 def test_no_wait_for_memory_on_the_event_loop():
     """A read that has the memory goes on only if the event loop does."""
     with zarrc.config.set({"memory": "400K"}):
-        big = made(MemoryStore(), shape=(32 * 65536,), chunks=(16384,), shards=(65536,))
+        big = create(MemoryStore(), shape=(32 * 65536,), chunks=(16384,), shards=(65536,))
         late = zarr.open_array(Later(big.store), path="a", mode="r")
-        z = made(MemoryStore(), shape=(4096,), chunks=(2048,))
+        z = create(MemoryStore(), shape=(4096,), chunks=(2048,))
         wanted = z[:2048]
         assert pipeline_of(z)["_quick"] is not None
 
@@ -443,9 +443,9 @@ def test_no_wait_for_memory_on_the_event_loop():
 def test_threads_of_the_loop_are_for_stores(tmp_path):
     """A read that has the memory needs a thread of the loop's executor for its store; reads that wait for memory leave it one."""
     with zarrc.config.set({"memory": "140K"}):
-        big = made(LocalStore(tmp_path / "x"), shape=(32 * 65536,), chunks=(16384,), shards=(65536,), compressors=None)
+        big = create(LocalStore(tmp_path / "x"), shape=(32 * 65536,), chunks=(16384,), shards=(65536,), compressors=None)
         late = zarr.open_array(Later(big.store), path="a", mode="r")
-        z = made(MemoryStore(), shape=(4096 * 64,), chunks=(4096,), compressors=None)
+        z = create(MemoryStore(), shape=(4096 * 64,), chunks=(4096,), compressors=None)
         z[:4096]
 
         async def small(task):
@@ -478,7 +478,7 @@ class Values:
 
 def test_values_of_another_kind():
     store = MemoryStore()
-    z = made(store, shape=(5,), chunks=(5,))
+    z = create(store, shape=(5,), chunks=(5,))
     for key, value in list(store._store_dict.items()):
         if key.startswith("a/c/"):
             store._store_dict[key] = cpu.Buffer(Values(value.as_numpy_array()))
@@ -488,7 +488,7 @@ def test_values_of_another_kind():
 
 def test_no_descriptor_is_left(tmp_path, monkeypatch):
     """The read fails, and its request is not kept for ever."""
-    z = made(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
+    z = create(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
     z[...]
     before = len(_core.flights())
 
@@ -542,7 +542,7 @@ def test_other_tasks_run_while_such_a_read_stops(monkeypatch):
 
 def test_a_read_that_nobody_waits_for(tmp_path):
     """Ctrl-C may come between the call that begins a read and the wait for its end. Then the read stops, and nothing keeps it."""
-    z = made(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
+    z = create(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
     z[...]
     quick, batch, buffer, drop = caught(z, ...)
     before, kept = len(_core.flights()), sys.getrefcount(buffer._data)
@@ -556,14 +556,14 @@ def test_a_read_that_nobody_waits_for(tmp_path):
 
 def test_settings_of_no_form(tmp_path):
     """What cannot be looked at costs the quick way, not the read."""
-    z = made(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
+    z = create(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
     with zarr.config.set({"threading": None}):
         for _ in range(4):
             same(z[2:9], np.arange(2, 9, dtype="<i4"))
 
 
 def test_counts_are_reset(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
+    z = create(LocalStore(tmp_path / "x"), shape=(40,), chunks=(4,))
     for _ in range(5):
         z[:4]
     assert zarrc.pipeline_stats(reset=1)["batches"] > 0
@@ -576,7 +576,7 @@ def test_buffers_of_any_order(order):
 
 
 def test_tasks_that_are_cancelled(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
+    z = create(LocalStore(tmp_path / "x"), shape=(64, 64, 64), chunks=(64, 64, 64), dtype="f8")
     ref = z[...]
 
     async def main():
@@ -603,7 +603,7 @@ def test_tasks_that_are_cancelled(tmp_path):
 @pytest.mark.parametrize("kind", STORES)
 def test_threads(tmp_path, kind):
     """Some read, one changes settings that matter, and one the elements."""
-    z = made(STORES[kind](tmp_path), shape=(64, 64), chunks=(8, 8))
+    z = create(STORES[kind](tmp_path), shape=(64, 64), chunks=(8, 8))
     ref = z[...]
 
     def work(i):
@@ -623,7 +623,7 @@ def test_threads(tmp_path, kind):
 
 
 def test_pickles(tmp_path):
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     copy = pickle.loads(pickle.dumps(z))
     assert not {"_quick", "_kept", "_engine"} & set(pipeline_of(copy))
     same(copy[...], z[...])
@@ -634,7 +634,7 @@ def test_pickles(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_after_a_fork(tmp_path):
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     ref = z[...]
     child = os.fork()
     if child == 0:
@@ -646,7 +646,7 @@ def test_after_a_fork(tmp_path):
 
 def test_a_warning_that_is_an_error(tmp_path):
     """It is raised where the read was, and not lost."""
-    z = made(LocalStore(tmp_path / "x"))
+    z = create(LocalStore(tmp_path / "x"))
     ref = z[...]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -665,7 +665,7 @@ def caught(z, key):
 
 def test_who_carries_a_small_read_out():
     """The call itself. Each sixteenth is a Request, for other tasks to run, but no thread of the library has to wake up for it."""
-    z = made(STORES["zarrc in memory"](None), shape=(20,), chunks=(5,))
+    z = create(STORES["zarrc in memory"](None), shape=(20,), chunks=(5,))
     quick, batch, buffer, drop = caught(z, slice(3, 12))
     answers = [quick.read(batch, buffer, drop) for _ in range(48)]
     requests = [one for one in answers if type(one) is not tuple]
@@ -678,7 +678,7 @@ def test_who_carries_a_small_read_out():
 
 
 def test_arguments_of_any_kind(tmp_path):
-    z = made(LocalStore(tmp_path / "x"), shape=(20,), chunks=(5,))
+    z = create(LocalStore(tmp_path / "x"), shape=(20,), chunks=(5,))
     quick, batch, buffer, drop = caught(z, slice(3, 12))
     assert any(type(quick.read(batch, buffer, drop)) is tuple for _ in range(2))  # each sixteenth is a Request
     one = batch[0]
