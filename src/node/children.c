@@ -38,10 +38,8 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
 {
     zarr_status st = ZARR_OK;
 
-    *k = (struct zr_children){.store = store,
-                              .first = first,
-                              .waits = seen->waits,
-                              .goes_on = seen->goes_on};
+    *k = (struct zr_children){
+        .store = store, .first = first, .waits = seen->waits, .goes_on = seen->goes_on};
     k->alloc = zr_store_context(store)->alloc;
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
