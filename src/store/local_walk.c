@@ -77,11 +77,13 @@ static zarr_status walk_path_set(struct local_walk *w, size_t dir_bytes, const c
     return zr_str_status(&w->path, err);
 }
 
-/* Passes an entry that alone cannot be read. Otherwise returns the failure. */
+/* Passes an entry that alone cannot be read. Otherwise returns the failure; so also of a
+ * link that leads above itself: where there is one, there are many ways to it. */
 static zarr_status walk_pass(struct local_walk *w, zarr_status st, const zarr_error *why,
                              zarr_error *err)
 {
-    if (!(w->flags & ZR_LOCAL_WALK_GO_ON) || !zr_store_blames_object(st, why))
+    if (!(w->flags & ZR_LOCAL_WALK_GO_ON) || !zr_store_blames_object(st, why) ||
+        why->os_code == ELOOP)
         return zr_pass(err, st, why);
     if (w->n_unread++ == 0)
         w->unread = *why;

@@ -358,8 +358,8 @@ def test_links_multiply_work(zarrc, tmp_path, command):
     failed = zarrc(command, "--limit=linked_directories=500", store, *out, code=4)
     assert "more than 500 directories behind symbolic links" in failed.err
     assert "limit linked_directories" in failed.err and "--limit=linked_directories=VALUE" in failed.err
-    failed = zarrc(command, ring, *out, code=3)
-    assert "g0/l0: this symbolic link leads to a directory above it" in failed.err
+    failed = zarrc(command, ring, *out, code=1 if command == "verify" else 3)  # verify goes on
+    assert "g0/l0: this symbolic link leads to a directory above it" in failed.err + failed.out.decode()
     if command == "tree":  # g6 has 8 + 64 of them
         zarrc(command, "--limit=linked_directories=72", f"{store}/g6")
         zarrc(command, "--limit=linked_directories=71", f"{store}/g6", code=4)

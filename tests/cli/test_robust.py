@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,13 +88,22 @@ def test_closed_stdout_and_stdin(array):
     assert done.returncode == 0
 
 
+def wait_for_handler(process, number):
+    """Until the program catches a signal."""
+    while True:
+        text = Path(f"/proc/{process.pid}/status").read_text()
+        if int(text.split("SigCgt:")[1].split()[0], 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt(tmp_path, number):
     """Interrupts cat of 40 GB of missing chunks."""
     zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
     process = subprocess.Popen([PROGRAM, "cat", "-Fraw", "--mem=64M", tmp_path / "a"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    time.sleep(0.3)
+    wait_for_handler(process, number)
     process.send_signal(number)
     assert process.wait(20) == 130
     assert process.stderr.read().decode().count("interrupted") <= 1
@@ -108,7 +118,7 @@ def test_interrupt_of_stdin(tmp_path, command, given):
                                stderr=subprocess.PIPE)
     process.stdin.write(given)
     process.stdin.flush()
-    time.sleep(0.3)
+    wait_for_handler(process, signal.SIGINT)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130, process.stderr.read()
     process.stdin.close()
