@@ -39,12 +39,6 @@ static void entry_origin(const struct shard_walk *w, const struct shard_frame *f
     }
 }
 
-static bool is_missing(const struct zr_shard_index *x, uint64_t i)
-{
-    return x->missing || (x->entry[2 * i] == ZR_INDEX_MISSING &&
-                          x->entry[2 * i + 1] == ZR_INDEX_MISSING);
-}
-
 /* Begins with an opened shard. Who only lists chunks needs no value for it, only those of
  * the shards around it. Its fn may itself read: that waits for none of them. */
 static void enter(struct shard_walk *w)
@@ -105,7 +99,7 @@ static zarr_status walk_entries_of_shard(struct shard_walk *w, zarr_error *err)
             continue;
         }
         inner.entry = f->next++;
-        if (is_missing(x, inner.entry)) {
+        if (zr_shard_index_lacks(x, inner.entry)) {
             entry_origin(w, f, inner.entry, inner.origin);
             if (w->use->n_missing && is_inside(w, inner.origin))
                 ++*w->use->n_missing;

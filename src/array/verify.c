@@ -36,6 +36,9 @@ struct verified_object {
     const uint64_t *chunk;
     /* first element of the chunk, or of the current inner chunk */
     uint64_t origin[ZARR_MAX_RANK];
+    struct zr_check check; /* its n_sound: the next inner chunks that are sound */
+    zarr_status failed;    /* of the one after them; OK: not checked */
+    zarr_error why;        /* of `failed` */
 };
 
 /* Whether the stored object causes this status. */
@@ -117,19 +120,28 @@ static void judge_missing(const struct verified_object *o, uint64_t n)
     tell_fault(o, ZARR_ERR_NOT_FOUND, e.message);
 }
 
+/* The chunks after this one are checked with it. What is found is told when the walk
+ * comes to them. */
 static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
                                zarr_error *err)
 {
     struct verified_object *o = arg;
-    const struct zr_layout *l = o->v->io.layout;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
     if (atomic_load(&o->v->stopped))
         return ZARR_OK;
+    if (o->check.n_sound == 0 && o->failed == ZARR_OK)
+        o->failed =
+            zr_chunks_check(&o->v->io, inner->shard, inner->entry, &o->check, &o->why);
+    if (o->check.n_sound > 0) {
+        o->check.n_sound--;
+        return ZARR_OK;
+    }
+    st = zr_pass(&e, o->failed, &o->why);
+    zr_error_clear(&o->why);
+    o->failed = ZARR_OK;
     memcpy(o->origin, inner->origin, sizeof o->origin);
-    st = zr_chunk_check(&o->v->io, &l->level[l->n_levels - 1], o->key, inner->shard,
-                        inner->entry, &e);
     if (is_fault(st, &e))
         zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
     else if (st != ZARR_OK)
@@ -159,7 +171,7 @@ static zarr_status check_whole(const struct verifying *v, const uint64_t *chunk,
 
     zr_grid_chunk_shape(&v->state->meta.grid, chunk, shape);
     ZR_TRY(zr_layout_outer(v->io.layout, shape, &lv, err));
-    ZR_TRY(zr_chunk_check(&v->io, lv, key, NULL, 0, err));
+    ZR_TRY(zr_chunk_check(&v->io, lv, key, err));
 out:
     zr_level_give(lv);
     return st;

@@ -145,17 +145,16 @@ static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
                      const struct zr_segment *r)
 {
     zarr_store_op *op = p->n > 0 ? &p->op[p->n - 1] : NULL;
-    uint64_t end = 0, own_end = r->offset + r->bytes, gap;
+    uint64_t gaps = cut->wave_gaps - p->gaps;
+    struct zr_range range;
 
     if (!op || !r->shard || op->lock != zr_shard_pin(r->shard) || r->offset < op->offset)
         return false;
-    end = op->offset + op->length;
-    gap = r->offset > end ? r->offset - end : 0;
-    if (gap > cut->segment_gap || gap > cut->wave_gaps - p->gaps ||
-        ZR_MAX(end, own_end) - op->offset > cut->segment_bytes)
+    range = (struct zr_range){op->offset, op->offset + op->length};
+    if (!zr_range_join(cut, &range, r->offset, r->bytes, &gaps))
         return false;
-    p->gaps += gap;
-    op->length = ZR_MAX(end, own_end) - op->offset;
+    p->gaps = cut->wave_gaps - gaps;
+    op->length = range.end - range.start;
     p->count[p->n - 1]++;
     return true;
 }

@@ -27,6 +27,9 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
  * NOT_FOUND: missing. */
 zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
                              zarr_mem *out, zarr_error *err);
+/* The same for a range of a shard, for which the segment needs no items. */
+zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *segment,
+                             zarr_mem *out, zarr_error *err);
 /* Counts a missing item, whose elements become the fill value; or fails with NOT_FOUND if
  * the caller asked for that. */
 zarr_status zr_item_missing(const struct zr_work *w, const struct zr_item *item,

@@ -147,9 +147,8 @@ static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment
     return zr_fetch_object(w, &f, out, err);
 }
 
-/* Fetches the segment's bytes into a scratch block, or points to them. */
-static zarr_status fetch_range(const struct zr_work *w, const struct zr_segment *segment,
-                               zarr_mem *out, zarr_error *err)
+zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *segment,
+                             zarr_mem *out, zarr_error *err)
 {
     const int32_t device =
         w->on_host ? ZARR_DEVICE_CPU : segment->level->decode->fetch_device;
@@ -182,7 +181,7 @@ zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *s
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
     ZR_TRY(check_segment_bytes(w, segment, &item, err));
     st = segment->bytes == UINT64_MAX ? fetch_object(w, segment, out, err)
-                                      : fetch_range(w, segment, out, err);
+                                      : zr_segment_range(w, segment, out, err);
 out:
     return st;
 }
@@ -246,7 +245,7 @@ static zarr_status segment_on_host(const struct zr_work *w,
     if (fetched)
         range = *fetched;
     else
-        st = (whole_object ? fetch_object : fetch_range)(w, segment, &range, err);
+        st = (whole_object ? fetch_object : zr_segment_range)(w, segment, &range, err);
     if (st == ZARR_ERR_NOT_FOUND && whole_object)
         return zr_item_fill(w, *at, err);
     for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK; i++) {
@@ -304,7 +303,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
             st = short_cuts[k](w, segment, &done, err);
     if (!fetched && st == ZARR_OK && !done)
         st = whole_object ? fetch_object(w, segment, &range, err)
-                          : fetch_range(w, segment, &range, err);
+                          : zr_segment_range(w, segment, &range, err);
     /* the store reports it missing: the fill value */
     if (st == ZARR_ERR_NOT_FOUND && whole_object) {
         st = zr_item_fill(w, item, err);

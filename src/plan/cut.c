@@ -36,22 +36,13 @@ static uint32_t segment_length(const struct zr_plan_args *a, struct zr_item *con
                                uint32_t n, uint32_t most, uint64_t *end_out,
                                uint64_t *gaps)
 {
-    uint64_t start = item[0]->offset, end = start + item[0]->bytes;
+    struct zr_range r = {item[0]->offset, item[0]->offset + item[0]->bytes};
     uint32_t k = 1;
 
-    while (k < n && k < most) {
-        uint64_t next = item[k]->offset, next_end = next + item[k]->bytes;
-        uint64_t gap = next > end ? next - end : 0;
-
-        if (gap > a->segment_gap || gap > *gaps)
-            break;
-        if (ZR_MAX(end, next_end) - start > a->segment_bytes)
-            break;
-        end = ZR_MAX(end, next_end);
-        *gaps -= gap;
+    while (k < n && k < most &&
+           zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
         k++;
-    }
-    *end_out = end;
+    *end_out = r.end;
     return k;
 }
 

@@ -162,6 +162,11 @@ struct zr_shard_index {
 zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
                                 const struct zr_shard_pairs *in,
                                 const zarr_allocator *alloc, zarr_error *err);
+/* Whether inner chunk i is not stored. */
+static inline bool zr_shard_index_lacks(const struct zr_shard_index *x, uint64_t i)
+{
+    return x->missing || x->entry[2 * i] == ZR_INDEX_MISSING;
+}
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x);
 void zr_shard_index_free(struct zr_shard_index *x);
 
@@ -301,6 +306,25 @@ struct zr_plan_args {
     /* one item per segment and one segment per wave, for the pipeline `serial` */
     bool plain;
 };
+/* A range of an object, fetched at once. */
+struct zr_range {
+    uint64_t start, end;
+};
+/* Extends a range by `bytes` at `offset`, which is not before its start, and takes the
+ * hole between them from *gaps. Returns false, without an effect, if the hole or the
+ * range would become too large. */
+static inline bool zr_range_join(const struct zr_plan_args *a, struct zr_range *r,
+                                 uint64_t offset, uint64_t bytes, uint64_t *gaps)
+{
+    const uint64_t gap = offset > r->end ? offset - r->end : 0;
+    const uint64_t end = ZR_MAX(r->end, offset + bytes);
+
+    if (gap > a->segment_gap || gap > *gaps || end - r->start > a->segment_bytes)
+        return false;
+    *gaps -= gap;
+    r->end = end;
+    return true;
+}
 struct zr_plan;
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
                          const zarr_allocator *alloc, zarr_error *err);
