@@ -57,6 +57,9 @@ typedef struct zarr_vlen {
  * Finds a data type by one of its names. Accepted are:
  * - a v3 name: "int16", "r24", "numpy.datetime64[10us]";
  * - a v2 or NumPy string: "<i2", "|S4", "<U8", "<M8[10us]", whose byte order is ignored;
+ * - another name of NumPy's for a number or a time: "?", "e", "half", "datetime64[us]".
+ * "int" and "uint" have 64 bits, "float" is float64, "complex" is complex128. "long" and
+ * "intp" are refused, because their sizes differ between machines;
  * - a v3 JSON object with `name` and `configuration`;
  * - a v2 or NumPy list of fields as JSON: [["a","<i4"],["b",">f8",[2,3]]].
  *

@@ -148,7 +148,7 @@ static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error
     if (t->dtype)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "tensor: dtype and data_type exclude each other"));
-    st = zr_dtype_find(&ctx->dtypes, t->data_type, &t->dtype, &order, err);
+    st = zr_dtype_find_any(&ctx->dtypes, t->data_type, &t->dtype, &order, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "tensor"));
     if (t->byte_order == ZARR_ORDER_NATIVE && order <= ZARR_ORDER_BIG &&

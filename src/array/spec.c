@@ -83,8 +83,8 @@ static zarr_status spec_dtype(struct spec_work *w, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_str_init(&leaves, ctx->alloc);
-    ZR_TRY(
-        zr_dtype_find(&ctx->dtypes, w->spec->data_type, &w->dtype, &w->byte_order, err));
+    ZR_TRY(zr_dtype_find_any(&ctx->dtypes, w->spec->data_type, &w->dtype, &w->byte_order,
+                             err));
     ZR_TRY(spec_order(w, &w->byte_order, &leaves, err));
     if (w->byte_order == ZARR_ORDER_NATIVE)
         w->byte_order = ZARR_ORDER_LITTLE;

@@ -124,8 +124,8 @@ static zarr_status keeps_dtype(const struct zr_spec_like *l, const zarr_context 
     *keeps = true;
     if (!changes->data_type)
         return ZARR_OK;
-    ZR_TRY(zr_dtype_find(&((zarr_context *)(uintptr_t)ctx)->dtypes, changes->data_type,
-                         &dtype, NULL, err));
+    ZR_TRY(zr_dtype_find_any(&((zarr_context *)(uintptr_t)ctx)->dtypes,
+                             changes->data_type, &dtype, NULL, err));
     *keeps = zarr_dtype_equal(dtype, model_of(l)->dtype);
 out:
     return st;

@@ -17,7 +17,7 @@ zarr_status zarr_dtype_find(zarr_context *ctx, const char *name, const zarr_dtyp
     if (!name)
         return zr_fail(err, ZARR_ERR_INVALID, "no data type is named");
     locked = zr_ctx_look_begin(ctx);
-    st = zr_dtype_find(&ctx->dtypes, name, out, NULL, err);
+    st = zr_dtype_find_any(&ctx->dtypes, name, out, NULL, err);
     zr_ctx_look_end(ctx, locked);
     return st;
 }

@@ -3,7 +3,8 @@
  * texts that it writes for each type. A name, alias, v2, NumPy or DLPack type belongs to
  * the table that registered it first, in every spelling that look-ups understand, so no
  * plug-in can take over a core type. Only the raw form of a size ("V4") may be the v2 or
- * NumPy form of several types, and "V", "B" and "O" the NumPy form.
+ * NumPy form of several types, and "V", "B" and "O" the NumPy form. No table gets NumPy's
+ * spellings of numbers ("half"); a family may have one as its v2 letter.
  * Thread class: as the registry's (dtype.h).
  */
 #include "dtype_int.h"
@@ -90,6 +91,20 @@ static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *
     return old ? old : zr_family_of(r, name);
 }
 
+/* NumPy's spellings of numbers stay free of tables, so that a user gets the same type
+ * whatever plug-ins are loaded. */
+static zarr_status check_reserved(const struct claim *c, const char *what,
+                                  const char *name, zarr_error *err)
+{
+    const char *type;
+
+    if (!zr_numpy_spelling(name, &type))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_EXISTS,
+                   "data type \"%.64s\" of %s: the %s \"%.64s\" is taken by NumPy",
+                   table_name(c->vt), c->origin, what, name);
+}
+
 /* Checks v2 types also, because look-ups take them wherever they take a name. */
 static zarr_status check_name(const struct zr_dtype_registry *r, const struct claim *c,
                               const char *name, zarr_error *err)
@@ -101,6 +116,7 @@ static zarr_status check_name(const struct zr_dtype_registry *r, const struct cl
         return ZARR_OK;
     old = owner_of_v3(r, name);
     ZR_TRY(taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
+    ZR_TRY(check_reserved(c, "name", name, err));
     st = check_spelling(c, "name", name, err);
 out:
     return st;
@@ -119,6 +135,8 @@ static zarr_status check_v2(const struct zr_dtype_registry *r, const struct clai
         return ZARR_OK;
     old = owner_of_v2(r, type);
     ZR_TRY(taken(c, "v2 type", type, old ? old : owner_of_v3(r, type), err));
+    if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* a family has it before digits only */
+        ZR_TRY(check_reserved(c, "v2 type", type, err));
     if (strcmp(type, "O") == 0)
         st = zr_fail(err, ZARR_ERR_EXISTS,
                      "data type \"%.64s\" of %s: the v2 type \"O\" is taken by core's "
@@ -136,14 +154,19 @@ static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *
                                const char *type, zarr_error *err)
 {
     const zarr_dtype *old = NULL;
+    const bool family = (c->vt->flags & ZARR_DTYPE_FAMILY) != 0;
+    const char *spelled;
     zarr_status st = ZARR_OK;
 
+    if (family && zr_streq(type, c->vt->v2) && zr_numpy_spelling(type, &spelled))
+        return ZARR_OK; /* its v2 letter */
+    ZR_TRY(check_reserved(c, "NumPy type", type, err));
     if (*type)
         st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
     if (st == ZARR_ERR_NO_MEMORY)
         ZR_TRY(zr_fail_memory(err, strlen(type)));
     ZR_TRY(taken(c, "NumPy type", type, old ? old->entry : NULL, err));
-    if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* a family's is its v2 type */
+    if (!family)
         st = check_spelling(c, "NumPy type", type, err);
 out:
     return st;

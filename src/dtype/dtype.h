@@ -54,12 +54,17 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
 
 /* ---- look-up ------------------------------------------------------------- */
 
-/* As zarr_dtype_find(): takes a v3 name, v3 JSON, or a v2 string. *byte_order (may be
- * NULL): the order that "<" or ">" gives in a v2 string, for a list of fields as in
- * zr_dtype_from_v2(), else ZARR_ORDER_NATIVE. */
+/* Takes a v3 name, v3 JSON, or a v2 string. *byte_order (may be NULL): the order that "<"
+ * or ">" gives in a v2 string, for a list of fields as in zr_dtype_from_v2(), else
+ * ZARR_ORDER_NATIVE. */
 zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
-/* As zarr_dtype_find_order(): takes NumPy's names also. */
+/* The same for texts of users, as zarr_dtype_find(): also takes NumPy's other names of
+ * numbers and times ("half", "datetime64[us]"), which stored metadata may not have. */
+zarr_status zr_dtype_find_any(struct zr_dtype_registry *r, const char *text,
+                              const zarr_dtype **out, uint32_t *byte_order,
+                              zarr_error *err);
+/* As zarr_dtype_find_order(): takes all of NumPy's names. */
 zarr_status zr_dtype_find_order(struct zr_dtype_registry *r, const char *text,
                                 const zarr_dtype **out, uint32_t *byte_order,
                                 zarr_error *err);

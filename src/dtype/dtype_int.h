@@ -145,6 +145,10 @@ bool zr_is_raw_form(const char *type);
 bool zr_is_shared_form(const char *numpy);
 /* Whether the text is a letter and a size, such as "f4" or "M8[ns]", and not a name. */
 bool zr_is_typestr(const char *type);
+/* Whether NumPy spells a number so without a size: "?", "e", "half", "int". *type: its v2
+ * type; NULL: its size differs between machines. No table can register such a text, but a
+ * family may have it as the letter of its v2 types. */
+bool zr_numpy_spelling(const char *text, const char **type);
 /* Give the family of a name with a number or brackets, or of a v2 type. NULL: none. */
 const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
                                           const char *name);

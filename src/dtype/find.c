@@ -317,24 +317,6 @@ out:
     return st;
 }
 
-zarr_status zr_dtype_find_order(struct zr_dtype_registry *r, const char *text,
-                                const zarr_dtype **out, uint32_t *byte_order,
-                                zarr_error *err)
-{
-    const zarr_dtype *found = NULL;
-    zarr_status st = zr_dtype_find(r, text, &found, byte_order, err);
-
-    if (st == ZARR_ERR_UNSUPPORTED && text && *text != '[' &&
-        zr_dtype_from_numpy(r, text, &found, byte_order, NULL) == ZARR_OK)
-        st = ZARR_OK;
-    if (st == ZARR_OK && *byte_order == ZR_ORDER_MIXED)
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "data type %.64s: its fields have different byte orders", text);
-    if (st == ZARR_OK)
-        *out = found;
-    return st;
-}
-
 zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code,
                                  uint8_t bits, uint16_t lanes, const zarr_dtype **out,
                                  zarr_error *err)
@@ -353,15 +335,32 @@ zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code
                    lanes);
 }
 
+/* Finds the type of one of NumPy's spellings of a number. */
+static zarr_status by_spelling(const struct zr_dtype_registry *r, const char *text,
+                               const char *type, const zarr_dtype **out, zarr_error *err)
+{
+    const struct zr_dtype_entry *e = type ? zr_map_get(&r->v2, type) : NULL;
+
+    if (!e || !e->fixed)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "data type \"%.64s\" is refused: its size differs between "
+                       "machines; write a type with a size, such as int64 or uint32",
+                       text);
+    *out = e->fixed;
+    return ZARR_OK;
+}
+
 /* Finds a type by the name that NumPy has for it besides its type string: "float32",
  * "datetime64[us]". */
 static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
                                  const zarr_dtype **out, zarr_error *err)
 {
-    const char *bare = strchr("<>|=", text[0]) ? text + 1 : text;
+    const char *bare = strchr("<>|=", text[0]) ? text + 1 : text, *type = NULL;
     const zarr_dtype *found = NULL;
     char name[64];
 
+    if (zr_numpy_spelling(bare, &type))
+        return by_spelling(r, text, type, out, err);
     if (zr_starts_with(bare, "datetime64") || zr_starts_with(bare, "timedelta64"))
         snprintf(name, sizeof name, "numpy.%.40s%s", bare,
                  strchr(bare, '[') ? "" : "[generic]");
@@ -378,15 +377,13 @@ static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
     return ZARR_OK;
 }
 
-/* "B" is uint8, and "4B" opaque bytes like "V4". Gives any other text as it is. */
+/* "4B" is opaque bytes like "V4". Gives any other text as it is. */
 static const char *in_bytes(const char *bare, char text[32])
 {
     const size_t n = strlen(bare), digits = strspn(bare, "0123456789");
 
-    if (digits + 1 != n || bare[digits] != 'B' || n > 24)
+    if (digits == 0 || digits + 1 != n || bare[digits] != 'B' || n > 24)
         return bare;
-    if (digits == 0)
-        return "u1";
     (void)snprintf(text, 32, "V%.*s", (int)digits, bare);
     return text;
 }
@@ -417,5 +414,39 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
             found->info.swap_bytes > 1 ? order_of(text[0]) : (uint32_t)ZARR_ORDER_NATIVE;
     *out = found;
 out:
+    return st;
+}
+
+zarr_status zr_dtype_find_any(struct zr_dtype_registry *r, const char *text,
+                              const zarr_dtype **out, uint32_t *byte_order,
+                              zarr_error *err)
+{
+    zarr_status st = zr_dtype_find(r, text, out, byte_order, err);
+    const char *bare, *type;
+
+    if (st != ZARR_ERR_UNSUPPORTED)
+        return st;
+    bare = strchr("<>|=", *text) ? text + 1 : text;
+    if (zr_numpy_spelling(bare, &type) || zr_starts_with(bare, "datetime64") ||
+        zr_starts_with(bare, "timedelta64"))
+        st = zr_dtype_from_numpy(r, text, out, byte_order, err);
+    return st;
+}
+
+zarr_status zr_dtype_find_order(struct zr_dtype_registry *r, const char *text,
+                                const zarr_dtype **out, uint32_t *byte_order,
+                                zarr_error *err)
+{
+    const zarr_dtype *found = NULL;
+    zarr_status st = zr_dtype_find_any(r, text, &found, byte_order, err);
+
+    if (st == ZARR_ERR_UNSUPPORTED && text && *text != '[' &&
+        zr_dtype_from_numpy(r, text, &found, byte_order, NULL) == ZARR_OK)
+        st = ZARR_OK;
+    if (st == ZARR_OK && *byte_order == ZR_ORDER_MIXED)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "data type %.64s: its fields have different byte orders", text);
+    if (st == ZARR_OK)
+        *out = found;
     return st;
 }

@@ -137,7 +137,8 @@ enum {
  * `name`, `aliases`, `v2`, `numpy` and `numpy_aliases` are printable ASCII without
  * blanks, quotes and backslashes, and do not begin with <, >, |, =, [ or {; else the
  * registration fails with ZARR_ERR_INVALID. It fails with ZARR_ERR_EXISTS if a look-up
- * takes a name for another type, in any of its spellings ("f4", "<f4", "float32"); with
+ * takes a name for another type, in any of its spellings ("f4", "<f4", "float32"), or for
+ * a number of NumPy's ("f", "half"), which only a family may have as its v2 letter; with
  * ZARR_ERR_INTERNAL if parse() tells a wrong fact. The message names the entry or fact,
  * and its value.
  */

@@ -421,6 +421,7 @@ static void test_type_of_tensor(void **state)
         {NULL, ZARR_OK, NULL},
         {"int32", ZARR_OK, NULL},
         {"<i4", ZARR_OK, NULL},
+        {"intc", ZARR_OK, NULL},
         {"float64", ZARR_ERR_INVALID, "the tensor is float64, the array int32"},
         {"uint32", ZARR_ERR_INVALID, "the tensor is uint32, the array int32"},
         {"float32", ZARR_ERR_INVALID, "the tensor is float32, the array int32"},

@@ -263,6 +263,60 @@ static void numpy_names(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
+/* NumPy's spellings of numbers and times, in a user's text and in metadata. */
+static void spellings(void **state)
+{
+    static const struct {
+        const char *text, *name; /* NULL: refused */
+        uint32_t order;
+    } rows[] = {
+        {"?", "bool", ZARR_ORDER_NATIVE},
+        {"bool_", "bool", ZARR_ORDER_NATIVE},
+        {"b", "int8", ZARR_ORDER_NATIVE},
+        {"B", "uint8", ZARR_ORDER_NATIVE},
+        {"h", "int16", ZARR_ORDER_NATIVE},
+        {">i", "int32", ZARR_ORDER_BIG},
+        {"q", "int64", ZARR_ORDER_NATIVE},
+        {"int", "int64", ZARR_ORDER_NATIVE},
+        {"uint", "uint64", ZARR_ORDER_NATIVE},
+        {"<e", "float16", ZARR_ORDER_LITTLE},
+        {"half", "float16", ZARR_ORDER_NATIVE},
+        {"single", "float32", ZARR_ORDER_NATIVE},
+        {"float", "float64", ZARR_ORDER_NATIVE},
+        {"float_", "float64", ZARR_ORDER_NATIVE},
+        {">d", "float64", ZARR_ORDER_BIG},
+        {"F", "complex64", ZARR_ORDER_NATIVE},
+        {"complex", "complex128", ZARR_ORDER_NATIVE},
+        {">datetime64[us]", "numpy.datetime64[us]", ZARR_ORDER_BIG},
+        {"l", NULL, 0},
+        {"long", NULL, 0},
+        {"uintp", NULL, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        const zarr_dtype *t = NULL, *again = NULL;
+        uint32_t order = 99;
+        zarr_error err = {0};
+
+        assert_int_equal(zr_dtype_find(&registry, rows[i].text, &t, NULL, NULL),
+                         ZARR_ERR_UNSUPPORTED);
+        if (!rows[i].name) {
+            assert_int_equal(zr_dtype_find_any(&registry, rows[i].text, &t, NULL, &err),
+                             ZARR_ERR_UNSUPPORTED);
+            assert_non_null(strstr(err.message, "its size differs between machines"));
+            continue;
+        }
+        if (zr_dtype_find_any(&registry, rows[i].text, &t, &order, &err) != ZARR_OK)
+            fail_msg("%s: %s", rows[i].text, err.message);
+        assert_string_equal(zarr_dtype_name(t), rows[i].name);
+        assert_int_equal(order, rows[i].order);
+        assert_int_equal(zr_dtype_from_numpy(&registry, rows[i].text, &again, NULL, NULL),
+                         ZARR_OK);
+        assert_ptr_equal(again, t);
+    }
+}
+
 /* The byte order of another program's memory, by v2, NumPy and v3 names. */
 static void orders_of_names(void **state)
 {
@@ -588,6 +642,7 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(small_types),
         cmocka_unit_test(numpy_names),
+        cmocka_unit_test_setup_teardown(spellings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(orders_of_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(name_and_configuration, set_up, tear_down),
         cmocka_unit_test(no_names),

@@ -45,9 +45,10 @@ static void registering(void **state)
         {"x", NULL, "bfloat16", NULL, "v2 type \"bfloat16\" is taken by core's"},
         {"x", NULL, NULL, "f8", "NumPy type \"f8\" is taken by core's \"float64\""},
         {"x", NULL, NULL, "int4", "NumPy type \"int4\" is taken by core's \"int4\""},
-        {"a", "b", "V1", "V1", NULL},
+        {"x", NULL, "e", NULL, "v2 type \"e\" is taken by NumPy"},
+        {"a", "bb", "V1", "V1", NULL},
         {"c", NULL, "V1", "V1", NULL}, /* a name that all types of one size share */
-        {"b", NULL, NULL, NULL, "name \"b\" is taken by me's \"a\""},
+        {"bb", NULL, NULL, NULL, "name \"bb\" is taken by me's \"a\""},
     };
     const char *aliases[] = {NULL, NULL};
     struct zr_dtype_registry r;
@@ -66,10 +67,10 @@ static void registering(void **state)
         aliases[0] = claims[i].alias;
         v.v2 = claims[i].v2;
         v.numpy = claims[i].numpy;
-        assert_int_equal(zr_dtype_register(&r, &v, i == 11 ? "you" : "me", &err),
+        assert_int_equal(zr_dtype_register(&r, &v, i == 12 ? "you" : "me", &err),
                          claims[i].taken ? ZARR_ERR_EXISTS : ZARR_OK);
         if (claims[i].taken && (!strstr(err.message, claims[i].taken) ||
-                                !strstr(err.message, i == 11 ? "of you:" : "of me:")))
+                                !strstr(err.message, i == 12 ? "of you:" : "of me:")))
             fail_msg("%s", err.message);
     }
     aliases[0] = v.v2 = v.numpy = NULL;
@@ -161,6 +162,22 @@ static void core_spellings(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
+/* NumPy's spellings of numbers, claimed as every kind of name. */
+static void numpy_spellings(void **state)
+{
+    static const char *const spellings[] = {"?",    "b",     "e",     "f",   "d",
+                                            "half", "int",   "bool_", "q",   "float_",
+                                            "long", "ulong", "intp",  "uint"};
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(spellings); i++)
+        for (int as = AS_NAME; as <= AS_NUMPY; as++)
+            claim(&r, spellings[i], as, ZARR_ERR_EXISTS);
+    zr_dtype_registry_deinit(&r);
+}
+
 /* Invalid names, claimed as every kind of name. */
 static void no_spellings(void **state)
 {
@@ -215,16 +232,19 @@ static void registering_families(void **state)
         {"bar", NULL, NULL, NULL, FAMILY, "member \"bar[3]\" is taken by me's"},
         {"bar", NULL, NULL, NULL, DIGITS, NULL},
         {"a", "baz[x]", NULL, NULL, ONE, NULL},
-        {"b", "baz", NULL, NULL, FAMILY, "member \"baz[x]\" is taken by me's \"a\""},
+        {"bb", "baz", NULL, NULL, FAMILY, "member \"baz[x]\" is taken by me's \"a\""},
         {"third", "baz", NULL, NULL, DIGITS, "member \"baz[x]\" is taken by me's \"a\""},
         {"quart", NULL, "q4", NULL, ONE, NULL},
-        {"d", NULL, "q", NULL, FAMILY, "member \"q4\" is taken by me's \"quart\""},
-        {"e", NULL, NULL, "w4", ONE, NULL},
-        {"f", NULL, "w", NULL, FAMILY, "member \"w4\" is taken by me's \"e\""},
+        {"dd", NULL, "q", NULL, FAMILY, "member \"q4\" is taken by me's \"quart\""},
+        {"ee", NULL, NULL, "w4", ONE, NULL},
+        {"ff", NULL, "w", NULL, FAMILY, "member \"w4\" is taken by me's \"ee\""},
         {"g", NULL, "x", NULL, FAMILY, NULL},
-        {"h", NULL, "x4", NULL, ONE, "v2 type \"x4\" is taken by me's \"g\""},
-        {"int", NULL, NULL, NULL, DIGITS, "is taken by core's \"int2\""},
-        {"i", NULL, "i", NULL, FAMILY, "member \"i1\" is taken by core's \"int8\""},
+        {"hh", NULL, "x4", NULL, ONE, "v2 type \"x4\" is taken by me's \"g\""},
+        {"complex_float", NULL, NULL, NULL, DIGITS, "is taken by core's \"complex64\""},
+        {"ii", NULL, "i", NULL, FAMILY, "member \"i1\" is taken by core's \"int8\""},
+        {"int", NULL, NULL, NULL, DIGITS, "name \"int\" is taken by NumPy"},
+        {"ll", NULL, "l", "l", FAMILY, NULL}, /* "l4", but not "l" */
+        {"nn", NULL, "l5", NULL, ONE, "v2 type \"l5\" is taken by me's \"ll\""},
         {"pre1", NULL, NULL, NULL, DIGITS, NULL},
         {"pre", NULL, NULL, NULL, DIGITS, "member \"pre1\" is taken by me's \"pre1\""},
     };
@@ -259,9 +279,8 @@ static void registering_families(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registering),
-        cmocka_unit_test(registering_families),
-        cmocka_unit_test(core_spellings),
+        cmocka_unit_test(registering),    cmocka_unit_test(registering_families),
+        cmocka_unit_test(core_spellings), cmocka_unit_test(numpy_spellings),
         cmocka_unit_test(no_spellings),
     };
 
