@@ -1,6 +1,6 @@
 /*
- * node/foreign.c - recognises files and folders of other formats that are given as a
- * store, and tells which program reads them. Formats are recognised by their first bytes,
+ * node/foreign.c - recognises files of other formats that are given as a store, and
+ * tells which program reads them. Formats are recognised by their first bytes,
  * not by the name.
  */
 #include "node/node.h"
@@ -122,29 +122,4 @@ int cli_refuse_foreign(struct cli *cli, const char *path, const char *wanted)
                        wanted);
     free(file);
     return rc;
-}
-
-static bool has(const char *folder, const char *name)
-{
-    char *path = cli_path_join(folder, name);
-    struct stat st;
-    const bool is = stat(path, &st) == 0;
-
-    free(path);
-    return is;
-}
-
-const char *cli_foreign_folder(const char *path)
-{
-    if (has(path, "attributes.json"))
-        return "This may be an N5 container: zarr-python 2 (N5Store) and z5py read it.";
-    if (has(path, "meta") && has(path, "attrs"))
-        return "This may be a Zarr v1 array: zarr-python 2 reads it, and "
-               "zarr.convenience.copy() of zarr-python 2 writes it as v2.";
-    if (has(path, "snapshots") && (has(path, "refs") || has(path, "repo")))
-        return "This may be an Icechunk repository: the Python package icechunk reads "
-               "it.";
-    if (has(path, "__schema") || has(path, "__group"))
-        return "This may be a TileDB array or group: TileDB reads it.";
-    return NULL;
 }

@@ -67,7 +67,8 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     char *parent = slash ? cli_format("%.*s", (int)(slash - node->path), node->path)
                          : cli_strdup("");
     zarr_group *group = NULL;
-    char *hint = NULL, *other = NULL;
+    const char *other;
+    char *hint = NULL;
 
     if (*node->path &&
         zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
@@ -80,11 +81,8 @@ static int no_node(struct cli *cli, const struct cli_node *node)
             hint =
                 cli_format("Did you mean \"%s%s%s\"?", parent, *parent ? "/" : "", near);
     }
-    if (!hint && (other = cli_local_path(cli, node->shown))) {
-        const char *text = cli_foreign_folder(other);
-
-        hint = text ? cli_strdup(text) : NULL;
-    }
+    if (!hint && (other = zarr_node_other_format(node->store, node->path)))
+        hint = cli_format("This may be %s.", other);
     cli_error(cli, CLI_NOT_FOUND, hint, "there is no Zarr array or group at %s",
               node->shown);
     for (size_t i = 0; i < names.n; i++)
@@ -92,7 +90,6 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     zarr_group_free(group);
     free(parent);
     free(hint);
-    free(other);
     return CLI_NOT_FOUND;
 }
 

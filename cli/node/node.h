@@ -50,8 +50,6 @@ char *cli_local_path(struct cli *cli, const char *text);
  * it. wanted: what is expected, "a Zarr store". Returns CLI_OK if nothing was printed
  * (foreign.c). */
 int cli_refuse_foreign(struct cli *cli, const char *path, const char *wanted);
-/* A hint about a folder of another format; NULL: the format is not known. */
-const char *cli_foreign_folder(const char *path);
 /* What the common options say about stores. */
 zarr_store_options cli_store_options(const struct cli *cli);
 /* Opens the node that `text` names. Without ":/" the root of the store is the topmost

@@ -28,6 +28,20 @@ ZARR_BEGIN_DECLS
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
                                                      uint32_t *kind, int32_t *zarr_format,
                                                      zarr_error *err);
+
+/**
+ * Tells what another format a folder seems to have, for a message that there is no node.
+ * The names in the folder decide; nothing is read. Messages of zarr_array_open() and
+ * zarr_group_open() contain the text.
+ *
+ * @param store borrowed
+ * @param path path of the folder; "" is the root of the store
+ * @return a static text such as "an N5 container, which zarr-python 2 (N5Store) and z5py
+ * read"; NULL: no such format is known, or the store cannot list
+ * @see zarr_node_probe()
+ */
+ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path);
+
 /**
  * Deletes a node and everything below it, also if it is damaged. A symbolic link to a
  * node is removed itself, and the node stays. After a failure the call can be made again.

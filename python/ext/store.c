@@ -380,6 +380,17 @@ static PyObject *store_probe(PyObject *o, PyObject *args)
     return Py_BuildValue("(Ii)", (unsigned)kind, (int)format);
 }
 
+/* other_format(path) -> str or None */
+static PyObject *store_other_format(PyObject *o, PyObject *args)
+{
+    const char *path, *text;
+
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS text = zarr_node_other_format(((zx_store *)o)->s, path);
+    Py_END_ALLOW_THREADS return Py_BuildValue("z", text);
+}
+
 static zarr_status delete_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     zarr_delete_options o = ZARR_DELETE_OPTIONS_INIT;
@@ -548,6 +559,7 @@ static PyMethodDef store_methods[] = {
     {"_list", store_list, METH_VARARGS, NULL},
     {"_flush", store_flush, METH_NOARGS, NULL},
     {"_probe", store_probe, METH_VARARGS, NULL},
+    {"_other_format", store_other_format, METH_VARARGS, NULL},
     {"_node_delete", store_node_delete, METH_VARARGS, NULL},
     {"_node_copy", store_node_copy, METH_VARARGS, NULL},
     {"_consolidate", store_consolidate, METH_VARARGS, NULL},

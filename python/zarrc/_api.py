@@ -55,9 +55,12 @@ def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None 
     mode = _default_mode(store, mode)
     wants_array = "shape" in given or "data" in given
     if mode not in ("w", "w-", "x"):
+        other = None
         try:
             place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
             kind, _ = place.store._probe(place.path)
+            if kind == 0 and mode != "a":
+                other = place.store._other_format(place.path)
         except NodeNotFoundError:
             kind = 0
         if kind == _core.ZARR_NODE_ARRAY:
@@ -66,7 +69,8 @@ def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None 
             return open_group(place.store, mode=mode, path=place.path, zarr_format=zarr_format,
                               **{k: v for k, v in given.items() if k == "use_consolidated"})
         if mode in ("r", "r+"):
-            raise raised(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}", errno=2)
+            raise raised(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}"
+                         + (f"; this may be {other}" if other else ""), errno=2)
     opener = open_array if wants_array else open_group
     return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
 

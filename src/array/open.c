@@ -130,7 +130,7 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
     zr_found_init(&found, a->h.ctx->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND)
-        zr_fail(err, st, "there is no array");
+        zr_fail_no_node(a->h.store, a->h.path, "array", err);
     if (st != ZARR_OK)
         goto out;
     if (found.kind != ZARR_NODE_ARRAY)

@@ -81,7 +81,7 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
     zr_found_init(&found, g->h.ctx->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND)
-        zr_fail(err, st, "there is no group");
+        zr_fail_no_node(g->h.store, g->h.path, "group", err);
     if (st != ZARR_OK)
         goto out;
     if (found.kind != ZARR_NODE_GROUP)

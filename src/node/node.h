@@ -160,6 +160,10 @@ struct zr_find {
  * NONE. */
 zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
                          zarr_error *err);
+/* Returns NOT_FOUND: "there is no <what>", and what other format the folder seems to
+ * have. */
+zarr_status zr_fail_no_node(zarr_store *store, const char *path, const char *what,
+                            zarr_error *err);
 /* Reads path/.zattrs. *out stays NULL if there is none. */
 zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
                           zarr_error *err);

@@ -331,6 +331,9 @@ def test_files_and_folders_that_are_not_stores(zarrc, tmp_path):
     (tmp_path / "ice2/snapshots").mkdir(parents=True)
     (tmp_path / "ice2/repo").write_bytes(b"ICE")
     assert "Icechunk" in zarrc("ls", "ice2", code=3, cwd=tmp_path).err
+    (tmp_path / "references").mkdir()
+    (tmp_path / "references/.zmetadata").write_text('{"metadata": {}, "record_size": 1}')
+    assert "kerchunk" in zarrc("ls", "references", code=3, cwd=tmp_path).err
     (tmp_path / "v1").mkdir()
     (tmp_path / "v1/meta").write_text('{"zarr_format": 1, "shape": [4]}')
     (tmp_path / "v1/attrs").write_text("{}")

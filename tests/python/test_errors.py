@@ -36,6 +36,21 @@ def test_facts(path):
     assert array[:2].shape == (2, 6)
 
 
+@pytest.mark.parametrize("names, what", [
+    (("snapshots/1", "refs/1"), "an Icechunk repository"), (("meta", "attrs"), "a Zarr v1 array"),
+    (("attributes.json",), "an N5 container"), ((".zmetadata", "temp/refs.0.parq"), "a kerchunk folder")])
+def test_folders_of_other_formats(tmp_path, names, what):
+    """The message of every call that opens says what the folder seems to be, also one level below."""
+    zarrc.create_group(tmp_path / "g")
+    for place in (tmp_path / "x", tmp_path / "g/x"):
+        for name in names:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text("{}")
+        for opened in (zarrc.open, zarrc.open_array, zarrc.open_group):
+            with pytest.raises(errors.NodeNotFoundError, match=f"; this may be {what}"):
+                opened(place, mode="r")
+
+
 def test_the_root_is_a_node(path):
     array = zarrc.create_array(path, data=np.arange(10), chunks=5)
     with open(os.path.join(path, "c/1"), "wb") as file:

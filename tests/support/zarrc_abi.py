@@ -317,6 +317,7 @@ FUNCTIONS = {
     "zarr_group_attribute_delete": (T, [P, S, E]),
     "zarr_group_attributes_merge": (T, [P, S, c_int, E]),
     "zarr_group_list": (T, [P, NodeFn, P, P, E]), "zarr_group_walk": (T, [P, NodeFn, P, P, E]),
+    "zarr_node_other_format": (S, [P, S]),
     "zarr_node_probe": (T, [P, S, POINTER(c_uint32), POINTER(c_int32), E]),
     "zarr_node_delete": (T, [P, S, E]), "zarr_node_copy": (T, [P, S, P, S, P, E]),
     "zarr_node_move": (T, [P, S, P, S, P, E]), "zarr_group_consolidate": (T, [P, POINTER(ConsolidateOptions), E]),

@@ -78,6 +78,44 @@ static void test_found(void **state)
 }
 
 /* A group's zarr.json may have the size of consolidated metadata, an array's may not. */
+/* Folders of other formats, by their names; a v2 group with such a name is none. */
+static void test_other_formats(void **state)
+{
+    static const struct {
+        const char *keys[2], *want; /* NULL: not known */
+    } rows[] = {
+        {{"attributes.json", "0/1"}, "an N5 container"},
+        {{"meta", "attrs"}, "a Zarr v1 array"},
+        {{"meta", "notes"}, NULL},
+        {{"snapshots/1", "refs/branch.main/ref.json"}, "an Icechunk repository"},
+        {{"snapshots/1", "repo"}, "an Icechunk repository"},
+        {{"snapshots/1", "chunks/1"}, NULL},
+        {{"__schema/1", "__fragments/1"}, "a TileDB array"},
+        {{".zmetadata", "temp/refs.0.parq"}, "a kerchunk folder"},
+        {{"b/attributes.json", "c"}, NULL},
+    };
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (int deep = 0; deep < 2; deep++)
+            for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+                const char *path = deep ? "a/x" : "", *text;
+                char key[64];
+
+                world_open(&w, sort);
+                for (int k = 0; k < 2; k++) {
+                    snprintf(key, sizeof key, "%s%s%s", path, deep ? "/" : "",
+                             rows[i].keys[k]);
+                    put_text(&w, key, "x");
+                }
+                text = zarr_node_other_format(w.store, path);
+                if (!rows[i].want != !text ||
+                    (text && strncmp(text, rows[i].want, strlen(rows[i].want)) != 0))
+                    fail_msg("row %d: %s", (int)i, text ? text : "NULL");
+                world_close(&w);
+            }
+}
+
 static void test_found_limits(void **state)
 {
     const struct zr_find any = {0}, array = {.array = true};
@@ -242,13 +280,10 @@ static void test_may_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found),
-        cmocka_unit_test(test_found_limits),
-        cmocka_unit_test(test_names_of_documents),
-        cmocka_unit_test(test_children),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_parents),
-        cmocka_unit_test(test_may_go),
+        cmocka_unit_test(test_found),        cmocka_unit_test(test_other_formats),
+        cmocka_unit_test(test_found_limits), cmocka_unit_test(test_names_of_documents),
+        cmocka_unit_test(test_children),     cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_parents),      cmocka_unit_test(test_may_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
