@@ -201,8 +201,8 @@ def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ..
 
 
 def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
-           write_data: bool = True, document: str | None = None, **given: Any) -> Array:
-    """Creates an array at a place, and writes `data` to it."""
+           write_data: bool = True, claim: bool = False, document: str | None = None, **given: Any) -> Array:
+    """Creates an array at a place, and writes `data` to it. `claim`: no other call replaces it before `_release_claim`."""
     found = ArrayConfig.of(config)
     if data is not None and document is None:
         given = _from_data(data, given)
@@ -213,7 +213,7 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
     spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
     writes = data is not None and write_data
-    claims = writes and place.store._can_erase  # document and elements are those of one caller
+    claims = (writes or claim) and place.store._can_erase  # document and elements are those of one caller
     spec["flags"] = (spec.get("flags", 0) | (_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
                      | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidated.flag(_core.ZARR_SPEC_CONSOLIDATED))
     # The library's default codecs depend on the device that the elements are for.

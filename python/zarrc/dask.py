@@ -16,8 +16,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from . import _api
+from . import _api, _create
 from ._array import MOST_SIZES, Array, _cuts
+from ._store import open_place
 from .errors import LimitError
 
 __all__ = ["from_zarrc", "to_zarrc"]
@@ -125,6 +126,15 @@ def _new_chunks(x: da.Array, given: dict[str, Any]) -> Any:
     return "auto" if given.get("shards") is not None else tuple(max(1, n) for n in x.chunksize)
 
 
+def _write(x: da.Array, array: Array, region: Any, compute: bool) -> Any:
+    place = _region(array, region)
+    if x.shape != tuple(one.stop - one.start for one in place):
+        raise ValueError(f"the dask array has the shape {x.shape}, and what it is written to "
+                         f"{tuple(one.stop - one.start for one in place)}")
+    done = da.store(_to_units(x, array, place), array, lock=False, regions=place, compute=compute)
+    return array if compute else done
+
+
 def to_zarrc(x: da.Array, store: Any, *, name: str | None = None, region: Any = None, compute: bool = True,
              chunks: Any = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Any:
     """Writes a dask array: each task whole units of writing, without locks between them.
@@ -133,21 +143,26 @@ def to_zarrc(x: da.Array, store: Any, *, name: str | None = None, region: Any = 
     `zarrc.create_array` takes, with its arguments, such as ``name``, ``shards`` and ``overwrite``. The new array's
     ``chunks`` are dask's blocks by default, unless there are ``shards``. Returns the array; with ``compute=False`` a delayed object that
     writes when it is computed. Blocks of dask that cut units are joined or cut before.
+
+    Another call that replaces a new array waits until this one has written all blocks. With ``compute=False`` it does not wait: do not
+    replace an array before its delayed object was computed.
     """
     if any(np.isnan(one) for blocks in x.chunks for one in blocks):
         raise ValueError("the lengths of the dask array's blocks are not known: x.compute_chunk_sizes() finds them")
     if isinstance(store, Array):
         if name or chunks is not None or storage_options or given:
             raise TypeError("an array that is there keeps its properties: only region= and compute= apply")
-        array = store
-    else:
-        if region is not None:
-            raise TypeError("region= is for an array that is there")
-        array = _api.create_array(store, name=name, shape=x.shape, dtype=x.dtype, storage_options=storage_options,
-                                  chunks=_new_chunks(x, given) if chunks is None else chunks, **given)
-    place = _region(array, region)
-    if x.shape != tuple(one.stop - one.start for one in place):
-        raise ValueError(f"the dask array has the shape {x.shape}, and what it is written to "
-                         f"{tuple(one.stop - one.start for one in place)}")
-    done = da.store(_to_units(x, array, place), array, lock=False, regions=place, compute=compute)
-    return array if compute else done
+        return _write(x, store, region, compute)
+    if region is not None:
+        raise TypeError("region= is for an array that is there")
+    array = _create.create(open_place(store, mode="a", path=name, storage_options=storage_options), claim=compute, shape=x.shape,
+                           dtype=x.dtype, chunks=_new_chunks(x, given) if chunks is None else chunks, **given)
+    if not compute:
+        return _write(x, array, None, compute)
+    is_complete = False
+    try:
+        _write(x, array, None, compute)
+        is_complete = True
+    finally:
+        array._release_claim(is_complete)
+    return array

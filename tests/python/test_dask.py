@@ -1,6 +1,8 @@
 """Arrays of dask, on threads and on a real cluster of several processes."""
 import multiprocessing
 import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -54,6 +56,37 @@ def test_no_shards(path, numbers, threads):
     zarrc.create_group(path).create_array("a", data=numbers, chunks=(25, 40))
     x = zd.from_zarrc(path, name="a")
     assert x.chunks == ((25, 25, 10), (40,)) and (x.compute() == numbers).all()
+
+
+REPLACES = """
+import sys, zarrc
+with zarrc.config.set({"lock_wait": 0.001}):
+    zarrc.create_array(sys.argv[1], shape=(40,), dtype="i4", chunks=(10,), overwrite=True)
+"""
+
+
+def test_no_writer_replaces_an_array_in_the_middle(path):
+    """A process that replaces the array waits for the last block, here in vain."""
+    def replaced():
+        return subprocess.run([sys.executable, "-c", REPLACES, path], stderr=subprocess.PIPE, text=True)
+
+    def block(values, block_info=None):
+        if block_info and block_info[0]["chunk-location"] == (2,):
+            tried.append(replaced())
+        return values
+
+    def fail(values):
+        raise OSError("a source that cannot be read")
+
+    tried, numbers = [], np.arange(40, dtype="i4")
+    x = da.from_array(numbers, chunks=10)
+    with dask.config.set(scheduler="synchronous"):
+        zd.to_zarrc(x.map_blocks(block, dtype="i4", meta=numbers[:0]), path, overwrite=True)
+        assert (zarrc.open_array(path)[:] == numbers).all()
+        with pytest.raises(OSError, match="a source"):
+            zd.to_zarrc(x.map_blocks(fail, dtype="i4", meta=numbers[:0]), path, overwrite=True)
+    assert len(tried) == 1 and tried[0].returncode != 0 and "lock" in tried[0].stderr, tried
+    assert replaced().returncode == 0  # a call that failed keeps no right
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3)], ids=str)
