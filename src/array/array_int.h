@@ -48,6 +48,7 @@ struct zr_array_state {
      * mutex */
     zarr_store_version seen;
     uint64_t seen_shape[ZARR_MAX_RANK];
+    char *document_key; /* made when first needed, under the handle's mutex */
     /* borrowed from the handle, under its mutex */
     const char *document, *attributes, *codecs, *grid;
     const zarr_allocator *alloc;

@@ -139,6 +139,26 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
     return st;
 }
 
+/* Gets the version of the stored document. The key is made once: a write looks under the
+ * lock of each unit that it changes in part. */
+static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
+                                  const char *name, zarr_store_version *out,
+                                  zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_mutex_lock(&a->h.mutex);
+    if (!s->document_key) {
+        zr_str_init(&key, s->alloc);
+        zr_path_key(&key, a->h.path, name);
+        st = zr_str_status(&key, err);
+        s->document_key = zr_str_take(&key);
+    }
+    zr_mutex_unlock(&a->h.mutex);
+    return st == ZARR_OK ? zr_doc_version(out, a->h.store, s->document_key, err) : st;
+}
+
 /* As zr_array_recheck(). Sets shape to that of the stored array. */
 static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t *shape,
                               zarr_error *err)
@@ -157,7 +177,7 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     memcpy(shape, s->seen_shape, sizeof s->seen_shape);
     zr_mutex_unlock(&a->h.mutex);
     if (src.want_version && seen_is_known(&seen)) {
-        st = zr_doc_version(&now, &src, err);
+        st = stored_version(a, s, src.name, &now, err);
         if (st == ZARR_ERR_NOT_FOUND)
             return gone(err, src.name);
         if (st != ZARR_OK || zr_store_version_equal(&seen, &now))

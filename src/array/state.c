@@ -42,6 +42,7 @@ void zr_array_state_free(struct zr_array_state *s)
     if (atomic_load(&s->packed) != s)
         zr_array_state_free(atomic_load(&s->packed));
     zr_free(s->alloc, s->facts);
+    zr_free(s->alloc, s->document_key);
     zr_array_meta_deinit(&s->meta);
     zr_parsed_free(s->parsed);
     zr_parsed_free(s->attrs_parsed);

@@ -145,24 +145,17 @@ out:
     return st;
 }
 
-zarr_status zr_doc_version(zarr_store_version *out, const struct zr_doc_source *src,
+zarr_status zr_doc_version(zarr_store_version *out, zarr_store *store, const char *key,
                            zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
-                        .flags = ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT};
-    struct zr_doc_place place;
+                        .flags = ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT,
+                        .key = key};
     zarr_error e = {0};
-    zarr_status st = zr_doc_place_open(&place, src, err);
+    const zarr_status st = zr_store_run_one(store, &op, &e);
 
-    if (st == ZARR_OK) {
-        op.key = zr_str_text(&place.key);
-        st = zr_store_run_one(src->store, &op, &e);
-        if (st != ZARR_ERR_NOT_FOUND)
-            zr_pass(err, st, &e);
-    }
     *out = op.version;
-    zr_str_deinit(&place.key);
-    return st;
+    return st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e);
 }
 
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    NOTES_FIRST_BYTES = 1024
+    NOTES_FIRST_BYTES = 8192 /* of the 64 units of a wave, most often */
 };
 
 /* One stored object; its key follows, ended by 0. */
