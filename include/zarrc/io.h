@@ -93,9 +93,14 @@ typedef struct zarr_io_options {
      * alone. 0: 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
     uint64_t coalesce_bytes;
     /** bytes at most that this call takes of the context's `memory_bytes`, so that it
-     * leaves room for others; a chunk that needs more is handled alone. Buffers of chunks
-     * whose size the metadata does not bound count in the context's budget only. 0: no
-     * limit of its own */
+     * leaves room for others. A call fails with ZARR_ERR_LIMIT, before it reads or writes
+     * anything, if one chunk of the array needs more: its elements and its stored bytes,
+     * and for a write once more the old stored bytes. So does a write if a shard needs
+     * more, unless the shard is written in parts, as in a local store with locks. The
+     * message names the bytes that are needed. Buffers of chunks whose size the metadata
+     * does not bound count in the context's budget only. Indexes of shards that are read
+     * do not count, and a pipeline of a plug-in may reserve more. 0: no limit of its own
+     */
     uint64_t memory_bytes;
     /** as in `zarr_context_options`; the array handle keeps what it prepared for each
      * text, so a program should use few. NULL: the array's */
@@ -169,7 +174,8 @@ enum {
  * value, has taken the place of this one; or another writer removed selected elements; or
  * other writers replaced a shard each time it was read
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
- * bytes are more than `zarr_limits.encoded_bytes`
+ * bytes are more than `zarr_limits.encoded_bytes`, or it needs more than
+ * `opts->memory_bytes`
  * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
@@ -219,7 +225,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
  * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed, or that reaches beyond
- * the array's shape, is larger than a limit
+ * the array's shape, is larger than a limit; or a chunk or shard needs more than
+ * `opts->memory_bytes`
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
  * another array, with other chunks, data type, codecs or fill value, has taken the place
  * of this one. Then the message says how many objects of this call remain in the new
@@ -325,6 +332,7 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or has codecs around them; or the
  * store cannot write values in parts (a local store with locks can), or
  * `opts->inner_order` is not ZARR_INNER_ORDER_C, or `opts->pipeline` is that of a plug-in
+ * @retval ZARR_ERR_LIMIT a batch of one inner chunk needs more than `opts->memory_bytes`
  * @retval ZARR_ERR_IO waiting for the lock took longer than the store permits
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **out,

@@ -191,6 +191,10 @@ struct zr_io {
  * those of the last. They go to the store in parts, and become the value of the key with
  * the last one (shard_session.c). Thread class: solo.
  */
+/* LIMIT if io->memory_bytes has no room for one chunk, or one shard that is not streamed.
+ * For the caller of a request, before it does any I/O. */
+zarr_status zr_memory_check(const struct zr_io *io, zarr_error *err);
+
 struct zr_shard_session;
 /* Takes the lock of the shard's key. UNSUPPORTED if this shard cannot be written so.
  * `chunk` is its place in the grid; `layout` and what `io` borrows outlive the session.

@@ -478,6 +478,17 @@ static uint64_t chunk_on_host(const struct zr_io *io, const struct zr_program *p
     return sum;
 }
 
+uint64_t zr_chunk_on_host(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->decode;
+    const bool lockstep = zr_goes_lockstep(io, p);
+    uint64_t need = zr_add_cap(p->encoded_bound, chunk_on_host(io, p, lockstep));
+
+    if (lockstep && !zr_io_is_host(io, io->view.base.device_type))
+        need = zr_add_cap(need, zr_mul_cap(p->decoded_bytes, 2));
+    return need;
+}
+
 static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, uint64_t n,
                              bool lockstep)
 {

@@ -84,6 +84,8 @@ zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
                               struct zr_prefetch *p, zarr_error *err);
 /* What the chunks of a wave, or n of them at once, have on the device at most. */
 uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint64_t n);
+/* Bytes of host memory that a read of one chunk of this level takes. */
+uint64_t zr_chunk_on_host(const struct zr_io *io, const struct zr_level *lv);
 /* Bytes of memory for it: the encoded bytes of all its segments, and blocks of elements:
  * one chunk per worker or, in lock step, input and output of all chunks. */
 struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,

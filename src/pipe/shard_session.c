@@ -128,6 +128,7 @@ zarr_status zr_shard_session_open(struct zr_shard_session **out, const struct zr
         goto out;
     }
     x->need = zr_shard_stream_init(&x->stream, io, x->lv, false);
+    ZR_TRY(zr_memory_fits(io, x->need, "shard", err));
     ZR_TRY(zr_store_lock(x->store, zr_str_text(&x->key), io->cancel, &x->lock, err));
     x->stream.key = zr_str_text(&x->key);
     x->stream.lock = x->lock;

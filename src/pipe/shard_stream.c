@@ -39,17 +39,29 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
     /* the new index and the old one, as numbers and encoded */
     const uint64_t index =
         zr_mul_cap(zr_add_cap(lv->index_bytes, zr_mul_cap(16, lv->n_inner_all)), 2);
-    uint64_t rest = 0;
+    const uint64_t least =
+        ZR_MAX(ZR_MAX(in->encoded_bound, lv->index_bytes), (uint64_t)STREAM_WINDOW_LEAST);
+    uint64_t rest = zr_add_cap(index, each);
 
-    *out = (struct zr_shard_stream){.window = ZR_MAX(ZR_MIN(budget / STREAM_WINDOW_PART,
-                                                            (uint64_t)STREAM_WINDOW_MOST),
-                                                     (uint64_t)STREAM_WINDOW_LEAST)};
-    out->window = ZR_MAX(ZR_MAX(out->window, in->encoded_bound), lv->index_bytes);
+    rest = budget > rest ? budget - rest : 0;
+    *out = (struct zr_shard_stream){
+        .window = ZR_MIN(
+            rest, ZR_MIN(budget / STREAM_WINDOW_PART, (uint64_t)STREAM_WINDOW_MOST))};
+    out->window = ZR_MAX(out->window, least);
     rest = zr_add_cap(out->window, index);
     rest = budget > rest ? budget - rest : 0;
     out->batch = (uint32_t)ZR_MIN(ZR_MAX(rest / ZR_MAX(each, UINT64_C(1)), UINT64_C(1)),
                                   (uint64_t)STREAM_BATCH_MOST);
     return zr_add_cap(zr_add_cap(out->window, index), zr_mul_cap(each, out->batch));
+}
+
+uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv)
+{
+    struct zr_shard_stream s;
+    struct zr_io tight = *io;
+
+    tight.memory_bytes = 1;
+    return zr_shard_stream_init(&s, &tight, lv, false);
 }
 
 zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,

@@ -300,13 +300,16 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         out->segment_gap = io->coalesce_gap;
     if (io->coalesce_bytes != 0)
         out->segment_bytes = io->coalesce_bytes;
-    if (io->memory_bytes != 0)
-        out->segment_bytes = ZR_MIN(out->segment_bytes, io->memory_bytes);
+    if (io->memory_bytes > leaf->decoded_bytes) /* a chunk of it is decoded beside it */
+        out->segment_bytes =
+            ZR_MIN(out->segment_bytes, io->memory_bytes - leaf->decoded_bytes);
     /* a wave is in memory as a whole, and several must fit; so must the holes */
     out->wave_gaps = ZR_MAX(zr_io_budget(io) / (flights + 1) / 4, UINT64_C(1));
     if (zr_wants_batches(io, leaf)) {
         uint64_t share = ZR_MAX(zr_io_budget(io) / (flights + 1), UINT64_C(1));
 
+        if (io->memory_bytes != 0) /* elements twice, encoded bytes, and holes */
+            share = ZR_MAX(share / 4, UINT64_C(1));
         out->wave_bytes = ZR_MIN(out->wave_bytes, share);
         share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));
         out->wave_items =

@@ -216,6 +216,11 @@ struct zr_shard_stream {
  * budget, unless a batch of one inner chunk exceeds that. */
 uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
                               const struct zr_level *lv, bool full);
+/* LIMIT if `need` bytes for one chunk or shard are more than io->memory_bytes. */
+zarr_status zr_memory_fits(const struct zr_io *io, uint64_t need, const char *what,
+                           zarr_error *err);
+/* What a stream takes at least. */
+uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv);
 /* Whether a shard can be written so: a host encodes its inner chunks, no codec is around
  * it, its inner chunks stay in C order, and the store takes parts. */
 bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv);

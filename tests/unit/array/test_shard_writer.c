@@ -54,10 +54,9 @@ static zarr_array *make(struct world *w, const char *path, const char *codecs)
 }
 
 static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *count,
-                      int32_t first, uint64_t memory)
+                      int32_t first)
 {
     const uint64_t shape[2] = {ROWS, COLS};
-    const zarr_io_options io = {.struct_size = sizeof io, .memory_bytes = memory};
     int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
     static int32_t data[ROWS * COLS];
     zarr_selection *sel = NULL;
@@ -67,7 +66,7 @@ static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *coun
         data[i] = first < 0 ? first : first + (int32_t)i;
     zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
     assert_ok(zarr_selection_box(&sel, 2, shape, start, count, &terr));
-    assert_ok(zarr_array_write(a, sel, &t, &io, &terr));
+    assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
     zarr_selection_free(sel);
 }
 
@@ -96,6 +95,28 @@ static void objects_equal(struct world *w)
     }
 }
 
+/* A context with less memory than a shard takes, on the store of a world. */
+struct tight {
+    zarr_context *ctx;
+    zarr_store *store;
+};
+
+static void tight_open(struct tight *t, const struct world *w)
+{
+    const zarr_context_options o = {.struct_size = sizeof o, .memory_bytes = SMALL};
+    const zarr_store_options patient = {.struct_size = sizeof patient,
+                                        .lock_wait_ms = 20000};
+
+    assert_ok(zarr_context_create(&t->ctx, &o, &terr));
+    assert_ok(zarr_store_open(&t->store, t->ctx, w->dir, &patient, &terr));
+}
+
+static void tight_close(struct tight *t)
+{
+    zarr_store_free(t->store);
+    zarr_context_free(t->ctx);
+}
+
 /* Boxes that cover shards wholly, in part, across borders, and with the fill value. */
 static void same_bytes(void **state)
 {
@@ -107,18 +128,22 @@ static void same_bytes(void **state)
 
     (void)state;
     for (size_t c = 0; c < sizeof chains / sizeof chains[0]; c++) {
-        zarr_array *a, *b;
+        zarr_array *a, *b = NULL;
+        struct tight t;
 
         world_open(&w, WORLD_LOCAL);
         a = make(&w, "a", chains[c]);
-        b = make(&w, "b", chains[c]);
+        zarr_array_free(make(&w, "b", chains[c]));
+        tight_open(&t, &w);
+        assert_ok(zarr_array_open(&b, t.store, "b", NULL, &terr));
         for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
-            write_box(a, boxes[i], boxes[i] + 2, first[i], 0);
-            write_box(b, boxes[i], boxes[i] + 2, first[i], SMALL);
+            write_box(a, boxes[i], boxes[i] + 2, first[i]);
+            write_box(b, boxes[i], boxes[i] + 2, first[i]);
             objects_equal(&w);
         }
         zarr_array_free(a);
         zarr_array_free(b);
+        tight_close(&t);
         world_close(&w);
     }
 }
@@ -169,10 +194,10 @@ static void in_boxes(void **state)
             world_open(&w, WORLD_LOCAL);
             a = make(&w, "a", chains[c]);
             b = make(&w, "b", chains[c]);
-            write_box(a, all, all + 2, 1, 0);
+            write_box(a, all, all + 2, 1);
             copy_in_parts(a, b, most[m]);
             objects_equal(&w);
-            write_box(a, all, all + 2, -1, 0); /* the fill value: no objects */
+            write_box(a, all, all + 2, -1); /* the fill value: no objects */
             copy_in_parts(a, b, most[m]);
             objects_equal(&w);
             zarr_array_free(a);
@@ -197,8 +222,8 @@ static void discarded(void **state)
     world_open(&w, WORLD_LOCAL);
     a = make(&w, "a", chains[0]);
     b = make(&w, "b", chains[0]);
-    write_box(a, all, all + 2, 1, 0);
-    write_box(b, all, all + 2, 1, 0);
+    write_box(a, all, all + 2, 1);
+    write_box(b, all, all + 2, 1);
     assert_status(zarr_shard_writer_open(&writer, b, beyond, NULL, &terr),
                   ZARR_ERR_INVALID);
     assert_ok(zarr_shard_writer_open(&writer, b, shard, NULL, &terr));
@@ -295,7 +320,7 @@ static void damaged(void **state)
         world_open(&w, WORLD_LOCAL);
         a = make(&w, "a", chains[c]);
         b = make(&w, "b", chains[c]);
-        write_box(a, all, all + 2, 1, 0);
+        write_box(a, all, all + 2, 1);
         for (size_t i = 0; i < 4; i++) /* too short for an index, or no index */
             assert_ok(zarr_store_put(w.store, keys[i / 2], bytes,
                                      i % 2 ? 5 : sizeof bytes, &terr));
@@ -343,13 +368,34 @@ static void in_device_memory(void **state)
     world_close(&w);
 }
 
+/* A limit of memory that the writer cannot keep is refused. */
+static void limited(void **state)
+{
+    const uint64_t shard[2] = {0, 0};
+    zarr_io_options o = {.struct_size = sizeof o, .memory_bytes = 1000};
+    zarr_shard_writer *writer = NULL;
+    zarr_array *a;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    a = make(&w, "a", chains[3]);
+    assert_status(zarr_shard_writer_open(&writer, a, shard, &o, &terr), ZARR_ERR_LIMIT);
+    assert_says("/a: one shard needs ");
+    o.memory_bytes = strtoull(strstr(terr.message, "needs ") + 6, NULL, 10);
+    assert_ok(zarr_shard_writer_open(&writer, a, shard, &o, &terr));
+    zarr_shard_writer_free(writer);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 /* ---- memory ---------------------------------------------------------------------- */
 
 static void *write_one(void *arg)
 {
     static const uint64_t box[4] = {0, 0, 2, 2};
 
-    write_box(arg, box, box + 2, 7, 0);
+    write_box(arg, box, box + 2, 7);
     return NULL;
 }
 
@@ -358,42 +404,36 @@ static void tight_memory(void **state)
 {
     static const uint64_t all[4] = {0, 0, ROWS, COLS};
     const uint64_t shard[2] = {0, 0};
-    const zarr_store_options patient = {.struct_size = sizeof patient,
-                                        .lock_wait_ms = 20000};
-    zarr_context_options small = {.struct_size = sizeof small, .memory_bytes = SMALL};
     static int32_t data[48 * 48];
     uint64_t start[2], count[2];
     zarr_shard_writer *writer = NULL;
-    zarr_context *ctx = NULL;
-    zarr_store *s = NULL;
     zarr_array *a = NULL;
     pthread_t other;
+    struct tight t;
     struct world w;
 
     (void)state;
     world_open(&w, WORLD_LOCAL);
     zarr_array_free(make(&w, "b", chains[0]));
-    assert_ok(zarr_context_create(&ctx, &small, &terr));
-    assert_ok(zarr_store_open(&s, ctx, w.dir, &patient, &terr));
-    assert_ok(zarr_array_open(&a, s, "b", NULL, &terr));
-    write_box(a, all, all + 2, 1, 0);
+    tight_open(&t, &w);
+    assert_ok(zarr_array_open(&a, t.store, "b", NULL, &terr));
+    write_box(a, all, all + 2, 1);
     assert_ok(zarr_shard_writer_open(&writer, a, shard, NULL, &terr));
     assert_int_equal(pthread_create(&other, NULL, write_one, a), 0);
     usleep(50000); /* enough time to wait for the lock */
     while (zarr_shard_writer_next(writer, 5000, start, count)) {
         int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
-        zarr_tensor t;
+        zarr_tensor part;
 
-        zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
-        assert_ok(zarr_shard_writer_write(writer, &t, &terr));
+        zarr_tensor_host(&part, "int32", data, sizeof data, 2, n);
+        assert_ok(zarr_shard_writer_write(writer, &part, &terr));
     }
     zarr_shard_writer_free(writer);
     pthread_join(other, NULL);
     assert_int_equal(read_at(a, 1, 1), 10);
     assert_int_equal(read_at(a, 2, 2), 0);
     zarr_array_free(a);
-    zarr_store_free(s);
-    zarr_context_free(ctx);
+    tight_close(&t);
     world_close(&w);
 }
 
@@ -404,6 +444,7 @@ int main(void)
         cmocka_unit_test(discarded),    cmocka_unit_test(packed),
         cmocka_unit_test(refused),      cmocka_unit_test(damaged),
         cmocka_unit_test(tight_memory), cmocka_unit_test(in_device_memory),
+        cmocka_unit_test(limited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,7 @@ static void test_kept(void **state)
             a = filled(&w, "a", chains[c]);
             assert_int_equal(in_use(&w), 0);
             read_looking(&w, a, NULL, 0);
-            read_looking(&w, a, NULL, 32 << 10);
+            read_looking(&w, a, NULL, 2 << 20);
             read_looking(&w, a, "serial", 0);
             read_looking(&w, a, own_pipe.name, 0);
             zarr_array_free(a);

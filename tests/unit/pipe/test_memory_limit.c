@@ -1,0 +1,161 @@
+/*
+ * unit/pipe/test_memory_limit.c - the limit of memory of one call: it is kept, or the
+ * call is refused before any I/O, with the bytes that one chunk or shard needs.
+ */
+#include "over_store.h"
+
+#include <unistd.h>
+
+#define MEMORY (UINT64_C(64) << 20)
+
+enum {
+    THREADS = 4
+};
+static const uint64_t unit[2] = {16, 32};
+
+static const char *const chains[] = {
+    "[" BYTES "]",
+    "[" BYTES "," GZIP "]",
+    "[" TURN "," BIG "," CRC "]",
+    "[" SHARD("[8,8]", BYTES "," GZIP, "end") "]",
+    "[" SHARD("[8,8]", BYTES, "start") "]",
+    "[" SHARD("[16,16]", SHARD("[8,8]", BYTES "," GZIP, "end"), "end") "]",
+    "[" SHARD("[8,8]", BYTES "," GZIP, "end") "," GZIP "]",
+    "[" SHARD("[16,16]", SHARD("[8,8]", BYTES, "end") "," GZIP, "end") "," CRC "]",
+};
+
+enum place {
+    IN_MEMORY,
+    SLOW,   /* without ranges, in batches */
+    RANGES, /* in batches */
+    LOCAL,
+    PLACES
+};
+
+static char dir[256];
+
+static zarr_array *open_place(struct pw *w, struct over *o, enum place place,
+                              const char *codecs)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    pw_context(w, THREADS, MEMORY, 0);
+    snprintf(dir, sizeof dir, "%s/zarrc-limit-XXXXXX", tmp ? tmp : "/tmp");
+    if (place == LOCAL)
+        assert_non_null(mkdtemp(dir));
+    assert_ok(zarr_store_open(&w->store, w->ctx, place == LOCAL ? dir : "memory:", NULL,
+                              &terr));
+    if (place == SLOW || place == RANGES)
+        over_open(w, o, &over_submits,
+                  place == RANGES ? ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX : 0);
+    return pw_array(w->store, "a", codecs, shape, unit);
+}
+
+static void close_place(struct pw *w, zarr_array *a)
+{
+    assert_ok(zarr_node_delete(w->store, "a", &terr));
+    (void)rmdir(dir); /* of LOCAL */
+    zarr_array_free(a);
+    pw_close(w);
+}
+
+/* Refuses the call with one byte, and returns the bytes that it asks for. */
+static uint64_t refused(zarr_array *a, const uint64_t *at, const uint64_t *n,
+                        zarr_io_options *o, bool write)
+{
+    zarr_stats stats = ZARR_STATS_INIT;
+    const char *needs;
+    uint64_t least;
+
+    o->memory_bytes = 1;
+    o->stats = &stats;
+    assert_status(pw_box(a, at, n, got, o, write), ZARR_ERR_LIMIT);
+    needs = strstr(terr.message, " needs ");
+    assert_non_null(needs);
+    assert_non_null(strstr(terr.message, "/a: one "));
+    least = strtoull(needs + strlen(" needs "), NULL, 10);
+    assert_int_equal(stats.store_gets + stats.store_puts + stats.store_ranges, 0);
+    o->memory_bytes = least - 1;
+    assert_status(pw_box(a, at, n, got, o, write), ZARR_ERR_LIMIT);
+    o->stats = NULL;
+    return least;
+}
+
+/* Runs the call with a limit, and checks that it kept the limit. */
+static void kept(struct pw *w, zarr_array *a, const uint64_t *at, const uint64_t *n,
+                 zarr_io_options *o, uint64_t bytes, bool write)
+{
+    o->memory_bytes = bytes;
+    w->ctx->budget.peak = 0;
+    assert_ok(pw_box(a, at, n, got, o, write));
+    assert_in_range(w->ctx->budget.peak, 0, bytes);
+    assert_int_equal(w->ctx->budget.now, 0);
+}
+
+static void check(const char *codecs, enum place place, const char *pipeline)
+{
+    const uint64_t at[2] = {3, 5}, n[2] = {N - 7, N - 9};
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    struct over over;
+    struct pw w;
+    zarr_array *a = open_place(&w, &over, place, codecs);
+    uint64_t least;
+
+    o.pipeline = pipeline;
+    for (int i = 0; i < N * N; i++)
+        data[i] = got[i] = i / 3 + 1;
+    least = refused(a, at, n, &o, true);
+    for (uint64_t k = 1; k <= 4; k++) {
+        kept(&w, a, at, n, &o, least * (k + 1) / 2, true);
+        kept(&w, a, zero, shape, &o, least * (k + 1) / 2, true);
+    }
+    assert_ok(pw_box(a, zero, shape, data, NULL, true));
+    least = refused(a, at, n, &o, false);
+    for (uint64_t k = 1; k <= 4; k++) {
+        memset(got, 0, sizeof got);
+        kept(&w, a, at, n, &o, least * (k + 1) / 2, false);
+        memset(got, 0, sizeof got);
+        kept(&w, a, zero, shape, &o, least * (k + 1) / 2, false);
+        assert_memory_equal(got, data, sizeof data);
+    }
+    close_place(&w, a);
+}
+
+static void test_kept_or_refused(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < ZR_COUNT(chains); c++)
+        for (int place = IN_MEMORY; place < PLACES; place++) {
+            check(chains[c], (enum place)place, NULL);
+            check(chains[c], (enum place)place, "serial");
+        }
+}
+
+/* An append is refused before it changes anything. */
+static void test_append(void **state)
+{
+    const int64_t rows[2] = {3, N};
+    const zarr_tensor t = pw_tensor(got, rows, 3 * N * sizeof *got);
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    struct over over;
+    struct pw w;
+    zarr_array *a = open_place(&w, &over, IN_MEMORY, chains[1]);
+
+    (void)state;
+    o.memory_bytes = 1000;
+    assert_status(zarr_array_append(a, 0, &t, NULL, &o, &terr), ZARR_ERR_LIMIT);
+    assert_int_equal(zarr_array_shape(a)[0], N);
+    o.memory_bytes = 200000;
+    assert_ok(zarr_array_append(a, 0, &t, NULL, &o, &terr));
+    close_place(&w, a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_or_refused),
+        cmocka_unit_test(test_append),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
