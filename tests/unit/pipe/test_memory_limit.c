@@ -150,11 +150,34 @@ static void test_append(void **state)
     close_place(&w, a);
 }
 
+/* So are calls with parts and submitted calls. */
+static void test_other_calls(void **state)
+{
+    const int64_t all[2] = {N, N};
+    zarr_tensor t = pw_tensor(got, all, sizeof got);
+    zarr_io_part part = {.tensor = &t};
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    zarr_request *rq = NULL;
+    struct over over;
+    struct pw w;
+    zarr_array *a = open_place(&w, &over, IN_MEMORY, chains[0]);
+
+    (void)state;
+    o.memory_bytes = 1000;
+    assert_status(zarr_array_read_many(a, &part, 1, &o, &terr), ZARR_ERR_LIMIT);
+    assert_status(part.status, ZARR_ERR_LIMIT);
+    assert_status(zarr_array_write_many(a, &part, 1, &o, &terr), ZARR_ERR_LIMIT);
+    assert_status(zarr_array_read_submit(&rq, a, NULL, &t, &o, &terr), ZARR_ERR_LIMIT);
+    assert_null(rq);
+    close_place(&w, a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_or_refused),
         cmocka_unit_test(test_append),
+        cmocka_unit_test(test_other_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
