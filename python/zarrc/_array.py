@@ -695,13 +695,18 @@ def _cuts(length: int, edges: Any) -> Iterator[int]:
 
 def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:
     """Opens an array of a store, or of a group that may know it from consolidated metadata."""
+    array = _open(store, path, zarr_format=zarr_format, config=config, within=within)
+    _warn_if_unfinished(array)
+    return array
+
+
+def _open(store: Any, path: str, *, zarr_format: int | None, config: Any, within: Any = None) -> Array:
     found = ArrayConfig.of(config)
     try:
         array = _core.open_array(Array, within or store, path, {**found.options(), "zarr_format": zarr_format or 0})
     except ZarrcError as problem:
         in_store(problem, store.url)
         raise
-    _warn_if_unfinished(array)
     return array._configured(found)
 
 
@@ -720,4 +725,5 @@ def _warn_if_unfinished(array: Array) -> None:
 
 
 def _reopened(store: Store, path: str, zarr_format: int, config: ArrayConfig) -> Array:
-    return opened(store, path, zarr_format=zarr_format, config=config)
+    """The copy of a handle in another process, which may be one of those that fill a new array."""
+    return _open(store, path, zarr_format=zarr_format, config=config)
