@@ -105,17 +105,21 @@ static bool take_ahead(const struct zr_ahead *a, const struct zr_level *lv, zarr
     return true;
 }
 
-/* Gets the encoded index into memory of its own. */
-static zarr_status get_index(const struct zr_work *w, const struct zr_level *lv,
-                             struct zr_get *g, struct zr_index_value *value,
-                             zarr_error *err)
+/* Makes the memory of an index, which a GET fills. */
+static zarr_status index_begin(const struct zr_work *w, const struct zr_level *lv,
+                               struct zr_index_value *value, struct zr_get *g,
+                               zarr_error *err)
 {
-    zarr_status st = zr_index_memory(w, lv, &value->own, &value->encoded, err);
+    const zarr_status st = zr_index_memory(w, lv, &value->own, &value->encoded, err);
 
-    if (st != ZARR_OK)
-        return st;
     g->dst = value->encoded;
-    st = zr_get(w, g, err);
+    return st;
+}
+
+/* Frees the memory of an index whose GET failed. */
+static zarr_status index_end(const struct zr_work *w, struct zr_index_value *value,
+                             zarr_status st)
+{
     if (st != ZARR_OK) {
         zr_free(w->io->engine->alloc, value->own);
         value->own = NULL;
@@ -144,7 +148,8 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
     } else if (ahead && ahead->op.status == ZARR_ERR_NOT_FOUND) {
         return missing_index(w, lv, s, err);
     } else {
-        st = get_index(w, lv, &g, &value, err);
+        ZR_TRY(index_begin(w, lv, &value, &g, err));
+        st = index_end(w, &value, zr_get(w, &g, err));
         if (st == ZARR_ERR_NOT_FOUND) /* only the store can say that it is missing */
             return missing_index(w, lv, s, err);
         ZR_TRY(st);
@@ -275,8 +280,10 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
                        bytes, lv->index_bytes));
     g.offset += lv->shard->index_at_end ? bytes - lv->index_bytes : 0;
     g.is_index = true;
-    if (!take_ahead(o->ahead, lv, &index.encoded))
-        ZR_TRY(get_index(w, lv, &g, &index, err));
+    if (!take_ahead(o->ahead, lv, &index.encoded)) {
+        ZR_TRY(index_begin(w, lv, &index, &g, err));
+        ZR_TRY(index_end(w, &index, zr_get(w, &g, err)));
+    }
     w->worker->stats.index_reads++;
     ZR_TRY(zr_index_parse(w, lv, &index, &s->index, err));
 out:
