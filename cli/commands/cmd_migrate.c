@@ -89,7 +89,7 @@ static bool is_over(const struct migrating *m, zarr_status st)
     return !m->resumed && !m->n[ZARR_MIGRATED_WRITTEN] && !m->n[ZARR_MIGRATED_REPLACED] &&
            !m->n[ZARR_MIGRATED_REMOVED] && !m->n[ZARR_MIGRATED_CONSOLIDATED] &&
            (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_INVALID ||
-            st == ZARR_ERR_NOT_FOUND);
+            st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CONFLICT);
 }
 
 static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)

@@ -87,11 +87,11 @@ int cli_import_commit(struct import *im)
     cli_job_end(im->cli, im->target_store, im->target_path);
     if (!im->staged) /* else the record of the import may come back */
         return cli_node_flush(im->cli, &im->node);
-    im->created = false; /* cli_import_undo() cannot undo the move */
-    st = zarr_node_move(im->target_store, im->target_path, im->node.store, im->node.path,
-                        &opts, &err);
+    im->created = false;             /* cli_import_undo() cannot undo the move */
     zarr_array_free(im->node.array); /* and its claim of the temporary location */
     im->node.array = NULL;
+    st = zarr_node_move(im->target_store, im->target_path, im->node.store, im->node.path,
+                        &opts, &err);
     if (st)
         return cli_fail(im->cli, st, &err,
                         "the new array is complete at %s%s%s, but cannot replace %s",

@@ -189,8 +189,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
  * meanwhile; the source is complete. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE
- * the call copies what differs. Or, with `os_code` EBUSY, another call copies, re-encodes
- * or deletes at the destination; stores without locks do not see calls of other handles
+ * the call copies what differs. Or, with `os_code` EBUSY, another call creates, copies,
+ * moves, re-encodes, migrates or deletes at the source or the destination; stores without
+ * locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()
@@ -326,6 +327,8 @@ typedef struct zarr_migrate_options {
  * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;
  * nothing was written
  * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong
+ * @retval ZARR_ERR_CONFLICT with `os_code` EBUSY: another call creates, copies, moves,
+ * re-encodes, migrates or deletes the node; nothing was written
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_consolidate(), zarr_node_copy()

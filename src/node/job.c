@@ -182,6 +182,28 @@ out:
     return st;
 }
 
+zarr_status zr_claim_to_erase(struct zr_claim *claim, zarr_store *store, const char *path,
+                              zarr_error *err)
+{
+    zarr_error e = {0};
+    const zarr_status st = zr_claim_take(claim, store, path, &e);
+
+    return st == ZARR_ERR_CONFLICT ? zr_pass(err, st, &e) : ZARR_OK;
+}
+
+zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char *path,
+                          zarr_error *err)
+{
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    bool has_job = false;
+
+    (void)zarr_node_probe(store, path, &kind, &format, NULL);
+    if (format == 0)
+        (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, NULL);
+    return format != 0 || has_job ? zr_claim_to_erase(claim, store, path, err) : ZARR_OK;
+}
+
 zarr_status zr_claim_wait(struct zr_claim *claim, zarr_store *store, const char *path,
                           const zarr_cancel *cancel, zarr_error *err)
 {

@@ -385,6 +385,14 @@ zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *
  * not wait. */
 zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char *path,
                           zarr_error *err);
+/* As zr_claim_take(), for what is deleted or moved away: any other failure, as of a full
+ * disk, must not prevent that, and leaves no claim. */
+zarr_status zr_claim_to_erase(struct zr_claim *claim, zarr_store *store, const char *path,
+                              zarr_error *err);
+/* The same if there is a node or a job object, because the lock of a claim makes
+ * folders. Then look again: the node may be gone. */
+zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char *path,
+                          zarr_error *err);
 /* Waits for the other call, unless `cancel` is set or the store's limit is over. */
 zarr_status zr_claim_wait(struct zr_claim *claim, zarr_store *store, const char *path,
                           const zarr_cancel *cancel, zarr_error *err);

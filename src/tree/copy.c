@@ -384,6 +384,8 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_found_init(&found, c->ctx->alloc);
+    if (c->is_move) /* no other call may delete or replace what it takes away */
+        ZR_TRY(zr_claim_node(&c->source, c->src, c->src_path, err));
     st = zr_node_find(&found, &where, &e);
     if (found.format != 0) { /* a broken node can be copied as it is */
         st = copy_or_rename(c, found.format, err);
@@ -397,6 +399,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
     zr_path_prefix(&e, st, c->src_path);
     zr_pass(err, st, &e);
 out:
+    zr_claim_give(&c->source);
     zr_found_deinit(&found);
     return st;
 }

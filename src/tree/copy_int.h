@@ -24,7 +24,7 @@ struct zr_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
     zarr_copy_options opts;
-    struct zr_claim claim;          /* of the destination */
+    struct zr_claim claim, source;  /* of the destination, and of the source of a move */
     bool is_move, plain;            /* plain: without a job object */
     bool new_job;                   /* the job object was not there before */
     bool incomplete;                /* the source has a job object of another call */

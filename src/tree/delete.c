@@ -71,9 +71,7 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
     if (!found)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
-    st = zr_claim_take(&claim, store, normal, &e);
-    if (st == ZARR_ERR_CONFLICT)
-        ZR_TRY(zr_pass(err, st, &e)); /* another failure must not prevent a delete */
+    ZR_TRY(zr_claim_to_erase(&claim, store, normal, err));
     st = zr_node_erase_watched(store, normal, &watch, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, normal);

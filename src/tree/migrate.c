@@ -261,6 +261,7 @@ zarr_status zarr_node_migrate(zarr_store *store, const char *path,
                               const zarr_migrate_options *opts, zarr_error *err)
 {
     struct zr_migration m = {.store = store, .ctx = zr_store_context(store)};
+    struct zr_claim claim = {0};
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
@@ -268,6 +269,9 @@ zarr_status zarr_node_migrate(zarr_store *store, const char *path,
     ZR_TRY(migration_begin(&m, opts, err));
     ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
     m.seen.cancel = m.opts.cancel;
+    if (!(m.opts.flags & ZARR_MIGRATE_DRY_RUN))
+        ZR_TRY(zr_claim_node(&claim, store, normal, err));
+    ZR_TRY(zr_migration_check_cancel(&m, err));
     ZR_TRY(add_top(&m, normal, err));
     for (size_t i = 0; i < m.n; i++)
         if (m.node[i].kind == ZARR_NODE_GROUP)
@@ -275,6 +279,7 @@ zarr_status zarr_node_migrate(zarr_store *store, const char *path,
     ZR_TRY(zr_pass(err, m.refused, &m.why));
     ZR_TRY(zr_migration_write(&m, err));
 out:
+    zr_claim_give(&claim);
     zr_free(m.ctx->alloc, m.node);
     zr_free(m.ctx->alloc, normal);
     zr_json_doc_deinit(&m.made);
