@@ -171,7 +171,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * node at the old or at the new path. Symbolic links below it move as they are, and
  * `progress` is not called. Between stores or disks, or if something is at the
  * destination already, the node is copied, and the source is deleted once the copy is
- * complete. Before that, the call looks whether the source is still what was copied.
+ * complete. Before that, the call looks whether the source is still what was copied. In
+ * stores with versions it deletes only objects that are.
  *
  * A node that is a symbolic link inside of a store is copied from what the link leads to,
  * and only the link is deleted. The root of a store that was opened by the name of a
@@ -188,10 +189,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * other, or a store is read-only, or the source is the root of a store that was opened by
  * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
- * meanwhile; the source is complete. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE
- * the call copies what differs. Or, with `os_code` EBUSY, another call creates, copies,
- * moves, re-encodes, migrates or deletes at the source or the destination; stores without
- * locks do not see calls of other handles
+ * meanwhile; the source is complete, unless the change came after its first document was
+ * deleted: then the object that changed stays. With ZARR_COPY_SKIP_EQUAL and
+ * ZARR_COPY_OVERWRITE the call copies what differs. Or, with `os_code` EBUSY, another
+ * call creates, copies, moves, re-encodes, migrates or deletes at the source or the
+ * destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()

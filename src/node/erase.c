@@ -84,30 +84,82 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return st != ZARR_OK || *is_node ? st : zr_prefix_may_go(store, path, err);
 }
 
-/* Erases what a reader can open: the documents of a node, after consolidated metadata
- * beside them. Adds the number of documents to *n. */
-static zarr_status erase_documents(zarr_store *store, const char *path, uint64_t *n,
+/* The documents that go first. */
+static const char *const first_names[] = {ZR_DOC_CONSOLIDATED, ZR_DOC_V3, ZR_DOC_ARRAY,
+                                          ZR_DOC_GROUP};
+
+static bool goes_first(const char *key)
+{
+    for (size_t i = 0; i < ZR_COUNT(first_names); i++)
+        if (zr_streq(zr_path_name(key), first_names[i]))
+            return true;
+    return false;
+}
+
+/* Makes the erase of a move's source conditional. */
+static void expect_copied(const struct zr_erase_watch *w, zarr_store_op *op)
+{
+    if (w->find_copied && w->find_copied(w->copied, op->key, &op->version))
+        op->flags |= ZARR_STORE_OP_IF_VERSION;
+}
+
+/* Takes the lock of the attributes of a v2 node whose document is erased, if they are
+ * what was copied: they go later, and a writer must not change them in between. */
+static zarr_status hold_attributes(zarr_store *store, const char *key,
+                                   const struct zr_erase_watch *w, void **lock,
                                    zarr_error *err)
 {
-    static const char *const names[] = {ZR_DOC_CONSOLIDATED, ZR_DOC_V3, ZR_DOC_ARRAY,
-                                        ZR_DOC_GROUP};
-    struct zr_str key;
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = ZARR_STORE_OP_DOCUMENT | ZARR_STORE_OP_WANT_VERSION,
+                        .key = key};
+    zarr_store_version copied = {{0}};
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!w->find_copied || !w->find_copied(w->copied, key, &copied))
+        return ZARR_OK;
+    ZR_TRY(zr_store_lock(store, key, w->cancel, lock, err));
+    st = zr_store_run_one(store, &op, &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    ZR_TRY(zr_pass(err, st, &e));
+    if (!zr_store_version_equal(&op.version, &copied))
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", key);
+out:
+    return st;
+}
+
+/* Erases what a reader can open: the documents of a node, after consolidated metadata
+ * beside them. Adds the number of documents to *n. */
+static zarr_status erase_documents(zarr_store *store, const char *path,
+                                   const struct zr_erase_watch *w, uint64_t *n,
+                                   zarr_error *err)
+{
+    struct zr_str key, attrs;
+    void *lock = NULL;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
-    for (size_t i = 0; i < ZR_COUNT(names); i++) {
+    zr_str_init(&attrs, zr_store_context(store)->alloc);
+    zr_path_key(&attrs, path, ZR_DOC_ATTRS);
+    ZR_TRY(zr_str_status(&attrs, err));
+    ZR_TRY(hold_attributes(store, zr_str_text(&attrs), w, &lock, err));
+    for (size_t i = 0; i < ZR_COUNT(first_names); i++) {
         zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_DOCUMENT};
         zarr_error e = {0};
 
-        zr_path_key(&key, path, names[i]);
+        zr_path_key(&key, path, first_names[i]);
         ZR_TRY(zr_str_status(&key, err));
         op.key = zr_str_text(&key);
+        expect_copied(w, &op);
         st = zr_store_run_one(store, &op, &e);
         *n += st == ZARR_OK;
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
         ZR_TRY(zr_pass(err, st, &e));
     }
 out:
+    zr_store_unlock(store, lock);
+    zr_str_deinit(&attrs);
     zr_str_deinit(&key);
     return st;
 }
@@ -176,11 +228,14 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
         const size_t n = ZR_MIN(keys->n - i, (size_t)ERASE_BATCH);
 
         ZR_TRY(zr_cancel_check(w->cancel, err));
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k++) {
             op[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
                                     .flags = zr_key_kind(keys->item[i + k]),
                                     .key = keys->item[i + k],
                                     .cancel = w->cancel};
+            if (!goes_first(op[k].key)) /* erase_documents() erased it */
+                expect_copied(w, &op[k]);
+        }
         ZR_TRY(zr_store_run(s->store, op, n, err));
         for (size_t k = 0; k < n; k++)
             *any = *any || op[k].status == ZARR_OK;
@@ -220,7 +275,7 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
         ZR_TRY(l.st);
         more = keys.n == ERASE_KEYS;
         if (l.has_documents || more)
-            ZR_TRY(erase_documents(s->store, path, &n_documents, err));
+            ZR_TRY(erase_documents(s->store, path, s->watch, &n_documents, err));
         l.has_documents = false;
         ZR_TRY(erase_keys(s, &keys, &any, err));
         more = more && any;
@@ -254,7 +309,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
 {
     struct stepwise s = {.store = store, .watch = watch};
     struct zr_str job;
-    bool link = false;
+    bool link = false, is_begun = false;
     zarr_status st = ZARR_OK;
 
     zr_names_init(&s.folders, zr_store_context(store)->alloc);
@@ -267,17 +322,17 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
     if (link)
         goto out;
     /* a full disk must not prevent a delete */
-    (void)zr_job_put(store, path, watch->moved ? "mv" : "rm", NULL, false, NULL);
-    st = erase_documents(store, path, &s.n_done, err);
-    if (st != ZARR_OK) {
-        if (s.n_done == 0) /* the node is as it was */
-            (void)zr_job_erase(store, path, NULL);
-        goto out;
-    }
-    ZR_TRY(erase_folder(&s, path, err));
-    while (s.folders.n > 0)
-        ZR_TRY(erase_folder(&s, s.folders.item[--s.folders.n], err));
-    ZR_TRY(zr_store_erase_prefix(store, path, err)); /* folders, temporary files, job */
+    (void)zr_job_put(store, path, watch->find_copied ? "mv" : "rm", NULL, false, NULL);
+    st = erase_documents(store, path, watch, &s.n_done, err);
+    is_begun = st == ZARR_OK || s.n_done > 0;
+    if (st == ZARR_OK)
+        st = erase_folder(&s, path, err);
+    while (st == ZARR_OK && s.folders.n > 0)
+        st = erase_folder(&s, s.folders.item[--s.folders.n], err);
+    if (st == ZARR_OK)
+        st = zr_store_erase_prefix(store, path, err); /* folders, temporary files, job */
+    else if (!is_begun || st == ZARR_ERR_CONFLICT)    /* a repeated move keeps a change */
+        (void)zr_job_erase(store, path, NULL);
 out:
     zr_str_deinit(&job);
     zr_names_deinit(&s.folders);

@@ -49,7 +49,8 @@ static zarr_status write_attributes(const struct node_writing *w, zarr_error *er
 }
 
 /* Called under the lock of the document, which does not exist yet. It takes the lock of
- * .zattrs inside; no holder of that lock waits for another one. */
+ * .zattrs inside. The only holder of that lock who waits for this one is a move, which
+ * has a claim of the node. */
 static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_str *text,
                                  zarr_error *err)
 {

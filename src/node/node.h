@@ -453,7 +453,12 @@ struct zr_erase_watch {
     const zarr_cancel *wait; /* in place of `cancel`: ends only the waits before the first
                                 change */
     bool consolidated;       /* zr_consolidated_remove() first */
-    bool moved;              /* the job object is that of a move */
+    /* Of a move: the job object says so, and only what was copied is deleted. Sets the
+     * version of a key that was copied, zeros if it was not; false: unknown, and the key
+     * is deleted whatever it has. A key with another version stays, and the call ends
+     * with CONFLICT; if it is a document of the node itself, the node is complete. */
+    bool (*find_copied)(const void *arg, const char *key, zarr_store_version *version);
+    const void *copied; /* arg of find_copied */
 };
 /* Deletes everything at and below path, with a job object that goes last. It waits for
  * writers before it begins, and then the documents of each node go before its chunks, so

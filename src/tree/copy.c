@@ -293,7 +293,8 @@ out:
 static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
 {
     const struct zr_erase_watch watch = {.consolidated = is_consolidated(c),
-                                         .moved = true};
+                                         .find_copied = zr_copy_find_copied,
+                                         .copied = c};
     zarr_status st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
 
     if (st != ZARR_OK)

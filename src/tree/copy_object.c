@@ -266,15 +266,23 @@ static int compare_with_key(const void *key, const void *item)
     return zr_path_compare(key, *(const char *const *)item);
 }
 
-static void mark_copied(struct zr_copy *c, const char *name,
-                        const struct copied_object *o)
+/* NULL: there is no such key, or this is no move. */
+static struct zr_copy_mark *find_mark(const struct zr_copy *c, const char *name)
 {
     const char **at = c->mark ? bsearch(name, c->keys.item, c->keys.n,
                                         sizeof *c->keys.item, compare_with_key)
                               : NULL;
 
-    if (at)
-        c->mark[at - c->keys.item] = (struct zr_copy_mark){
+    return at ? &c->mark[at - c->keys.item] : NULL;
+}
+
+static void mark_copied(struct zr_copy *c, const char *name,
+                        const struct copied_object *o)
+{
+    struct zr_copy_mark *mark = find_mark(c, name);
+
+    if (mark)
+        *mark = (struct zr_copy_mark){
             .version = o->version, .bytes = o->bytes, .known = true};
 }
 
@@ -287,6 +295,20 @@ static bool is_marked(const struct zr_copy_mark *mark, uint64_t bytes,
     return bytes == mark->bytes && (zr_store_version_equal(version, &none) ||
                                     zr_store_version_equal(&mark->version, &none) ||
                                     zr_store_version_equal(version, &mark->version));
+}
+
+bool zr_copy_find_copied(const void *copy, const char *key, zarr_store_version *version)
+{
+    static const zarr_store_version none;
+    const struct zr_copy *c = copy;
+    const char *name = key + (*c->src_path ? strlen(c->src_path) + 1 : 0);
+    const struct zr_copy_mark *mark = NULL;
+
+    if (!c->mark || !zr_store_can(c->src, ZARR_STORE_CAP_CONDITIONAL))
+        return false;
+    mark = find_mark(c, name);
+    *version = mark ? mark->version : none;
+    return !mark || (mark->known && !zr_store_version_equal(version, &none));
 }
 
 static zarr_status check_mark(void *arg, uint64_t i, uint32_t worker, zarr_error *err)

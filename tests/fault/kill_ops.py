@@ -178,6 +178,7 @@ LEFT = {
     "append, v2": ["append", V2, "add.raw"],
     "mv, v2": ["mv", V2, "v2.zarr/b"],
     "mv to another store": ["mv", A, "t.zarr"],
+    "mv, v2, to another store": ["mv", V2, "t.zarr"],
 }
 RIGHT = {**LEFT,
          "write": ["import", "new2.raw", f"{A}[:]", "-t", "int32"],
@@ -197,7 +198,8 @@ MEETINGS = [  # operations that touch the same node
     ["attrs, v2", "append, v2", "mv, v2"],
 ]
 PAIRS = sorted({(left, right) for names in MEETINGS for left in names for right in names}
-               | {("attrs", "mv to another store"), ("append", "mv to another store")})
+               | {("attrs", "mv to another store"), ("append", "mv to another store"), ("mv to another store", "attrs"),
+                  ("mv, v2, to another store", "attrs, v2")})
 
 # ---- the stores before each operation ----
 
