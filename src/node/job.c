@@ -198,7 +198,7 @@ zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char 
     int32_t format = 0;
     bool has_job = false;
 
-    (void)zarr_node_probe(store, path, &kind, &format, NULL);
+    (void)!zarr_node_probe(store, path, &kind, &format, NULL);
     if (format == 0)
         (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, NULL);
     return format != 0 || has_job ? zr_claim_to_erase(claim, store, path, err) : ZARR_OK;
