@@ -155,6 +155,10 @@ typedef struct zarr_copy_options {
  * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
  * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
  * destination; stores without locks do not see calls of other handles
+ * @retval ZARR_ERR_UNSUPPORTED an array of netCDF-C whose shuffle is understood only by
+ * the attribute `_NCProperties` of a group above the source, which no group above the
+ * destination has; nothing was changed. Copy the whole hierarchy, or use
+ * zarr_node_reencode()
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
@@ -194,6 +198,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * ZARR_COPY_OVERWRITE the call copies what differs. Or, with `os_code` EBUSY, another
  * call creates, copies, moves, re-encodes, migrates or deletes at the source or the
  * destination; stores without locks do not see calls of other handles
+ * @retval ZARR_ERR_UNSUPPORTED an array would lose what its shuffle depends on, as
+ * zarr_node_copy() tells; nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()

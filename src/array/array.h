@@ -36,6 +36,13 @@ zarr_status zr_array_missing_value(struct zr_json **out, bool *variable,
                                    const zarr_array *array, struct zr_json_doc *doc,
                                    zarr_error *err);
 
+/* Whether the group at this path, or one above it, also above the store, has the mark by
+ * which arrays of netCDF-C are recognised (origin.c). */
+zarr_status zr_origin_mark_at(zarr_store *store, const char *path, bool *found,
+                              zarr_error *err);
+zarr_status zr_origin_mark_above(zarr_store *store, const char *path, bool *found,
+                                 zarr_error *err);
+
 /* Returns the element that missing elements are. As zarr_array_fill_value(), but never
  * NULL. */
 const void *zr_array_fill_element(const zarr_array *array);

@@ -12,8 +12,19 @@
 
 #define NETCDF_MARK "_NCProperties"
 
-/* Looks at all groups above the node. What cannot be read there has no mark: it must not
- * keep the array from being opened. */
+/* What cannot be read has no mark: it must not keep the array from being opened. */
+zarr_status zr_origin_mark_at(zarr_store *store, const char *path, bool *found,
+                              zarr_error *err)
+{
+    struct zr_parsed *attrs = NULL;
+    const zarr_status st = zr_attrs_read(&attrs, store, path, NULL);
+
+    *found = attrs && zr_json_get(attrs->json.root, NETCDF_MARK);
+    zr_parsed_free(attrs);
+    return st == ZARR_ERR_NO_MEMORY ? zr_fail_memory(err, strlen(path)) : ZARR_OK;
+}
+
+/* Looks at all groups above the node in this store. */
 static zarr_status find_mark(zarr_store *store, const char *path, bool *found,
                              zarr_error *err)
 {
@@ -26,15 +37,9 @@ static zarr_status find_mark(zarr_store *store, const char *path, bool *found,
         return zr_fail_memory(err, strlen(path));
     while (*parent && !*found) {
         char *slash = strrchr(parent, '/');
-        struct zr_parsed *attrs = NULL;
 
         *(slash ? slash : parent) = '\0';
-        st = zr_attrs_read(&attrs, store, parent, NULL);
-        if (st == ZARR_ERR_NO_MEMORY)
-            ZR_TRY(zr_fail_memory(err, strlen(path)));
-        st = ZARR_OK;
-        *found = attrs && zr_json_get(attrs->json.root, NETCDF_MARK);
-        zr_parsed_free(attrs);
+        ZR_TRY(zr_origin_mark_at(store, parent, found, err));
     }
 out:
     zr_free(ctx->alloc, parent);
@@ -59,6 +64,15 @@ static bool has_mark_above(const zarr_store *store)
     return found;
 }
 
+zarr_status zr_origin_mark_above(zarr_store *store, const char *path, bool *found,
+                                 zarr_error *err)
+{
+    const zarr_status st = find_mark(store, path, found, err);
+
+    *found = *found || (st == ZARR_OK && has_mark_above(store));
+    return st;
+}
+
 zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
                             const struct zr_array_source *src, zarr_error *err)
 {
@@ -69,8 +83,7 @@ zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
     ZR_TRY(zr_array_state_new(out, a->h.ctx, src, err));
     if (!a->may_probe || !zr_array_meta_shuffle_unclear(&(*out)->meta, &zero))
         goto out;
-    ZR_TRY(find_mark(a->h.store, a->h.path, &again.nczarr, err));
-    again.nczarr = again.nczarr || has_mark_above(a->h.store);
+    ZR_TRY(zr_origin_mark_above(a->h.store, a->h.path, &again.nczarr, err));
     if (again.nczarr) {
         zr_array_state_free(*out);
         *out = NULL;

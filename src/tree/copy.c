@@ -351,14 +351,17 @@ out:
 
 static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error *err)
 {
-    bool moved = false;
+    bool moved = false, listed = false;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(check_apart(c, err));
+    if (!c->plain)
+        ZR_TRY(zr_copy_find_mark(c, err));
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
     c->keys.cancel = c->seen_keys.cancel = c->opts.cancel;
-    if (!can_rename(c))
+    listed = !can_rename(c) || c->loses_mark;
+    if (listed)
         ZR_TRY(list_source(c, err));
     if (!c->plain)
         ZR_TRY(zr_claim_take(&c->claim, c->dst, c->dst_path, err));
@@ -366,7 +369,7 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     ZR_TRY(try_rename(c, &moved, err));
     if (moved)
         goto out;
-    if (can_rename(c))
+    if (!listed)
         ZR_TRY(list_source(c, err));
     st = copy_objects(c, err);
 out:

@@ -172,6 +172,51 @@ def test_shuffle_of_netcdf(zarrc, tmp_path, alone):
     assert (np.load(tmp_path / "a.npy") == np.concatenate([DATA, -DATA])).all()
 
 
+@pytest.mark.parametrize("command", [["cp"], ["cp", "--force"], ["cp", "--resume"], ["mv"]], ids=str)
+def test_shuffle_of_netcdf_out_of_its_hierarchy(zarrc, tmp_path, command):
+    """A byte-for-byte copy would be read scrambled: it is refused before anything changes."""
+    path, out = netcdf(tmp_path / "x.zarr"), tmp_path / "y.zarr"
+    if "--force" in command:
+        array_v2(out, {"0": b"12345678"})
+    before = {at: at.read_bytes() for at in tmp_path.rglob("*") if at.is_file()}
+    for node in (path, path.parent, f"{path}:/"):
+        assert "/v: shuffle" in (error := zarrc(*command, node, out, code=6).err) or "/: shuffle" in error
+        assert "_NCProperties" in error and "re-encode" in error
+    assert {at: at.read_bytes() for at in tmp_path.rglob("*") if at.is_file()} == before
+    array_v2(path.parent / "plain", {"0": b"12345678"})
+    zarrc(*command, path.parent / "plain", out)
+    assert (out / "0").read_bytes() == b"12345678"
+
+
+@pytest.mark.parametrize("command", ["cp", "mv"])
+def test_shuffle_of_netcdf_with_its_mark(zarrc, tmp_path, command):
+    """The whole hierarchy, inside of it, into another one of netCDF-C, and out of that one again."""
+    path, _ = netcdf(tmp_path / "x.zarr"), netcdf(tmp_path / "z.zarr")
+    inner = tmp_path / "z.zarr/inner"
+    for source, target, array_ in ((path, tmp_path / "x.zarr/w", ""), (tmp_path / "x.zarr/w", tmp_path / "z.zarr/w", ""),
+                                   (tmp_path / "z.zarr", tmp_path / "a.zarr", "w"), (tmp_path / "a.zarr", inner, "w"),
+                                   (inner, tmp_path / "b.zarr", "w")):
+        (tmp_path / "z.zarr").exists() or netcdf(tmp_path / "z.zarr")
+        zarrc(command, source, target)
+        done = zarrc("export", "--force", target / array_, tmp_path / "a.npy")
+        assert (np.load(tmp_path / "a.npy") == DATA).all() and not done.err, target
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("command", ["reencode", "migrate"])
+def test_shuffle_of_netcdf_written_anew(zarrc, tmp_path, command, alone):
+    """The new document says the size, so it needs no mark."""
+    path, out = netcdf(tmp_path / "x.zarr"), tmp_path / "y.zarr"
+    if command == "reencode":
+        zarrc("reencode", f"{path}:/" if alone else path, out)
+        assert json.loads((out / ".zarray").read_text())["filters"][0]["elementsize"] == 4
+    else:
+        zarrc("migrate", "--remove-old", f"{path}:/" if alone else path)
+        zarrc("cp", path, out)
+    done = zarrc("export", out, tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == DATA).all() and not done.err
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "\0"])
 def test_shuffle_below_broken_attributes(zarrc, tmp_path, text):
     """What cannot be read above the array has no mark, and the array opens."""

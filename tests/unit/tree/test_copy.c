@@ -281,6 +281,39 @@ static void test_move_is_rename(void **state)
 }
 
 /* What a copy finds equal is counted apart, and from zero in each call. */
+/* netCDF-C's root has a mark that says what the shuffle of the arrays means. */
+static void test_mark_is_lost(void **state)
+{
+    static const char text[] =
+        "{\"zarr_format\": 2, \"shape\": [4], \"chunks\": [4], \"dtype\": \"<i4\", "
+        "\"fill_value\": 0, \"compressor\": null, \"order\": \"C\", "
+        "\"filters\": [{\"id\": \"shuffle\", \"elementsize\": 0}]}";
+    struct world w;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        put_text(&w, "nc/.zgroup", "{\"zarr_format\": 2}");
+        put_text(&w, "nc/.zattrs", "{\"_NCProperties\": \"version=2\"}");
+        put_text(&w, "nc/v/.zarray", text);
+        put_text(&w, "nc/v/0", "0123456789abcdef");
+        for (int move = 0; move < 2; move++) {
+            assert_int_equal((move ? zarr_node_move : zarr_node_copy)(
+                                 w.store, "nc/v", w.store, "out", NULL, &terr),
+                             ZARR_ERR_UNSUPPORTED);
+            assert_non_null(strstr(terr.message, "/nc/v: shuffle"));
+            assert_int_equal(n_keys(&w, "out"), 0);
+            assert_int_equal(n_keys(&w, "nc"), 4);
+        }
+        assert_ok(zarr_node_move(w.store, "nc/v", w.store, "nc/w", NULL, &terr));
+        assert_ok(zarr_node_copy(w.store, "nc", w.store, "whole", NULL, &terr));
+        assert_ok(zarr_node_move(w.store, "nc", w.store, "moved", NULL, &terr));
+        assert_int_equal(n_keys(&w, "whole"), 4);
+        assert_int_equal(n_keys(&w, "moved"), 4);
+        world_close(&w);
+    }
+}
+
 static void test_skipped(void **state)
 {
     struct world w;
@@ -319,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_move_by_link),
         cmocka_unit_test(test_move_is_rename),
+        cmocka_unit_test(test_mark_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
