@@ -377,6 +377,19 @@ static int parse_dict(struct cli *cli, const char *name, const char *dict, bool 
     return CLI_OK;
 }
 
+/* A file of another format is not a store, and the library says what it is. */
+static int refuse_other(struct cli *cli, const char *name)
+{
+    zarr_store *store = NULL;
+    zarr_error err = {0};
+    const zarr_status st = zarr_store_open(&store, cli->ctx, name, NULL, &err);
+
+    zarr_store_free(store);
+    return st == ZARR_ERR_UNSUPPORTED
+               ? cli_fail(cli, st, &err, "%s is not a .npy file", name)
+               : CLI_OK;
+}
+
 int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out)
 {
     unsigned char head[12];
@@ -386,7 +399,7 @@ int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *
 
     *out = (struct cli_npy){.ndim = 0};
     if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0) {
-        rc = cli_refuse_foreign(cli, name, "a .npy file");
+        rc = refuse_other(cli, name);
         return rc ? rc : wrong(cli, name, "it does not begin with \\x93NUMPY");
     }
     if (head[6] < 1 || head[6] > 3)

@@ -157,12 +157,6 @@ static int open_store(struct cli *cli, const zarr_location *at, unsigned flags,
         node->created_root = !exists(at->url);
     }
     st = zarr_store_open(&node->store, cli->ctx, at->url, &opts, &err);
-    if (st && at->is_local) {
-        const int rc = cli_refuse_foreign(cli, at->url, "a Zarr store");
-
-        if (rc)
-            return rc;
-    }
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
 }
 

@@ -46,10 +46,6 @@ struct cli_node {
 /* The path of the file or folder that `text` names, without the region; it need not
  * exist. NULL if the store is not a local folder. Owned. */
 char *cli_local_path(struct cli *cli, const char *text);
-/* Prints an error if a file of another known format is on the path, and tells what reads
- * it. wanted: what is expected, "a Zarr store". Returns CLI_OK if nothing was printed
- * (foreign.c). */
-int cli_refuse_foreign(struct cli *cli, const char *path, const char *wanted);
 /* What the common options say about stores. */
 zarr_store_options cli_store_options(const struct cli *cli);
 /* Opens the node that `text` names. Without ":/" the root of the store is the topmost

@@ -174,7 +174,8 @@ enum {
  * @retval ZARR_ERR_NOT_FOUND the local directory is missing, and ZARR_STORE_CREATE is not
  * set
  * @retval ZARR_ERR_INVALID the path is a file, or an option is wrong
- * @retval ZARR_ERR_UNSUPPORTED no store is registered for the scheme or for `kind`
+ * @retval ZARR_ERR_UNSUPPORTED no store is registered for the scheme or for `kind`; or
+ * the path is a file of another format, and the message says what it is and what reads it
  * @retval ZARR_ERR_IO the directory cannot be opened or made
  * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */

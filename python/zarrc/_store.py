@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from . import _core, _devices, _native
 from ._config import SYMLINKS, config
-from .errors import InvalidError, NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
+from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
 
 
 _memory: dict[str, Store] = {}
@@ -176,28 +176,10 @@ def _open_url(url: str, options: dict[str, Any], context: _core.Context | None =
             store = _core.open_store(Store, context or config._context(), url, {k: v for k, v in options.items() if k != "device"})
     except NotFoundError as problem:
         raise raised(NodeNotFoundError, problem.reason, errno=problem.errno) from None
-    except InvalidError:
-        if not os.path.isfile(url):
-            raise
-        raise raised(InvalidError, f"{url}: a file is not a store{_hint(url)}") from None
     store._options = options
     if store.kind == "memory":
         store._unique = os.urandom(16).hex()
     return store
-
-
-def _hint(file: str) -> str:
-    """Describes a file that is not a store."""
-    if file.endswith(".zip"):
-        return f"; zarr.storage.ZipStore({file!r}) is a store"
-    try:
-        with open(file, "rb") as opened:
-            head = opened.read(8)
-    except OSError:
-        return ""
-    if head == b"\x89HDF\r\n\x1a\n" or head[:3] == b"CDF":
-        return "; it is a netCDF or HDF5 file: xarray opens it with the engine netcdf4, h5netcdf or scipy"
-    return ""
 
 
 class Place(NamedTuple):

@@ -198,7 +198,7 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
     if (l->root == -ENOMEM)
         return zr_fail_memory(err, strlen(path));
     if (l->root == -ENOTDIR)
-        return zr_fail_os(err, ZARR_ERR_INVALID, ENOTDIR, "%s", path);
+        return zr_local_fail_file(l->alloc, path, err);
     if (l->root < 0)
         return zr_fail_os(err, ZARR_ERR_IO, -l->root, "%s: cannot open", path);
     l->has_openat2 = local_has_openat2(l->root);

@@ -114,6 +114,10 @@ bool zr_local_syncs_each(struct zr_local *l, dev_t device);
 bool zr_local_is_elsewhere(struct zr_local *l, dev_t device);
 bool zr_local_flushes(
     const struct zr_local *l); /* true if a flush makes writes durable */
+/* Fails because something on the path is no folder: UNSUPPORTED, with what reads it, if
+ * it is a file of a known format; else INVALID. */
+zarr_status zr_local_fail_file(const zarr_allocator *alloc, const char *path,
+                               zarr_error *err);
 /* The magic number of fd's file system, from statfs(2). 0: unknown. */
 uint64_t zr_local_magic(int fd);
 /* Call it after a name in d was made, erased or renamed. Syncs d if the durability needs

@@ -297,8 +297,8 @@ FOREIGN = {
     "netCDF": (b"CDF\x02\0\0\0\0", "ncdump"), "netCDF 5": (b"CDF\x05\0\0\0\0", "xarray"),
     "HDF5": (b"\x89HDF\r\n\x1a\n", "h5dump"), "HDF5 at 512": (bytes(512) + b"\x89HDF\r\n\x1a\n", "h5py"),
     "zip": (b"PK\x03\x04", "unzip"), "TIFF": (b"II*\0", "tifffile"), "TIFF big": (b"MM\0+", "bioformats2raw"),
-    "GRIB": (b"GRIB", "cfgrib"), "FITS": (b"SIMPLE  =", "astropy"), "gzip": (b"\x1f\x8b", "Unpack"),
-    "tar": (bytes(257) + b"ustar", "Unpack"), "NumPy": (b"\x93NUMPY", "zarrc import"),
+    "GRIB": (b"GRIB", "cfgrib"), "FITS": (b"SIMPLE  =", "astropy"), "gzip": (b"\x1f\x8b", "unpack"),
+    "tar": (bytes(257) + b"ustar", "unpack"), "NumPy": (b"\x93NUMPY", "zarrc import"),
     "references": (b'{"version": 1, "refs": {}}', "kerchunk"),
     "references, old": (b'{\n  ".zgroup": "{}"}', "kerchunk"), "references, spaced": (b' {"refs": {}}', "kerchunk")}
 

@@ -75,11 +75,15 @@ def test_require(store):
 
 
 def test_files_are_no_stores(tmp_path):
-    for name, hint in (("x.zip", "ZipStore"), ("x.zarr", "a file is not a store")):
-        (tmp_path / name).write_bytes(b"PK")
-        for mode in ("r", "a", "w"):
-            with pytest.raises(ValueError, match=hint):
-                zarrc.open(tmp_path / name, mode=mode)
+    for text, hint in ((b"PK\x03\x04", "x is a zip file, .*ZipStore"), (b"PK", "x is not a Zarr store"),
+                       (b'{"version": 1, "refs": {}}', "x is a kerchunk file of references, not a Zarr store: fsspec")):
+        (tmp_path / "x").write_bytes(text)
+        for mode in ("r", "r+", "a", "w", "w-"):
+            for opened in (zarrc.open, zarrc.open_array, zarrc.open_group):
+                for place in (tmp_path / "x", tmp_path / "x/a", f"file://{tmp_path}/x"):
+                    with pytest.raises(ValueError, match=hint):
+                        opened(place, mode=mode, **({"shape": 1, "dtype": "i1"} if opened is zarrc.open_array else {}))
+        assert (tmp_path / "x").read_bytes() == text
 
 
 def test_paths_that_are_not_utf8(tmp_path, numbers):

@@ -7,6 +7,46 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+/* The message says what the file is and what reads it, also if the path goes on below. */
+static void files_of_other_formats(void **state)
+{
+    static const struct {
+        const char *text, *name, *reader;
+    } rows[] = {{"CDF\001", "a netCDF file", "xarray"},
+                {"\x89HDF\r\n\x1a\n", "an HDF5 or netCDF-4 file", "h5py"},
+                {"PK\003\004", "a zip file", "ZipStore"},
+                {"\n{ \"refs\": {}}", "a kerchunk file of references", "fsspec"},
+                {"{", NULL, NULL},
+                {"{\"a\": 1}", NULL, NULL},
+                {"", NULL, NULL},
+                {"CDF", NULL, NULL}};
+    static const char *const below[] = {"f", "f/", "f/a/b"};
+    struct world *w = world_of(state);
+    zarr_store *s = NULL;
+    char path[256], file[256];
+
+    path_in(w, file, sizeof file, "f is ");
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        write_file(w, "f", rows[i].text);
+        for (size_t k = 0; k < ZR_COUNT(below); k++) {
+            zarr_error err = {0};
+
+            path_in(w, path, sizeof path, below[k]);
+            assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, &err),
+                          rows[i].name ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_INVALID);
+            assert_true(!rows[i].name ||
+                        (strstr(err.message, file) && strstr(err.message, rows[i].name) &&
+                         strstr(err.message, rows[i].reader)));
+            assert_true(rows[i].name || strstr(err.message, "f is not a Zarr store"));
+        }
+    }
+    path_in(w, path, sizeof path, "f");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nothing waits for its writer */
+    assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, NULL),
+                  ZARR_ERR_INVALID);
+}
+
 static void opening(void **state)
 {
     struct world *w = world_of(state);
@@ -33,6 +73,7 @@ static void opening(void **state)
     path_in(w, path, sizeof path, "f");
     assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, &err),
                   ZARR_ERR_INVALID);
+    assert_int_equal(err.os_code, ENOTDIR);
     path_in(w, path, sizeof path, "f/g");
     assert_true(zr_store_open(&s, w->registry, &w->env, path, &o, &err) != ZARR_OK);
     o.durability = 9;
@@ -256,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(opening),
+        T(files_of_other_formats),
         T(read_only),
         T(not_a_value),
         T(reserved_names),
