@@ -149,6 +149,8 @@ static void say(zarr_error *err, zarr_status status, int os_code, const char *te
     static const zarr_error none = ZARR_ERROR_INIT;
     size_t n = text ? strlen(text) : 0;
 
+    if (!err)
+        return;
     *err = none;
     if (status == ZARR_OK)
         return;
@@ -339,7 +341,7 @@ static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const cha
         zx_letter_end(f->box, l, GONE);
     answer_wait(f, l, &a);
     answer_deinit(&a);
-    if (a.status)
+    if (a.status && err)
         *err = a.err;
     if (rows)
         *rows = a.rows;
@@ -369,7 +371,7 @@ zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error 
         pthread_cond_wait(&a.end, &a.mutex);
     pthread_mutex_unlock(&a.mutex);
     answer_deinit(&a);
-    if (a.status)
+    if (a.status && err)
         *err = a.err;
     return a.status;
 }
