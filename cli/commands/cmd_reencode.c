@@ -169,28 +169,12 @@ static int report_found(const struct reencode *r)
     }
 }
 
-static int report_limit(const struct reencode *r)
-{
-    const uint64_t bytes = r->result.unit_bytes;
-    const char *have = cli_text(r->cli, "mem");
-    char need[16], hint[64];
-
-    snprintf(hint, sizeof hint, "Try: --mem=%lluM, or smaller chunks or shards.",
-             (unsigned long long)((bytes >> 19) + 2));
-    return cli_error(r->cli, CLI_CORRUPT, hint,
-                     "one chunk or shard of %s has %s, which is too much for %s%s",
-                     r->src.shown, cli_bytes_text(bytes, need),
-                     have ? "--mem=" : "the default of --mem", have ? have : "");
-}
-
 static int report_failure(const struct reencode *r, zarr_status st, const zarr_error *err)
 {
     if (r->rc)
         return r->rc;
     if (st == ZARR_ERR_EXISTS && r->result.found)
         return report_found(r);
-    if (st == ZARR_ERR_LIMIT && r->result.unit_bytes)
-        return report_limit(r);
     if (r->result.differs)
         return cli_error(r->cli, CLI_DIFFERENT,
                          "The destination is incomplete and not yet a node. Lossy codecs "

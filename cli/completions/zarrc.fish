@@ -27,7 +27,7 @@ complete -c zarrc -n __fish_use_subcommand -f -a help -d 'show help for zarrc or
 complete -c zarrc -n __fish_use_subcommand -f -a completion -d 'write a completion script for bash, zsh or fish'
 complete -c zarrc -l json -d 'write one JSON document to stdout, and errors as JSON to stderr'
 complete -c zarrc -s j -l threads -x -d 'use at most N threads (default: all cores)'
-complete -c zarrc -l mem -x -d 'limit for the memory of chunks and buffers, as 512M or 4G (default: an eighth of the machine\'s memory)'
+complete -c zarrc -l mem -x -d 'limit for the memory of chunks and buffers, as 512M or 4G; a chunk that needs more is refused (default: an eighth of the machine\'s memory; a larger chunk is handled alone)'
 complete -c zarrc -l limit -x -d 'raise or lower a limit of the library, as chunk_bytes=8G or json_depth=2000; an error about a limit names it, and ZARRC_LIMITS does the same'
 complete -c zarrc -l untrusted -d 'narrow limits, which data of unknown origin needs: chunks up to 256 MiB, 64 MiB if their elements have variable length, metadata up to 4 MiB, 64 levels of JSON'
 complete -c zarrc -l lock-wait -x -d 'fail if another writer holds the lock of a key for longer (default: wait, with a warning after 10 s)'

@@ -9,6 +9,7 @@
 #include "frame/frame_int.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,19 @@ static const char *hint_invalid(const struct cli *cli, const zarr_error *err)
                : NULL;
 }
 
+/* Half of --mem is the context's memory, of which the error tells the least. */
+static const char *hint_memory(const zarr_error *err)
+{
+    static char text[64];
+    const char *needs = strstr(err->message, " needs ");
+    const uint64_t bytes = needs ? strtoull(needs + strlen(" needs "), NULL, 10) : 0;
+
+    if (bytes == 0)
+        return "Allow more memory with --mem=SIZE.";
+    snprintf(text, sizeof text, "Try: --mem=%" PRIu64 "M.", (bytes >> 19) + 1);
+    return text;
+}
+
 /* What helps against a setting that the error names; NULL: it names none. */
 static const char *hint_setting(const zarr_error *err)
 {
@@ -121,7 +135,7 @@ static const char *hint_setting(const zarr_error *err)
         return "If you trust the store, follow its links: --symlinks=follow or "
                "ZARRC_SYMLINKS=follow.";
     if (strcmp(name, "memory_bytes") == 0)
-        return "Allow more memory with --mem=SIZE.";
+        return hint_memory(err);
     snprintf(text, sizeof text,
              "If you know where the data comes from, raise the limit: --limit=%s=VALUE.",
              name);

@@ -21,8 +21,9 @@ const struct cli_option cli_common_options[] = {
      "write one JSON document to stdout, and errors as JSON to stderr"},
     {"threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
     {"mem", 0, 0, "SIZE", NULL,
-     "limit for the memory of chunks and buffers, as 512M or 4G (default: an eighth of "
-     "the machine's memory)"},
+     "limit for the memory of chunks and buffers, as 512M or 4G; a chunk that needs more "
+     "is refused (default: an eighth of the machine's memory; a larger chunk is handled "
+     "alone)"},
     {"limit", 0, CLI_REPEAT, "NAME=VALUE", NULL,
      "raise or lower a limit of the library, as chunk_bytes=8G or json_depth=2000; an "
      "error about a limit names it, and ZARRC_LIMITS does the same"},

@@ -234,7 +234,8 @@ static zarr_status copy_shard(struct import *im, const uint64_t *shard,
     return st;
 }
 
-static int refuse_memory(struct import *im)
+/* Boxes of a pipe are not those of shards, which each box would write anew. */
+static int refuse_pipe(struct import *im)
 {
     uint64_t bytes = element_bytes(im);
     const uint64_t *unit = zarr_array_write_shape(im->node.array);
@@ -242,16 +243,17 @@ static int refuse_memory(struct import *im)
 
     for (int32_t d = 0; d < im->header.ndim; d++)
         bytes = cli_mul(bytes, unit[d]);
-    snprintf(hint, sizeof hint, "Try: --mem=%" PRIu64 "M, or smaller chunks or shards.",
-             (cli_mul(bytes, 6) >> 20) + 1);
-    return cli_error(im->cli, CLI_CORRUPT, hint,
-                     "one chunk or shard of %s has %s, but --mem only permits %s",
-                     im->node.shown, cli_bytes_text(bytes, need),
-                     cli_bytes_text(cli_buffer_bytes(im->cli), have));
+    snprintf(hint, sizeof hint, "Try: --mem=%" PRIu64 "M, or import a file.",
+             (cli_mul(bytes, 8) >> 20) + 1);
+    return cli_error(
+        im->cli, CLI_CORRUPT, hint,
+        "one chunk or shard of %s has %s, but --mem only permits %s of a pipe",
+        im->node.shown, cli_bytes_text(bytes, need),
+        cli_bytes_text(cli_buffer_bytes(im->cli), have));
 }
 
-/* Writes each shard in parts. If that is not possible, nothing is written: --mem is
- * refused; without it, *whole is set. */
+/* Writes each shard in parts. If that is not possible, nothing is written, and *whole is
+ * set. */
 static int copy_shards(struct import *im, bool *whole)
 {
     uint64_t shard[ZARR_MAX_RANK] = {0}, n[ZARR_MAX_RANK];
@@ -261,6 +263,8 @@ static int copy_shards(struct import *im, bool *whole)
     int32_t d = 0;
     int rc = CLI_OK;
 
+    if (!im->can_seek && im->cli->memory_bytes)
+        return refuse_pipe(im);
     zarr_array_chunk_counts(im->node.array, n);
     cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
     while (!st && !rc && d >= 0) {
@@ -271,11 +275,9 @@ static int copy_shards(struct import *im, bool *whole)
     cli_progress_end(&progress, !rc && !st);
     if (im->reported)
         return CLI_CORRUPT;
-    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0 && !im->cli->memory_bytes;
+    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0;
     if (*whole)
         return CLI_OK;
-    if (st == ZARR_ERR_UNSUPPORTED && im->copied == 0)
-        return refuse_memory(im);
     return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
 }
 

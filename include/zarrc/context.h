@@ -75,8 +75,12 @@ typedef struct zarr_context_options {
      */
     uint32_t n_threads;
     /**
-     * bytes that buffers of all running requests may take together; 0: an eighth of the
-     * memory of the machine, or of the control group if that has less, at least 256 MiB
+     * bytes that buffers of all running requests may take together. A read, write, append
+     * or resize fails with ZARR_ERR_LIMIT, before it changes anything, if one chunk or
+     * shard needs more; `zarr_io_options.memory_bytes` says how much that is. 0: an
+     * eighth of the memory of the machine, or of the control group if that has less, at
+     * least 256 MiB; this default refuses nothing, and a chunk that needs more is handled
+     * alone
      */
     uint64_t memory_bytes;
     /** decoded bytes that a request handles at once; 0: 64 MiB, and more for a request

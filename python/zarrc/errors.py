@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno as _errno
 import os as _os
+import re as _re
 import sys as _sys
 from typing import Any
 
@@ -224,21 +225,22 @@ _REMEDIES = {
     None: "",
     "locking": "; if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
     "symlinks": "; if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
-    "memory_bytes": '; zarrc.config.set({"memory": SIZE}) allows more memory',
+    "memory_bytes": '; zarrc.config.set({"memory": VALUE}) allows more memory',
 }
 
 
-def _remedy(setting: str | None) -> str:
+def _remedy(setting: str | None, message: str) -> str:
     """What the user can do, after the message; the library names the setting. Others than these are limits."""
     limit = f'; if you know where the data comes from, raise the limit: zarrc.config.set({{"limits": {{"{setting}": VALUE}}}})'
-    return _REMEDIES.get(setting, limit)
+    needs = _re.search(r" needs (\d+) bytes", message) if setting == "memory_bytes" else None
+    return _REMEDIES.get(setting, limit).replace("VALUE", needs[1] if needs else "VALUE")
 
 
 def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     """The exception for a zarr_error; the extension calls it."""
     cls = _BY_CODE.get(code, InternalError)
     setting = facts.pop("setting")
-    message += _remedy(setting)
+    message += _remedy(setting, message)
     facts["limit"] = setting if cls is LimitError else None
     if facts.pop("is_index"):
         cls = BoundsCheckError

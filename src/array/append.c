@@ -234,23 +234,12 @@ out:
 /* Refuses a limit of memory that the write cannot keep, before the array changes. */
 static zarr_status append_memory(const struct appending *ap, zarr_error *err)
 {
-    const zarr_array *array = ap->array;
-    struct zr_array_state *s = zr_array_state_get(ap->array);
-    struct zr_io io = {0};
     zarr_tensor t;
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_io_tensor(&t, ap->src, ap->array, err);
 
-    if (ap->opts.memory_bytes == 0)
-        goto out;
-    ZR_TRY(zr_io_tensor(&t, ap->src, ap->array, err));
-    ZR_TRY(zr_array_io(&io, array, s, t.device_type, &ap->opts, err));
-    ZR_TRY(zr_io_options_apply(&io, array, &ap->opts, err));
-    io.view.base.device_type = zr_ctx_memory(array->h.ctx, t.device_type);
-    io.write = true;
-    st = zr_memory_check(&io, err);
-out:
-    zr_array_state_free(s);
-    return st;
+    return st ? st
+              : zr_array_memory_check(ap->array, t.device_type, &ap->opts, true, NULL,
+                                      err);
 }
 
 static zarr_status append_run(struct appending *ap, zarr_error *err)

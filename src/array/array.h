@@ -77,6 +77,13 @@ struct zr_verify_call {
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err);
 
+/* LIMIT if one chunk or shard needs more memory than the context or opts permit. For a
+ * call that changes the array before it reads or writes. opts may be NULL; *need as for
+ * zr_memory_check(). */
+zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,
+                                  const zarr_io_options *opts, bool write, uint64_t *need,
+                                  zarr_error *err);
+
 /* Bytes of the elements of one inner chunk of the array's largest shard, if its shards
  * can be written in parts (zarr_shard_writer_open()); else 0. */
 uint64_t zr_array_part_bytes(const zarr_array *array);

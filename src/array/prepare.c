@@ -15,6 +15,7 @@ static void io_init(struct zr_io *io, const zarr_array *a)
         .store = a->chunk_store,
         .prefix = a->h.path,
         .indexes = a->indexes,
+        .memory_bytes = a->h.ctx->engine.memory_limit,
         .skip_empty = a->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP,
         .missing_error = a->missing_chunks == ZARR_MISSING_ERROR,
     };
@@ -29,6 +30,24 @@ zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_s
 
     io_init(io, a);
     return zr_array_layout(&io->layout, a, s, &key, err);
+}
+
+zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,
+                                  const zarr_io_options *opts, bool write, uint64_t *need,
+                                  zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(a);
+    struct zr_io io = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_io(&io, a, s, device_type, opts, err));
+    ZR_TRY(opts ? zr_io_options_apply(&io, a, opts, err) : ZARR_OK);
+    io.view.base.device_type = zr_ctx_memory(a->h.ctx, device_type);
+    io.write = write;
+    st = zr_memory_check(&io, need, err);
+out:
+    zr_array_state_free(s);
+    return st;
 }
 
 /* The chunks that the caller has replace those of the chunk store. */
@@ -98,7 +117,8 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     io->cancel = o->cancel;
     io->coalesce_gap = o->coalesce_gap;
     io->coalesce_bytes = o->coalesce_bytes;
-    io->memory_bytes = o->memory_bytes;
+    if (o->memory_bytes && (!io->memory_bytes || o->memory_bytes < io->memory_bytes))
+        io->memory_bytes = o->memory_bytes;
     io->reset_outside = o->outside == ZARR_OUTSIDE_RESET;
     io->inner_order = o->inner_order;
     io->present = o->present;
@@ -318,7 +338,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     }
     c->io.check = c->given ? NULL : zr_io_call_check;
     c->io.check_arg = c;
-    st = zr_memory_check(&c->io, err);
+    st = zr_memory_check(&c->io, NULL, err);
 out:
     return st;
 }

@@ -72,6 +72,8 @@ static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_erro
               !(p->noted && zr_leftover_covers(&p->left, ndim, now->meta.shape));
     if (p->note)
         ZR_TRY(zr_trim_check(&job, err));
+    if (p->clear || p->note) /* a chunk at the border is written in part */
+        ZR_TRY(zr_array_memory_check(p->array, ZARR_DEVICE_CPU, NULL, true, NULL, err));
     if (p->clear || p->note)
         st = needs_work(p, now, err);
 out:

@@ -170,9 +170,10 @@ zarr_status zarr_context_create(zarr_context **out, const zarr_context_options *
     zarr_context *ctx = NULL;
     zarr_context_options o;
     zarr_limits limits;
+    uint64_t memory_limit = 0;
 
     *out = NULL;
-    ZR_TRY(zr_ctx_options_read(&o, opts, err));
+    ZR_TRY(zr_ctx_options_read(&o, &memory_limit, opts, err));
     ZR_TRY(zr_ctx_limits_read(&limits, &o, err));
     ctx = zr_calloc(o.allocator, 1, sizeof *ctx);
     if (!ctx)
@@ -184,6 +185,7 @@ zarr_status zarr_context_create(zarr_context **out, const zarr_context_options *
     ctx->limits = limits;
     ctx->log = (struct zr_log){.fn = o.log, .user = o.log_user, .level = o.log_level};
     context_init_empty(ctx, o.memory_bytes);
+    ctx->engine.memory_limit = memory_limit;
     ZR_TRY(context_init(ctx, &o, err));
     *out = ctx; /* moved */
     ctx = NULL;

@@ -13,8 +13,9 @@ struct zr_ctx_row {
     const char *origin;
 };
 
-/* Makes the options: the caller's, then the environment, then defaults. */
-zarr_status zr_ctx_options_read(zarr_context_options *out,
+/* Makes the options: the caller's, then the environment, then defaults. *memory_limit:
+ * memory_bytes if it is not a default, else 0. */
+zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limit,
                                 const zarr_context_options *opts, zarr_error *err);
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err);

@@ -192,7 +192,7 @@ zarr_status zr_ctx_costs_path(char **out, const zarr_allocator *alloc, zarr_erro
     return st;
 }
 
-zarr_status zr_ctx_options_read(zarr_context_options *out,
+zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limit,
                                 const zarr_context_options *opts, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -227,6 +227,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
         out->trust = ZARR_TRUST_VERIFIED;
     if (out->log_level == 0)
         out->log_level = ZARR_LOG_WARN;
+    *memory_limit = out->memory_bytes;
     if (out->memory_bytes == 0)
         out->memory_bytes = ZR_MAX(machine_memory_bytes() / OPTIONS_BUDGET_PART,
                                    (uint64_t)OPTIONS_BUDGET_MIN);

@@ -45,12 +45,15 @@ zarr_status zr_memory_fits(const struct zr_io *io, uint64_t need, const char *wh
                          "one %s needs %" PRIu64 " bytes of memory", what, need);
 }
 
-zarr_status zr_memory_check(const struct zr_io *io, zarr_error *err)
+zarr_status zr_memory_check(const struct zr_io *io, uint64_t *need, zarr_error *err)
 {
     const bool is_shard = io->write && io->layout->level[0].is_shard;
+    uint64_t least = 0;
 
     if (io->memory_bytes == 0 || io->session) /* it has its own check */
         return ZARR_OK;
-    return zr_memory_fits(io, io->write ? write_least(io) : read_least(io),
-                          is_shard ? "shard" : "chunk", err);
+    least = io->write ? write_least(io) : read_least(io);
+    if (need)
+        least = *need = ZR_MAX(least, *need);
+    return zr_memory_fits(io, least, is_shard ? "shard" : "chunk", err);
 }

@@ -72,6 +72,7 @@ struct zr_engine {
     const struct zr_impl_registry *impls;
     struct zr_pool *pool;
     struct zr_budget *budget;
+    uint64_t memory_limit; /* the budget's total if the user set it, else 0 */
     /* a second budget, as large as the first, for the buffers of unsized chunks */
     struct zr_budget unsized_budget;
     struct zr_holders holders;
@@ -181,7 +182,8 @@ struct zr_io {
     void *finish_arg;
     /* for inner chunks fetched together; 0: as the store needs it */
     uint64_t coalesce_gap, coalesce_bytes;
-    uint64_t memory_bytes; /* of the budget at most; 0: no limit of its own */
+    /* of the budget at most, or the limit of all requests; 0: there is no limit */
+    uint64_t memory_bytes;
     /* Writes: the one shard that the request writes a part of; NULL: whole requests */
     struct zr_shard_session *session;
 };
@@ -192,8 +194,9 @@ struct zr_io {
  * the last one (shard_session.c). Thread class: solo.
  */
 /* LIMIT if io->memory_bytes has no room for one chunk, or one shard that is not streamed.
- * For the caller of a request, before it does any I/O. */
-zarr_status zr_memory_check(const struct zr_io *io, zarr_error *err);
+ * For the caller of a request, before it does any I/O. *need: bytes that the request
+ * needs at least; out: the same, or more for the chunk. It may be NULL. */
+zarr_status zr_memory_check(const struct zr_io *io, uint64_t *need, zarr_error *err);
 
 struct zr_shard_session;
 /* Takes the lock of the shard's key. UNSUPPORTED if this shard cannot be written so.

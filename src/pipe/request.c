@@ -435,12 +435,14 @@ static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
 /* The budgets of the request alone, if it has a limit of its own. */
 static void own_budgets_init(struct zarr_request *rq)
 {
-    rq->has_own = rq->io.memory_bytes != 0;
+    const uint64_t bytes = rq->io.memory_bytes;
+
+    rq->has_own = bytes != 0 && bytes < rq->io.engine->budget->total;
     if (!rq->has_own)
         return;
-    zr_budget_init(&rq->own, rq->io.memory_bytes);
+    zr_budget_init(&rq->own, bytes);
     if (zr_io_holds(&rq->io))
-        zr_holders_init(&rq->own_holders, rq->io.memory_bytes);
+        zr_holders_init(&rq->own_holders, bytes);
 }
 
 static void own_budgets_deinit(struct zarr_request *rq)

@@ -98,8 +98,17 @@ static zarr_status check_buffers(struct zr_reencode *r,
                                  const struct zr_reencode_pair *pair, zarr_error *err)
 {
     struct zr_reencode_shape shape = {.n_buffers = 0};
+    uint64_t need = 0;
+    zarr_status st =
+        zr_array_memory_check(pair->src, ZARR_DEVICE_CPU, NULL, false, &need, err);
 
-    return zr_reencode_shape(r, pair, &shape, err);
+    if (st == ZARR_OK ||
+        st == ZARR_ERR_LIMIT) /* which names the larger need of the two */
+        st = zr_array_memory_check(pair->dst, ZARR_DEVICE_CPU, NULL, true, &need, err);
+    ZR_TRY(st);
+    st = zr_reencode_shape(r, pair, &shape, err);
+out:
+    return st;
 }
 
 /* ---- the call ---------------------------------------------------------- */

@@ -228,7 +228,7 @@ def test_array_that_shrinks_meanwhile(zarrc, tmp_path):
 def test_rows_longer_than_the_buffer(zarrc, tmp_path, rng):
     """A box may end inside a row: the separators must be the same."""
     data = rng.integers(0, 1000, (3, 300000), dtype="i4")
-    zarr.save_array(tmp_path / "a", data)
+    zarr.create_array(tmp_path / "a", data=data, chunks=(1, 30000))
     text = zarrc("cat", "--format=csv", "--mem=1M", tmp_path / "a").text
     rows = text.splitlines()
     assert len(rows) == 3

@@ -168,7 +168,7 @@ def test_colours_on_a_terminal():
 
 def test_progress_bar_on_a_terminal(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(4 * 10**7,), chunks=(10**6,), dtype="f8")
-    painted = terminal(["export", "-Fraw", "--mem=16M", "--progress=bar", str(tmp_path / "a"),
+    painted = terminal(["export", "-Fraw", "--mem=40M", "--progress=bar", str(tmp_path / "a"),
                         str(tmp_path / "out")])
     if painted:  # no bar is shown if the command takes less than half a second
         assert "\r" in painted and "%" in painted and "/s" in painted

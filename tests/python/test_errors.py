@@ -2,6 +2,7 @@
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
 import types
@@ -124,6 +125,23 @@ def test_log(path, caplog):
         zarrc.open_array(path)[:]
     assert any(record.name == "zarrc" for record in caplog.records)
     assert logging.getLogger("zarrc").level == logging.NOTSET
+
+
+def test_memory_is_a_limit(path):
+    """A chunk that the setting does not permit is refused, with a value that works; the default refuses nothing."""
+    data = np.arange(2 ** 18, dtype="i4")
+    array = zarrc.create_array(path, data=data, chunks=data.shape)
+    with zarrc.config.set({"memory": "2M"}):
+        array = zarrc.open_array(path, mode="r+")
+        for change in (lambda: array.__setitem__(slice(5), 0), lambda: array.append(data), lambda: array.resize((9,))):
+            with pytest.raises(errors.LimitError, match="one chunk needs") as caught:
+                change()
+            assert caught.value.limit == "memory_bytes" and array.shape == data.shape
+    value = int(re.search(r'zarrc.config.set\({"memory": (\d+)}\)', str(caught.value))[1])
+    with zarrc.config.set({"memory": value}):
+        array = zarrc.open_array(path, mode="r+")
+        array[:5] = 0
+        assert (array[5:] == data[5:]).all() and (array[:5] == 0).all()
 
 
 def test_settings(path):

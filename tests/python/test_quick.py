@@ -423,8 +423,8 @@ class Later(zarr.storage.WrapperStore):
 
 def test_no_wait_for_memory_on_the_event_loop():
     """A read that has the memory goes on only if the event loop does."""
+    big = create(MemoryStore(), shape=(32 * 65536,), chunks=(16384,), shards=(65536,))
     with zarrc.config.set({"memory": "400K"}):
-        big = create(MemoryStore(), shape=(32 * 65536,), chunks=(16384,), shards=(65536,))
         late = zarr.open_array(Later(big.store), path="a", mode="r")
         z = create(MemoryStore(), shape=(4096,), chunks=(2048,))
         wanted = z[:2048]
@@ -442,8 +442,8 @@ def test_no_wait_for_memory_on_the_event_loop():
 
 def test_threads_of_the_loop_are_for_stores(tmp_path):
     """A read that has the memory needs a thread of the loop's executor for its store; reads that wait for memory leave it one."""
+    big = create(LocalStore(tmp_path / "x"), shape=(32 * 65536,), chunks=(16384,), shards=(65536,), compressors=None)
     with zarrc.config.set({"memory": "140K"}):
-        big = create(LocalStore(tmp_path / "x"), shape=(32 * 65536,), chunks=(16384,), shards=(65536,), compressors=None)
         late = zarr.open_array(Later(big.store), path="a", mode="r")
         z = create(MemoryStore(), shape=(4096 * 64,), chunks=(4096,), compressors=None)
         z[:4096]

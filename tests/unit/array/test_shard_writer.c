@@ -5,6 +5,7 @@
 #include "fakedev/fakedev.h"
 #include "unit/array/array_test.h"
 
+#include "ctx/ctx.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -95,7 +96,7 @@ static void objects_equal(struct world *w)
     }
 }
 
-/* A context with less memory than a shard takes, on the store of a world. */
+/* A context with less memory by default than a shard takes, on the store of a world. */
 struct tight {
     zarr_context *ctx;
     zarr_store *store;
@@ -108,6 +109,7 @@ static void tight_open(struct tight *t, const struct world *w)
                                         .lock_wait_ms = 20000};
 
     assert_ok(zarr_context_create(&t->ctx, &o, &terr));
+    t->ctx->engine.memory_limit = 0;
     assert_ok(zarr_store_open(&t->store, t->ctx, w->dir, &patient, &terr));
 }
 

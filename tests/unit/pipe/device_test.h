@@ -201,6 +201,7 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
         .settle = late_settle};
 
     pw_context_options(w, &opts);
+    w->ctx->engine.memory_limit = 0; /* a chunk that needs more is alone */
     device = zarr_fakedev_create();
     assert_ok(zarr_context_register_memory(
         w->ctx, device_table ? device_table : zarr_fakedev_vtable_late(), device, "test",

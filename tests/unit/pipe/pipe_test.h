@@ -139,6 +139,7 @@ static inline void pw_context_options(struct pw *w, zarr_context_options *opts)
     assert_ok(zarr_context_create(&w->ctx, opts, &terr));
 }
 
+/* A chunk that needs more than `memory` is alone, as with the default of a context. */
 static inline void pw_context_limits(struct pw *w, uint32_t threads, uint64_t memory,
                                      uint64_t wave, const zarr_limits *limits)
 {
@@ -148,6 +149,7 @@ static inline void pw_context_limits(struct pw *w, uint32_t threads, uint64_t me
                                  .limits = limits};
 
     pw_context_options(w, &opts);
+    w->ctx->engine.memory_limit = 0;
 }
 
 static inline void pw_context(struct pw *w, uint32_t threads, uint64_t memory,

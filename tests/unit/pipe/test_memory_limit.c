@@ -1,6 +1,7 @@
 /*
- * unit/pipe/test_memory_limit.c - the limit of memory of one call: it is kept, or the
- * call is refused before any I/O, with the bytes that one chunk or shard needs.
+ * unit/pipe/test_memory_limit.c - the limit of memory of one call, or of a context: it
+ * is kept, or the call is refused before any I/O, with the bytes that one chunk or shard
+ * needs.
  */
 #include "over_store.h"
 
@@ -150,6 +151,47 @@ static void test_append(void **state)
     close_place(&w, a);
 }
 
+/* The memory of a context counts as a limit if the user gave it. */
+static void test_context(void **state)
+{
+    const uint64_t needs = 16 * 32 * sizeof *data * 3; /* elements, old and new bytes */
+    const int64_t rows[2] = {3, N};
+    const uint64_t smaller[2] = {3, 3};
+    const zarr_tensor t = pw_tensor(got, rows, 3 * N * sizeof *got);
+    zarr_context_options opts = {.n_threads = THREADS, .memory_bytes = needs - 1};
+    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    char setting[32];
+    struct pw w;
+    zarr_array *a;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        pw_context_options(&w, &opts);
+        assert_ok(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &terr));
+        a = pw_array(w.store, "a", chains[0], shape, unit);
+        if (i == 0) {
+            assert_status(pw_box(a, zero, shape, data, NULL, true), ZARR_ERR_LIMIT);
+            assert_true(
+                zarr_error_text(&terr, ZARR_ERROR_SETTING, setting, sizeof setting) > 0);
+            assert_string_equal(setting, "memory_bytes");
+            assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_LIMIT);
+            o.memory_bytes = 2 * needs; /* a call cannot have more */
+            assert_status(pw_box(a, zero, shape, data, &o, true), ZARR_ERR_LIMIT);
+            assert_status(zarr_array_resize(a, smaller, NULL, &terr), ZARR_ERR_LIMIT);
+            assert_int_equal(zarr_array_shape(a)[0], N);
+            w.ctx->engine.memory_limit = 0; /* as if it was the default */
+        }
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        assert_ok(pw_box(a, zero, shape, got, NULL, false));
+        assert_memory_equal(got, data, sizeof got);
+        assert_in_range(w.ctx->budget.peak, 0, needs);
+        assert_ok(zarr_array_resize(a, smaller, NULL, &terr));
+        zarr_array_free(a);
+        pw_close(&w);
+        opts.memory_bytes = needs;
+    }
+}
+
 /* So are calls with parts and submitted calls. */
 static void test_other_calls(void **state)
 {
@@ -178,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_kept_or_refused),
         cmocka_unit_test(test_append),
         cmocka_unit_test(test_other_calls),
+        cmocka_unit_test(test_context),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
