@@ -302,7 +302,7 @@ def test_commands_of_other_programs(zarrc, word, command):
 
 
 @pytest.mark.parametrize("options,near", [
-    (["--dtype=flaot32"], "float32"), (["--dtype=float"], "float32"), (["--dtype=strin"], "string"),
+    (["--dtype=flaot32"], "float32"), (["--dtype=strin"], "string"),
     (["--dtype=int8", "--codec=zst"], "zstd"), (["--dtype=int8", "--codec=zstandard:level=3"], "zstd"),
     (["--dtype=int8", "--codec=deflate"], "numcodecs.zlib"), (["--dtype=int8", "--codec=deflate", "--zarr-format=2"], "zlib"),
     (["--dtype=int8", '--codec={"name": "blsoc"}'], "blosc"), (["--dtype=int8", "--key-encoding=defaulx"], "default")], ids=str)
