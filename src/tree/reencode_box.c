@@ -93,24 +93,25 @@ static zarr_status fit_parts(struct zr_reencode *r, const struct zr_reencode_pai
 {
     const uint64_t *chunk = zarr_array_chunk_shape(pair->dst);
     const uint64_t part = s->boxes.grid ? 0 : zr_array_part_bytes(pair->dst);
-    zarr_status st = ZARR_OK;
 
     if (part == 0 || part > limit || !chunk) {
         const zarr_io_options o = {.struct_size = sizeof o, .memory_bytes = limit};
+        const zarr_status st =
+            zr_array_memory_check(pair->dst, ZARR_DEVICE_CPU, &o, true, NULL, err);
 
         r->result.unit_bytes = part ? part : s->unit_bytes;
-        ZR_TRY(zr_array_memory_check(pair->dst, ZARR_DEVICE_CPU, &o, true, NULL, err));
-        ZR_TRY(zr_fail_limit(err, "memory_bytes", limit,
-                             "one chunk or shard needs %" PRIu64 " bytes of memory",
-                             r->result.unit_bytes));
+        return st != ZARR_OK
+                   ? st
+                   : zr_fail_limit(err, "memory_bytes", limit,
+                                   "one chunk or shard needs %" PRIu64 " bytes of memory",
+                                   r->result.unit_bytes);
     }
     s->in_parts = true;
     s->n_buffers = 1;
     s->buffer_bytes = ZR_MAX(part, ZR_MIN(limit, (uint64_t)PART_BUFFER));
     for (int32_t d = 0; r->comparing && d < s->boxes.ndim; d++)
         s->boxes.step[d] = ZR_MIN(chunk[d], s->boxes.shape[d]);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pair *pair,
