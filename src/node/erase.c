@@ -129,8 +129,27 @@ out:
     return st;
 }
 
+/* Erases one document. NOT_FOUND: it is gone, perhaps by an earlier call for its node. */
+static zarr_status erase_document(zarr_store *store, const char *key,
+                                  const struct zr_erase_watch *w, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                        .flags = ZARR_STORE_OP_DOCUMENT,
+                        .key = key,
+                        .cancel = w->cancel};
+    zarr_status st = ZARR_OK;
+
+    expect_copied(w, &op);
+    st = zr_store_run_one(store, &op, err);
+    if (st == ZARR_ERR_CONFLICT &&
+        zarr_store_stat(store, key, NULL, NULL) == ZARR_ERR_NOT_FOUND)
+        st = ZARR_ERR_NOT_FOUND;
+    return st;
+}
+
 /* Erases what a reader can open: the documents of a node, after consolidated metadata
- * beside them. Adds the number of documents to *n. */
+ * beside them, whose writers wait for the attributes' lock. Adds the number of documents
+ * to *n. */
 static zarr_status erase_documents(zarr_store *store, const char *path,
                                    const struct zr_erase_watch *w, uint64_t *n,
                                    zarr_error *err)
@@ -143,16 +162,14 @@ static zarr_status erase_documents(zarr_store *store, const char *path,
     zr_str_init(&attrs, zr_store_context(store)->alloc);
     zr_path_key(&attrs, path, ZR_DOC_ATTRS);
     ZR_TRY(zr_str_status(&attrs, err));
-    ZR_TRY(hold_attributes(store, zr_str_text(&attrs), w, &lock, err));
     for (size_t i = 0; i < ZR_COUNT(first_names); i++) {
-        zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_DOCUMENT};
         zarr_error e = {0};
 
+        if (i == 1)
+            ZR_TRY(hold_attributes(store, zr_str_text(&attrs), w, &lock, err));
         zr_path_key(&key, path, first_names[i]);
         ZR_TRY(zr_str_status(&key, err));
-        op.key = zr_str_text(&key);
-        expect_copied(w, &op);
-        st = zr_store_run_one(store, &op, &e);
+        st = erase_document(store, zr_str_text(&key), w, &e);
         *n += st == ZARR_OK;
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
         ZR_TRY(zr_pass(err, st, &e));
@@ -211,7 +228,7 @@ static int erase_listed(void *user, const zarr_store_item *item)
     l->st = zr_cancel_check(l->cancel, l->err);
     if (l->st == ZARR_OK && !zr_streq(item->key, l->job)) {
         l->st = note_key(item->is_prefix ? l->folders : l->keys, item->key, l->err);
-        l->has_documents = l->has_documents || zr_key_kind(item->key) != 0;
+        l->has_documents = l->has_documents || goes_first(item->key);
     }
     return l->st != ZARR_OK || l->keys->n == ERASE_KEYS;
 }

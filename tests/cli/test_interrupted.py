@@ -284,6 +284,26 @@ def test_killed_migrate_goes_on_with_its_options(zarrc, tmp_path):
     assert all("_FillValue" not in a.attrs for _, a in zarr.open_group(tmp_path / "x.zarr", zarr_format=3).arrays())
 
 
+def test_migrate_keeps_the_mark_of_another_command(zarrc, tmp_path):
+    """An array that was not filled to its end does not look complete afterwards."""
+    path = tmp_path / "x.zarr"
+    zarrc("create", "--zarr-format=2", "--shape=4", "--dtype=int8", path)
+    mark = '{"zarrc_job": 1, "command": "create"}'
+    (path / JOB).write_text(mark)
+    zarrc("migrate", path)
+    assert (path / "zarr.json").exists() and (path / JOB).read_text() == mark
+
+
+def test_move_of_a_group_with_attributes(zarrc, tmp_path):
+    """In v2 they are a document of their own, which goes after the group's."""
+    path, out = tmp_path / "x.zarr", tmp_path / "y.zarr"
+    zarrc("create", "--group", "--zarr-format=2", path)
+    zarrc("attrs", "set", path, "k", "1")
+    before = files(path)
+    zarrc("mv", path, out)
+    assert files(out) == before and not path.exists()
+
+
 def test_migrate_that_fails_before_it_writes_leaves_nothing(zarrc, tmp_path):
     zarrc("create", "--zarr-format=2", "--group", tmp_path / "x.zarr")
     zarrc("create", "--zarr-format=2", "-t", "i1", "--shape=2", tmp_path / "x.zarr/a")
