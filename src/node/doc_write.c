@@ -70,7 +70,7 @@ static zarr_status update_once(const struct zr_doc_place *place,
     ZR_TRY(edit->fn(edit->arg, old.found ? &old : NULL, &text, err));
     if (text.bytes == 0 && !text.failed) /* nothing to change */
         goto out;
-    if (versions || (!old.found && zr_doc_new_by_put(place->src->store))) {
+    if (old.found ? versions : zr_doc_new_by_put(place->src->store)) {
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = old.version;
     }
