@@ -129,7 +129,8 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
 
     if (early && fstat(f->fd, &st) != 0)
         return errno;
-    if (early && set && st.st_mtim.tv_sec == set->tv_sec &&
+    /* a coarser time is a multiple of 10 ns, so another one is kept to the nanosecond */
+    if (early && set && set->tv_nsec % 10 != 0 && st.st_mtim.tv_sec == set->tv_sec &&
         st.st_mtim.tv_nsec == set->tv_nsec)
         atomic_store(&l->exact_device, st.st_dev);
     if (wanted && !early && !late) {
@@ -348,7 +349,9 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
         return write_failed(l, op, os_code, "cannot replace", err);
     if (zr_local_owner_is_shut_out(&file.owners))
         zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
-    if ((op->flags & ZR_STORE_OP_TELL) && file.owners.is_first)
+    /* versions of whole seconds may come back with another value */
+    if ((op->flags & ZR_STORE_OP_TELL) && file.owners.is_first &&
+        op->version.word[2] % 1000000000 != 0)
         op->flags |= ZR_STORE_OP_CREATED;
     return zr_op_end(op, ZARR_OK, 0);
 }
