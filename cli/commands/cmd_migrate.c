@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct cli_option options[] = {
     {"zarr-format", 0, 0, "N", "2|3", "format of the new metadata (default: 3)"},
@@ -71,11 +72,14 @@ static void tell(void *user, const zarr_migrate_item *item)
         cli_warn(cli, "%s: %s", item->key, item->text);
 }
 
-static bool has_job(const struct cli_node *node)
+/* *is_other: the job object is that of another command, and says that the node is not
+ * complete. It stays. */
+static bool has_job(const struct cli_node *node, bool *is_other)
 {
     struct cli_job job;
     const bool has = cli_job_read(node->store, node->path, &job);
 
+    *is_other = has && strcmp(job.command, "migrate") != 0;
     cli_job_free(&job);
     return has;
 }
@@ -96,6 +100,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
 {
     zarr_migrate_options opts = ZARR_MIGRATE_OPTIONS_INIT;
     uint64_t format = 3;
+    bool is_other;
     char *given;
     zarr_error err = {0};
     zarr_status st;
@@ -123,14 +128,14 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
                    cli_flag(cli, "remove-old") ? " --remove-old" : "",
                    cli_flag(cli, "keep-fill") ? " --keep-fill" : "",
                    cli_flag(cli, "leave-consolidated") ? " --leave-consolidated" : "");
-    m->resumed = has_job(node);
-    if (!cli_flag(cli, "dry-run"))
+    m->resumed = has_job(node, &is_other);
+    if (!cli_flag(cli, "dry-run") && !is_other)
         rc = cli_job_begin(cli, node->store, node->path, given);
     free(given);
     if (rc)
         return rc;
     st = zarr_node_migrate(node->store, node->path, &opts, &err);
-    if (!cli_flag(cli, "dry-run") && is_over(m, st))
+    if (!cli_flag(cli, "dry-run") && !is_other && is_over(m, st))
         cli_job_end(cli, node->store, node->path);
     if (cli->json)
         cli_json_end(cli_json(cli));
