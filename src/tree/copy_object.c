@@ -269,7 +269,7 @@ static int compare_with_key(const void *key, const void *item)
 }
 
 /* NULL: there is no such key, or this is no move. */
-static struct zr_copy_mark *find_mark(const struct zr_copy *c, const char *name)
+static struct zr_copy_mark *find_copy_mark(const struct zr_copy *c, const char *name)
 {
     const char **at = c->mark ? bsearch(name, c->keys.item, c->keys.n,
                                         sizeof *c->keys.item, compare_with_key)
@@ -281,7 +281,7 @@ static struct zr_copy_mark *find_mark(const struct zr_copy *c, const char *name)
 static void mark_copied(struct zr_copy *c, const char *name,
                         const struct copied_object *o)
 {
-    struct zr_copy_mark *mark = find_mark(c, name);
+    struct zr_copy_mark *mark = find_copy_mark(c, name);
 
     if (mark)
         *mark = (struct zr_copy_mark){
@@ -308,7 +308,7 @@ bool zr_copy_find_copied(const void *copy, const char *key, zarr_store_version *
 
     if (!c->mark || !zr_store_can(c->src, ZARR_STORE_CAP_CONDITIONAL))
         return false;
-    mark = find_mark(c, name);
+    mark = find_copy_mark(c, name);
     *version = mark ? mark->version : none;
     return !mark || (mark->known && !zr_store_version_equal(version, &none));
 }
