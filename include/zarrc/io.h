@@ -94,10 +94,11 @@ typedef struct zarr_io_options {
     uint64_t coalesce_bytes;
     /** bytes at most that this call takes of the context's `memory_bytes`, so that it
      * leaves room for others. A call fails with ZARR_ERR_LIMIT, before it reads or writes
-     * anything, if one chunk of the array needs more: its elements and its stored bytes,
-     * and for a write once more the old stored bytes. So does a write if a shard needs
-     * more, unless the shard is written in parts, as in a local store with locks. The
-     * message names the bytes that are needed. Buffers of chunks whose size the metadata
+     * anything, if one chunk needs more; a write also if one shard does, unless the shard
+     * is written in parts, as in a local store with locks. The message names the bytes
+     * that are needed. A read counts the elements of a chunk and its stored bytes. A
+     * write also counts the old stored bytes. Both count buffers that a raw chunk or a
+     * whole write may not need. Buffers of chunks whose size the metadata
      * does not bound count in the context's budget only. Indexes of shards that are read
      * do not count, and a pipeline of a plug-in may reserve more. 0: no limit of its own
      */

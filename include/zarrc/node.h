@@ -176,7 +176,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * `progress` is not called. Between stores or disks, or if something is at the
  * destination already, the node is copied, and the source is deleted once the copy is
  * complete. Before that, the call looks whether the source is still what was copied. In
- * stores with versions it deletes only objects that are.
+ * stores with versions it deletes an object that it listed only if that is so; what
+ * another caller creates below the source during the last step is deleted with it.
  *
  * A node that is a symbolic link inside of a store is copied from what the link leads to,
  * and only the link is deleted. The root of a store that was opened by the name of a

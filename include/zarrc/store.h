@@ -95,9 +95,8 @@ typedef struct zarr_store_options {
      * of the chunks */
     int32_t tensor_device_type, tensor_device_id;
     /** local stores: a directory above the root, below which links may lead with
-     * ZARR_SYMLINKS_WITHIN; NULL: the root. It is the beginning of the URL's path, up to
-     * a
-     * "/". For example, an array is opened as a store of its own, and its links lead to
+     * ZARR_SYMLINKS_WITHIN; NULL: the root. It is the URL's path, cut at a "/". For
+     * example, an array is opened as a store of its own, and its links lead to
      * objects of the hierarchy around it, which zarr_location_parse() finds. Borrowed for
      * the call */
     const char *symlink_root;

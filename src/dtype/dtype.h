@@ -59,8 +59,9 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
  * ZARR_ORDER_NATIVE. */
 zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
-/* The same for texts of users, as zarr_dtype_find(): also takes NumPy's other names of
- * numbers and times ("half", "datetime64[us]"), which stored metadata may not have. */
+/* The same for names that users write, as zarr_dtype_find(): also takes NumPy's other
+ * names of numbers and times ("half", "datetime64[us]"), which stored metadata may not
+ * have. */
 zarr_status zr_dtype_find_any(struct zr_dtype_registry *r, const char *text,
                               const zarr_dtype **out, uint32_t *byte_order,
                               zarr_error *err);

@@ -49,8 +49,8 @@ static zarr_status write_attributes(const struct node_writing *w, zarr_error *er
 }
 
 /* Called under the lock of the document, which does not exist yet. It takes the lock of
- * .zattrs inside. The only holder of that lock who waits for this one is a move, which
- * has a claim of the node. */
+ * .zattrs inside. A copying move takes these locks in the other order. It claims the node
+ * that it moves, but not the nodes below. */
 static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_str *text,
                                  zarr_error *err)
 {

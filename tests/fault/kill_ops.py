@@ -220,6 +220,3 @@ TEMPLATE = [
     ["cp", "-q", "v2.zarr", "p2.zarr"],
     ["consolidate", "-q", "v2.zarr"],
 ]
-
-PENDING = {  # fail today: the tests skip them until they are repaired
-}
