@@ -1,4 +1,4 @@
-/* Introduces: zarr_array_explain(), zarr_explanation_text(), zarr_array_chunk_list(),
+/* Introduces: zarr_array_explain(), zarr_explanation_text(), zarr_array_list_blocks(),
  * zarr_array_verify()
  *
  * Shows what a read would do, lists the stored chunks of an array, and checks that all of
@@ -8,10 +8,10 @@
 
 #include <zarrc/zarrc.h>
 
-static int show_chunk(void *user, const zarr_chunk_info *chunk)
+static int show_chunk(void *user, const zarr_block_info *chunk)
 {
     ++*(int *)user;
-    printf("chunk %d is in %s\n", (int)chunk->chunk[0], chunk->key);
+    printf("chunk %d is in %s\n", (int)chunk->index[0], chunk->key);
     return 0; /* go on */
 }
 
@@ -48,8 +48,8 @@ int main(int argc, char **argv)
         zarr_array_explain(&plan, array, ZARR_EXPLAIN_READ, NULL, &tensor, NULL, &err) ||
         zarr_explanation_text(plan, ZARR_EXPLAIN_TEXT, text, sizeof text, NULL, &err) ||
         zarr_store_put(store, "a/c/2", "damaged", 7, &err) ||
-        zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, show_chunk, &n_chunks, NULL,
-                              &err) ||
+        zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, show_chunk, &n_chunks, NULL,
+                               &err) ||
         zarr_array_verify(array, show_fault, &n_faults, NULL, &err))
         return fprintf(stderr, "%s\n", err.message), 1;
     fprintf(stderr, "%s\n", text);

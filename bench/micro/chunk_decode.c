@@ -65,7 +65,7 @@ struct subject {
     uint8_t *elements, *encoded;
     zarr_mem *bytes;
     uint64_t *chunks;
-    zarr_chunk_batch batch;
+    zarr_block_batch batch;
 };
 
 static void open_array(struct subject *s, uint64_t n, const char *codecs)
@@ -104,14 +104,14 @@ static void take_chunks(struct subject *s, uint64_t n)
         uint64_t bytes = MOST;
 
         s->chunks[i] = i;
-        must(zarr_array_chunk_read_encoded(s->array, &i, s->encoded + i * MOST, &bytes,
+        must(zarr_array_block_read_encoded(s->array, &i, s->encoded + i * MOST, &bytes,
                                            &err));
         s->bytes[i].handle = s->encoded + i * MOST;
         s->bytes[i].bytes = bytes;
     }
-    s->batch = (zarr_chunk_batch)ZARR_CHUNK_BATCH_INIT;
-    s->batch.n_chunks = n;
-    s->batch.chunks = s->chunks;
+    s->batch = (zarr_block_batch)ZARR_BLOCK_BATCH_INIT;
+    s->batch.n_blocks = n;
+    s->batch.blocks = s->chunks;
     s->batch.bytes = s->bytes;
 }
 

@@ -53,7 +53,7 @@ static zarr_array *open_array(const struct job *job, const char *place, int is_t
 
 static void describe(struct job *job, zarr_array *array)
 {
-    const uint64_t *unit = zarr_array_write_shape(array);
+    const uint64_t *unit = zarr_array_block_shape(array);
 
     job->ndim = zarr_array_ndim(array);
     if (job->ndim > MOST_DIMS)

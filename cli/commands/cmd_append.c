@@ -197,7 +197,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
  * shard, so that none is written twice. */
 static uint64_t piece_steps(const struct appending *a)
 {
-    const uint64_t *unit = zarr_array_write_shape(a->node.array);
+    const uint64_t *unit = zarr_array_block_shape(a->node.array);
     uint64_t fit = cli_buffer_bytes(a->cli) / a->row_bytes;
     uint64_t largest[ZARR_MAX_RANK], n = unit && unit[a->axis] ? unit[a->axis] : 1;
     uint64_t old = zarr_array_shape(a->node.array)[a->axis];
@@ -205,7 +205,7 @@ static uint64_t piece_steps(const struct appending *a)
     if (fit < 1)
         fit = 1;
     if (!unit) { /* irregular chunks: a piece may become a chunk, so it is as large */
-        zarr_array_chunk_largest(a->node.array, largest);
+        zarr_array_block_largest(a->node.array, largest);
         return largest[a->axis] < fit ? largest[a->axis] : fit;
     }
     return n - old % n < fit ? n - old % n : fit;

@@ -19,7 +19,7 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct info_s
     zarr_status st;
 
     *s = (struct info_stats){.n_total = info_grid_count(node->array)};
-    st = zarr_array_stored(node->array, &s->n_objects, &s->bytes, &io, &err);
+    st = zarr_array_count_stored(node->array, &s->n_objects, &s->bytes, &io, &err);
     return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
               : CLI_OK;
 }
@@ -85,7 +85,7 @@ static int add_array(struct cli *cli, const struct cli_node *top, const char *pa
     int rc = CLI_OK;
 
     if (!st)
-        st = zarr_array_stored(array, &n_objects, &bytes, &io, &err);
+        st = zarr_array_count_stored(array, &n_objects, &bytes, &io, &err);
     if (!st) {
         t->n_arrays++;
         t->n_objects += n_objects;

@@ -233,7 +233,7 @@ struct blocks {
     int rc;
 };
 
-static int print_block(void *user, const zarr_chunk_info *block)
+static int print_block(void *user, const zarr_block_info *block)
 {
     struct blocks *b = user;
     zarr_store_value value = {.struct_size = sizeof value, .bytes = block->bytes};
@@ -251,7 +251,7 @@ static int print_block(void *user, const zarr_chunk_info *block)
     cli_json_text(cli_key(b->j, "key"), block->key);
     cli_json_array(cli_key(b->j, "chunk"));
     for (int32_t d = 0; d < block->ndim; d++)
-        cli_json_u64(b->j, block->chunk[d]);
+        cli_json_u64(b->j, block->index[d]);
     cli_json_end(b->j);
     if (!b->missing)
         cli_json_u64(cli_key(b->j, "bytes"), value.bytes);
@@ -261,7 +261,7 @@ static int print_block(void *user, const zarr_chunk_info *block)
 
 static int list_blocks(struct cli *cli, const struct cli_node *node)
 {
-    static const uint32_t what[] = {ZARR_CHUNKS_OBJECTS, ZARR_CHUNKS_MISSING};
+    static const uint32_t what[] = {ZARR_BLOCKS_STORED, ZARR_BLOCKS_MISSING};
     const zarr_io_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     struct blocks b = {
         .cli = cli, .store = node->store, .j = cli->json ? cli_json(cli) : NULL};
@@ -276,7 +276,7 @@ static int list_blocks(struct cli *cli, const struct cli_node *node)
         b.missing = i == 1;
         if (b.j)
             cli_json_array(cli_key(b.j, b.missing ? "missing" : "stored"));
-        st = zarr_array_chunk_list(node->array, what[i], print_block, &b, &o, &err);
+        st = zarr_array_list_blocks(node->array, what[i], print_block, &b, &o, &err);
         if (b.j)
             cli_json_end(b.j);
     }

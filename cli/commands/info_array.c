@@ -11,7 +11,7 @@ uint64_t info_grid_count(const zarr_array *array)
 {
     uint64_t counts[ZARR_MAX_RANK];
 
-    zarr_array_chunk_counts(array, counts);
+    zarr_array_block_counts(array, counts);
     return cli_product(zarr_array_ndim(array), counts);
 }
 
@@ -243,7 +243,7 @@ static void grid_rows(struct cli *cli, const zarr_array *a)
 
     snprintf(more, sizeof more, "  %s of them", count_text(info_grid_count(a), count));
     if (cli_is_sharded(a)) {
-        shape_row(cli, "shards", a, zarr_array_write_shape(a), more);
+        shape_row(cli, "shards", a, zarr_array_block_shape(a), more);
         more[0] = '\0';
     }
     shape_row(cli, "chunks", a, zarr_array_chunk_shape(a), more);
@@ -377,7 +377,7 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
     cli_json_raw(cli_key(j, "fill_value"), fill);
     cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
     cli_json_shape(cli_key(j, "shards"), ndim,
-                   cli_is_sharded(a) ? zarr_array_write_shape(a) : NULL);
+                   cli_is_sharded(a) ? zarr_array_block_shape(a) : NULL);
     cli_json_raw(cli_key(j, "chunk_grid"), zarr_array_chunk_grid(a));
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
     info_count_json(cli_key(j, "bytes"), info_decoded_bytes(a));

@@ -180,7 +180,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
 static bool exceeds_buffer(const struct import *im)
 {
     const uint64_t *unit =
-        im->node.region ? NULL : zarr_array_write_shape(im->node.array);
+        im->node.region ? NULL : zarr_array_block_shape(im->node.array);
     uint64_t bytes = element_bytes(im);
 
     for (int32_t d = 0; unit && d < im->header.ndim; d++)
@@ -238,7 +238,7 @@ static zarr_status copy_shard(struct import *im, const uint64_t *shard,
 static int refuse_pipe(struct import *im)
 {
     uint64_t bytes = element_bytes(im);
-    const uint64_t *unit = zarr_array_write_shape(im->node.array);
+    const uint64_t *unit = zarr_array_block_shape(im->node.array);
     char need[16], have[16], hint[80];
 
     for (int32_t d = 0; d < im->header.ndim; d++)
@@ -265,7 +265,7 @@ static int copy_shards(struct import *im, bool *whole)
 
     if (!im->can_seek && im->cli->memory_bytes)
         return refuse_pipe(im);
-    zarr_array_chunk_counts(im->node.array, n);
+    zarr_array_block_counts(im->node.array, n);
     cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
     while (!st && !rc && d >= 0) {
         st = copy_shard(im, shard, &progress, &rc, &err);
@@ -286,7 +286,7 @@ static int copy_shards(struct import *im, bool *whole)
 static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
 {
     const uint64_t *unit =
-        im->node.region ? NULL : zarr_array_write_shape(im->node.array);
+        im->node.region ? NULL : zarr_array_block_shape(im->node.array);
     uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK];
     const int32_t ndim = im->header.ndim - im->field.ndim;
 

@@ -107,7 +107,7 @@ int cli_import_commit(struct import *im)
 
 static const char *const documents[] = {"zarr.json", ".zarray", ".zattrs"};
 
-static int add_chunk(void *user, const zarr_chunk_info *chunk)
+static int add_chunk(void *user, const zarr_block_info *chunk)
 {
     const zarr_store_item item = {.key = chunk->key};
 
@@ -135,8 +135,8 @@ static size_t count_keys(const struct import *im)
 static bool erase_made(const struct import *im)
 {
     struct cli_keys chunks = {0};
-    bool ok = zarr_array_chunk_list(im->node.array, ZARR_CHUNKS_OBJECTS, add_chunk,
-                                    &chunks, NULL, NULL) == ZARR_OK;
+    bool ok = zarr_array_list_blocks(im->node.array, ZARR_BLOCKS_STORED, add_chunk,
+                                     &chunks, NULL, NULL) == ZARR_OK;
 
     for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
         char *key = cli_path_join(im->target_path, documents[i]);

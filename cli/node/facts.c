@@ -30,7 +30,7 @@ char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err)
 bool cli_is_sharded(const zarr_array *array)
 {
     const uint64_t *chunks = zarr_array_chunk_shape(array),
-                   *units = zarr_array_write_shape(array);
+                   *units = zarr_array_block_shape(array);
 
     return chunks &&
            (!units ||

@@ -52,7 +52,7 @@ static bool place(const struct stored *all, const uint64_t *chunk, struct span o
     const int32_t ndim = zarr_array_ndim(r->array);
     const uint64_t *unit = zarr_array_chunk_shape(r->array);
     uint64_t origin[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
-    bool inside = all->inner || zarr_array_chunk_extent(r->array, chunk, origin, count,
+    bool inside = all->inner || zarr_array_block_extent(r->array, chunk, origin, count,
                                                         NULL) == ZARR_OK;
 
     out[0] = (struct span){0, 1}; /* of a line */
@@ -79,14 +79,14 @@ static bool place(const struct stored *all, const uint64_t *chunk, struct span o
     return inside;
 }
 
-static int add_chunk(void *user, const zarr_chunk_info *chunk)
+static int add_chunk(void *user, const zarr_block_info *chunk)
 {
     struct stored *all = user;
     struct span at[2];
 
-    if (all->inner && !chunk->inner)
+    if (all->inner && !chunk->is_chunk)
         return 1;
-    if (!place(all, chunk->chunk, at))
+    if (!place(all, chunk->index, at))
         return cli_cancelled();
     if (all->n == all->cap) {
         all->cap = all->cap ? all->cap * 2 : 64;
@@ -170,16 +170,16 @@ static bool list_chunks(struct stored *all, bool inner)
 
     all->inner = inner;
     all->n = 0;
-    return zarr_array_chunk_list(all->r->array,
-                                 inner ? ZARR_CHUNKS_INNER : ZARR_CHUNKS_OBJECTS,
-                                 add_chunk, all, &io, NULL) == ZARR_OK;
+    return zarr_array_list_blocks(all->r->array,
+                                  inner ? ZARR_BLOCKS_CHUNKS : ZARR_BLOCKS_STORED,
+                                  add_chunk, all, &io, NULL) == ZARR_OK;
 }
 
 /* Inner chunks only of few shards: their indexes must be read. */
 static bool list_stored(struct stored *all, uint64_t most)
 {
     const uint64_t *inner = zarr_array_chunk_shape(all->r->array);
-    const uint64_t *outer = zarr_array_write_shape(all->r->array);
+    const uint64_t *outer = zarr_array_block_shape(all->r->array);
     const size_t bytes = (size_t)zarr_array_ndim(all->r->array) * sizeof *inner;
 
     if (!list_chunks(all, false))

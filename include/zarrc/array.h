@@ -230,79 +230,80 @@ ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);
 /** @} */
 
 /**
- * @name The grid of chunks
- * The unit of reading is the chunk, in a sharded array the inner chunk. The unit of
- * writing is the chunk, in a sharded array the whole shard. Reads and writes along these
- * units are fastest. Grid coordinates count units of writing from 0. Arrays of shapes and
- * coordinates have one entry for each dimension.
+ * @name The grids of chunks and of blocks
+ * A *chunk* is the smallest unit that is decoded on its own. A *shard* is an object that
+ * holds chunks. A *block* is what the store has as one object: a shard, or a chunk of an
+ * array without shards. Reads along chunks and writes along blocks are fastest. Grid
+ * coordinates count from 0. Arrays of shapes and coordinates have one entry for each
+ * dimension.
  *
  * Spec: Zarr v3 core, "Chunk grids"; Zarr v3 codec "sharding_indexed".
  * @{
  */
 /**
- * Returns the shape of the unit of reading in elements, borrowed as zarr_array_shape()
- * is. NULL if chunks differ in shape. Shards that can only be decoded whole, because
- * codecs such as reshape are before the sharding, are the unit themselves.
+ * Returns the shape of a chunk in elements, borrowed as zarr_array_shape() is. NULL if
+ * chunks differ in shape. In nested shards this is the innermost chunk. If codecs such as
+ * reshape precede the sharding, a shard is decoded whole, and its shape is returned.
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 /**
- * Returns the shape of the unit of writing in elements, borrowed as zarr_array_shape()
- * is. NULL if units differ in shape; zarr_array_chunk_extent() tells the shape of each.
+ * Returns the shape of a block in elements, borrowed as zarr_array_shape() is. NULL if
+ * blocks differ in shape; zarr_array_block_extent() tells the shape of each.
  */
-ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
+ZARR_API const uint64_t *zarr_array_block_shape(const zarr_array *array);
 /**
  * Copies the shapes that the array has at this moment, one entry for each dimension. The
  * handle keeps what zarr_array_shape() has returned, also after the array is resized. It
  * keeps nothing of this call, which suits a handle that is open while its array grows.
  * @param shape receives the shape in elements; NULL: not wanted
- * @param chunk_shape receives the shape of the unit of reading; NULL: not wanted
- * @param write_shape receives the shape of the unit of writing; NULL: not wanted. Where
- * units differ in shape, this and `chunk_shape` receive zeros
+ * @param chunk_shape receives the shape of a chunk; NULL: not wanted
+ * @param block_shape receives the shape of a block; NULL: not wanted. If blocks differ in
+ * shape, this and `chunk_shape` receive zeros
  */
 ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
-                                     uint64_t *chunk_shape, uint64_t *write_shape);
-/** Returns the grid of the units of writing as JSON text: an object with `name` and
- * `configuration`. */
+                                     uint64_t *chunk_shape, uint64_t *block_shape);
+/** Returns the grid of the blocks as JSON text: an object with `name` and
+ * `configuration`, as the array's metadata has it. */
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
-/** Stores in `counts` how many units of writing there are along each dimension. */
-ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
+/** Stores in `counts` how many blocks there are along each dimension. */
+ZARR_API void zarr_array_block_counts(const zarr_array *array, uint64_t *counts);
 /**
- * Tells where the unit of writing with the grid coordinates `chunk` begins, and the shape
- * that it is stored with, which may reach beyond the array. `origin` and `shape` are
- * filled; either may be NULL.
- * @retval ZARR_ERR_INVALID there is no such unit
+ * Tells where the block with the grid coordinates `block` begins, and the shape that it
+ * is stored with, which may reach beyond the array. `origin` and `shape` are filled;
+ * either may be NULL.
+ * @retval ZARR_ERR_INVALID there is no such block
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *array,
-                                                             const uint64_t *chunk,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_extent(const zarr_array *array,
+                                                             const uint64_t *block,
                                                              uint64_t *origin,
                                                              uint64_t *shape,
                                                              zarr_error *err);
 /**
- * Finds the unit of writing that holds the element with the coordinates `at`, and stores
- * its grid coordinates in `chunk`.
+ * Finds the block that holds the element with the coordinates `at`, and stores its grid
+ * coordinates in `block`.
  * @retval ZARR_ERR_INVALID there is no such element
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_locate(const zarr_array *array,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *array,
                                                              const uint64_t *at,
-                                                             uint64_t *chunk,
+                                                             uint64_t *block,
                                                              zarr_error *err);
 /**
- * Stores in `shape` the shape of the largest unit of writing, for buffers; 1 along a
- * dimension without units. If the grid of a plug-in cannot count equal
- * chunks, the call looks at the first 65536 along each dimension.
+ * Stores in `shape` the shape of the largest block, for buffers; 1 along a dimension
+ * without blocks. If the grid of a plug-in cannot count equal blocks, the call looks at
+ * the first 65536 along each dimension.
  */
-ZARR_API void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape);
+ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);
 /** @} */
 
 /**
- * Selects whole units of writing of an array, in a regular grid or any other. Slices and
- * indexes count units, as in zarr_selection_blocks().
+ * Selects whole blocks of an array, in a regular grid or any other. Slices and indexes
+ * count blocks, as in zarr_selection_blocks().
  * @param array borrowed
  * @param out receives the selection; owned: zarr_selection_free()
  * @param n_dims,dims what is selected, as for zarr_selection_dims()
  * @retval ZARR_ERR_INVALID a dimension is selected by a list, a mask or a step, or an
  * index is out of bounds
- * @see zarr_array_chunk_extent(), zarr_array_write_shape()
+ * @see zarr_array_block_extent(), zarr_array_block_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_select_blocks(const zarr_array *array, zarr_selection **out, int32_t n_dims,

@@ -182,7 +182,7 @@ typedef struct zarr_verify_item {
  * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. An
  * object that alone cannot be read, such as a FIFO or a file on a bad block, is a fault
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
- * @see zarr_array_chunk_list()
+ * @see zarr_array_list_blocks()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_verify(zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item),

@@ -1,8 +1,8 @@
 /**
  * @file
- * Chunks whose encoded bytes the caller has: decode and encode arrays without a store.
- * For services that get chunks from a message queue or an HTTP server, and for bindings
- * that fetch chunks themselves. zarr_array_open_document() makes an array from the text
+ * Blocks whose encoded bytes the caller has: decode and encode arrays without a store.
+ * For services that get blocks from a message queue or an HTTP server, and for bindings
+ * that fetch blocks themselves. zarr_array_open_document() makes an array from the text
  * of its metadata.
  */
 #ifndef ZARRC_CHUNKS_H
@@ -18,111 +18,111 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Encoded chunks of one array. A chunk is here the unit of writing: in a sharded array a
- * whole shard. Everything is borrowed for the call, and nothing is changed.
+ * Encoded blocks of one array. A block is what is stored as one object: a shard, or a
+ * chunk of an array without shards. The call borrows everything, and changes nothing.
  */
-typedef struct zarr_chunk_batch {
+typedef struct zarr_block_batch {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    uint64_t n_chunks;           /**< how many chunks there are */
-    /** grid coordinates of all chunks, one chunk after the other: `n_chunks` times the
-     * rank. In any order, each chunk once. NULL only for an array without dimensions */
-    const uint64_t *chunks;
-    /** `n_chunks` encoded chunks, in memory of any kind; `handle` NULL: the chunk is
+    uint64_t n_blocks;           /**< number of blocks */
+    /** grid coordinates of all blocks, one block after the other: `n_blocks` times the
+     * rank. In any order, each block once. NULL only for an array without dimensions */
+    const uint64_t *blocks;
+    /** `n_blocks` encoded blocks, in memory of any kind; `handle` NULL: the block is
      * missing */
     const zarr_mem *bytes;
-    /** `n_chunks` results of fetching them. ZARR_OK: `bytes` has the chunk.
-     * ZARR_ERR_NOT_FOUND: the chunk is missing. Another status fails the call if it needs
-     * the chunk. NULL: all are ZARR_OK */
+    /** `n_blocks` results of fetching them. ZARR_OK: `bytes` has the block.
+     * ZARR_ERR_NOT_FOUND: the block is missing. Another status fails the call if it needs
+     * the block. NULL: all are ZARR_OK */
     const zarr_status *status;
-} zarr_chunk_batch;
+} zarr_block_batch;
 
-#define ZARR_CHUNK_BATCH_INIT ZARR_SIZE_FIRST(zarr_chunk_batch)
+#define ZARR_BLOCK_BATCH_INIT ZARR_SIZE_FIRST(zarr_block_batch)
 
 /**
- * Receives one encoded chunk, or learns that a chunk must not be stored. The library
- * calls it from any thread, several at once, once for each chunk.
- * @param user as in zarr_chunk_sink
- * @param chunk grid coordinates, one for each dimension
- * @param bytes the encoded chunk, borrowed for the call; NULL: erase the chunk, because
+ * Receives one encoded block, or learns that a block must not be stored. The library
+ * calls it from any thread, several at once, once for each block.
+ * @param user as in zarr_block_sink
+ * @param block grid coordinates, one for each dimension
+ * @param bytes the encoded block, borrowed for the call; NULL: erase the block, because
  * all its elements are the fill value
  * @return ZARR_OK; another status ends zarr_array_encode() with it
  */
-typedef zarr_status (*zarr_chunk_sink_fn)(void *user, const uint64_t *chunk,
+typedef zarr_status (*zarr_block_sink_fn)(void *user, const uint64_t *block,
                                           const zarr_mem *bytes, zarr_error *err);
 
-/** Where zarr_array_encode() puts chunks. */
-typedef struct zarr_chunk_sink {
+/** Where zarr_array_encode() puts blocks. */
+typedef struct zarr_block_sink {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    zarr_chunk_sink_fn fn;       /**< required */
+    zarr_block_sink_fn fn;       /**< required */
     void *user;                  /**< passed to `fn` */
-    /** memory that `fn` gets chunks in, as in `zarr_mem`; 0: host memory */
+    /** memory that `fn` gets blocks in, as in `zarr_mem`; 0: host memory */
     int32_t device_type, device_id;
-} zarr_chunk_sink;
+} zarr_block_sink;
 
-#define ZARR_CHUNK_SINK_INIT ZARR_SIZE_FIRST(zarr_chunk_sink)
+#define ZARR_BLOCK_SINK_INIT ZARR_SIZE_FIRST(zarr_block_sink)
 
 /**
- * Decodes chunks that the caller has into memory of the caller. This is what
+ * Decodes blocks that the caller has into memory of the caller. This is what
  * zarr_array_read() does, without a store. Chunks are decoded in parallel. Their encoded
  * bytes are not copied, unless the decoder works in another memory. The batch may have
- * more chunks than the selection needs. Counters treat the batch as a store. No store is
- * asked. A million chunks in one call cost about what a read of a memory store costs.
+ * more blocks than the selection needs. Counters treat the batch as a store. No store is
+ * asked. A million blocks in one call cost about what a read of a memory store costs.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
  * @param array borrowed
  * @param selection made for the array's shape; NULL: all elements
  * @param dst where the elements go; its shape is the shape of the selection's result
- * @param in the encoded chunks
+ * @param in the encoded blocks
  * @param opts options; NULL: defaults. `missing_chunks` says what a missing chunk means
  * @return ZARR_OK, or the error of the first chunk that failed
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array; the batch
- * lacks a chunk that the selection needs, has a chunk twice, or has one outside of the
+ * lacks a block that the selection needs, has a block twice, or has one outside of the
  * grid
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
- * @retval ZARR_ERR_LIMIT a chunk has more encoded bytes than `zarr_limits.encoded_bytes`
+ * @retval ZARR_ERR_LIMIT a block has more encoded bytes than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
  * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long
- * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_chunk_extent()
+ * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_block_extent()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
     zarr_array *array, const zarr_selection *selection, const zarr_tensor *dst,
-    const zarr_chunk_batch *in, const zarr_io_options *opts, zarr_error *err);
+    const zarr_block_batch *in, const zarr_io_options *opts, zarr_error *err);
 
 /**
- * Encodes elements to chunks that a function of the caller receives. This is what
+ * Encodes elements to blocks that a function of the caller receives. This is what
  * zarr_array_write() does, without a store.
  *
- * A chunk that the selection covers in part is changed: its old value must be in `old`. A
- * chunk that reaches beyond the array's shape and is covered inside of it keeps its
- * elements outside if `old` has it; otherwise these become the fill value. Other chunks
+ * If the selection covers a part of a block, the block's old value must be in `old`. A
+ * block that reaches beyond the array's shape and is covered inside of it keeps its
+ * elements outside if `old` has it; otherwise these become the fill value. Other blocks
  * of `old` are not used. No store is asked, and no lock is taken: the caller makes sure
- * that a chunk does not change between fetching its old value and storing the new one.
+ * that a block does not change between fetching its old value and storing the new one.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
  * @param array borrowed
  * @param selection made for the array's shape; NULL: all elements
  * @param src the elements; its shape is the shape of the selection's result
- * @param old old values of chunks; NULL: there are none
- * @param sink receives the chunks
+ * @param old old values of blocks; NULL: there are none
+ * @param sink receives the blocks
  * @param opts options; NULL: defaults. `empty_chunks` says whether chunks of fill values
  * are erased
- * @return ZARR_OK, the error of the first chunk that failed, or the status that the sink
+ * @return ZARR_OK, the error of the first block that failed, or the status that the sink
  * returned
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array; `old`
- * lacks a chunk that is covered in part, has a chunk twice, or has one outside of the
+ * lacks a block that is covered in part, has a block twice, or has one outside of the
  * grid
- * @retval ZARR_ERR_CORRUPT an old chunk that must be changed in part is damaged
+ * @retval ZARR_ERR_CORRUPT an old block that must be changed in part is damaged
  * @retval ZARR_ERR_UNSUPPORTED a codec cannot encode
- * @retval ZARR_ERR_CANCELLED `cancel` was set; the sink has got some chunks
- * @see zarr_array_decode(), zarr_array_write_shape(), zarr_array_chunk_key()
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the sink has got some blocks
+ * @see zarr_array_decode(), zarr_array_block_shape(), zarr_array_block_key()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
-/* NOLINT(function-size): a write's arguments, and both sides of the chunks */
+/* NOLINT(function-size): a write's arguments, and both sides of the blocks */
 zarr_array_encode(zarr_array *array, const zarr_selection *selection,
-                  const zarr_tensor *src, const zarr_chunk_batch *old,
-                  const zarr_chunk_sink *sink, const zarr_io_options *opts,
+                  const zarr_tensor *src, const zarr_block_batch *old,
+                  const zarr_block_sink *sink, const zarr_io_options *opts,
                   zarr_error *err);
 
 ZARR_END_DECLS

@@ -92,7 +92,7 @@ enum {
  * Besides the text it has the facts that a program may need: the node, the key and so on
  * are parts of `message`, which zarr_error_text() copies. A fact that the failing code
  * does not know is absent; so is a part that a long message lost when it was cut.
- * zarr_array_chunk_of_key() turns the key of a chunk into its place in the grid.
+ * zarr_array_block_of_key() turns the key of a chunk into its place in the grid.
  * @see zarr_status_text()
  */
 typedef struct zarr_error {

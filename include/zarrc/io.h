@@ -195,7 +195,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * A chunk or shard that the selection covers in part, or that reaches beyond the array's
  * shape (but see ZARR_OUTSIDE_RESET), is read, changed and written under a lock, so that
  * several threads and processes may write to one array. Whole units of writing need no
- * read; zarr_array_write_shape() tells their shape. The data is in the store when the
+ * read; zarr_array_block_shape() tells their shape. The data is in the store when the
  * call returns, and zarr_store_flush() makes it durable. After a failure each stored
  * object is old or new.
  *

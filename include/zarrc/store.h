@@ -583,7 +583,7 @@ enum {
  * directories behind symbolic links than `zarr_limits.linked_directories`
  * @retval ZARR_ERR_IO the store failed; with `os_code` ELOOP, a symbolic link leads to a
  * directory above it
- * @see zarr_group_list(), zarr_array_chunk_list()
+ * @see zarr_group_list(), zarr_array_list_blocks()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
                                                      const char *prefix, uint32_t how,

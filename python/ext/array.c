@@ -39,7 +39,7 @@ static PyObject *array_grid(PyObject *o, void *unused)
     uint64_t counts[ZARR_MAX_RANK];
 
     (void)unused;
-    zarr_array_chunk_counts(self->a, counts);
+    zarr_array_block_counts(self->a, counts);
     return zx_shape(self->ndim, counts);
 }
 
@@ -199,7 +199,7 @@ static PyGetSetDef array_getset[] = {
     {"_is_fortran", array_is_fortran, array_set_fortran, NULL, NULL},
     {"shape", array_shape, NULL, "The lengths of the dimensions.", (void *)SHAPE},
     {"_chunk_shape", array_shape, NULL, NULL, (void *)SHAPE_CHUNK},
-    {"_write_shape", array_shape, NULL, NULL, (void *)SHAPE_WRITE},
+    {"_block_shape", array_shape, NULL, NULL, (void *)SHAPE_WRITE},
     {"_grid_shape", array_grid, NULL, NULL, NULL},
     {"path", array_text, NULL, "The path in the store.", (void *)TEXT_PATH},
     {"_metadata_text", array_text, NULL, NULL, (void *)TEXT_METADATA},

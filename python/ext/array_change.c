@@ -101,7 +101,7 @@ static zarr_status stored_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     struct change *c = arg;
 
     o.cancel = cancel;
-    return zarr_array_stored(c->a, &c->n, c->what ? &c->bytes : NULL, &o, err);
+    return zarr_array_count_stored(c->a, &c->n, c->what ? &c->bytes : NULL, &o, err);
 }
 
 /* _stored(with_bytes) -> (objects, bytes) */
@@ -119,12 +119,12 @@ PyObject *zx_array_stored(PyObject *o, PyObject *args)
     return Py_BuildValue("(KK)", (unsigned long long)c.n, (unsigned long long)c.bytes);
 }
 
-static int chunk_row(void *user, const zarr_chunk_info *chunk)
+static int chunk_row(void *user, const zarr_block_info *chunk)
 {
     uint64_t numbers[ZARR_MAX_RANK + 2] = {chunk->offset, chunk->bytes};
     const uint32_t n = (uint32_t)chunk->ndim;
 
-    memcpy(numbers + 2, chunk->chunk, n * sizeof *numbers);
+    memcpy(numbers + 2, chunk->index, n * sizeof *numbers);
     return zx_rows_add(user, n + 2, numbers, 1, &chunk->key);
 }
 
@@ -134,7 +134,7 @@ static zarr_status chunks_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     struct change *c = arg;
 
     o.cancel = cancel;
-    return zarr_array_chunk_list(c->a, c->what, chunk_row, &c->rows, &o, err);
+    return zarr_array_list_blocks(c->a, c->what, chunk_row, &c->rows, &o, err);
 }
 
 /* _chunks(what) -> [(key, offset, bytes, place...)] */

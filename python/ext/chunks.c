@@ -92,7 +92,7 @@ static int places_of(zx_array *a, PyObject *keys, Py_ssize_t n, uint64_t *out)
 
         if (!key)
             return -1;
-        if (zarr_array_chunk_of_key(a->a, key, out + i * a->ndim, &err)) {
+        if (zarr_array_block_of_key(a->a, key, out + i * a->ndim, &err)) {
             zx_fail(a->st, &err, NULL);
             return -1;
         }
@@ -133,7 +133,7 @@ PyObject *zx_array_places(PyObject *o, PyObject *keys)
 
 /* Encoded chunks in buffers of Python, which it holds. */
 struct given {
-    zarr_chunk_batch batch;
+    zarr_block_batch batch;
     uint64_t *places;
     zarr_mem *bytes;
     Py_buffer *views;
@@ -169,7 +169,7 @@ static int borrow_chunk(struct given *g, PyObject *value, zarr_mem *out)
 /* Takes (keys, values), two lists of the same length. */
 static int given_init(struct given *g, zx_array *a, PyObject *keys, PyObject *values)
 {
-    static const zarr_chunk_batch none = ZARR_CHUNK_BATCH_INIT;
+    static const zarr_block_batch none = ZARR_BLOCK_BATCH_INIT;
     const Py_ssize_t n = list_length(keys);
     const size_t room = n > 0 ? (size_t)n : 1;
 
@@ -192,8 +192,8 @@ static int given_init(struct given *g, zx_array *a, PyObject *keys, PyObject *va
     for (Py_ssize_t i = 0; i < n; i++)
         if (borrow_chunk(g, PyList_GetItem(values, i), &g->bytes[i]))
             goto fail;
-    g->batch.n_chunks = (uint64_t)n;
-    g->batch.chunks = g->places;
+    g->batch.n_blocks = (uint64_t)n;
+    g->batch.blocks = g->places;
     g->batch.bytes = g->bytes;
     return 0;
 fail:
@@ -226,7 +226,7 @@ static char *piece_data(struct piece *p, int32_t ndim)
     return (char *)(p->place + ndim);
 }
 
-/* zarr_chunk_sink_fn: any thread calls it. */
+/* zarr_block_sink_fn: any thread calls it. */
 static zarr_status collect(void *user, const uint64_t *chunk, const zarr_mem *bytes,
                            zarr_error *err)
 {
@@ -301,7 +301,7 @@ static PyObject *key_of(zx_array *a, const uint64_t *place)
     size_t n = 0;
     zarr_error err;
 
-    if (zarr_array_chunk_key(a->a, place, text, sizeof text, &n, &err))
+    if (zarr_array_block_key(a->a, place, text, sizeof text, &n, &err))
         return zx_fail(a->st, &err, a->a);
     if (n >= sizeof text)
         return PyErr_Format(PyExc_ValueError, "a key of %zu bytes", n);
@@ -373,7 +373,7 @@ static zarr_status decode_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 static zarr_status encode_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct passage *p = arg;
-    zarr_chunk_sink sink = ZARR_CHUNK_SINK_INIT;
+    zarr_block_sink sink = ZARR_BLOCK_SINK_INIT;
 
     sink.fn = collect;
     sink.user = &p->harvest;

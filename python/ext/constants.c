@@ -11,8 +11,8 @@
 static const struct {
     const char *name;
     long value;
-} numbers[] = {N(ZARR_CHUNKS_MISSING),
-               N(ZARR_CHUNKS_OBJECTS),
+} numbers[] = {N(ZARR_BLOCKS_MISSING),
+               N(ZARR_BLOCKS_STORED),
                N(ZARR_CODEC_ARRAY_ARRAY),
                N(ZARR_CODEC_ARRAY_BYTES),
                N(ZARR_CODEC_BYTES_BYTES),

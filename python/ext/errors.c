@@ -19,7 +19,7 @@ static PyObject *chunk_of(const zarr_error *err, const zarr_array *array)
     uint64_t chunk[ZARR_MAX_RANK];
 
     if (!array || !zarr_error_text(err, ZARR_ERROR_KEY, key, sizeof key) ||
-        zarr_array_chunk_of_key(array, key, chunk, NULL) != ZARR_OK)
+        zarr_array_block_of_key(array, key, chunk, NULL) != ZARR_OK)
         Py_RETURN_NONE;
     return zx_shape(zarr_array_ndim(array), chunk);
 }

@@ -120,7 +120,7 @@ static bool place_of(const zx_quick *q, PyObject *item, uint64_t *place)
     PyObject *path = zx_quick_of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
     const char *key = path ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
     const bool is_chunk =
-        key && zarr_array_chunk_of_key(q->array->a, key, place, NULL) == ZARR_OK;
+        key && zarr_array_block_of_key(q->array->a, key, place, NULL) == ZARR_OK;
 
     Py_XDECREF(path);
     return is_chunk;

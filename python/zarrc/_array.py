@@ -169,7 +169,7 @@ class Array(Node, _core.Array):
     @property
     def shards(self) -> tuple[int, ...] | None:
         """The shape of a shard; None: there are none."""
-        return self._write_shape if self._is_sharded else None
+        return self._block_shape if self._is_sharded else None
 
     @property
     def _is_sharded(self) -> bool:
@@ -190,7 +190,7 @@ class Array(Node, _core.Array):
     @property
     def _edges(self) -> Sequence[Any]:
         """For each dimension the edge of all units of writing, or those of a rectilinear grid, as metadata has them."""
-        shape = self._write_shape
+        shape = self._block_shape
         if shape is not None:
             return shape
         edges: list[Any] = json.loads(self._grid_text)["configuration"]["chunk_shapes"]
@@ -223,13 +223,13 @@ class Array(Node, _core.Array):
 
     def stored_blocks(self) -> list[Block]:
         """The blocks, chunks or whole shards, that are stored."""
-        rows = self._chunks(_core.ZARR_CHUNKS_OBJECTS)  # a listing may not tell sizes
+        rows = self._chunks(_core.ZARR_BLOCKS_STORED)  # a listing may not tell sizes
         return [Block(tuple(place), key, nbytes if nbytes < 2**64 - 1 else self.store._stat(key) or 0)
                 for key, _, nbytes, *place in rows]
 
     def missing_blocks(self) -> list[Block]:
         """The blocks that are not stored, in C order. Their elements read as the fill value."""
-        return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(_core.ZARR_CHUNKS_MISSING)]
+        return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(_core.ZARR_BLOCKS_MISSING)]
 
     def nbytes_stored(self) -> int:
         """Bytes of everything that the store has for the array, metadata included."""

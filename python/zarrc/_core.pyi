@@ -113,7 +113,7 @@ class Array:
     @property
     def _chunk_shape(self) -> tuple[int, ...] | None: ...
     @property
-    def _write_shape(self) -> tuple[int, ...] | None: ...
+    def _block_shape(self) -> tuple[int, ...] | None: ...
     @property
     def _grid_shape(self) -> tuple[int, ...]: ...
     @property
@@ -255,8 +255,8 @@ class PluginService:
 def new_plugin_service() -> PluginService: ...
 
 # Numbers of C, by the names of its headers.
-ZARR_CHUNKS_MISSING: int
-ZARR_CHUNKS_OBJECTS: int
+ZARR_BLOCKS_MISSING: int
+ZARR_BLOCKS_STORED: int
 ZARR_CODEC_ARRAY_ARRAY: int
 ZARR_CODEC_ARRAY_BYTES: int
 ZARR_CODEC_BYTES_BYTES: int

@@ -97,7 +97,7 @@ def _grid(array: Array) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
     chunks = array._chunk_shape or _compact(array.read_chunk_sizes)
     if not array._is_sharded:
         return chunks, None
-    return chunks, array._write_shape or _compact(array.write_chunk_sizes)
+    return chunks, array._block_shape or _compact(array.write_chunk_sizes)
 
 
 def _codecs(array: Array) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
     if chunks is None:
         blocks = array.write_chunk_sizes
     else:
-        shape = array._write_shape
+        shape = array._block_shape
         units: Any = shape or tuple(one or (0,) for one in array.write_chunk_sizes)
         wanted = da.core.normalize_chunks(chunks, shape=array.shape, dtype=array.dtype, previous_chunks=units)
         lengths = [max(one, default=0) for one in wanted]
@@ -110,8 +110,8 @@ def _region(array: Array, region: Any) -> tuple[slice, ...]:
 def _to_units(x: da.Array, array: Array, region: tuple[slice, ...]) -> da.Array:
     """The same dask array with blocks of whole units of writing, so that no unit has two tasks."""
     wanted: list[tuple[int, ...]] = []
-    if array._write_shape:
-        for blocks, edge, part in zip(x.chunks, array._write_shape, region):
+    if array._block_shape:
+        for blocks, edge, part in zip(x.chunks, array._block_shape, region):
             wanted.append(_regular_blocks(blocks, edge, part.start, part.stop))
         return x.rechunk(tuple(wanted))
     for blocks, edges, part in zip(x.chunks, array.write_chunk_sizes, region):

@@ -18,7 +18,7 @@ struct zr_array_facts {
     struct zr_borrowed link;
     bool lent;                                  /* under the handle's mutex */
     int32_t ndim;                               /* of the shapes and names */
-    uint64_t *shape, *write_shape, *leaf_shape; /* NULL: chunks differ in shape */
+    uint64_t *shape, *block_shape, *leaf_shape; /* NULL: chunks differ in shape */
     const char **name;                          /* names of dimensions; NULL: none */
     void *fill;                                 /* the element of missing chunks */
     bool fill_defined;                          /* false: v2's null */

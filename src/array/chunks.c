@@ -23,7 +23,7 @@ static zarr_status check_chunk(const struct zr_array_state *s, const uint64_t *c
     return ZARR_OK;
 }
 
-zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chunk,
+zarr_status zarr_array_block_extent(const zarr_array *array, const uint64_t *chunk,
                                     uint64_t *origin, uint64_t *shape, zarr_error *err)
 {
     struct zr_array_state *s = zr_array_state_get(array);
@@ -44,7 +44,7 @@ zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chu
     return st;
 }
 
-void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
+void zarr_array_block_counts(const zarr_array *array, uint64_t *counts)
 {
     struct zr_array_state *s = zr_array_state_get(array);
 
@@ -53,7 +53,7 @@ void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
     zr_array_state_free(s);
 }
 
-zarr_status zarr_array_chunk_locate(const zarr_array *array, const uint64_t *at,
+zarr_status zarr_array_block_locate(const zarr_array *array, const uint64_t *at,
                                     uint64_t *chunk, zarr_error *err)
 {
     struct zr_array_state *s = zr_array_state_get(array);
@@ -74,7 +74,7 @@ zarr_status zarr_array_chunk_locate(const zarr_array *array, const uint64_t *at,
     return st;
 }
 
-void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape)
+void zarr_array_block_largest(const zarr_array *array, uint64_t *shape)
 {
     struct zr_array_state *s = zr_array_state_get(array);
 
@@ -122,7 +122,7 @@ out:
     return st;
 }
 
-zarr_status zarr_array_chunk_key(const zarr_array *array, const uint64_t *chunk,
+zarr_status zarr_array_block_key(const zarr_array *array, const uint64_t *chunk,
                                  char *text, size_t cap, size_t *text_bytes,
                                  zarr_error *err)
 {
@@ -136,7 +136,7 @@ zarr_status zarr_array_chunk_key(const zarr_array *array, const uint64_t *chunk,
     return st;
 }
 
-zarr_status zarr_array_chunk_of_key(const zarr_array *array, const char *key,
+zarr_status zarr_array_block_of_key(const zarr_array *array, const char *key,
                                     uint64_t *chunk, zarr_error *err)
 {
     const char *path = array->h.path;
@@ -159,7 +159,7 @@ zarr_status zarr_array_chunk_of_key(const zarr_array *array, const char *key,
     return st;
 }
 
-zarr_status zarr_array_chunk_read_encoded(zarr_array *array, const uint64_t *chunk,
+zarr_status zarr_array_block_read_encoded(zarr_array *array, const uint64_t *chunk,
                                           void *data, uint64_t *bytes, zarr_error *err)
 {
     const uint64_t room = *bytes;
@@ -197,7 +197,7 @@ static zarr_status change_chunk(zarr_array *array, zarr_store_op *op, zarr_error
     return ZARR_OK;
 }
 
-zarr_status zarr_array_chunk_write_encoded(zarr_array *array, const uint64_t *chunk,
+zarr_status zarr_array_block_write_encoded(zarr_array *array, const uint64_t *chunk,
                                            const void *data, uint64_t bytes,
                                            zarr_error *err)
 {
@@ -220,7 +220,7 @@ zarr_status zarr_array_chunk_write_encoded(zarr_array *array, const uint64_t *ch
     return st;
 }
 
-zarr_status zarr_array_chunk_erase(zarr_array *array, const uint64_t *chunk,
+zarr_status zarr_array_block_erase(zarr_array *array, const uint64_t *chunk,
                                    zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK};
@@ -260,7 +260,7 @@ struct chunk_listing {
     struct zr_str key;
     struct zr_io io;
     uint32_t what;
-    zarr_chunk_list_fn fn;
+    zarr_block_list_fn fn;
     void *user;
     const zarr_cancel *cancel;
     uint64_t chunk[ZARR_MAX_RANK];
@@ -269,10 +269,10 @@ struct chunk_listing {
 
 static void emit_object(struct chunk_listing *l, const uint64_t *row)
 {
-    const zarr_chunk_info info = {
+    const zarr_block_info info = {
         .struct_size = sizeof info,
         .ndim = l->stored.ndim,
-        .chunk = row,
+        .index = row,
         .key = zr_str_text(&l->key),
         .bytes = row[l->stored.ndim],
     };
@@ -285,14 +285,14 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
 {
     struct chunk_listing *l = arg;
     const struct zr_array_state *s = l->state;
-    zarr_chunk_info info = {
+    zarr_block_info info = {
         .struct_size = sizeof info,
         .ndim = s->meta.ndim,
-        .chunk = l->chunk,
+        .index = l->chunk,
         .key = zr_str_text(&l->key),
         .offset = inner->offset,
         .bytes = inner->bytes,
-        .inner = 1,
+        .is_chunk = 1,
     };
 
     ZR_UNUSED(err);
@@ -311,8 +311,8 @@ static zarr_status emit_missing(void *arg, const uint64_t *chunk, bool *stop,
                                 zarr_error *err)
 {
     struct chunk_listing *l = arg;
-    zarr_chunk_info info = {
-        .struct_size = sizeof info, .ndim = l->stored.ndim, .chunk = chunk};
+    zarr_block_info info = {
+        .struct_size = sizeof info, .ndim = l->stored.ndim, .index = chunk};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_cancel_check(l->cancel, err));
@@ -325,7 +325,7 @@ out:
 
 static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
 {
-    const bool inner = l->what == ZARR_CHUNKS_INNER && l->state->sharded;
+    const bool inner = l->what == ZARR_BLOCKS_CHUNKS && l->state->sharded;
     const struct zr_inner_use use = {.fn = emit_inner, .arg = l};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
@@ -336,7 +336,7 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
     l->io.cancel = l->cancel;
-    if (l->what == ZARR_CHUNKS_MISSING) {
+    if (l->what == ZARR_BLOCKS_MISSING) {
         st = zr_stored_missing(&l->stored, &l->state->meta.grid, emit_missing, l, err);
         goto out;
     }
@@ -358,9 +358,9 @@ out:
     return st;
 }
 
-zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_list_fn fn,
-                                  void *user, const zarr_io_options *opts,
-                                  zarr_error *err)
+zarr_status zarr_array_list_blocks(zarr_array *array, uint32_t what,
+                                   zarr_block_list_fn fn, void *user,
+                                   const zarr_io_options *opts, zarr_error *err)
 {
     struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
     zarr_io_options o;
@@ -373,8 +373,8 @@ zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_l
     l.cancel = o.cancel;
     l.state = zr_array_state_get(array);
     zr_str_init(&l.key, array->h.ctx->alloc);
-    if (what > ZARR_CHUNKS_MISSING)
-        st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_CHUNKS_*",
+    if (what > ZARR_BLOCKS_MISSING)
+        st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_BLOCKS_*",
                      what);
     else
         st = list_chunks(&l, err);
@@ -426,8 +426,9 @@ out:
     return st;
 }
 
-zarr_status zarr_array_stored(zarr_array *array, uint64_t *n_objects, uint64_t *n_bytes,
-                              const zarr_io_options *opts, zarr_error *err)
+zarr_status zarr_array_count_stored(zarr_array *array, uint64_t *n_objects,
+                                    uint64_t *n_bytes, const zarr_io_options *opts,
+                                    zarr_error *err)
 {
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_stored stored = {0};

@@ -57,7 +57,7 @@ static zarr_status check_given(const struct given_chunks *g, const uint64_t *chu
     return ZARR_OK;
 }
 
-static struct zr_lent_value value_of(const zarr_chunk_batch *b, uint64_t i)
+static struct zr_lent_value value_of(const zarr_block_batch *b, uint64_t i)
 {
     struct zr_lent_value v = {.mem = b->bytes[i]};
 
@@ -144,19 +144,19 @@ out:
     return st;
 }
 
-static zarr_status make_values(struct given_chunks *g, const zarr_chunk_batch *b,
+static zarr_status make_values(struct given_chunks *g, const zarr_block_batch *b,
                                zarr_error *err)
 {
     static const uint64_t no_dims[ZARR_MAX_RANK];
     const size_t ndim = (size_t)g->state->meta.ndim;
     zarr_status st = ZARR_OK;
 
-    g->chunks = b->chunks ? b->chunks : no_dims;
+    g->chunks = b->blocks ? b->blocks : no_dims;
     g->skip = *g->array->h.path ? strlen(g->array->h.path) + 1 : 0;
-    if (b->n_chunks == 0)
+    if (b->n_blocks == 0)
         return ZARR_OK;
-    ZR_TRY(given_room(g, b->n_chunks, err));
-    for (uint64_t i = 0; i < b->n_chunks; i++) {
+    ZR_TRY(given_room(g, b->n_blocks, err));
+    for (uint64_t i = 0; i < b->n_blocks; i++) {
         const uint64_t *chunk = g->chunks + i * ndim;
         uint32_t *slot = NULL;
 
@@ -171,19 +171,19 @@ out:
     return st;
 }
 
-static zarr_status read_batch(zarr_chunk_batch *b, const zarr_chunk_batch *batch,
+static zarr_status read_batch(zarr_block_batch *b, const zarr_block_batch *batch,
                               int32_t ndim, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(b, sizeof *b, ZR_SIZE_THROUGH(zarr_chunk_batch, status), batch,
-                          ZR_TAIL_REFUSE, "zarr_chunk_batch", err));
+    ZR_TRY(zr_struct_read(b, sizeof *b, ZR_SIZE_THROUGH(zarr_block_batch, status), batch,
+                          ZR_TAIL_REFUSE, "zarr_block_batch", err));
     if (b->flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_chunk_batch: unknown flags"));
-    if (b->n_chunks > 0 && (!b->bytes || (!b->chunks && ndim > 0)))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_block_batch: unknown flags"));
+    if (b->n_blocks > 0 && (!b->bytes || (!b->blocks && ndim > 0)))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_chunk_batch: %" PRIu64 " chunks without chunks or bytes",
-                       b->n_chunks));
+                       "zarr_block_batch: %" PRIu64 " chunks without chunks or bytes",
+                       b->n_blocks));
 out:
     return st;
 }
@@ -191,21 +191,21 @@ out:
 /* batch NULL: no chunks. *device_type: the memory of the first chunk that is there, or
  * unchanged. */
 static zarr_status given_init(struct given_chunks *g, struct zr_io_call *c,
-                              const zarr_chunk_batch *batch, int32_t *device_type,
+                              const zarr_block_batch *batch, int32_t *device_type,
                               zarr_error *err)
 {
     struct zr_lent lent = {.find = given_find,
                            .arg = g,
                            .absent = ZARR_ERR_INVALID,
                            .absent_text = "the batch does not have this chunk"};
-    zarr_chunk_batch b = ZARR_CHUNK_BATCH_INIT;
+    zarr_block_batch b = ZARR_BLOCK_BATCH_INIT;
     zarr_status st = ZARR_OK;
 
     if (batch)
         ZR_TRY(read_batch(&b, batch, c->state->meta.ndim, err));
     ZR_TRY(make_values(g, &b, err));
     lent.value = g->value;
-    lent.n = b.n_chunks;
+    lent.n = b.n_blocks;
     for (uint64_t i = lent.n; i-- > 0;)
         if (lent.value[i].status == ZARR_OK)
             *device_type = lent.value[i].mem.device_type;
@@ -217,7 +217,7 @@ out:
 /* ---- the calls ---------------------------------------------------------- */
 
 struct given_sink {
-    zarr_chunk_sink to;
+    zarr_block_sink to;
     zarr_context *ctx;
 };
 
@@ -256,19 +256,19 @@ out:
     return st;
 }
 
-static zarr_status read_sink(zarr_chunk_sink *s, const zarr_chunk_sink *sink,
+static zarr_status read_sink(zarr_block_sink *s, const zarr_block_sink *sink,
                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     if (!sink)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no sink is given"));
-    ZR_TRY(zr_struct_read(s, sizeof *s, ZR_SIZE_THROUGH(zarr_chunk_sink, device_id), sink,
-                          ZR_TAIL_REFUSE, "zarr_chunk_sink", err));
+    ZR_TRY(zr_struct_read(s, sizeof *s, ZR_SIZE_THROUGH(zarr_block_sink, device_id), sink,
+                          ZR_TAIL_REFUSE, "zarr_block_sink", err));
     if (s->flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_chunk_sink: unknown flags"));
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_block_sink: unknown flags"));
     if (!s->fn)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "zarr_chunk_sink.fn is NULL"));
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "zarr_block_sink.fn is NULL"));
     if (s->device_type == 0)
         s->device_type = ZARR_DEVICE_CPU;
 out:
@@ -276,7 +276,7 @@ out:
 }
 
 zarr_status zarr_array_decode(zarr_array *array, const zarr_selection *selection,
-                              const zarr_tensor *dst, const zarr_chunk_batch *in,
+                              const zarr_tensor *dst, const zarr_block_batch *in,
                               const zarr_io_options *opts, zarr_error *err)
 {
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
@@ -303,12 +303,12 @@ out:
 }
 
 zarr_status zarr_array_encode(zarr_array *array, const zarr_selection *selection,
-                              const zarr_tensor *src, const zarr_chunk_batch *old,
-                              const zarr_chunk_sink *sink, const zarr_io_options *opts,
+                              const zarr_tensor *src, const zarr_block_batch *old,
+                              const zarr_block_sink *sink, const zarr_io_options *opts,
                               zarr_error *err)
 {
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
-    struct given_sink to = {.to = ZARR_CHUNK_SINK_INIT, .ctx = array->h.ctx};
+    struct given_sink to = {.to = ZARR_BLOCK_SINK_INIT, .ctx = array->h.ctx};
     struct zr_io_given given = {.sink = sink_chunk, .sink_arg = &to};
     struct given_chunks g = {
         .array = array, .state = c.state, .alloc = array->h.ctx->alloc};

@@ -67,7 +67,7 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     numbers = (uint64_t *)(f + 1);
     f->shape = memcpy(numbers, m->shape, shape_bytes);
     if (m->grid.regular)
-        f->write_shape = memcpy(numbers + rank, m->grid.chunk_shape, shape_bytes);
+        f->block_shape = memcpy(numbers + rank, m->grid.chunk_shape, shape_bytes);
     if (m->grid.regular || s->sharded)
         f->leaf_shape = memcpy(numbers + 2 * rank, s->leaf_shape, shape_bytes);
     rest = (char *)(numbers + 3 * rank) + rank * sizeof(char *);
@@ -105,9 +105,9 @@ const uint64_t *zarr_array_shape(const zarr_array *array)
     return zr_array_facts_lend(array)->shape;
 }
 
-const uint64_t *zarr_array_write_shape(const zarr_array *array)
+const uint64_t *zarr_array_block_shape(const zarr_array *array)
 {
-    return zr_array_facts_lend(array)->write_shape;
+    return zr_array_facts_lend(array)->block_shape;
 }
 
 const uint64_t *zarr_array_chunk_shape(const zarr_array *array)
@@ -122,7 +122,7 @@ static void copy_shape(uint64_t *dst, const uint64_t *src, int32_t ndim)
 }
 
 void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
-                            uint64_t *chunk_shape, uint64_t *write_shape)
+                            uint64_t *chunk_shape, uint64_t *block_shape)
 {
     zarr_array *a = (zarr_array *)(uintptr_t)array; /* only the lock is written */
     const struct zr_array_facts *f;
@@ -133,7 +133,7 @@ void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
     ndim = a->state->meta.ndim;
     copy_shape(shape, f->shape, ndim);
     copy_shape(chunk_shape, f->leaf_shape, ndim);
-    copy_shape(write_shape, f->write_shape, ndim);
+    copy_shape(block_shape, f->block_shape, ndim);
     zr_mutex_unlock(&a->h.mutex);
 }
 

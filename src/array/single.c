@@ -131,7 +131,7 @@ zarr_status zarr_chain_encode(zarr_chain *chain, const zarr_tensor *src, zarr_me
                               const zarr_io_options *opts, zarr_error *err)
 {
     struct chain_put put = {.ctx = chain->ctx, .dst = dst, .room = dst->bytes};
-    const zarr_chunk_sink sink = {
+    const zarr_block_sink sink = {
         .struct_size = sizeof sink, .fn = put_chunk, .user = &put};
 
     return zarr_array_encode(chain->array, NULL, src, NULL, &sink, opts, err);
@@ -141,8 +141,8 @@ zarr_status zarr_chain_decode(zarr_chain *chain, const zarr_mem *src,
                               const zarr_tensor *dst, const zarr_io_options *opts,
                               zarr_error *err)
 {
-    const zarr_chunk_batch in = {
-        .struct_size = sizeof in, .n_chunks = 1, .chunks = only_chunk, .bytes = src};
+    const zarr_block_batch in = {
+        .struct_size = sizeof in, .n_blocks = 1, .blocks = only_chunk, .bytes = src};
 
     if (!src || !src->handle) /* a batch would take it for a missing chunk */
         return zr_fail(err, ZARR_ERR_INVALID, "the encoded chunk is NULL");

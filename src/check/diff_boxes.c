@@ -252,7 +252,7 @@ zarr_status zr_diff_elements(struct zr_diff_pair *p, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     comparing_init(&c);
-    unit = c.ndim == zarr_array_ndim(p->array[0]) ? zarr_array_write_shape(p->array[0])
+    unit = c.ndim == zarr_array_ndim(p->array[0]) ? zarr_array_block_shape(p->array[0])
                                                   : NULL;
     zr_box_walk_init(&boxes, c.ndim, c.shape, unit, c.most);
     ZR_TRY(make_room(&c, ZR_MIN(zr_product_cap(c.shape, (size_t)c.ndim), c.most), err));

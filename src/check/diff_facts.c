@@ -116,9 +116,9 @@ static zarr_status compare_storage(struct zr_diff_pair *p, zarr_error *err)
         tell_promised(p, ZARR_DIFFERENCE_FORMAT, formats[fa & 3], formats[fb & 3], err));
     tell_shapes(p, ZARR_DIFFERENCE_CHUNKS, zarr_array_chunk_shape(a),
                 zarr_array_chunk_shape(b));
-    tell_shapes(p, ZARR_DIFFERENCE_SHARDS, zarr_array_write_shape(a),
-                zarr_array_write_shape(b));
-    if (!zarr_array_write_shape(a) || !zarr_array_write_shape(b))
+    tell_shapes(p, ZARR_DIFFERENCE_SHARDS, zarr_array_block_shape(a),
+                zarr_array_block_shape(b));
+    if (!zarr_array_block_shape(a) || !zarr_array_block_shape(b))
         ZR_TRY(tell_promised(p, ZARR_DIFFERENCE_CHUNK_GRID, zarr_array_chunk_grid(a),
                              zarr_array_chunk_grid(b), err));
     ZR_TRY(tell_promised(p, ZARR_DIFFERENCE_CODECS, zarr_array_codecs(a),

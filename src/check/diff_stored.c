@@ -45,7 +45,7 @@ void zr_diff_side_init(struct zr_diff_side *s, const struct zr_comparing *c, int
 {
     const zarr_array *array = c->p->array[side];
     const uint64_t *inner = zarr_array_chunk_shape(array);
-    const uint64_t *outer = zarr_array_write_shape(array);
+    const uint64_t *outer = zarr_array_block_shape(array);
     const size_t bytes = (size_t)zarr_array_ndim(array) * sizeof *inner;
 
     s->array = array;
@@ -224,17 +224,17 @@ struct stored_chunks {
     zarr_error *err;
 };
 
-static int add_stored_chunk(void *user, const zarr_chunk_info *chunk)
+static int add_stored_chunk(void *user, const zarr_block_info *chunk)
 {
     struct stored_chunks *l = user;
     struct zr_coord_set *stored = &l->s->stored;
     struct zr_diff_box b;
 
-    if (l->is_inner && !chunk->inner) {
+    if (l->is_inner && !chunk->is_chunk) {
         l->many = true;
         return 1;
     }
-    l->st = zr_coord_set_add(stored, chunk->chunk, l->err);
+    l->st = zr_coord_set_add(stored, chunk->index, l->err);
     if (l->st == ZARR_OK && stored->n > 0) {
         if (stored_box(l->s, stored->n - 1, &b))
             l->n_items = zr_add_cap(l->n_items, b.n_items);
@@ -257,9 +257,9 @@ static zarr_status list_side(struct zr_comparing *c, int side, bool is_inner,
 
     s->is_inner = is_inner;
     s->stored.n = 0;
-    st = zarr_array_chunk_list(c->p->array[side],
-                               is_inner ? ZARR_CHUNKS_INNER : ZARR_CHUNKS_OBJECTS,
-                               add_stored_chunk, &l, &io, &why);
+    st = zarr_array_list_blocks(c->p->array[side],
+                                is_inner ? ZARR_BLOCKS_CHUNKS : ZARR_BLOCKS_STORED,
+                                add_stored_chunk, &l, &io, &why);
     if (st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED)
         return zr_pass(err, st, &why);
     *few = st == ZARR_OK && !l.many;

@@ -380,7 +380,7 @@ out:
 
 /* Length of the object from the listing, or else from the store; 0 if neither knows
  * it. */
-static uint64_t object_bytes(zarr_store *store, const zarr_chunk_info *chunk)
+static uint64_t object_bytes(zarr_store *store, const zarr_block_info *chunk)
 {
     uint64_t none = 0, total = 0;
     char nothing = 0;
@@ -392,7 +392,7 @@ static uint64_t object_bytes(zarr_store *store, const zarr_chunk_info *chunk)
                : 0;
 }
 
-static int count_stored(void *user, const zarr_chunk_info *chunk)
+static int count_stored(void *user, const zarr_block_info *chunk)
 {
     struct node_check *c = user;
 
@@ -418,7 +418,7 @@ static zarr_status count_node(struct node_check *c, const struct zr_node_row *no
     st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
     if (st == ZARR_OK)
         st =
-            zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_stored, c, &io, &why);
+            zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, count_stored, c, &io, &why);
     zarr_array_free(array);
     st = st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED ? zr_pass(err, st, &why)
                                                               : ZARR_OK;

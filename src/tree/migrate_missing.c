@@ -7,7 +7,7 @@
 #include "array/array.h"
 #include "tree/migrate_int.h"
 
-static int count_chunk(void *user, const zarr_chunk_info *chunk)
+static int count_chunk(void *user, const zarr_block_info *chunk)
 {
     uint64_t *n = user;
 
@@ -25,8 +25,8 @@ static zarr_status all_chunks_stored(const struct zr_migration *m, zarr_array *a
     zarr_error why = {0};
     zarr_status st;
 
-    zarr_array_chunk_counts(array, counts);
-    st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_chunk, &n, &io, &why);
+    zarr_array_block_counts(array, counts);
+    st = zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, count_chunk, &n, &io, &why);
     *all = n == zr_product_cap(counts, (size_t)zarr_array_ndim(array));
     if (st == ZARR_ERR_UNSUPPORTED) {
         *all = false;

@@ -179,14 +179,14 @@ static uint64_t unit_number(const struct reencode_work *w, const uint64_t *unit)
     return n;
 }
 
-static int add_finished(void *user, const zarr_chunk_info *chunk)
+static int add_finished(void *user, const zarr_block_info *chunk)
 {
     struct reencode_work *w = user;
 
     w->listed = zr_grow(w->r->ctx->alloc, &w->finished, &w->cap, w->n_finished + 1,
                         sizeof *w->finished, w->list_err);
     if (w->listed == ZARR_OK)
-        w->finished[w->n_finished++] = unit_number(w, chunk->chunk);
+        w->finished[w->n_finished++] = unit_number(w, chunk->index);
     return w->listed != ZARR_OK;
 }
 
@@ -213,8 +213,8 @@ static zarr_status list_finished(struct reencode_work *w, zarr_error *err)
     if (w->r->result.state != ZARR_REENCODE_RESUMED)
         return ZARR_OK;
     w->list_err = err;
-    ZR_TRY(zarr_array_chunk_list(w->pair->dst, ZARR_CHUNKS_OBJECTS, add_finished, w, &io,
-                                 err));
+    ZR_TRY(zarr_array_list_blocks(w->pair->dst, ZARR_BLOCKS_STORED, add_finished, w, &io,
+                                  err));
     ZR_TRY(w->listed);
     if (w->n_finished)
         qsort(w->finished, w->n_finished, sizeof *w->finished, compare_numbers);

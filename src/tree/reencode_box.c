@@ -118,7 +118,7 @@ zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pa
                               struct zr_reencode_shape *s, zarr_error *err)
 {
     static const uint64_t enough = 64u << 20; /* boxes larger than this gain nothing */
-    const bool alike = zarr_array_write_shape(pair->dst) != NULL;
+    const bool alike = zarr_array_block_shape(pair->dst) != NULL;
     const uint64_t *chunk = zarr_array_chunk_shape(pair->src);
     const uint64_t limit =
         r->opts.buffer_bytes ? r->opts.buffer_bytes : r->ctx->budget.total / 2;
@@ -131,8 +131,8 @@ zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pa
         s->boxes.done = true;
         return ZARR_OK;
     }
-    zarr_array_chunk_largest(pair->dst, s->unit);
-    zarr_array_chunk_counts(pair->dst, s->grid);
+    zarr_array_block_largest(pair->dst, s->unit);
+    zarr_array_block_counts(pair->dst, s->grid);
     s->boxes.grid = alike ? NULL : pair->grid;
     for (int32_t d = 0; d < ndim; d++)
         s->boxes.step[d] = ZR_MIN(s->unit[d], s->boxes.shape[d]);

@@ -30,7 +30,7 @@ static zarr_status touched_range(const struct touched *t, const uint64_t *chunk,
 {
     const struct zr_box_walk *b = t->b;
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
-    zarr_status st = zarr_array_chunk_extent(t->array, chunk, start, count, t->err);
+    zarr_status st = zarr_array_block_extent(t->array, chunk, start, count, t->err);
 
     for (int32_t d = 0; d < b->ndim && st == ZARR_OK; d++) {
         const uint64_t rest = b->shape[d] - start[d];
@@ -64,11 +64,11 @@ out:
     return st;
 }
 
-static int touch_chunk(void *user, const zarr_chunk_info *chunk)
+static int touch_chunk(void *user, const zarr_block_info *chunk)
 {
     struct touched *t = user;
 
-    t->st = touch(t, chunk->chunk);
+    t->st = touch(t, chunk->index);
     return t->st != ZARR_OK || t->many;
 }
 
@@ -82,7 +82,7 @@ static zarr_status touch_all(struct touched *t, zarr_array *array, bool *few,
 
     t->array = array;
     t->err = err;
-    st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, touch_chunk, t, &io, &why);
+    st = zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, touch_chunk, t, &io, &why);
     *few = st == ZARR_OK && !t->many;
     if (st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED)
         return zr_pass(err, st, &why);

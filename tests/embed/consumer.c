@@ -31,8 +31,8 @@ static int check_inits(void)
 
     CHECK_INIT(zarr_array_open_options, ZARR_ARRAY_OPEN_OPTIONS_INIT);
     CHECK_INIT(zarr_array_spec, ZARR_ARRAY_SPEC_INIT);
-    CHECK_INIT(zarr_chunk_batch, ZARR_CHUNK_BATCH_INIT);
-    CHECK_INIT(zarr_chunk_sink, ZARR_CHUNK_SINK_INIT);
+    CHECK_INIT(zarr_block_batch, ZARR_BLOCK_BATCH_INIT);
+    CHECK_INIT(zarr_block_sink, ZARR_BLOCK_SINK_INIT);
     CHECK_INIT(zarr_context_options, ZARR_CONTEXT_OPTIONS_INIT);
     CHECK_INIT(zarr_copy_options, ZARR_COPY_OPTIONS_INIT);
     CHECK_INIT(zarr_delete_options, ZARR_DELETE_OPTIONS_INIT);

@@ -234,7 +234,7 @@ static void check_delete(struct world *w, bool done)
     assert_int_equal(kind, ZARR_NODE_NONE);
 }
 
-static int ignore_chunk(void *user, const zarr_chunk_info *chunk)
+static int ignore_chunk(void *user, const zarr_block_info *chunk)
 {
     (void)user;
     (void)chunk;
@@ -257,7 +257,7 @@ static zarr_status inspect(struct world *w, zarr_error *err)
     zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, ignore_chunk, NULL, NULL, err);
+        st = zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, ignore_chunk, NULL, NULL, err);
     if (st == ZARR_OK)
         st = zarr_array_verify(a, no_fault, w, NULL, err);
     zarr_array_free(a);

@@ -49,14 +49,14 @@ static void fuzz_extents(const zarr_array *a, int32_t d, uint64_t count)
     zarr_error err = {0};
 
     for (; chunk[d] < count && chunk[d] < FUZZ_MOST_CHUNKS; chunk[d]++) {
-        fuzz_check(zarr_array_chunk_extent(a, chunk, origin, size, &err) == ZARR_OK);
+        fuzz_check(zarr_array_block_extent(a, chunk, origin, size, &err) == ZARR_OK);
         fuzz_check(origin[d] == end && size[d] > 0);
         end += size[d];
     }
     if (chunk[d] == count)
         fuzz_check(end >= zarr_array_shape(a)[d]);
     chunk[d] = count;
-    fuzz_check(zarr_array_chunk_extent(a, chunk, origin, size, &err) != ZARR_OK);
+    fuzz_check(zarr_array_block_extent(a, chunk, origin, size, &err) != ZARR_OK);
 }
 
 static void fuzz_values(zarr_array *a, const zarr_selection *sel)
@@ -106,7 +106,7 @@ static void fuzz_array(zarr_array *a, const char *text)
     zarr_selection *sel = NULL;
     zarr_error err = {0};
 
-    zarr_array_chunk_counts(a, counts);
+    zarr_array_block_counts(a, counts);
     for (int32_t d = 0; d < zarr_array_ndim(a); d++) {
         bool any = true;
 

@@ -38,7 +38,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static int fuzz_ignore_chunk(void *user, const zarr_chunk_info *chunk)
+static int fuzz_ignore_chunk(void *user, const zarr_block_info *chunk)
 {
     (void)chunk;
     return ++*(int *)user > 1000;
@@ -118,8 +118,8 @@ static void fuzz_array(zarr_array *a)
 
         if (fuzz_io(a, 0, one, item, 1) == ZARR_OK && whole == ZARR_OK)
             fuzz_check(memcmp(all, one, item) == 0);
-        if (zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, fuzz_ignore_chunk, &n, NULL,
-                                  &err))
+        if (zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, fuzz_ignore_chunk, &n, NULL,
+                                   &err))
             fuzz_check(err.message[0] != '\0');
         if (zarr_array_verify(a, fuzz_ignore_fault, NULL, NULL, &err))
             fuzz_check(err.message[0] != '\0');
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check(zarr_store_put(store, "zarr.json", data, (uint64_t)(end - data), NULL) ==
                ZARR_OK);
     if (zarr_array_open(&a, store, "", NULL, NULL) == ZARR_OK) {
-        if (zarr_array_chunk_write_encoded(
+        if (zarr_array_block_write_encoded(
                 a, origin, end + 1, (uint64_t)(data + size - end - 1), NULL) == ZARR_OK)
             fuzz_array(a);
     }

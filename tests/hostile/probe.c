@@ -169,7 +169,7 @@ static void read_all(zarr_array *a)
 
 /* ---- looking around ------------------------------------------------------------ */
 
-static int count_chunk(void *user, const zarr_chunk_info *chunk)
+static int count_chunk(void *user, const zarr_block_info *chunk)
 {
     (void)chunk;
     return ++*(uint64_t *)user > 100000;
@@ -201,7 +201,7 @@ static void inspect(zarr_array *a)
     char text[64];
 
     begin();
-    st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, count_chunk, &n, NULL, &err);
+    st = zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, count_chunk, &n, NULL, &err);
     snprintf(text, sizeof text, "%" PRIu64 " chunks", n);
     say("chunks", st, st == ZARR_OK ? text : err.message);
     begin();

@@ -116,7 +116,7 @@ class Array(Handle):
 
     @property
     def write_chunks(self):
-        found = lib.zarr_array_write_shape(self.pointer)
+        found = lib.zarr_array_block_shape(self.pointer)
         return tuple(found[:self.ndim]) if found else None
 
     @property
@@ -126,13 +126,13 @@ class Array(Handle):
     @property
     def chunk_counts(self):
         counts = (c_uint64 * max(1, self.ndim))()
-        lib.zarr_array_chunk_counts(self.pointer, counts)
+        lib.zarr_array_block_counts(self.pointer, counts)
         return tuple(counts[:self.ndim])
 
     def chunk_extent(self, *chunk):
         """(origin, shape)"""
         origin, shape = ((c_uint64 * max(1, self.ndim))() for _ in range(2))
-        call("zarr_array_chunk_extent", self.pointer, shape_of(chunk), origin, shape)
+        call("zarr_array_block_extent", self.pointer, shape_of(chunk), origin, shape)
         return tuple(origin[:self.ndim]), tuple(shape[:self.ndim])
 
     @property
@@ -262,22 +262,22 @@ class Array(Handle):
             found.append((tuple(info.chunk[:info.ndim]), info.key.decode(), info.offset,
                           info.bytes, bool(info.inner)))
             return 0
-        call("zarr_array_chunk_list", self.pointer, what, each, None, None)
+        call("zarr_array_list_blocks", self.pointer, what, each, None, None)
         return sorted(found)
 
     def chunk_key(self, chunk):
-        return call_text("zarr_array_chunk_key", self.pointer, shape_of(chunk))
+        return call_text("zarr_array_block_key", self.pointer, shape_of(chunk))
 
     def chunk_encoded(self, chunk, room=1 << 20):
         data, size = ctypes.create_string_buffer(room), c_uint64(room)
-        call("zarr_array_chunk_read_encoded", self.pointer, shape_of(chunk), data, byref(size))
+        call("zarr_array_block_read_encoded", self.pointer, shape_of(chunk), data, byref(size))
         return data.raw[:size.value]
 
     def set_chunk_encoded(self, chunk, value):
-        call("zarr_array_chunk_write_encoded", self.pointer, shape_of(chunk), value, len(value))
+        call("zarr_array_block_write_encoded", self.pointer, shape_of(chunk), value, len(value))
 
     def erase_chunk(self, chunk):
-        call("zarr_array_chunk_erase", self.pointer, shape_of(chunk))
+        call("zarr_array_block_erase", self.pointer, shape_of(chunk))
 
     def verify(self):
         found = []

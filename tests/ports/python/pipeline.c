@@ -28,9 +28,9 @@ static zarr_status origin_of(const struct pipeline *p, const struct item *it,
                              uint64_t *origin, zarr_error *err)
 {
     uint64_t chunk[RANK];
-    zarr_status st = zarr_array_chunk_of_key(p->array, it->key, chunk, err);
+    zarr_status st = zarr_array_block_of_key(p->array, it->key, chunk, err);
 
-    return st ? st : zarr_array_chunk_extent(p->array, chunk, origin, NULL, err);
+    return st ? st : zarr_array_block_extent(p->array, chunk, origin, NULL, err);
 }
 
 zarr_status pipeline_selection(const struct pipeline *p, const struct item *batch,
@@ -59,7 +59,7 @@ zarr_status pipeline_selection(const struct pipeline *p, const struct item *batc
 
 /* The values of a batch as the library takes them. The byte strings are kept. */
 struct lent {
-    zarr_chunk_batch batch;
+    zarr_block_batch batch;
     uint64_t chunk[DICT_KEYS * RANK];
     zarr_mem bytes[DICT_KEYS];
     struct bytes *kept[DICT_KEYS];
@@ -68,7 +68,7 @@ struct lent {
 static zarr_status lend_one(struct lent *l, const struct pipeline *p, struct bytes *value,
                             const struct item *it, zarr_error *err)
 {
-    const uint64_t i = l->batch.n_chunks;
+    const uint64_t i = l->batch.n_blocks;
 
     l->kept[i] = bytes_keep(value);
     l->bytes[i] = (zarr_mem){.device_type = ZARR_DEVICE_CPU};
@@ -76,20 +76,20 @@ static zarr_status lend_one(struct lent *l, const struct pipeline *p, struct byt
         l->bytes[i].handle = value->data;
         l->bytes[i].bytes = value->n;
     }
-    l->batch.n_chunks = i + 1;
-    return zarr_array_chunk_of_key(p->array, it->key, &l->chunk[i * RANK], err);
+    l->batch.n_blocks = i + 1;
+    return zarr_array_block_of_key(p->array, it->key, &l->chunk[i * RANK], err);
 }
 
 static void lend_begin(struct lent *l)
 {
-    l->batch = (zarr_chunk_batch)ZARR_CHUNK_BATCH_INIT;
-    l->batch.chunks = l->chunk;
+    l->batch = (zarr_block_batch)ZARR_BLOCK_BATCH_INIT;
+    l->batch.blocks = l->chunk;
     l->batch.bytes = l->bytes;
 }
 
 static void lend_end(struct lent *l)
 {
-    for (uint64_t i = 0; i < l->batch.n_chunks; i++)
+    for (uint64_t i = 0; i < l->batch.n_blocks; i++)
         bytes_drop(l->kept[i]);
 }
 
@@ -129,7 +129,7 @@ static zarr_status sink_put(void *user, const uint64_t *chunk, const zarr_mem *b
 {
     struct sink *s = user;
     char key[64];
-    zarr_status st = zarr_array_chunk_key(s->p->array, chunk, key, sizeof key, NULL, err);
+    zarr_status st = zarr_array_block_key(s->p->array, chunk, key, sizeof key, NULL, err);
 
     if (st)
         return st;
@@ -147,7 +147,7 @@ zarr_status pipeline_write(const struct pipeline *p, struct dict *values,
 {
     struct lent old;
     struct sink s = {p, values};
-    zarr_chunk_sink sink = ZARR_CHUNK_SINK_INIT;
+    zarr_block_sink sink = ZARR_BLOCK_SINK_INIT;
     zarr_selection *selection = NULL;
     zarr_status st = pipeline_selection(p, batch, n, &selection, err);
 

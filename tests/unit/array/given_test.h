@@ -111,11 +111,11 @@ static inline void kept_clear(struct kept *k)
     pthread_mutex_init(&k->mutex, NULL);
 }
 
-static inline zarr_chunk_batch batch_of(const struct kept *k)
+static inline zarr_block_batch batch_of(const struct kept *k)
 {
-    return (zarr_chunk_batch){.struct_size = sizeof(zarr_chunk_batch),
-                              .n_chunks = k->n,
-                              .chunks = &k->chunk[0][0],
+    return (zarr_block_batch){.struct_size = sizeof(zarr_block_batch),
+                              .n_blocks = k->n,
+                              .blocks = &k->chunk[0][0],
                               .bytes = k->mem,
                               .status = k->status};
 }
@@ -135,13 +135,13 @@ static inline void keep_all(struct kept *k, zarr_array *a)
     uint64_t counts[2];
 
     kept_clear(k);
-    zarr_array_chunk_counts(a, counts);
+    zarr_array_block_counts(a, counts);
     for (uint64_t i = counts[0]; i-- > 0;)
         for (uint64_t j = counts[1]; j-- > 0;) {
             const uint64_t chunk[] = {i, j};
             zarr_mem *m = keep(k, chunk);
             const zarr_status st =
-                zarr_array_chunk_read_encoded(a, chunk, m->handle, &m->bytes, &terr);
+                zarr_array_block_read_encoded(a, chunk, m->handle, &m->bytes, &terr);
 
             if (st == ZARR_ERR_NOT_FOUND && k->n % 2)
                 k->status[k->n - 1] = st;
@@ -175,10 +175,10 @@ static inline zarr_status keep_chunk(void *user, const uint64_t *chunk,
     return ZARR_OK;
 }
 
-static inline zarr_chunk_sink sink_of(struct kept *k)
+static inline zarr_block_sink sink_of(struct kept *k)
 {
-    return (zarr_chunk_sink){
-        .struct_size = sizeof(zarr_chunk_sink), .fn = keep_chunk, .user = k};
+    return (zarr_block_sink){
+        .struct_size = sizeof(zarr_block_sink), .fn = keep_chunk, .user = k};
 }
 
 /* ---- elements ----------------------------------------------------------- */
@@ -214,7 +214,7 @@ static inline void close_one(void)
 }
 
 static inline zarr_status decode_one(const zarr_selection *sel,
-                                     const zarr_chunk_batch *in, const zarr_io_options *o)
+                                     const zarr_block_batch *in, const zarr_io_options *o)
 {
     const int64_t small[] = {5, 5};
     int16_t v[N];

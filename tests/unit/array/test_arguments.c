@@ -87,7 +87,7 @@ static void null_text(void)
                   ZARR_ERR_INVALID);
     assert_status(zarr_group_attribute_get(group, "k", NULL, 9, &n, &terr),
                   ZARR_ERR_INVALID);
-    assert_status(zarr_array_chunk_key(array, first_chunk, NULL, 9, &n, &terr),
+    assert_status(zarr_array_block_key(array, first_chunk, NULL, 9, &n, &terr),
                   ZARR_ERR_INVALID);
     assert_status(zarr_dtype_print(zarr_array_dtype(array), data, NULL, 9, &n, &terr),
                   ZARR_ERR_INVALID);
@@ -121,9 +121,9 @@ static void null_bytes(void)
                   ZARR_ERR_INVALID);
     assert_status(zarr_mem_copy(w.ctx, &none, &some, 4, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_mem_copy(w.ctx, &some, &none, 4, &terr), ZARR_ERR_INVALID);
-    assert_status(zarr_array_chunk_write_encoded(array, first_chunk, NULL, 5, &terr),
+    assert_status(zarr_array_block_write_encoded(array, first_chunk, NULL, 5, &terr),
                   ZARR_ERR_INVALID);
-    assert_status(zarr_array_chunk_read_encoded(array, first_chunk, NULL, &bytes, &terr),
+    assert_status(zarr_array_block_read_encoded(array, first_chunk, NULL, &bytes, &terr),
                   ZARR_ERR_INVALID);
 }
 
@@ -208,7 +208,7 @@ static void null_chunks(void)
                                   .ndim = 2,
                                   .data_type = "int32"};
     const zarr_mem some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
-    zarr_chunk_batch batch = {.struct_size = sizeof batch, .n_chunks = 1, .bytes = &some};
+    zarr_block_batch batch = {.struct_size = sizeof batch, .n_blocks = 1, .bytes = &some};
     zarr_tensor t = tensor(), at_null = tensor();
     zarr_mem room = nowhere(4096);
     zarr_chain *chain = NULL;
@@ -217,7 +217,7 @@ static void null_chunks(void)
     at_null.data = NULL;
     assert_status(zarr_array_decode(array, NULL, &t, &batch, NULL, &terr),
                   ZARR_ERR_INVALID);
-    batch.chunks = first_chunk;
+    batch.blocks = first_chunk;
     batch.bytes = NULL;
     assert_status(zarr_array_decode(array, NULL, &t, &batch, NULL, &terr),
                   ZARR_ERR_INVALID);
@@ -321,9 +321,9 @@ static void bytes_of_no_kind(int32_t kind)
                                   .data_type = "int32"};
     const zarr_mem some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
     zarr_mem strange = {.device_type = kind, .handle = data, .bytes = sizeof data}, got;
-    const zarr_chunk_batch batch = {.struct_size = sizeof batch,
-                                    .n_chunks = 1,
-                                    .chunks = first_chunk,
+    const zarr_block_batch batch = {.struct_size = sizeof batch,
+                                    .n_blocks = 1,
+                                    .blocks = first_chunk,
                                     .bytes = &strange};
     zarr_tensor t = tensor();
     zarr_chain *chain = NULL;

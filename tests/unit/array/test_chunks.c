@@ -12,17 +12,17 @@ struct seen {
     int stop_at;
 };
 
-static int see_chunk(void *user, const zarr_chunk_info *c)
+static int see_chunk(void *user, const zarr_block_info *c)
 {
     struct seen *s = user;
 
     assert_int_equal(c->ndim, 2);
     s->n++;
-    s->n_inner += (int)c->inner;
+    s->n_inner += (int)c->is_chunk;
     if (c->bytes != UINT64_MAX)
         s->bytes += c->bytes;
-    if (c->inner) {
-        assert_true(c->chunk[0] < 3 && c->chunk[1] < 4);
+    if (c->is_chunk) {
+        assert_true(c->index[0] < 3 && c->index[1] < 4);
         assert_true(c->bytes > 0 && c->offset != UINT64_MAX);
     }
     return s->n == s->stop_at;
@@ -50,33 +50,33 @@ static void test_list(void **state)
 
             world_open(&w, sort);
             a = make_array(&w, "g/x", kind, 6, 7);
-            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, NULL,
-                                            &terr));
+            assert_ok(zarr_array_list_blocks(a, ZARR_BLOCKS_STORED, see_chunk, &s, NULL,
+                                             &terr));
             assert_int_equal(s.n, 0);
-            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_MISSING, see_chunk, &s, NULL,
-                                            &terr));
+            assert_ok(zarr_array_list_blocks(a, ZARR_BLOCKS_MISSING, see_chunk, &s, NULL,
+                                             &terr));
             assert_int_equal(s.n, kind == 4 ? 4 : 12);
             s = (struct seen){0};
             fill_array(a);
-            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_MISSING, see_chunk, &s, NULL,
-                                            &terr));
+            assert_ok(zarr_array_list_blocks(a, ZARR_BLOCKS_MISSING, see_chunk, &s, NULL,
+                                             &terr));
             assert_int_equal(s.n, 0);
             put_text(&w, "g/x/c/77/0", "outside the grid");
             put_text(&w, "g/x/README", "no chunk");
-            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, NULL,
-                                            &terr));
+            assert_ok(zarr_array_list_blocks(a, ZARR_BLOCKS_STORED, see_chunk, &s, NULL,
+                                             &terr));
             assert_int_equal(s.n, kind == 4 ? 4 : 12);
             assert_int_equal(s.n_inner, 0);
             s = (struct seen){0};
-            assert_ok(
-                zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, NULL, &terr));
+            assert_ok(zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, see_chunk, &s, NULL,
+                                             &terr));
             assert_int_equal(s.n, 12);
             assert_int_equal(s.n_inner, kind == 4 ? 12 : 0);
             s = (struct seen){.stop_at = 2};
-            assert_ok(
-                zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, NULL, &terr));
+            assert_ok(zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, see_chunk, &s, NULL,
+                                             &terr));
             assert_int_equal(s.n, 2);
-            assert_status(zarr_array_chunk_list(a, 7, see_chunk, &s, NULL, &terr),
+            assert_status(zarr_array_list_blocks(a, 7, see_chunk, &s, NULL, &terr),
                           ZARR_ERR_INVALID);
             zarr_array_free(a);
             world_close(&w);
@@ -98,28 +98,28 @@ static void test_encoded(void **state)
         world_open(&w, WORLD_LOCAL);
         a = make_array(&w, "x", kind, 6, 12);
         fill_array(a);
-        assert_ok(zarr_array_chunk_key(a, at, key, sizeof key, &len, &terr));
+        assert_ok(zarr_array_block_key(a, at, key, sizeof key, &len, &terr));
         assert_string_equal(key, kind == 2 ? "x/1.2" : "x/c/1/2");
         n = sizeof data;
-        assert_ok(zarr_array_chunk_read_encoded(a, at, data, &n, &terr));
+        assert_ok(zarr_array_block_read_encoded(a, at, data, &n, &terr));
         assert_true(n > 0 && n < sizeof data);
         assert_int_equal(read_at(a, 0, 0), 0);
-        assert_ok(zarr_array_chunk_write_encoded(a, to, data, n, &terr));
+        assert_ok(zarr_array_block_write_encoded(a, to, data, n, &terr));
         assert_int_equal(read_at(a, 0, 0),
                          kind == 4 ? 4008
                                    : 2004); /* does not come from the cached index */
         len = (size_t)n;
         n = 3;
-        assert_status(zarr_array_chunk_read_encoded(a, at, data, &n, &terr),
+        assert_status(zarr_array_block_read_encoded(a, at, data, &n, &terr),
                       ZARR_ERR_LIMIT);
         assert_int_equal(n, len);
-        assert_ok(zarr_array_chunk_erase(a, at, &terr));
-        assert_status(zarr_array_chunk_erase(a, at, &terr), ZARR_ERR_NOT_FOUND);
+        assert_ok(zarr_array_block_erase(a, at, &terr));
+        assert_status(zarr_array_block_erase(a, at, &terr), ZARR_ERR_NOT_FOUND);
         n = sizeof data;
-        assert_status(zarr_array_chunk_read_encoded(a, at, data, &n, &terr),
+        assert_status(zarr_array_block_read_encoded(a, at, data, &n, &terr),
                       ZARR_ERR_NOT_FOUND);
         assert_int_equal(read_at(a, kind == 4 ? 4 : 2, kind == 4 ? 8 : 4), -1);
-        assert_status(zarr_array_chunk_key(a, out, key, sizeof key, &len, &terr),
+        assert_status(zarr_array_block_key(a, out, key, sizeof key, &len, &terr),
                       ZARR_ERR_INVALID);
         assert_says("dimension 0");
         zarr_array_free(a);
@@ -145,12 +145,12 @@ static void test_verify(void **state)
             fill_array(a);
             assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
             assert_string_equal(s.faults, "");
-            assert_ok(zarr_array_chunk_read_encoded(a, bad, data, &n, &terr));
+            assert_ok(zarr_array_block_read_encoded(a, bad, data, &n, &terr));
             data[5] ^= 0xFF; /* inside the first zstd frame, also of a shard's first inner
                                 chunk */
             data[n - 1] ^= kind == 4 ? 0 : 0xFF;
-            assert_ok(zarr_array_chunk_write_encoded(a, bad, data, n, &terr));
-            assert_ok(zarr_array_chunk_write_encoded(a, short_one, data, 3, &terr));
+            assert_ok(zarr_array_block_write_encoded(a, bad, data, n, &terr));
+            assert_ok(zarr_array_block_write_encoded(a, short_one, data, 3, &terr));
             assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
             assert_non_null(strstr(s.faults, kind == 2 ? "x/0.0|" : "x/c/0/0|"));
             assert_non_null(strstr(s.faults, kind == 2 ? "x/1.1|" : "x/c/1/1|"));
@@ -176,12 +176,12 @@ static const char nested[] =
                                   "\"codecs\":[" TURN
                                   "," SHARD("[6,4]", TURN "," SHARD("[2,3]", BYTES)) "]}";
 
-static int mark_inner(void *user, const zarr_chunk_info *c)
+static int mark_inner(void *user, const zarr_block_info *c)
 {
     int(*seen)[3] = user;
 
-    assert_true(c->inner && c->chunk[0] < 5 && c->chunk[1] < 3);
-    seen[c->chunk[0]][c->chunk[1]]++;
+    assert_true(c->is_chunk && c->index[0] < 5 && c->index[1] < 3);
+    seen[c->index[0]][c->index[1]]++;
     return 0;
 }
 
@@ -196,13 +196,14 @@ static void test_nested(void **state)
     (void)state;
     world_open(&w, WORLD_LOCAL);
     assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
-    assert_int_equal(zarr_array_write_shape(a)[0], 8);
-    assert_int_equal(zarr_array_write_shape(a)[1], 12);
+    assert_int_equal(zarr_array_block_shape(a)[0], 8);
+    assert_int_equal(zarr_array_block_shape(a)[1], 12);
     assert_int_equal(zarr_array_chunk_shape(a)[0], 2);
     assert_int_equal(zarr_array_chunk_shape(a)[1], 3);
     fill_array(a);
     assert_int_equal(count_wrong(a, 10, 9), 0);
-    assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, mark_inner, seen, NULL, &terr));
+    assert_ok(
+        zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, mark_inner, seen, NULL, &terr));
     for (int i = 0; i < 15; i++)
         assert_int_equal(seen[i / 3][i % 3], 1);
     assert_ok(zarr_array_verify(a, see_fault, &faults, NULL, &terr));
@@ -224,10 +225,10 @@ static void test_null_data(void **state)
         world_open(&w, sort);
         a = make_array(&w, "x", 3, 4, 4);
         fill_array(a);
-        assert_status(zarr_array_chunk_write_encoded(a, chunk, NULL, 5, &terr),
+        assert_status(zarr_array_block_write_encoded(a, chunk, NULL, 5, &terr),
                       ZARR_ERR_INVALID);
         assert_says("NULL");
-        assert_status(zarr_array_chunk_read_encoded(a, chunk, NULL, &bytes, &terr),
+        assert_status(zarr_array_block_read_encoded(a, chunk, NULL, &bytes, &terr),
                       ZARR_ERR_INVALID);
         assert_status(zarr_store_put(w.store, "k", NULL, 1, &terr), ZARR_ERR_INVALID);
         assert_status(

@@ -21,7 +21,7 @@ static void test_create_v3(void **state)
         assert_int_equal(zarr_array_ndim(a), 2);
         assert_int_equal(zarr_array_shape(a)[1], 5);
         assert_int_equal(zarr_array_chunk_shape(a)[0], 2);
-        assert_int_equal(zarr_array_write_shape(a)[0], 2);
+        assert_int_equal(zarr_array_block_shape(a)[0], 2);
         assert_string_equal(zarr_dtype_name(zarr_array_dtype(a)), "int32");
         assert_int_equal(*(const int32_t *)zarr_array_fill_value(a), -1);
         assert_string_equal(zarr_array_attributes(a), "{}");

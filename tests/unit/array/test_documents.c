@@ -30,7 +30,7 @@ static void test_documents(void **state)
     assert_int_not_equal(zarr_array_refresh(one_free, NULL, &terr), ZARR_OK);
     assert_int_not_equal(zarr_array_attribute_set(one_free, "a", "1", &terr), ZARR_OK);
     assert_int_not_equal(
-        zarr_array_chunk_list(one_free, ZARR_CHUNKS_OBJECTS, NULL, NULL, NULL, &terr),
+        zarr_array_list_blocks(one_free, ZARR_BLOCKS_STORED, NULL, NULL, NULL, &terr),
         ZARR_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_status(

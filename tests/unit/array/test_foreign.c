@@ -109,7 +109,7 @@ static void check_elements(zarr_array *a, const int16_t *want, const char *pipel
         assert_int_equal(part[i], want[(1 + i / 6) * COLS + 2 + i % 6]);
 }
 
-static int see_chunk(void *user, const zarr_chunk_info *chunk)
+static int see_chunk(void *user, const zarr_block_info *chunk)
 {
     (void)chunk;
     ++*(int *)user;
@@ -158,7 +158,7 @@ static void one_chain(struct world *w, size_t i, const char *pipeline, const cha
     zarr_array_free(a);
     assert_ok(zarr_array_open(&a, w->store, path, NULL, &terr));
     check_elements(a, data, NULL, chains[i].codecs);
-    assert_ok(zarr_array_chunk_list(a, 0, see_chunk, &n, NULL, &terr));
+    assert_ok(zarr_array_list_blocks(a, 0, see_chunk, &n, NULL, &terr));
     assert_true(n >= 4);
     assert_ok(zarr_array_verify(a, no_fault, NULL, NULL, &terr));
     zarr_array_free(a);

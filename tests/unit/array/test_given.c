@@ -24,7 +24,7 @@ static zarr_selection *part_of(const zarr_array *a, int which)
 static void compare_read(zarr_array *stored, zarr_array *free, const zarr_selection *sel,
                          const zarr_io_options *o)
 {
-    const zarr_chunk_batch in = batch_of(&given);
+    const zarr_block_batch in = batch_of(&given);
     const uint64_t *s = sel ? zarr_selection_shape(sel) : zarr_array_shape(stored);
     const int64_t shape[] = {(int64_t)s[0], (int64_t)s[1]};
     int16_t want[N], got[N];
@@ -64,7 +64,7 @@ static void compare_chunks(zarr_array *stored)
     for (uint64_t i = 0; i < kept.n; i++) {
         uint64_t n = sizeof bytes;
         const zarr_status st =
-            zarr_array_chunk_read_encoded(stored, kept.chunk[i], bytes, &n, &terr);
+            zarr_array_block_read_encoded(stored, kept.chunk[i], bytes, &n, &terr);
 
         if (!kept.mem[i].handle) {
             assert_int_equal(st, ZARR_ERR_NOT_FOUND);
@@ -79,8 +79,8 @@ static void compare_chunks(zarr_array *stored)
 static void compare_write(zarr_array *stored, zarr_array *free, const zarr_selection *sel,
                           const int16_t *v, const zarr_io_options *o)
 {
-    const zarr_chunk_batch old = batch_of(&given);
-    const zarr_chunk_sink sink = sink_of(&kept);
+    const zarr_block_batch old = batch_of(&given);
+    const zarr_block_sink sink = sink_of(&kept);
     const uint64_t *s = sel ? zarr_selection_shape(sel) : zarr_array_shape(stored);
     const int64_t shape[] = {(int64_t)s[0], (int64_t)s[1]};
     zarr_tensor t = tensor_of((int16_t *)(uintptr_t)v, shape);
@@ -157,7 +157,7 @@ static void test_no_copies(void **state)
         zarr_stats stats = ZARR_STATS_INIT, of_store = ZARR_STATS_INIT;
         zarr_io_options o = {.struct_size = sizeof o, .stats = &stats};
         zarr_array *stored, *free;
-        zarr_chunk_batch in;
+        zarr_block_batch in;
         int16_t v[N];
         zarr_tensor t = tensor_of(v, whole);
 
@@ -186,17 +186,17 @@ static void test_batch_faults(void **state)
 {
     const zarr_io_options strict = {.struct_size = sizeof strict,
                                     .missing_chunks = ZARR_MISSING_ERROR};
-    zarr_chunk_batch in;
+    zarr_block_batch in;
 
     (void)state;
     for (int document = 2; document < 5; document++) {
         open_one(document);
         in = batch_of(&given);
         assert_status(decode_one(NULL, NULL, NULL), ZARR_ERR_INVALID);
-        in.n_chunks--; /* the last one is chunk 0, 0 */
+        in.n_blocks--; /* the last one is chunk 0, 0 */
         assert_status(decode_one(NULL, &in, NULL), ZARR_ERR_INVALID);
         assert_says("x/y/c/0/0: the batch does not have this chunk");
-        in.n_chunks++;
+        in.n_blocks++;
         memcpy(given.chunk[0], given.chunk[1], sizeof given.chunk[0]);
         assert_status(decode_one(NULL, &in, NULL), ZARR_ERR_INVALID);
         assert_says("given twice");
@@ -242,8 +242,8 @@ static zarr_status refuse_chunk(void *user, const uint64_t *chunk, const zarr_me
 
 static void test_encode_faults(void **state)
 {
-    zarr_chunk_sink sink = sink_of(&kept);
-    zarr_chunk_batch old;
+    zarr_block_sink sink = sink_of(&kept);
+    zarr_block_batch old;
     zarr_selection *sel;
     int16_t v[N];
     zarr_tensor part = tensor_of(v, (const int64_t[]){5, 5}), all = tensor_of(v, whole);
@@ -296,7 +296,7 @@ static void test_empty_chunks(void **state)
 {
     const zarr_io_options all_stored = {.struct_size = sizeof all_stored,
                                         .empty_chunks = ZARR_EMPTY_CHUNKS_WRITE};
-    zarr_chunk_sink sink = sink_of(&kept);
+    zarr_block_sink sink = sink_of(&kept);
     int16_t v[N];
     zarr_tensor t = tensor_of(v, whole);
 
@@ -329,7 +329,7 @@ static void test_large_grid(void **state)
     static uint8_t bytes[ROWS_TAKEN][4];
     static uint64_t chunks[ROWS_TAKEN][2];
     static zarr_mem mem[ROWS_TAKEN];
-    zarr_chunk_batch in = ZARR_CHUNK_BATCH_INIT;
+    zarr_block_batch in = ZARR_BLOCK_BATCH_INIT;
     int16_t v[ROWS_TAKEN][2];
     zarr_tensor t = tensor_of(v[0], (const int64_t[]){ROWS_TAKEN, 2});
     const uint64_t first[] = {3000000000, 3999999998}, count[] = {ROWS_TAKEN, 2};
@@ -350,8 +350,8 @@ static void test_large_grid(void **state)
         bytes[i][3] = 77;
         mem[i] = (zarr_mem){.handle = row == 3 ? NULL : bytes[i], .bytes = 4};
     }
-    in.n_chunks = ROWS_TAKEN;
-    in.chunks = chunks[0];
+    in.n_blocks = ROWS_TAKEN;
+    in.blocks = chunks[0];
     in.bytes = mem;
     assert_ok(zarr_array_decode(a, sel, &t, &in, NULL, &terr));
     for (int i = 0; i < ROWS_TAKEN; i++) {
@@ -424,12 +424,12 @@ static void test_device(void **state)
 {
     (void)state;
     for (int document = 0; document < 7; document++) {
-        zarr_chunk_sink sink = {.struct_size = sizeof sink,
+        zarr_block_sink sink = {.struct_size = sizeof sink,
                                 .fn = count_far,
                                 .user = &kept,
                                 .device_type = ZARR_DEVICE_EXT};
         zarr_fakedev_counters c;
-        zarr_chunk_batch in;
+        zarr_block_batch in;
         int16_t v[N], got[N];
         zarr_tensor t = tensor_of(v, whole), u = tensor_of(got, whole), d;
         zarr_mem block, host = {ZARR_DEVICE_CPU, 0, got, 0, sizeof got};
@@ -468,8 +468,8 @@ static void test_device(void **state)
 
 static void test_no_memory(void **state)
 {
-    const zarr_chunk_sink sink = sink_of(&kept);
-    zarr_chunk_batch in;
+    const zarr_block_sink sink = sink_of(&kept);
+    zarr_block_batch in;
     int16_t v[N];
     zarr_tensor t = tensor_of(v, whole);
 

@@ -47,11 +47,11 @@ static int64_t allocations_of(uint64_t n, const char *codecs)
 {
     const int64_t most = INT64_C(1) << 40, shape[] = {(int64_t)n};
     char *room = calloc(n, 32);
-    const zarr_chunk_sink sink = {
+    const zarr_block_sink sink = {
         .struct_size = sizeof sink, .fn = note_chunk, .user = room};
     const zarr_io_options o = {.struct_size = sizeof o, .max_threads = 1};
     zarr_array *a = one_element_each(n, codecs);
-    zarr_chunk_batch in = ZARR_CHUNK_BATCH_INIT;
+    zarr_block_batch in = ZARR_BLOCK_BATCH_INIT;
     int64_t made = 0;
     zarr_tensor t;
 
@@ -67,8 +67,8 @@ static int64_t allocations_of(uint64_t n, const char *codecs)
         bytes[i] = bytes[n - 1 - i];
         bytes[n - 1 - i] = mem;
     }
-    in.n_chunks = n;
-    in.chunks = chunks;
+    in.n_blocks = n;
+    in.blocks = chunks;
     in.bytes = bytes;
     zarr_tensor_host(&t, NULL, got, n * sizeof *got, 1, shape);
     assert_ok(zarr_array_decode(a, NULL, &t, &in, &o, &terr)); /* warm */

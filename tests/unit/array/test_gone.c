@@ -54,7 +54,7 @@ static zarr_status append_some(zarr_array *a)
     return zarr_array_append(a, 0, &t, NULL, NULL, &terr);
 }
 
-static int on_chunk(void *user, const zarr_chunk_info *info)
+static int on_chunk(void *user, const zarr_block_info *info)
 {
     (void)user;
     (void)info;
@@ -80,11 +80,11 @@ static zarr_status call(int which, zarr_array *a)
     case 5:
         return zarr_array_attribute_set(a, "a", "1", &terr);
     case 6:
-        return zarr_array_chunk_write_encoded(a, chunk, "1234", 4, &terr);
+        return zarr_array_block_write_encoded(a, chunk, "1234", 4, &terr);
     case 7:
-        return zarr_array_chunk_erase(a, chunk, &terr);
+        return zarr_array_block_erase(a, chunk, &terr);
     case 8:
-        return zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, on_chunk, NULL, NULL, &terr);
+        return zarr_array_list_blocks(a, ZARR_BLOCKS_STORED, on_chunk, NULL, NULL, &terr);
     default:
         return ZARR_OK;
     }

@@ -107,7 +107,7 @@ static void open_world(struct world *w, enum world_sort sort)
     assert_ok(world_store(w, sort, &terr));
 }
 
-static int count_objects(void *user, const zarr_chunk_info *chunk)
+static int count_objects(void *user, const zarr_block_info *chunk)
 {
     uint64_t *bytes = user;
 
@@ -171,12 +171,12 @@ static void test_elements(void **state)
 
             open_world(&w, sort);
             a = make(&w, "x", sharded ? ones : NULL);
-            assert_null(zarr_array_write_shape(a));
+            assert_null(zarr_array_block_shape(a));
             assert_true((zarr_array_chunk_shape(a) != NULL) == (sharded != 0));
-            zarr_array_chunk_counts(a, counts);
+            zarr_array_block_counts(a, counts);
             assert_int_equal(counts[0], 6); /* edges 1 2 3 1 2 3 */
             assert_int_equal(counts[1], 5); /* edges 1 2 3 1 2 */
-            assert_ok(zarr_array_chunk_extent(a, last, origin, shape, &terr));
+            assert_ok(zarr_array_block_extent(a, last, origin, shape, &terr));
             assert_int_equal(origin[0], 9);
             assert_int_equal(shape[0], 3); /* one element beyond the array */
             assert_int_equal(origin[1], 7);
@@ -186,7 +186,8 @@ static void test_elements(void **state)
             check_all(a, NULL);
             check_all(a, "serial");
             if (sort != WORLD_PLAIN) {
-                assert_ok(zarr_array_chunk_list(a, 0, count_objects, found, NULL, &terr));
+                assert_ok(
+                    zarr_array_list_blocks(a, 0, count_objects, found, NULL, &terr));
                 assert_int_equal(found[0], 30);
                 assert_ok(zarr_array_verify(a, no_fault, NULL, NULL, &terr));
             }
@@ -202,7 +203,7 @@ static void test_units(void **state)
     const int64_t list[] = {0, 2};
     zarr_dim_selection dims[2] = {{.kind = ZARR_DIM_SLICE, .start = 1, .stop = 3},
                                   {.kind = ZARR_DIM_INDEX, .start = -1}};
-    uint64_t chunk[2] = {9, 9}, largest[2], shape[2], write_shape[2] = {7, 7};
+    uint64_t chunk[2] = {9, 9}, largest[2], shape[2], block_shape[2] = {7, 7};
     zarr_selection *sel = NULL;
     zarr_array *a = NULL;
     struct world w;
@@ -210,15 +211,15 @@ static void test_units(void **state)
     (void)state;
     open_world(&w, WORLD_MEMORY);
     a = make(&w, "x", NULL);
-    assert_ok(zarr_array_chunk_locate(a, at, chunk, &terr));
+    assert_ok(zarr_array_block_locate(a, at, chunk, &terr));
     assert_memory_equal(chunk, where, sizeof chunk);
-    assert_status(zarr_array_chunk_locate(a, outside, chunk, &terr), ZARR_ERR_INVALID);
-    zarr_array_chunk_largest(a, largest);
+    assert_status(zarr_array_block_locate(a, outside, chunk, &terr), ZARR_ERR_INVALID);
+    zarr_array_block_largest(a, largest);
     assert_int_equal(largest[0], 3);
     assert_int_equal(largest[1], 3);
-    zarr_array_copy_shapes(a, shape, NULL, write_shape);
+    zarr_array_copy_shapes(a, shape, NULL, block_shape);
     assert_int_equal(shape[0], ROWS);
-    assert_int_equal(write_shape[0], 0); /* they differ */
+    assert_int_equal(block_shape[0], 0); /* they differ */
     assert_non_null(strstr(zarr_array_chunk_grid(a), "\"test.steps\""));
     assert_ok(zarr_array_select_blocks(a, &sel, 2, dims, &terr));
     assert_int_equal(zarr_selection_ndim(sel), 2);

@@ -138,12 +138,12 @@ static void test_silent_separator(void **state)
                      nested ? (first ? "x/0/0" : "x/1/1") : (first ? "x/0.0" : "x/1.1"),
                      "abcd");
             assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr));
-            assert_ok(zarr_array_chunk_key(a, last, key, sizeof key, &n, &terr));
+            assert_ok(zarr_array_block_key(a, last, key, sizeof key, &n, &terr));
             assert_string_equal(key, nested ? "x/1/1" : "x/1.1");
             assert_int_equal(n, 5);
             /* It is still known. */
             assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
-            assert_ok(zarr_array_chunk_key(a, last, key, sizeof key, &n, &terr));
+            assert_ok(zarr_array_block_key(a, last, key, sizeof key, &n, &terr));
             assert_string_equal(key, nested ? "x/1/1" : "x/1.1");
             zarr_array_free(a);
             world_close(&w);

@@ -84,15 +84,15 @@ static void damaged_chunks(void **state)
         assert_int_equal(read_whole(a, &serial, &e), ZARR_ERR_CORRUPT);
         check_parts(&e, "/g/a", key, e.operation);
         assert_int_equal(zarr_error_inner_chunk(&e, inner), 0);
-        assert_ok(zarr_array_chunk_of_key(a, part(&e, ZARR_ERROR_KEY), chunk, &terr));
+        assert_ok(zarr_array_block_of_key(a, part(&e, ZARR_ERROR_KEY), chunk, &terr));
         assert_int_equal(chunk[0], 1);
         assert_int_equal(chunk[1], 2);
-        assert_int_equal(zarr_array_chunk_of_key(a, "g/a/zarr.json", chunk, &e),
+        assert_int_equal(zarr_array_block_of_key(a, "g/a/zarr.json", chunk, &e),
                          ZARR_ERR_INVALID);
-        assert_int_equal(zarr_array_chunk_of_key(a, "g/ab/c/0/0", chunk, &e),
+        assert_int_equal(zarr_array_block_of_key(a, "g/ab/c/0/0", chunk, &e),
                          ZARR_ERR_INVALID);
         assert_int_equal(
-            zarr_array_chunk_of_key(a, kind == 2 ? "g/a/9.9" : "g/a/c/9/9", chunk, &e),
+            zarr_array_block_of_key(a, kind == 2 ? "g/a/9.9" : "g/a/c/9/9", chunk, &e),
             ZARR_ERR_INVALID);
         check_parts(&e, "/g/a", NULL, ZARR_OPERATION_NONE);
         zarr_array_free(a);

@@ -372,23 +372,23 @@ static zarr_status decodes_at_once(const struct scene *s, uint64_t n)
     const uint64_t count[2] = {n, n};
     const int64_t dims[2] = {(int64_t)n, (int64_t)n};
     const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
-    zarr_chunk_batch batch = ZARR_CHUNK_BATCH_INIT;
+    zarr_block_batch batch = ZARR_BLOCK_BATCH_INIT;
     zarr_io_options o = asked;
     zarr_selection *sel = NULL;
     zarr_status st = ZARR_OK;
 
     for (uint64_t y = 0; y < n / CHUNK; y++)
         for (uint64_t x = 0; x < n / CHUNK; x++) {
-            const size_t i = (size_t)batch.n_chunks++;
+            const size_t i = (size_t)batch.n_blocks++;
             uint64_t length = sizeof bytes[i];
 
             chunks[i][0] = y;
             chunks[i][1] = x;
             assert_ok(
-                zarr_array_chunk_read_encoded(s->a, chunks[i], bytes[i], &length, &terr));
+                zarr_array_block_read_encoded(s->a, chunks[i], bytes[i], &length, &terr));
             values[i] = (zarr_mem){.handle = bytes[i], .bytes = length};
         }
-    batch.chunks = chunks[0];
+    batch.blocks = chunks[0];
     batch.bytes = values;
     o.struct_size = sizeof o;
     memset(got, 0, sizeof got);

@@ -21,7 +21,7 @@ static void test_values(void **state)
                 compare_read(&w, a, "...", got);
                 compare_read(&w, a, "3:90, 5:37", got);
                 compare_read(&w, a, "::7, 1::3", got);
-                assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){1, 0}, &terr));
+                assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
                 compare_read(&w, a, "...", got);
                 zarr_array_free(a);
                 close_world(&w);
@@ -46,7 +46,7 @@ static void test_calls(void **state)
         unchecked = i % 2;
         open_world(&w, 2, 1 << 20);
         a = array_of_shapes(&w, "a", c->codecs);
-        assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){1, 0}, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
         mem = tensor_new(&w, &t, sizes);
         count_begin(&n, &opts);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));

@@ -28,7 +28,7 @@ static zarr_array *based(const struct pw *w, const char *path, int kind)
     zarr_array *a = array_of(w, path, kind, base);
 
     for (uint64_t i = 0; i < 2; i++)
-        assert_ok(zarr_array_chunk_erase(a, (uint64_t[2]){2 * i, 0}, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2 * i, 0}, &terr));
     return a;
 }
 

@@ -180,10 +180,10 @@ static int no_fault(void *user, const zarr_verify_item *item)
     abort();
 }
 
-static int any_chunk(void *user, const zarr_chunk_info *chunk)
+static int any_chunk(void *user, const zarr_block_info *chunk)
 {
     (void)user;
-    return !chunk->inner;
+    return !chunk->is_chunk;
 }
 
 static void *user_runs(void *arg)
@@ -204,8 +204,8 @@ static void *user_runs(void *arg)
             u->st = zarr_array_verify(u->a, no_fault, NULL, NULL, &u->err);
             break;
         case LISTS:
-            u->st = zarr_array_chunk_list(u->a, ZARR_CHUNKS_INNER, any_chunk, NULL, NULL,
-                                          &u->err);
+            u->st = zarr_array_list_blocks(u->a, ZARR_BLOCKS_CHUNKS, any_chunk, NULL,
+                                           NULL, &u->err);
             break;
         }
     return NULL;
@@ -378,10 +378,10 @@ struct lister {
     int n;
 };
 
-static int read_chunk(void *user, const zarr_chunk_info *chunk)
+static int read_chunk(void *user, const zarr_block_info *chunk)
 {
     struct lister *l = user;
-    const uint64_t at[2] = {16 * chunk->chunk[0], 16 * chunk->chunk[1]}, n[2] = {16, 16};
+    const uint64_t at[2] = {16 * chunk->index[0], 16 * chunk->index[1]}, n[2] = {16, 16};
     int32_t got[16 * 16];
 
     assert_ok(pw_box(l->a, at, n, got, NULL, false));
@@ -402,7 +402,7 @@ static void test_list_and_read(void **state)
         open_looking(&w, 2, 1 << 10);
         l.a = filled(&w, "a", chains[c]);
         assert_ok(
-            zarr_array_chunk_list(l.a, ZARR_CHUNKS_INNER, read_chunk, &l, NULL, &terr));
+            zarr_array_list_blocks(l.a, ZARR_BLOCKS_CHUNKS, read_chunk, &l, NULL, &terr));
         assert_int_equal(l.n, 40);
         assert_in_range(zr_now_ns() - begun, 0, UINT64_C(8000000000));
         assert_int_equal(in_use(&w), 0);

@@ -43,9 +43,9 @@ static void test_chunks_of_the_caller(void **state)
         const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = "test.own"};
         uint64_t at[N_CHUNKS * 2];
         zarr_mem mem[N_CHUNKS];
-        const zarr_chunk_batch batch = {.struct_size = sizeof batch,
-                                        .n_chunks = N_CHUNKS,
-                                        .chunks = at,
+        const zarr_block_batch batch = {.struct_size = sizeof batch,
+                                        .n_blocks = N_CHUNKS,
+                                        .blocks = at,
                                         .bytes = mem};
         struct pw w;
         zarr_array *a;
@@ -58,7 +58,7 @@ static void test_chunks_of_the_caller(void **state)
 
             at[2 * k] = k / 2;
             at[2 * k + 1] = k % 2;
-            assert_ok(zarr_array_chunk_read_encoded(a, &at[2 * k], bytes[k], &n, &terr));
+            assert_ok(zarr_array_block_read_encoded(a, &at[2 * k], bytes[k], &n, &terr));
             mem[k] = zr_mem_of_host(bytes[k], n);
         }
         memcpy(before, bytes, sizeof before);

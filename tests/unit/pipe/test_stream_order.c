@@ -405,7 +405,7 @@ static zarr_status keep_chunk(void *user, const uint64_t *at, const zarr_mem *by
 
 static void encode(const struct world *w, const zarr_tensor *t, const zarr_io_options *o)
 {
-    zarr_chunk_sink sink = ZARR_CHUNK_SINK_INIT;
+    zarr_block_sink sink = ZARR_BLOCK_SINK_INIT;
 
     memset(kept_mem, 0, sizeof kept_mem);
     sink.fn = keep_chunk;
@@ -415,10 +415,10 @@ static void encode(const struct world *w, const zarr_tensor *t, const zarr_io_op
 static void decode(const struct world *w, const zarr_tensor *t, const zarr_mem *bytes,
                    const zarr_io_options *o)
 {
-    zarr_chunk_batch batch = ZARR_CHUNK_BATCH_INIT;
+    zarr_block_batch batch = ZARR_BLOCK_BATCH_INIT;
 
-    batch.n_chunks = CHUNKS;
-    batch.chunks = &kept_at[0][0];
+    batch.n_blocks = CHUNKS;
+    batch.blocks = &kept_at[0][0];
     batch.bytes = bytes;
     assert_ok(zarr_array_decode(w->a, NULL, t, &batch, o, &terr));
 }
@@ -508,7 +508,8 @@ static void test_failures(void **state)
         /* nothing on a device */
         zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_status(zarr_array_read(w.a, NULL, &t, &o, &terr), ZARR_ERR_UNSUPPORTED);
-        assert_status(zarr_array_stored(w.a, &n, NULL, &o, &terr), ZARR_ERR_UNSUPPORTED);
+        assert_status(zarr_array_count_stored(w.a, &n, NULL, &o, &terr),
+                      ZARR_ERR_UNSUPPORTED);
         world_close(&w);
     }
 }

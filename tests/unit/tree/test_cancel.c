@@ -63,7 +63,7 @@ static zarr_status do_tidy(zarr_store *s, zarr_cancel *c, bool again)
     return resize_to(s, c, ROWS, COLS);
 }
 
-static int ignore_chunk(void *user, const zarr_chunk_info *chunk)
+static int ignore_chunk(void *user, const zarr_block_info *chunk)
 {
     (void)user;
     (void)chunk;
@@ -78,7 +78,7 @@ static zarr_status do_list_chunks(zarr_store *s, zarr_cancel *c, bool again)
 
     (void)again;
     o.cancel = c;
-    st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, ignore_chunk, NULL, &o, &terr);
+    st = zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, ignore_chunk, NULL, &o, &terr);
     zarr_array_free(a);
     return st;
 }

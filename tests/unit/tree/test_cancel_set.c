@@ -45,21 +45,21 @@ static zarr_status do_decode(zarr_array *a)
     static uint64_t chunks[CHUNKS][2];
     static zarr_mem bytes[CHUNKS];
     const zarr_tensor t = tensor();
-    zarr_chunk_batch in = ZARR_CHUNK_BATCH_INIT;
+    zarr_block_batch in = ZARR_BLOCK_BATCH_INIT;
 
     for (uint64_t i = 0; i < CHUNKS; i++) {
         chunks[i][0] = i / 3;
         chunks[i][1] = i % 3;
     }
-    in.n_chunks = CHUNKS;
-    in.chunks = chunks[0];
+    in.n_blocks = CHUNKS;
+    in.blocks = chunks[0];
     in.bytes = bytes;
     return zarr_array_decode(a, NULL, &t, &in, &io, &terr);
 }
 
 static zarr_status do_encode(zarr_array *a)
 {
-    const zarr_chunk_sink to = {.struct_size = sizeof to, .fn = sink};
+    const zarr_block_sink to = {.struct_size = sizeof to, .fn = sink};
     const zarr_tensor t = tensor();
     zarr_status st;
 
@@ -178,7 +178,7 @@ static zarr_status do_write_many_submit(zarr_array *a)
 
 static zarr_status do_stored(zarr_array *a)
 {
-    return zarr_array_stored(a, NULL, NULL, &io, &terr);
+    return zarr_array_count_stored(a, NULL, NULL, &io, &terr);
 }
 
 static zarr_status do_clear_leftovers(zarr_array *a)

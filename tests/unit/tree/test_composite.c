@@ -86,10 +86,10 @@ static void check_tree(zarr_store *s, const char *top)
         snprintf(path, sizeof path, "%s/k%d", top, kind);
         assert_ok(zarr_array_open(&a, s, path, NULL, &terr));
         assert_int_equal(count_wrong(a, 6, 7), 0);
-        assert_ok(zarr_array_stored(a, &n, &bytes, NULL, &terr));
+        assert_ok(zarr_array_count_stored(a, &n, &bytes, NULL, &terr));
         assert_int_equal(n, kind == 3 ? 12 : 4);
         sum += bytes;
-        assert_ok(zarr_array_stored(a, NULL, NULL, NULL, &terr));
+        assert_ok(zarr_array_count_stored(a, NULL, NULL, NULL, &terr));
         zarr_array_free(a);
     }
     assert_ok(zarr_node_verify(s, top, NULL, &found, &terr));

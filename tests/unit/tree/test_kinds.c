@@ -101,9 +101,9 @@ static void use_array(struct world *w, int kind)
     fill_array(a);
     assert_int_equal(count_wrong(a, 10, 10), 0);
     assert_int_equal(read_at(a, 9, 9), 9009);
-    assert_ok(zarr_array_chunk_read_encoded(a, chunk, data, &bytes, &terr));
-    assert_ok(zarr_array_chunk_write_encoded(a, chunk, data, bytes, &terr));
-    assert_ok(zarr_array_chunk_erase(a, chunk, &terr));
+    assert_ok(zarr_array_block_read_encoded(a, chunk, data, &bytes, &terr));
+    assert_ok(zarr_array_block_write_encoded(a, chunk, data, bytes, &terr));
+    assert_ok(zarr_array_block_erase(a, chunk, &terr));
     fill_array(a);
     assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
     assert_ok(zarr_array_resize(a, small, 0, &terr));

@@ -439,7 +439,7 @@ static void test_changes(void **state)
     assert_non_null(strstr(get_text(&w, "dst/zarr.json"), "\"a\""));
     assert_ok(zarr_array_open(&a, w.store, "dst/g/s", NULL, &terr));
     assert_memory_equal(zarr_array_chunk_shape(a), chunk, sizeof chunk);
-    assert_memory_equal(zarr_array_write_shape(a), shard, sizeof shard);
+    assert_memory_equal(zarr_array_block_shape(a), shard, sizeof shard);
     assert_non_null(strstr(zarr_array_codecs(a), "\"gzip\""));
     zarr_array_free(a);
 
@@ -469,10 +469,10 @@ static void test_changes(void **state)
     changes.flags = ZARR_SPEC_NO_SHARDS;
     assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
     assert_ok(zarr_array_open(&a, w.store, "dst/line", NULL, &terr));
-    assert_int_equal(zarr_array_write_shape(a)[0], 3);
+    assert_int_equal(zarr_array_block_shape(a)[0], 3);
     zarr_array_free(a);
     assert_ok(zarr_array_open(&a, w.store, "dst/x", NULL, &terr));
-    assert_memory_equal(zarr_array_write_shape(a), chunk, sizeof chunk);
+    assert_memory_equal(zarr_array_block_shape(a), chunk, sizeof chunk);
     zarr_array_free(a);
     world_close(&w);
 }
