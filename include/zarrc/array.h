@@ -265,6 +265,22 @@ ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
 /** Returns the grid of the blocks as JSON text: an object with `name` and
  * `configuration`, as the array's metadata has it. */
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
+/**
+ * Stores in `counts` how many chunks there are along each dimension. In a regular grid,
+ * and in a grid of shards of any shapes, this is shape / chunk shape, rounded up.
+ */
+ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
+/**
+ * Tells where the chunk with the grid coordinates `chunk` begins, and the shape that it
+ * is stored with, which may reach beyond the array. `origin` and `shape` are filled;
+ * either may be NULL. In nested shards these are the innermost chunks.
+ * @retval ZARR_ERR_INVALID there is no such chunk
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *array,
+                                                             const uint64_t *chunk,
+                                                             uint64_t *origin,
+                                                             uint64_t *shape,
+                                                             zarr_error *err);
 /** Stores in `counts` how many blocks there are along each dimension. */
 ZARR_API void zarr_array_block_counts(const zarr_array *array, uint64_t *counts);
 /**

@@ -23,21 +23,29 @@ static zarr_status check_chunk(const struct zr_array_state *s, const uint64_t *c
     return ZARR_OK;
 }
 
-zarr_status zarr_array_block_extent(const zarr_array *array, const uint64_t *chunk,
-                                    uint64_t *origin, uint64_t *shape, zarr_error *err)
+static zarr_status block_extent(const struct zr_array_state *s, const uint64_t *block,
+                                uint64_t *origin, uint64_t *shape, zarr_error *err)
 {
-    struct zr_array_state *s = zr_array_state_get(array);
-    zarr_status st = check_chunk(s, chunk, err);
+    const zarr_status st = check_chunk(s, block, err);
 
     for (int32_t d = 0; st == ZARR_OK && d < s->meta.ndim; d++) {
         uint64_t at = 0, size = 0;
 
-        zr_grid_extent(&s->meta.grid, d, chunk[d], &at, &size);
+        zr_grid_extent(&s->meta.grid, d, block[d], &at, &size);
         if (origin)
             origin[d] = at;
         if (shape)
             shape[d] = size;
     }
+    return st;
+}
+
+zarr_status zarr_array_block_extent(const zarr_array *array, const uint64_t *block,
+                                    uint64_t *origin, uint64_t *shape, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const zarr_status st = block_extent(s, block, origin, shape, err);
+
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(s);
@@ -51,6 +59,55 @@ void zarr_array_block_counts(const zarr_array *array, uint64_t *counts)
     for (int32_t d = 0; d < s->meta.ndim; d++)
         counts[d] = zr_grid_n_chunks(&s->meta.grid, d);
     zr_array_state_free(s);
+}
+
+/* Every shard begins at a multiple of the chunk's shape, so that chunks of shards have a
+ * regular grid even if the shards differ in shape. */
+void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        counts[d] = s->sharded ? zr_ceil_div_u64(s->meta.shape[d], s->leaf_shape[d])
+                               : zr_grid_n_chunks(&s->meta.grid, d);
+    zr_array_state_free(s);
+}
+
+/* zarr_array_chunk_extent() of an array with shards. */
+static zarr_status shard_chunk_extent(const struct zr_array_state *s,
+                                      const uint64_t *chunk, uint64_t *origin,
+                                      uint64_t *shape, zarr_error *err)
+{
+    for (int32_t d = 0; d < s->meta.ndim; d++) {
+        const uint64_t n = zr_ceil_div_u64(s->meta.shape[d], s->leaf_shape[d]);
+
+        if (chunk[d] >= n)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "dimension %" PRId32 ": there is no chunk %" PRIu64
+                           "; the array has %" PRIu64,
+                           d, chunk[d], n);
+        if (origin)
+            origin[d] = chunk[d] * s->leaf_shape[d];
+        if (shape)
+            shape[d] = s->leaf_shape[d];
+    }
+    return ZARR_OK;
+}
+
+zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chunk,
+                                    uint64_t *origin, uint64_t *shape, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st;
+
+    if (s->sharded)
+        st = shard_chunk_extent(s, chunk, origin, shape, err);
+    else
+        st = block_extent(s, chunk, origin, shape, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
 }
 
 zarr_status zarr_array_block_locate(const zarr_array *array, const uint64_t *at,
