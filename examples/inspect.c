@@ -11,7 +11,7 @@
 static int show_chunk(void *user, const zarr_block_info *chunk)
 {
     ++*(int *)user;
-    printf("chunk %d is in %s\n", (int)chunk->index[0], chunk->key);
+    printf("chunk %d is in %s\n", (int)chunk->coordinates[0], chunk->key);
     return 0; /* go on */
 }
 

@@ -249,9 +249,9 @@ static int print_block(void *user, const zarr_block_info *block)
     }
     cli_json_object(b->j);
     cli_json_text(cli_key(b->j, "key"), block->key);
-    cli_json_array(cli_key(b->j, "chunk"));
+    cli_json_array(cli_key(b->j, "block"));
     for (int32_t d = 0; d < block->ndim; d++)
-        cli_json_u64(b->j, block->index[d]);
+        cli_json_u64(b->j, block->coordinates[d]);
     cli_json_end(b->j);
     if (!b->missing)
         cli_json_u64(cli_key(b->j, "bytes"), value.bytes);

@@ -86,7 +86,7 @@ static int add_chunk(void *user, const zarr_block_info *chunk)
 
     if (all->inner && !chunk->is_chunk)
         return 1;
-    if (!place(all, chunk->index, at))
+    if (!place(all, chunk->coordinates, at))
         return cli_cancelled();
     if (all->n == all->cap) {
         all->cap = all->cap ? all->cap * 2 : 64;

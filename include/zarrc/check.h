@@ -73,9 +73,9 @@ typedef struct zarr_finding {
      * store's root; NODE, STRICT: the path */
     const char *key;
     const char *message; /**< one line, without path and key */
-    /** CHUNK: grid coordinates of the object (chunk, or shard); else NULL */
-    const uint64_t *chunk;
-    /** CHUNK: first element of the faulty chunk, or of the inner chunk; else NULL */
+    /** CHUNK: grid coordinates of the block; else NULL */
+    const uint64_t *block;
+    /** CHUNK: first element of the faulty chunk or block; else NULL */
     const uint64_t *origin;
 } zarr_finding;
 
@@ -160,8 +160,8 @@ typedef struct zarr_verify_item {
     zarr_status status;    /**< what is wrong, such as ZARR_ERR_CORRUPT */
     const char *key;       /**< key of the object in the chunk store */
     const char *message;   /**< one line that says what is wrong */
-    const uint64_t *chunk; /**< grid coordinates of the object; `ndim` entries */
-    /** first element of the faulty chunk, or of the faulty inner chunk; `ndim` entries */
+    const uint64_t *block; /**< grid coordinates of the block; `ndim` entries */
+    /** first element of the faulty chunk or block; `ndim` entries */
     const uint64_t *origin;
     int32_t ndim, reserved; /**< `ndim`: rank of the array */
 } zarr_verify_item;

@@ -53,8 +53,8 @@ enum {
      * zarr_error_text() gives has it: "/a/b". For the root it may be absent */
     ZARR_ERROR_PATH = 0,
     ZARR_ERROR_KEY = 1, /**< key in the store: "a/b/c/0/1" */
-    /** numbers of the inner chunk in its shard, one for each dimension: "0,3" */
-    ZARR_ERROR_INNER_CHUNK = 2,
+    /** coordinates of a chunk of a shard in the array's grid of chunks: "0,3" */
+    ZARR_ERROR_CHUNK = 2,
     ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
     /** name of the setting that the user can change to get past the error: the limit that
      * the input exceeds (a member of `zarr_limits`, or "memory_bytes" for the member of
@@ -92,7 +92,8 @@ enum {
  * Besides the text it has the facts that a program may need: the node, the key and so on
  * are parts of `message`, which zarr_error_text() copies. A fact that the failing code
  * does not know is absent; so is a part that a long message lost when it was cut.
- * zarr_array_block_of_key() turns the key of a chunk into its place in the grid.
+ * zarr_array_block_of_key() turns the key of a block into its place in the grid of
+ * blocks.
  * @see zarr_status_text()
  */
 typedef struct zarr_error {
@@ -135,7 +136,7 @@ ZARR_API const char *zarr_status_text(zarr_status status);
 /**
  * Copies a part of an error's message, and ends it with a NUL.
  * @param err an error that a call has filled
- * @param part one of ZARR_ERROR_PATH, ZARR_ERROR_KEY, ZARR_ERROR_INNER_CHUNK,
+ * @param part one of ZARR_ERROR_PATH, ZARR_ERROR_KEY, ZARR_ERROR_CHUNK,
  * ZARR_ERROR_FIELD and ZARR_ERROR_SETTING
  * @param text receives as much as fits; may be NULL if `cap` is 0
  * @param cap size of `text` in bytes
@@ -146,12 +147,13 @@ ZARR_API size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text
                                 size_t cap);
 
 /**
- * Gives the numbers of the inner chunk that an error is about.
+ * Gives the coordinates of the chunk of a shard that an error is about, as
+ * zarr_array_chunk_extent() takes them.
  * @param err an error that a call has filled
- * @param chunk receives one number for each dimension; room for ZARR_MAX_RANK
- * @return number of dimensions; 0: the error is not about an inner chunk
+ * @param chunk receives one coordinate for each dimension; room for ZARR_MAX_RANK
+ * @return number of dimensions; 0: the error is about a whole block, or about no chunk
  */
-ZARR_API int32_t zarr_error_inner_chunk(const zarr_error *err, uint64_t *chunk);
+ZARR_API int32_t zarr_error_chunk(const zarr_error *err, uint64_t *chunk);
 
 ZARR_END_DECLS
 

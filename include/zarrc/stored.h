@@ -18,7 +18,7 @@ typedef struct zarr_block_info {
     uint32_t struct_size;
     int32_t ndim; /**< number of dimensions */
     /** coordinates in the grid of blocks, or of chunks if `is_chunk` is 1 */
-    const uint64_t *index;
+    const uint64_t *coordinates;
     const char *key;        /**< key of the object in the chunk store */
     uint64_t offset, bytes; /**< place in the object; `bytes` UINT64_MAX: not known */
     uint32_t is_chunk;      /**< 1: a chunk of a shard; 0: a block */

@@ -124,7 +124,7 @@ static int chunk_row(void *user, const zarr_block_info *chunk)
     uint64_t numbers[ZARR_MAX_RANK + 2] = {chunk->offset, chunk->bytes};
     const uint32_t n = (uint32_t)chunk->ndim;
 
-    memcpy(numbers + 2, chunk->index, n * sizeof *numbers);
+    memcpy(numbers + 2, chunk->coordinates, n * sizeof *numbers);
     return zx_rows_add(user, n + 2, numbers, 1, &chunk->key);
 }
 

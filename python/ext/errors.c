@@ -2,6 +2,8 @@
  * hands it the facts: node, key, place of the chunk, field, codes. */
 #include "ext.h"
 
+#include <string.h>
+
 static PyObject *part_of(const zarr_error *err, uint32_t part)
 {
     char text[ZARR_ERROR_MESSAGE_BYTES];
@@ -12,26 +14,38 @@ static PyObject *part_of(const zarr_error *err, uint32_t part)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace");
 }
 
-/* The place of the chunk in its grid, by its key. */
-static PyObject *chunk_of(const zarr_error *err, const zarr_array *array)
+/* The place of the block in its grid, by its key. */
+static PyObject *find_block(const zarr_error *err, const zarr_array *array)
 {
     char key[ZARR_ERROR_MESSAGE_BYTES];
-    uint64_t chunk[ZARR_MAX_RANK];
+    uint64_t block[ZARR_MAX_RANK];
 
     if (!array || !zarr_error_text(err, ZARR_ERROR_KEY, key, sizeof key) ||
-        zarr_array_block_of_key(array, key, chunk, NULL) != ZARR_OK)
+        zarr_array_block_of_key(array, key, block, NULL) != ZARR_OK)
         Py_RETURN_NONE;
-    return zx_shape(zarr_array_ndim(array), chunk);
+    return zx_shape(zarr_array_ndim(array), block);
 }
 
-static PyObject *inner_of(const zarr_error *err)
+/* Whether each block of the array is one chunk. */
+static int has_no_shards(const zarr_array *array)
+{
+    uint64_t chunks[ZARR_MAX_RANK], blocks[ZARR_MAX_RANK];
+
+    zarr_array_chunk_counts(array, chunks);
+    zarr_array_block_counts(array, blocks);
+    return memcmp(chunks, blocks, (size_t)zarr_array_ndim(array) * sizeof *chunks) == 0;
+}
+
+static PyObject *find_chunk(const zarr_error *err, const zarr_array *array)
 {
     uint64_t chunk[ZARR_MAX_RANK];
-    const int32_t n = zarr_error_inner_chunk(err, chunk);
+    const int32_t n = zarr_error_chunk(err, chunk);
 
-    if (n == 0)
-        Py_RETURN_NONE;
-    return zx_shape(n, chunk);
+    if (n > 0)
+        return zx_shape(n, chunk);
+    if (array && has_no_shards(array))
+        return find_block(err, array);
+    Py_RETURN_NONE;
 }
 
 static PyObject *url_of(const zarr_store *store)
@@ -53,8 +67,8 @@ static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *
     exception = PyObject_CallFunction(
         st->make_error, "is{sNsNsNsNsNsNsNsisIsIsi}", (int)err->code, err->message,
         "store", url_of(store), "node", part_of(err, ZARR_ERROR_PATH), "key",
-        part_of(err, ZARR_ERROR_KEY), "chunk", chunk_of(err, array), "inner_chunk",
-        inner_of(err), "field", part_of(err, ZARR_ERROR_FIELD), "setting",
+        part_of(err, ZARR_ERROR_KEY), "block", find_block(err, array), "chunk",
+        find_chunk(err, array), "field", part_of(err, ZARR_ERROR_FIELD), "setting",
         part_of(err, ZARR_ERROR_SETTING), "os_code", (int)err->os_code, "os_domain",
         (unsigned)err->os_domain, "operation", (unsigned)err->operation, "is_index",
         is_index);

@@ -63,8 +63,8 @@ class ArrayConfig:
 class Block(NamedTuple):
     """What is stored as one object: a shard, or a chunk of an array without shards."""
 
-    chunk: tuple[int, ...]
-    """Place in the grid."""
+    coordinates: tuple[int, ...]
+    """Coordinates in the grid of blocks."""
     key: str
     """Key in the store."""
     nbytes: int

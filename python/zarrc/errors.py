@@ -42,10 +42,10 @@ class ZarrcError(Exception):
     """Path of the node, such as ``/a/b``."""
     key: str | None = None
     """Key of the object in the store."""
+    block: tuple[int, ...] | None = None
+    """Coordinates of the stored object, a chunk or a shard, as in ``Array.blocks``."""
     chunk: tuple[int, ...] | None = None
-    """Place of the chunk, or of the whole shard, in the array's grid."""
-    inner_chunk: tuple[int, ...] | None = None
-    """Place of the inner chunk in its shard."""
+    """Coordinates of the chunk in the array's grid of chunks; None if a whole shard is damaged."""
     field: str | None = None
     """Field of a struct type."""
     limit: str | None = None
@@ -244,11 +244,11 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     facts["limit"] = setting if cls is LimitError else None
     if facts.pop("is_index"):
         cls = BoundsCheckError
-    elif cls is NotFoundError and facts["chunk"] is not None:
+    elif cls is NotFoundError and facts["block"] is not None:
         cls = ChunkNotFoundError
     elif cls is InvalidError and "read-only" in message:
         cls = ReadOnlyError
-    if facts["node"] is None and facts["chunk"] is not None:
+    if facts["node"] is None and facts["block"] is not None:
         facts["node"] = "/"  # the library names no path for the root
     number = facts["os_code"]
     if cls is StoreError and facts["os_domain"] == _core.ZARR_OS_ERRNO and number:

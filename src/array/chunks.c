@@ -329,7 +329,7 @@ static void emit_object(struct chunk_listing *l, const uint64_t *row)
     const zarr_block_info info = {
         .struct_size = sizeof info,
         .ndim = l->stored.ndim,
-        .index = row,
+        .coordinates = row,
         .key = zr_str_text(&l->key),
         .bytes = row[l->stored.ndim],
     };
@@ -345,7 +345,7 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
     zarr_block_info info = {
         .struct_size = sizeof info,
         .ndim = s->meta.ndim,
-        .index = l->chunk,
+        .coordinates = l->chunk,
         .key = zr_str_text(&l->key),
         .offset = inner->offset,
         .bytes = inner->bytes,
@@ -369,7 +369,7 @@ static zarr_status emit_missing(void *arg, const uint64_t *chunk, bool *stop,
 {
     struct chunk_listing *l = arg;
     zarr_block_info info = {
-        .struct_size = sizeof info, .ndim = l->stored.ndim, .index = chunk};
+        .struct_size = sizeof info, .ndim = l->stored.ndim, .coordinates = chunk};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_cancel_check(l->cancel, err));

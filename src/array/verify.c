@@ -85,7 +85,7 @@ static void tell_fault(const struct verified_object *o, zarr_status st,
                                    .status = st,
                                    .key = o->key,
                                    .message = message + (named ? n + 2 : 0),
-                                   .chunk = o->chunk,
+                                   .block = o->chunk,
                                    .origin = o->origin,
                                    .ndim = v->state->meta.ndim};
 
@@ -115,9 +115,25 @@ static void judge_missing(const struct verified_object *o, uint64_t n)
 
     if (n == 0)
         return;
-    zr_fail(&e, ZARR_ERR_NOT_FOUND, "%" PRIu64 " inner chunk%s not stored", n,
+    zr_fail(&e, ZARR_ERR_NOT_FOUND, "%" PRIu64 " chunk%s not stored", n,
             n == 1 ? " is" : "s are");
     tell_fault(o, ZARR_ERR_NOT_FOUND, e.message);
+}
+
+/* Names a chunk of a shard by its coordinates in the array's grid of chunks. */
+static void prefix_chunk(const struct verified_object *o, zarr_status st, zarr_error *e)
+{
+    const struct zr_array_state *s = o->v->state;
+    uint64_t chunk[ZARR_MAX_RANK];
+    char text[160];
+
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        chunk[d] = o->origin[d] / s->leaf_shape[d];
+    zr_coord_text(text, sizeof text, chunk, s->meta.ndim);
+    if (is_fault(st, e))
+        zr_prefix(e, st, "chunk [%s]", text);
+    else
+        zr_prefix(e, st, "%s: chunk [%s]", o->key, text);
 }
 
 /* The chunks after this one are checked with it. What is found is told when the walk
@@ -142,10 +158,8 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
     zr_error_clear(&o->why);
     o->failed = ZARR_OK;
     memcpy(o->origin, inner->origin, sizeof o->origin);
-    if (is_fault(st, &e))
-        zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
-    else if (st != ZARR_OK)
-        zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
+    if (st != ZARR_OK)
+        prefix_chunk(o, st, &e);
     if (is_fault(st, &e))
         zr_shard_makes_room(inner->shard); /* the caller's function may read */
     return judge(o, st, &e, err);

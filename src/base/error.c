@@ -350,10 +350,10 @@ size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text, size_t 
     return n > 0 ? (size_t)n : 0;
 }
 
-int32_t zarr_error_inner_chunk(const zarr_error *err, uint64_t *chunk)
+int32_t zarr_error_chunk(const zarr_error *err, uint64_t *chunk)
 {
     char text[ZARR_ERROR_MESSAGE_BYTES];
-    const size_t n = zarr_error_text(err, ZARR_ERROR_INNER_CHUNK, text, sizeof text);
+    const size_t n = zarr_error_text(err, ZARR_ERROR_CHUNK, text, sizeof text);
     int32_t ndim = n > 0;
 
     if (n == 0)

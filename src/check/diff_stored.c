@@ -103,7 +103,7 @@ static bool cut_at(const struct zr_diff_side *s, bool is_inner,
 bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b,
                  const zarr_error *why, int32_t *dim, uint64_t *at)
 {
-    const bool whole = s->has_one_index && why->part[ZARR_ERROR_INNER_CHUNK].bytes == 0;
+    const bool whole = s->has_one_index && why->part[ZARR_ERROR_CHUNK].bytes == 0;
 
     if (s->placed)
         return cut_at(s, false, b, dim, at) ||
@@ -234,7 +234,7 @@ static int add_stored_chunk(void *user, const zarr_block_info *chunk)
         l->many = true;
         return 1;
     }
-    l->st = zr_coord_set_add(stored, chunk->index, l->err);
+    l->st = zr_coord_set_add(stored, chunk->coordinates, l->err);
     if (l->st == ZARR_OK && stored->n > 0) {
         if (stored_box(l->s, stored->n - 1, &b))
             l->n_items = zr_add_cap(l->n_items, b.n_items);

@@ -93,7 +93,7 @@ static int chunk_fault(void *user, const zarr_verify_item *item)
                       .status = item->status,
                       .key = item->key,
                       .message = item->message,
-                      .chunk = item->chunk,
+                      .block = item->block,
                       .origin = item->origin,
                       .ndim = item->ndim};
 

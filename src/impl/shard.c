@@ -219,12 +219,10 @@ static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
 static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *at,
                                 zarr_status st, zarr_error *err)
 {
-    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
     char text[160];
 
-    zr_part_set(part, ZARR_ERROR_INNER_CHUNK, strlen("inner chunk ["),
-                zr_coord_text(text, sizeof text, at, self->ndim));
-    return zr_prefix_parts(err, st, part, "inner chunk [%s]", text);
+    zr_coord_text(text, sizeof text, at, self->ndim);
+    return zr_prefix(err, st, "inner chunk [%s]", text);
 }
 
 /* ---- decoding -------------------------------------------------------------------- */

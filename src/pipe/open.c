@@ -310,7 +310,7 @@ static struct zr_need open_need(const struct zr_open *o)
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err)
 {
     const struct zr_level *lv = o->lv;
-    struct zr_shard *s = zr_shard_new(w->io->engine->alloc, o->key);
+    struct zr_shard *s = zr_shard_new(w->io->engine->alloc, o->key, lv->ndim, o->origin);
     struct zr_need need = {0, 0};
     bool taken = false;
     zarr_status st = ZARR_OK;

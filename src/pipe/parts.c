@@ -180,7 +180,7 @@ zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error
     if (st == ZARR_OK || !zr_parts_take(w->rq, st))
         return zr_pass(err, st, &e);
     projections_fail(w->rq, o->proj, st, &e, o->ordinal);
-    o->shard = zr_shard_new(alloc, o->key);
+    o->shard = zr_shard_new(alloc, o->key, o->lv->ndim, o->origin);
     if (!o->shard)
         return zr_fail_memory(err, sizeof *o->shard);
     return zr_shard_index_make(&o->shard->index, NULL, &none, alloc, err);

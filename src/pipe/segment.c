@@ -11,6 +11,23 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The coordinates of an item's chunk in the array's grid of chunks. Each shard begins at
+ * a multiple of their shape. */
+static size_t chunk_text(char *text, size_t cap, const struct zr_segment *segment,
+                         const struct zr_item *item)
+{
+    const struct zr_level *lv = segment->level;
+    const uint64_t *origin = segment->shard->origin;
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    for (int32_t i = 0; i < lv->ndim; i++) {
+        const uint8_t d = lv->to_array[i];
+
+        chunk[d] = (origin ? origin[d] / lv->shape[i] : 0) + item->target.chunk[i];
+    }
+    return zr_coord_text(text, cap, chunk, lv->ndim);
+}
+
 zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
                            zarr_status st, zarr_error *err)
 {
@@ -25,13 +42,12 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
         zr_error_operation(err, ZARR_OPERATION_DECODE);
     if (segment->shard && item) {
         name = segment->shard->key;
-        n = zr_coord_text(at, sizeof at, item->target.chunk, item->target.ndim);
-        zr_part_set(part, ZARR_ERROR_INNER_CHUNK, strlen(name) + strlen(" inner chunk ["),
-                    n);
+        n = chunk_text(at, sizeof at, segment, item);
+        zr_part_set(part, ZARR_ERROR_CHUNK, strlen(name) + strlen(" chunk ["), n);
     }
     zr_part_set(part, ZARR_ERROR_KEY, 0, strlen(name));
     if (n > 0)
-        return zr_prefix_parts(err, st, part, "%s inner chunk [%s]", name, at);
+        return zr_prefix_parts(err, st, part, "%s chunk [%s]", name, at);
     return zr_prefix_parts(err, st, part, "%s", name);
 }
 

@@ -172,6 +172,21 @@ static uint64_t inner_entry(const struct zr_level *lv, const uint64_t *chunk)
     return at;
 }
 
+/* The coordinates of a shard's first element in the array. */
+static const uint64_t *find_origin(struct zr_arena *arena, const struct zr_level *lv,
+                                   const struct zr_projection *proj,
+                                   const struct zr_shard *parent)
+{
+    uint64_t *origin = zr_arena_alloc(arena, (size_t)lv->ndim * sizeof *origin);
+
+    for (int32_t i = 0; origin && i < lv->ndim; i++) {
+        const uint8_t d = lv->to_array[i];
+
+        origin[d] = proj->origin[i] + (parent ? parent->origin[d] : 0);
+    }
+    return origin;
+}
+
 /* Adds one shard of level `level` to its frame and to the OPEN wave. */
 static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t level,
                              const struct zr_projection *proj, struct zr_shard *parent,
@@ -207,7 +222,8 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     f->shard[f->n] = NULL;
     o->lv = f->lv[f->n++];
     o->key = zr_arena_strndup(&w->arena, zr_str_text(&p->key), p->key.bytes);
-    if (!o->key || p->key.failed)
+    o->origin = find_origin(&w->arena, o->lv, proj, parent);
+    if (!o->key || !o->origin || p->key.failed)
         return zr_fail_memory(err, p->key.bytes);
     o->parent = !parent ? NULL : zr_shard_ref(parent);
     w->n_opens++;

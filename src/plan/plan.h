@@ -180,7 +180,10 @@ struct zr_held {
  * shards: `parent`), or a decoded buffer. */
 struct zr_shard {
     atomic_uint refs;
-    char *key; /* owned; key of the object that contains the shard */
+    /* in the same allocation: the key of the object that contains the shard, and the
+     * coordinates of its first element in the array; NULL: they are not known */
+    const char *key;
+    const uint64_t *origin;
     /* offset of this shard in the object or in the buffer */
     uint64_t base;
     struct zr_shard_index *index;
@@ -196,7 +199,9 @@ struct zr_shard {
     uint64_t kept_bytes; /* by the budgets, for the block */
     const zarr_allocator *alloc;
 };
-struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key);
+/* origin: ndim coordinates, or NULL. */
+struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key, int32_t ndim,
+                              const uint64_t *origin);
 struct zr_shard *zr_shard_ref(struct zr_shard *s);
 void zr_shard_free(struct zr_shard *s);
 
@@ -255,6 +260,7 @@ struct zr_segment {
 /* A shard that must be opened before the plan can continue. The pipe sets `shard`. */
 struct zr_open {
     const char *key;
+    const uint64_t *origin;  /* first element in the array; NULL: not known */
     struct zr_shard *parent; /* nested: the shard that contains it; NULL: an object */
     uint64_t offset, bytes;  /* nested: its range in the parent */
     uint32_t level;

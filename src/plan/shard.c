@@ -49,19 +49,20 @@ void zr_shard_index_free(struct zr_shard_index *x)
     zr_free(x->alloc, x);
 }
 
-struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key)
+struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key, int32_t ndim,
+                              const uint64_t *origin)
 {
-    struct zr_shard *s = zr_calloc(alloc, 1, sizeof *s);
+    const size_t key_bytes = strlen(key) + 1;
+    const size_t origin_bytes = origin ? (size_t)ndim * sizeof *origin : 0;
+    struct zr_shard *s = zr_calloc(alloc, 1, sizeof *s + origin_bytes + key_bytes);
 
     if (!s)
         return NULL;
     atomic_init(&s->refs, 1);
     s->alloc = alloc;
-    s->key = zr_strdup(alloc, key);
-    if (!s->key) {
-        zr_free(alloc, s);
-        return NULL;
-    }
+    if (origin)
+        s->origin = memcpy(s + 1, origin, origin_bytes);
+    s->key = memcpy((char *)(s + 1) + origin_bytes, key, key_bytes);
     return s;
 }
 
@@ -80,7 +81,6 @@ void zr_shard_free(struct zr_shard *s)
         if (s->release)
             s->release(s);
         zr_shard_index_free(s->index);
-        zr_free(s->alloc, s->key);
         zr_free(s->alloc, s);
         s = parent;
     }

@@ -186,7 +186,7 @@ static int add_finished(void *user, const zarr_block_info *chunk)
     w->listed = zr_grow(w->r->ctx->alloc, &w->finished, &w->cap, w->n_finished + 1,
                         sizeof *w->finished, w->list_err);
     if (w->listed == ZARR_OK)
-        w->finished[w->n_finished++] = unit_number(w, chunk->index);
+        w->finished[w->n_finished++] = unit_number(w, chunk->coordinates);
     return w->listed != ZARR_OK;
 }
 

@@ -68,7 +68,7 @@ static int touch_chunk(void *user, const zarr_block_info *chunk)
 {
     struct touched *t = user;
 
-    t->st = touch(t, chunk->index);
+    t->st = touch(t, chunk->coordinates);
     return t->st != ZARR_OK || t->many;
 }
 

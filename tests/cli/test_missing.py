@@ -74,8 +74,8 @@ def test_ls_stored(zarrc, store):
         state, name, size = line.split()
         assert state == "stored" and (path / name).stat().st_size == int(size)
     told = zarrc("ls", "--stored", "--json", f"{path}/a").json
-    assert told["missing"] == [{"key": key, "chunk": [1, 2]}] and len(told["stored"]) == 11
-    assert {"key", "chunk", "bytes"} == set(told["stored"][0])
+    assert told["missing"] == [{"key": key, "block": [1, 2]}] and len(told["stored"]) == 11
+    assert {"key", "block", "bytes"} == set(told["stored"][0])
     zarrc("ls", "--stored", path, code=None).err  # a group has none
     assert zarrc("ls", "--stored", path, code=None).code != 0
 

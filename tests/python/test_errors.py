@@ -29,7 +29,7 @@ def test_facts(path):
     with pytest.raises(errors.CorruptError) as caught:
         array[...]
     error = caught.value
-    assert (error.node, error.key, error.chunk, error.inner_chunk) == ("/g/a", "g/a/c/1/0", (1, 0), None)
+    assert (error.node, error.key, error.block, error.chunk) == ("/g/a", "g/a/c/1/0", (1, 0), (1, 0))
     assert error.operation == "decode" and "zstd" in error.reason and str(error) == error.reason
     assert isinstance(error, ValueError) and error.code == -5
     again = pickle.loads(pickle.dumps(error))

@@ -289,7 +289,7 @@ def test_blocks_and_checksum(store, numbers):
         assert not z.stored_blocks() and len(places) == (4 if shards else 8)
         z[:15, :20] = numbers[:15, :20]
         (block,) = z.stored_blocks()
-        assert block.chunk == (0, 0) and block.key == "c/0/0" and block.nbytes == len(store.get(block.key))
+        assert block.coordinates == (0, 0) and block.key == "c/0/0" and block.nbytes == len(store.get(block.key))
         assert [b.chunk for b in z.missing_blocks()] == places[1:]
         assert z.compressors[-1].name == "crc32c"
         data = bytearray(store.get(block.key))

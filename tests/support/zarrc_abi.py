@@ -147,8 +147,8 @@ class DimSelection(Structure):
 
 
 class ChunkInfo(Structure):
-    _fields_ = [("struct_size", c_uint32), ("ndim", c_int32), ("chunk", POINTER(c_uint64)),
-                ("key", c_char_p), ("offset", c_uint64), ("bytes", c_uint64), ("inner", c_uint32),
+    _fields_ = [("struct_size", c_uint32), ("ndim", c_int32), ("coordinates", POINTER(c_uint64)),
+                ("key", c_char_p), ("offset", c_uint64), ("bytes", c_uint64), ("is_chunk", c_uint32),
                 ("reserved", c_uint32)]
 
 

@@ -259,8 +259,8 @@ class Array(Handle):
         @ChunkFn
         def each(_, info):
             info = info.contents
-            found.append((tuple(info.chunk[:info.ndim]), info.key.decode(), info.offset,
-                          info.bytes, bool(info.inner)))
+            found.append((tuple(info.coordinates[:info.ndim]), info.key.decode(), info.offset,
+                          info.bytes, bool(info.is_chunk)))
             return 0
         call("zarr_array_list_blocks", self.pointer, what, each, None, None)
         return sorted(found)

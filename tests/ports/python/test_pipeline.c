@@ -324,7 +324,7 @@ static void test_damaged(void **state)
     assert_string_equal(text, "/g/a");
     assert_true(zarr_error_text(&err, ZARR_ERROR_KEY, text, sizeof text) > 0);
     assert_string_equal(text, "g/a/c/1/0");
-    assert_int_equal(zarr_error_inner_chunk(&err, inner), RANK);
+    assert_int_equal(zarr_error_chunk(&err, inner), RANK);
     pipeline_close(&p);
     host_lock();
     dict_clear(&d);

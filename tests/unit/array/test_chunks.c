@@ -22,7 +22,7 @@ static int see_chunk(void *user, const zarr_block_info *c)
     if (c->bytes != UINT64_MAX)
         s->bytes += c->bytes;
     if (c->is_chunk) {
-        assert_true(c->index[0] < 3 && c->index[1] < 4);
+        assert_true(c->coordinates[0] < 3 && c->coordinates[1] < 4);
         assert_true(c->bytes > 0 && c->offset != UINT64_MAX);
     }
     return s->n == s->stop_at;
@@ -180,8 +180,8 @@ static int mark_inner(void *user, const zarr_block_info *c)
 {
     int(*seen)[3] = user;
 
-    assert_true(c->is_chunk && c->index[0] < 5 && c->index[1] < 3);
-    seen[c->index[0]][c->index[1]]++;
+    assert_true(c->is_chunk && c->coordinates[0] < 5 && c->coordinates[1] < 3);
+    seen[c->coordinates[0]][c->coordinates[1]]++;
     return 0;
 }
 

@@ -175,7 +175,7 @@ static int see(void *user, const zarr_finding *f)
     struct seen *s = user;
 
     assert_int_equal(f->what, ZARR_FINDING_OUTSIDE);
-    assert_null(f->chunk);
+    assert_null(f->block);
     s->n_notes += f->severity == ZARR_SEVERITY_NOTE;
     s->n_warnings += f->severity == ZARR_SEVERITY_WARNING;
     return 0;

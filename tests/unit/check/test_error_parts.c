@@ -83,7 +83,7 @@ static void damaged_chunks(void **state)
         put_text(&w, key, "?");
         assert_int_equal(read_whole(a, &serial, &e), ZARR_ERR_CORRUPT);
         check_parts(&e, "/g/a", key, e.operation);
-        assert_int_equal(zarr_error_inner_chunk(&e, inner), 0);
+        assert_int_equal(zarr_error_chunk(&e, inner), 0);
         assert_ok(zarr_array_block_of_key(a, part(&e, ZARR_ERROR_KEY), chunk, &terr));
         assert_int_equal(chunk[0], 1);
         assert_int_equal(chunk[1], 2);
@@ -144,10 +144,82 @@ static void decoding(void **state)
     assert_ok(zarr_store_put(w.store, "z/c/0/1", shard, bytes, &terr));
     assert_int_equal(read_whole(a, NULL, &e), ZARR_ERR_CORRUPT);
     check_parts(&e, "/z", "z/c/0/1", ZARR_OPERATION_DECODE);
-    assert_int_equal(zarr_error_inner_chunk(&e, inner), 2);
+    assert_int_equal(zarr_error_chunk(&e, inner), 2);
     assert_int_equal(inner[0], 0);
-    assert_int_equal(inner[1], 0);
-    assert_string_equal(part(&e, ZARR_ERROR_INNER_CHUNK), "0,0");
+    assert_int_equal(inner[1], 4 / 2); /* of the array, not of its shard */
+    assert_string_equal(part(&e, ZARR_ERROR_CHUNK), "0,2");
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+#define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define SHARD(chunk, codecs)                                                             \
+    "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
+    ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES "]}}"
+
+struct place {
+    char key[16];
+    uint64_t offset, chunk[2];
+};
+
+static int keep_place(void *user, const zarr_block_info *info)
+{
+    struct place **next = user, *p = (*next)++;
+
+    assert_int_equal(info->is_chunk, 1);
+    snprintf(p->key, sizeof p->key, "%s", info->key);
+    p->offset = info->offset;
+    memcpy(p->chunk, info->coordinates, sizeof p->chunk);
+    return 0;
+}
+
+/* Each chunk in nested shards whose dimensions are swapped. */
+static void nested_chunks(void **state)
+{
+    enum {
+        ROWS = 16,
+        COLS = 24,
+        CHUNK = 4 * 2,
+        N = ROWS * COLS / CHUNK
+    };
+    const uint64_t shape[2] = {ROWS, COLS}, block[2] = {8, 12};
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 2,
+        .shape = shape,
+        .chunk_shape = block,
+        .data_type = "int8",
+        .codecs = "[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}," SHARD(
+            "[6,4]", SHARD("[2,4]", BYTES ",{\"name\":\"crc32c\"}")) "]"};
+    static int8_t elements[ROWS * COLS];
+    struct place places[N], *next = places;
+    uint64_t chunk[ZARR_MAX_RANK], bytes;
+    char value[4096];
+    zarr_array *a;
+    struct world w;
+    zarr_tensor t;
+    zarr_error e;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(zarr_array_create(&a, w.store, "z", &spec, NULL, &terr));
+    memset(elements, 1, sizeof elements);
+    zarr_tensor_host(&t, NULL, elements, sizeof elements, 2, (int64_t[2]){ROWS, COLS});
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    assert_ok(
+        zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, keep_place, &next, NULL, &terr));
+    assert_ptr_equal(next, places + N);
+    for (const struct place *p = places; p < places + N; p++) {
+        bytes = sizeof value;
+        assert_ok(zarr_store_get(w.store, p->key, 0, value, &bytes, NULL, &terr));
+        value[p->offset] ^= 1;
+        assert_ok(zarr_store_put(w.store, p->key, value, bytes, &terr));
+        assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &e), ZARR_ERR_CORRUPT);
+        assert_int_equal(zarr_error_chunk(&e, chunk), 2);
+        assert_memory_equal(chunk, p->chunk, sizeof p->chunk);
+        value[p->offset] ^= 1;
+        assert_ok(zarr_store_put(w.store, p->key, value, bytes, &terr));
+    }
     zarr_array_free(a);
     world_close(&w);
 }
@@ -371,11 +443,11 @@ static void copies_as_snprintf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_nodes),      cmocka_unit_test(damaged_chunks),
-        cmocka_unit_test(decoding),           cmocka_unit_test(fields),
-        cmocka_unit_test(cancelling),         cmocka_unit_test(failing_stores),
-        cmocka_unit_test(local_errors),       cmocka_unit_test(long_keys),
-        cmocka_unit_test(copies_as_snprintf),
+        cmocka_unit_test(missing_nodes),  cmocka_unit_test(damaged_chunks),
+        cmocka_unit_test(decoding),       cmocka_unit_test(nested_chunks),
+        cmocka_unit_test(fields),         cmocka_unit_test(cancelling),
+        cmocka_unit_test(failing_stores), cmocka_unit_test(local_errors),
+        cmocka_unit_test(long_keys),      cmocka_unit_test(copies_as_snprintf),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

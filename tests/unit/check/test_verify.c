@@ -40,9 +40,9 @@ static int hear(void *user, const zarr_finding *f)
     snprintf(t->path, sizeof t->path, "%s", f->path);
     snprintf(t->key, sizeof t->key, "%s", f->key);
     snprintf(t->message, sizeof t->message, "%s", f->message);
-    assert_true((f->what == ZARR_FINDING_CHUNK) == (f->chunk && f->origin));
-    for (int d = 0; f->chunk && d < 2; d++) {
-        t->chunk[d] = f->chunk[d];
+    assert_true((f->what == ZARR_FINDING_CHUNK) == (f->block && f->origin));
+    for (int d = 0; f->block && d < 2; d++) {
+        t->chunk[d] = f->block[d];
         t->origin[d] = f->origin[d];
     }
     return e->stop_at && e->n >= e->stop_at;
@@ -294,7 +294,7 @@ static void test_shards(void **state)
     assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
     assert_int_equal(e.n, 1);
     t = find(&e, "b/c/0/0");
-    assert_non_null(strstr(t->message, "inner chunk 0"));
+    assert_non_null(strstr(t->message, "chunk [0,0]"));
     assert_int_equal(t->origin[0] + t->origin[1], 0);
     flip(&w, "b/c/0/0", 2);
     flip(&w, "b/c/0/0", -1); /* the checksum of the index is wrong */

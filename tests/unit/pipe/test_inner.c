@@ -128,7 +128,7 @@ static void test_nested(void **state)
             memmove(object + sizeof object - INDEX, object + n - INDEX, INDEX);
             set_entry(object, sizeof object, 0, sizeof object - INDEX);
             put(&w, object, sizeof object);
-            must_fail(a, "a/c/0/0 inner chunk [0,0]: chunk has 0 bytes");
+            must_fail(a, "a/c/0/0 chunk [0,0]: chunk has 0 bytes");
             memcpy(object + sizeof object - 2 * INDEX, object + inner_bytes - INDEX,
                    INDEX);
             put(&w, object, sizeof object);

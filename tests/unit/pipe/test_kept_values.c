@@ -381,7 +381,8 @@ struct lister {
 static int read_chunk(void *user, const zarr_block_info *chunk)
 {
     struct lister *l = user;
-    const uint64_t at[2] = {16 * chunk->index[0], 16 * chunk->index[1]}, n[2] = {16, 16};
+    const uint64_t at[2] = {16 * chunk->coordinates[0], 16 * chunk->coordinates[1]},
+                   n[2] = {16, 16};
     int32_t got[16 * 16];
 
     assert_ok(pw_box(l->a, at, n, got, NULL, false));

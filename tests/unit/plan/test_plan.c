@@ -237,7 +237,7 @@ static void made_up_shard(struct env *e, struct zr_open *o, unsigned *seed)
         zr_free(NULL, pairs);
         pairs = NULL;
     }
-    o->shard = zr_shard_new(NULL, o->key);
+    o->shard = zr_shard_new(NULL, o->key, o->lv->ndim, o->origin);
     if (o->parent) {
         o->shard->parent = zr_shard_ref(o->parent);
         o->shard->base = o->offset;
