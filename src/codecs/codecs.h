@@ -21,4 +21,11 @@ extern const struct zr_impl_absence zr_codecs_absent[];
  * Static. NULL: it has none, or is the library's own. */
 const char *zr_codecs_library_version(const char *impl);
 
+/* Converts n numbers, parts of complex numbers one by one, as the codec cast_value does.
+ * dst may overlap src if no number of dst ends behind the one that it is made from.
+ * INVALID: a number has no equal in the type `to`. */
+zarr_status zr_codecs_cast(uint8_t *dst, const struct zr_number *to, const uint8_t *src,
+                           const struct zr_number *from, size_t n,
+                           const zarr_allocator *alloc, zarr_error *err);
+
 #endif

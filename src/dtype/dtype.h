@@ -254,6 +254,8 @@ struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
 enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_number *to,
                                    uint32_t rounding, uint32_t out_of_range,
                                    uint64_t *bits);
+/* Whether every value of a part of `from`, NaN and -0 included, is one of `to`. */
+bool zr_number_holds(const struct zr_number *to, const struct zr_number *from);
 struct zr_scalar zr_scalar_of_f64(double d);
 double zr_scalar_f64(const struct zr_scalar *v); /* nearest */
 

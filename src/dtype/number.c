@@ -350,6 +350,49 @@ enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_nu
                     : cast_to_integer(v, to, rounding, out_of_range, bits);
 }
 
+/* The exponent of the least positive number. */
+static int float_least(const struct zr_float *f)
+{
+    return f->sign ? 1 - f->bias - f->fraction_bits : -f->bias;
+}
+
+static bool float_holds_float(const struct zr_float *to, const struct zr_float *from)
+{
+    if (to == from)
+        return true;
+    if (!to->sign || (from->infinity && !to->infinity) || (from->nan && !to->nan))
+        return false;
+    if (to->nan == to->sign && from->sign && from->nan != from->sign)
+        return false; /* it has no -0 */
+    return to->fraction_bits >= from->fraction_bits &&
+           float_least(to) <= float_least(from) &&
+           zr_float_to_f64(to, to->largest) >= zr_float_to_f64(from, from->largest);
+}
+
+/* bits: how many the largest magnitude has, less the one of the lowest number of a signed
+ * type. */
+static bool float_holds_integer(const struct zr_float *to, unsigned bits, bool sign)
+{
+    const uint64_t most = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+
+    return to->sign && bits <= to->fraction_bits + 1U && float_least(to) <= 0 &&
+           zr_float_to_f64(to, to->largest) >= (double)most + sign;
+}
+
+bool zr_number_holds(const struct zr_number *to, const struct zr_number *from)
+{
+    const bool sign = from->kind == ZARR_KIND_INT;
+    const unsigned bits = from->bits - (unsigned)sign;
+
+    if (from->real)
+        return to->real && float_holds_float(to->real, from->real);
+    if (to->real)
+        return float_holds_integer(to->real, bits, sign);
+    if (to->kind == ZARR_KIND_UINT)
+        return !sign && bits <= to->bits;
+    return bits <= to->bits - 1U;
+}
+
 struct zr_scalar zr_scalar_of_f64(double d)
 {
     uint64_t bits;

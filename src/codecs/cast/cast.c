@@ -28,6 +28,14 @@ static zarr_status cast_table(struct zr_cast_loop *r, zarr_error *err)
     return ZARR_OK;
 }
 
+static zarr_status cast_prepare(struct zr_cast_loop *r, zarr_error *err)
+{
+    const zarr_status st = cast_table(r, err);
+
+    r->quick = zr_numpy_has(&r->cast.to) && (r->table || zr_numpy_has(&r->cast.from));
+    return st;
+}
+
 void zr_cast_loop_close(struct zr_cast_loop *r)
 {
     zr_free(r->cast.alloc, r->table);
@@ -43,8 +51,7 @@ zarr_status zr_cast_loop_open(struct zr_cast_loop *r, const zarr_codec_spec *spe
 
     *r = (struct zr_cast_loop){.cast = {.alloc = alloc}};
     ZR_TRY(zr_cast_open(&r->cast, spec, array, encode, alloc, err));
-    ZR_TRY(cast_table(r, err));
-    r->quick = zr_numpy_has(&r->cast.to) && (r->table || zr_numpy_has(&r->cast.from));
+    ZR_TRY(cast_prepare(r, err));
 out:
     if (st != ZARR_OK)
         zr_cast_loop_close(r);
@@ -242,4 +249,34 @@ enum zr_cast_result zr_cast_all(const struct zr_cast_loop *r, uint8_t *dst,
         *bad += at;
     }
     return result;
+}
+
+zarr_status zr_codecs_cast(uint8_t *dst, const struct zr_number *to, const uint8_t *src,
+                           const struct zr_number *from, size_t n,
+                           const zarr_allocator *alloc, zarr_error *err)
+{
+    struct zr_cast_loop r = {.cast = {.from = *from,
+                                      .to = *to,
+                                      .rounding = ZR_ROUND_EVEN,
+                                      .range = ZR_RANGE_ERROR,
+                                      .alloc = alloc}};
+    enum zr_cast_result result = ZR_CAST_OK;
+    uint8_t block[8 * ZR_BLOCK];
+    size_t bad = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(cast_prepare(&r, err));
+    for (size_t at = 0; at < n && result == ZR_CAST_OK; at += ZR_BLOCK) {
+        const size_t m = ZR_MIN(n - at, (size_t)ZR_BLOCK);
+
+        memcpy(block, src + at * from->bytes, m * from->bytes);
+        result = zr_cast_all(&r, dst + at * to->bytes, block, m, &bad);
+        bad += at;
+    }
+    if (result != ZR_CAST_OK)
+        st = zr_fail(err, ZARR_ERR_INVALID, "element %zu is %s", bad,
+                     zr_cast_reason(result));
+out:
+    zr_cast_loop_close(&r);
+    return st;
 }
