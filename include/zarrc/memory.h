@@ -121,7 +121,7 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
 /**
  * Makes `*out` describe elements in host memory, in C order and in the machine's byte
  * order. Nothing is copied or allocated. A read or write by an array of another data type
- * fails with ZARR_ERR_INVALID: the library does not convert elements.
+ * fails with ZARR_ERR_INVALID; zarr_array_read_box() converts numbers.
  *
  * @param out filled
  * @param data_type data type of the elements at `data`, such as "float64" or "int32";

@@ -12,7 +12,17 @@
  * and stored under a key of a store, such as a file below a directory. Groups and arrays
  * are the nodes of a hierarchy and have attributes, a JSON object of the user's own.
  *
- * ## A program in five steps
+ * ## A short program
+ *
+ * The calls of zarrc/easy.h are enough for everyday work:
+ *
+ * - zarr_create_array() or zarr_open_array() gives the array at a location such as
+ *   "run.zarr/temp".
+ * - zarr_array_write_box() stores elements from memory of the program, and
+ *   zarr_array_read_box() fills memory. Both convert numbers if no value changes.
+ * - zarr_array_free() frees the array.
+ *
+ * ## A program that controls everything
  *
  * - zarr_context_create() makes a context. Make one when the program starts.
  * - zarr_store_open() opens a store: a directory, memory, or a store of the
@@ -112,6 +122,7 @@
 #include <zarrc/context.h>
 #include <zarrc/create.h>
 #include <zarrc/dtype.h>
+#include <zarrc/easy.h>
 #include <zarrc/error.h>
 #include <zarrc/group.h>
 #include <zarrc/io.h>

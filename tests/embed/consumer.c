@@ -57,6 +57,7 @@ static int check_inits(void)
     CHECK_INIT(zarr_diff_result, ZARR_DIFF_RESULT_INIT);
     CHECK_INIT(zarr_diff_options, ZARR_DIFF_OPTIONS_INIT);
     CHECK_INIT(zarr_list_options, ZARR_LIST_OPTIONS_INIT);
+    CHECK_INIT(zarr_open_options, ZARR_OPEN_OPTIONS_INIT);
     CHECK_INIT(zarr_consolidate_options, ZARR_CONSOLIDATE_OPTIONS_INIT);
     CHECK_INIT(zarr_shape_options, ZARR_SHAPE_OPTIONS_INIT);
     return n;

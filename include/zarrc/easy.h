@@ -1,0 +1,432 @@
+/**
+ * @file
+ * Short calls for everyday work: open and create nodes by their location, read and write
+ * boxes of elements, append rows, list members, and attributes of plain C types. They are
+ * built on the calls of the other headers, and both kinds can be mixed. A call whose name
+ * ends in _with takes options.
+ */
+#ifndef ZARRC_EASY_H
+#define ZARRC_EASY_H
+
+#include <zarrc/array.h>
+#include <zarrc/base.h>
+#include <zarrc/create.h>
+#include <zarrc/error.h>
+#include <zarrc/group.h>
+#include <zarrc/io.h>
+#include <zarrc/store.h>
+
+ZARR_BEGIN_DECLS
+
+/* Names of data types, as zarr_dtype_find() takes them. A misspelt constant does not
+ * compile; any other name works as well. */
+#define ZARR_BOOL       "bool"
+#define ZARR_INT8       "int8"
+#define ZARR_INT16      "int16"
+#define ZARR_INT32      "int32"
+#define ZARR_INT64      "int64"
+#define ZARR_UINT8      "uint8"
+#define ZARR_UINT16     "uint16"
+#define ZARR_UINT32     "uint32"
+#define ZARR_UINT64     "uint64"
+#define ZARR_FLOAT16    "float16"
+#define ZARR_FLOAT32    "float32"
+#define ZARR_FLOAT64    "float64"
+#define ZARR_COMPLEX64  "complex64"
+#define ZARR_COMPLEX128 "complex128"
+
+/* ---- open and create ------------------------------------------------------- */
+
+/** Options of calls that open or create a node by its location. All are borrowed for the
+ * call; NULL means defaults. */
+typedef struct zarr_open_options {
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    /** of the store. The call adds ZARR_STORE_READ_ONLY or ZARR_STORE_CREATE */
+    const zarr_store_options *store;
+    const zarr_array_open_options *array; /**< of the handle of an array */
+    const zarr_group_open_options *group; /**< of the handle of a group */
+} zarr_open_options;
+
+#define ZARR_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_open_options)
+
+/**
+ * @name Open a node by its location
+ * `location` is a text such as "run.zarr/temp" or "run.zarr:/temp", which
+ * zarr_location_parse() takes apart, without a selection. Each call opens a store of its
+ * own, which lives as long as the node. `mode` is "r" for a read-only store, or "r+" to
+ * read and write. `opts` may be NULL.
+ *
+ * `ctx` may be NULL: then the call uses the default context. The process makes it with
+ * default options when it is first needed, and keeps it until it ends. Any thread, and a
+ * child process after fork(), may use it.
+ *
+ * @retval ZARR_ERR_NOT_FOUND there is no such node; the message tells what is there
+ * @retval ZARR_ERR_INVALID the mode is unknown, or the location is empty or has a
+ * selection
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @retval ZARR_ERR_UNSUPPORTED this build lacks something that the metadata names
+ * @{
+ */
+/**
+ * Opens an array by its location.
+ * @param out receives the array; owned: zarr_array_free()
+ * @param ctx borrowed; the array keeps it alive; NULL: the default context
+ * @param location where the array is, such as "run.zarr/temp"
+ * @param mode "r": the store is read-only; "r+": read and write
+ * @see zarr_create_array(), zarr_array_read_box(), zarr_array_check_ndim()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_open_array(zarr_array **out, zarr_context *ctx,
+                                                     const char *location,
+                                                     const char *mode, zarr_error *err);
+/** Opens an array with options. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_open_array_with(zarr_array **out, zarr_context *ctx, const char *location,
+                     const char *mode, const zarr_open_options *opts, zarr_error *err);
+/** Opens a group, which zarr_group_free() frees, in the same way. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_open_group(zarr_group **out, zarr_context *ctx,
+                                                     const char *location,
+                                                     const char *mode, zarr_error *err);
+/** Opens a group with options. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_open_group_with(zarr_group **out, zarr_context *ctx, const char *location,
+                     const char *mode, const zarr_open_options *opts, zarr_error *err);
+/** @} */
+
+/**
+ * @name Create a node at a location
+ * `location` and `ctx` are as for zarr_open_array(). The directory of the store and
+ * parent groups are made if they are missing. `mode` is one of those of zarr-python:
+ *
+ * - "w-": fail with ZARR_ERR_EXISTS if there is a node;
+ * - "w": first delete the node that is there, with everything below it, and remove it
+ *   from the consolidated metadata of the groups above;
+ * - "a": open the node if it exists. An array must have the data type and the rank that
+ *   are asked for, and no dimension may be shorter than asked.
+ *
+ * @retval ZARR_ERR_EXISTS something is there, and the mode does not allow it
+ * @retval ZARR_ERR_INVALID an argument is wrong, or the location has a selection
+ * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or the store cannot write
+ * @{
+ */
+/**
+ * Creates an array, or opens one that exists.
+ * @param out receives the array; owned: zarr_array_free()
+ * @param ctx borrowed; the array keeps it alive; NULL: the default context
+ * @param location where the array is, such as "run.zarr/temp"
+ * @param mode "w-", "w" or "a"
+ * @param data_type such as ZARR_FLOAT32, as for zarr_dtype_find()
+ * @param ndim number of dimensions; 0: a single element
+ * @param shape `ndim` lengths in elements; NULL if `ndim` is 0. Borrowed for the call
+ * @see zarr_open_array(), zarr_array_write_box(), zarr_array_append_rows()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): where an array is, and the least that a new one needs */
+zarr_create_array(zarr_array **out, zarr_context *ctx, const char *location,
+                  const char *mode, const char *data_type, int32_t ndim,
+                  const uint64_t *shape, zarr_error *err);
+/**
+ * Creates an array that a spec describes. Flags of the spec take the place of a mode.
+ * @param out,ctx,location as for zarr_create_array()
+ * @param spec describes the array
+ * @param opts options; NULL: defaults
+ * @see zarr_array_create()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_array_with(
+    zarr_array **out, zarr_context *ctx, const char *location,
+    const zarr_array_spec *spec, const zarr_open_options *opts, zarr_error *err);
+/** Creates a group, which zarr_group_free() frees, or opens one that exists. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group(zarr_group **out,
+                                                       zarr_context *ctx,
+                                                       const char *location,
+                                                       const char *mode, zarr_error *err);
+/** Creates a group that a spec describes. Flags of `spec` take the place of a mode; NULL:
+ * a group of format 3 without attributes. `opts` may be NULL. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group_with(
+    zarr_group **out, zarr_context *ctx, const char *location,
+    const zarr_group_spec *spec, const zarr_open_options *opts, zarr_error *err);
+/** @} */
+
+/* ---- elements -------------------------------------------------------------- */
+
+/**
+ * Returns how many elements an array has; UINT64_MAX if there are more than that.
+ * @param array borrowed; NULL: 0
+ */
+ZARR_API uint64_t zarr_array_n_items(const zarr_array *array);
+
+/**
+ * Checks the number of dimensions. A program that passes coordinates of a fixed number of
+ * dimensions calls it first: calls that take coordinates read as many as the stored array
+ * has.
+ * @param array borrowed
+ * @param ndim how many dimensions the program expects
+ * @retval ZARR_ERR_INVALID the array has another number of dimensions
+ * @see zarr_array_read_box(), zarr_array_ndim()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_check_ndim(const zarr_array *array,
+                                                           int32_t ndim, zarr_error *err);
+
+/**
+ * @name Read and write a box of elements
+ * A box is `count` neighbouring elements along each dimension, from `start` on. Its
+ * elements are in host memory, in C order without gaps. If the memory has another data
+ * type than the array, the elements are converted, but only if every value of the one
+ * type is exact in the other: a read of int16 as float32 is, a read of int32 as float32
+ * is not. Integers, floats and complex numbers can be converted. The
+ * calling thread converts them, and a write needs memory for all converted elements.
+ *
+ * @retval ZARR_ERR_INVALID the box reaches beyond the array; `data_bytes` is less than
+ * the box needs; a value of one data type may have no equal in the other; or the store is
+ * read-only
+ * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
+ * @retval ZARR_ERR_UNSUPPORTED the data type is unknown
+ * @retval ZARR_ERR_IO the store failed
+ * @{
+ */
+/**
+ * Reads a box of an array into memory of the caller.
+ * @param array borrowed
+ * @param start first index along each dimension; NULL: 0
+ * @param count how many elements along each dimension; NULL: all from `start` on. `start`
+ * and `count` have as many entries as the array has dimensions (zarr_array_check_ndim())
+ * @param data_type data type in memory, such as ZARR_FLOAT32 or ">i2"; NULL: the array's
+ * @param data memory for the elements; after a failure its content is undefined
+ * @param data_bytes bytes of memory at `data`: nothing beyond them is touched, whatever
+ * the stored shape is
+ * @see zarr_array_n_items(), zarr_array_read(), zarr_array_read_submit()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_box(
+    zarr_array *array, const uint64_t *start, const uint64_t *count,
+    const char *data_type, void *data, uint64_t data_bytes, zarr_error *err);
+/**
+ * Reads a box with options.
+ * @param array,start,count,data_type,data,data_bytes as for zarr_array_read_box()
+ * @param opts as for zarr_array_read(). If `zarr_io_options.field` names a field, the
+ * memory has its data type, and the dimensions of a subarray after those of the box
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): what zarr_array_read_box() takes, and options */
+zarr_array_read_box_with(zarr_array *array, const uint64_t *start, const uint64_t *count,
+                         const char *data_type, void *data, uint64_t data_bytes,
+                         const zarr_io_options *opts, zarr_error *err);
+/**
+ * Writes memory of the caller to a box of an array.
+ * @param array,start,count,data_type,data_bytes as for zarr_array_read_box()
+ * @param data the elements, only read
+ * @see zarr_array_write(), zarr_store_flush()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_box(
+    zarr_array *array, const uint64_t *start, const uint64_t *count,
+    const char *data_type, const void *data, uint64_t data_bytes, zarr_error *err);
+/**
+ * Writes a box with options.
+ * @param array,start,count,data_type,data,data_bytes as for zarr_array_write_box()
+ * @param opts as for zarr_array_write()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): what zarr_array_write_box() takes, and options */
+zarr_array_write_box_with(zarr_array *array, const uint64_t *start, const uint64_t *count,
+                          const char *data_type, const void *data, uint64_t data_bytes,
+                          const zarr_io_options *opts, zarr_error *err);
+/**
+ * Makes an array longer along dimension 0, and writes rows there, as zarr_array_append()
+ * does. A row is all elements with one index along dimension 0.
+ * @param array borrowed
+ * @param n_rows how many rows are appended
+ * @param data_type,data,data_bytes the elements, as for zarr_array_write_box()
+ * @see zarr_array_append()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_append_rows(zarr_array *array, uint64_t n_rows, const char *data_type,
+                       const void *data, uint64_t data_bytes, zarr_error *err);
+/**
+ * Appends rows with options.
+ * @param array,n_rows,data_type,data,data_bytes as for zarr_array_append_rows()
+ * @param first becomes the index of the first new row; may be NULL
+ * @param opts as for zarr_array_append()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): what zarr_array_append_rows() takes, a result and options */
+zarr_array_append_rows_with(zarr_array *array, uint64_t n_rows, const char *data_type,
+                            const void *data, uint64_t data_bytes, uint64_t *first,
+                            const zarr_io_options *opts, zarr_error *err);
+/** @} */
+
+/* ---- members of a group ---------------------------------------------------- */
+
+/** The nodes below a group, as they were when they were listed. */
+typedef struct zarr_members {
+    uint32_t struct_size, reserved;
+    uint64_t n; /**< how many there are */
+    /** the nodes: parents before their children, siblings by name */
+    const zarr_node_item *const *node;
+} zarr_members;
+
+/**
+ * @name List the members of a group
+ * The list is a copy: the program may change, delete and create nodes while it walks
+ * through it. A node whose metadata is damaged has the kind ZARR_NODE_NONE.
+ * @retval ZARR_ERR_INVALID `max_depth` is negative
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_IO the store failed
+ * @{
+ */
+/**
+ * Lists the nodes below a group.
+ * @param out receives the list; owned: zarr_members_free()
+ * @param group borrowed
+ * @param max_depth 1: direct children only; 0: all nodes below the group
+ * @see zarr_group_open_array(), zarr_group_walk()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list_members(zarr_members **out,
+                                                             zarr_group *group,
+                                                             int32_t max_depth,
+                                                             zarr_error *err);
+/**
+ * Lists the nodes below a group with options.
+ * @param out,group,max_depth as for zarr_group_list_members()
+ * @param opts as for zarr_group_walk(); NULL: defaults
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_list_members_with(zarr_members **out, zarr_group *group, int32_t max_depth,
+                             const zarr_list_options *opts, zarr_error *err);
+/** Frees a list. `members` may be NULL. */
+ZARR_API void zarr_members_free(zarr_members *members);
+/** @} */
+
+/* ---- attributes ------------------------------------------------------------ */
+
+/** The texts of an attribute. */
+typedef struct zarr_texts {
+    uint32_t struct_size, reserved;
+    uint64_t n;              /**< how many there are */
+    const char *const *text; /**< each ends with a NUL */
+} zarr_texts;
+
+/**
+ * @name Attributes as plain C types
+ * zarr_array_attribute_get() and zarr_array_attribute_set() handle any JSON value; these
+ * calls handle numbers, texts and lists of them. `name` is the attribute's. Calls for a
+ * list also get a single value, as a list of one, and calls for a single value get a list
+ * of one. NaN and infinities are stored as the texts "NaN", "Infinity" and "-Infinity",
+ * because JSON has no such numbers.
+ *
+ * - A list of numbers goes to `values`, which has room for `cap` of them, and their
+ * number to `n`. If `values` is NULL, the call only tells the number.
+ * - A text goes to `text`, which has room for `cap` bytes, and its length without the NUL
+ *   to `text_bytes`, which may be NULL. If `text` is NULL, the call only tells the
+ * length.
+ * - A list of texts is allocated; owned: zarr_texts_free().
+ * - A list that is set has `n` members, borrowed for the call.
+ *
+ * @retval ZARR_ERR_NOT_FOUND there is no such attribute
+ * @retval ZARR_ERR_INVALID the attribute has another type; or a number is not exact in
+ * the C type; or a text has a NUL inside, or is not UTF-8; or the store is read-only
+ * @retval ZARR_ERR_LIMIT the value does not fit in the memory of the caller, which stays
+ * as it was; `n` or `text_bytes` tells what is needed
+ * @{
+ */
+/** Gets a number, and stores it in `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_double(
+    const zarr_array *array, const char *name, double *value, zarr_error *err);
+/** Gets a whole number, and stores it in `value`; 3.0 is one as well. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_int64(
+    const zarr_array *array, const char *name, int64_t *value, zarr_error *err);
+/** Gets a text. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_attribute_get_text(const zarr_array *array, const char *name, char *text,
+                              size_t cap, size_t *text_bytes, zarr_error *err);
+/** Gets a list of numbers. `n` may be NULL: exactly `cap` numbers are wanted. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_doubles(
+    const zarr_array *array, const char *name, double *values, uint64_t cap, uint64_t *n,
+    zarr_error *err);
+/** Gets a list of whole numbers. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_int64s(
+    const zarr_array *array, const char *name, int64_t *values, uint64_t cap, uint64_t *n,
+    zarr_error *err);
+/** Gets a list of texts of an `array`. `out` receives it. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_texts(
+    zarr_texts **out, const zarr_array *array, const char *name, zarr_error *err);
+/** Sets a number, `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set_double(zarr_array *array,
+                                                                     const char *name,
+                                                                     double value,
+                                                                     zarr_error *err);
+/** Sets a whole number, `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set_int64(zarr_array *array,
+                                                                    const char *name,
+                                                                    int64_t value,
+                                                                    zarr_error *err);
+/** Sets a text. It ends with a NUL. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set_text(zarr_array *array,
+                                                                   const char *name,
+                                                                   const char *text,
+                                                                   zarr_error *err);
+/** Sets a list of numbers. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_attribute_set_doubles(zarr_array *array, const char *name,
+                                 const double *values, uint64_t n, zarr_error *err);
+/** Sets a list of whole numbers. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_attribute_set_int64s(zarr_array *array, const char *name,
+                                const int64_t *values, uint64_t n, zarr_error *err);
+/** Sets a list of texts, `texts`. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_attribute_set_texts(zarr_array *array, const char *name,
+                               const char *const *texts, uint64_t n, zarr_error *err);
+/** Gets a number of a group, and stores it in `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get_double(
+    const zarr_group *group, const char *name, double *value, zarr_error *err);
+/** Gets a whole number of a group, and stores it in `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get_int64(
+    const zarr_group *group, const char *name, int64_t *value, zarr_error *err);
+/** Gets a text of a group. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_attribute_get_text(const zarr_group *group, const char *name, char *text,
+                              size_t cap, size_t *text_bytes, zarr_error *err);
+/** Gets a list of numbers of a group. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get_doubles(
+    const zarr_group *group, const char *name, double *values, uint64_t cap, uint64_t *n,
+    zarr_error *err);
+/** Gets a list of whole numbers of a group. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get_int64s(
+    const zarr_group *group, const char *name, int64_t *values, uint64_t cap, uint64_t *n,
+    zarr_error *err);
+/** Gets a list of texts of a `group`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get_texts(
+    zarr_texts **out, const zarr_group *group, const char *name, zarr_error *err);
+/** Sets a number of a group, `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set_double(zarr_group *group,
+                                                                     const char *name,
+                                                                     double value,
+                                                                     zarr_error *err);
+/** Sets a whole number of a group, `value`. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set_int64(zarr_group *group,
+                                                                    const char *name,
+                                                                    int64_t value,
+                                                                    zarr_error *err);
+/** Sets a text of a group. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set_text(zarr_group *group,
+                                                                   const char *name,
+                                                                   const char *text,
+                                                                   zarr_error *err);
+/** Sets a list of numbers of a group. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_attribute_set_doubles(zarr_group *group, const char *name,
+                                 const double *values, uint64_t n, zarr_error *err);
+/** Sets a list of whole numbers of a group. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_attribute_set_int64s(zarr_group *group, const char *name,
+                                const int64_t *values, uint64_t n, zarr_error *err);
+/** Sets a list of texts of a group, `texts`. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_attribute_set_texts(zarr_group *group, const char *name,
+                               const char *const *texts, uint64_t n, zarr_error *err);
+/** Frees a list of texts. `texts` may be NULL. */
+ZARR_API void zarr_texts_free(zarr_texts *texts);
+/** @} */
+
+ZARR_END_DECLS
+
+#endif
