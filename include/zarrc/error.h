@@ -147,8 +147,8 @@ ZARR_API size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text
                                 size_t cap);
 
 /**
- * Gives the coordinates of the chunk of a shard that an error is about, as
- * zarr_array_chunk_extent() takes them.
+ * Gives the coordinates of the chunk that an error is about. They count in the array's
+ * grid of chunks, as those of zarr_array_chunk_extent() do.
  * @param err an error that a call has filled
  * @param chunk receives one coordinate for each dimension; room for ZARR_MAX_RANK
  * @return number of dimensions; 0: the error is about a whole block, or about no chunk
