@@ -202,11 +202,17 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * A write fails if the array was moved, deleted or replaced after it was opened. It looks
  * at the array's document before each wave of chunks and after the last one. In a local
  * store it also looks under the lock of each chunk or shard that it changes in part. If a
- * look fails, the write stops. Then it removes the objects that it made since the last
- * look that succeeded, and counts those that remain. It does not remove:
+ * look finds that the array is gone or another one, the write stops. Then it removes the
+ * objects that it made since the last look that succeeded, and counts those that remain.
+ * It does not remove:
  * - an object that replaced an older value, or that another writer has replaced since;
  * - an object in a store of a plug-in, or in a local store with ZARR_LOCKING_NONE, where
  *   it cannot be sure that it made the object.
+ *
+ * A look that fails for another reason, such as a store that does not answer, stops a
+ * write only before its first chunk. Later looks decide otherwise. If the last one fails
+ * so, the call returns its error, although the elements are stored: it is not known
+ * whether the array was replaced.
  *
  * So readers of the new array may see chunks of this write from the replacement until the
  * write's next look. They stay if the process is killed or the call is cancelled in this

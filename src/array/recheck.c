@@ -5,8 +5,9 @@
  * that no array has. Nor has an array that another writer shrank the chunks that it lost.
  * A read checks after it met a missing chunk; a write checks before each wave, under the
  * locks of units that it changes in part, and after its last object. If the store has
- * versions, a check costs one STAT while the document stays the same. Thread class:
- * shared.
+ * versions, a check costs one STAT while the document stays the same. NOT_FOUND and
+ * CONFLICT say that the array is gone or another one; any other failure is one of the
+ * check. Thread class: shared.
  */
 #include "array/array_int.h"
 
@@ -77,6 +78,23 @@ out:
 
 /* ---- the stored document ------------------------------------------------ */
 
+/* A CONFLICT of the store, such as a document that changes while it is read, says nothing
+ * about the array. */
+static zarr_status report_unread(zarr_error *err, zarr_status st)
+{
+    return st == ZARR_ERR_CONFLICT
+               ? zr_prefix(err, ZARR_ERR_IO, "the document could not be read")
+               : st;
+}
+
+/* An array that this library cannot open has taken the place of the handle's. */
+static zarr_status report_unknown(zarr_error *err, zarr_status st)
+{
+    const bool judges = st != ZARR_OK && st != ZARR_ERR_NO_MEMORY;
+
+    return judges ? zr_prefix(err, ZARR_ERR_CONFLICT, "there is another array now") : st;
+}
+
 /* Sets shape to that of the stored array. */
 static zarr_status compare_stored(const zarr_array *a, const struct zr_array_state *s,
                                   const struct zr_doc *doc, uint64_t *shape,
@@ -94,7 +112,7 @@ static zarr_status compare_stored(const zarr_array *a, const struct zr_array_sta
         !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "array"))
         ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "there is a group now"));
     src = zr_array_source_of(s->meta.format, parsed, NULL, &s->meta);
-    ZR_TRY(zr_array_state_new(&now, a->h.ctx, &src, err));
+    ZR_TRY(report_unknown(err, zr_array_state_new(&now, a->h.ctx, &src, err)));
     ZR_TRY(zr_array_same_chunks(s, now, err));
     memcpy(shape, now->meta.shape, sizeof now->meta.shape);
 out:
@@ -121,7 +139,7 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
 
     zr_doc_init(&doc, a->h.ctx->alloc);
     memcpy(shape, s->meta.shape, sizeof s->meta.shape);
-    st = zr_doc_get(&doc, src, err);
+    st = report_unread(err, zr_doc_get(&doc, src, err));
     if (st == ZARR_ERR_NOT_FOUND && !atomic_load(&a->has_document))
         st = ZARR_OK; /* described by consolidated metadata alone */
     else if (st == ZARR_ERR_NOT_FOUND)
@@ -177,7 +195,7 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     memcpy(shape, s->seen_shape, sizeof s->seen_shape);
     zr_mutex_unlock(&a->h.mutex);
     if (src.want_version && seen_is_known(&seen)) {
-        st = stored_version(a, s, src.name, &now, err);
+        st = report_unread(err, stored_version(a, s, src.name, &now, err));
         if (st == ZARR_ERR_NOT_FOUND)
             return gone(err, src.name);
         if (st != ZARR_OK || zr_store_version_equal(&seen, &now))

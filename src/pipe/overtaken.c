@@ -2,9 +2,10 @@
  * pipe/overtaken.c - a write whose array another program replaces meanwhile. The request
  * checks the stored array before each wave, under the lock of each unit that it changes
  * in part, and at its end. Until a check passes, it keeps which objects it has stored. If
- * the check fails, it removes those that it made and that no other writer has replaced
- * since, and counts the others. Thread class: the request is shared; zr_take_back():
- * after the pipeline.
+ * a check finds that the array is gone or another one, it removes those that it made and
+ * that no other writer has replaced since, and counts the others. A check that fails for
+ * another reason leaves the judgement to the next one; the last one fails the write.
+ * Thread class: the request is shared; zr_take_back(): after the pipeline.
  */
 #include "pipe/pipe_int.h"
 
@@ -68,8 +69,14 @@ static void drop_notes(struct zarr_request *rq, uint64_t end)
     zr_request_unlock(rq);
 }
 
+bool zr_is_overtaken(zarr_status st)
+{
+    return st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CONFLICT;
+}
+
 zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err)
 {
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
     uint64_t end = 0;
 
@@ -78,10 +85,10 @@ zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err)
     zr_request_lock(rq);
     end = rq->locked.notes.dropped + rq->locked.notes.bytes;
     zr_request_unlock(rq);
-    st = rq->io.check(rq->io.check_arg, false, err);
+    st = rq->io.check(rq->io.check_arg, false, &why);
     if (st == ZARR_OK)
         drop_notes(rq, end);
-    return st;
+    return zr_is_overtaken(st) ? zr_pass(err, st, &why) : ZARR_OK;
 }
 
 zarr_status zr_request_check_locked(struct zarr_request *rq, zarr_error *err)
@@ -151,6 +158,17 @@ void zr_take_back(struct zarr_request *rq, zarr_error *err)
     else if (n > 0)
         zr_fail(err, said.code, "%s; %" PRIu64 " object%s of this call remain%s there",
                 said.message, n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+    memcpy(err->part, said.part, sizeof said.part);
+}
+
+void zr_tell_unchecked(zarr_error *err)
+{
+    const zarr_error said = *err;
+
+    zr_fail(err, said.code,
+            "%s; the elements are stored, but it is not known whether the array was "
+            "replaced meanwhile",
+            said.message);
     memcpy(err->part, said.part, sizeof said.part);
 }
 

@@ -163,8 +163,10 @@ struct zr_io {
     void *progress_user;
     /* Checks that the stored array is still there, and that it has all elements of a
      * read. A write calls it before each wave, under the lock of each unit that it
-     * changes in part, and at its end; a read after it met a missing chunk. found_none:
-     * all chunks of a read are missing. NULL: no check. */
+     * changes in part, and at its end; a read after it met a missing chunk. NOT_FOUND and
+     * CONFLICT say that the array is gone or another one, any other failure that this
+     * could not be found out. found_none: all chunks of a read are missing. NULL: no
+     * check. */
     zarr_status (*check)(void *arg, bool found_none, zarr_error *err);
     void *check_arg;
     /* Work that comes before anything that touches a tensor: the request waits for it.

@@ -338,9 +338,11 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
         return st;
     now = rq->io.check(rq->io.check_arg, !write && n->chunks_missing == n->chunks_done,
                        &why);
-    *gone = now == ZARR_ERR_NOT_FOUND || now == ZARR_ERR_CONFLICT;
+    *gone = zr_is_overtaken(now);
     if (write && *gone)
         zr_take_back(rq, &why);
+    else if (write && now != ZARR_OK)
+        zr_tell_unchecked(&why);
     if (now == ZARR_OK || (st != ZARR_OK && !(odd && *gone))) {
         *gone = false;
         return st;

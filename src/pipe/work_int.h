@@ -286,9 +286,11 @@ void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 void zr_request_again(struct zarr_request *rq);
 /* ---- arrays that another program replaces (overtaken.c) --------------------------- */
 
-/* Calls io.check for a write. The second function is for the holder of the lock of a
- * unit. It does nothing if other programs do not see that lock, and in stores of
- * plug-ins, where a look may be a round trip. */
+/* Whether io.check says that the array is gone or another one. */
+bool zr_is_overtaken(zarr_status st);
+/* Calls io.check for a write. Fails only if zr_is_overtaken(). The second function is for
+ * the holder of the lock of a unit. It does nothing if other programs do not see that
+ * lock, and in stores of plug-ins, where a look may be a round trip. */
 zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err);
 zarr_status zr_request_check_locked(struct zarr_request *rq, zarr_error *err);
 /* Before and after an operation that may store an object. The second function keeps that
@@ -299,6 +301,8 @@ zarr_status zr_note_put(struct zarr_request *rq, const zarr_store_op *op,
 /* After the last check failed with err: removes the unconfirmed objects that the request
  * made, and adds to the message how many objects remain. */
 void zr_take_back(struct zarr_request *rq, zarr_error *err);
+/* After the last check could not be made: adds to the message what that means. */
+void zr_tell_unchecked(zarr_error *err);
 void zr_put_notes_free(struct zarr_request *rq);
 
 uint32_t zr_io_threads(const struct zr_io *io); /* at least 1 */

@@ -108,6 +108,10 @@ typedef struct zarr_store_op {
  * The library calls the functions from any thread, several at once. `self` is what open()
  * made, or what zarr_store_open_custom() got. Functions that fail fill `err` with one
  * line of text.
+ *
+ * A write looks at the document of its array before each wave of chunks and at its end.
+ * A look is one STAT if the store has ZARR_STORE_CAP_CONDITIONAL and the document is the
+ * one that the array handle has seen, else one GET of the document.
  */
 typedef struct zarr_store_vtable {
     uint32_t struct_size, flags; /**< `flags` must be 0 */

@@ -1,5 +1,5 @@
 /* unit/array/hook_store.c - a store that calls the test around each operation, and for
- * each flush. */
+ * each flush, and fails operations as the test says. */
 #include "hook_store.h"
 
 #include <pthread.h>
@@ -8,6 +8,7 @@
 /* ---- the store: a table of keys, with any number of handles ---------------- */
 
 _Atomic(hook_fn) hook;
+_Atomic(fault_fn) fault_hook;
 
 enum {
     N_KEYS = 512,
@@ -80,13 +81,16 @@ static void do_op(zarr_store_op *op)
 static void table_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     hook_fn h = hook;
+    const fault_fn fault = fault_hook;
 
     (void)self;
     (void)err;
     if (h)
         h(op, 0);
+    op->status = fault ? fault(op) : ZARR_OK;
     pthread_mutex_lock(&table.mutex);
-    do_op(op);
+    if (op->status == ZARR_OK)
+        do_op(op);
     pthread_mutex_unlock(&table.mutex);
     h = hook;
     if (h)
@@ -181,9 +185,11 @@ void unhook(void)
 {
     const hook_fn none = NULL; /* clang 14 refuses to store NULL itself */
     const flush_fn no_flush = NULL;
+    const fault_fn no_fault = NULL;
 
     hook = none;
     flush_hook = no_flush;
+    fault_hook = no_fault;
 }
 
 void begin(uint32_t caps, int format, uint64_t length, uint64_t chunk)

@@ -17,6 +17,9 @@ extern _Atomic(hook_fn) hook; /* a hook may take itself away */
 /* Called for each flush; may be NULL. */
 typedef zarr_status (*flush_fn)(zarr_error *e);
 extern _Atomic(flush_fn) flush_hook;
+/* Asked before each operation: an error ends it. May be NULL. */
+typedef zarr_status (*fault_fn)(const zarr_store_op *op);
+extern _Atomic(fault_fn) fault_hook;
 /* Takes the hooks away. */
 void unhook(void);
 

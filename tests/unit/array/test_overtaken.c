@@ -2,7 +2,8 @@
  * unit/array/test_overtaken.c - another program replaces or deletes an array while a call
  * writes it. The call stops before its next wave. It removes the objects that it made
  * since the last check that passed, but no object that replaced an older value or that
- * another writer has replaced since, and says how many objects of its own remain.
+ * another writer has replaced since, and says how many objects of its own remain. A look
+ * at the document that fails for another reason does not stop a write.
  */
 #include "hook_store.h"
 
@@ -197,11 +198,105 @@ static void test_under_the_lock(void **state)
     }
 }
 
+/* ---- looks that fail --------------------------------------------------------------- */
+
+static int n_gets, n_stats, fail_at; /* looks at the document */
+static zarr_status fail_with;
+
+static zarr_status at_document(const zarr_store_op *op)
+{
+    if (strcmp(op->key, "a/zarr.json") != 0)
+        return ZARR_OK;
+    n_gets += op->verb == ZARR_STORE_GET;
+    n_stats += op->verb == ZARR_STORE_STAT;
+    return n_gets + n_stats == fail_at ? fail_with : ZARR_OK;
+}
+
+static zarr_status write_failing(enum chunk_place place, int at, zarr_status with,
+                                 const char *pipeline)
+{
+    zarr_status st;
+
+    open_place(place);
+    n_gets = n_stats = 0;
+    fail_at = at;
+    fail_with = with;
+    fault_hook = at_document;
+    st = write_from(0, pipeline, 8);
+    unhook();
+    return st;
+}
+
+static void test_failing_looks(void **state)
+{
+    static const zarr_status with[] = {ZARR_ERR_IO, ZARR_ERR_CONFLICT, ZARR_ERR_LIMIT};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof with / sizeof *with; k++)
+        for (int at = 1; at <= N_CHUNKS + 1; at++)
+            for (int p = 0; p < 2 * N_PLACES; p++) {
+                const zarr_status st = write_failing((enum chunk_place)(p / 2), at,
+                                                     with[k], p % 2 ? "serial" : NULL);
+                const int first = at == 1, last = at == N_CHUNKS + 1;
+
+                if (first || last)
+                    assert_status(st,
+                                  with[k] == ZARR_ERR_CONFLICT ? ZARR_ERR_IO : with[k]);
+                else
+                    assert_ok(st);
+                if (last)
+                    assert_says("the elements are stored, but it is not known whether");
+                for (int c = 0; c < N_CHUNKS; c++)
+                    assert_int_equal(stored(c), first ? 0 : 8);
+                close_place();
+            }
+}
+
+/* An array that this library cannot open has taken the place. */
+static void make_unknown(void)
+{
+    const char *old = zarr_array_metadata(mine), *at = strstr(old, "int32");
+    char text[4096];
+
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*sr_of_another%s", (int)(at - old), old, at + 5);
+    assert_ok(zarr_store_put(other, "a/zarr.json", text, strlen(text), &terr));
+}
+
+static void test_unknown_array(void **state)
+{
+    (void)state;
+    open_place(IN_FILES);
+    n_looks = 0;
+    act_at = 3;
+    act = make_unknown;
+    hook = on_look;
+    assert_status(write_from(0, NULL, 8), ZARR_ERR_CONFLICT);
+    assert_says("there is another array now");
+    assert_says("0 objects of this call remain in the new array");
+    unhook();
+    assert_int_equal(stored(0), 8);
+    for (int c = 1; c < N_CHUNKS; c++)
+        assert_int_equal(stored(c), 0);
+    close_place();
+}
+
+/* Where the store has versions, only the first look reads the document. */
+static void test_cost_of_looks(void **state)
+{
+    (void)state;
+    assert_ok(write_failing(IN_PLUGIN, 0, ZARR_OK, NULL));
+    assert_int_equal(n_gets, 1);
+    assert_int_equal(n_stats, N_CHUNKS);
+    close_place();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_overtaken),
-        cmocka_unit_test(test_under_the_lock),
+        cmocka_unit_test(test_overtaken),     cmocka_unit_test(test_under_the_lock),
+        cmocka_unit_test(test_failing_looks), cmocka_unit_test(test_unknown_array),
+        cmocka_unit_test(test_cost_of_looks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
