@@ -45,6 +45,26 @@ static bool is_larger(const struct zr_array_state *old, const uint64_t *shape)
     return false;
 }
 
+/* Whether a chunk lies on both sides of the border of `shape`, in the dimensions where
+ * `was` is longer; NULL: in all. Else only whole chunks are outside. */
+static bool cuts_chunks(const struct zr_grid *g, const uint64_t *shape,
+                        const uint64_t *was)
+{
+    bool cuts = false;
+
+    for (int32_t d = 0; d < g->ndim; d++) {
+        uint64_t start = 0, length = 0;
+
+        if (shape[d] == 0)
+            return false;
+        if (was && shape[d] >= was[d])
+            continue;
+        zr_grid_extent(g, d, zr_grid_locate(g, d, shape[d] - 1), &start, &length);
+        cuts = cuts || length > shape[d] - start;
+    }
+    return cuts;
+}
+
 /* ---- what must be done before a shape is published ------------------------ */
 
 /* Clearing and noting change other keys, so the document's lock is given back before
@@ -72,7 +92,8 @@ static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_erro
               !(p->noted && zr_leftover_covers(&p->left, ndim, now->meta.shape));
     if (p->note)
         ZR_TRY(zr_trim_check(&job, err));
-    if (p->clear || p->note) /* a chunk at the border is written in part */
+    if ((p->clear && cuts_chunks(&now->meta.grid, now->meta.shape, NULL)) ||
+        (p->note && cuts_chunks(&now->meta.grid, p->shape, now->meta.shape)))
         ZR_TRY(zr_array_memory_check(p->array, ZARR_DEVICE_CPU, NULL, true, NULL, err));
     if (p->clear || p->note)
         st = needs_work(p, now, err);

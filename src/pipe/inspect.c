@@ -2,7 +2,7 @@
  * pipe/inspect.c - looks at stored chunks: opens a shard by key or an inner shard by its
  * entry, and decodes chunks only to learn whether they can be decoded. Used by chunk
  * lists and verify. What a call has in memory is taken from the budget, as a read does
- * it.
+ * it. Chunks are decoded in host memory, so no device has a part in it.
  * Thread class: any thread; each call takes a worker context.
  */
 #include "pipe/pipe_int.h"
@@ -187,7 +187,7 @@ zarr_status zr_chunks_check(const struct zr_io *io, struct zr_shard *shard,
                            .segment = {.level = lv, .key = key, .shard = shard}};
     struct zarr_request rq;
     struct zr_work w = {.io = io, .rq = &rq};
-    struct zr_need need = {0, 0};
+    struct zr_need need = {.device = 0};
     zarr_mem range = {0};
     zarr_status st = ZARR_OK;
 

@@ -192,6 +192,27 @@ static void test_context(void **state)
     }
 }
 
+/* A resize that removes whole chunks needs no memory for a chunk at the border. */
+static void test_whole_chunks_go(void **state)
+{
+    zarr_context_options opts = {.n_threads = THREADS, .memory_bytes = 1000};
+    const uint64_t cut[2] = {16, 33}, rows[2] = {16, N}, both[2] = {16, 32},
+                   none[2] = {0, 5};
+    struct pw w;
+    zarr_array *a;
+
+    (void)state;
+    pw_context_options(&w, &opts);
+    assert_ok(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &terr));
+    a = pw_array(w.store, "a", chains[1], shape, unit);
+    assert_status(zarr_array_resize(a, cut, NULL, &terr), ZARR_ERR_LIMIT);
+    assert_ok(zarr_array_resize(a, rows, NULL, &terr));
+    assert_ok(zarr_array_resize(a, both, NULL, &terr));
+    assert_ok(zarr_array_resize(a, none, NULL, &terr));
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
 /* So are calls with parts and submitted calls. */
 static void test_other_calls(void **state)
 {
@@ -217,9 +238,8 @@ static void test_other_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept_or_refused),
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_other_calls),
+        cmocka_unit_test(test_kept_or_refused), cmocka_unit_test(test_append),
+        cmocka_unit_test(test_whole_chunks_go), cmocka_unit_test(test_other_calls),
         cmocka_unit_test(test_context),
     };
 
