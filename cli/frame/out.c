@@ -147,6 +147,25 @@ static void keep_owner(int fd, const struct stat *old)
     (void)!fchmod(fd, old->st_mode & 0777);
 }
 
+/* The program exits where it finds no memory. Then this file, which is not complete, goes
+ * too. NULL: there is none. */
+static const char *unfinished;
+
+static void remove_unfinished(void)
+{
+    if (unfinished)
+        unlink(unfinished);
+}
+
+static void note_unfinished(const char *name)
+{
+    static bool is_registered;
+
+    unfinished = name;
+    if (!is_registered)
+        is_registered = atexit(remove_unfinished) == 0;
+}
+
 /* The file that a symbolic link leads to is replaced, and not the link. */
 static int open_temporary(struct cli *cli, const char *path, const struct stat *old,
                           struct cli_file *out)
@@ -163,8 +182,10 @@ static int open_temporary(struct cli *cli, const char *path, const struct stat *
         keep_owner(fd, old);
     if (fd >= 0)
         out->file = fdopen(fd, "wb");
-    if (out->file)
+    if (out->file) {
+        note_unfinished(out->temporary);
         return CLI_OK;
+    }
     error_number = errno;
     if (fd >= 0) {
         close(fd);
@@ -244,6 +265,7 @@ int cli_file_commit(struct cli *cli, struct cli_file *file)
     file->file = NULL;
     if (!ok || (file->temporary && !give_name(file)))
         return cli_errno(cli, errno, "cannot write %s", file->path);
+    unfinished = NULL;
     free(file->temporary);
     file->temporary = NULL;
     return CLI_OK;
@@ -253,8 +275,10 @@ void cli_file_close(struct cli_file *file)
 {
     if (file->file && file->path)
         fclose(file->file);
-    if (file->temporary)
+    if (file->temporary) {
         unlink(file->temporary);
+        unfinished = NULL;
+    }
     free(file->temporary);
     free(file->path);
     *file = (struct cli_file){0};

@@ -339,7 +339,8 @@ typedef struct zarr_diff_result {
  * @retval ZARR_ERR_CORRUPT a node or chunk is damaged. Everything else was compared, and
  * `result` tells what was found, unless ZARR_DIFF_FIRST or `tell` ended the call before
  * @retval ZARR_ERR_UNSUPPORTED this build cannot read a node; the rest was compared
- * @retval ZARR_ERR_LIMIT a chunk is larger than a limit; the rest was compared
+ * @retval ZARR_ERR_LIMIT a chunk is larger than a limit; the rest was compared. Or a
+ * chunk needs more than the context's memory_bytes; nothing was compared
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_verify()

@@ -57,6 +57,14 @@ void zr_diff_tell_fault(struct zr_diff_pair *p, zarr_difference *difference, int
 bool zr_diff_enough(const struct zr_diff *d);
 void zr_diff_progress(const struct zr_diff *d, const char *path);
 
+/* ---- diff_memory.c ---- */
+
+/* Which of two sorted lists has the next path: 0: both; < 0: only the first. */
+int zr_diff_next(const struct zr_nodes *a, size_t i, const struct zr_nodes *b, size_t k);
+/* LIMIT if the context's limit of memory has no room for a chunk of an array of both. */
+zarr_status zr_diff_check_memory(struct zr_diff *d, const struct zr_nodes *a,
+                                 const struct zr_nodes *b, zarr_error *err);
+
 /* ---- diff_facts.c ---- */
 
 /* Compares all of two arrays but the elements: data type, fill value, names, attributes,

@@ -285,9 +285,7 @@ static zarr_status diff_lists(struct zr_diff *d, const struct zr_nodes *a,
     zarr_status st = ZARR_OK;
 
     while (!zr_diff_enough(d) && (i < a->n || k < b->n)) {
-        const int order = i == a->n   ? 1
-                          : k == b->n ? -1
-                                      : zr_path_compare(a->item[i].path, b->item[k].path);
+        const int order = zr_diff_next(a, i, b, k);
 
         if (order == 0)
             ZR_TRY(diff_pair(d, &a->item[i], &b->item[k], err));
@@ -342,6 +340,7 @@ static zarr_status diff_run(struct zr_diff *d, const char *const paths[2],
         ZR_TRY(zr_nodes_list(&nodes[side], d->store[side], d->top[side], d->opts.cancel,
                              err));
     }
+    ZR_TRY(zr_diff_check_memory(d, &nodes[0], &nodes[1], err));
     ZR_TRY(count_bytes(d, &nodes[0], err));
     zr_diff_progress(d, d->top[0]);
     ZR_TRY(diff_lists(d, &nodes[0], &nodes[1], err));

@@ -135,6 +135,32 @@ def test_refused_by_every_command(zarrc, tmp_path):
     assert (zarr.open_array(a)[:] == data[:300, :1000]).all()
 
 
+def test_diff_is_refused_before_the_work(zarrc, tmp_path):
+    """diff names one value that is enough for all arrays, and compares nothing before it. Arrays that it does not read
+    do not count."""
+    for root in ("a", "b"):
+        for name, n in (("small", 1024), ("large", 1024 * 1024), ("middle", 512 * 1024)):
+            zarrc("create", f"{tmp_path}/{root}.zarr/{name}", "-t", "int32", f"--shape={n}", f"--chunks={n}")
+    zarrc("create", tmp_path / "a.zarr/only", "-t", "int32", "--shape=9000000", "--chunks=9000000")
+    zarrc("create", tmp_path / "a.zarr/other_shape", "-t", "int32", "--shape=9000000", "--chunks=9000000")
+    zarrc("create", tmp_path / "b.zarr/other_shape", "-t", "int32", "--shape=9000001", "--chunks=9000001")
+    failed = zarrc("diff", "--mem=2M", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4)
+    assert "/large: one chunk needs" in failed.err and failed.out == b""
+    done = zarrc("diff", value_that_works(failed), tmp_path / "a.zarr", tmp_path / "b.zarr", code=1)
+    assert b"only" in done.out and b"unreadable" not in done.out
+
+
+def test_no_file_remains_without_memory(tmp_path):
+    """The program exits where it finds no memory for its buffers. The file that it was to write goes, too."""
+    import resource
+
+    subprocess.run([PROGRAM, "create", "-q", tmp_path / "x.zarr", "-t", "float64", "--shape=400000000", "--chunks=1000000"], check=True)
+    done = subprocess.run([PROGRAM, "export", "--mem=4G", tmp_path / "x.zarr", tmp_path / "x.npy"], capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (600 * MIB, 600 * MIB)))
+    assert done.returncode != 0 and "cannot allocate" in done.stderr
+    assert os.listdir(tmp_path) == ["x.zarr"]
+
+
 def test_reencode_has_a_default(zarrc, tmp_path):
     """Without --mem, an eighth of the machine's memory counts as a limit, too."""
     zarrc("create", tmp_path / "a", "--shape=2,3,200000,200000", "--chunks=1,1,250,250", "-t", "u2")
