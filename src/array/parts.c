@@ -181,7 +181,7 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
     c->io.parts = c->parts->part;
     c->io.selections = c->parts->selection;
     c->io.n_parts = c->parts->n;
-    st = zr_memory_check(&c->io, NULL, err);
+    st = zr_request_memory_check(&c->io, err);
 out:
     return st;
 }

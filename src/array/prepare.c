@@ -338,7 +338,7 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     }
     c->io.check = c->given ? NULL : zr_io_call_check;
     c->io.check_arg = c;
-    st = zr_memory_check(&c->io, NULL, err);
+    st = zr_request_memory_check(&c->io, err);
 out:
     return st;
 }

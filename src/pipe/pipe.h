@@ -199,6 +199,9 @@ struct zr_io {
  * For the caller of a request, before it does any I/O. *need: bytes that the request
  * needs at least; out: the same, or more for the chunk. It may be NULL. */
 zarr_status zr_memory_check(const struct zr_io *io, uint64_t *need, zarr_error *err);
+/* The same for a request whose selection is known: a write that covers its units needs no
+ * old value. */
+zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err);
 
 struct zr_shard_session;
 /* Takes the lock of the shard's key. UNSUPPORTED if this shard cannot be written so.

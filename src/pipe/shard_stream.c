@@ -55,13 +55,14 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
     return zr_add_cap(zr_add_cap(out->window, index), zr_mul_cap(each, out->batch));
 }
 
-uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv)
+uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv,
+                               bool full)
 {
     struct zr_shard_stream s;
     struct zr_io tight = *io;
 
     tight.memory_bytes = 1;
-    return zr_shard_stream_init(&s, &tight, lv, false);
+    return zr_shard_stream_init(&s, &tight, lv, full);
 }
 
 zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,

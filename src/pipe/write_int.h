@@ -220,7 +220,8 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
 zarr_status zr_memory_fits(const struct zr_io *io, uint64_t need, const char *what,
                            zarr_error *err);
 /* What a stream takes at least. */
-uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv);
+uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv,
+                               bool full);
 /* Whether a shard can be written so: a host encodes its inner chunks, no codec is around
  * it, its inner chunks stay in C order, and the store takes parts. */
 bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv);

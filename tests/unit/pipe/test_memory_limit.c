@@ -100,12 +100,17 @@ static void check(const char *codecs, enum place place, const char *pipeline)
     struct over over;
     struct pw w;
     zarr_array *a = open_place(&w, &over, place, codecs);
-    uint64_t least;
+    uint64_t least, part;
 
     o.pipeline = pipeline;
     for (int i = 0; i < N * N; i++)
         data[i] = got[i] = i / 3 + 1;
-    least = refused(a, at, n, &o, true);
+    part = refused(a, at, n, &o, true);
+    least = refused(a, zero, unit, &o, true); /* without an old value */
+    assert_true(least < part);
+    for (uint64_t k = 1; k <= 4; k++)
+        kept(&w, a, zero, unit, &o, least * (k + 1) / 2, true);
+    least = part;
     for (uint64_t k = 1; k <= 4; k++) {
         kept(&w, a, at, n, &o, least * (k + 1) / 2, true);
         kept(&w, a, zero, shape, &o, least * (k + 1) / 2, true);
@@ -156,7 +161,7 @@ static void test_context(void **state)
 {
     const uint64_t needs = 16 * 32 * sizeof *data * 3; /* elements, old and new bytes */
     const int64_t rows[2] = {3, N};
-    const uint64_t smaller[2] = {3, 3};
+    const uint64_t smaller[2] = {3, 3}, at[2] = {3, 5}, n[2] = {N - 7, N - 9};
     const zarr_tensor t = pw_tensor(got, rows, 3 * N * sizeof *got);
     zarr_context_options opts = {.n_threads = THREADS, .memory_bytes = needs - 1};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
@@ -170,13 +175,13 @@ static void test_context(void **state)
         assert_ok(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &terr));
         a = pw_array(w.store, "a", chains[0], shape, unit);
         if (i == 0) {
-            assert_status(pw_box(a, zero, shape, data, NULL, true), ZARR_ERR_LIMIT);
+            assert_status(pw_box(a, at, n, data, NULL, true), ZARR_ERR_LIMIT);
             assert_true(
                 zarr_error_text(&terr, ZARR_ERROR_SETTING, setting, sizeof setting) > 0);
             assert_string_equal(setting, "memory_bytes");
             assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_LIMIT);
             o.memory_bytes = 2 * needs; /* a call cannot have more */
-            assert_status(pw_box(a, zero, shape, data, &o, true), ZARR_ERR_LIMIT);
+            assert_status(pw_box(a, at, n, data, &o, true), ZARR_ERR_LIMIT);
             assert_status(zarr_array_resize(a, smaller, NULL, &terr), ZARR_ERR_LIMIT);
             assert_int_equal(zarr_array_shape(a)[0], N);
             w.ctx->engine.memory_limit = 0; /* as if it was the default */
