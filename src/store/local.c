@@ -387,6 +387,6 @@ const struct zr_store_native zr_local_native = {
     .syncs_names = local_syncs_names,
     .put_part = zr_local_put_part,
     .has_parts = local_has_parts,
-    .has_lock_file = zr_local_has_lock_file,
+    .wait_for_writer = zr_local_wait_for_writer,
     .detail = "a directory; URL: a path, file://path, local://path or gds:path",
 };

@@ -176,6 +176,12 @@ bool zr_local_owner_is_shut_out(const struct zr_local_owners *o);
 
 /* ---- local_lock.c: TensorStore's lock protocol ------------------------- */
 
+/* What may be made to take a lock. */
+enum zr_lock_makes {
+    ZR_LOCK_MAKES_NOTHING,
+    ZR_LOCK_MAKES_FILE,
+    ZR_LOCK_MAKES_FOLDERS /* and the file */
+};
 struct zr_local_lock {
     struct zr_keylock keylock;
     struct zr_local_dir dir;
@@ -188,13 +194,14 @@ struct zr_local_lock {
     ino_t inode;
     struct zr_local_owner owner; /* of the lock file */
     uint64_t fork_generation;
+    enum zr_lock_makes makes;
     char lock_name[NAME_MAX + 1];
 };
-/* Waits for the lock of key. lk is any storage; key is borrowed. NOT_FOUND if create is
- * false and the key's directory does not exist. */
+/* Waits for the lock of key. lk is any storage; key is borrowed. NOT_FOUND if something
+ * does not exist that `makes` does not include. */
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
-                               struct zr_lock_wait *wait, bool create, int *os_code,
-                               zarr_error *err);
+                               struct zr_lock_wait *wait, enum zr_lock_makes makes,
+                               int *os_code, zarr_error *err);
 /* Gives the lock back, and removes the lock file, unless it became the value or its name
  * leads to another file. Returns 0 or the errno of close(). */
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
@@ -208,7 +215,9 @@ bool zr_local_lock_has_one_name(const struct zr_local_lock *lk);
  * meanwhile. Returns 0 or an errno. */
 int zr_local_lock_is_at_key(const struct zr_local *l, const struct zr_local_lock *lk,
                             bool *yes);
-bool zr_local_has_lock_file(const void *self, const char *key);
+/* Waits until no process has the lock file of key, if there is one. */
+zarr_status zr_local_wait_for_writer(void *self, const char *key,
+                                     const zarr_cancel *cancel, zarr_error *err);
 /* Tries once to lock a descriptor. Returns 0, EAGAIN (another holder), or an errno (the
  * file system has no locks). */
 int zr_local_lock_try(int fd);

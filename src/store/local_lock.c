@@ -204,10 +204,11 @@ static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
 }
 
 /* Opens or makes the lock file. Returns 0 or an errno: ENOENT if its directory vanished
- * meanwhile. */
+ * meanwhile, or if it is not to be made. */
 static int lock_open(struct zr_local_lock *lk)
 {
-    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                      (lk->makes == ZR_LOCK_MAKES_NOTHING ? 0 : O_CREAT);
 
     return zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
 }
@@ -243,9 +244,8 @@ bool zr_local_lock_has_one_name(const struct zr_local_lock *lk)
     return lock_count_names(lk, lk->dir.fd, lk->lock_name, &n_names) == 0 && n_names == 1;
 }
 
-bool zr_local_has_lock_file(const void *self, const char *key)
+static bool has_lock_file(const struct zr_local *l, const char *key)
 {
-    const struct zr_local *l = self;
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof path, "%s" ZR_LOCK_SUFFIX, key);
     struct stat st;
@@ -356,15 +356,16 @@ static int lock_set_name(struct zr_local_lock *lk)
 }
 
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
-                               struct zr_lock_wait *wait, bool create, int *os_code,
-                               zarr_error *err)
+                               struct zr_lock_wait *wait, enum zr_lock_makes makes,
+                               int *os_code, zarr_error *err)
 {
+    const bool create = makes == ZR_LOCK_MAKES_FOLDERS;
     const char *key = wait->key;
     int n_vanished = 0, n_parents = 0;
     bool same = false;
     zarr_status st;
 
-    *lk = (struct zr_local_lock){.dir = {.fd = -1}, .file = {.fd = -1}};
+    *lk = (struct zr_local_lock){.dir = {.fd = -1}, .file = {.fd = -1}, .makes = makes};
     lk->fork_generation = zr_fork_generation();
     st = zr_keylocks_take(&l->keylocks, &lk->keylock, wait, err);
     if (st != ZARR_OK) {
@@ -452,7 +453,7 @@ zarr_status zr_local_lock(void *self, const char *key, const zarr_cancel *cancel
         return zr_fail_memory(err, sizeof *held + n);
     memcpy(held->key, key, n);
     wait.key = held->key;
-    st = zr_local_lock_take(l, &held->lock, &wait, true, &os_code, err);
+    st = zr_local_lock_take(l, &held->lock, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err);
     if (st != ZARR_OK)
         zr_free(l->alloc, held);
     else
@@ -470,4 +471,24 @@ void zr_local_unlock(void *self, void *lock)
     /* Where close() can report that a value was lost, the PUT called fsync before. */
     (void)zr_local_lock_give(l, &held->lock);
     zr_free(l->alloc, held);
+}
+
+/* The writer's folder may be renamed or deleted meanwhile: this call must not make it
+ * again. */
+zarr_status zr_local_wait_for_writer(void *self, const char *key,
+                                     const zarr_cancel *cancel, zarr_error *err)
+{
+    struct zr_local *l = self;
+    struct zr_lock_wait wait = {.key = key, .cancel = cancel};
+    struct zr_local_lock lk;
+    zarr_error why = {0};
+    int os_code = 0;
+    zarr_status st;
+
+    if (l->locking == ZARR_LOCKING_NONE || !has_lock_file(l, key))
+        return ZARR_OK;
+    st = zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_NOTHING, &os_code, &why);
+    if (st == ZARR_OK)
+        (void)zr_local_lock_give(l, &lk); /* nothing was written to its file */
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
 }

@@ -362,7 +362,8 @@ static zarr_status put_with_new_lock(struct zr_local *l, zarr_store_op *op,
     struct zr_local_lock lk;
     int os_code = 0;
     struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
-    zarr_status st = zr_local_lock_take(l, &lk, &wait, true, &os_code, err);
+    zarr_status st =
+        zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err);
 
     *lost = false;
     if (st != ZARR_OK)
@@ -525,7 +526,7 @@ static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
     struct zr_local_lock lk;
     int os_code = 0;
     struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
-    zarr_status st = zr_local_lock_take(l, &lk, &wait, false, &os_code, err);
+    zarr_status st = zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FILE, &os_code, err);
 
     if (st != ZARR_OK)
         return zr_op_end(op, st, st == ZARR_ERR_NOT_FOUND ? 0 : os_code);

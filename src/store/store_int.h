@@ -36,8 +36,9 @@ struct zr_store_native {
     zarr_status (*put_part)(void *self, void *lock, uint64_t offset, const zarr_mem *part,
                             zarr_error *err);
     bool (*has_parts)(const void *self);
-    /* Whether the key has a lock file. NULL: the store has no such files. */
-    bool (*has_lock_file)(const void *self, const char *key);
+    /* Waits for the holder of the key's lock file. NULL: the store has no such files. */
+    zarr_status (*wait_for_writer)(void *self, const char *key, const zarr_cancel *cancel,
+                                   zarr_error *err);
     const char *detail; /* one line for listings of the registry */
 };
 

@@ -29,7 +29,9 @@ static int wait_for_lock(void *user, const zarr_store_item *item)
     zr_str_clear(&w->key);
     zr_str_append(&w->key, item->key, strlen(item->key) - suffix_bytes);
     w->st = zr_str_status(&w->key, w->err);
-    if (w->st == ZARR_OK)
+    if (w->st == ZARR_OK && w->s->native)
+        w->st = zr_store_wait_for_writer(w->s, zr_str_text(&w->key), w->cancel, w->err);
+    else if (w->st == ZARR_OK)
         w->st = zr_store_lock(w->s, zr_str_text(&w->key), w->cancel, &lock, w->err);
     zr_store_unlock(w->s, lock);
     return w->st != ZARR_OK;
@@ -39,14 +41,17 @@ zarr_status zr_store_wait_for_writer(zarr_store *s, const char *key,
                                      const zarr_cancel *cancel, zarr_error *err)
 {
     const zarr_store *part = zr_store_of_key(s, key);
-    void *lock = NULL;
     zarr_status st = ZARR_OK;
 
-    if (!part->native || !part->native->has_lock_file ||
-        !part->native->has_lock_file(part->self, key))
+    if (!part->native || !part->native->wait_for_writer)
         return ZARR_OK;
-    st = zr_store_lock(s, key, cancel, &lock, err);
-    zr_store_unlock(s, lock);
+    ZR_TRY(zr_cancel_check(cancel, err));
+    st = part->native->wait_for_writer(part->self, key, cancel, err);
+    if (st != ZARR_OK && err) {
+        zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
+        zr_error_operation(err, ZARR_OPERATION_LOCK);
+    }
+out:
     return st;
 }
 

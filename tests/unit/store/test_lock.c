@@ -553,6 +553,55 @@ static void created_if_told(void **state)
     }
 }
 
+static struct world *renamed;
+
+static void rename_folder(void *user, uint32_t level, const char *text)
+{
+    char from[256], to[256];
+
+    (void)user;
+    (void)level;
+    if (strcmp(text, "lock a/1: taken") != 0)
+        return;
+    path_in(renamed, from, sizeof from, "a");
+    path_in(renamed, to, sizeof to, "b");
+    assert_int_equal(rename(from, to), 0);
+}
+
+/* A folder that another process renames meanwhile is not made again for its locks. */
+static void waiting_makes_nothing(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o};
+    char path[256];
+    zarr_error err = {0};
+    struct world w;
+    struct stat st;
+    zarr_store *s;
+
+    (void)state;
+    world_init(&w);
+    renamed = &w;
+    w.env.log = (struct zr_log){.fn = rename_folder, .level = ZARR_LOG_DEBUG};
+    s = open_local(&w, &o);
+    path_in(&w, path, sizeof path, "a");
+    assert_int_equal(mkdir(path, 0777), 0);
+    for (int i = 1; i <= 2; i++) {
+        int fd;
+
+        path_in(&w, path, sizeof path, i == 1 ? "a/1.__lock" : "a/2.__lock");
+        fd = open(path, O_CREAT | O_WRONLY, 0666);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+    assert_status(zr_store_wait_for_writers(s, "a", NULL, &err), ZARR_OK);
+    path_in(&w, path, sizeof path, "b");
+    assert_int_equal(stat(path, &st), 0);
+    path_in(&w, path, sizeof path, "a");
+    assert_int_equal(stat(path, &st), -1);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -566,6 +615,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(guarded_erase),
         cmocka_unit_test(version_if_asked),
         cmocka_unit_test(created_if_told),
+        cmocka_unit_test(waiting_makes_nothing),
     };
     uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
 
