@@ -110,15 +110,17 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     struct cli_objects total = {0};
     zarr_error err = {0};
     zarr_status st;
-    char *name;
+    char *from, *to;
     int rc = CLI_OK;
 
     if (!cli_same_store(src, dst)) /* else this is a rename, most likely */
         rc = cli_objects_count(cli, src, cli->progress != CLI_PROGRESS_NONE, &total);
     if (rc)
         return rc;
-    name = cli_job_name(src);
-    opts.source_name = name;
+    from = cli_job_name(src);
+    to = cli_job_name(dst);
+    opts.source_name = from;
+    opts.destination_name = to;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
     opts.flags |= cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u;
     opts.flags |= cli_flag(cli, "leave-consolidated") ? 0u : ZARR_COPY_CONSOLIDATED;
@@ -131,7 +133,8 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
-    free(name);
+    free(from);
+    free(to);
     if (st)
         return move_failed(cli, st, &err, src, dst);
     rc = cli_node_flush(cli, dst);
@@ -239,18 +242,22 @@ static int update_both(struct cli *cli, struct cli_node *src, struct cli_node *d
     return first ? first : second;
 }
 
-/* Whether a move was interrupted while it deleted the source, and this command goes on:
- * the library then completes it. */
+/* Whether a move to this destination was interrupted while it deleted the source, and
+ * this command goes on: the library then completes it. */
 static bool can_finish(const struct cli *cli, const struct cli_node *src,
                        const struct cli_node *dst)
 {
     struct cli_job job;
+    char *name;
     bool is = false;
 
     if (!cli_job_read(src->store, src->path, &job))
         return false;
-    is = strcmp(job.command, "mv") == 0 && cli_job_deletes(&job) &&
-         dst->kind != ZARR_NODE_NONE && (cli_skips_equal(cli) || cli_flag(cli, "force"));
+    name = cli_job_name(dst);
+    is = strcmp(job.command, "mv") == 0 && cli_job_deletes(&job) && job.destination &&
+         strcmp(job.destination, name) == 0 && dst->kind != ZARR_NODE_NONE &&
+         (cli_skips_equal(cli) || cli_flag(cli, "force"));
+    free(name);
     cli_job_free(&job);
     return is;
 }

@@ -45,6 +45,7 @@ bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
         text[n] = '\0';
         out->command = member_text(text, "command");
         out->source = member_text(text, "source");
+        out->destination = member_text(text, "destination");
         if (!out->command) /* the library's job of a reencode */
             out->command = cli_strdup("reencode");
         if (!is_known(out->command)) {
@@ -67,6 +68,7 @@ void cli_job_free(struct cli_job *job)
 {
     free(job->command);
     free(job->source);
+    free(job->destination);
     *job = (struct cli_job){0};
 }
 
@@ -186,14 +188,17 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
 {
     char *at = cli_shell_word(shown),
          *from = cli_shell_word(job->source ? job->source : "SOURCE"),
+         *to = cli_shell_word(job->destination ? job->destination : ""),
          *options = migrate_options(job->source);
     const bool moves = strcmp(job->command, "mv") == 0;
     char *hint;
 
-    if (moves && !job->source)
-        hint = cli_format("The same zarrc mv with --resume completes it, and so does "
+    if (moves && !job->source && job->destination)
+        hint = cli_format("zarrc mv --resume %s %s completes it, and so does "
                           "zarrc rm -r %s.",
-                          at);
+                          at, to, at);
+    else if (cli_job_deletes(job))
+        hint = cli_format("zarrc rm -r %s completes it.", at);
     else if (moves || strcmp(job->command, "cp") == 0)
         /* --resume reads the copy from memory, and mv then deletes the source */
         hint = cli_format("zarrc %s --resume %s %s continues it.%s zarrc rm -r %s "
@@ -214,8 +219,6 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
                        at);
     else if (strcmp(job->command, "migrate") == 0)
         hint = cli_format("zarrc migrate%s %s continues it.", options, at);
-    else if (strcmp(job->command, "rm") == 0)
-        hint = cli_format("zarrc rm -r %s completes it.", at);
     else if (strcmp(job->command, "create") == 0)
         hint = cli_format("--force (overwrite=True) replaces it. zarrc rm -r %s removes "
                           "it.",
@@ -227,6 +230,7 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
     free(options);
     free(at);
     free(from);
+    free(to);
     return hint;
 }
 

@@ -124,7 +124,8 @@ int cli_require_outside(struct cli *cli, const char *file, const struct cli_node
 /* ---- what an interrupted command left (job.c) ---- */
 
 struct cli_job {
-    char *command, *source; /* source: NULL if it is not known */
+    char *command;
+    char *source, *destination; /* NULL if they are not known */
 };
 /* False: there is no job object at the path. */
 bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out);

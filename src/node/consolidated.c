@@ -345,6 +345,19 @@ zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
     return st;
 }
 
+zarr_status zr_consolidated_restore(zarr_store *store, const char *path,
+                                    const zarr_cancel *cancel, zarr_error *err)
+{
+    struct updating u = {.store = store,
+                         .ctx = zr_store_context(store),
+                         .path = path,
+                         .below = true,
+                         .cancel = cancel};
+    uint64_t n = 0;
+
+    return update_all(&u, &n, err);
+}
+
 zarr_status zarr_group_consolidated_update(zarr_store *store, const char *path,
                                            const zarr_consolidate_options *opts,
                                            uint64_t *n_updated, zarr_error *err)

@@ -103,59 +103,80 @@ static void expect_copied(const struct zr_erase_watch *w, zarr_store_op *op)
         op->flags |= ZARR_STORE_OP_IF_VERSION;
 }
 
-/* Takes the lock of the attributes of a v2 node whose document is erased, if they are
- * what was copied: they go later, and a writer must not change them in between. */
-static zarr_status hold_attributes(zarr_store *store, const char *key,
-                                   const struct zr_erase_watch *w, void **lock,
-                                   zarr_error *err)
+static bool is_some_version(const zarr_store_version *v)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT,
-                        .flags = ZARR_STORE_OP_DOCUMENT | ZARR_STORE_OP_WANT_VERSION,
-                        .key = key};
+    static const zarr_store_version none;
+
+    return !zr_store_version_equal(v, &none);
+}
+
+/* The locks of a v2 node's document and of its attributes. */
+struct node_locks {
+    void *document, *attributes;
+};
+
+/* Takes the locks for the erase of a document of v2 that was copied, if the attributes
+ * are what was copied: they go later, and a writer must not change them in between. The
+ * document comes first, as for a call that makes a node: two calls that take two locks in
+ * different order would wait for each other. */
+static zarr_status lock_node(struct node_locks *l, zarr_store *store, zarr_store_op *op,
+                             const char *attrs, const struct zr_erase_watch *w,
+                             zarr_error *err)
+{
+    zarr_store_op look = {.verb = ZARR_STORE_STAT,
+                          .flags = ZARR_STORE_OP_DOCUMENT | ZARR_STORE_OP_WANT_VERSION,
+                          .key = attrs};
     zarr_store_version copied = {{0}};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (!w->find_copied || !w->find_copied(w->copied, key, &copied))
+    if (!is_some_version(&op->version) || !w->find_copied(w->copied, attrs, &copied))
         return ZARR_OK;
-    ZR_TRY(zr_store_lock(store, key, w->cancel, lock, err));
-    st = zr_store_run_one(store, &op, &e);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    ZR_TRY(zr_pass(err, st, &e));
-    if (!zr_store_version_equal(&op.version, &copied))
-        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", key);
+    ZR_TRY(zr_store_lock(store, op->key, w->cancel, &l->document, err));
+    op->lock = l->document;
+    op->flags |= ZARR_STORE_OP_LOCKED;
+    ZR_TRY(zr_store_lock(store, attrs, w->cancel, &l->attributes, err));
+    st = zr_store_run_one(store, &look, &e);
+    ZR_TRY(st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e));
+    st = ZARR_OK;
+    if (!zr_store_version_equal(&look.version, &copied))
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", attrs);
 out:
     return st;
 }
 
-/* Erases one document. NOT_FOUND: it is gone, perhaps by an earlier call for its node. */
-static zarr_status erase_document(zarr_store *store, const char *key,
+/* Erases one document. attrs: the key of its attributes; NULL: they are in the document.
+ * NOT_FOUND: it is gone, perhaps by an earlier call for its node. */
+static zarr_status erase_document(zarr_store *store, const char *key, const char *attrs,
                                   const struct zr_erase_watch *w, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
                         .flags = ZARR_STORE_OP_DOCUMENT,
                         .key = key,
                         .cancel = w->cancel};
+    struct node_locks l = {NULL};
     zarr_status st = ZARR_OK;
 
     expect_copied(w, &op);
+    if (attrs)
+        ZR_TRY(lock_node(&l, store, &op, attrs, w, err));
     st = zr_store_run_one(store, &op, err);
     if (st == ZARR_ERR_CONFLICT &&
         zarr_store_stat(store, key, NULL, NULL) == ZARR_ERR_NOT_FOUND)
         st = ZARR_ERR_NOT_FOUND;
+out:
+    zr_store_unlock(store, l.attributes);
+    zr_store_unlock(store, l.document);
     return st;
 }
 
 /* Erases what a reader can open: the documents of a node, after consolidated metadata
- * beside them, whose writers wait for the attributes' lock. Adds the number of documents
- * to *n. */
+ * beside them. Adds the number of documents to *n. */
 static zarr_status erase_documents(zarr_store *store, const char *path,
                                    const struct zr_erase_watch *w, uint64_t *n,
                                    zarr_error *err)
 {
     struct zr_str key, attrs;
-    void *lock = NULL;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
@@ -163,19 +184,19 @@ static zarr_status erase_documents(zarr_store *store, const char *path,
     zr_path_key(&attrs, path, ZR_DOC_ATTRS);
     ZR_TRY(zr_str_status(&attrs, err));
     for (size_t i = 0; i < ZR_COUNT(first_names); i++) {
+        const bool is_v2 = zr_streq(first_names[i], ZR_DOC_ARRAY) ||
+                           zr_streq(first_names[i], ZR_DOC_GROUP);
         zarr_error e = {0};
 
-        if (i == 1)
-            ZR_TRY(hold_attributes(store, zr_str_text(&attrs), w, &lock, err));
         zr_path_key(&key, path, first_names[i]);
         ZR_TRY(zr_str_status(&key, err));
-        st = erase_document(store, zr_str_text(&key), w, &e);
+        st = erase_document(store, zr_str_text(&key), is_v2 ? zr_str_text(&attrs) : NULL,
+                            w, &e);
         *n += st == ZARR_OK;
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
         ZR_TRY(zr_pass(err, st, &e));
     }
 out:
-    zr_store_unlock(store, lock);
     zr_str_deinit(&attrs);
     zr_str_deinit(&key);
     return st;
@@ -250,8 +271,9 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
                                     .flags = zr_key_kind(keys->item[i + k]),
                                     .key = keys->item[i + k],
                                     .cancel = w->cancel};
-            if (!goes_first(op[k].key)) /* erase_documents() erased it */
-                expect_copied(w, &op[k]);
+            expect_copied(w, &op[k]);
+            if (goes_first(op[k].key)) /* erase_documents() erased it: none is left */
+                op[k].version = (zarr_store_version){{0}};
         }
         ZR_TRY(zr_store_run(s->store, op, n, err));
         for (size_t k = 0; k < n; k++)
@@ -321,35 +343,63 @@ out:
     return st;
 }
 
+/* A full disk must not prevent a delete, nor an old job object that cannot be read. */
+static void put_delete_job(const struct stepwise *s, const char *path,
+                           struct zr_job_found *old)
+{
+    struct zr_job_note job = {.command = s->watch->find_copied ? "mv" : "rm",
+                              .destination = s->watch->destination};
+
+    if (zr_job_find(old, s->store, path, NULL) == ZARR_OK && old->before.bytes > 0)
+        job.before = zr_str_text(&old->before);
+    (void)zr_job_put(s->store, path, &job, false, NULL);
+}
+
+/* *may_stay: it failed and the node, or what changed of it, stays. */
+static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_stay,
+                             zarr_error *err)
+{
+    zarr_store *store = s->store;
+    struct zr_job_found old;
+    zarr_status st = ZARR_OK;
+
+    zr_job_found_init(&old, zr_store_context(store)->alloc);
+    put_delete_job(s, path, &old);
+    st = erase_documents(store, path, s->watch, &s->n_done, err);
+    *may_stay = st != ZARR_OK && s->n_done == 0;
+    if (st == ZARR_OK)
+        st = erase_folder(s, path, err);
+    while (st == ZARR_OK && s->folders.n > 0)
+        st = erase_folder(s, s->folders.item[--s->folders.n], err);
+    if (st == ZARR_OK) /* folders, temporary files, job */
+        st = s->watch->find_copied ? zr_store_erase_rest(store, path, s->job, err)
+                                   : zr_store_erase_prefix(store, path, err);
+    *may_stay = *may_stay || st == ZARR_ERR_CONFLICT; /* a repeated move keeps a change */
+    if (*may_stay)
+        (void)zr_job_restore(store, path, &old, NULL);
+    zr_job_found_deinit(&old);
+    return st;
+}
+
 zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
                                   const struct zr_erase_watch *watch, zarr_error *err)
 {
     struct stepwise s = {.store = store, .watch = watch};
     struct zr_str job;
-    bool link = false, is_begun = false;
+    bool link = false, may_stay = true;
     zarr_status st = ZARR_OK;
 
     zr_names_init(&s.folders, zr_store_context(store)->alloc);
     zr_str_init(&job, zr_store_context(store)->alloc);
-    ZR_TRY(prepare_erase(store, path, watch, err));
     zr_path_key(&job, path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&job, err));
     s.job = zr_str_text(&job);
-    ZR_TRY(zr_store_erase_link(store, path, &link, err));
-    if (link)
-        goto out;
-    /* a full disk must not prevent a delete */
-    (void)zr_job_put(store, path, watch->find_copied ? "mv" : "rm", NULL, false, NULL);
-    st = erase_documents(store, path, watch, &s.n_done, err);
-    is_begun = st == ZARR_OK || s.n_done > 0;
-    if (st == ZARR_OK)
-        st = erase_folder(&s, path, err);
-    while (st == ZARR_OK && s.folders.n > 0)
-        st = erase_folder(&s, s.folders.item[--s.folders.n], err);
-    if (st == ZARR_OK)
-        st = zr_store_erase_prefix(store, path, err); /* folders, temporary files, job */
-    else if (!is_begun || st == ZARR_ERR_CONFLICT)    /* a repeated move keeps a change */
-        (void)zr_job_erase(store, path, NULL);
+    ZR_TRY(prepare_erase(store, path, watch, err));
+    st = zr_store_erase_link(store, path, &link, err);
+    if (st == ZARR_OK && !link)
+        st = erase_all(&s, path, &may_stay, err);
+    if (st != ZARR_OK && may_stay && watch->consolidated)
+        (void)zr_consolidated_restore(store, path, watch->cancel, NULL);
 out:
     zr_str_deinit(&job);
     zr_names_deinit(&s.folders);

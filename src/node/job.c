@@ -49,8 +49,21 @@ zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_st
     return st;
 }
 
-zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
-                       const char *source, bool must_be_new, zarr_error *err)
+bool zr_job_is_exclusive(const zarr_store *store)
+{
+    return zr_store_can(store, ZARR_STORE_CAP_LOCK) || zr_doc_new_by_put(store);
+}
+
+static void put_job_member(struct zr_str *text, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    zr_str_printf(text, ", \"%s\": ", name);
+    zr_json_write_string(text, value, strlen(value));
+}
+
+zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_note *job,
+                       bool must_be_new, zarr_error *err)
 {
     struct zr_str key, text;
     zarr_status st = job_key(&key, store, path, err);
@@ -58,12 +71,11 @@ zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
     zr_str_init(&text, zr_store_context(store)->alloc);
     if (st != ZARR_OK)
         goto out;
-    zr_str_puts(&text, "{\"zarrc_job\": 1, \"command\": ");
-    zr_json_write_string(&text, command, strlen(command));
-    if (source) {
-        zr_str_puts(&text, ", \"source\": ");
-        zr_json_write_string(&text, source, strlen(source));
-    }
+    zr_str_puts(&text, "{\"zarrc_job\": 1");
+    put_job_member(&text, "command", job->command);
+    put_job_member(&text, "source", job->source);
+    put_job_member(&text, "destination", job->destination);
+    put_job_member(&text, "before", job->before);
     zr_str_puts(&text, "}\n");
     ZR_TRY(zr_str_status(&text, err));
     if (must_be_new)
@@ -94,30 +106,77 @@ out:
     return st;
 }
 
-zarr_status zr_job_find_delete(zarr_store *store, const char *path,
-                               enum zr_job_delete *out, zarr_error *err)
+void zr_job_found_init(struct zr_job_found *f, const zarr_allocator *alloc)
+{
+    *f = (struct zr_job_found){.delete = ZR_JOB_NO_DELETE};
+    zr_str_init(&f->destination, alloc);
+    zr_str_init(&f->before, alloc);
+}
+
+void zr_job_found_deinit(struct zr_job_found *f)
+{
+    zr_str_deinit(&f->destination);
+    zr_str_deinit(&f->before);
+}
+
+static void read_job(struct zr_job_found *out, const struct zr_json *root,
+                     const struct zr_doc *doc)
+{
+    const struct zr_json *command = zr_json_get(root, "command");
+    const char *destination = zr_json_string(zr_json_get(root, "destination"));
+    const char *before = zr_json_string(zr_json_get(root, "before"));
+
+    if (zr_json_is_text(command, "rm"))
+        out->delete = ZR_JOB_DELETE;
+    else if (zr_json_is_text(command, "mv") && !zr_json_get(root, "source"))
+        out->delete = ZR_JOB_MOVE;
+    if (out->delete == ZR_JOB_MOVE && destination)
+        zr_str_puts(&out->destination, destination);
+    if (out->delete == ZR_JOB_NO_DELETE)
+        zr_str_puts(&out->before, doc->bytes ? doc->text : "{}");
+    else if (before)
+        zr_str_puts(&out->before, before);
+}
+
+zarr_status zr_job_find(struct zr_job_found *out, zarr_store *store, const char *path,
+                        zarr_error *err)
 {
     const struct zr_doc_source src = {
         .store = store, .path = path, .name = ZR_DOC_JOB, .large = true};
     const zarr_context *ctx = zr_store_context(store);
-    const struct zr_json *command = NULL;
     struct zr_json_doc json;
     struct zr_doc doc;
-    zarr_status st;
+    zarr_status st = ZARR_OK;
 
-    *out = ZR_JOB_NO_DELETE;
     zr_doc_init(&doc, ctx->alloc);
     zr_json_doc_init(&json, ctx->alloc);
     st = zr_doc_get(&doc, &src, err);
-    if (st == ZARR_OK && zr_doc_parse(&json, &doc, &ctx->limits, NULL) == ZARR_OK)
-        command = zr_json_get(json.root, "command");
-    if (zr_json_is_text(command, "rm"))
-        *out = ZR_JOB_DELETE;
-    else if (zr_json_is_text(command, "mv") && !zr_json_get(json.root, "source"))
-        *out = ZR_JOB_MOVE;
+    if (st == ZARR_OK) {
+        (void)!zr_doc_parse(&json, &doc, &ctx->limits, NULL);
+        read_job(out, json.root, &doc);
+        ZR_TRY(zr_str_status(&out->destination, err));
+        ZR_TRY(zr_str_status(&out->before, err));
+    }
+out:
     zr_json_doc_deinit(&json);
     zr_doc_deinit(&doc);
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
+zarr_status zr_job_restore(zarr_store *store, const char *path,
+                           const struct zr_job_found *f, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    if (f->before.bytes == 0)
+        return zr_job_erase(store, path, err);
+    st = job_key(&key, store, path, err);
+    if (st == ZARR_OK)
+        st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&f->before),
+                            f->before.bytes, err);
+    zr_str_deinit(&key);
+    return st;
 }
 
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)

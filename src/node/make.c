@@ -49,8 +49,7 @@ static zarr_status write_attributes(const struct node_writing *w, zarr_error *er
 }
 
 /* Called under the lock of the document, which does not exist yet. It takes the lock of
- * .zattrs inside. A copying move takes these locks in the other order. It claims the node
- * that it moves, but not the nodes below. */
+ * .zattrs inside. Every call that needs both takes them in this order. */
 static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_str *text,
                                  zarr_error *err)
 {
@@ -236,14 +235,16 @@ out:
 zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
                             zarr_error *err)
 {
+    const struct zr_job_note job = {.command = "create"};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_making_parents(m, err));
     if (m->is_filled)
-        ZR_TRY(zr_job_put(m->store, m->path, "create", NULL, true, err));
+        ZR_TRY(zr_job_put(m->store, m->path, &job, true, err));
     m->claim.has_job = m->is_filled;
     st = zr_node_write(m->store, node, err);
-    if (st != ZARR_OK && m->is_filled)
+    if (st != ZARR_OK && m->is_filled &&
+        (st != ZARR_ERR_EXISTS || zr_job_is_exclusive(m->store)))
         (void)zr_job_erase(m->store, m->path, NULL);
 out:
     return st;

@@ -317,6 +317,9 @@ void zr_subtree_deinit(struct zr_subtree *g);
  * the node must stay. */
 zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
                                    const zarr_cancel *cancel, zarr_error *err);
+/* Adds these entries again, of the nodes that are there: what was to follow failed. */
+zarr_status zr_consolidated_restore(zarr_store *store, const char *path,
+                                    const zarr_cancel *cancel, zarr_error *err);
 /* Reads the options of calls for consolidated metadata. flags: those that are known. */
 zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
                                         const zarr_consolidate_options *opts,
@@ -363,19 +366,41 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
 /* Puts a job object. EXISTS if there is one: of two calls at once only one works. */
 zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_str *text,
                          zarr_error *err);
-/* Says that `command` is at work at path. source may be NULL. must_be_new: as
- * zr_job_begin(); else replaces a job object. */
-zarr_status zr_job_put(zarr_store *store, const char *path, const char *command,
-                       const char *source, bool must_be_new, zarr_error *err);
+/* Whether that is certain. Otherwise the job object of a call that finds a node may be
+ * that of the call that makes it. */
+bool zr_job_is_exclusive(const zarr_store *store);
+/* What a job object says; all but the command may be NULL. */
+struct zr_job_note {
+    const char *command;
+    const char *source;      /* of a copy, and of a move that copies */
+    const char *destination; /* of a move that deletes its source */
+    const char *before;      /* of a delete: zr_job_found.before */
+};
+/* Says what is at work at path. must_be_new: as zr_job_begin(); else replaces a job
+ * object. */
+zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_note *job,
+                       bool must_be_new, zarr_error *err);
 enum zr_job_delete {
     ZR_JOB_NO_DELETE, /* no job object, or one of another call */
     ZR_JOB_DELETE,
     ZR_JOB_MOVE /* the delete of a move: the destination is complete */
 };
-/* Finds the job object of a delete. Beside a document it says nothing: the delete was
- * interrupted before it began. */
-zarr_status zr_job_find_delete(zarr_store *store, const char *path,
-                               enum zr_job_delete *out, zarr_error *err);
+struct zr_job_found {
+    /* Beside a document it says nothing: the delete was interrupted before it began. */
+    enum zr_job_delete delete;
+    struct zr_str destination; /* of MOVE; empty: it is not known */
+    /* The text of the job object that says that the node is not complete. A delete keeps
+     * it: it may fail before it begins. Empty: there is none. */
+    struct zr_str before;
+};
+void zr_job_found_init(struct zr_job_found *f, const zarr_allocator *alloc);
+void zr_job_found_deinit(struct zr_job_found *f);
+/* Reads the job object. *out is initialised. */
+zarr_status zr_job_find(struct zr_job_found *out, zarr_store *store, const char *path,
+                        zarr_error *err);
+/* Puts the text `before` as the job object; erases the job object if there is none. */
+zarr_status zr_job_restore(zarr_store *store, const char *path,
+                           const struct zr_job_found *f, zarr_error *err);
 zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
 /* Fails with EXISTS if there is a job object: a node that is made there would be mixed
  * with what an interrupted call left. */
@@ -456,9 +481,11 @@ struct zr_erase_watch {
     /* Of a move: the job object says so, and only what was copied is deleted. Sets the
      * version of a key that was copied, zeros if it was not; false: unknown, and the key
      * is deleted whatever it has. A key with another version stays, and the call ends
-     * with CONFLICT; if it is a document of the node itself, the node is complete. */
+     * with CONFLICT; if it is a document of the node itself, the node is complete. So
+     * does a key that appears meanwhile. */
     bool (*find_copied)(const void *arg, const char *key, zarr_store_version *version);
-    const void *copied; /* arg of find_copied */
+    const void *copied;      /* arg of find_copied */
+    const char *destination; /* of the move, for the job object */
 };
 /* Deletes everything at and below path, with a job object that goes last. It waits for
  * writers before it begins, and then the documents of each node go before its chunks, so

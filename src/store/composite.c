@@ -189,6 +189,15 @@ static zarr_status composite_erase_prefix(void *self, const char *prefix, zarr_e
     return st == ZARR_OK ? zr_store_erase_prefix(c->chunks, prefix, err) : st;
 }
 
+static zarr_status composite_erase_rest(void *self, const char *prefix, const char *last,
+                                        zarr_error *err)
+{
+    const struct composite *c = self;
+    const zarr_status st = zr_store_erase_rest(c->chunks, prefix, last, err);
+
+    return st == ZARR_OK ? zr_store_erase_rest(c->docs, prefix, last, err) : st;
+}
+
 /* If the prefix is a link in one part, the keys of the other part go as well. */
 static zarr_status composite_erase_link(void *self, const char *prefix, bool *was,
                                         zarr_error *err)
@@ -298,6 +307,7 @@ static const zarr_store_vtable composite_vtable = {
 static const struct zr_store_native composite_native = {
     .part = composite_get,
     .same = composite_same,
+    .erase_rest = composite_erase_rest,
     .erase_link = composite_erase_link,
     .by_link = composite_by_link,
     .put_part = composite_put_part,

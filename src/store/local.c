@@ -382,6 +382,7 @@ const struct zr_store_native zr_local_native = {
     .same = zr_local_same,
     .overlap = zr_local_overlap,
     .erase_link = zr_local_erase_link,
+    .erase_rest = zr_local_erase_rest,
     .by_link = local_by_link,
     .sync_names = zr_local_sync_names,
     .syncs_names = local_syncs_names,

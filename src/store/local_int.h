@@ -304,6 +304,8 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
 zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
                                 zarr_error *err);
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);
+zarr_status zr_local_erase_rest(void *self, const char *prefix, const char *last,
+                                zarr_error *err);
 zarr_status zr_local_rename(void *self, const char *from, const char *to,
                             zarr_error *err);
 zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,

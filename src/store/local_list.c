@@ -178,21 +178,28 @@ static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_erro
     return st;
 }
 
+struct local_erasing {
+    struct zr_local *l;
+    const char *last; /* the only key that may be there; NULL: any */
+};
+
 static zarr_status erasing_visit(void *user, enum zr_local_event event, const char *path,
                                  bool is_linked, bool *stop, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = path};
-    struct zr_local *l = user;
+    const struct local_erasing *x = user;
 
     ZR_UNUSED(is_linked);
     ZR_UNUSED(stop);
     if (event == ZR_LOCAL_DEBRIS)
-        (void)debris_sweep(l, path, 0);
+        (void)debris_sweep(x->l, path, 0);
     if (event == ZR_LOCAL_DIR_END)
-        return erasing_rmdir(l, path, err);
+        return erasing_rmdir(x->l, path, err);
     if (event != ZR_LOCAL_FILE)
         return ZARR_OK;
-    zr_local_erase(l, &op, err);
+    if (x->last && !zr_streq(path, x->last))
+        return zr_store_fail_new_key(path, err);
+    zr_local_erase(x->l, &op, err);
     return op.status == ZARR_ERR_NOT_FOUND ? ZARR_OK : op.status;
 }
 
@@ -222,16 +229,23 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
     return ZARR_OK;
 }
 
+zarr_status zr_local_erase_rest(void *self, const char *prefix, const char *last,
+                                zarr_error *err)
+{
+    struct local_erasing x = {self, last};
+    zarr_status st =
+        zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
+                      erasing_visit, &x, err);
+
+    if (st == ZARR_OK && *prefix != '\0')
+        st = erasing_rmdir(self, prefix, err);
+    return st;
+}
+
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err)
 {
     bool link = false;
     zarr_status st = zr_local_erase_link(self, prefix, &link, err);
 
-    if (st != ZARR_OK || link)
-        return st;
-    st = zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
-                       erasing_visit, self, err);
-    if (st == ZARR_OK && *prefix != '\0')
-        st = erasing_rmdir(self, prefix, err);
-    return st;
+    return st != ZARR_OK || link ? st : zr_local_erase_rest(self, prefix, NULL, err);
 }

@@ -237,6 +237,47 @@ zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error 
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_ERASE, err);
 }
 
+zarr_status zr_store_fail_new_key(const char *key, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CONFLICT, "%s: appeared while the node was erased", key);
+}
+
+struct new_key_look {
+    const char *last;
+    zarr_status st;
+    zarr_error *err;
+};
+
+static int find_new_key(void *user, const zarr_store_item *item)
+{
+    struct new_key_look *l = user;
+
+    if (!zr_streq(item->key, l->last))
+        l->st = zr_store_fail_new_key(item->key, l->err);
+    return l->st != ZARR_OK;
+}
+
+zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *last,
+                                zarr_error *err)
+{
+    struct new_key_look l = {.last = last, .err = err};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_ERASE, .flags = zr_key_kind(last), .key = last};
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(public_check_writable(s, prefix, err));
+    if (s->native && s->native->erase_rest)
+        return s->native->erase_rest(s->self, prefix, last, err);
+    ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, find_new_key, &l, err));
+    ZR_TRY(l.st);
+    st = zr_store_run_one(s, &op, &e);
+    ZR_TRY(st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e));
+    st = s->vt.erase_prefix ? zr_store_erase_prefix(s, prefix, err) : ZARR_OK;
+out:
+    return st;
+}
+
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
                             zarr_error *err)
 {

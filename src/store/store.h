@@ -349,6 +349,10 @@ zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
 /* Whether the store, or a part of it, was opened by the name of a symlink. */
 bool zr_store_is_by_link(const zarr_store *s);
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
+/* Removes what is left of a prefix whose keys were erased: empty folders, temporary
+ * files, and the key `last` after them. CONFLICT if there is another key, which stays. */
+zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *last,
+                                zarr_error *err);
 /* See `rename` in zarr_store_vtable. UNSUPPORTED if the store has none. */
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
                             zarr_error *err);

@@ -20,6 +20,9 @@ struct zr_store_native {
                            bool *overlap, zarr_error *err);
     /* See zr_store_erase_link(). NULL: the store has no symlinks. */
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
+    /* See zr_store_erase_rest(). NULL: the keys are listed first. */
+    zarr_status (*erase_rest)(void *self, const char *prefix, const char *last,
+                              zarr_error *err);
     /* See zr_store_is_by_link(). NULL: it is not. */
     bool (*by_link)(const void *self);
     /* See zr_store_lend(). NULL: the store lends nothing. */
@@ -226,6 +229,8 @@ bool zr_emulate_only_lock(const zarr_store *s, const zarr_store_op *op);
 void zr_emulate_lock_begin(zarr_store_op *op);
 /* Does op by other operations. UNSUPPORTED if they could not give the same guarantee. */
 void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
+/* Says that a key appeared while its prefix was erased. */
+zarr_status zr_store_fail_new_key(const char *key, zarr_error *err);
 zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 
 /* Checks a GET through a pin on a store without pins: its version must be the one that

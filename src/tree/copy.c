@@ -137,9 +137,6 @@ static bool is_consolidated(const struct zr_copy *c)
  * must be copied, and consolidated metadata lists it meanwhile. */
 static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
 {
-    const zarr_consolidate_options listed = {.struct_size = sizeof listed,
-                                             .flags = ZARR_CONSOLIDATED_BELOW,
-                                             .cancel = c->opts.cancel};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -152,9 +149,15 @@ static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
         ZR_TRY(zr_consolidated_remove(c->src, c->src_path, c->opts.cancel, err));
     st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
     *moved = st == ZARR_OK;
-    st = st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : zr_pass(err, st, &e);
-    if (!*moved && is_consolidated(c) && st == ZARR_OK)
-        st = zarr_group_consolidated_update(c->src, c->src_path, &listed, NULL, err);
+    if (st == ZARR_ERR_UNSUPPORTED) {
+        st = is_consolidated(c)
+                 ? zr_consolidated_restore(c->src, c->src_path, c->opts.cancel, err)
+                 : ZARR_OK;
+    } else if (st != ZARR_OK) {
+        if (is_consolidated(c))
+            (void)zr_consolidated_restore(c->src, c->src_path, c->opts.cancel, NULL);
+        zr_pass(err, st, &e);
+    }
 out:
     return st;
 }
@@ -200,28 +203,38 @@ out:
     return st;
 }
 
+/* name: what the caller calls the place; NULL: URL and path. */
+static void put_place(struct zr_str *out, const char *name, const zarr_store *store,
+                      const char *path)
+{
+    if (name)
+        zr_str_puts(out, name);
+    else
+        zr_str_printf(out, "%s:/%s", zarr_store_url(store), path);
+}
+
 /* Says at the destination what is at work there. Of two calls with one destination the
  * second fails: objects of both would be a node that is a copy of neither. */
 static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
 {
+    struct zr_job_note job = {.command = c->is_move ? "mv" : "cp"};
     struct zr_str place;
     bool continues = false;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&place, c->ctx->alloc);
-    if (c->opts.source_name)
-        zr_str_puts(&place, c->opts.source_name);
-    else
-        zr_str_printf(&place, "%s:/%s", zarr_store_url(c->src), c->src_path);
+    put_place(&place, c->opts.source_name, c->src, c->src_path);
     ZR_TRY(zr_str_status(&place, err));
+    job.source = zr_str_text(&place);
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
         ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, err));
-    ZR_TRY(zr_job_put(c->dst, c->dst_path, c->is_move ? "mv" : "cp", zr_str_text(&place),
-                      !continues, err));
+    ZR_TRY(zr_job_put(c->dst, c->dst_path, &job, !continues, err));
     c->new_job = !continues;
     /* another call may have completed a node since prepare_destination() looked */
     if (!(c->opts.flags & ZARR_COPY_SKIP_EQUAL))
         st = zr_node_must_be_new(c->dst, c->dst_path, err);
+    if (st == ZARR_ERR_EXISTS) /* else the job object may be that of the other call */
+        c->new_job = c->new_job && zr_job_is_exclusive(c->dst);
     if (st == ZARR_ERR_IO)
         zr_path_prefix(err, st, c->dst_path);
 out:
@@ -249,17 +262,17 @@ out:
  * the place of the one of this call. */
 static zarr_status end_job(struct zr_copy *c, zarr_error *err)
 {
-    enum zr_job_delete deleted = ZR_JOB_NO_DELETE;
+    struct zr_job_found job;
     zarr_status st = ZARR_OK;
 
     if (c->plain)
         return ZARR_OK;
-    ZR_TRY(zr_job_erase(c->dst, c->dst_path, err));
+    zr_job_found_init(&job, c->ctx->alloc);
     if (c->incomplete)
-        ZR_TRY(zr_job_find_delete(c->src, c->src_path, &deleted, err));
-    if (c->incomplete && deleted == ZR_JOB_NO_DELETE)
-        st = zr_copy_object(c, ZR_DOC_JOB, err);
+        ZR_TRY(zr_job_find(&job, c->src, c->src_path, err));
+    st = zr_job_restore(c->dst, c->dst_path, &job, err);
 out:
+    zr_job_found_deinit(&job);
     return st;
 }
 
@@ -294,7 +307,8 @@ static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
 {
     const struct zr_erase_watch watch = {.consolidated = is_consolidated(c),
                                          .find_copied = zr_copy_find_copied,
-                                         .copied = c};
+                                         .copied = c,
+                                         .destination = zr_str_text(&c->destination)};
     zarr_status st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
 
     if (st != ZARR_OK)
@@ -306,25 +320,37 @@ static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
  * now. */
 static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *err)
 {
-    enum zr_job_delete rest = ZR_JOB_NO_DELETE;
+    const char *destination = zr_str_text(&c->destination);
+    struct zr_job_found job, there;
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
-    bool unfinished = false;
     zarr_status st = ZARR_OK;
 
     *finished = false;
     if (!c->is_move || !(c->opts.flags & (ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE)))
         return ZARR_OK;
-    ZR_TRY(zr_job_find_delete(c->src, c->src_path, &rest, err));
-    if (rest != ZR_JOB_MOVE)
+    zr_job_found_init(&job, c->ctx->alloc);
+    zr_job_found_init(&there, c->ctx->alloc);
+    ZR_TRY(zr_job_find(&job, c->src, c->src_path, err));
+    if (job.delete != ZR_JOB_MOVE)
         goto out;
+    if (!zr_streq(zr_str_text(&job.destination), destination))
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
+                       "/%s: there is only the rest of a move to \"%s\", not to \"%s\": "
+                       "repeat that move, or delete the rest with zarr_node_delete()",
+                       c->src_path, zr_str_text(&job.destination), destination));
     ZR_TRY(check_apart(c, err));
     ZR_TRY(zarr_node_probe(c->dst, c->dst_path, &kind, &format, err));
-    ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &unfinished, err));
-    *finished = kind != ZARR_NODE_NONE && !unfinished;
+    ZR_TRY(zr_job_find(&there, c->dst, c->dst_path, err));
+    /* a node that was never filled keeps its mark */
+    *finished = kind != ZARR_NODE_NONE && there.delete == ZR_JOB_NO_DELETE &&
+                (there.before.bytes == 0 ||
+                 zr_streq(zr_str_text(&there.before), zr_str_text(&job.before)));
     if (*finished)
         st = erase_source(c, err);
 out:
+    zr_job_found_deinit(&there);
+    zr_job_found_deinit(&job);
     return st;
 }
 
@@ -416,6 +442,7 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
     zarr_status st = ZARR_OK;
 
     zr_mutex_init(&c->locked.mutex);
+    zr_str_init(&c->destination, c->ctx->alloc);
     zr_names_init(&c->keys, c->ctx->alloc);
     zr_names_init(&c->seen_keys, c->ctx->alloc);
     ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
@@ -430,12 +457,15 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
         *c->opts.bytes_skipped = 0;
     ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
     ZR_TRY(zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err));
+    put_place(&c->destination, c->opts.destination_name, c->dst, c->dst_path);
+    st = zr_str_status(&c->destination, err);
 out:
     return st;
 }
 
 static void copy_end(struct zr_copy *c)
 {
+    zr_str_deinit(&c->destination);
     zr_free(c->ctx->alloc, c->chunk);
     zr_free(c->ctx->alloc, c->src_path);
     zr_free(c->ctx->alloc, c->dst_path);

@@ -23,6 +23,7 @@ struct zr_copy_mark {
 struct zr_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
+    struct zr_str destination; /* its name for the job object */
     zarr_copy_options opts;
     struct zr_claim claim, source;  /* of the destination, and of the source of a move */
     bool is_move, plain;            /* plain: without a job object */

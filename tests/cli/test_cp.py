@@ -165,10 +165,14 @@ def test_mv_continues_the_delete_of_its_source(zarrc, store, tmp_path, option):
     """The job object of an mv without a source says that the copy is complete."""
     before = files(store / "temp")
     zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    zarrc("cp", store / "temp", tmp_path / "z.zarr")
     (store / "temp/zarr.json").unlink()
-    (store / "temp/.zarrc-job").write_text('{"zarrc_job": 1, "command": "mv"}')
-    assert "--resume completes it" in zarrc("mv", store / "temp", tmp_path / "y.zarr", code=3).err
-    zarrc("mv", option, store / "temp", tmp_path / "none.zarr", code=3)
+    job = {"zarrc_job": 1, "command": "mv", "destination": str(tmp_path / "y.zarr")}
+    (store / "temp/.zarrc-job").write_text(json.dumps(job))
+    command = f"zarrc mv --resume {store}:/temp {tmp_path}/y.zarr completes it"
+    assert command in zarrc("mv", store / "temp", tmp_path / "y.zarr", code=3).err
+    for other in ("none.zarr", "z.zarr"):
+        assert command in zarrc("mv", option, store / "temp", tmp_path / other, code=3).err
     assert (store / "temp/c").exists()
     zarrc("mv", option, store / "temp", tmp_path / "y.zarr")
     assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()

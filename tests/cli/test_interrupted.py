@@ -324,7 +324,9 @@ def test_migrate_that_fails_before_it_writes_leaves_nothing(zarrc, tmp_path):
 def test_hostile_job(zarrc, tmp_path, command, source):
     """A hint that a user pastes into a shell runs zarrc and nothing else."""
     zarrc("create", "-t", "i1", "--shape=2", tmp_path / "x.zarr/a")
-    job = {"zarrc_job": 1, "command": command, "source": source}
+    job = {"zarrc_job": 1, "command": command, "source": source, "destination": source}
+    if command == "mv" and source is None:
+        job = {"zarrc_job": 1, "command": command, "destination": "; touch p #"}
     for place in ("x.zarr/a", "x.zarr/gone"):
         (tmp_path / place).mkdir(exist_ok=True)
         (tmp_path / place / JOB).write_text(json.dumps(job))

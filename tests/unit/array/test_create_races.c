@@ -335,6 +335,29 @@ static void test_end_of_claim(void **state)
     world_close(&w);
 }
 
+/* In a store without locks two calls may put the job object. The one that finds the array
+ * of the other leaves it: it may be the only mark that the array is not filled. */
+static void test_mark_of_the_winner(void **state)
+{
+    (void)state;
+    begin(0, 0, 0, 0);
+    rival.key = "a/.zarrc-job";
+    rival.done = 0;
+    rival.store = other;
+    rival.path = "a";
+    rival.group = false;
+    rival.format = 3;
+    rival.flags = ZARR_SPEC_CLAIM;
+    rival.cancel = NULL;
+    hook = rival_creates;
+    assert_status(create(world.store, "a", false, 3, ZARR_SPEC_CLAIM, NULL, NULL),
+                  ZARR_ERR_EXISTS);
+    assert_ok(their_status);
+    unhook();
+    assert_true(has_job(other, "a"));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_parents),
         cmocka_unit_test(test_claim),
         cmocka_unit_test(test_wait_for_writers),
+        cmocka_unit_test(test_mark_of_the_winner),
         cmocka_unit_test(test_end_of_claim),
     };
 
