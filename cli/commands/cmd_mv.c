@@ -266,13 +266,13 @@ static bool can_finish(const struct cli *cli, const struct cli_node *src,
  * and consolidated metadata may not list the destination. */
 static int complete(struct cli *cli, struct cli_node *src, struct cli_node *dst)
 {
-    const bool there = dst->kind != ZARR_NODE_NONE;
+    const bool there = dst->kind != ZARR_NODE_NONE, skips = cli_skips_equal(cli);
     const bool unlisted = there && cli_is_unlisted(dst);
     const bool empty = there && cli_is_empty_folder(src);
     struct moving m = {.objects = 0};
     int rc = CLI_OK;
 
-    if ((unlisted || empty) && (cli_skips_equal(cli) || cli_flag(cli, "force"))) {
+    if (skips ? unlisted || empty : unlisted && cli_flag(cli, "force")) {
         if (empty)
             rc = cli_delete_folder(cli, src);
         if (!rc)
@@ -281,6 +281,11 @@ static int complete(struct cli *cli, struct cli_node *src, struct cli_node *dst)
             summary(cli, src, dst, &m);
         return rc;
     }
+    if (empty && !unlisted)
+        return cli_error(cli, CLI_NOT_FOUND,
+                         "If a move was interrupted, zarrc mv --resume with the same "
+                         "locations completes it.",
+                         "there is nothing to move: %s is an empty folder", src->shown);
     if (!unlisted)
         return cli_node_missing(cli, 0, src);
     return cli_error(cli, CLI_NOT_FOUND,

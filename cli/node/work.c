@@ -346,6 +346,16 @@ char *cli_skipped_text(uint64_t n_objects)
                : cli_strdup("");
 }
 
+/* The last step of a move deletes the node before what is below it. */
+static bool still_has_node(const struct cli_node *node)
+{
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+
+    (void)!zarr_node_probe(node->store, node->path, &kind, &format, NULL);
+    return format != 0;
+}
+
 int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                     const char *verb, const struct cli_node *src,
                     const struct cli_node *dst)
@@ -357,10 +367,15 @@ int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
                          "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
                          err->message);
     if (st == ZARR_ERR_CONFLICT && err->os_code != EBUSY)
-        return cli_error(
-            cli, CLI_EXISTS,
-            "The same command with --skip-equal --force copies what differs.",
-            "cannot %s %s to %s: %s", verb, src->shown, dst->shown, err->message);
+        return cli_error(cli, CLI_EXISTS,
+                         still_has_node(src)
+                             ? "The same command with --skip-equal --force copies what "
+                               "differs."
+                             : "DESTINATION has all that was copied. SOURCE still has "
+                               "what other programs wrote meanwhile, and what was not "
+                               "deleted yet; zarrc rm -r deletes it.",
+                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
+                         err->message);
     return cli_fail(cli, st, err, "cannot %s %s to %s", verb, src->shown, dst->shown);
 }
 

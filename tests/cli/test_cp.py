@@ -178,6 +178,16 @@ def test_mv_continues_the_delete_of_its_source(zarrc, store, tmp_path, option):
     assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()
 
 
+def test_mv_of_an_empty_folder(zarrc, store, tmp_path):
+    """Only --resume takes it for what an interrupted move left."""
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    (store / "empty").mkdir()
+    assert "there is nothing to move" in zarrc("mv", "--force", store / "empty", tmp_path / "y.zarr", code=3).err
+    assert (store / "empty").exists()
+    zarrc("mv", "--resume", store / "empty", tmp_path / "y.zarr")
+    assert not (store / "empty").exists()
+
+
 def test_mv_does_not_complete_an_rm(zarrc, store, tmp_path):
     zarrc("cp", store / "temp", tmp_path / "y.zarr")
     (store / "temp/zarr.json").unlink()
