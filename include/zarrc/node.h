@@ -158,10 +158,9 @@ typedef struct zarr_copy_options {
  * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
  * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
  * destination; stores without locks do not see calls of other handles
- * @retval ZARR_ERR_UNSUPPORTED an array of netCDF-C whose shuffle is understood only by
- * the attribute `_NCProperties` of a group above the source, which no group above the
- * destination has; nothing was changed. Copy the whole hierarchy, or use
- * zarr_node_reencode()
+ * @retval ZARR_ERR_UNSUPPORTED the meaning of an array's shuffle depends on the attribute
+ * `_NCProperties` of a group above, which only the source or only the destination has;
+ * nothing was changed. Copy the whole hierarchy of netCDF-C, or use zarr_node_reencode()
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()

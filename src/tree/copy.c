@@ -386,7 +386,7 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
     c->keys.cancel = c->seen_keys.cancel = c->opts.cancel;
-    listed = !can_rename(c) || c->loses_mark;
+    listed = !can_rename(c) || c->changes_mark;
     if (listed)
         ZR_TRY(list_source(c, err));
     if (!c->plain)

@@ -29,7 +29,7 @@ struct zr_copy {
     bool is_move, plain;            /* plain: without a job object */
     bool new_job;                   /* the job object was not there before */
     bool incomplete;                /* the source has a job object of another call */
-    bool loses_mark;                /* see zr_copy_find_mark() */
+    bool changes_mark;              /* see zr_copy_find_mark() */
     zarr_context *ctx;              /* of src: its allocator and budget are used */
     struct zr_names keys;           /* relative to src_path */
     const char **chunk, **document; /* point into keys.item */
@@ -75,10 +75,10 @@ zarr_status zr_copy_clear_documents(struct zr_copy *c, zarr_error *err);
 
 /* ---- copy_mark.c ---- */
 
-/* Sets c->loses_mark: a group above the source says that netCDF-C wrote its arrays, and
- * none above the destination does. */
+/* Sets c->changes_mark: a group above the source, or above the destination, but not above
+ * both, says that netCDF-C wrote its arrays. */
 zarr_status zr_copy_find_mark(struct zr_copy *c, zarr_error *err);
-/* Fails with UNSUPPORTED if the array with this document needs that mark. */
+/* Fails with UNSUPPORTED if the array with this document depends on that mark. */
 zarr_status zr_copy_check_mark(const struct zr_copy *c, const char *key, zarr_error *err);
 
 /* ---- copy_large.c ---- */

@@ -1,9 +1,9 @@
 /*
- * tree/copy_mark.c - a copy that would lose what its arrays depend on. netCDF-C marks
- * only the root of a hierarchy, and the meaning of its shuffle without a size depends on
- * that mark (array/origin.c). Objects are copied byte for byte, so such an array is not
- * copied out of its hierarchy: its elements would come out scrambled. Thread class: plain
- * functions.
+ * tree/copy_mark.c - copies that would change the meaning of an array. netCDF-C marks
+ * only the root of a hierarchy, and this mark decides what shuffle without a size means
+ * (array/origin.c). Objects are copied byte for byte. So an array with such a shuffle is
+ * copied neither out of a hierarchy of netCDF-C nor into one: its elements would come out
+ * scrambled. Thread class: plain functions.
  */
 #include "array/array.h"
 #include "tree/copy_int.h"
@@ -12,22 +12,22 @@
 
 zarr_status zr_copy_find_mark(struct zr_copy *c, zarr_error *err)
 {
-    bool here = false, above = false, there = false;
+    bool copied = false, source = false, target = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_origin_mark_above(c->src, c->src_path, &above, err));
-    if (!above)
+    ZR_TRY(zr_origin_mark_at(c->src, c->src_path, &copied, err));
+    if (copied)
         goto out;
-    ZR_TRY(zr_origin_mark_at(c->src, c->src_path, &here, err)); /* it is copied, too */
-    ZR_TRY(zr_origin_mark_above(c->dst, c->dst_path, &there, err));
-    c->loses_mark = !here && !there;
+    ZR_TRY(zr_origin_mark_above(c->src, c->src_path, &source, err));
+    ZR_TRY(zr_origin_mark_above(c->dst, c->dst_path, &target, err));
+    c->changes_mark = source != target;
 out:
     return st;
 }
 
-/* Sets *needs false for what is no array that opens: it is copied as it is. */
-static zarr_status needs_mark(const struct zr_copy *c, const char *path, bool *needs,
-                              zarr_error *err)
+/* Sets *depends false for what is no array that opens: it is copied as it is. */
+static zarr_status depends_on_mark(const struct zr_copy *c, const char *path,
+                                   bool *depends, zarr_error *err)
 {
     const struct zr_find where = {
         .store = c->src, .path = path, .format = 2, .array = true};
@@ -38,7 +38,7 @@ static zarr_status needs_mark(const struct zr_copy *c, const char *path, bool *n
     bool zero = false;
     zarr_status st = ZARR_OK;
 
-    *needs = false;
+    *depends = false;
     zr_found_init(&found, c->ctx->alloc);
     ZR_TRY(zr_node_find(&found, &where, err));
     if (found.kind != ZARR_NODE_ARRAY)
@@ -46,7 +46,7 @@ static zarr_status needs_mark(const struct zr_copy *c, const char *path, bool *n
     ZR_TRY(zr_attrs_read(&attrs, c->src, path, err));
     ZR_TRY(zr_array_meta_parse(&meta, &env, 2, found.parsed->json.root,
                                attrs ? attrs->json.root : NULL, err));
-    *needs = zr_array_meta_shuffle_unclear(&meta, &zero);
+    *depends = zr_array_meta_shuffle_unclear(&meta, &zero);
 out:
     zr_array_meta_deinit(&meta);
     zr_parsed_free(attrs);
@@ -57,17 +57,17 @@ out:
 zarr_status zr_copy_check_mark(const struct zr_copy *c, const char *key, zarr_error *err)
 {
     char *path = zr_strndup(c->ctx->alloc, key, zr_path_parent_bytes(key));
-    bool needs = false;
+    bool depends = false;
     zarr_status st = ZARR_OK;
 
     if (!path)
         return zr_fail_memory(err, strlen(key));
-    st = needs_mark(c, path, &needs, err);
-    if (st == ZARR_OK && needs)
+    st = depends_on_mark(c, path, &depends, err);
+    if (st == ZARR_OK && depends)
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "/%s: shuffle has elementsize 0 or none, and only the attribute "
-                     "_NCProperties of a group above says what that means: take the "
-                     "whole hierarchy, or re-encode the array",
+                     "/%s: shuffle has elementsize 0 or none: what that means depends on "
+                     "the attribute _NCProperties of a group above, which either the "
+                     "source or the destination lacks: re-encode the array",
                      path);
     zr_free(c->ctx->alloc, path);
     return st;

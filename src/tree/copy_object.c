@@ -205,7 +205,7 @@ static zarr_status see_document(struct zr_copy *c, const char *name, zarr_error 
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     zr_path_key(&o.src_key, c->src_path, name);
     ZR_TRY(zr_str_status(&o.src_key, err));
-    if (c->loses_mark && zr_streq(zr_path_name(name), ZR_DOC_ARRAY))
+    if (c->changes_mark && zr_streq(zr_path_name(name), ZR_DOC_ARRAY))
         ZR_TRY(zr_copy_check_mark(c, zr_str_text(&o.src_key), err));
     ZR_TRY(object_read(c, &o, false, err));
     ZR_TRY(hash_object(c, &o, &hash, err));

@@ -188,6 +188,25 @@ def test_shuffle_of_netcdf_out_of_its_hierarchy(zarrc, tmp_path, command):
     assert (out / "0").read_bytes() == b"12345678"
 
 
+@pytest.mark.parametrize("command", [["cp"], ["cp", "--resume"], ["mv"]], ids=str)
+def test_shuffle_of_numcodecs_into_netcdf(zarrc, tmp_path, command):
+    """The mark of the new hierarchy would change what elementsize 0 means."""
+    path = netcdf(tmp_path / "x.zarr", mark=False)
+    netcdf(tmp_path / "y.zarr")
+    before = {at: at.read_bytes() for at in tmp_path.rglob("*") if at.is_file()}
+    for node in (path, path.parent, tmp_path / "x.zarr", f"{path}:/"):
+        error = zarrc(*command, node, tmp_path / "y.zarr/h", code=6).err
+        assert "_NCProperties" in error and "re-encode" in error
+    assert {at: at.read_bytes() for at in tmp_path.rglob("*") if at.is_file()} == before
+    zarrc("reencode", path, tmp_path / "y.zarr/h")
+    for node in (path, tmp_path / "y.zarr/h"):
+        zarrc("export", "--force", node, tmp_path / f"{node.name}.npy")
+    assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "h.npy").read_bytes()
+    array_v2(path.parent / "plain", {"0": b"12345678"})
+    zarrc(*command, path.parent / "plain", tmp_path / "y.zarr/plain")
+    assert (tmp_path / "y.zarr/plain/0").read_bytes() == b"12345678"
+
+
 @pytest.mark.parametrize("command", ["cp", "mv"])
 def test_shuffle_of_netcdf_with_its_mark(zarrc, tmp_path, command):
     """The whole hierarchy, inside of it, into another one of netCDF-C, and out of that one again."""

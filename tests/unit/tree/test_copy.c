@@ -282,7 +282,7 @@ static void test_move_is_rename(void **state)
 
 /* What a copy finds equal is counted apart, and from zero in each call. */
 /* netCDF-C's root has a mark that says what the shuffle of the arrays means. */
-static void test_mark_is_lost(void **state)
+static void test_mark_changes(void **state)
 {
     static const char text[] =
         "{\"zarr_format\": 2, \"shape\": [4], \"chunks\": [4], \"dtype\": \"<i4\", "
@@ -297,11 +297,16 @@ static void test_mark_is_lost(void **state)
         put_text(&w, "nc/.zattrs", "{\"_NCProperties\": \"version=2\"}");
         put_text(&w, "nc/v/.zarray", text);
         put_text(&w, "nc/v/0", "0123456789abcdef");
+        put_text(&w, "py/v/.zarray", text);
         for (int move = 0; move < 2; move++) {
             assert_int_equal((move ? zarr_node_move : zarr_node_copy)(
                                  w.store, "nc/v", w.store, "out", NULL, &terr),
                              ZARR_ERR_UNSUPPORTED);
             assert_non_null(strstr(terr.message, "/nc/v: shuffle"));
+            assert_int_equal((move ? zarr_node_move : zarr_node_copy)(
+                                 w.store, "py/v", w.store, "nc/u", NULL, &terr),
+                             ZARR_ERR_UNSUPPORTED);
+            assert_non_null(strstr(terr.message, "/py/v: shuffle"));
             assert_int_equal(n_keys(&w, "out"), 0);
             assert_int_equal(n_keys(&w, "nc"), 4);
         }
@@ -352,7 +357,7 @@ int main(void)
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_move_by_link),
         cmocka_unit_test(test_move_is_rename),
-        cmocka_unit_test(test_mark_is_lost),
+        cmocka_unit_test(test_mark_changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
