@@ -32,8 +32,8 @@ static const char *const chains[] = {
     "[" SHARD("[16,16]", SHARD("[8,8]", LITTLE, "start"), "end") "]",
 };
 
-static zarr_array *make_of(struct world *w, const char *path, const char *type,
-                           const char *codecs)
+static zarr_array *make_typed(struct world *w, const char *path, const char *type,
+                              const char *codecs)
 {
     const uint64_t shape[2] = {ROWS, COLS}, shard[2] = {48, 48};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
@@ -51,7 +51,23 @@ static zarr_array *make_of(struct world *w, const char *path, const char *type,
 
 static zarr_array *make(struct world *w, const char *path, const char *codecs)
 {
-    return make_of(w, path, "int32", codecs);
+    return make_typed(w, path, "int32", codecs);
+}
+
+/* A store with two equal arrays: b is written in parts and must get the objects of a. */
+static void open_pair(struct world *w, zarr_array **a, zarr_array **b, const char *type,
+                      const char *codecs)
+{
+    world_open(w, WORLD_LOCAL);
+    *a = make_typed(w, "a", type, codecs);
+    *b = make_typed(w, "b", type, codecs);
+}
+
+static void close_pair(struct world *w, zarr_array *a, zarr_array *b)
+{
+    zarr_array_free(a);
+    zarr_array_free(b);
+    world_close(w);
 }
 
 static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *count,
@@ -193,18 +209,14 @@ static void in_boxes(void **state)
         for (size_t m = 0; m < sizeof most / sizeof most[0]; m++) {
             zarr_array *a, *b;
 
-            world_open(&w, WORLD_LOCAL);
-            a = make(&w, "a", chains[c]);
-            b = make(&w, "b", chains[c]);
+            open_pair(&w, &a, &b, "int32", chains[c]);
             write_box(a, all, all + 2, 1);
             copy_in_parts(a, b, most[m]);
             objects_equal(&w);
             write_box(a, all, all + 2, -1); /* the fill value: no objects */
             copy_in_parts(a, b, most[m]);
             objects_equal(&w);
-            zarr_array_free(a);
-            zarr_array_free(b);
-            world_close(&w);
+            close_pair(&w, a, b);
         }
 }
 
@@ -221,9 +233,7 @@ static void discarded(void **state)
     zarr_array *a, *b;
 
     (void)state;
-    world_open(&w, WORLD_LOCAL);
-    a = make(&w, "a", chains[0]);
-    b = make(&w, "b", chains[0]);
+    open_pair(&w, &a, &b, "int32", chains[0]);
     write_box(a, all, all + 2, 1);
     write_box(b, all, all + 2, 1);
     assert_status(zarr_shard_writer_open(&writer, b, beyond, NULL, &terr),
@@ -238,9 +248,7 @@ static void discarded(void **state)
     assert_ok(zarr_shard_writer_write(writer, &t, &terr));
     zarr_shard_writer_free(writer);
     objects_equal(&w);
-    zarr_array_free(a);
-    zarr_array_free(b);
-    world_close(&w);
+    close_pair(&w, a, b);
 }
 
 /* Packed elements, which other writes store as bytes, are those of the session's shard.
@@ -258,9 +266,7 @@ static void packed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i * 37 + i / 7);
-    world_open(&w, WORLD_LOCAL);
-    a = make_of(&w, "a", "int4", codecs);
-    b = make_of(&w, "b", "int4", codecs);
+    open_pair(&w, &a, &b, "int4", codecs);
     assert_ok(zarr_shard_writer_open(&writer, b, shard, NULL, &terr));
     while (zarr_shard_writer_next(writer, 500, start, count)) {
         int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
@@ -277,9 +283,7 @@ static void packed(void **state)
     assert_true(zarr_shard_writer_stored(writer));
     zarr_shard_writer_free(writer);
     objects_equal(&w);
-    zarr_array_free(a);
-    zarr_array_free(b);
-    world_close(&w);
+    close_pair(&w, a, b);
 }
 
 static void refused(void **state)
@@ -287,22 +291,19 @@ static void refused(void **state)
     const uint64_t shard[2] = {0, 0};
     zarr_shard_writer *writer = NULL;
     struct world w;
-    zarr_array *a;
 
     (void)state;
-    world_open(&w, WORLD_MEMORY);
-    a = make_array(&w, "a", 4, 8, 8);
-    assert_status(zarr_shard_writer_open(&writer, a, shard, NULL, &terr),
-                  ZARR_ERR_UNSUPPORTED);
-    zarr_array_free(a);
-    world_close(&w);
-    world_open(&w, WORLD_LOCAL);
-    a = make_array(&w, "a", 3, 8, 8);
-    assert_status(zarr_shard_writer_open(&writer, a, shard, NULL, &terr),
-                  ZARR_ERR_UNSUPPORTED);
-    assert_null(writer);
-    zarr_array_free(a);
-    world_close(&w);
+    for (int i = 0; i < 2; i++) {
+        zarr_array *a;
+
+        world_open(&w, i ? WORLD_LOCAL : WORLD_MEMORY);
+        a = make_array(&w, "a", i ? 3 : 4, 8, 8);
+        assert_status(zarr_shard_writer_open(&writer, a, shard, NULL, &terr),
+                      ZARR_ERR_UNSUPPORTED);
+        assert_null(writer);
+        zarr_array_free(a);
+        world_close(&w);
+    }
 }
 
 /* A shard whose elements are all written replaces a damaged one, as an ordinary write
@@ -319,18 +320,14 @@ static void damaged(void **state)
     for (size_t c = 0; c < sizeof chains / sizeof chains[0]; c++) {
         zarr_array *a, *b;
 
-        world_open(&w, WORLD_LOCAL);
-        a = make(&w, "a", chains[c]);
-        b = make(&w, "b", chains[c]);
+        open_pair(&w, &a, &b, "int32", chains[c]);
         write_box(a, all, all + 2, 1);
         for (size_t i = 0; i < 4; i++) /* too short for an index, or no index */
             assert_ok(zarr_store_put(w.store, keys[i / 2], bytes,
                                      i % 2 ? 5 : sizeof bytes, &terr));
         copy_in_parts(a, b, 1500);
         objects_equal(&w);
-        zarr_array_free(a);
-        zarr_array_free(b);
-        world_close(&w);
+        close_pair(&w, a, b);
     }
 }
 
