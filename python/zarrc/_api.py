@@ -445,10 +445,9 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
     name = name or source.basename
     if not name:
         raise ValueError("a name is needed for the copy of a root")
-    _copy(source.store, source.path, dest.store, _join(dest.path, name) or "", if_exists)
-    found = dest.get(name)
-    assert found is not None
-    return found
+    path = _join(dest.path, name) or ""
+    _copy(source.store, source.path, dest.store, path, if_exists)
+    return _array.opened(dest.store, path) if isinstance(source, Array) else _group.opened(dest.store, path)
 
 
 def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:

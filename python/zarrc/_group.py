@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._aio import AsyncGroup
     from ._store import Store
 
+_Member = TypeVar("_Member", bound=Node)
 
 
 def _levels(max_depth: int | None) -> int:
@@ -175,8 +176,14 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} is an array, not a group")
         if found is not None:
             return found
-        return _create.open_or_create(lambda: opened(self.store, self._child(name), use_consolidated=False),
+        return _create.open_or_create(lambda: self._add_unlisted(opened(self.store, self._child(name), use_consolidated=False)),
                                       lambda: self.create_group(name, attributes=attributes))
+
+    def _add_unlisted(self, node: _Member) -> _Member:
+        """Adds to consolidated metadata a node that it does not list, perhaps because the call that created it was killed."""
+        if self._is_consolidated and not self.read_only:
+            _consolidated.update_above(self.store, node.path, below=True)
+        return node
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
         with _consolidated.join_updates():
@@ -194,7 +201,7 @@ class Group(Node, _core.Group):
         `exact`: of one that can be cast to it."""
         found = self.get(name)
         if found is None:
-            found = _create.open_or_create(lambda: _array.opened(self.store, self._child(name)),
+            found = _create.open_or_create(lambda: self._add_unlisted(_array.opened(self.store, self._child(name))),
                                            lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **given))
         if isinstance(found, Group):
             raise TypeError(f"{found.name} is a group, not an array")
@@ -339,8 +346,8 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consoli
 def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None,
            zarr_format: int | None = None, if_missing: bool = False, claim: bool = False) -> Group:
     """Creates a group at a place. `claim`: no other call replaces it before `_release_claim`."""
-    flags = ((_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
-             | (_core.ZARR_SPEC_CLAIM if claim and place.store._can_erase else 0))
+    flags = ((_core.ZARR_GROUP_OVERWRITE if overwrite else 0) | (_core.ZARR_GROUP_IF_MISSING if if_missing else 0)
+             | (_core.ZARR_GROUP_CLAIM if claim and place.store._can_erase else 0))
     text = to_json(dict(attributes)) if attributes else None
     from ._config import config
     try:

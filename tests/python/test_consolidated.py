@@ -23,7 +23,7 @@ def stored(path, zarr_format):
 
 
 @pytest.fixture(params=[2, 3])
-def made(tmp_path, request):
+def hierarchy(tmp_path, request):
     """A hierarchy with consolidated metadata at its root and in a group."""
     path = tmp_path / "x.zarr"
     top = zarrc.create_group(path, zarr_format=request.param, attributes={"t": 1})
@@ -57,10 +57,11 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("through", [False, True])
 @pytest.mark.parametrize("name", CHANGES)
-def test_follows(made, name):
-    path, zarr_format = made
-    CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=False))
+def test_follows(hierarchy, name, through):
+    path, zarr_format = hierarchy
+    CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=through))
     found = stored(path, zarr_format)
     assert listed(path, zarr_format) == found
     if "g" in found and zarrc.open_group(path / "g", mode="r")._is_consolidated:
@@ -68,8 +69,8 @@ def test_follows(made, name):
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_setting_false(made, name):
-    path, zarr_format = made
+def test_setting_false(hierarchy, name):
+    path, zarr_format = hierarchy
     before = listed(path, zarr_format)
     with zarrc.config.set(consolidate=False):
         CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=False))
@@ -77,8 +78,8 @@ def test_setting_false(made, name):
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_setting_end(made, name):
-    path, zarr_format = made
+def test_setting_end(hierarchy, name):
+    path, zarr_format = hierarchy
     with zarrc.config.set(consolidate="end"):
         CHANGES[name](zarrc.open_group(path, mode="r+", use_consolidated=False))
         missing = set(listed(path, zarr_format)) - set(stored(path, zarr_format))
@@ -94,8 +95,8 @@ def writes(path, zarr_format):
     return os.stat(name).st_ino
 
 
-def test_end_joins_changes(made):
-    path, zarr_format = made
+def test_end_joins_changes(hierarchy):
+    path, zarr_format = hierarchy
     before = writes(path, zarr_format)
     with zarrc.config.set(consolidate="end"):
         group = zarrc.open_group(path, mode="r+")
@@ -107,16 +108,16 @@ def test_end_joins_changes(made):
     assert found == stored(path, zarr_format) and found["n4"][0] == (5,) and found["a"][1]["i"] == 4
 
 
-def test_end_of_a_block_that_fails(made):
-    path, zarr_format = made
+def test_end_of_a_block_that_fails(hierarchy):
+    path, zarr_format = hierarchy
     with pytest.raises(ZeroDivisionError), zarrc.config.set(consolidate="end"):
         zarrc.open_group(path, mode="r+").create_group("h")
         1 / 0
     assert "h" in listed(path, zarr_format)
 
 
-def test_root_above_the_store(made):
-    path, zarr_format = made
+def test_root_above_the_store(hierarchy):
+    path, zarr_format = hierarchy
     inner = zarrc.open_group(path / "g", mode="r+", use_consolidated=False)
     inner["b"].resize(8)
     inner.create_array("c", data=np.arange(3), overwrite=True)
@@ -132,6 +133,20 @@ def test_root_above_the_store(made):
     assert listed(path, zarr_format) == stored(path, zarr_format)
 
 
+def test_require_of_an_unlisted_node(hierarchy):
+    """What a call leaves that is killed before it updates consolidated metadata."""
+    path, zarr_format = hierarchy
+    with zarrc.config.set(consolidate=False):
+        zarrc.open_group(path, mode="r+").create_array("h/a", data=np.arange(3))
+    assert zarrc.open_group(path, mode="r").require_group("h").name == "/h" and "h" not in listed(path, zarr_format)
+    zarrc.open_group(path, mode="r+").require_group("h")
+    assert listed(path, zarr_format) == stored(path, zarr_format)
+    with zarrc.config.set(consolidate=False):
+        zarrc.open_group(path, mode="r+").create_array("i/a", data=np.arange(3))
+    zarrc.open_group(path, mode="r+").require_array("i/a", shape=3, dtype="i8")
+    assert listed(path, zarr_format) == stored(path, zarr_format)
+
+
 def test_memory_store():
     store = zarrc.open_store("memory:")
     zarrc.create_group(store)
@@ -144,8 +159,8 @@ def test_memory_store():
     assert list(zarrc.open_consolidated(store)) == ["a", "b"]
 
 
-def test_a_refused_call_changes_nothing(made):
-    path, zarr_format = made
+def test_a_refused_call_changes_nothing(hierarchy):
+    path, zarr_format = hierarchy
     with zarrc.config.set(consolidate=False):
         zarrc.open_group(path, mode="r+")["a"].attrs["k"] = 3
     before = listed(path, zarr_format)
