@@ -48,8 +48,8 @@ static void interrupted(void *user, const char *key, const char *command,
 
 static void without_document(void *user, const struct cli_rest *rest)
 {
-    if (rest->unread)
-        cli_warn(user, "%s", rest->unread->message);
+    if (rest->read_error)
+        cli_warn(user, "%s", rest->read_error->message);
     else
         cli_warn(user, "%s: %s. %s", rest->path,
                  rest->is_group

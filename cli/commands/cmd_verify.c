@@ -180,8 +180,8 @@ static void on_job(void *user, const char *key, const char *command, const char 
 static void on_rest(void *user, const struct cli_rest *rest)
 {
     struct verify *v = user;
-    char *text = rest->unread
-                     ? cli_strdup(rest->unread->message)
+    char *text = rest->read_error
+                     ? cli_strdup(rest->read_error->message)
                      : cli_format("%s. %s",
                                   rest->is_group ? "there are nodes or chunks below it, "
                                                    "but it has no metadata"
@@ -189,17 +189,17 @@ static void on_rest(void *user, const struct cli_rest *rest)
                                   rest->hint);
     const zarr_finding f = {.struct_size = sizeof f,
                             .what = ZARR_FINDING_NODE,
-                            .status =
-                                rest->unread ? rest->unread->code : ZARR_ERR_NOT_FOUND,
-                            .severity = rest->unread     ? ZARR_SEVERITY_ERROR
+                            .status = rest->read_error ? rest->read_error->code
+                                                       : ZARR_ERR_NOT_FOUND,
+                            .severity = rest->read_error ? ZARR_SEVERITY_ERROR
                                         : rest->is_group ? ZARR_SEVERITY_NOTE
                                                          : ZARR_SEVERITY_WARNING,
                             .path = rest->path,
                             .key = rest->path,
                             .message = text};
 
-    v->result.n_errors += rest->unread != NULL;
-    *(rest->is_group ? &v->result.n_notes : &v->result.n_warnings) += !rest->unread;
+    v->result.n_errors += rest->read_error != NULL;
+    *(rest->is_group ? &v->result.n_notes : &v->result.n_warnings) += !rest->read_error;
     (void)on_finding(v, &f);
     free(text);
 }

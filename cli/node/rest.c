@@ -212,7 +212,7 @@ static int look_at_folder(struct rests *r, const char *path)
     if (cli_cancelled() || (st && !cli_is_node_fault(st, &err)))
         rc = cli_fail(r->cli, st, &err, "cannot list %s", r->node->shown);
     else if (st)
-        r->fn(r->user, &(struct cli_rest){.path = path, .unread = &err});
+        r->fn(r->user, &(struct cli_rest){.path = path, .read_error = &err});
     f = folder_of(&keys, path);
     cli_keys_free(&keys);
     if (rc || f.job || !f.any)

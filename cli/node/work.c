@@ -518,7 +518,8 @@ int cli_delete_folder(struct cli *cli, struct cli_node *node)
     return cli_update_after(cli, node, true, CLI_OK);
 }
 
-bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst, bool goes_on)
+bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,
+                        bool is_resumed)
 {
-    return cli_node_is_missing(dst) || cli_flag(cli, "force") || goes_on;
+    return cli_node_is_missing(dst) || cli_flag(cli, "force") || is_resumed;
 }

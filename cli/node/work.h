@@ -106,8 +106,9 @@ bool cli_is_unlisted(const struct cli_node *node);
 bool cli_is_empty_folder(const struct cli_node *node);
 int cli_delete_folder(struct cli *cli, struct cli_node *node);
 /* Whether a copy can change its destination: the library refuses a node that exists,
- * unless --force is given, or the command goes on. For node->began. */
-bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst, bool goes_on);
+ * unless --force is given, or the command resumes. For node->began. */
+bool cli_copy_may_begin(const struct cli *cli, const struct cli_node *dst,
+                        bool is_resumed);
 
 /* Seconds of a monotonic clock. */
 double cli_seconds(void);
@@ -177,7 +178,8 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn,
 struct cli_rest {
     const char *path, *hint;
     bool is_group;
-    const zarr_error *unread; /* not NULL: the folder cannot be read, and has no hint */
+    const zarr_error
+        *read_error; /* not NULL: the folder cannot be read, and has no hint */
 };
 typedef void (*cli_rest_fn)(void *user, const struct cli_rest *rest);
 int cli_rests_each(struct cli *cli, const struct cli_node *node, cli_rest_fn fn,

@@ -283,8 +283,8 @@ enum {
 enum {
     /** a node or a group that alone cannot be read, because a permission is missing or a
      * block of the disk is bad, has the kind ZARR_NODE_NONE and does not end the call. A
-     * group whose members cannot be listed is told twice: as a group, then with that kind
-     */
+     * group whose members cannot be listed is reported twice: as a group, then with that
+     * kind */
     ZARR_MEMBERS_GO_ON = 1
 };
 

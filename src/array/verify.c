@@ -14,7 +14,7 @@ struct verifying {
     zarr_array *array;
     struct zr_array_state *state; /* counted */
     struct zr_stored stored;
-    zarr_error unread; /* of a folder that the listing passed; code OK: none */
+    zarr_error read_error; /* of a folder that the listing passed; code OK: none */
     struct zr_io io;
     zarr_io_options opts;
     struct zr_array_state
@@ -378,8 +378,8 @@ out:
     return st;
 }
 
-/* Finds what is stored. Goes on with the rest if a folder cannot be read: v->unread then
- * has the failure. */
+/* Finds what is stored. Goes on with the rest if a folder cannot be read: v->read_error
+ * then has the failure. */
 static zarr_status find_objects(struct verifying *v, zarr_error *err)
 {
     zarr_error why = {0};
@@ -391,7 +391,7 @@ static zarr_status find_objects(struct verifying *v, zarr_error *err)
     zr_path_prefix(&why, st, v->array->h.path);
     if (!zr_store_blames_object(st, &why))
         return zr_pass(err, st, &why);
-    v->unread = why;
+    v->read_error = why;
     return ZARR_OK;
 }
 
@@ -417,7 +417,8 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     ZR_TRY(tell_outside(v, true, v->stored.n_outside, v->stored.outside, err));
     ZR_TRY(tell_outside(v, false, v->locked.n_border, v->locked.border, err));
     tell_foreign(v);
-    ZR_TRY(zr_pass(err, v->unread.code, &v->unread)); /* what is missing is not known */
+    ZR_TRY(zr_pass(err, v->read_error.code,
+                   &v->read_error)); /* what is missing is not known */
     ZR_TRY(tell_missing(v, err));
     if (v->stored.n == 0)
         st = zr_path_prefix(err, zr_separator_check(v->array, v->state, err),

@@ -16,7 +16,7 @@ struct walk_call {
     struct zr_group_state *state; /* counted */
     zarr_node_fn fn;
     void *user;
-    bool deep, goes_on;
+    bool deep, go_on;
     const zarr_cancel *cancel;
     int answer; /* what fn returned last */
     struct zr_str path, text;
@@ -138,7 +138,7 @@ static zarr_status enter_child(struct walk_call *c, struct walk_stack *s, int32_
     const zarr_status st =
         walk_push(s, c->group->h.store, zr_str_text(&c->path), format, &why);
 
-    if (st == ZARR_OK || !c->goes_on || !zr_store_blames_object(st, &why))
+    if (st == ZARR_OK || !c->go_on || !zr_store_blames_object(st, &why))
         return zr_pass(err, st, &why);
     zr_children_close(&s->level[--s->n]);
     zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", why.message);
@@ -149,7 +149,7 @@ static zarr_status enter_child(struct walk_call *c, struct walk_stack *s, int32_
 static zarr_status walk_store(struct walk_call *c, zarr_error *err)
 {
     struct walk_stack s = {.seen.cancel = c->cancel,
-                           .seen.goes_on = c->goes_on,
+                           .seen.go_on = c->go_on,
                            .alloc = c->group->h.ctx->alloc};
     zarr_status st = ZARR_OK;
 
@@ -201,7 +201,7 @@ static zarr_status walk_group(struct walk_call *call, const zarr_list_options *o
     if (st != ZARR_OK)
         return st;
     c.cancel = o.cancel;
-    c.goes_on = o.flags & ZARR_MEMBERS_GO_ON;
+    c.go_on = o.flags & ZARR_MEMBERS_GO_ON;
     zr_str_init(&c.path, c.group->h.ctx->alloc);
     zr_str_init(&c.text, c.group->h.ctx->alloc);
     c.state = zr_group_state_get(c.group);

@@ -38,8 +38,10 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
 {
     zarr_status st = ZARR_OK;
 
-    *k = (struct zr_children){
-        .store = store, .first = first, .waits = seen->waits, .goes_on = seen->goes_on};
+    *k = (struct zr_children){.store = store,
+                              .first = first,
+                              .wait_for_writers = seen->wait_for_writers,
+                              .go_on = seen->go_on};
     k->alloc = zr_store_context(store)->alloc;
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
@@ -76,7 +78,7 @@ void zr_children_close(struct zr_children *k)
 static bool child_is_broken(const struct zr_children *k, const struct zr_child *child)
 {
     return child->st == ZARR_ERR_LIMIT ||
-           (k->goes_on && zr_store_blames_object(child->st, &child->err)) ||
+           (k->go_on && zr_store_blames_object(child->st, &child->err)) ||
            (child->found.format != 0 && child->st != ZARR_OK &&
             child->st != ZARR_ERR_NO_MEMORY);
 }
@@ -87,7 +89,7 @@ static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error
     struct zr_child *child = &k->block[i];
     struct zr_find where = {.store = k->store,
                             .first = k->first,
-                            .waits = k->waits,
+                            .wait_for_writers = k->wait_for_writers,
                             .cancel = k->names.cancel};
     struct zr_str path;
 

@@ -97,9 +97,9 @@ static bool goes_first(const char *key)
 }
 
 /* Makes the erase of a move's source conditional. */
-static void expect_copied(const struct zr_erase_watch *w, zarr_store_op *op)
+static void expect_source_version(const struct zr_erase_watch *w, zarr_store_op *op)
 {
-    if (w->find_copied && w->find_copied(w->copied, op->key, &op->version))
+    if (w->find_source_version && w->find_source_version(w->move, op->key, &op->version))
         op->flags |= ZARR_STORE_OP_IF_VERSION;
 }
 
@@ -130,7 +130,8 @@ static zarr_status lock_node(struct node_locks *l, zarr_store *store, zarr_store
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (!is_some_version(&op->version) || !w->find_copied(w->copied, attrs, &copied))
+    if (!is_some_version(&op->version) ||
+        !w->find_source_version(w->move, attrs, &copied))
         return ZARR_OK;
     ZR_TRY(zr_store_lock(store, op->key, w->cancel, &l->document, err));
     op->lock = l->document;
@@ -157,7 +158,7 @@ static zarr_status erase_document(zarr_store *store, const char *key, const char
     struct node_locks l = {NULL};
     zarr_status st = ZARR_OK;
 
-    expect_copied(w, &op);
+    expect_source_version(w, &op);
     if (attrs)
         ZR_TRY(lock_node(&l, store, &op, attrs, w, err));
     st = zr_store_run_one(store, &op, err);
@@ -271,7 +272,7 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
                                     .flags = zr_key_kind(keys->item[i + k]),
                                     .key = keys->item[i + k],
                                     .cancel = w->cancel};
-            expect_copied(w, &op[k]);
+            expect_source_version(w, &op[k]);
             if (goes_first(op[k].key)) /* erase_documents() erased it: none is left */
                 op[k].version = (zarr_store_version){{0}};
         }
@@ -347,7 +348,7 @@ out:
 static void put_delete_job(const struct stepwise *s, const char *path,
                            struct zr_job_found *old)
 {
-    struct zr_job_note job = {.command = s->watch->find_copied ? "mv" : "rm",
+    struct zr_job_note job = {.command = s->watch->find_source_version ? "mv" : "rm",
                               .destination = s->watch->destination};
 
     if (zr_job_find(old, s->store, path, NULL) == ZARR_OK && old->before.bytes > 0)
@@ -372,8 +373,8 @@ static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_sta
     while (st == ZARR_OK && s->folders.n > 0)
         st = erase_folder(s, s->folders.item[--s->folders.n], err);
     if (st == ZARR_OK) /* folders, temporary files, job */
-        st = s->watch->find_copied ? zr_store_erase_rest(store, path, s->job, err)
-                                   : zr_store_erase_prefix(store, path, err);
+        st = s->watch->find_source_version ? zr_store_erase_rest(store, path, s->job, err)
+                                           : zr_store_erase_prefix(store, path, err);
     *may_stay = *may_stay || st == ZARR_ERR_CONFLICT; /* a repeated move keeps a change */
     if (*may_stay)
         (void)zr_job_restore(store, path, &old, NULL);

@@ -97,7 +97,7 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (where->waits)
+    if (where->wait_for_writers)
         ZR_TRY(
             zr_doc_wait_for_writer(where->store, where->path, name, where->cancel, err));
     st = zr_doc_get(&f->doc, &src, &e);

@@ -152,7 +152,7 @@ struct zr_find {
     int32_t first;    /* with format 0: the format to try first; 0: 3 */
     /* an array is expected, so a zarr.json larger than an array's is not read */
     bool array;
-    bool waits; /* zr_doc_wait_for_writer() first */
+    bool wait_for_writers; /* zr_doc_wait_for_writer() first */
     const zarr_cancel *cancel;
 };
 /* Finds the node at a path. NOT_FOUND (err is not set): there is no document. If the
@@ -251,24 +251,23 @@ struct zr_child {
 };
 struct zr_children {
     zarr_store *store;
-    char *path;    /* path of the group */
-    int32_t first; /* format to try first */
-    bool waits;    /* see zr_find */
-    bool goes_on;  /* of zr_seen */
+    char *path;            /* path of the group */
+    int32_t first;         /* format to try first */
+    bool wait_for_writers; /* see zr_find */
+    bool go_on;            /* of zr_seen */
     struct zr_names names;
     size_t next; /* index of the next name to look at */
     struct zr_child *block;
     size_t cap, n, at; /* of `block`: room, children in it, next one to return */
     const zarr_allocator *alloc;
 };
-/* What one walk has seen: the names of all its groups. Zero before the walk, except
- * cancel, which ends it, `waits`: see zr_find, and goes_on: a node that may not be read
- * is broken. */
+/* What one walk has seen: the names of all its groups. The numbers are zero before the
+ * walk. */
 struct zr_seen {
     uint64_t n, n_linked;
-    bool goes_on;
-    const zarr_cancel *cancel; /* NULL: never */
-    bool waits;
+    bool go_on;                /* a node that may not be read is broken, not an error */
+    bool wait_for_writers;     /* see zr_find */
+    const zarr_cancel *cancel; /* ends the walk; NULL: never */
 };
 /* path: normalised. Fails with LIMIT listing_keys or linked_directories if one group or
  * the walk has more names. */
@@ -297,11 +296,11 @@ struct zr_subtree {
     const zarr_allocator *alloc;
 };
 /* Leaves out nodes of the other format. A broken node is an error. NOT_FOUND: there is no
- * group at path. format 0: the group's own, v3 first. waits: waits for writers of the
- * documents below the group (see zr_doc_wait_for_writer()). */
+ * group at path. format 0: the group's own, v3 first. wait_for_writers: of the documents
+ * below the group (see zr_doc_wait_for_writer()). */
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, bool waits, const zarr_cancel *cancel,
-                            zarr_error *err);
+                            int32_t format, bool wait_for_writers,
+                            const zarr_cancel *cancel, zarr_error *err);
 /* Reads the node at path, an array or a group of this format, and all nodes below it if
  * `below`; then it waits for writers of all these documents. out->n is 0 if there is no
  * such node. */
@@ -475,16 +474,17 @@ struct zr_erase_watch {
     void (*progress)(void *user, uint64_t objects_done);
     void *user;
     const zarr_cancel *cancel;
-    const zarr_cancel *wait; /* in place of `cancel`: ends only the waits before the first
-                                change */
+    const zarr_cancel *wait; /* in place of `cancel`: ends only the waits before the
+                                first change */
     bool consolidated;       /* zr_consolidated_remove() first */
     /* Of a move: the job object says so, and only what was copied is deleted. Sets the
      * version of a key that was copied, zeros if it was not; false: unknown, and the key
      * is deleted whatever it has. A key with another version stays, and the call ends
      * with CONFLICT; if it is a document of the node itself, the node is complete. So
      * does a key that appears meanwhile. */
-    bool (*find_copied)(const void *arg, const char *key, zarr_store_version *version);
-    const void *copied;      /* arg of find_copied */
+    bool (*find_source_version)(const void *arg, const char *key,
+                                zarr_store_version *version);
+    const void *move;        /* arg of find_source_version */
     const char *destination; /* of the move, for the job object */
 };
 /* Deletes everything at and below path, with a job object that goes last. It waits for

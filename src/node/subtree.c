@@ -82,7 +82,7 @@ static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
         ZR_TRY(zr_cancel_check(g->seen.cancel, err));
         zr_path_key(&full, top, g->node[i].path);
         ZR_TRY(zr_str_status(&full, err));
-        if (g->seen.waits)
+        if (g->seen.wait_for_writers)
             ZR_TRY(zr_doc_wait_for_writer(store, zr_str_text(&full), ZR_DOC_ATTRS,
                                           g->seen.cancel, err));
         ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), err));
@@ -107,10 +107,11 @@ out:
     return st;
 }
 
-static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc, bool waits,
-                         const zarr_cancel *cancel)
+static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc,
+                         bool wait_for_writers, const zarr_cancel *cancel)
 {
-    *g = (struct zr_subtree){.alloc = alloc, .seen = {.cancel = cancel, .waits = waits}};
+    *g = (struct zr_subtree){
+        .alloc = alloc, .seen = {.cancel = cancel, .wait_for_writers = wait_for_writers}};
     zr_arena_init(&g->arena, alloc);
 }
 
@@ -118,8 +119,11 @@ zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
                                  const char *path, int32_t format,
                                  const zarr_cancel *cancel, bool below, zarr_error *err)
 {
-    const struct zr_find where = {
-        .store = store, .path = path, .format = format, .waits = below, .cancel = cancel};
+    const struct zr_find where = {.store = store,
+                                  .path = path,
+                                  .format = format,
+                                  .wait_for_writers = below,
+                                  .cancel = cancel};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
@@ -143,14 +147,14 @@ out:
 }
 
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, bool waits, const zarr_cancel *cancel,
-                            zarr_error *err)
+                            int32_t format, bool wait_for_writers,
+                            const zarr_cancel *cancel, zarr_error *err)
 {
     const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    subtree_init(out, zr_store_context(store)->alloc, waits, cancel);
+    subtree_init(out, zr_store_context(store)->alloc, wait_for_writers, cancel);
     zr_found_init(&found, out->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && found.kind != ZARR_NODE_GROUP))

@@ -83,8 +83,8 @@ out:
 
 /* Whether a run can be longer by the chunk after it: both sides go on at the same
  * distance, and nothing of the caller's is between. */
-static bool run_goes_on(const zarr_mem *dst, const zarr_mem *src,
-                        const struct zr_lock_item *it, bool direct)
+static bool can_extend_run(const zarr_mem *dst, const zarr_mem *src,
+                           const struct zr_lock_item *it, bool direct)
 {
     const uint64_t end = src->offset + src->bytes;
 
@@ -104,7 +104,7 @@ static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_mem *dst
 
         if (it->cur.bytes == 0 || copy_leaves(it, i + 1))
             continue;
-        if (n > 0 && run_goes_on(&dst[n - 1], &src[n - 1], it, direct || it->direct)) {
+        if (n > 0 && can_extend_run(&dst[n - 1], &src[n - 1], it, direct || it->direct)) {
             src[n - 1].bytes = it->cur.offset + it->cur.bytes - src[n - 1].offset;
             dst[n - 1].bytes = src[n - 1].bytes;
         } else {

@@ -195,14 +195,6 @@ struct zr_io {
  * those of the last. They go to the store in parts, and become the value of the key with
  * the last one (shard_session.c). Thread class: solo.
  */
-/* LIMIT if io->memory_bytes has no room for one chunk, or one shard that is not streamed.
- * For the caller of a request, before it does any I/O. *need: bytes that the request
- * needs at least; out: the same, or more for the chunk. It may be NULL. */
-zarr_status zr_memory_check(const struct zr_io *io, uint64_t *need, zarr_error *err);
-/* The same for a request whose selection is known: a write that covers its units needs no
- * old value. */
-zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err);
-
 struct zr_shard_session;
 /* Takes the lock of the shard's key. UNSUPPORTED if this shard cannot be written so.
  * `chunk` is its place in the grid; `layout` and what `io` borrows outlive the session.
@@ -222,11 +214,18 @@ bool zr_shard_session_stored(const struct zr_shard_session *x);
 /* Discards a shard that is not stored. */
 void zr_shard_session_free(struct zr_shard_session *x);
 
+/* LIMIT if io->memory_bytes has no room for one chunk, or one shard that is not streamed.
+ * For the caller of a request, before it does any I/O. *need: bytes that the request
+ * needs at least; out: the same, or more for the chunk. It may be NULL. */
+zarr_status zr_memory_check(const struct zr_io *io, uint64_t *need, zarr_error *err);
+/* The same for a request whose selection is known: a write that covers its units needs no
+ * old value. */
+zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err);
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats
  * may be NULL. */
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
 /* The same for a read that takes little time and waits for nothing (ZARR_IO_AT_ONCE).
- * Returns CANCELLED if it would be another one; then nothing counts of what it did. */
+ * Returns CANCELLED, with no side effects and no statistics, if the read would block. */
 zarr_status zr_io_try(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
 /* The same for a part of a submitted request, which gets the counters; its own cancel
  * object counts, not io's. rq NULL: zr_io_run(). */

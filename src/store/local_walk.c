@@ -50,8 +50,8 @@ struct local_walk {
     void *user;
     bool stop;
     uint64_t n_seen, n_linked;
-    uint64_t n_unread; /* directories and entries that the walk passed */
-    zarr_error unread; /* why the first of them cannot be read */
+    uint64_t n_unread;     /* directories and entries that the walk passed */
+    zarr_error read_error; /* why the first of them cannot be read */
     struct zr_str path, names;
     struct walk_entry *entries;
     size_t n_entries, cap_entries;
@@ -86,14 +86,14 @@ static zarr_status walk_pass(struct local_walk *w, zarr_status st, const zarr_er
         why->os_code == ELOOP)
         return zr_pass(err, st, why);
     if (w->n_unread++ == 0)
-        w->unread = *why;
+        w->read_error = *why;
     return ZARR_OK;
 }
 
 /* The failure of a walk that passed something. */
 static zarr_status walk_end(const struct local_walk *w, zarr_error *err)
 {
-    const zarr_status st = zr_pass(err, w->unread.code, &w->unread);
+    const zarr_status st = zr_pass(err, w->read_error.code, &w->read_error);
 
     if (w->n_unread > 1)
         zr_prefix(err, st, "%" PRIu64 " entries cannot be read, this one first",

@@ -306,8 +306,9 @@ out:
 static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
 {
     const struct zr_erase_watch watch = {.consolidated = is_consolidated(c),
-                                         .find_copied = zr_copy_find_copied,
-                                         .copied = c,
+                                         .find_source_version =
+                                             zr_copy_find_source_version,
+                                         .move = c,
                                          .destination = zr_str_text(&c->destination)};
     zarr_status st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
 

@@ -58,7 +58,8 @@ bool zr_copy_is_document(const char *key);
 zarr_status zr_copy_check_source(struct zr_copy *c, zarr_error *err);
 /* See zr_erase_watch. copy: a struct zr_copy. Unknown without marks: the source is what
  * an interrupted move left. */
-bool zr_copy_find_copied(const void *copy, const char *key, zarr_store_version *version);
+bool zr_copy_find_source_version(const void *copy, const char *key,
+                                 zarr_store_version *version);
 /* Looks at a document of the destination before chunks are copied: one with other bytes
  * fails with EXISTS. With OVERWRITE it is erased if `erase` is set. */
 zarr_status zr_copy_clear_document(struct zr_copy *c, const char *name, bool erase,

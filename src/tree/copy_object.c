@@ -299,7 +299,8 @@ static bool is_marked(const struct zr_copy_mark *mark, uint64_t bytes,
                                     zr_store_version_equal(version, &mark->version));
 }
 
-bool zr_copy_find_copied(const void *copy, const char *key, zarr_store_version *version)
+bool zr_copy_find_source_version(const void *copy, const char *key,
+                                 zarr_store_version *version)
 {
     static const zarr_store_version none;
     const struct zr_copy *c = copy;

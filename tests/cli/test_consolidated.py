@@ -18,7 +18,7 @@ def names(store, zarr_format):
 
 
 @pytest.fixture(params=[2, 3])
-def made(zarrc, tmp_path, request):
+def hierarchy(zarrc, tmp_path, request):
     store, zarr_format = tmp_path / "x.zarr", request.param
     zarrc("create", "-q", "-g", store, f"--zarr-format={zarr_format}")
     np.save(tmp_path / "n.npy", np.arange(1, 9, dtype="i2"))
@@ -29,9 +29,9 @@ def made(zarrc, tmp_path, request):
 
 
 
-def test_killed_after_a_move(zarrc, made):
+def test_killed_after_a_move(zarrc, hierarchy):
     """The destination is not listed. The same command with --skip-equal lists it."""
-    store, zarr_format = made
+    store, zarr_format = hierarchy
     before = (store / ("zarr.json" if zarr_format == 3 else ".zmetadata")).read_bytes()
     zarrc("mv", store / "a", store / "h/c")
     zarrc("attrs", "set", store / "g/b", "k", "1")
@@ -51,9 +51,9 @@ def test_killed_after_a_move(zarrc, made):
     assert "out of date" not in zarrc("clean", store).err
 
 
-def test_rm_force_of_an_empty_folder(zarrc, made):
+def test_rm_force_of_an_empty_folder(zarrc, hierarchy):
     """An rm that is killed at its very end leaves folders, perhaps with the lock files of its last steps."""
-    store, _ = made
+    store, _ = hierarchy
     zarrc("rm", store / "a")
     (store / "a/c/0").mkdir(parents=True)
     (store / "a/.zarrc-job.__lock").touch()
@@ -102,9 +102,9 @@ def test_lock_wait_leaves_the_node(zarrc, tmp_path, command, key):
 
 
 @pytest.mark.parametrize("place", ["x.zarr/g/b", "y.zarr"])
-def test_a_repeated_import_leaves_no_staging(zarrc, made, tmp_path, place):
+def test_a_repeated_import_leaves_no_staging(zarrc, hierarchy, tmp_path, place):
     """Killed when the old array was gone and the new one was complete beside its place."""
-    store, _ = made
+    store, _ = hierarchy
     target, staged = tmp_path / place, tmp_path / f"{place}.zarrc-import"
     zarrc("import", "-q", "--force", tmp_path / "n.npy", target)
     shutil.copytree(target, staged)
@@ -117,9 +117,9 @@ def test_a_repeated_import_leaves_no_staging(zarrc, made, tmp_path, place):
     assert not staged.exists() and (zarr.open_array(target, mode="r")[:] == np.arange(1, 9)).all()
 
 
-def test_a_document_that_cannot_be_changed_keeps_the_node(zarrc, made, tmp_path):
+def test_a_document_that_cannot_be_changed_keeps_the_node(zarrc, hierarchy, tmp_path):
     """What would be listed wrongly is not deleted, unless --leave-consolidated says so."""
-    store, zarr_format = made
+    store, zarr_format = hierarchy
     document = store / (".zmetadata" if zarr_format == 2 else "g/zarr.json")
     if zarr_format == 3:
         zarrc("consolidate", "-q", store / "g")

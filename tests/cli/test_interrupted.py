@@ -22,9 +22,9 @@ def files(folder):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The stores of this file, made once. No command changes a file in place, so a test gets links to theirs."""
-    folder = tmp_path_factory.mktemp("made")
+def templates(tmp_path_factory):
+    """The stores that the tests of this file start with. No command changes a file in place, so a test gets links to theirs."""
+    folder = tmp_path_factory.mktemp("templates")
     top = zarr.create_group(folder / "x.zarr")
     top.create_group("g", attributes={"a": 1})
     for name in ("a", "g/b"):
@@ -35,8 +35,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def store(made, tmp_path):
-    return shutil.copytree(made / "x.zarr", tmp_path / "x.zarr", copy_function=os.link)
+def store(templates, tmp_path):
+    return shutil.copytree(templates / "x.zarr", tmp_path / "x.zarr", copy_function=os.link)
 
 
 def kill_during(arguments, seen, cwd):
@@ -399,8 +399,8 @@ def at_work(store, tmp_path):
 
 
 @pytest.fixture
-def other(made, tmp_path):
-    return shutil.copytree(made / "b.zarr", tmp_path / "b.zarr", copy_function=os.link)
+def other(templates, tmp_path):
+    return shutil.copytree(templates / "b.zarr", tmp_path / "b.zarr", copy_function=os.link)
 
 
 @pytest.mark.parametrize("first", ["cp", "reencode", "rm"])

@@ -354,16 +354,16 @@ def test_like_an_array_of_the_other_format(tmp_path, how, dtype, attributes):
 def test_like_takes_the_choices_of_the_caller(tmp_path):
     write(tmp_path / "a", 2, "i4", 5, {})
     write(tmp_path / "b", 2, "U3", np.array("b", "U3")[()], {})
-    def made(*options, path="a"):
+    def create(*options, path="a"):
         done = run("create", "--force", "--like", tmp_path / path / "v", "--zarr-format=3", *options, tmp_path / "to")
         root = json.loads((tmp_path / "to/zarr.json").read_text())
         return root["fill_value"], root.get("attributes", {}), done.stderr
-    assert made() == (5, {"_FillValue": 5}, "")
-    assert made("--keep-fill") == (5, {}, "")
-    assert made("--fill=7") == (7, {"_FillValue": 5}, "")
-    assert made('--attributes={"a": 1}') == (5, {"a": 1}, "")
-    assert made("--dtype=float32") == (0.0, {}, "")
-    assert "xarray has no form of a missing value" in made(path="b")[2]
+    assert create() == (5, {"_FillValue": 5}, "")
+    assert create("--keep-fill") == (5, {}, "")
+    assert create("--fill=7") == (7, {"_FillValue": 5}, "")
+    assert create('--attributes={"a": 1}') == (5, {"a": 1}, "")
+    assert create("--dtype=float32") == (0.0, {}, "")
+    assert "xarray has no form of a missing value" in create(path="b")[2]
 
 
 def test_choices_of_the_caller_count(tmp_path):

@@ -14,7 +14,7 @@ REASON = "memory of cuda, a device that no plug-in knows"
 
 
 class Elements:
-    """What CuPy's ndarray is: elements on the device, of which views can be made. Known by the CUDA array interface."""
+    """What CuPy's ndarray is: elements on the device, of which views can be array. Known by the CUDA array interface."""
 
     def __init__(self, base, shadow, view):
         self.base, self.shadow, self._view = base, shadow, view  # host memory with the same layout says where elements are
@@ -173,7 +173,7 @@ def native():
 
 
 @pytest.fixture
-def made(mode, tmp_path, numbers, request):
+def array(mode, tmp_path, numbers, request):
     """An array in GPU mode, and its elements."""
     store, kind = request.param
     z = zarr.create_array(STORES[store](tmp_path), shape=(60, 40), chunks=(16, 16), dtype="i4", fill_value=-1, **KINDS[kind])
@@ -185,65 +185,65 @@ def made(mode, tmp_path, numbers, request):
 EVERY = [(store, "sharded") for store in STORES] + [(store, kind) for store in ("local", "memory") for kind in KINDS if kind != "sharded"]
 
 
-@pytest.mark.parametrize("made", EVERY, indirect=True, ids="-".join)
-def test_reads(made, numbers):
+@pytest.mark.parametrize("array", EVERY, indirect=True, ids="-".join)
+def test_reads(array, numbers):
     for key in KEYS:
-        found = made[key]
+        found = array[key]
         assert native()[0] and isinstance(found, Elements)
         assert found.shape == numbers[key].shape and (found.get() == numbers[key]).all()
-    assert (made.oindex[[1, 5, 40], 3:9].get() == numbers[[1, 5, 40], 3:9]).all()
-    assert (made.blocks[1].get() == numbers[made.shards[0] if made.shards else 16:][:made.shards[0] if made.shards else 16]).all()
+    assert (array.oindex[[1, 5, 40], 3:9].get() == numbers[[1, 5, 40], 3:9]).all()
+    assert (array.blocks[1].get() == numbers[array.shards[0] if array.shards else 16:][:array.shards[0] if array.shards else 16]).all()
     assert zarrc.pipeline_stats()["fallback_chunks"] == 0
     with zarr.config.set({"buffer": "zarr.buffer.cpu.Buffer", "ndbuffer": "zarr.buffer.cpu.NDBuffer"}):
-        assert (made[...] == numbers).all()  # what the device wrote is an ordinary array
+        assert (array[...] == numbers).all()  # what the device wrote is an ordinary array
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")  # of a zip file
-@pytest.mark.parametrize("made", EVERY, indirect=True, ids="-".join)
-def test_writes(made, numbers):
+@pytest.mark.parametrize("array", EVERY, indirect=True, ids="-".join)
+def test_writes(array, numbers):
     wanted = numbers.copy()
     for i, key in enumerate(KEYS):
         if np.ndim(numbers[key]):
-            made[key] = Elements.of(wanted[key] * 3 + i)
+            array[key] = Elements.of(wanted[key] * 3 + i)
             wanted[key] = wanted[key] * 3 + i
             assert native()[0], key
-    made[5:9] = 17  # zarr-python puts a scalar on the device
+    array[5:9] = 17  # zarr-python puts a scalar on the device
     wanted[5:9] = 17
-    made[16:32, 16:32] = -1  # the fill value: the chunk is not stored
+    array[16:32, 16:32] = -1  # the fill value: the chunk is not stored
     wanted[16:32, 16:32] = -1
     assert native()[0]
-    made.oindex[[2, 30], 5:7] = Elements.of(np.full((2, 2), 9, "i4"))
+    array.oindex[[2, 30], 5:7] = Elements.of(np.full((2, 2), 9, "i4"))
     wanted[np.ix_([2, 30], range(5, 7))] = 9
     assert native()[0]
-    assert (made[...].get() == wanted).all()
+    assert (array[...].get() == wanted).all()
 
 
-@pytest.mark.parametrize("made", [("local", "v3"), ("memory", "v3")], indirect=True, ids="-".join)
-def test_host_memory_has_metadata_and_chunks(made):
+@pytest.mark.parametrize("array", [("local", "v3"), ("memory", "v3")], indirect=True, ids="-".join)
+def test_host_memory_has_metadata_and_chunks(array):
     """Metadata is read and written without buffers of the device; a memory store gets zarr-python's own kind of buffer."""
     Stand.buffers = 0
-    made[:10].get()
+    array[:10].get()
     assert Stand.buffers == 0
-    made[:10] = Elements.of(np.ones((10, 40), "i4"))
-    values = getattr(made.store, "_store_dict", {})
+    array[:10] = Elements.of(np.ones((10, 40), "i4"))
+    values = getattr(array.store, "_store_dict", {})
     chunks = [value for key, value in values.items() if "/c/" in f"/{key}"]
     assert len(chunks) == (12 if values else 0) and all(type(value) is Buffer for value in chunks)
     assert Stand.buffers <= 1 + 3 * bool(values)  # zarr-python asks an empty one what it is like
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")  # of a zip file
-@pytest.mark.parametrize("made", EVERY, indirect=True, ids="-".join)
+@pytest.mark.parametrize("array", EVERY, indirect=True, ids="-".join)
 @pytest.mark.parametrize("kind", [Elements, Capsules])
-def test_queued_work_comes_first(made, numbers, kind):
+def test_queued_work_comes_first(array, numbers, kind):
     """The pipeline runs in zarr-python's thread, where CuPy's stream is the default one. What the application has queued there is
     done first, as with zarr-python's own pipeline, and a read leaves nothing behind that a stream would have to wait for."""
     queue, waits = Stand.device.queue_copy, Stand.device.lib.zarr_fakecuda_sync
     source, late, target, stale = (kind.of(numbers + i) for i in range(4))
     try:
         queue(source.base, late.base)
-        made[...] = source
+        array[...] = source
         queue(target.base, stale.base)
-        made.get_basic_selection(..., out=NDBuffer(target))
+        array.get_basic_selection(..., out=NDBuffer(target))
         assert native()[0] and (target.get() == numbers + 1).all()
     finally:
         waits()
