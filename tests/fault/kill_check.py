@@ -149,11 +149,12 @@ def find_wrong_growth(folder, operation, zarrc):
 def after_repeat(folder, operation, before, after, repeat, zarrc, is_odd):
     if operation.grows and is_odd:
         return find_wrong_growth(folder, operation, zarrc)
-    is_done = store.read_nodes(folder) == after.nodes
+    is_done, is_refused = store.read_nodes(folder) == after.nodes, False
     if operation.repeat == "":
         return None
     if not (is_done and "append" in command_text(operation.command)):
         done = repeat()
+        is_refused = isinstance(operation.command, str) and done.returncode != 0  # the node exists, or has moved
         if done.returncode and not is_done:
             return f"the repeated command: exit code {done.returncode}: {done.stderr[-300:]}"
     now = store.read_nodes(folder)
@@ -162,7 +163,7 @@ def after_repeat(folder, operation, before, after, repeat, zarrc, is_odd):
         return f"the repeated command does not complete it: {[(n, describe(now.get(n)), describe(after.nodes.get(n))) for n in names][:3]}"
     for name in store.stores(folder):
         zarrc("clean", "--age=0", name)
-        if is_done and operation.lags and after.listed:
+        if is_done and (operation.lags or is_refused) and after.listed:
             zarrc("consolidate", name)
     found, wanted = set(store.files(folder)), {name for name in after.files if not name.endswith("__lock")}
     if found != wanted:

@@ -40,7 +40,7 @@ def region(name, file, where, node, **more):
 
 
 A, SH, E, V2 = "s.zarr/a", "s.zarr/g/sh", "s.zarr/g/e", "v2.zarr/a"
-PA, PSH = "p.zarr/a", "p.zarr/g/sh"  # without consolidated metadata
+P, PSH = "p.zarr/a", "p.zarr/g/sh"  # without consolidated metadata, which zarr-python does not update
 NEW = ["-t", "int32", f"--shape={N}", "-c", "250"]
 
 COMMANDS = [
@@ -95,7 +95,7 @@ COMMANDS = [
 ]
 
 OPEN = "import numpy as np\nz = m.open_array({!r}, mode='r+')\n"
-GROUP = "import numpy as np\ng = m.open_group('p.zarr', mode='r+', use_consolidated=False)\n"
+GROUP = "import numpy as np\ng = m.open_group('s.zarr', mode='r+')\n"
 
 
 def on(node, line, name=None, uses="zarrc", **more):
@@ -106,27 +106,28 @@ def below(line, name=None, **more):
     return Operation(f"Python: {name or line}", GROUP + line, **more)
 
 
-def both(*given, **more):
-    """The same through zarrc's own package, and through zarr-python below zarrc.enable()."""
-    return [on(*given, uses=uses, **more) for uses in ("zarrc", "zarr")]
-
-
-ADDED = f"np.arange({N}, {N + 300}, dtype='i4')"
+WHOLE = f"z[...] = np.arange(100000, {100000 + N}, dtype='i4')"
+PART = "z[100:600] = np.arange(200000, 200500, dtype='i4')"
+APPEND = f"z.append(np.arange({N}, {N + 300}, dtype='i4'))"
 CALLS = [
-    *both(PA, f"z[...] = np.arange(100000, {100000 + N}, dtype='i4')", "z[...] = x", mixes=(PA,)),
-    *both(PSH, "z[100:600] = np.arange(200000, 200500, dtype='i4')", "z[i:j] = x", mixes=(PSH,)),
-    on(PA, f"z.append({ADDED})", "z.append(x)", lags=True),
-    on(PA, f"z.append({ADDED})", "z.append(x)", lags=True, mixes=(PA,), repeat="", uses="zarr"),  # the shape comes before the elements
-    *both(PA, "z.resize((300,))", lags=True),
-    *both(PA, "z.attrs['k'] = [2] * 50", lags=True),
-    on(PSH, "z.oindex[[1, 300, 900]] = 5", mixes=(PSH,)),
-    on(PA, "z.vindex[[1, 300, 900]] = 5", mixes=(PA,)),
-    on(PA, "z.blocks[1] = 5", mixes=(PA,)),
-    on(PA, "z.write(slice(10, 700), np.full(690, 5, 'i4'))", "z.write(key, x)", mixes=(PA,)),
-    on(PA, "z.update_attributes({'x': 1, 'y': 2})", lags=True),
-    on(PA, "z.attrs.put({'x': 1})", lags=True),
-    on(PA, "del z.attrs['k']", lags=True),
-    below("g.create_array('n', shape=(1024,), chunks=(256,), dtype='i4', overwrite=True)[:] = 1", "g.create_array(name)[:] = x", mixes=("p.zarr/n",)),
+    on(A, WHOLE, "z[...] = x", mixes=(A,)),
+    on(P, WHOLE, "z[...] = x", mixes=(P,), uses="zarr"),
+    on(SH, PART, "z[i:j] = x", mixes=(SH,)),
+    on(PSH, PART, "z[i:j] = x", mixes=(PSH,), uses="zarr"),
+    on(A, APPEND, "z.append(x)", lags=True),
+    on(P, APPEND, "z.append(x)", mixes=(P,), repeat="", uses="zarr"),  # the shape comes before the elements
+    on(A, "z.resize((300,))", lags=True),
+    on(P, "z.resize((300,))", mixes=(P,), uses="zarr"),  # chunks go before the shape changes
+    on(A, "z.attrs['k'] = [2] * 50", lags=True),
+    on(P, "z.attrs['k'] = [2] * 50", uses="zarr"),
+    on(SH, "z.oindex[[1, 300, 900]] = 5", mixes=(SH,)),
+    on(A, "z.vindex[[1, 300, 900]] = 5", mixes=(A,)),
+    on(A, "z.blocks[1] = 5", mixes=(A,)),
+    on(A, "z.write(slice(10, 700), np.full(690, 5, 'i4'))", "z.write(key, x)", mixes=(A,)),
+    on(A, "z.update_attributes({'x': 1, 'y': 2})", lags=True),
+    on(A, "z.attrs.put({'x': 1})", lags=True),
+    on(A, "del z.attrs['k']", lags=True),
+    below("g.create_array('n', shape=(1024,), chunks=(256,), dtype='i4', overwrite=True)[:] = 1", "g.create_array(name)[:] = x", mixes=("s.zarr/n",)),
     below("g.create_array('a', shape=(8,), dtype='f8', overwrite=True)", "g.create_array(overwrite=True)"),
     below("g.create_group('n/m')"),
     below("g.create_group('g', overwrite=True)"),
@@ -135,19 +136,19 @@ CALLS = [
     below("g['n'] = np.arange(1024, dtype='i4')", "g[name] = x"),
     below("del g['g']", "del g[name]"),
     below("g.move('g', 'h')"),
-    below("list(g.create_hierarchy({'n': m.open_group('p.zarr', mode='r').metadata, 'n/x': m.open_array('p.zarr/a', mode='r').metadata}))",
+    below("list(g.create_hierarchy({'n': m.open_group('s.zarr', mode='r').metadata, 'n/x': m.open_array('s.zarr/a', mode='r').metadata}))",
           "g.create_hierarchy(nodes)"),
     below("m.copy(g['a'], g, name='n')", "copy(a, g)", repeat=GROUP + "m.copy(g['a'], g, name='n', if_exists='skip')"),
     below("m.copy(g['a'], g['g'], name='e', if_exists='replace')", "copy(if_exists='replace')"),
-    Operation("Python: copy_store(s, t)", "m.copy_store('p.zarr', 't.zarr')", "m.copy_store('p.zarr', 't.zarr', if_exists='replace')"),
+    Operation("Python: copy_store(s, t)", "m.copy_store('s.zarr', 't.zarr')", "m.copy_store('s.zarr', 't.zarr', if_exists='replace')"),
     Operation("Python: consolidate_metadata(s)", "m.consolidate_metadata('p.zarr')"),
     Operation("Python: save(s, x)", "import numpy as np\nm.save('t.zarr', np.arange(1024, dtype='i4'))"),
     Operation("Python: save_group(s, x, y)", "import numpy as np\nm.save_group('t.zarr', np.arange(9), np.arange(7))"),
-    Operation("Python: open_array(mode='w')", "m.open_array('p.zarr/a', mode='w', shape=(8,), dtype='f8')"),
-    Operation("Python: open_group(mode='w')", "m.open_group('p.zarr/g', mode='w')"),
-    Operation("Python: from_array(s, data=a)", "m.from_array('t.zarr', overwrite=True, data=m.open_array('p.zarr/a', mode='r'))"),
+    Operation("Python: open_array(mode='w')", "m.open_array('s.zarr/a', mode='w', shape=(8,), dtype='f8')"),
+    Operation("Python: open_group(mode='w')", "m.open_group('s.zarr/g', mode='w')"),
+    Operation("Python: from_array(s, data=a)", "m.from_array('t.zarr', overwrite=True, data=m.open_array('s.zarr/a', mode='r'))"),
     Operation("Python: full(s)", "m.full((1024,), 5, store='t.zarr', overwrite=True, chunks=(256,), dtype='i4')", mixes=("t.zarr",)),
-    Operation("Python: Store.set, Store.delete", "with m.open_store('p.zarr') as s:\n    s.set('x', b'1')\n    s.delete('x')"),
+    Operation("Python: Store.set, Store.delete", "with m.open_store('s.zarr') as s:\n    s.set('x', b'1')\n    s.delete('x')"),
 ]
 
 # ---- pairs: the first is stopped before each of its calls, the second runs, the first goes on ----
