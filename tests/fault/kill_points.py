@@ -236,10 +236,10 @@ def run_task(task):
     return run(*task)
 
 
-def page(results, seconds):
+def page(results):
     from kill_page import text
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return text(results, tasks(), commit, date.today().isoformat(), seconds)
+    return text(results, tasks(), commit, date.today().isoformat())
 
 
 def main():
@@ -270,7 +270,7 @@ def main():
     total = Counter(trials=sum(r[1] for r in results), violations=sum(len(r[2]) for r in results))
     print(f"{total['trials']} trials, {total['violations']} violations, {time.monotonic() - started:.0f} s")
     if options.page:
-        options.page.write_text(page(results, time.monotonic() - started))
+        options.page.write_text(page(results))
     return 1 if total["violations"] else 0
 
 
