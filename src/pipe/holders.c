@@ -13,11 +13,6 @@
  */
 #include "pipe/pipe_int.h"
 
-/* How long a request waits, once, while no other gives anything back. Not for ever: a
- * function of the application that the request calls, such as a store, may itself read,
- * and then its request would wait for the one that waits for it. */
-#define HOLD_WAIT_NS UINT64_C(10000000000)
-
 bool zr_io_holds(const struct zr_io *io)
 {
     for (uint32_t i = 0; i < io->layout->n_levels; i++)
@@ -69,7 +64,7 @@ zarr_status zr_opens_hold(struct zarr_request *rq, struct zr_open *open, uint32_
         zarr_status st = ZARR_ERR_LIMIT;
 
         if (b && !rq->has_waited)
-            st = zr_budget_take_patient(b, all, HOLD_WAIT_NS, &rq->cancel, err);
+            st = zr_budget_take_patient(b, all, ZR_HOLD_WAIT_NS, &rq->cancel, err);
         if (b && st == ZARR_ERR_LIMIT)
             rq->has_waited = true;
         for (uint32_t i = 0; i < n_opens && st == ZARR_OK; i++)

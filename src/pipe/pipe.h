@@ -196,9 +196,9 @@ struct zr_io {
  * the last one (shard_session.c). Thread class: solo.
  */
 struct zr_shard_session;
-/* Takes the lock of the shard's key. UNSUPPORTED if this shard cannot be written so.
- * `chunk` is its place in the grid; `layout` and what `io` borrows outlive the session.
- */
+/* Waits for memory, at most 10 s while no other request gives any back, and then for the
+ * lock of the shard's key. UNSUPPORTED if this shard cannot be written so. `chunk` is its
+ * place in the grid; `layout` and what `io` borrows outlive the session. */
 zarr_status zr_shard_session_open(struct zr_shard_session **out, const struct zr_io *io,
                                   const uint64_t *chunk, zarr_error *err);
 /* The next box, in coordinates of the array, of at most `bytes` bytes of elements, but at

@@ -236,13 +236,6 @@ void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken)
         zr_budget_keep(&rq->own, bytes, taken);
 }
 
-void zr_request_give_kept(struct zarr_request *rq, uint64_t bytes)
-{
-    zr_budget_give_kept(rq->io.engine->budget, bytes);
-    if (rq->has_own)
-        zr_budget_give_kept(&rq->own, bytes);
-}
-
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     (io->pipeline->is_serial ? zr_serial_cut : zr_waves_cut)(io, out);

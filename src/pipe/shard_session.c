@@ -1,9 +1,9 @@
 /*
  * pipe/shard_session.c - one shard that several requests write, each a box of whole inner
  * chunks in C order. So a program writes a shard that is larger than its memory. The
- * session holds the lock of the shard's key from the beginning. Another writer may have
- * memory and wait for that lock. So a request of the session never waits for memory: it
- * keeps its bytes (zr_budget_keep()), and others get less meanwhile.
+ * session holds the lock of the shard's key until the shard is stored. Another writer may
+ * have memory and wait for that lock. So the session waits for its memory before it takes
+ * the lock, and keeps it (zr_budget_keep()): its requests wait for none.
  * Thread class: solo.
  */
 #include "pipe/shard_int.h"
@@ -19,7 +19,7 @@ struct zr_shard_session {
     void *lock;
     uint64_t chunk[ZARR_MAX_RANK], origin[ZARR_MAX_RANK], clip[ZARR_MAX_RANK];
     uint64_t at[ZARR_MAX_RANK]; /* the next inner chunk, as the shard orders dimensions */
-    uint64_t need;              /* bytes of memory that a request takes */
+    uint64_t kept;              /* bytes of the context's memory */
     struct zr_shard_stream stream;
     struct zr_shard_write sw;
     struct zr_shard_writer s;
@@ -102,6 +102,23 @@ out:
     return st;
 }
 
+/* Waits for memory, but not for ever: a thread may have two sessions open. */
+static zarr_status session_reserve(struct zr_shard_session *x, const struct zr_io *io,
+                                   uint64_t bytes, zarr_error *err)
+{
+    struct zr_budget *b = x->engine->budget;
+    zarr_error e = {0};
+    const zarr_status st =
+        zr_budget_take_patient(b, bytes, ZR_HOLD_WAIT_NS, io->cancel, &e);
+
+    if (st != ZARR_OK && st != ZARR_ERR_LIMIT)
+        return zr_pass(err, st, &e);
+    zr_error_clear(&e);
+    zr_budget_keep(b, bytes, st == ZARR_OK ? bytes : 0);
+    x->kept = bytes;
+    return ZARR_OK;
+}
+
 zarr_status zr_shard_session_open(struct zr_shard_session **out, const struct zr_io *io,
                                   const uint64_t *chunk, zarr_error *err)
 {
@@ -109,6 +126,7 @@ zarr_status zr_shard_session_open(struct zr_shard_session **out, const struct zr
     const struct zr_work w = {.io = io};
     const zarr_allocator *alloc = io->engine->alloc;
     struct zr_shard_session *x = zr_calloc(alloc, 1, sizeof *x);
+    uint64_t need = 0;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
@@ -127,8 +145,9 @@ zarr_status zr_shard_session_open(struct zr_shard_session **out, const struct zr
                      "%s: this shard cannot be written in parts", zr_str_text(&x->key));
         goto out;
     }
-    x->need = zr_shard_stream_init(&x->stream, io, x->lv, false);
-    ZR_TRY(zr_memory_fits(io, x->need, "shard", err));
+    need = zr_shard_stream_init(&x->stream, io, x->lv, false);
+    ZR_TRY(zr_memory_fits(io, need, "shard", err));
+    ZR_TRY(session_reserve(x, io, need, err));
     ZR_TRY(zr_store_lock(x->store, zr_str_text(&x->key), io->cancel, &x->lock, err));
     x->stream.key = zr_str_text(&x->key);
     x->stream.lock = x->lock;
@@ -204,7 +223,6 @@ zarr_status zr_shard_session_write(const struct zr_work *w,
         memcmp(proj->chunk, x->chunk, (size_t)x->lv->ndim * sizeof *x->chunk) != 0)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: not the next box of this shard",
                        x->stream.key);
-    zr_request_keep(w->rq, x->need, 0);
     x->failed = true;
     x->sw.proj = proj;
     x->sw.threads = ZR_MIN(threads, x->stream.batch);
@@ -218,7 +236,6 @@ zarr_status zr_shard_session_write(const struct zr_work *w,
     x->failed = st != ZARR_OK;
     x->s.w = NULL;
     zr_worker_trim(w->worker);
-    zr_request_give_kept(w->rq, x->need);
     return zr_prefix_key(err, st, x->stream.key);
 }
 
@@ -246,6 +263,7 @@ void zr_shard_session_free(struct zr_shard_session *x)
     zr_shard_close(&x->s);
     zr_pool_give(x->engine->pool, &x->sw.block);
     zr_store_unlock(x->store, x->lock);
+    zr_budget_give_kept(x->engine->budget, x->kept);
     if (x->lv)
         zr_level_give(x->lv);
     zr_str_deinit(&x->key);

@@ -203,7 +203,7 @@ struct zarr_request {
     struct zr_budget own;          /* io.memory_bytes, while the request runs */
     struct zr_holders own_holders; /* only if zr_io_holds() */
     bool has_own;
-    bool has_waited; /* HOLD_WAIT_NS were over once; under the lock of the plan */
+    bool has_waited; /* ZR_HOLD_WAIT_NS were over once; under the lock of the plan */
     struct zr_budget *device; /* of the tensor's device; NULL: nothing limits it */
     /* only for submitted requests */
     bool submitted;
@@ -240,8 +240,12 @@ zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,
 void zr_request_give(struct zarr_request *rq, struct zr_need need);
 /* Keeps bytes of memory in place of `taken` ones (zr_budget_keep()). */
 void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken);
-void zr_request_give_kept(struct zarr_request *rq, uint64_t bytes);
 /* ---- values of shards that are held (holders.c) ----------------------------------- */
+
+/* How long a request waits, once, while no other gives anything back. Not for ever: a
+ * function of the application that the request calls, such as a store, may itself read,
+ * and then its request would wait for the one that waits for it. */
+#define ZR_HOLD_WAIT_NS UINT64_C(10000000000)
 
 /* Whether shards of this array have codecs around them, so that values are held. */
 bool zr_io_holds(const struct zr_io *io);

@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 enum {
@@ -436,6 +437,52 @@ static void tight_memory(void **state)
     world_close(&w);
 }
 
+struct session {
+    zarr_array *array;
+    zarr_shard_writer *writer;
+    zarr_status status;
+    atomic_bool is_open;
+};
+
+static void *open_session(void *arg)
+{
+    const uint64_t shard[2] = {0, 0};
+    struct session *x = arg;
+
+    x->status = zarr_shard_writer_open(&x->writer, x->array, shard, NULL, NULL);
+    atomic_store(&x->is_open, true);
+    return NULL;
+}
+
+/* A session waits for memory before it takes the lock, and keeps it until it is freed. */
+static void waits_for_memory(void **state)
+{
+    struct zr_budget_stats stats = {0};
+    struct session x = {0};
+    pthread_t opener;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    x.array = make(&w, "b", chains[0]);
+    zr_budget_stats_get(&w.ctx->budget, &stats);
+    assert_ok(zr_budget_take(&w.ctx->budget, stats.total, UINT64_MAX, NULL, &terr));
+    assert_int_equal(pthread_create(&opener, NULL, open_session, &x), 0);
+    while (stats.n_waiting == 0 && !atomic_load(&x.is_open))
+        zr_budget_stats_get(&w.ctx->budget, &stats);
+    assert_int_equal(stats.n_waiting, 1);
+    zr_budget_give(&w.ctx->budget, stats.total);
+    pthread_join(opener, NULL);
+    assert_ok(x.status);
+    zr_budget_stats_get(&w.ctx->budget, &stats);
+    assert_in_range(stats.now, 1, stats.total);
+    zarr_shard_writer_free(x.writer);
+    zr_budget_stats_get(&w.ctx->budget, &stats);
+    assert_int_equal(stats.now, 0);
+    zarr_array_free(x.array);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,7 +490,7 @@ int main(void)
         cmocka_unit_test(discarded),    cmocka_unit_test(packed),
         cmocka_unit_test(refused),      cmocka_unit_test(damaged),
         cmocka_unit_test(tight_memory), cmocka_unit_test(in_device_memory),
-        cmocka_unit_test(limited),
+        cmocka_unit_test(limited),      cmocka_unit_test(waits_for_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
