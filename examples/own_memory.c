@@ -7,19 +7,19 @@
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 
-static zarr_status own_alloc(void *self, int32_t id, uint64_t bytes, zarr_mem *out,
+static zarr_status own_alloc(void *self, int32_t id, uint64_t bytes, zarr_memory *out,
                              zarr_error *err)
 {
     (void)self, (void)err;
-    *out = (zarr_mem){ZARR_DEVICE_EXT, id, malloc((size_t)bytes + 1), 0, bytes};
+    *out = (zarr_memory){ZARR_DEVICE_EXT, id, malloc((size_t)bytes + 1), 0, bytes};
     return out->handle ? ZARR_OK : ZARR_ERR_NO_MEMORY;
 }
-static void own_free(void *self, zarr_mem *mem)
+static void own_free(void *self, zarr_memory *mem)
 {
     (void)self;
     free(mem->handle);
 }
-static zarr_status own_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status own_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                             uint64_t bytes, void *stream, zarr_error *err)
 {
     (void)self, (void)stream, (void)err;
@@ -39,20 +39,20 @@ int main(void)
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     zarr_error err = {0};
 
     zarr_tensor_host(&host, "uint8", text, 26, 1, dev.shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_context_register_memory(ctx, &own, NULL, "example", &err) ||
-        zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 26, &mem, &err) ||
+        zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, 26, &mem, &err) ||
         zarr_store_open(&store, ctx, "memory:", NULL, &err) ||
         zarr_array_create(&array, store, "a", &spec, NULL, &err) ||
         zarr_array_write(array, NULL, &host, NULL, &err) ||
         (dev.data = mem.handle, zarr_array_read(array, NULL, &dev, NULL, &err)) ||
         memcmp(mem.handle, text, 26) != 0)
         return fprintf(stderr, "%s\n", err.message), 1;
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(array);
     zarr_store_free(store);
     zarr_context_free(ctx);

@@ -80,7 +80,7 @@ static void work(struct stream *s, int engine, double rate, uint64_t bytes)
 
 /* ---- memory ------------------------------------------------------------------------ */
 
-static zarr_status model_alloc(void *self, int32_t id, uint64_t bytes, zarr_mem *out,
+static zarr_status model_alloc(void *self, int32_t id, uint64_t bytes, zarr_memory *out,
                                zarr_error *err)
 {
     const uint64_t room = bytes > 0 ? bytes : 1;
@@ -94,7 +94,7 @@ static zarr_status model_alloc(void *self, int32_t id, uint64_t bytes, zarr_mem 
             err->code = ZARR_ERR_NO_MEMORY;
         return ZARR_ERR_NO_MEMORY;
     }
-    *out = (zarr_mem){
+    *out = (zarr_memory){
         .device_type = ZARR_DEVICE_EXT, .device_id = id, .handle = p, .bytes = bytes};
     atomic_fetch_add(&model_counters.allocs, 1);
     live = atomic_fetch_add(&model_counters.live_bytes, bytes) + bytes;
@@ -105,17 +105,17 @@ static zarr_status model_alloc(void *self, int32_t id, uint64_t bytes, zarr_mem 
     return ZARR_OK;
 }
 
-static void model_free(void *self, zarr_mem *m)
+static void model_free(void *self, zarr_memory *m)
 {
     (void)self;
     if (m->handle) {
         atomic_fetch_sub(&model_counters.live_bytes, m->bytes);
         munmap(m->handle, m->bytes > 0 ? m->bytes : 1);
     }
-    *m = (zarr_mem){0};
+    *m = (zarr_memory){0};
 }
 
-static zarr_status host_new(void *self, int32_t id, uint64_t bytes, zarr_mem *out,
+static zarr_status host_new(void *self, int32_t id, uint64_t bytes, zarr_memory *out,
                             zarr_error *err)
 {
     void *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
@@ -126,20 +126,20 @@ static zarr_status host_new(void *self, int32_t id, uint64_t bytes, zarr_mem *ou
             err->code = ZARR_ERR_NO_MEMORY;
         return ZARR_ERR_NO_MEMORY;
     }
-    *out = (zarr_mem){
+    *out = (zarr_memory){
         .device_type = ZARR_DEVICE_CPU, .device_id = id, .handle = p, .bytes = bytes};
     return ZARR_OK;
 }
 
-static void host_end(void *self, zarr_mem *m)
+static void host_end(void *self, zarr_memory *m)
 {
     (void)self;
     free(m->handle);
-    *m = (zarr_mem){0};
+    *m = (zarr_memory){0};
 }
 
 /* A copy of one run or box, or of several. */
-static void copy_work(void *stream, const zarr_mem *dst, const zarr_mem *src,
+static void copy_work(void *stream, const zarr_memory *dst, const zarr_memory *src,
                       uint64_t bytes)
 {
     if (src->device_type == ZARR_DEVICE_CPU)
@@ -159,7 +159,7 @@ static uint64_t box_bytes(const zarr_box *b)
     return bytes;
 }
 
-static zarr_status copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status copy_list(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t n, void *stream, zarr_error *err)
 {
     uint64_t bytes = 0;
@@ -175,10 +175,10 @@ static zarr_status copy_list(void *self, const zarr_mem *dst, const zarr_mem *sr
     return ZARR_OK;
 }
 
-static zarr_status copy_one(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status copy_one(void *self, const zarr_memory *dst, const zarr_memory *src,
                             uint64_t bytes, void *stream, zarr_error *err)
 {
-    zarr_mem to = *dst;
+    zarr_memory to = *dst;
 
     to.bytes = bytes;
     return copy_list(self, &to, src, 1, stream, err);
@@ -228,7 +228,7 @@ static zarr_status fill_box(void *self, const zarr_box *box, const void *pattern
 
 /* No run is equal to anything, so that every chunk is stored. */
 /* NOLINTNEXTLINE(readability-function-size): the signature is the table's */
-static zarr_status equal_list(void *self, const zarr_mem *src, uint64_t n,
+static zarr_status equal_list(void *self, const zarr_memory *src, uint64_t n,
                               const void *pattern, uint32_t item_bytes, uint8_t *equal,
                               void *stream, zarr_error *err)
 {

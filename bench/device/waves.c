@@ -94,7 +94,7 @@ struct subject {
     zarr_context *ctx;
     zarr_store *store;
     zarr_array *array;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor tensor;
     int64_t shape[2];
     uint64_t chunks;
@@ -119,7 +119,7 @@ static void subject_open(struct subject *s, const struct test *t)
     spec.data_type = "uint8";
     spec.codecs = "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.lz4\"}]";
     must(zarr_array_create(&s->array, s->store, "a", &spec, NULL, &err));
-    must(zarr_mem_alloc(s->ctx, ZARR_DEVICE_EXT, 0, mib << 20, &s->mem, &err));
+    must(zarr_memory_alloc(s->ctx, ZARR_DEVICE_EXT, 0, mib << 20, &s->mem, &err));
     s->shape[0] = (int64_t)shape[0];
     s->shape[1] = (int64_t)shape[1];
     s->tensor = (zarr_tensor)ZARR_TENSOR_INIT;
@@ -138,7 +138,7 @@ static void subject_open(struct subject *s, const struct test *t)
 
 static void subject_close(struct subject *s)
 {
-    zarr_mem_free(s->ctx, &s->mem);
+    zarr_memory_free(s->ctx, &s->mem);
     zarr_array_free(s->array);
     zarr_store_free(s->store);
     zarr_context_free(s->ctx);

@@ -63,7 +63,7 @@ struct subject {
     zarr_tensor tensor;
     int64_t shape;
     uint8_t *elements, *encoded;
-    zarr_mem *bytes;
+    zarr_memory *bytes;
     uint64_t *chunks;
     zarr_block_batch batch;
 };

@@ -170,14 +170,14 @@ static char *codec_json(const char *codec)
 struct subject {
     zarr_store *store;
     zarr_array *array;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor tensor;
     int64_t length;
 };
 
 static void subject_close(struct calibration *c, struct subject *s)
 {
-    zarr_mem_free(c->cli->ctx, &s->mem);
+    zarr_memory_free(c->cli->ctx, &s->mem);
     zarr_array_free(s->array);
     zarr_store_free(s->store);
 }
@@ -205,12 +205,12 @@ static zarr_status subject_open(struct calibration *c, struct subject *s,
     if (!st)
         st = zarr_array_write(s->array, NULL, &host, NULL, err);
     if (!st)
-        st = zarr_mem_alloc(c->cli->ctx, d->type, d->id, c->total, &s->mem, err);
+        st = zarr_memory_alloc(c->cli->ctx, d->type, d->id, c->total, &s->mem, err);
     if (!st) {
-        const zarr_mem from = {
+        const zarr_memory from = {
             .device_type = ZARR_DEVICE_CPU, .handle = c->elements, .bytes = c->total};
 
-        st = zarr_mem_copy(c->cli->ctx, &s->mem, &from, c->total, err);
+        st = zarr_memory_copy(c->cli->ctx, &s->mem, &from, c->total, err);
     }
     s->tensor = (zarr_tensor)ZARR_TENSOR_INIT;
     s->tensor.device_type = d->type;

@@ -281,7 +281,7 @@ static int end(struct sink *s)
 /* One of the two buffers, with the read request that fills it. */
 struct slot {
     unsigned char *data;
-    zarr_mem device; /* where --memory wants the elements; empty: in data */
+    zarr_memory device; /* where --memory wants the elements; empty: in data */
     struct cli_boxes box;
     zarr_selection *selection;
     zarr_request *request;
@@ -399,7 +399,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
     for (int i = 0; i < 2; i++) {
         slot_clear(&s.slots[i]);
         zarr_heap_free(s.slots[i].heap);
-        zarr_mem_free(sink->dump->cli->ctx, &s.slots[i].device);
+        zarr_memory_free(sink->dump->cli->ctx, &s.slots[i].device);
         free(s.slots[i].data);
     }
     return rc;

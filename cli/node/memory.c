@@ -42,7 +42,7 @@ int cli_memory_find(struct cli *cli, struct cli_memory *out)
 }
 
 zarr_status cli_memory_tensor(struct cli *cli, const struct cli_memory *memory,
-                              uint64_t bytes, zarr_mem *block, zarr_tensor *tensor,
+                              uint64_t bytes, zarr_memory *block, zarr_tensor *tensor,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -50,8 +50,8 @@ zarr_status cli_memory_tensor(struct cli *cli, const struct cli_memory *memory,
     if (memory->device_type == ZARR_DEVICE_CPU)
         return ZARR_OK;
     if (!block->handle)
-        st = zarr_mem_alloc(cli->ctx, memory->device_type, memory->device_id, bytes,
-                            block, err);
+        st = zarr_memory_alloc(cli->ctx, memory->device_type, memory->device_id, bytes,
+                               block, err);
     tensor->device_type = memory->device_type;
     tensor->device_id = memory->device_id;
     tensor->data = block->handle;
@@ -60,11 +60,11 @@ zarr_status cli_memory_tensor(struct cli *cli, const struct cli_memory *memory,
     return st;
 }
 
-zarr_status cli_memory_download(struct cli *cli, const zarr_mem *block, void *data,
+zarr_status cli_memory_download(struct cli *cli, const zarr_memory *block, void *data,
                                 uint64_t bytes, zarr_error *err)
 {
-    const zarr_mem host = {
+    const zarr_memory host = {
         .device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = bytes};
 
-    return block->handle ? zarr_mem_copy(cli->ctx, &host, block, bytes, err) : ZARR_OK;
+    return block->handle ? zarr_memory_copy(cli->ctx, &host, block, bytes, err) : ZARR_OK;
 }

@@ -163,10 +163,10 @@ int cli_memory_find(struct cli *cli, struct cli_memory *out);
 /* Moves a host tensor of `bytes` bytes into a block of this memory, and allocates *block
  * if it is empty. Host memory: changes nothing. The caller frees the block. */
 zarr_status cli_memory_tensor(struct cli *cli, const struct cli_memory *memory,
-                              uint64_t bytes, zarr_mem *block, zarr_tensor *tensor,
+                              uint64_t bytes, zarr_memory *block, zarr_tensor *tensor,
                               zarr_error *err);
 /* Copies a block to the host. An empty block: nothing. */
-zarr_status cli_memory_download(struct cli *cli, const zarr_mem *block, void *data,
+zarr_status cli_memory_download(struct cli *cli, const zarr_memory *block, void *data,
                                 uint64_t bytes, zarr_error *err);
 
 /* ---- properties of arrays (facts.c) ---- */

@@ -36,7 +36,7 @@ static const zarr_codec_spec_vtable meaning = {
     .resolve = resolve, /* no configuration: canonical is NULL */
 };
 
-static unsigned char *bytes_of(const zarr_mem *mem)
+static unsigned char *bytes_of(const zarr_memory *mem)
 {
     return (unsigned char *)mem->handle + mem->offset;
 }

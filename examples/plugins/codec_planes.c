@@ -167,7 +167,7 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
     return st;
 }
 
-static unsigned char *bytes_of(const zarr_mem *mem)
+static unsigned char *bytes_of(const zarr_memory *mem)
 {
     return (unsigned char *)mem->handle + mem->offset;
 }
@@ -184,14 +184,14 @@ static zarr_status encode(void *self, zarr_codec_job *job, uint64_t n,
     const struct planes *p = (const struct planes *)self;
     const uint64_t items = job->src.bytes / p->size;
     unsigned char *plane = bytes_of(&exec->scratch);
-    zarr_mem src = exec->scratch;
+    zarr_memory src = exec->scratch;
 
     (void)n;
     src.bytes = items;
     job->status = ZARR_OK;
     job->dst_used = 0;
     for (uint64_t b = 0; b < p->size && job->status == ZARR_OK; b++) {
-        zarr_mem dst = job->dst;
+        zarr_memory dst = job->dst;
         unsigned char *head = bytes_of(&job->dst) + job->dst_used;
 
         if (job->dst.bytes - job->dst_used < HEAD) {
@@ -220,7 +220,7 @@ static zarr_status decode(void *self, zarr_codec_job *job, uint64_t n,
     (void)n;
     job->status = ZARR_OK;
     for (uint64_t b = 0; b < p->size && job->status == ZARR_OK; b++) {
-        zarr_mem src = job->src, dst = {0}; /* dst: memory of the runner */
+        zarr_memory src = job->src, dst = {0}; /* dst: memory of the runner */
         uint64_t bytes = 0;
 
         if (job->src.bytes - at < HEAD)

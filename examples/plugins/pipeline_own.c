@@ -37,7 +37,7 @@ static zarr_status read_own(const struct work *w, zarr_pipeline_worker *worker,
                             uint32_t i, uint32_t n_items, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    zarr_mem got;
+    zarr_memory got;
     unsigned char *bytes;
 
     st = w->steps->fetch(worker, w->wave, i, &got, err);
@@ -54,7 +54,7 @@ static zarr_status read_own(const struct work *w, zarr_pipeline_worker *worker,
         bytes[k] ^= (unsigned char)w->key;
     for (uint32_t k = 0; k < n_items && st == ZARR_OK; k++) {
         zarr_pipeline_item item;
-        zarr_mem block = got;
+        zarr_memory block = got;
 
         w->steps->item_get(w->wave, i, k, &item);
         if (item.bytes != ZARR_PIPELINE_WHOLE) {
@@ -133,7 +133,7 @@ static zarr_status write_one(void *arg, uint64_t i, zarr_pipeline_worker *worker
 {
     const struct work *w = (const struct work *)arg;
     zarr_pipeline_unit unit;
-    zarr_mem bytes;
+    zarr_memory bytes;
     int empty = 0;
     zarr_status st;
 

@@ -68,8 +68,8 @@ typedef struct zarr_array_open_options {
     /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
     zarr_store *chunk_store;
-    /** memory of tensors that name none, as in `zarr_mem`; 0: the default memory of the
-     * store of the chunks, or else of the context */
+    /** memory of tensors that name none, as in `zarr_memory`; 0: the default memory of
+     * the store of the chunks, or else of the context */
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;

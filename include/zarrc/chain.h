@@ -69,7 +69,7 @@ ZARR_API uint64_t zarr_chain_bound(const zarr_chain *chain);
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_encode(zarr_chain *chain,
                                                        const zarr_tensor *src,
-                                                       zarr_mem *dst,
+                                                       zarr_memory *dst,
                                                        const zarr_io_options *opts,
                                                        zarr_error *err);
 /**
@@ -83,7 +83,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_encode(zarr_chain *chain,
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_chain_decode(zarr_chain *chain,
-                                                       const zarr_mem *src,
+                                                       const zarr_memory *src,
                                                        const zarr_tensor *dst,
                                                        const zarr_io_options *opts,
                                                        zarr_error *err);

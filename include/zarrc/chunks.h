@@ -29,7 +29,7 @@ typedef struct zarr_block_batch {
     const uint64_t *blocks;
     /** `n_blocks` encoded blocks, in memory of any kind; `handle` NULL: the block is
      * missing */
-    const zarr_mem *bytes;
+    const zarr_memory *bytes;
     /** `n_blocks` results of fetching them. ZARR_OK: `bytes` has the block.
      * ZARR_ERR_NOT_FOUND: the block is missing. Another status fails the call if it needs
      * the block. NULL: all are ZARR_OK */
@@ -48,14 +48,14 @@ typedef struct zarr_block_batch {
  * @return ZARR_OK; another status ends zarr_array_encode() with it
  */
 typedef zarr_status (*zarr_block_sink_fn)(void *user, const uint64_t *block,
-                                          const zarr_mem *bytes, zarr_error *err);
+                                          const zarr_memory *bytes, zarr_error *err);
 
 /** Where zarr_array_encode() puts blocks. */
 typedef struct zarr_block_sink {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     zarr_block_sink_fn fn;       /**< required */
     void *user;                  /**< passed to `fn` */
-    /** memory that `fn` gets blocks in, as in `zarr_mem`; 0: host memory */
+    /** memory that `fn` gets blocks in, as in `zarr_memory`; 0: host memory */
     int32_t device_type, device_id;
 } zarr_block_sink;
 

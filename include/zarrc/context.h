@@ -116,13 +116,13 @@ typedef struct zarr_context_options {
      * is an error, also in zarr_context_load(). NULL: none */
     const char *plugin_options;
     /** names of memory backends that allocate memory of their kind for the library and
-     * zarr_mem_alloc(), separated by ";"; of two for one kind, the first. Copied. Other
-     * kinds are allocated by the backend that copies them. A name that is not registered
-     * when the first store is opened gives a warning in the log. NULL: none */
+     * zarr_memory_alloc(), separated by ";"; of two for one kind, the first. Copied.
+     * Other kinds are allocated by the backend that copies them. A name that is not
+     * registered when the first store is opened gives a warning in the log. NULL: none */
     const char *allocators;
-    /** default memory, as in `zarr_mem`: where tensors are that name no memory. A store
-     * or an array may have another one. Elements of variable length are in host memory
-     * always, and so is metadata. 0: host memory */
+    /** default memory, as in `zarr_memory`: where tensors are that name no memory. A
+     * store or an array may have another one. Elements of variable length are in host
+     * memory always, and so is metadata. 0: host memory */
     int32_t device_type, device_id;
     uint32_t trust;    /**< one of ZARR_TRUST_*: what may decode unchecked input */
     uint32_t reserved; /**< must be 0 */

@@ -36,7 +36,7 @@ enum {
  * A range of bytes in memory of any kind. It is an element of arrays and has no size
  * member, so it never gets more members.
  */
-typedef struct zarr_mem {
+typedef struct zarr_memory {
     int32_t device_type; /**< kind of memory, one of ZARR_DEVICE_* */
     int32_t device_id;   /**< number of the device */
     /** the memory: a pointer, or an object of the backend such as a cl_mem. The library
@@ -44,7 +44,7 @@ typedef struct zarr_mem {
     void *handle;
     uint64_t offset; /**< bytes from `handle` to the range */
     uint64_t bytes;  /**< length of the range */
-} zarr_mem;
+} zarr_memory;
 
 /** Byte orders. */
 enum {
@@ -179,15 +179,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_parse(zarr_context *ctx,
  * @param device_type kind of memory, one of ZARR_DEVICE_*
  * @param device_id number of the device
  * @param bytes length of the block
- * @param out receives the block; owned: zarr_mem_free()
+ * @param out receives the block; owned: zarr_memory_free()
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this device type
  * @retval ZARR_ERR_NO_MEMORY the device has too little memory
  * @retval ZARR_ERR_DEVICE the device or its driver failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc(zarr_context *ctx,
-                                                    int32_t device_type,
-                                                    int32_t device_id, uint64_t bytes,
-                                                    zarr_mem *out, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_alloc(zarr_context *ctx,
+                                                       int32_t device_type,
+                                                       int32_t device_id, uint64_t bytes,
+                                                       zarr_memory *out, zarr_error *err);
 
 /**
  * Allocates memory by the backend of a name, such as an application's pool. Its kind is
@@ -197,25 +197,23 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc(zarr_context *ctx,
  * @param backend name of a registered memory backend, such as "host" or "cuda"
  * @param device_id number of the device
  * @param bytes length of the block
- * @param out receives the block; owned: zarr_mem_free()
+ * @param out receives the block; owned: zarr_memory_free()
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this name
  * @retval ZARR_ERR_NO_MEMORY the device has too little memory
  * @retval ZARR_ERR_DEVICE the device or its driver failed
- * @see zarr_mem_alloc(), zarr_context_register_memory()
+ * @see zarr_memory_alloc(), zarr_context_register_memory()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc_from(zarr_context *ctx,
-                                                         const char *backend,
-                                                         int32_t device_id,
-                                                         uint64_t bytes, zarr_mem *out,
-                                                         zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_memory_alloc_from(zarr_context *ctx, const char *backend, int32_t device_id,
+                       uint64_t bytes, zarr_memory *out, zarr_error *err);
 
 /**
- * Frees a block of zarr_mem_alloc() or zarr_mem_alloc_from() by the backend that
+ * Frees a block of zarr_memory_alloc() or zarr_memory_alloc_from() by the backend that
  * allocated it, and makes `*mem` empty. An empty `*mem` is left as it is.
  * @param ctx the context that allocated the block
  * @param mem the block
  */
-ZARR_API void zarr_mem_free(zarr_context *ctx, zarr_mem *mem);
+ZARR_API void zarr_memory_free(zarr_context *ctx, zarr_memory *mem);
 
 /**
  * Copies bytes between any two memories, through host memory if there is no direct way.
@@ -226,9 +224,10 @@ ZARR_API void zarr_mem_free(zarr_context *ctx, zarr_mem *mem);
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has the device type
  * @retval ZARR_ERR_DEVICE a device or its driver failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst,
-                                                   const zarr_mem *src, uint64_t bytes,
-                                                   zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_copy(zarr_context *ctx,
+                                                      const zarr_memory *dst,
+                                                      const zarr_memory *src,
+                                                      uint64_t bytes, zarr_error *err);
 
 /**
  * Tells which memory a pointer is: asks each memory backend of the context in the order
@@ -239,10 +238,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_copy(zarr_context *ctx, const zarr
  * @param pointer any address; NULL is host memory
  * @param device_type receives the kind of memory, one of ZARR_DEVICE_*
  * @param device_id receives the number of the device; 0 for host memory
- * @see zarr_mem_alloc()
+ * @see zarr_memory_alloc()
  */
-ZARR_API void zarr_mem_classify(zarr_context *ctx, const void *pointer,
-                                int32_t *device_type, int32_t *device_id);
+ZARR_API void zarr_memory_classify(zarr_context *ctx, const void *pointer,
+                                   int32_t *device_type, int32_t *device_id);
 /** @} */
 
 ZARR_END_DECLS

@@ -94,7 +94,7 @@ typedef struct zarr_explain_step {
     /** `flags`: ZARR_STEP_OF_INDEX or 0; `level`: 0 for objects of the store, 1 for inner
      * chunks of shards, 2 for inner chunks of shards in shards, and so on */
     uint32_t flags, level;
-    /** kinds of memory before and after the step, as in `zarr_mem`; 0: the store */
+    /** kinds of memory before and after the step, as in `zarr_memory`; 0: the store */
     int32_t from_device, to_device;
     const char *codec; /**< ZARR_STEP_CODEC: name of the codec; else NULL */
     /** ZARR_STEP_CODEC: names of implementations. The first is used; each other one is

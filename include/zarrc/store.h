@@ -74,8 +74,8 @@ typedef struct zarr_store_options {
     /** local stores: one of ZARR_DURABILITY_*, of ZARR_LOCKING_* and of ZARR_SYMLINKS_*
      */
     uint32_t durability, locking, symlinks, reserved;
-    /** memory stores: the memory that holds the values, as in `zarr_mem`; 0: host memory.
-     * Metadata documents are in host memory always */
+    /** memory stores: the memory that holds the values, as in `zarr_memory`; 0: host
+     * memory. Metadata documents are in host memory always */
     int32_t device_type, device_id;
     /** name of the registered store; NULL: the URL decides */
     const char *kind;
@@ -482,7 +482,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const char *key,
                                                      uint64_t offset, uint64_t length,
-                                                     const zarr_mem *mem,
+                                                     const zarr_memory *mem,
                                                      zarr_store_value *out,
                                                      zarr_error *err);
 
@@ -507,7 +507,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
  * @see zarr_store_put()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const char *key,
-                                                      const zarr_mem *mem,
+                                                      const zarr_memory *mem,
                                                       const zarr_store_version *expected,
                                                       zarr_store_value *out,
                                                       zarr_error *err);

@@ -100,9 +100,9 @@ extern pthread_mutex_t gds_mutex; /* of the blocks of all devices */
 void gds_hold(void);
 void gds_release(void);
 zarr_status gds_reaches_files(void *self, int directory, zarr_error *err);
-zarr_status gds_read_file(void *self, int file, uint64_t offset, const zarr_mem *dst,
+zarr_status gds_read_file(void *self, int file, uint64_t offset, const zarr_memory *dst,
                           uint64_t *count, zarr_error *err);
-zarr_status gds_write_file(void *self, int file, const zarr_mem *src, uint64_t *count,
+zarr_status gds_write_file(void *self, int file, const zarr_memory *src, uint64_t *count,
                            zarr_error *err);
 
 #endif

@@ -153,7 +153,7 @@ zarr_status lane_wait(struct cuda_lane *l, zarr_error *err);
 /* Whether a stream of the library or of an application is a lane. */
 int is_lane(const void *stream);
 /* Queues copies of runs between any memories that CUDA reaches, or host memory. */
-zarr_status lane_copy(struct cuda_lane *l, const zarr_mem *dst, const zarr_mem *src,
+zarr_status lane_copy(struct cuda_lane *l, const zarr_memory *dst, const zarr_memory *src,
                       uint64_t n, zarr_error *err);
 /* A block of at least `bytes` bytes from those that the device keeps, or a new one. */
 zarr_status pair_take(struct cuda_device *d, uint64_t bytes, struct pair **out,
@@ -172,9 +172,9 @@ typedef zarr_status (*block_alloc_fn)(struct cuda_device *d, uint64_t bytes,
 typedef void (*block_free_fn)(struct cuda_device *d, CUdeviceptr p);
 /* alloc() of a table by fn(): *out has the kind, the device and `bytes`, and gets the
  * handle, which is NULL after a failure. */
-zarr_status memory_alloc_by(block_alloc_fn fn, zarr_mem *out, zarr_error *err);
+zarr_status memory_alloc_by(block_alloc_fn fn, zarr_memory *out, zarr_error *err);
 /* free() of a table by fn(), if the device is still usable. */
-void memory_free_by(block_free_fn fn, zarr_mem *mem);
+void memory_free_by(block_free_fn fn, zarr_memory *mem);
 
 /* Makes later work on a lane follow what is on a stream of the application now. */
 zarr_status foreign_order(struct cuda_lane *l, void *foreign, zarr_error *err);
@@ -184,7 +184,7 @@ zarr_status foreign_wait(void *foreign, zarr_error *err);
 int memory_classify(void *self, const void *pointer, int32_t *device_type,
                     int32_t *device_id);
 
-static inline CUdeviceptr address_of(const zarr_mem *m)
+static inline CUdeviceptr address_of(const zarr_memory *m)
 {
     return (CUdeviceptr)(uintptr_t)m->handle + m->offset;
 }

@@ -183,10 +183,10 @@ void gds_release(void)
 
 /* ---- copies between a block or pinned memory and the caller's memory -------------- */
 
-static zarr_status copy_part(const zarr_mem *mem, uint64_t at, zarr_mem part,
+static zarr_status copy_part(const zarr_memory *mem, uint64_t at, zarr_memory part,
                              int to_memory, zarr_error *err)
 {
-    zarr_mem whole = *mem;
+    zarr_memory whole = *mem;
 
     whole.offset += at;
     whole.bytes = part.bytes;
@@ -194,13 +194,13 @@ static zarr_status copy_part(const zarr_mem *mem, uint64_t at, zarr_mem part,
                      : cuda_memory.copy(NULL, &part, &whole, part.bytes, NULL, err);
 }
 
-static zarr_mem part_of_block(const struct gds_block *b, uint64_t at, uint64_t bytes)
+static zarr_memory part_of_block(const struct gds_block *b, uint64_t at, uint64_t bytes)
 {
-    return (zarr_mem){.device_type = ZARR_DEVICE_CUDA,
-                      .device_id = b->device->number,
-                      .handle = pointer_of(b->at),
-                      .offset = at,
-                      .bytes = bytes};
+    return (zarr_memory){.device_type = ZARR_DEVICE_CUDA,
+                         .device_id = b->device->number,
+                         .handle = pointer_of(b->at),
+                         .offset = at,
+                         .bytes = bytes};
 }
 
 /* ---- through pinned memory -------------------- */
@@ -229,8 +229,8 @@ static zarr_status file_all(int file, char *host, uint64_t at, uint64_t bytes, i
 
 /* Bytes [from, mem->bytes) of memory, and the same of the file, which is `shift` behind.
  */
-static zarr_status staged(const struct gds_call *c, uint64_t shift, const zarr_mem *mem,
-                          uint64_t from, zarr_error *err)
+static zarr_status staged(const struct gds_call *c, uint64_t shift,
+                          const zarr_memory *mem, uint64_t from, zarr_error *err)
 {
     struct pair *p = NULL;
     zarr_status st =
@@ -239,9 +239,9 @@ static zarr_status staged(const struct gds_call *c, uint64_t shift, const zarr_m
             : ZARR_OK;
 
     while (st == ZARR_OK && from < mem->bytes) {
-        const zarr_mem host = {.device_type = ZARR_DEVICE_CPU,
-                               .handle = p->host,
-                               .bytes = least(mem->bytes - from, p->bytes)};
+        const zarr_memory host = {.device_type = ZARR_DEVICE_CPU,
+                                  .handle = p->host,
+                                  .bytes = least(mem->bytes - from, p->bytes)};
 
         if (c->write)
             st = copy_part(mem, from, host, 0, err);
@@ -260,7 +260,7 @@ static zarr_status staged(const struct gds_call *c, uint64_t shift, const zarr_m
 /* ---- by cuFile -------------------- */
 
 static zarr_status direct_read(struct gds_block *b, void *handle, uint64_t offset,
-                               const zarr_mem *dst, zarr_error *err)
+                               const zarr_memory *dst, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -289,7 +289,7 @@ static zarr_status direct_read(struct gds_block *b, void *handle, uint64_t offse
 }
 
 /* Writes the whole pages of `src`. */
-static zarr_status direct_write(struct gds_block *b, void *handle, const zarr_mem *src,
+static zarr_status direct_write(struct gds_block *b, void *handle, const zarr_memory *src,
                                 uint64_t *written, zarr_error *err)
 {
     const uint64_t bytes = src->bytes / GDS_PAGE * GDS_PAGE;
@@ -317,7 +317,7 @@ static zarr_status direct_write(struct gds_block *b, void *handle, const zarr_me
 }
 
 static zarr_status read_here(const struct gds_call *c, uint64_t offset,
-                             const zarr_mem *dst, zarr_error *err)
+                             const zarr_memory *dst, zarr_error *err)
 {
     struct cufile_handle *h = NULL;
     struct gds_block *b = NULL;
@@ -338,7 +338,7 @@ static zarr_status read_here(const struct gds_call *c, uint64_t offset,
     return st;
 }
 
-static zarr_status write_here(const struct gds_call *c, const zarr_mem *src,
+static zarr_status write_here(const struct gds_call *c, const zarr_memory *src,
                               zarr_error *err)
 {
     struct cufile_handle *h = NULL;
@@ -371,7 +371,7 @@ static zarr_status gds_enter(int32_t number, struct cuda_device **d, struct plac
     return st == ZARR_OK ? device_use(number, d, was, err) : st;
 }
 
-zarr_status gds_read_file(void *self, int file, uint64_t offset, const zarr_mem *dst,
+zarr_status gds_read_file(void *self, int file, uint64_t offset, const zarr_memory *dst,
                           uint64_t *count, zarr_error *err)
 {
     struct gds_call c = {.file = file, .staged = count};
@@ -386,7 +386,7 @@ zarr_status gds_read_file(void *self, int file, uint64_t offset, const zarr_mem 
     return st;
 }
 
-zarr_status gds_write_file(void *self, int file, const zarr_mem *src, uint64_t *count,
+zarr_status gds_write_file(void *self, int file, const zarr_memory *src, uint64_t *count,
                            zarr_error *err)
 {
     struct gds_call c = {.file = file, .write = 1, .staged = count};

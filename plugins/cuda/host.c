@@ -28,15 +28,15 @@ static void pinned_free(struct cuda_device *d, CUdeviceptr p)
 }
 
 static zarr_status host_memory_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                     zarr_mem *out, zarr_error *err)
+                                     zarr_memory *out, zarr_error *err)
 {
     (void)self;
-    *out = (zarr_mem){
+    *out = (zarr_memory){
         .device_type = ZARR_DEVICE_CUDA_HOST, .device_id = device_id, .bytes = bytes};
     return memory_alloc_by(pinned_alloc, out, err);
 }
 
-static void host_memory_free(void *self, zarr_mem *mem)
+static void host_memory_free(void *self, zarr_memory *mem)
 {
     (void)self;
     memory_free_by(pinned_free, mem);
@@ -80,15 +80,15 @@ static void managed_free(struct cuda_device *d, CUdeviceptr p)
 }
 
 static zarr_status managed_memory_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                        zarr_mem *out, zarr_error *err)
+                                        zarr_memory *out, zarr_error *err)
 {
     (void)self;
-    *out = (zarr_mem){
+    *out = (zarr_memory){
         .device_type = ZARR_DEVICE_CUDA_MANAGED, .device_id = device_id, .bytes = bytes};
     return memory_alloc_by(managed_alloc, out, err);
 }
 
-static void managed_memory_free(void *self, zarr_mem *mem)
+static void managed_memory_free(void *self, zarr_memory *mem)
 {
     (void)self;
     memory_free_by(managed_free, mem);
@@ -97,7 +97,7 @@ static void managed_memory_free(void *self, zarr_mem *mem)
 /* ---- both -------------------- */
 
 /* Both sides are memory that the host reaches. */
-static zarr_status host_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status host_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t bytes, void *stream, zarr_error *err)
 {
     (void)self;

@@ -305,12 +305,12 @@ void port_result_close(struct port_block *b)
 
 /* ---- work -------------------- */
 
-int port_reaches(const zarr_mem *m)
+int port_reaches(const zarr_memory *m)
 {
     return m->device_type == ZARR_DEVICE_CUDA;
 }
 
-struct port_place port_place_of(const zarr_mem *m)
+struct port_place port_place_of(const zarr_memory *m)
 {
     return (struct port_place){.at = address_of(m)};
 }
@@ -355,7 +355,8 @@ zarr_status port_launch(struct port_lane *lane, enum port_kernel k,
 }
 
 /* Length of the run that begins with run i: neighbours in the same two blocks are one. */
-static size_t run_bytes(const zarr_mem *dst, const zarr_mem *src, uint64_t n, uint64_t *i)
+static size_t run_bytes(const zarr_memory *dst, const zarr_memory *src, uint64_t n,
+                        uint64_t *i)
 {
     uint64_t bytes = dst[*i].bytes, k = *i;
 
@@ -368,7 +369,7 @@ static size_t run_bytes(const zarr_mem *dst, const zarr_mem *src, uint64_t n, ui
     return (size_t)bytes;
 }
 
-zarr_status lane_copy(struct cuda_lane *l, const zarr_mem *dst, const zarr_mem *src,
+zarr_status lane_copy(struct cuda_lane *l, const zarr_memory *dst, const zarr_memory *src,
                       uint64_t n, zarr_error *err)
 {
     struct cuda_device *to = NULL, *from = NULL;
@@ -395,7 +396,7 @@ zarr_status lane_copy(struct cuda_lane *l, const zarr_mem *dst, const zarr_mem *
     return device_check(l->device, err, "copy", rc);
 }
 
-zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy(struct port_lane *l, const zarr_memory *dst, const zarr_memory *src,
                       uint64_t n, zarr_error *err)
 {
     return lane_copy((struct cuda_lane *)l, dst, src, n, err);

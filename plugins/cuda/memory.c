@@ -8,7 +8,7 @@
 
 /* ---- blocks -------------------- */
 
-zarr_status memory_alloc_by(block_alloc_fn fn, zarr_mem *out, zarr_error *err)
+zarr_status memory_alloc_by(block_alloc_fn fn, zarr_memory *out, zarr_error *err)
 {
     struct cuda_device *d;
     CUdeviceptr p = 0;
@@ -23,7 +23,7 @@ zarr_status memory_alloc_by(block_alloc_fn fn, zarr_mem *out, zarr_error *err)
     return st;
 }
 
-void memory_free_by(block_free_fn fn, zarr_mem *mem)
+void memory_free_by(block_free_fn fn, zarr_memory *mem)
 {
     struct cuda_device *d = device_usable(mem->device_id);
     struct place was;
@@ -32,19 +32,19 @@ void memory_free_by(block_free_fn fn, zarr_mem *mem)
         fn(d, (CUdeviceptr)(uintptr_t)mem->handle);
         device_leave(&was);
     }
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
 static zarr_status memory_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                zarr_mem *out, zarr_error *err)
+                                zarr_memory *out, zarr_error *err)
 {
     (void)self;
-    *out = (zarr_mem){
+    *out = (zarr_memory){
         .device_type = ZARR_DEVICE_CUDA, .device_id = device_id, .bytes = bytes};
     return memory_alloc_by(device_alloc, out, err);
 }
 
-static void memory_free(void *self, zarr_mem *mem)
+static void memory_free(void *self, zarr_memory *mem)
 {
     (void)self;
     memory_free_by(device_free, mem);
@@ -106,7 +106,7 @@ static zarr_status memory_follow(void *self, void *stream, void *foreign, zarr_e
 /* ---- pinned memory -------------------- */
 
 static zarr_status memory_host_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                     zarr_mem *out, zarr_error *err)
+                                     zarr_memory *out, zarr_error *err)
 {
     const zarr_status st = cuda_host_memory.alloc(self, device_id, bytes, out, err);
 
@@ -115,7 +115,7 @@ static zarr_status memory_host_alloc(void *self, int32_t device_id, uint64_t byt
     return st;
 }
 
-static void memory_host_free(void *self, zarr_mem *mem)
+static void memory_host_free(void *self, zarr_memory *mem)
 {
     cuda_host_memory.free(self, mem);
 }

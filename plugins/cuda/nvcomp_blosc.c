@@ -85,7 +85,8 @@ static zarr_status inner_streams(enum port_format f, const struct k_stream *from
 static zarr_status inner_decode(struct port_lane *l, enum port_format f,
                                 struct port_place dst, struct port_place src,
                                 const struct k_stream *streams, uint64_t n,
-                                const zarr_mem *scratch, void **pending, zarr_error *err)
+                                const zarr_memory *scratch, void **pending,
+                                zarr_error *err)
 {
     struct nvcomp_batch b = {.format = nvcomp_of(f),
                              .n = n,

@@ -299,7 +299,7 @@ static zarr_status call_outputs(const struct call *c, zarr_error *err)
     CUresult rc = CUDA_SUCCESS;
 
     for (uint64_t i = 0; i < c->pending->n && rc == CUDA_SUCCESS; i++) {
-        const zarr_mem *dst = &c->jobs[c->pending->job[i]].dst;
+        const zarr_memory *dst = &c->jobs[c->pending->job[i]].dst;
         const uint64_t bytes = dst->bytes < c->output_step ? dst->bytes : c->output_step;
 
         rc = cuda.cuMemcpyAsync(address_of(dst), c->stream[i].dst, (size_t)bytes,
@@ -310,7 +310,7 @@ static zarr_status call_outputs(const struct call *c, zarr_error *err)
 
 static zarr_status call_queue(struct call *c, zarr_status *declined, zarr_error *err)
 {
-    const zarr_mem *scratch = &c->exec->scratch;
+    const zarr_memory *scratch = &c->exec->scratch;
     struct nvcomp_batch b = {.format = c->self->form.format,
                              .encode = c->self->encode,
                              .stream = c->stream,

@@ -37,7 +37,7 @@ struct work {
     uint64_t n;
     struct port_place scratch;
     uint64_t used, room; /* bytes of scratch memory */
-    zarr_mem *copy_dst, *copy_src;
+    zarr_memory *copy_dst, *copy_src;
     uint64_t n_copies;
 };
 
@@ -99,7 +99,7 @@ static int by_address(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-static void add_copy(struct work *w, const zarr_mem *dst, const zarr_mem *src,
+static void add_copy(struct work *w, const zarr_memory *dst, const zarr_memory *src,
                      uint64_t bytes)
 {
     w->copy_dst[w->n_copies] = *dst;
@@ -111,8 +111,8 @@ static void add_copy(struct work *w, const zarr_mem *dst, const zarr_mem *src,
 }
 
 /* Whether a chunk goes up with the run that ends at `end`, in the same block. */
-static int joins(const struct work *w, const zarr_mem *run, uint64_t bytes,
-                 const zarr_mem *next)
+static int joins(const struct work *w, const zarr_memory *run, uint64_t bytes,
+                 const zarr_memory *next)
 {
     const uint64_t end = run->offset + bytes;
 
@@ -127,13 +127,13 @@ static zarr_status place_encoded(struct work *w, struct chunk **order, uint64_t 
                                  zarr_error *err)
 {
     for (uint64_t i = 0, k; i < n; i = k) {
-        const zarr_mem *first = &order[i]->item->job->src;
-        zarr_mem to = w->call->exec->scratch;
+        const zarr_memory *first = &order[i]->item->job->src;
+        zarr_memory to = w->call->exec->scratch;
         uint64_t bytes = 0;
 
         to.offset += w->used;
         for (k = i; k < n; k++) {
-            const zarr_mem *src = &order[k]->item->job->src;
+            const zarr_memory *src = &order[k]->item->job->src;
             const uint64_t before = w->used;
 
             if (k > i && !joins(w, first, bytes, src))
@@ -174,7 +174,7 @@ static zarr_status bring_up(struct work *w, zarr_error *err)
 /* A stored chunk goes from the host to its place at once. */
 static void copy_stored(struct work *w, struct chunk *c)
 {
-    zarr_mem from = c->item->job->src;
+    zarr_memory from = c->item->job->src;
 
     from.offset += K_BLOSC1_HEADER;
     add_copy(w, &c->item->job->dst, &from, c->at.dst_bytes);
@@ -282,7 +282,7 @@ static zarr_status decode_foreign(const struct work *w, enum port_format f,
                                   uint64_t n, zarr_error *err)
 {
     struct port_call *c = w->call;
-    zarr_mem left = c->exec->scratch;
+    zarr_memory left = c->exec->scratch;
 
     if (n == 0)
         return ZARR_OK;

@@ -176,7 +176,7 @@ zarr_status port_fill_box(void *self, const zarr_box *box, const void *pattern,
 
 /* ---- runs -------------------- */
 
-zarr_status port_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy_list(void *self, const zarr_memory *dst, const zarr_memory *src,
                            uint64_t n, void *stream, zarr_error *err)
 {
     struct port_lane *l;
@@ -191,10 +191,10 @@ zarr_status port_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
     return port_end(stream, l, port_copy(l, dst, src, n, err), err);
 }
 
-zarr_status port_copy_run(void *self, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy_run(void *self, const zarr_memory *dst, const zarr_memory *src,
                           uint64_t bytes, void *stream, zarr_error *err)
 {
-    zarr_mem to = *dst;
+    zarr_memory to = *dst;
 
     to.bytes = bytes;
     return port_copy_list(self, &to, src, 1, stream, err);

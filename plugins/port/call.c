@@ -195,7 +195,7 @@ static struct port_pending *pending_new(const char *codec, uint64_t n)
     return NULL;
 }
 
-static const zarr_mem *device_side(const zarr_codec_job *job)
+static const zarr_memory *device_side(const zarr_codec_job *job)
 {
     return port_reaches(&job->dst) ? &job->dst : &job->src;
 }

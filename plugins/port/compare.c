@@ -29,7 +29,7 @@ void port_synced(struct port_lane *l, zarr_status st)
 }
 
 static zarr_status launch_differ(struct port_lane *l, const struct port_comparison *c,
-                                 const zarr_mem *src, const void *pattern,
+                                 const zarr_memory *src, const void *pattern,
                                  uint32_t item_bytes, zarr_error *err)
 {
     const struct port_place from = port_place_of(&src[0]);
@@ -58,7 +58,7 @@ static zarr_status launch_differ(struct port_lane *l, const struct port_comparis
 }
 
 /* The runs of one buffer. */
-static zarr_status compare_runs(struct port_lane *l, const zarr_mem *src, uint64_t n,
+static zarr_status compare_runs(struct port_lane *l, const zarr_memory *src, uint64_t n,
                                 const void *pattern, uint32_t item_bytes, uint8_t *equal,
                                 zarr_error *err)
 {
@@ -81,7 +81,7 @@ static zarr_status compare_runs(struct port_lane *l, const zarr_mem *src, uint64
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the entry of a table of the ABI */
-zarr_status port_equal_list(void *self, const zarr_mem *src, uint64_t n,
+zarr_status port_equal_list(void *self, const zarr_memory *src, uint64_t n,
                             const void *pattern, uint32_t item_bytes, uint8_t *equal,
                             void *stream, zarr_error *err)
 {

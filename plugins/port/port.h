@@ -39,7 +39,7 @@ zarr_status port_end(void *stream, struct port_lane *l, zarr_status st, zarr_err
 zarr_status port_wait(struct port_lane *l, zarr_error *err);
 
 /* Whether kernels reach the memory. */
-int port_reaches(const zarr_mem *m);
+int port_reaches(const zarr_memory *m);
 /* A buffer as kernels get it, and bytes from its start. Where all memory of a device has
  * one range of addresses, `buffer` is NULL (address 0) and `at` is the address, so that
  * one launch does the work in all blocks. */
@@ -47,7 +47,7 @@ struct port_place {
     void *buffer;
     uint64_t at;
 };
-struct port_place port_place_of(const zarr_mem *m);
+struct port_place port_place_of(const zarr_memory *m);
 
 /* Bytes on the host and their copy on the device, which begins at a multiple of 16. */
 struct port_block {
@@ -73,7 +73,7 @@ void port_result_close(struct port_block *b);
 
 /* Queues copies of runs, run i of dst[i].bytes bytes, as copy_list() of a memory backend:
  * one side may be host memory, which stays as it is until the lane was waited for. */
-zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy(struct port_lane *l, const zarr_memory *dst, const zarr_memory *src,
                       uint64_t n, zarr_error *err);
 
 /* The kernels, and for each its name and whether a group of port_lanes() work items has
@@ -156,7 +156,7 @@ struct port_decoder {
      * settle(). */
     zarr_status (*decode)(struct port_lane *l, enum port_format f, struct port_place dst,
                           struct port_place src, const struct k_stream *streams,
-                          uint64_t n, const zarr_mem *scratch, void **pending,
+                          uint64_t n, const zarr_memory *scratch, void **pending,
                           zarr_error *err);
     /* After the lane was waited for: writes a K_ status to status[streams[i].number] for
      * each stream that failed, and frees `pending`, which is not NULL. */
@@ -172,9 +172,9 @@ void port_synced(struct port_lane *l, zarr_status st);
 
 /* Entries of zarr_memory_vtable; `self` is not used. Boxes with a side that kernels do
  * not reach, or with sides on two devices, are UNSUPPORTED. port_copy_run() is copy(). */
-zarr_status port_copy_run(void *self, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy_run(void *self, const zarr_memory *dst, const zarr_memory *src,
                           uint64_t bytes, void *stream, zarr_error *err);
-zarr_status port_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy_list(void *self, const zarr_memory *dst, const zarr_memory *src,
                            uint64_t n, void *stream, zarr_error *err);
 zarr_status port_copy_box(void *self, const zarr_box *box, void *stream, zarr_error *err);
 zarr_status port_fill_box(void *self, const zarr_box *box, const void *pattern,
@@ -184,7 +184,7 @@ zarr_status port_copy_boxes(void *self, const zarr_box *boxes, uint64_t n, void 
 zarr_status port_fill_boxes(void *self, const zarr_box *boxes, uint64_t n,
                             const void *pattern, void *stream, zarr_error *err);
 /* NOLINTNEXTLINE(readability-function-size): the entry of a table of the ABI */
-zarr_status port_equal_list(void *self, const zarr_mem *src, uint64_t n,
+zarr_status port_equal_list(void *self, const zarr_memory *src, uint64_t n,
                             const void *pattern, uint32_t item_bytes, uint8_t *equal,
                             void *stream, zarr_error *err);
 

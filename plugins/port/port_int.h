@@ -139,7 +139,7 @@ int port_blosc_fits(const struct k_frame *f, uint64_t decoded);
 zarr_status port_blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                               zarr_codec_exec *exec, zarr_error *err);
 
-static inline const uint8_t *port_host_bytes(const zarr_mem *m)
+static inline const uint8_t *port_host_bytes(const zarr_memory *m)
 {
     return (const uint8_t *)m->handle + m->offset;
 }

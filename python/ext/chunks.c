@@ -135,7 +135,7 @@ PyObject *zx_array_places(PyObject *o, PyObject *keys)
 struct given {
     zarr_block_batch batch;
     uint64_t *places;
-    zarr_mem *bytes;
+    zarr_memory *bytes;
     Py_buffer *views;
     Py_ssize_t n_views;
 };
@@ -150,7 +150,7 @@ static void given_deinit(struct given *g)
 }
 
 /* Borrows one chunk; None is a missing one. */
-static int borrow_chunk(struct given *g, PyObject *value, zarr_mem *out)
+static int borrow_chunk(struct given *g, PyObject *value, zarr_memory *out)
 {
     static const char nothing; /* of a chunk without bytes, which is not missing */
     Py_buffer *view = &g->views[g->n_views];
@@ -227,7 +227,7 @@ static char *piece_data(struct piece *p, int32_t ndim)
 }
 
 /* zarr_block_sink_fn: any thread calls it. */
-static zarr_status collect(void *user, const uint64_t *chunk, const zarr_mem *bytes,
+static zarr_status collect(void *user, const uint64_t *chunk, const zarr_memory *bytes,
                            zarr_error *err)
 {
     struct harvest *h = user;

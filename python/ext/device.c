@@ -8,7 +8,7 @@ typedef struct {
     PyObject_HEAD zx_state *st;
     zx_array *array;  /* owned: whose data type the elements have */
     PyObject *keeper; /* owned: the application's object that has the memory, or NULL */
-    zarr_mem mem;
+    zarr_memory mem;
     int32_t ndim;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
 } zx_device;
@@ -42,7 +42,7 @@ static int allocate_own(zx_device *self, const char *where, uint64_t bytes)
     Py_BEGIN_ALLOW_THREADS status =
         zarr_memory_parse(ctx, where, &device_type, &device_id, &err);
     if (status == ZARR_OK)
-        status = zarr_mem_alloc(ctx, device_type, device_id, bytes, &self->mem, &err);
+        status = zarr_memory_alloc(ctx, device_type, device_id, bytes, &self->mem, &err);
     Py_END_ALLOW_THREADS return zx_check(self->st, status, &err, self->array->a);
 }
 
@@ -55,7 +55,7 @@ static int is_there(const zx_device *self, const char *where)
     int32_t type, id;
     bool is_managed;
 
-    Py_BEGIN_ALLOW_THREADS zarr_mem_classify(ctx, self->mem.handle, &type, &id);
+    Py_BEGIN_ALLOW_THREADS zarr_memory_classify(ctx, self->mem.handle, &type, &id);
     Py_END_ALLOW_THREADS is_managed = type == ZARR_DEVICE_CUDA_MANAGED;
     if (is_managed && (wanted == type || wanted == ZARR_DEVICE_CUDA))
         return 0;
@@ -126,7 +126,7 @@ static void device_dealloc(PyObject *o)
     if (self->array && self->mem.handle && !self->keeper) {
         zarr_context *ctx = zarr_array_context(self->array->a);
 
-        Py_BEGIN_ALLOW_THREADS zarr_mem_free(ctx, &self->mem);
+        Py_BEGIN_ALLOW_THREADS zarr_memory_free(ctx, &self->mem);
         Py_END_ALLOW_THREADS
     }
     Py_XDECREF(self->keeper);
@@ -270,8 +270,8 @@ int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple)
         return -1;
     m->t.shape = m->shape;
     m->t.strides = m->strides;
-    zarr_mem_classify(zarr_array_context(a->a), m->t.data, &m->t.device_type,
-                      &m->t.device_id);
+    zarr_memory_classify(zarr_array_context(a->a), m->t.data, &m->t.device_type,
+                         &m->t.device_id);
     if (m->t.device_type == ZARR_DEVICE_CPU && m->t.data) {
         PyErr_SetString(PyExc_ValueError, "no memory backend knows this memory of a "
                                           "device: is the plug-in for it loaded?");

@@ -64,7 +64,7 @@ enum { /* places in the table of NumPy's functions */
 
 struct block {
     struct block *next;
-    zarr_mem mem;
+    zarr_memory mem;
 };
 
 static struct {
@@ -105,7 +105,7 @@ static void give_back(struct block *b)
     while (b) {
         struct block *next = b->next;
 
-        zarr_mem_free(kept.ctx, &b->mem);
+        zarr_memory_free(kept.ctx, &b->mem);
         free(b);
         b = next;
     }
@@ -162,7 +162,7 @@ static struct block *make(uint64_t bytes)
     struct block *b = calloc(1, sizeof *b);
     zarr_error err;
 
-    if (!b || zarr_mem_alloc_from(kept.ctx, "host", 0, bytes, &b->mem, &err)) {
+    if (!b || zarr_memory_alloc_from(kept.ctx, "host", 0, bytes, &b->mem, &err)) {
         free(b);
         return NULL;
     }
@@ -207,7 +207,7 @@ static void *output_calloc(void *unused, size_t n, size_t bytes)
 }
 
 /* The system may take the pages of an idle block. */
-static void lend_pages(const zarr_mem *mem)
+static void lend_pages(const zarr_memory *mem)
 {
 #ifdef MADV_FREE
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -192,7 +192,7 @@ static PyObject *inputs_object(const struct zx_ask *q)
     PyObject *list = PyList_New((Py_ssize_t)q->n);
 
     for (uint64_t i = 0; list && i < q->n; i++) {
-        const zarr_mem *src = &q->jobs[i].src;
+        const zarr_memory *src = &q->jobs[i].src;
         PyObject *bytes = PyBytes_FromStringAndSize(
             src->bytes ? (const char *)src->handle + src->offset : "",
             (Py_ssize_t)src->bytes);

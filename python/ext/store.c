@@ -164,7 +164,7 @@ static uint64_t bytes_of_range(const struct range *r, uint64_t bytes)
 static zarr_status read_into(const struct range *r, char *data, uint64_t n,
                              zarr_store_value *value, zarr_error *err)
 {
-    const zarr_mem mem = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = n};
+    const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = n};
 
     return zarr_store_read(r->s, r->key, r->offset, r->length, &mem, value, err);
 }

@@ -222,10 +222,10 @@ struct given_sink {
 };
 
 /* Moves a chunk to the memory that the sink wants. */
-static zarr_status bring_chunk(const struct given_sink *s, zarr_mem *bytes,
-                               zarr_mem *block, zarr_error *err)
+static zarr_status bring_chunk(const struct given_sink *s, zarr_memory *bytes,
+                               zarr_memory *block, zarr_error *err)
 {
-    const zarr_mem from = *bytes;
+    const zarr_memory from = *bytes;
     struct zr_copy_counters counters = {0};
     zarr_status st = ZARR_OK;
 
@@ -238,11 +238,11 @@ out:
     return st;
 }
 
-static zarr_status sink_chunk(void *arg, const uint64_t *chunk, const zarr_mem *bytes,
+static zarr_status sink_chunk(void *arg, const uint64_t *chunk, const zarr_memory *bytes,
                               zarr_error *err)
 {
     const struct given_sink *s = arg;
-    zarr_mem mem = bytes ? *bytes : (zarr_mem){0}, block = {0};
+    zarr_memory mem = bytes ? *bytes : (zarr_memory){0}, block = {0};
     struct zr_foreign call;
     zarr_status st = ZARR_OK;
 

@@ -14,7 +14,7 @@ struct zr_io_given {
     zarr_store *store;   /* the chunks to read */
     int32_t device_type; /* the memory that encoded chunks are in */
     /* writes: as in struct zr_io */
-    zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_mem *bytes,
+    zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_memory *bytes,
                         zarr_error *err);
     void *sink_arg;
 };

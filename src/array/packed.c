@@ -173,7 +173,7 @@ static zarr_status rows_view(struct zr_packed *p, const zarr_tensor *t, size_t n
 static zarr_status copy_rows(struct zr_packed *p, bool write, zarr_error *err)
 {
     const size_t bytes = p->n_rows * p->row_bytes;
-    const zarr_mem run = zr_mem_of_host(p->rows, bytes);
+    const zarr_memory run = zr_mem_of_host(p->rows, bytes);
     zarr_box box = {.struct_size = sizeof box, .ndim = p->view.ndim, .item_bytes = 1};
     zarr_box_side *own = write ? &box.dst : &box.src;
     zarr_box_side *other = write ? &box.src : &box.dst;

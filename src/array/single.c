@@ -106,11 +106,11 @@ const char *zarr_chain_codecs(const zarr_chain *chain)
 
 struct chain_put {
     zarr_context *ctx;
-    zarr_mem *dst;
+    zarr_memory *dst;
     uint64_t room;
 };
 
-static zarr_status put_chunk(void *user, const uint64_t *chunk, const zarr_mem *bytes,
+static zarr_status put_chunk(void *user, const uint64_t *chunk, const zarr_memory *bytes,
                              zarr_error *err)
 {
     const struct chain_put *p = user;
@@ -124,10 +124,10 @@ static zarr_status put_chunk(void *user, const uint64_t *chunk, const zarr_mem *
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "the encoded chunk has %" PRIu64 " bytes, the room %" PRIu64,
                        bytes->bytes, p->room);
-    return zarr_mem_copy(p->ctx, p->dst, bytes, bytes->bytes, err);
+    return zarr_memory_copy(p->ctx, p->dst, bytes, bytes->bytes, err);
 }
 
-zarr_status zarr_chain_encode(zarr_chain *chain, const zarr_tensor *src, zarr_mem *dst,
+zarr_status zarr_chain_encode(zarr_chain *chain, const zarr_tensor *src, zarr_memory *dst,
                               const zarr_io_options *opts, zarr_error *err)
 {
     struct chain_put put = {.ctx = chain->ctx, .dst = dst, .room = dst->bytes};
@@ -137,7 +137,7 @@ zarr_status zarr_chain_encode(zarr_chain *chain, const zarr_tensor *src, zarr_me
     return zarr_array_encode(chain->array, NULL, src, NULL, &sink, opts, err);
 }
 
-zarr_status zarr_chain_decode(zarr_chain *chain, const zarr_mem *src,
+zarr_status zarr_chain_decode(zarr_chain *chain, const zarr_memory *src,
                               const zarr_tensor *dst, const zarr_io_options *opts,
                               zarr_error *err)
 {

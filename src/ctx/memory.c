@@ -1,5 +1,5 @@
 /*
- * ctx/memory.c - zarr_mem_*: memory of any kind for applications, through the backends
+ * ctx/memory.c - zarr_memory_*: memory of any kind for applications, through the backends
  * that the context knows. This memory is not pooled and does not count in the byte
  * budget.
  * Thread class: shared.
@@ -28,7 +28,7 @@ struct zr_ctx_block {
     const struct zr_backend *from;
 };
 
-static zarr_status block_note(zarr_context *ctx, const zarr_mem *mem,
+static zarr_status block_note(zarr_context *ctx, const zarr_memory *mem,
                               const struct zr_backend *from, zarr_error *err)
 {
     struct zr_ctx_block *b = zr_malloc(ctx->alloc, sizeof *b);
@@ -44,7 +44,7 @@ static zarr_status block_note(zarr_context *ctx, const zarr_mem *mem,
 }
 
 /* Returns who allocated a block, and forgets it; NULL: the backend of its kind. */
-static const struct zr_backend *block_forget(zarr_context *ctx, const zarr_mem *mem)
+static const struct zr_backend *block_forget(zarr_context *ctx, const zarr_memory *mem)
 {
     struct zr_ctx_block **at, *b;
     const struct zr_backend *from = NULL;
@@ -75,7 +75,7 @@ void zr_ctx_blocks_free(zarr_context *ctx)
 /* `usual`: the backend of the kind, or NULL. */
 static zarr_status alloc_from(zarr_context *ctx, const struct zr_backend *from,
                               const struct zr_backend *usual, int32_t device_id,
-                              uint64_t bytes, zarr_mem *out, zarr_error *err)
+                              uint64_t bytes, zarr_memory *out, zarr_error *err)
 {
     zarr_status st = from->vt.alloc(from->self, device_id, bytes, out, err);
 
@@ -84,20 +84,20 @@ static zarr_status alloc_from(zarr_context *ctx, const struct zr_backend *from,
     st = block_note(ctx, out, from, err);
     if (st != ZARR_OK) {
         from->vt.free(from->self, out);
-        *out = (zarr_mem){0};
+        *out = (zarr_memory){0};
     }
     return st;
 }
 
 /* ---- door ---------------------------------------------------------------------- */
 
-zarr_status zarr_mem_alloc(zarr_context *ctx, int32_t device_type, int32_t device_id,
-                           uint64_t bytes, zarr_mem *out, zarr_error *err)
+zarr_status zarr_memory_alloc(zarr_context *ctx, int32_t device_type, int32_t device_id,
+                              uint64_t bytes, zarr_memory *out, zarr_error *err)
 {
     const struct zr_backend *backend = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     if (device_type == 0)
         device_type = ZARR_DEVICE_CPU;
     ZR_TRY(find_backend(ctx, device_type, &backend, err));
@@ -107,8 +107,9 @@ out:
     return st;
 }
 
-zarr_status zarr_mem_alloc_from(zarr_context *ctx, const char *backend, int32_t device_id,
-                                uint64_t bytes, zarr_mem *out, zarr_error *err)
+zarr_status zarr_memory_alloc_from(zarr_context *ctx, const char *backend,
+                                   int32_t device_id, uint64_t bytes, zarr_memory *out,
+                                   zarr_error *err)
 {
     const bool locked = zr_ctx_look_begin(ctx);
     const struct zr_backend *from =
@@ -118,14 +119,14 @@ zarr_status zarr_mem_alloc_from(zarr_context *ctx, const char *backend, int32_t 
     if (from)
         (void)zr_backend_find(&ctx->memory, from->vt.device_type, &usual, NULL);
     zr_ctx_look_end(ctx, locked);
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     if (!from)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is no memory backend \"%s\"",
                        backend ? backend : "");
     return alloc_from(ctx, from, usual, device_id, bytes, out, err);
 }
 
-void zarr_mem_free(zarr_context *ctx, zarr_mem *mem)
+void zarr_memory_free(zarr_context *ctx, zarr_memory *mem)
 {
     const struct zr_backend *backend = NULL;
 
@@ -134,11 +135,11 @@ void zarr_mem_free(zarr_context *ctx, zarr_mem *mem)
     backend = mem->device_type == ZARR_DEVICE_CPU ? NULL : block_forget(ctx, mem);
     if (backend || find_backend(ctx, mem->device_type, &backend, NULL) == ZARR_OK)
         backend->vt.free(backend->self, mem);
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
-zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem *src,
-                          uint64_t bytes, zarr_error *err)
+zarr_status zarr_memory_copy(zarr_context *ctx, const zarr_memory *dst,
+                             const zarr_memory *src, uint64_t bytes, zarr_error *err)
 {
     struct zr_copy_counters counters = {0};
     const struct zr_backend *backend = NULL;
@@ -220,8 +221,8 @@ zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *devi
                    text ? text : "");
 }
 
-void zarr_mem_classify(zarr_context *ctx, const void *pointer, int32_t *device_type,
-                       int32_t *device_id)
+void zarr_memory_classify(zarr_context *ctx, const void *pointer, int32_t *device_type,
+                          int32_t *device_id)
 {
     const bool locked = zr_ctx_look_begin(ctx);
 

@@ -70,8 +70,8 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                                               .trust = trust};
     struct zr_chain_reps one = {0};
     struct zr_program *p = NULL;
-    const zarr_mem dst = zr_mem_of_host(out, bytes);
-    zarr_mem src, got;
+    const zarr_memory dst = zr_mem_of_host(out, bytes);
+    zarr_memory src, got;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(element_reps(&one, reps, chain->n, alloc, err));

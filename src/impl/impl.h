@@ -267,7 +267,7 @@ struct zr_stage_call {
     zarr_codec_job *jobs;
     uint64_t n;
     struct zr_thread_states *ts;
-    zarr_mem scratch;
+    zarr_memory scratch;
     /* a stream of the device side; NULL, or an implementation without ASYNC: all work is
      * done on return */
     void *stream;
@@ -290,14 +290,14 @@ bool zr_stage_is_partial(const struct zr_stage *s);
 /* Decodes n ranges of a chunk. job->dst has the exact size of the decoded chunk. */
 zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
-                             struct zr_thread_states *ts, zarr_mem scratch,
+                             struct zr_thread_states *ts, zarr_memory scratch,
                              zarr_error *err);
 /* Whether a stage finds the decoded chunk inside of the encoded one, if it also accepts
  * the chunk. */
 bool zr_stage_is_within(const struct zr_stage *s);
 /* Checks the chunk and sets job->dst to a part of job->src. */
 zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch,
+                            struct zr_thread_states *ts, zarr_memory scratch,
                             zarr_error *err);
 /* Whether a stage can decode into strided memory, if it also accepts the chunk. */
 bool zr_stage_strides(const struct zr_stage *s);
@@ -305,7 +305,7 @@ bool zr_stage_strides(const struct zr_stage *s);
  * decodes to a block instead. */
 zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_strided *to, struct zr_thread_states *ts,
-                             zarr_mem scratch, zarr_error *err);
+                             zarr_memory scratch, zarr_error *err);
 /*
  * Runs the stages of a program on host memory when sizes are not known. A decoder that
  * finds its room too small is called again with more room, up to the stage's bound. If
@@ -330,11 +330,11 @@ struct zr_unsized {
     uint64_t most;
 };
 zarr_status zr_unsized_decode(const struct zr_program *p, struct zr_unsized *g,
-                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                              zarr_error *err);
+                              const zarr_memory *src, const zarr_memory *dst,
+                              zarr_memory *out, zarr_error *err);
 zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
-                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                              zarr_error *err);
+                              const zarr_memory *src, const zarr_memory *dst,
+                              zarr_memory *out, zarr_error *err);
 /* Makes the buffer at least `bytes` long. Its content is lost if it grows. */
 zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                            const struct zr_thread_states *ts, zarr_error *err);
@@ -407,34 +407,34 @@ zarr_status zr_runner_open_range(zarr_codec_runner **out, const zarr_codec_spec 
 /* zarr_codec_runner_decode() for a result of at most `most` bytes, whose room the runner
  * makes: not every codec can tell the length of the result from its input. */
 zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                  const zarr_mem *src, uint64_t most, zarr_mem *dst,
+                                  const zarr_memory *src, uint64_t most, zarr_memory *dst,
                                   zarr_error *err);
 /* Whether the runner's chain has a codec that does not keep every value. */
 bool zr_runner_lossy(const zarr_codec_runner *r);
 /* *same: whether `encoded` decodes to `decoded` again. Decodes into separate memory,
  * because the elements being encoded may be in the thread's decode buffers. */
 zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                 const zarr_mem *encoded, const zarr_mem *decoded,
+                                 const zarr_memory *encoded, const zarr_memory *decoded,
                                  bool *same, zarr_error *err);
 /* Encodes to io->dst from offset *at on, and adds the encoded size to *at. Encoders need
  * the room that their specification promises, and io may have less, so the runner encodes
  * into its own buffer and copies. A result that does not fit io is zr_too_long(). */
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                const zarr_mem *src, const struct zr_host_job *io,
+                                const zarr_memory *src, const struct zr_host_job *io,
                                 size_t *at, zarr_error *err);
 /* The bound of the runner's encoded bytes. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
 /* Runs runners one after another, for a codec that decides after each run whether to keep
  * its result. Results stay in memory of the thread until the stage returns. */
 struct zr_runner_row {
-    zarr_mem input;  /* what the next runner gets */
-    zarr_mem output; /* of the last run, until the codec keeps or drops it */
+    zarr_memory input;  /* what the next runner gets */
+    zarr_memory output; /* of the last run, until the codec keeps or drops it */
     zarr_codec_exec *exec;
     size_t base, top; /* in the thread's stack of buffers */
     bool encode;
 };
 void zr_runner_row_open(struct zr_runner_row *row, zarr_codec_exec *exec, bool encode,
-                        const zarr_mem *input);
+                        const zarr_memory *input);
 zarr_status zr_runner_row_run(struct zr_runner_row *row, const zarr_codec_runner *r,
                               zarr_error *err);
 void zr_runner_row_keep(struct zr_runner_row *row); /* the output is the next input */

@@ -12,7 +12,7 @@
 _Static_assert(sizeof(void *) != 8 || sizeof(zarr_codec_job) == 88,
                "zarr_codec_job never grows");
 
-static bool job_is_host(const zarr_mem *m)
+static bool job_is_host(const zarr_memory *m)
 {
     return m->device_type > 0 && m->device_type < 32 &&
            (ZARR_MEMORY_BIT(m->device_type) & ZR_HOST_KINDS) &&

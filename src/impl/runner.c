@@ -189,8 +189,8 @@ out:
  * separate stacks, because decoded elements of variable length still point into the
  * decoder's buffers when they are encoded. */
 static zarr_status runner_run(const struct zr_program *p, struct zr_thread_states *ts,
-                              const zarr_mem *src, const uint64_t *most, zarr_mem *dst,
-                              bool *no_room, zarr_error *err)
+                              const zarr_memory *src, const uint64_t *most,
+                              zarr_memory *dst, bool *no_room, zarr_error *err)
 {
     struct zr_buffer own[ZR_UNSIZED_BUFFERS];
     struct zr_unsized g = {
@@ -198,7 +198,7 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
     struct zr_buffer_stack *stack = p->encode ? &ts->encode : &ts->decode;
     const size_t at = stack->top;
     const bool given = dst->handle != NULL;
-    zarr_mem got = {0};
+    zarr_memory got = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_buffer_stack_push(stack, ZR_UNSIZED_BUFFERS, ts->alloc, err));
@@ -224,8 +224,8 @@ out:
 }
 
 static zarr_status runner_call(const zarr_codec_runner *r, bool encode,
-                               zarr_codec_exec *exec, const zarr_mem *src,
-                               const uint64_t *most, zarr_mem *dst, zarr_error *err)
+                               zarr_codec_exec *exec, const zarr_memory *src,
+                               const uint64_t *most, zarr_memory *dst, zarr_error *err)
 {
     const struct zr_program *p = NULL;
     bool no_room = false;
@@ -242,34 +242,34 @@ static zarr_status runner_call(const zarr_codec_runner *r, bool encode,
 }
 
 zarr_status zarr_codec_runner_decode(const zarr_codec_runner *runner,
-                                     zarr_codec_exec *exec, const zarr_mem *src,
-                                     zarr_mem *dst, zarr_error *err)
+                                     zarr_codec_exec *exec, const zarr_memory *src,
+                                     zarr_memory *dst, zarr_error *err)
 {
     return runner_call(runner, false, exec, src, NULL, dst, err);
 }
 
 zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                  const zarr_mem *src, uint64_t most, zarr_mem *dst,
+                                  const zarr_memory *src, uint64_t most, zarr_memory *dst,
                                   zarr_error *err)
 {
-    *dst = (zarr_mem){0};
+    *dst = (zarr_memory){0};
     return runner_call(r, false, exec, src, &most, dst, err);
 }
 
 zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
-                                     zarr_codec_exec *exec, const zarr_mem *src,
-                                     zarr_mem *dst, zarr_error *err)
+                                     zarr_codec_exec *exec, const zarr_memory *src,
+                                     zarr_memory *dst, zarr_error *err)
 {
     return runner_call(runner, true, exec, src, NULL, dst, err);
 }
 
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                const zarr_mem *src, const struct zr_host_job *io,
+                                const zarr_memory *src, const struct zr_host_job *io,
                                 size_t *at, zarr_error *err)
 {
     struct zr_thread_states *ts = exec->inner;
     const size_t top = ts ? ts->encode.top : 0;
-    zarr_mem got = {0};
+    zarr_memory got = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_codec_runner_encode(r, exec, src, &got, err));
@@ -294,7 +294,7 @@ static struct zr_buffer_stack *row_stack(const struct zr_runner_row *row)
 }
 
 void zr_runner_row_open(struct zr_runner_row *row, zarr_codec_exec *exec, bool encode,
-                        const zarr_mem *input)
+                        const zarr_memory *input)
 {
     *row = (struct zr_runner_row){.input = *input, .exec = exec, .encode = encode};
     row->base = row->top = row_stack(row)->top;
@@ -304,7 +304,7 @@ zarr_status zr_runner_row_run(struct zr_runner_row *row, const zarr_codec_runner
                               zarr_error *err)
 {
     row->top = row_stack(row)->top;
-    row->output = (zarr_mem){0};
+    row->output = (zarr_memory){0};
     return runner_call(r, row->encode, row->exec, &row->input, NULL, &row->output, err);
 }
 
@@ -334,12 +334,12 @@ bool zr_runner_lossy(const zarr_codec_runner *r)
 }
 
 zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                 const zarr_mem *encoded, const zarr_mem *decoded,
+                                 const zarr_memory *encoded, const zarr_memory *decoded,
                                  bool *same, zarr_error *err)
 {
     struct zr_thread_states *ts = exec->inner;
     const struct zr_buffer_stack kept = ts->decode;
-    zarr_mem got = {0};
+    zarr_memory got = {0};
     zarr_status st = ZARR_OK;
 
     ts->decode = (struct zr_buffer_stack){0};

@@ -301,7 +301,7 @@ static zarr_status decode_chunk(const struct shard_self *self,
                                 uint8_t *to, struct shard_keep *k, zarr_codec_exec *exec,
                                 zarr_error *err)
 {
-    zarr_mem src = {0}, dst = zr_mem_of_host(to, self->chunk_bytes);
+    zarr_memory src = {0}, dst = zr_mem_of_host(to, self->chunk_bytes);
     zarr_status st = ZARR_OK;
 
     if (pair[0] == ZR_INDEX_MISSING) {
@@ -327,9 +327,9 @@ static zarr_status decode_index(const struct shard_self *self,
                                 .shard_bytes = io->src_bytes,
                                 .index_offset = at,
                                 .index_bytes = self->index_bytes};
-    const zarr_mem src =
+    const zarr_memory src =
         zr_mem_of_host((void *)(uintptr_t)(io->src + at), self->index_bytes);
-    zarr_mem dst = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
+    zarr_memory dst = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_codec_runner_decode(self->index, exec, &src, &dst, err));
@@ -410,7 +410,7 @@ static zarr_status encode_chunk(const struct shard_self *self, const uint8_t *fr
                                 zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zr_thread_states *ts = exec->inner;
-    const zarr_mem src = zr_mem_of_host((void *)(uintptr_t)from, self->chunk_bytes);
+    const zarr_memory src = zr_mem_of_host((void *)(uintptr_t)from, self->chunk_bytes);
     const size_t at = *pos;
     zarr_status st = ZARR_OK;
 
@@ -429,9 +429,9 @@ static zarr_status encode_index(const struct shard_self *self,
                                 const struct zr_host_job *io, size_t *pos,
                                 uint64_t *pairs, zarr_codec_exec *exec, zarr_error *err)
 {
-    const zarr_mem src = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
+    const zarr_memory src = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
     const size_t at = self->spec->index_at_end ? *pos : 0;
-    zarr_mem dst = zr_mem_of_host(io->dst + at, self->index_bytes);
+    zarr_memory dst = zr_mem_of_host(io->dst + at, self->index_bytes);
     zarr_status st = ZARR_OK;
 
     if (io->dst_bytes - at < self->index_bytes)

@@ -296,7 +296,7 @@ out:
 
 /* Begins a call for one chunk. */
 static zarr_status stage_alone(const struct zr_stage *s, zarr_codec_job *job,
-                               struct zr_thread_states *ts, zarr_mem scratch,
+                               struct zr_thread_states *ts, zarr_memory scratch,
                                zarr_codec_exec *exec, zarr_error *err)
 {
     zarr_status st;
@@ -316,7 +316,7 @@ bool zr_stage_is_partial(const struct zr_stage *s)
 
 zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
-                             struct zr_thread_states *ts, zarr_mem scratch,
+                             struct zr_thread_states *ts, zarr_memory scratch,
                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -345,7 +345,7 @@ bool zr_stage_is_within(const struct zr_stage *s)
     return s->kind == ZR_STAGE_CODEC && s->impl->vt.within;
 }
 
-static bool stage_part_of(const zarr_mem *part, const zarr_mem *all)
+static bool stage_part_of(const zarr_memory *part, const zarr_memory *all)
 {
     return part->handle == all->handle && part->device_type == all->device_type &&
            part->device_id == all->device_id && part->offset >= all->offset &&
@@ -354,7 +354,7 @@ static bool stage_part_of(const zarr_mem *part, const zarr_mem *all)
 }
 
 zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch,
+                            struct zr_thread_states *ts, zarr_memory scratch,
                             zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -362,7 +362,7 @@ zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
     struct zr_foreign said;
     zarr_codec_exec exec;
 
-    job->dst = (zarr_mem){.bytes = s->out_bytes};
+    job->dst = (zarr_memory){.bytes = s->out_bytes};
     ZR_TRY(stage_alone(s, job, ts, scratch, &exec, err));
     st = s->impl->vt.within(s->self, job, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
@@ -391,14 +391,14 @@ bool zr_stage_strides(const struct zr_stage *s)
 
 zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_strided *to, struct zr_thread_states *ts,
-                             zarr_mem scratch, zarr_error *err)
+                             zarr_memory scratch, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
     struct zr_foreign said;
     zarr_codec_exec exec;
 
-    job->dst = (zarr_mem){.bytes = s->out_bytes};
+    job->dst = (zarr_memory){.bytes = s->out_bytes};
     ZR_TRY(stage_alone(s, job, ts, scratch, &exec, err));
     st = s->impl->vt.strided(s->self, job, to, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;

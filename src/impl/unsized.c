@@ -56,7 +56,7 @@ struct unsized_step {
     const struct zr_program *p;
     const struct zr_stage *stage;
     struct zr_unsized *g;
-    const zarr_mem *dst; /* NULL: buffer */
+    const zarr_memory *dst; /* NULL: buffer */
     struct zr_buffer *buffer;
     uint64_t most; /* output bytes: with more, the last stage's would not fit its room */
     bool known;    /* the output has exactly that, unless the chunk is damaged */
@@ -220,7 +220,7 @@ out:
  * number of elements. So the stages before them must not make more elements than fit the
  * result, although a decoder could read its input as more. */
 static uint64_t step_most(const struct zr_program *p, const struct zr_unsized *g,
-                          const struct zr_stage *stage, const zarr_mem *dst)
+                          const struct zr_stage *stage, const zarr_memory *dst)
 {
     const uint32_t item = p->stage[p->n - 1].out_item;
 
@@ -244,7 +244,7 @@ static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_unsiz
 }
 
 /* Copies *cur to dst, for a program without stages. */
-static zarr_status copy_to(struct zr_unsized *g, const zarr_mem *dst, zarr_mem *cur,
+static zarr_status copy_to(struct zr_unsized *g, const zarr_memory *dst, zarr_memory *cur,
                            zarr_error *err)
 {
     const uint64_t bytes = cur->bytes;
@@ -263,10 +263,10 @@ static zarr_status copy_to(struct zr_unsized *g, const zarr_mem *dst, zarr_mem *
 }
 
 static zarr_status unsized_run(const struct zr_program *p, struct zr_unsized *g,
-                               const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                               zarr_error *err)
+                               const zarr_memory *src, const zarr_memory *dst,
+                               zarr_memory *out, zarr_error *err)
 {
-    zarr_mem cur = *src;
+    zarr_memory cur = *src;
     zarr_status st = ZARR_OK;
 
     g->no_room = false;
@@ -304,8 +304,8 @@ out:
 }
 
 zarr_status zr_unsized_decode(const struct zr_program *p, struct zr_unsized *g,
-                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                              zarr_error *err)
+                              const zarr_memory *src, const zarr_memory *dst,
+                              zarr_memory *out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -322,8 +322,8 @@ out:
 }
 
 zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
-                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                              zarr_error *err)
+                              const zarr_memory *src, const zarr_memory *dst,
+                              zarr_memory *out, zarr_error *err)
 {
     return p->encode ? unsized_run(p, g, src, dst, out, err) : zr_internal(err);
 }

@@ -46,8 +46,8 @@ zarr_status zr_backend_fill_box(const struct zr_backend *be, const zarr_box *box
 
 /* ---- lists ------------------------------------------------------------------------ */
 
-zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_mem *dst,
-                                 const zarr_mem *src, uint64_t n, void *stream,
+zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_memory *dst,
+                                 const zarr_memory *src, uint64_t n, void *stream,
                                  struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -108,16 +108,16 @@ zarr_status zr_backend_equal_list(const struct zr_backend *be,
 
 /* Compares run i on the host. `piece` is a multiple of item_bytes long. */
 static zarr_status equal_run(const struct zr_backend *be, const struct zr_equal_list *l,
-                             uint64_t i, const zarr_mem *piece,
+                             uint64_t i, const zarr_memory *piece,
                              struct zr_copy_counters *c, zarr_error *err)
 {
-    const zarr_mem *run = &l->src[i];
+    const zarr_memory *run = &l->src[i];
     zarr_status st = ZARR_OK;
 
     l->equal[i] = 1;
     for (uint64_t at = 0; at < run->bytes && l->equal[i]; at += piece->bytes) {
         const uint64_t bytes = ZR_MIN(piece->bytes, run->bytes - at);
-        zarr_mem part = *run;
+        zarr_memory part = *run;
 
         part.offset += at;
         part.bytes = bytes;
@@ -138,7 +138,7 @@ zarr_status zr_host_equal_list(const struct zr_memory_registry *r,
     const uint64_t fit = ZR_STAGE_BYTES / l->item_bytes * l->item_bytes;
     uint64_t longest = l->item_bytes;
     zarr_status st = ZARR_OK;
-    zarr_mem piece;
+    zarr_memory piece;
 
     for (uint64_t i = 0; i < l->n; i++)
         longest = ZR_MAX(longest, l->src[i].bytes);

@@ -4,7 +4,7 @@
  * than all decoding. They come directly from the system. If the application gave an
  * allocator, everything comes from it: such a block has room for the alignment, and the
  * allocator's own pointer just before its first byte. A block is freed with the same
- * zarr_mem, whose length tells where the block is from.
+ * zarr_memory, whose length tells where the block is from.
  * Thread class: as the allocator's.
  */
 #include "mem/kernel_int.h"
@@ -40,7 +40,7 @@ static void *host_alloc_aligned(const zarr_allocator *alloc, size_t bytes)
 }
 
 static zarr_status host_alloc(void *self, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err)
+                              zarr_memory *out, zarr_error *err)
 {
     const zarr_allocator *alloc = self;
     size_t n;
@@ -56,7 +56,7 @@ static zarr_status host_alloc(void *self, int32_t device_id, uint64_t bytes,
     return ZARR_OK;
 }
 
-static void host_free(void *self, zarr_mem *mem)
+static void host_free(void *self, zarr_memory *mem)
 {
     const zarr_allocator *alloc = self;
 
@@ -70,10 +70,10 @@ static void host_free(void *self, zarr_mem *mem)
             zr_free(alloc, raw);
         }
     }
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
-static zarr_status host_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status host_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t bytes, void *stream, zarr_error *err)
 {
     ZR_UNUSED(self);
@@ -142,7 +142,7 @@ void zr_host_vtable(zarr_memory_vtable *out)
 
 /* ---- with pointers ------------------------------------------------------------ */
 
-static bool host_is_big(const zarr_mem *mem)
+static bool host_is_big(const zarr_memory *mem)
 {
     return mem->bytes >= ZR_NT_EXTENT_BYTES;
 }

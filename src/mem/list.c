@@ -7,15 +7,15 @@
  */
 #include "mem/mem_int.h"
 
-static bool same_device(const zarr_mem *a, const zarr_mem *b)
+static bool same_device(const zarr_memory *a, const zarr_memory *b)
 {
     return a->device_type == b->device_type && a->device_id == b->device_id;
 }
 
 /* ---- runs ------------------------------------------------------------------------- */
 
-static zarr_status runs_check(const struct zr_memory_registry *r, const zarr_mem *dst,
-                              const zarr_mem *src, uint64_t n, zarr_error *err)
+static zarr_status runs_check(const struct zr_memory_registry *r, const zarr_memory *dst,
+                              const zarr_memory *src, uint64_t n, zarr_error *err)
 {
     struct zr_route way;
     zarr_status st = ZARR_OK;
@@ -35,8 +35,8 @@ out:
 }
 
 /* Copies runs that all have the same route. */
-static zarr_status runs_copy(const struct zr_memory_registry *r, const zarr_mem *dst,
-                             const zarr_mem *src, uint64_t n, struct zr_stream *s,
+static zarr_status runs_copy(const struct zr_memory_registry *r, const zarr_memory *dst,
+                             const zarr_memory *src, uint64_t n, struct zr_stream *s,
                              struct zr_copy_counters *c, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
@@ -61,8 +61,8 @@ out:
     return st;
 }
 
-zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_mem *dst,
-                             const zarr_mem *src, uint64_t n, struct zr_stream *s,
+zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_memory *dst,
+                             const zarr_memory *src, uint64_t n, struct zr_stream *s,
                              struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -269,7 +269,7 @@ zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,
                               const struct zr_equal_list *l, struct zr_stream *s,
                               struct zr_copy_counters *c, zarr_error *err)
 {
-    const zarr_mem *src = l->src;
+    const zarr_memory *src = l->src;
     const struct zr_backend *be = NULL;
     zarr_status st = ZARR_OK;
     uint64_t first = 0, end = 0;

@@ -54,7 +54,7 @@ bool zr_device_is_host(const struct zr_memory_registry *r,
 
 /* The only way from a handle to a pointer. MEMORY_KIND if the host cannot reach the
  * memory, INTERNAL if [offset, offset+bytes) is not inside. */
-zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
+zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memory *mem,
                             uint64_t bytes, void **out, zarr_error *err);
 /* Prints a kind of memory: "host", "cuda", ..., or "device20". */
 void zr_device_print(struct zr_str *out, int32_t device_type);
@@ -76,9 +76,10 @@ bool zr_device_parse(const char *text, int32_t *device_type, int32_t *device_id)
 /* Asks the backends which memory a pointer is; host memory if none knows it. */
 void zr_mem_classify(const struct zr_memory_registry *r, const void *pointer,
                      int32_t *device_type, int32_t *device_id);
-zarr_mem zr_mem_of_host(void *p, uint64_t bytes);
+zarr_memory zr_mem_of_host(void *p, uint64_t bytes);
 /* Gives a part of a run; false if it is not inside. */
-bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out);
+bool zr_mem_slice(const zarr_memory *mem, uint64_t offset, uint64_t bytes,
+                  zarr_memory *out);
 
 /* ---- heaps ---------------------------------------------------------------- */
 
@@ -117,7 +118,7 @@ struct zr_copy_counters {
 /* A checked strided view of the caller's memory. Strides are in bytes and have any sign.
  * base.offset is the first element. */
 struct zr_view {
-    zarr_mem base;
+    zarr_memory base;
     int32_t ndim;
     uint32_t item_bytes;
     uint32_t swap_bytes; /* unit to reverse against host order; 0: none */
@@ -143,7 +144,7 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
                                 const struct zr_view_want *want, zarr_error *err);
 /* Makes a C-order view of a run of bytes. base is an ordinary run, whose bytes count from
  * its offset. */
-void zr_view_contiguous(struct zr_view *out, zarr_mem base, int32_t ndim,
+void zr_view_contiguous(struct zr_view *out, zarr_memory base, int32_t ndim,
                         const uint64_t *shape, uint32_t item_bytes, uint32_t swap_bytes);
 bool zr_view_is_contiguous(const struct zr_view *v);
 
@@ -155,7 +156,7 @@ bool zr_view_is_contiguous(const struct zr_view *v);
  * handle, because strides go both ways; this function converts one to the other. The
  * caller sets the strides.
  */
-void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at);
+void zr_box_side_init(zarr_box_side *out, const zarr_memory *run, int64_t at);
 
 /*
  * Copies box->shape elements from src to dst, in any memories with any strides, and
@@ -196,8 +197,8 @@ bool zr_box_form_make(struct zr_box_form *out, const struct zr_memory_registry *
 /* Copies a box of the form. dst and src are those of its sides, with the place of the
  * first element as their offset. Returns false, and copies nothing, if the form does not
  * fit there: zr_box_copy() copies the box, or says what is wrong. */
-bool zr_box_form_copy(const struct zr_box_form *f, const zarr_mem *dst,
-                      const zarr_mem *src, struct zr_copy_counters *c);
+bool zr_box_form_copy(const struct zr_box_form *f, const zarr_memory *dst,
+                      const zarr_memory *src, struct zr_copy_counters *c);
 /* Fills box->dst with a pattern of item_bytes (host memory, already in the destination's
  * byte order). */
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
@@ -206,8 +207,8 @@ zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
  * stops at the first difference. */
 bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t item_bytes);
 /* Copies a plain run between any two memories. */
-zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem *dst,
-                              const zarr_mem *src, uint64_t bytes,
+zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_memory *dst,
+                              const zarr_memory *src, uint64_t bytes,
                               struct zr_copy_counters *c, zarr_error *err);
 
 /* ---- streams and lists ------------------------------------------------------ */
@@ -270,8 +271,8 @@ void zr_stream_give(struct zr_streams *to, struct zr_stream *s);
  * or another backend waits for the stream first and is done on return.
  */
 /* Run i has dst[i].bytes == src[i].bytes bytes; INVALID otherwise. */
-zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_mem *dst,
-                             const zarr_mem *src, uint64_t n, struct zr_stream *s,
+zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_memory *dst,
+                             const zarr_memory *src, uint64_t n, struct zr_stream *s,
                              struct zr_copy_counters *c, zarr_error *err);
 zarr_status zr_box_copy_list(const struct zr_memory_registry *r, const zarr_box *boxes,
                              uint64_t n, struct zr_stream *s, struct zr_copy_counters *c,
@@ -282,7 +283,7 @@ zarr_status zr_box_fill_list(const struct zr_memory_registry *r, const zarr_box 
                              struct zr_copy_counters *c, zarr_error *err);
 /* Runs to compare with a pattern. */
 struct zr_equal_list {
-    const zarr_mem *src; /* each a multiple of item_bytes long */
+    const zarr_memory *src; /* each a multiple of item_bytes long */
     uint64_t n;
     const void *pattern; /* item_bytes long */
     uint32_t item_bytes;
@@ -319,16 +320,16 @@ zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t devic
 /* Takes a block of at least `bytes`; out->bytes is the block's full size. NO_MEMORY if
  * the device's budget is used up. */
 zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_id,
-                         uint64_t bytes, zarr_mem *out, zarr_error *err);
+                         uint64_t bytes, zarr_memory *out, zarr_error *err);
 /* Takes a block of host memory (ZARR_DEVICE_CPU) for copies to and from a device: pinned
  * by the device's backend, or ordinary if the backend cannot pin, or if the budget or the
  * machine has no more. zr_pool_give() takes it back like any block. */
 zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
-                                 int32_t device_id, uint64_t bytes, zarr_mem *out,
+                                 int32_t device_id, uint64_t bytes, zarr_memory *out,
                                  zarr_error *err);
 /* Number of pinned blocks in use. */
 uint64_t zr_pool_pinned(const struct zr_pool *p);
-void zr_pool_give(struct zr_pool *p, zarr_mem *mem);
+void zr_pool_give(struct zr_pool *p, zarr_memory *mem);
 void zr_pool_trim(struct zr_pool *p);
 
 #endif

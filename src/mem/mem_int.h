@@ -150,8 +150,8 @@ zarr_status zr_backend_equal_list(const struct zr_backend *be,
                                   const struct zr_equal_list *l, void *stream, bool *done,
                                   zarr_error *err);
 /* Counts its calls, but not its copies. */
-zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_mem *dst,
-                                 const zarr_mem *src, uint64_t n, void *stream,
+zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_memory *dst,
+                                 const zarr_memory *src, uint64_t n, void *stream,
                                  struct zr_copy_counters *c, zarr_error *err);
 /* Compares on the host. Nothing is queued. */
 zarr_status zr_host_equal_list(const struct zr_memory_registry *r,
@@ -176,7 +176,7 @@ const struct zr_backend *zr_backend_pinning(const struct zr_memory_registry *r,
 
 void zr_host_vtable(zarr_memory_vtable *out);
 
-static inline uint8_t *zr_mem_at(const zarr_mem *m)
+static inline uint8_t *zr_mem_at(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }

@@ -19,12 +19,12 @@ struct pack {
     const struct zr_backend *be;
     struct zr_stream *s;
     struct zr_copy_counters *c;
-    bool up;            /* the device side is dst */
-    bool done;          /* the backend has not declined */
-    zarr_mem dev, host; /* blocks; host without a handle until a box needs it */
-    zarr_box *own;      /* what the backend copies: the device's side, and the block */
-    zarr_box *unpacked; /* the host's side, and the host's block */
-    zarr_mem *run, *at; /* on the host, and in the device's block */
+    bool up;               /* the device side is dst */
+    bool done;             /* the backend has not declined */
+    zarr_memory dev, host; /* blocks; host without a handle until a box needs it */
+    zarr_box *own;         /* what the backend copies: the device's side, and the block */
+    zarr_box *unpacked;    /* the host's side, and the host's block */
+    zarr_memory *run, *at; /* on the host, and in the device's block */
     uint32_t n, n_unpacked;
     uint64_t used;  /* bytes of both blocks */
     uint64_t bytes; /* of the boxes of the list */
@@ -72,7 +72,7 @@ static uint64_t pack_rows(const zarr_box *box, bool up)
 /* Makes one side of a box the packed elements, which begin at `mem`. Returns whether the
  * other side, `like`, is packed, too. */
 static bool pack_side(zarr_box_side *side, const zarr_box *box, const zarr_box_side *like,
-                      const zarr_mem *mem)
+                      const zarr_memory *mem)
 {
     int64_t line = box->item_bytes;
     bool dense = true;
@@ -91,7 +91,7 @@ static bool pack_side(zarr_box_side *side, const zarr_box *box, const zarr_box_s
 /* Takes a block from the stream's pool, which keeps it for later calls; a caller without
  * a stream has no pool. */
 static zarr_status pack_take(const struct pack *p, bool on_host, int32_t device_id,
-                             uint64_t bytes, zarr_mem *out, zarr_error *err)
+                             uint64_t bytes, zarr_memory *out, zarr_error *err)
 {
     const struct zr_backend *from = zr_allocator_of(p->r, p->be);
     void *block = NULL;
@@ -110,7 +110,7 @@ static zarr_status pack_take(const struct pack *p, bool on_host, int32_t device_
     return ZARR_OK;
 }
 
-static void pack_give(const struct pack *p, zarr_mem *mem, bool on_host)
+static void pack_give(const struct pack *p, zarr_memory *mem, bool on_host)
 {
     const struct zr_backend *from = zr_allocator_of(p->r, p->be);
 
@@ -196,7 +196,7 @@ static zarr_status pack_add(struct pack *p, const zarr_box *box, zarr_error *err
 {
     const uint64_t bytes = pack_bytes(box);
     zarr_box *own = &p->own[p->n], host = *box;
-    zarr_mem slice = {0};
+    zarr_memory slice = {0};
     zarr_status st = ZARR_OK;
     bool dense;
 
@@ -257,7 +257,7 @@ out:
 static zarr_status pack_begin(struct pack *p, const struct zr_pack_list *l,
                               zarr_error *err)
 {
-    const zarr_mem *dev = &pack_dev_side(l->boxes, p->up)->mem;
+    const zarr_memory *dev = &pack_dev_side(l->boxes, p->up)->mem;
     /* in a list, each box begins at a multiple of 256 bytes */
     const uint64_t gaps = l->n > 1 ? zr_mul_cap(l->n, 256) : 0;
     uint64_t room = ZR_MIN(zr_add_cap(l->bytes, gaps), PACK_BYTES), least = PACK_LEAST;

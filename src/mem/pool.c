@@ -81,7 +81,7 @@ void zr_pool_free(struct zr_pool *p)
 }
 
 zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_id,
-                         uint64_t bytes, zarr_mem *out, zarr_error *err)
+                         uint64_t bytes, zarr_memory *out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
@@ -89,7 +89,7 @@ zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_
     struct zr_pool_shelf *shelf = NULL;
     bool full = false;
 
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
     if (!rounded)
         return zr_fail_memory(err, bytes);
@@ -113,7 +113,7 @@ out:
 /* ---- pinned blocks in use ----------------------------------------------------- */
 
 /* The list that a pinned block is in while it is in use. */
-static struct zr_pool_block **pinned_list(struct zr_pool *p, const zarr_mem *mem)
+static struct zr_pool_block **pinned_list(struct zr_pool *p, const zarr_memory *mem)
 {
     const uint64_t at = (uint64_t)(uintptr_t)mem->handle * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -122,7 +122,7 @@ static struct zr_pool_block **pinned_list(struct zr_pool *p, const zarr_mem *mem
 
 /* Notes that a pinned block is in use. */
 static bool pinned_note(struct zr_pool *p, struct zr_pool_shelf *shelf,
-                        const zarr_mem *mem)
+                        const zarr_memory *mem)
 {
     struct zr_pool_block **list = pinned_list(p, mem);
     struct zr_pool_block *b;
@@ -142,7 +142,7 @@ static bool pinned_note(struct zr_pool *p, struct zr_pool_shelf *shelf,
 
 /* Takes the note of a pinned block back and makes the block idle. Returns false if it is
  * not pinned. */
-static bool pinned_give(struct zr_pool *p, const zarr_mem *mem)
+static bool pinned_give(struct zr_pool *p, const zarr_memory *mem)
 {
     struct zr_pool_block **list = pinned_list(p, mem), *b = NULL, *evicted = NULL;
 
@@ -167,7 +167,7 @@ static bool pinned_give(struct zr_pool *p, const zarr_mem *mem)
 }
 
 zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
-                                 int32_t device_id, uint64_t bytes, zarr_mem *out,
+                                 int32_t device_id, uint64_t bytes, zarr_memory *out,
                                  zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -176,7 +176,7 @@ zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
     struct zr_pool_shelf *shelf = NULL;
     bool full = true;
 
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
     if (!rounded || zr_device_is_host(p->r, device_type) || !zr_backend_pinning(p->r, be))
         return zr_pool_take(p, ZARR_DEVICE_CPU, 0, bytes, out, err);
@@ -202,7 +202,7 @@ uint64_t zr_pool_pinned(const struct zr_pool *p)
     return atomic_load_explicit(&p->pinned_in_use, memory_order_relaxed);
 }
 
-void zr_pool_give(struct zr_pool *p, zarr_mem *mem)
+void zr_pool_give(struct zr_pool *p, zarr_memory *mem)
 {
     const struct zr_backend *be = NULL;
 
@@ -210,5 +210,5 @@ void zr_pool_give(struct zr_pool *p, zarr_mem *mem)
         return;
     if (mem->device_type != ZARR_DEVICE_CPU || !pinned_give(p, mem))
         zr_shelf_give(p, be, mem);
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }

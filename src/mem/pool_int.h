@@ -20,7 +20,7 @@ struct zr_pool_ages {
 /* A kept block, in the stack of its class and in a list by age; or a pinned block in
  * use, in a list of those. */
 struct zr_pool_block {
-    zarr_mem mem;
+    zarr_memory mem;
     struct zr_pool_shelf *shelf;
     struct zr_pool_block *newer, *older; /* in its class */
     struct zr_pool_block *next, *prev;   /* by age: next is older */
@@ -67,17 +67,17 @@ zarr_status zr_shelf_get(struct zr_pool *p, const struct zr_backend *be, int32_t
 /* Takes an idle block; or reserves its bytes in the budget and returns false. *full: it
  * does not fit the budget, even without idle blocks. */
 bool zr_shelf_take(struct zr_pool *p, struct zr_pool_shelf *shelf, uint64_t rounded,
-                   zarr_mem *out, bool *full);
+                   zarr_memory *out, bool *full);
 /* Allocates a block for which zr_shelf_take() has reserved room. */
 zarr_status zr_shelf_alloc(struct zr_pool *p, struct zr_pool_shelf *shelf,
-                           uint64_t rounded, zarr_mem *out, zarr_error *err);
+                           uint64_t rounded, zarr_memory *out, zarr_error *err);
 /* Frees a block in use, and its bytes in the budget. */
-void zr_shelf_drop(struct zr_pool *p, struct zr_pool_shelf *shelf, zarr_mem *mem);
+void zr_shelf_drop(struct zr_pool *p, struct zr_pool_shelf *shelf, zarr_memory *mem);
 /* A block of host memory: an idle one or a new one. */
 zarr_status zr_shelf_host(struct zr_pool *p, const struct zr_backend *be, int32_t id,
-                          uint64_t rounded, zarr_mem *out, zarr_error *err);
+                          uint64_t rounded, zarr_memory *out, zarr_error *err);
 /* Makes a block that is not pinned idle, or frees it. */
-void zr_shelf_give(struct zr_pool *p, const struct zr_backend *be, zarr_mem *mem);
+void zr_shelf_give(struct zr_pool *p, const struct zr_backend *be, zarr_memory *mem);
 
 /* A node without a block. NULL: no memory. */
 struct zr_pool_block *zr_pool_node_locked(struct zr_pool *p);

@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* Applications and plug-ins have arrays of it. */
-_Static_assert(sizeof(void *) != 8 || sizeof(zarr_mem) == 32, "zarr_mem never grows");
+_Static_assert(sizeof(void *) != 8 || sizeof(zarr_memory) == 32,
+               "zarr_memory never grows");
 
 #define HOST_ACCESS (ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE)
 
@@ -210,7 +211,7 @@ bool zr_device_is_host(const struct zr_memory_registry *r, int32_t device_type)
     return (be->vt.flags & HOST_ACCESS) == HOST_ACCESS;
 }
 
-zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
+zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memory *mem,
                             uint64_t bytes, void **out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -239,14 +240,15 @@ out:
     return st;
 }
 
-zarr_mem zr_mem_of_host(void *p, uint64_t bytes)
+zarr_memory zr_mem_of_host(void *p, uint64_t bytes)
 {
-    return (zarr_mem){.device_type = ZARR_DEVICE_CPU, .handle = p, .bytes = bytes};
+    return (zarr_memory){.device_type = ZARR_DEVICE_CPU, .handle = p, .bytes = bytes};
 }
 
-bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out)
+bool zr_mem_slice(const zarr_memory *mem, uint64_t offset, uint64_t bytes,
+                  zarr_memory *out)
 {
-    zarr_mem part = *mem;
+    zarr_memory part = *mem;
     uint64_t end;
 
     if (!zr_add_u64(offset, bytes, &end) || end > mem->bytes ||

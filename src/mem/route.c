@@ -85,7 +85,7 @@ static void route_count_staged(struct zr_copy_counters *c, enum zr_route_kind ki
 
 /* ---- boxes -------------------------------------------------------------------- */
 
-void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at)
+void zr_box_side_init(zarr_box_side *out, const zarr_memory *run, int64_t at)
 {
     out->mem = *run;
     out->mem.bytes += run->offset;
@@ -94,7 +94,7 @@ void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at)
 
 static bool route_side_fits(const zarr_box *box, const zarr_box_side *side)
 {
-    const zarr_mem *m = &side->mem;
+    const zarr_memory *m = &side->mem;
     int64_t low, high;
     uint64_t end;
 
@@ -258,8 +258,8 @@ zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
 
 /* ---- runs --------------------------------------------------------------------- */
 
-zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem *dst,
-                              const zarr_mem *src, uint64_t bytes,
+zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_memory *dst,
+                              const zarr_memory *src, uint64_t bytes,
                               struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;

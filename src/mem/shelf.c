@@ -224,7 +224,7 @@ struct zr_pool_block *zr_shelf_keep_locked(struct zr_pool *p, struct zr_pool_blo
                : NULL;
 }
 
-static void shelf_free(const struct zr_pool_shelf *shelf, zarr_mem *mem)
+static void shelf_free(const struct zr_pool_shelf *shelf, zarr_memory *mem)
 {
     (shelf->pinned ? shelf->be->vt.host_free : shelf->be->vt.free)(shelf->be->self, mem);
 }
@@ -294,7 +294,7 @@ void zr_pool_trim(struct zr_pool *p)
 /* ---- idle blocks, and new ones ------------------------------------------------ */
 
 bool zr_shelf_take(struct zr_pool *p, struct zr_pool_shelf *shelf, uint64_t rounded,
-                   zarr_mem *out, bool *full)
+                   zarr_memory *out, bool *full)
 {
     struct zr_pool_block *b = NULL, *evicted = NULL;
     uint64_t idle_most = 0;
@@ -323,10 +323,10 @@ bool zr_shelf_take(struct zr_pool *p, struct zr_pool_shelf *shelf, uint64_t roun
 }
 
 static zarr_status pool_alloc(struct zr_pool *p, const struct zr_backend *be, int32_t id,
-                              bool pinned, uint64_t rounded, zarr_mem *out,
+                              bool pinned, uint64_t rounded, zarr_memory *out,
                               zarr_error *err)
 {
-    zarr_status (*const fn)(void *, int32_t, uint64_t, zarr_mem *, zarr_error *) =
+    zarr_status (*const fn)(void *, int32_t, uint64_t, zarr_memory *, zarr_error *) =
         pinned ? be->vt.host_alloc : be->vt.alloc;
     zarr_status st = fn(be->self, id, rounded, out, NULL);
     uint64_t left = 0;
@@ -346,12 +346,12 @@ static zarr_status pool_alloc(struct zr_pool *p, const struct zr_backend *be, in
     if (st == ZARR_OK)
         out->bytes = rounded;
     else
-        *out = (zarr_mem){0};
+        *out = (zarr_memory){0};
     return st;
 }
 
 zarr_status zr_shelf_alloc(struct zr_pool *p, struct zr_pool_shelf *shelf,
-                           uint64_t rounded, zarr_mem *out, zarr_error *err)
+                           uint64_t rounded, zarr_memory *out, zarr_error *err)
 {
     const zarr_status st =
         pool_alloc(p, shelf->be, shelf->device_id, shelf->pinned, rounded, out, err);
@@ -366,7 +366,7 @@ zarr_status zr_shelf_alloc(struct zr_pool *p, struct zr_pool_shelf *shelf,
 
 /* Host memory has no budget, so its shelf need not exist before a block is kept. */
 static bool host_take(struct zr_pool *p, int32_t type, int32_t id, uint64_t rounded,
-                      zarr_mem *out)
+                      zarr_memory *out)
 {
     struct zr_pool_shelf *shelf;
     struct zr_pool_block *b = NULL;
@@ -386,14 +386,14 @@ static bool host_take(struct zr_pool *p, int32_t type, int32_t id, uint64_t roun
 }
 
 zarr_status zr_shelf_host(struct zr_pool *p, const struct zr_backend *be, int32_t id,
-                          uint64_t rounded, zarr_mem *out, zarr_error *err)
+                          uint64_t rounded, zarr_memory *out, zarr_error *err)
 {
     if (host_take(p, be->vt.device_type, id, rounded, out))
         return ZARR_OK;
     return pool_alloc(p, zr_allocator_of(p->r, be), id, false, rounded, out, err);
 }
 
-void zr_shelf_drop(struct zr_pool *p, struct zr_pool_shelf *shelf, zarr_mem *mem)
+void zr_shelf_drop(struct zr_pool *p, struct zr_pool_shelf *shelf, zarr_memory *mem)
 {
     const uint64_t rounded = mem->bytes;
 
@@ -403,7 +403,7 @@ void zr_shelf_drop(struct zr_pool *p, struct zr_pool_shelf *shelf, zarr_mem *mem
     zr_mutex_unlock(&p->locked.mutex);
 }
 
-void zr_shelf_give(struct zr_pool *p, const struct zr_backend *be, zarr_mem *mem)
+void zr_shelf_give(struct zr_pool *p, const struct zr_backend *be, zarr_memory *mem)
 {
     struct zr_pool_block *b = NULL, *evicted = NULL;
     struct zr_pool_shelf *shelf = NULL;

@@ -92,11 +92,11 @@ static void stage_pack_side(zarr_box_side *side, const zarr_box *piece, uint8_t 
     }
 }
 
-/* Moves one row with the backend. The bytes of a zarr_mem count from its offset. */
-static zarr_status stage_row(const struct stage *g, zarr_mem dev, uint8_t *packed,
+/* Moves one row with the backend. The bytes of a zarr_memory count from its offset. */
+static zarr_status stage_row(const struct stage *g, zarr_memory dev, uint8_t *packed,
                              uint64_t bytes, zarr_error *err)
 {
-    const zarr_mem host = zr_mem_of_host(packed, bytes);
+    const zarr_memory host = zr_mem_of_host(packed, bytes);
 
     dev.bytes = bytes;
     zr_count_call(g->c);
@@ -109,7 +109,7 @@ static zarr_status stage_rows(const struct stage *g, zarr_box *piece, zarr_error
 {
     zarr_status st = ZARR_OK;
     const zarr_box_side *side = stage_side(piece, g->up);
-    zarr_mem dev = side->mem;
+    zarr_memory dev = side->mem;
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = piece->item_bytes;
     uint8_t *packed = g->packed;
     int32_t outer = piece->ndim, k;

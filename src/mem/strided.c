@@ -339,14 +339,14 @@ bool zr_box_form_make(struct zr_box_form *out, const struct zr_memory_registry *
 }
 
 /* Whether a box that begins at mem->offset is inside. */
-static bool form_fits(const zarr_mem *mem, int64_t low, int64_t high)
+static bool form_fits(const zarr_memory *mem, int64_t low, int64_t high)
 {
     return mem->offset >= (uint64_t)-low && mem->offset <= mem->bytes &&
            (uint64_t)high <= mem->bytes - mem->offset;
 }
 
-bool zr_box_form_copy(const struct zr_box_form *f, const zarr_mem *dst,
-                      const zarr_mem *src, struct zr_copy_counters *c)
+bool zr_box_form_copy(const struct zr_box_form *f, const zarr_memory *dst,
+                      const zarr_memory *src, struct zr_copy_counters *c)
 {
     const struct dims dims = {f->ndim, f->n, f->ds, f->ss};
     struct zr_plane plane = {.run = f->run, .unit = f->unit};

@@ -42,7 +42,7 @@ static bool view_strides(int64_t *stride, int32_t ndim, const uint64_t *shape,
     return true;
 }
 
-void zr_view_contiguous(struct zr_view *out, zarr_mem base, int32_t ndim,
+void zr_view_contiguous(struct zr_view *out, zarr_memory base, int32_t ndim,
                         const uint64_t *shape, uint32_t item_bytes, uint32_t swap_bytes)
 {
     out->base = base;
@@ -231,11 +231,11 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
     ZR_TRY(view_check_form(&t, want->ndim, err));
     ZR_TRY(zr_backend_find(r, t.device_type, &be, err));
-    out->base = (zarr_mem){.device_type = t.device_type,
-                           .device_id = t.device_id,
-                           .handle = t.data,
-                           .offset = t.byte_offset,
-                           .bytes = t.data_bytes};
+    out->base = (zarr_memory){.device_type = t.device_type,
+                              .device_id = t.device_id,
+                              .handle = t.data,
+                              .offset = t.byte_offset,
+                              .bytes = t.data_bytes};
     out->ndim = want->ndim;
     out->item_bytes = want->item_bytes;
     out->swap_bytes = view_swap(t.byte_order, want->swap_unit);

@@ -7,7 +7,7 @@
 #include "pipe/pipe_int.h"
 
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *value, zarr_mem *block, zarr_mem *out,
+                           const zarr_memory *value, zarr_memory *block, zarr_memory *out,
                            zarr_error *err)
 {
     const struct zr_program *p = lv->bytes_encode;
@@ -15,10 +15,10 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
     struct zr_coding c = {.p = p, .cur = *value};
     zarr_status st = ZARR_OK;
 
-    *block = *out = (zarr_mem){0};
+    *block = *out = (zarr_memory){0};
     while (c.done < p->n) {
         const struct zr_stage *s = &p->stage[p->n - 1 - c.done];
-        zarr_mem next = {0};
+        zarr_memory next = {0};
         uint64_t room = 0;
 
         /* A shard that kept another writer's bytes may be longer than the bound, so the
@@ -47,10 +47,10 @@ out:
  * worker's buffer. */
 static zarr_status body_decode_unsized(const struct zr_work *w,
                                        const struct zr_program *p,
-                                       const zarr_mem *encoded, zarr_mem *block,
-                                       zarr_mem *out, zarr_error *err)
+                                       const zarr_memory *encoded, zarr_memory *block,
+                                       zarr_memory *out, zarr_error *err)
 {
-    zarr_mem got = {0};
+    zarr_memory got = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_worker_decode_unsized(w, p, encoded, NULL, &got, err));
@@ -69,19 +69,19 @@ out:
 }
 
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
-                           zarr_error *err)
+                           const zarr_memory *encoded, zarr_memory *block,
+                           zarr_memory *out, zarr_error *err)
 {
     const struct zr_program *p = lv->bytes_decode;
     struct zr_coding c = {.p = p, .cur = *encoded};
     const struct zr_stage *last = p->n > 0 ? &p->stage[p->n - 1] : NULL;
     zarr_status st = ZARR_OK;
 
-    *block = *out = (zarr_mem){0};
+    *block = *out = (zarr_memory){0};
     if (p->unsized)
         return body_decode_unsized(w, p, encoded, block, out, err);
     if (last) {
-        zarr_mem dst = {0};
+        zarr_memory dst = {0};
         uint64_t room = last->out_bytes;
 
         ZR_TRY(zr_stages_run(w, &c, p->n - 1, NULL, err));

@@ -50,7 +50,7 @@ static zarr_status box_list_add(void *arg, const zarr_box *box, zarr_error *err)
 }
 
 zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p,
-                               const struct zr_target *t, const zarr_mem *block,
+                               const struct zr_target *t, const zarr_memory *block,
                                zarr_error *err)
 {
     const struct zr_io *io = l->flow->w.io;
@@ -81,7 +81,7 @@ static zarr_status fill_with(struct zr_box_list *l, const void *pattern, zarr_er
 }
 
 zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
-                              const struct zr_program *p, const zarr_mem *block,
+                              const struct zr_program *p, const zarr_memory *block,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;

@@ -95,7 +95,7 @@ static void alike_note(struct zr_alike *a, const struct zr_boxes *b,
 static bool alike_copy(const struct zr_alike *a, const struct zr_boxes *b,
                        const struct zr_target *t, struct zr_copy_counters *c)
 {
-    zarr_mem view = b->view->base, chunk = b->chunk_mem;
+    zarr_memory view = b->view->base, chunk = b->chunk_mem;
 
     chunk.bytes += chunk.offset;
     for (int32_t d = 0; d < t->ndim; d++) {
@@ -128,7 +128,7 @@ static zr_box_fn move_alike(const struct zr_work *w, const struct zr_boxes *b,
 }
 
 static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_target *t, const zarr_mem *block,
+                              const struct zr_target *t, const zarr_memory *block,
                               bool to_chunk, zarr_error *err)
 {
     const struct zr_view *view = zr_target_view(w->io, t);
@@ -154,7 +154,7 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *
 /* ---- targets ---------------------------------------------------------------------- */
 
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_target *t, const zarr_mem *block,
+                              const struct zr_target *t, const zarr_memory *block,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -166,7 +166,7 @@ zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *
 }
 
 zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
-                             const struct zr_target *t, const zarr_mem *block,
+                             const struct zr_target *t, const zarr_memory *block,
                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -257,7 +257,7 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
 }
 
 void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_program *p,
-                 const zarr_mem *block)
+                 const zarr_memory *block)
 {
     *box = (zarr_box){.struct_size = sizeof *box, .ndim = 1, .item_bytes = l->item_bytes};
     box->shape[0] = p->decoded_bytes / l->item_bytes;
@@ -266,7 +266,7 @@ void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_progr
 }
 
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
-                          const struct zr_program *p, const zarr_mem *block,
+                          const struct zr_program *p, const zarr_memory *block,
                           zarr_error *err)
 {
     zarr_box box;
@@ -277,7 +277,7 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
 }
 
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
-                      const struct zr_target *t, zarr_mem *at)
+                      const struct zr_target *t, zarr_memory *at)
 {
     const struct zr_view *v = zr_target_view(io, t);
     int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;

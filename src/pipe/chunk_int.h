@@ -19,7 +19,7 @@ struct zr_fetch {
     zarr_store_version *version; /* out; NULL: not wanted */
 };
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
-                            zarr_mem *out, zarr_error *err);
+                            zarr_memory *out, zarr_error *err);
 /* Returns the most bytes that an encoded object of this level may have. */
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact);
 /* The same for a shard that is fetched whole, which may have dead bytes between its
@@ -34,7 +34,7 @@ struct zr_get {
     const char *key;
     struct zr_store_pin *pin; /* the version to read; NULL: any */
     uint64_t offset;          /* or ZARR_STORE_SUFFIX */
-    zarr_mem dst;             /* is filled completely; fewer bytes are CORRUPT */
+    zarr_memory dst;          /* is filled completely; fewer bytes are CORRUPT */
     /* length that the object must have if the store reports it; 0: any */
     uint64_t object_bytes;
     /* "chunk" or "shard" if the object was there a moment ago: NOT_FOUND becomes
@@ -48,7 +48,7 @@ struct zr_get {
 zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err);
 /* Does a GET without a copy if the store lends its bytes: *out is their place. g->dst
  * names the kind of memory and the number of bytes. Otherwise returns false. */
-bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *out);
+bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_memory *out);
 /* Returns the pin of the object that contains a shard. */
 struct zr_store_pin *zr_shard_pin(const struct zr_shard *s);
 enum {
@@ -57,7 +57,7 @@ enum {
 /* A chunk on its way through the stages of a program that is not unsized. */
 struct zr_coding {
     const struct zr_program *p;
-    zarr_mem cur; /* the chunk after the stages done */
+    zarr_memory cur; /* the chunk after the stages done */
     /* number of stages; decoding counts from the first, encoding from the last */
     uint32_t done;
     /* bit k: stage number k, counted as `done`, has a fallback and does not take this
@@ -68,24 +68,24 @@ struct zr_coding {
 /* Runs stages until `until` are done. The last of these puts its output at dst, or into
  * scratch if dst is NULL or has no handle. */
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
-                          const zarr_mem *dst, zarr_error *err);
+                          const zarr_memory *dst, zarr_error *err);
 /* Whether a chunk in host memory is better not copied by stage number `copy`: the codec
  * after it is on a device, and refuses the chunk. */
 bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32_t copy,
-                      const zarr_mem *encoded);
+                      const zarr_memory *encoded);
 /* Ends the decoding of a chunk: counts it, checks its length, and gives padded elements
  * the form that memory has. src: the output of the last stage. */
 zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
-                          const zarr_mem *src, zarr_mem *out, zarr_error *err);
+                          const zarr_memory *src, zarr_memory *out, zarr_error *err);
 /* Decodes a chunk completely. dst: place for the elements (its bytes must be the decoded
  * size); NULL or without a handle: scratch. *out: where they are. */
 zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err);
+                            const zarr_memory *src, const zarr_memory *dst,
+                            zarr_memory *out, zarr_error *err);
 /* Encodes a chunk completely. dst has room for p->encoded_bound in p->fetch_device. */
 zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err);
+                            const zarr_memory *src, const zarr_memory *dst,
+                            zarr_memory *out, zarr_error *err);
 /* For a whole chunk, if the last stage can write with strides: decodes directly into the
  * view and sets *done. Otherwise c goes on as usual. */
 zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
@@ -94,44 +94,45 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
  * program, takes. Valid until the worker's next copy. */
 /* Whether a decoder takes its input where it is. */
 bool zr_stage_takes_at(const struct zr_io *io, const struct zr_stage *s,
-                       const zarr_mem *encoded);
+                       const zarr_memory *encoded);
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
-                             zarr_mem *encoded, zarr_error *err);
+                             zarr_memory *encoded, zarr_error *err);
 /* Copy the boxes of a target between a block of elements and the view. */
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_target *t, const zarr_mem *block,
+                              const struct zr_target *t, const zarr_memory *block,
                               zarr_error *err);
 zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
-                             const struct zr_target *t, const zarr_mem *block,
+                             const struct zr_target *t, const zarr_memory *block,
                              zarr_error *err);
 /* lv: the level whose fill value is used. */
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
                            const struct zr_target *t, zarr_error *err);
 /* Fills a decoded block with the fill value in the byte order of the program. */
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
-                          const struct zr_program *p, const zarr_mem *block,
+                          const struct zr_program *p, const zarr_memory *block,
                           zarr_error *err);
 /* The box of a whole block. */
 void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_program *p,
-                 const zarr_mem *block);
+                 const zarr_memory *block);
 /* Gives padded elements of a block, just decoded or read, the form that memory has. The
  * block has any whole number of elements. */
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
-                           const zarr_mem *block, zarr_error *err);
+                           const zarr_memory *block, zarr_error *err);
 /* The same for unsized programs. Decoded elements of variable length point into src or
  * the worker's decode_buffer; *out of encoding is in encode_buffer (or src). Both are
  * valid until the worker's next call. dst NULL: a buffer. */
 zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                     const zarr_mem *src, const zarr_mem *dst,
-                                     zarr_mem *out, zarr_error *err);
+                                     const zarr_memory *src, const zarr_memory *dst,
+                                     zarr_memory *out, zarr_error *err);
 zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                    const zarr_mem *src, const zarr_mem *last,
-                                    zarr_mem *out, zarr_error *err);
+                                    const zarr_memory *src, const zarr_memory *last,
+                                    zarr_memory *out, zarr_error *err);
 zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                    const zarr_mem *src, zarr_mem *out, zarr_error *err);
+                                    const zarr_memory *src, zarr_memory *out,
+                                    zarr_error *err);
 /* Copies elements of variable length to the view, and their bytes to the heap. */
 zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
-                            const struct zr_target *t, const zarr_mem *block,
+                            const struct zr_target *t, const zarr_memory *block,
                             zarr_error *err);
 /* A fill value whose bytes are in the heap. */
 struct zr_vlen_item {
@@ -143,7 +144,7 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
 /* Returns true if the target is the whole chunk and the view holds it in exactly the
  * program's layout; then *at is the place. */
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
-                      const struct zr_target *t, zarr_mem *at);
+                      const struct zr_target *t, zarr_memory *at);
 /* Runs one store operation and counts it. */
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
 

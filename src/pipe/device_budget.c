@@ -70,7 +70,7 @@ uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool 
 
 uint64_t zr_device_room(const struct zr_io *io, uint32_t flights)
 {
-    const zarr_mem *tensor = &io->view.base;
+    const zarr_memory *tensor = &io->view.base;
     uint64_t budget = UINT64_MAX;
 
     if (zr_io_is_host(io, tensor->device_type) ||
@@ -97,7 +97,7 @@ uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool 
 /* The budget that the application set, or the device has. */
 static uint64_t told_budget(const struct zr_io *io)
 {
-    const zarr_mem *tensor = &io->view.base;
+    const zarr_memory *tensor = &io->view.base;
     uint64_t budget = 0;
 
     (void)zr_pool_budget(io->engine->pool, tensor->device_type, tensor->device_id, false,
@@ -173,7 +173,7 @@ static bool works_on_device(const struct zr_io *io, const struct zr_program *p)
  * to do; and no more than pinned memory has room for in all waves. */
 static uint64_t large_wave(const struct zr_io *io)
 {
-    const zarr_mem *tensor = &io->view.base;
+    const zarr_memory *tensor = &io->view.base;
     uint64_t pinned = UINT64_MAX;
     const uint64_t all = zr_mul_cap(zr_io_elements(io), io->layout->item_bytes);
 
@@ -246,7 +246,8 @@ void zr_device_budgets_deinit(struct zr_device_budgets *d, const zarr_allocator 
 }
 
 /* The budget of a device, or NULL. Called under the lock. */
-static struct zr_device_budget *budget_of(const struct zr_engine *e, const zarr_mem *on)
+static struct zr_device_budget *budget_of(const struct zr_engine *e,
+                                          const zarr_memory *on)
 {
     struct zr_device_budget *b = e->devices.locked.first;
 
@@ -257,7 +258,7 @@ static struct zr_device_budget *budget_of(const struct zr_engine *e, const zarr_
 
 /* Adds the budget of a device, unless another thread was faster. A budget is made and
  * given up without the lock, because it has a fork hook. */
-static struct zr_device_budget *budget_add(struct zr_engine *e, const zarr_mem *on,
+static struct zr_device_budget *budget_add(struct zr_engine *e, const zarr_memory *on,
                                            uint64_t bytes)
 {
     struct zr_device_budget *mine = zr_calloc(e->alloc, 1, sizeof *mine), *b = NULL;
@@ -282,7 +283,7 @@ static struct zr_device_budget *budget_add(struct zr_engine *e, const zarr_mem *
 }
 
 zarr_status zr_device_budget_find(struct zr_budget **out, struct zr_engine *e,
-                                  const zarr_mem *on, zarr_error *err)
+                                  const zarr_memory *on, zarr_error *err)
 {
     struct zr_device_budget *b = NULL;
     uint64_t bytes = UINT64_MAX;

@@ -104,7 +104,7 @@ static zarr_status too_long(const struct zr_io *io, const struct zr_fetch *f,
 
 /* A GET without a copy, if the store has the bytes in memory of the kind that op->mem
  * names. */
-static bool lend(const struct zr_work *w, zarr_store_op *op, zarr_mem *out)
+static bool lend(const struct zr_work *w, zarr_store_op *op, zarr_memory *out)
 {
     if (w->own_bytes || !zr_store_lend(w->io->store, op))
         return false;
@@ -113,7 +113,7 @@ static bool lend(const struct zr_work *w, zarr_store_op *op, zarr_mem *out)
     return true;
 }
 
-bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *out)
+bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_memory *out)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = g->pin ? ZR_STORE_OP_PINNED : 0,
@@ -128,7 +128,7 @@ bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_mem *ou
 }
 
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
-                            zarr_mem *out, zarr_error *err)
+                            zarr_memory *out, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = ZARR_STORE_OP_CHUNK,

@@ -129,7 +129,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err)
     return flow_wait(f, &failed, err);
 }
 
-zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err)
+zarr_status zr_flow_hold(struct zr_flow *f, zarr_memory *block, zarr_error *err)
 {
     struct zr_flow_held *held = NULL;
     zarr_status st = ZARR_OK;
@@ -143,7 +143,7 @@ zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err)
     if (held) {
         *held = (struct zr_flow_held){.next = f->held, .block = *block};
         f->held = held;
-        *block = (zarr_mem){0};
+        *block = (zarr_memory){0};
     } else {
         zr_pool_give(f->w.io->engine->pool, block);
     }
@@ -216,7 +216,7 @@ zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s,
     const int32_t device = f->encode ? s->in_device : s->out_device;
     const uint64_t need = zr_stage_scratch(s, jobs->n);
     struct zr_flow_call *c = NULL;
-    zarr_mem scratch = {0};
+    zarr_memory scratch = {0};
     zarr_status st = ZARR_OK, held;
 
     ZR_TRY(zr_flow_worker(f, err));

@@ -19,7 +19,7 @@ struct zr_flow_call {
 };
 struct zr_flow_held {
     struct zr_flow_held *next;
-    zarr_mem block;
+    zarr_memory block;
 };
 /*
  * The work of one wave on a device: a stream, the blocks that queued work uses, and the
@@ -51,7 +51,7 @@ zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t de
 void zr_flow_end(struct zr_flow *f);
 zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err);
 /* Gives a pool block back once no queued work uses it. *block becomes empty. */
-zarr_status zr_flow_hold(struct zr_flow *f, zarr_mem *block, zarr_error *err);
+zarr_status zr_flow_hold(struct zr_flow *f, zarr_memory *block, zarr_error *err);
 /* Jobs of chunks of one program, as in struct zr_flow_call. They live as long as the
  * arena. */
 struct zr_flow_jobs {
@@ -74,7 +74,7 @@ zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
 struct zr_box_list {
     struct zr_flow *flow;
     zarr_box *box;
-    zarr_mem block; /* a pool block that has the boxes */
+    zarr_memory block; /* a pool block that has the boxes */
     uint32_t n;
     bool to_chunk;       /* from the view to chunks */
     const void *pattern; /* what the boxes are filled with; NULL: copies */
@@ -83,14 +83,14 @@ zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool t
                              zarr_error *err);
 /* Adds the boxes of a target between the view and a block of elements. */
 zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p,
-                               const struct zr_target *t, const zarr_mem *block,
+                               const struct zr_target *t, const zarr_memory *block,
                                zarr_error *err);
 /* Adds the boxes of a target to be filled with the fill value of a level. */
 zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
                              const struct zr_target *t, zarr_error *err);
 /* Adds a whole block of elements, to be filled as zr_fill_block() does. */
 zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
-                              const struct zr_program *p, const zarr_mem *block,
+                              const struct zr_program *p, const zarr_memory *block,
                               zarr_error *err);
 /* Queues what was added. Before the end the list does so itself where it must. */
 zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err);
@@ -101,7 +101,7 @@ void zr_box_list_close(struct zr_box_list *l);
  * segment was not fetched in advance. */
 bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p);
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
-                             struct zr_wave *wave, const zarr_mem *fetched,
+                             struct zr_wave *wave, const zarr_memory *fetched,
                              zarr_error *err);
 
 #endif

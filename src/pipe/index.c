@@ -39,7 +39,7 @@ static void index_work_view(struct index_work *x, const struct zr_level *lv,
 }
 
 /* Whether the decoded index is already in `own` as the pairs are in memory. */
-static bool is_in_place(const struct zr_program *p, const zarr_mem *block,
+static bool is_in_place(const struct zr_program *p, const zarr_memory *block,
                         const uint64_t *own)
 {
     bool same = own && block->handle == own && p->swap_bytes <= 1 &&
@@ -52,14 +52,14 @@ static bool is_in_place(const struct zr_program *p, const zarr_mem *block,
 
 /* *own: where encoded is, or NULL; it becomes *out if the pairs can be decoded there. */
 static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *lv,
-                                const zarr_mem *encoded, uint64_t **own, uint64_t **out,
-                                zarr_error *err)
+                                const zarr_memory *encoded, uint64_t **own,
+                                uint64_t **out, zarr_error *err)
 {
     const struct zr_program *p = lv->index->decode;
     const zarr_allocator *alloc = w->io->engine->alloc;
     const uint64_t bytes = lv->n_inner_all * 16;
     struct index_work x;
-    zarr_mem block = {0};
+    zarr_memory block = {0};
     uint64_t *pairs = NULL;
     zarr_status st = ZARR_OK;
 
@@ -84,7 +84,7 @@ out:
 }
 
 zarr_status zr_index_memory(const struct zr_work *w, const struct zr_level *lv,
-                            uint64_t **own, zarr_mem *out, zarr_error *err)
+                            uint64_t **own, zarr_memory *out, zarr_error *err)
 {
     const uint64_t bytes = ZR_MAX(lv->index_bytes, lv->n_inner_all * 16);
 
@@ -96,11 +96,11 @@ zarr_status zr_index_memory(const struct zr_work *w, const struct zr_level *lv,
 }
 
 zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
-                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err)
+                            uint64_t *pairs, const zarr_memory *dst, zarr_error *err)
 {
     const struct zr_program *p = lv->index->encode;
     struct index_work x;
-    zarr_mem block = {0}, out = {0};
+    zarr_memory block = {0}, out = {0};
     zarr_status st = ZARR_OK;
 
     index_work_init(&x, w, lv);
@@ -136,7 +136,7 @@ out:
 }
 
 zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,
-                                const zarr_mem *value, struct zr_shard_index **out,
+                                const zarr_memory *value, struct zr_shard_index **out,
                                 zarr_error *err)
 {
     struct zr_index_value index = {.shard_bytes = value->bytes};

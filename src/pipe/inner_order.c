@@ -61,8 +61,8 @@ static int by_column(const void *x, const void *y)
 
 /* Copies the chunks one after the other, and changes their places in the index. */
 static zarr_status copy_chunks(const struct zr_work *w, const struct ordered *order,
-                               uint64_t n, uint64_t *pairs, const zarr_mem *from,
-                               const zarr_mem *to, zarr_error *err)
+                               uint64_t n, uint64_t *pairs, const zarr_memory *from,
+                               const zarr_memory *to, zarr_error *err)
 {
     const struct zr_shard_spec *spec = order->lv->shard;
     uint64_t pos = spec->index_at_end ? 0 : order->lv->index_bytes;
@@ -70,7 +70,7 @@ static zarr_status copy_chunks(const struct zr_work *w, const struct ordered *or
 
     for (uint64_t i = 0; i < n; i++) {
         uint64_t *pair = &pairs[2 * order[i].id];
-        zarr_mem src, dst;
+        zarr_memory src, dst;
 
         if (pair[0] == ZR_INDEX_MISSING)
             continue;
@@ -87,14 +87,14 @@ out:
 }
 
 zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
-                             uint64_t *pairs, zarr_mem *block, uint64_t used,
+                             uint64_t *pairs, zarr_memory *block, uint64_t used,
                              zarr_error *err)
 {
     const bool morton = w->io->inner_order == ZARR_INNER_ORDER_MORTON;
     const zarr_allocator *alloc = w->io->engine->alloc;
     const size_t n = (size_t)lv->n_inner_all;
     struct ordered *order = zr_calloc(alloc, n, sizeof *order);
-    zarr_mem room = {0};
+    zarr_memory room = {0};
     zarr_status st = ZARR_OK;
 
     if (!order)
@@ -107,7 +107,7 @@ zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
     ZR_TRY(copy_chunks(w, order, n, pairs, block, &room, err));
     zr_pool_give(w->io->engine->pool, block);
     *block = room;
-    room = (zarr_mem){0};
+    room = (zarr_memory){0};
 out:
     zr_pool_give(w->io->engine->pool, &room);
     zr_free(alloc, order);

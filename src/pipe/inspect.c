@@ -77,7 +77,7 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
     const struct zr_need need = {.host = zr_add_cap(p->encoded_bound, p->decoded_bytes)};
     struct zarr_request rq;
     struct zr_work w = {.io = io, .rq = &rq};
-    zarr_mem encoded = {0}, block = {0};
+    zarr_memory encoded = {0}, block = {0};
     zarr_status st = ZARR_OK;
 
     inspect_begin(&rq, io);
@@ -135,7 +135,7 @@ static void find_neighbours(const struct zr_io *io, uint64_t most, struct neighb
 /* Fetches the range of the neighbours. If the object is at fault, tries again with half
  * as many: only the first chunk alone fails. */
 static zarr_status fetch_neighbours(const struct zr_work *w, struct neighbours *c,
-                                    struct zr_check *check, zarr_mem *range,
+                                    struct zr_check *check, zarr_memory *range,
                                     zarr_error *err)
 {
     zarr_error why = {0};
@@ -152,11 +152,11 @@ static zarr_status fetch_neighbours(const struct zr_work *w, struct neighbours *
 
 /* Decodes one after the other. *n_sound: those before the first failure. */
 static zarr_status decode_neighbours(const struct zr_work *w, const struct neighbours *c,
-                                     const zarr_mem *range, uint64_t *n_sound,
+                                     const zarr_memory *range, uint64_t *n_sound,
                                      zarr_error *err)
 {
     const struct zr_shard *shard = c->segment.shard;
-    zarr_mem encoded = {0}, block = {0};
+    zarr_memory encoded = {0}, block = {0};
     zarr_status st = ZARR_OK;
 
     for (uint64_t i = c->entry; *n_sound < c->n; i++) {
@@ -188,7 +188,7 @@ zarr_status zr_chunks_check(const struct zr_io *io, struct zr_shard *shard,
     struct zarr_request rq;
     struct zr_work w = {.io = io, .rq = &rq};
     struct zr_need need = {.device = 0};
-    zarr_mem range = {0};
+    zarr_memory range = {0};
     zarr_status st = ZARR_OK;
 
     check->n_sound = 0;

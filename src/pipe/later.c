@@ -9,7 +9,7 @@
 #include "pipe/pipe_int.h"
 
 /* Elements that are stored as the caller has them stay where they are. */
-static bool callers_memory(const struct zr_io *io, const zarr_mem *mem)
+static bool callers_memory(const struct zr_io *io, const zarr_memory *mem)
 {
     for (uint32_t i = 0; i < io->n_parts; i++)
         if (mem->handle == io->parts[i].view.base.handle)

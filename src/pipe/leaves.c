@@ -8,10 +8,10 @@
 #include "pipe/pipe_int.h"
 
 zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *lw,
-                           const zarr_mem *block, zarr_error *err)
+                           const zarr_memory *block, zarr_error *err)
 {
     const struct zr_program *p = lw->level->decode;
-    zarr_mem got = *block;
+    zarr_memory got = *block;
     zarr_error e = {0};
     zarr_status st = ZARR_ERR_NOT_FOUND;
 
@@ -34,7 +34,7 @@ zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *
 
 /* Whether the caller's elements may be stored unchanged, padding bits included. */
 static zarr_status elements_as_is(const struct zr_work *w, const struct zr_program *p,
-                                  const zarr_mem *elements, bool *out, zarr_error *err)
+                                  const zarr_memory *elements, bool *out, zarr_error *err)
 {
     void *ptr = NULL;
     zarr_status st = ZARR_OK;
@@ -61,7 +61,7 @@ bool zr_leaf_is_covered(const struct zr_projection *proj, uint64_t n)
 /* Finds the chunk's elements as they are stored: the caller's memory if it has them so,
  * else a block. */
 static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
-                                 zarr_mem *out, zarr_error *err)
+                                 zarr_memory *out, zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
@@ -102,7 +102,7 @@ out:
 }
 
 zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
-                            const zarr_mem *elements, zarr_error *err)
+                            const zarr_memory *elements, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     const struct zr_level *lv = lw->level;
@@ -125,7 +125,8 @@ out:
 /* Compares the elements with the fill value. Copies elements that the CPU cannot read to
  * *host, where encoding may continue. */
 static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
-                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
+                            const zarr_memory *elements, zarr_memory *host,
+                            zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -148,7 +149,7 @@ out:
 }
 
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
-                            zarr_mem *elements, zarr_mem *host, zarr_error *err)
+                            zarr_memory *elements, zarr_memory *host, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -167,7 +168,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
-    zarr_mem elements = {0}, host = {0};
+    zarr_memory elements = {0}, host = {0};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_leaf_prepare(w, lw, &elements, &host, err));
@@ -189,12 +190,12 @@ out:
 }
 
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
-                         zarr_mem *out, zarr_error *err)
+                         zarr_memory *out, zarr_error *err)
 {
     int32_t device =
         lv->encode && !w->on_host ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
 
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     if (lv->unsized || (lv->encode && lv->encode->n == 0 &&
                         zr_store_device_direct(w->io->store, device)))
         return ZARR_OK;

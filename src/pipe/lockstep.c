@@ -42,7 +42,7 @@ struct lock_wave {
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_wave *wave;
-    const zarr_mem *fetched;
+    const zarr_memory *fetched;
     struct zr_flow flow;
     struct zr_lockstep *lock; /* of each level whose segments were fetched */
     uint32_t n;
@@ -68,7 +68,7 @@ static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_
 
 static zarr_status collect_segment(struct zr_lockstep *l,
                                    const struct zr_segment *segment,
-                                   const zarr_mem *bytes, zarr_error *err)
+                                   const zarr_memory *bytes, zarr_error *err)
 {
     for (uint32_t k = 0; k < segment->n_items; k++) {
         struct zr_lock_item *it = &l->item[l->n];
@@ -221,7 +221,7 @@ out:
 }
 
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
-                             struct zr_wave *wave, const zarr_mem *fetched,
+                             struct zr_wave *wave, const zarr_memory *fetched,
                              zarr_error *err)
 {
     const struct zr_work w = {.io = io, .rq = rq};

@@ -9,10 +9,10 @@
 #include "pipe/lockstep_int.h"
 
 static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t align,
-                               uint64_t *step, uint64_t n, zarr_mem *slab,
+                               uint64_t *step, uint64_t n, zarr_memory *slab,
                                zarr_error *err)
 {
-    const zarr_mem *tensor = &io->view.base;
+    const zarr_memory *tensor = &io->view.base;
     uint64_t all = 0;
 
     if (!zr_add_u64(*step, align - 1, step))
@@ -21,7 +21,7 @@ static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t 
     if (!zr_mul_u64(*step, n, &all))
         return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
     zr_pool_give(io->engine->pool, slab);
-    *slab = (zarr_mem){0};
+    *slab = (zarr_memory){0};
     all = ZR_MAX(all, (uint64_t)ZR_CHUNK_ALIGNMENT);
     if (zr_io_is_host(io, device) && !zr_io_is_host(io, tensor->device_type))
         return zr_pool_take_staging(io->engine->pool, tensor->device_type,
@@ -31,19 +31,19 @@ static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t 
 }
 
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
-                           uint64_t n, zarr_mem *slab, zarr_error *err)
+                           uint64_t n, zarr_memory *slab, zarr_error *err)
 {
     return take_slices(io, device, ZR_CHUNK_ALIGNMENT, step, n, slab, err);
 }
 
 zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
-                                uint64_t n, zarr_mem *slab, zarr_error *err)
+                                uint64_t n, zarr_memory *slab, zarr_error *err)
 {
     return take_slices(io, device, ZR_NEAR_ALIGNMENT, step, n, slab, err);
 }
 
 /* A chunk that a copy left on the host is still in the slab before. */
-static bool slab_has_chunks(const struct zr_lockstep *l, const zarr_mem *slab)
+static bool slab_has_chunks(const struct zr_lockstep *l, const zarr_memory *slab)
 {
     for (uint32_t k = 0; k < l->n && slab->handle; k++)
         if (!l->item[k].again && l->item[k].cur.handle == slab->handle)
@@ -52,7 +52,7 @@ static bool slab_has_chunks(const struct zr_lockstep *l, const zarr_mem *slab)
 }
 
 /* Gives back a slab once no work uses it, at the latest with zr_lock_end(). */
-static zarr_status slab_give(struct zr_lockstep *l, zarr_mem *slab, zarr_error *err)
+static zarr_status slab_give(struct zr_lockstep *l, zarr_memory *slab, zarr_error *err)
 {
     struct zr_lock_kept *kept = NULL;
 
@@ -63,7 +63,7 @@ static zarr_status slab_give(struct zr_lockstep *l, zarr_mem *slab, zarr_error *
         return zr_fail_memory(err, sizeof *kept);
     *kept = (struct zr_lock_kept){.next = l->kept, .block = *slab};
     l->kept = kept;
-    *slab = (zarr_mem){0};
+    *slab = (zarr_memory){0};
     return ZARR_OK;
 }
 
@@ -79,7 +79,7 @@ void zr_lock_end(struct zr_lockstep *l)
 }
 
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
-                         uint64_t n, zarr_mem *slab, zarr_error *err)
+                         uint64_t n, zarr_memory *slab, zarr_error *err)
 {
     zarr_status st = slab_give(l, slab, err);
 
@@ -150,7 +150,7 @@ static bool list_follows(const struct zr_lockstep *l, uint32_t i)
 static zarr_status stage_rooms(struct zr_lockstep *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
-    zarr_mem *slab = &l->slab[i % 2];
+    zarr_memory *slab = &l->slab[i % 2];
     uint64_t step = 0, most = s->out_bytes;
     zarr_status st = ZARR_OK;
 
@@ -262,7 +262,7 @@ out:
  * store that reaches the device. */
 static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
 {
-    zarr_mem *dst = NULL, *src = NULL;
+    zarr_memory *dst = NULL, *src = NULL;
     uint64_t step = 0;
     uint32_t n = 0;
     zarr_status st = ZARR_OK;
@@ -282,7 +282,7 @@ static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
     ZR_TRY(zr_lock_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
     n = 0;
     for (uint32_t k = 0; k < l->n; k++) {
-        zarr_mem *cur = &l->item[k].cur;
+        zarr_memory *cur = &l->item[k].cur;
 
         if (zr_stage_takes_at(l->io, l->stage, cur))
             continue;

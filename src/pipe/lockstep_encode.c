@@ -31,7 +31,7 @@ static bool leaf_needs_block(const struct zr_lock_leaves *l,
                              const struct zr_leaf_write *lw)
 {
     struct zr_target t;
-    zarr_mem at;
+    zarr_memory at;
 
     zr_target_borrow(&t, lw->proj);
     return l->p->padded || !lw->proj->full || !zr_target_direct(l->w->io, l->p, &t, &at);
@@ -63,7 +63,7 @@ static zarr_status element_rooms(struct zr_lock_leaves *l, zarr_error *err)
     for (uint32_t i = 0; i < l->n; i++) {
         struct zr_leaf_write *lw = &l->lw[i];
 
-        lw->block = lw->host = (zarr_mem){0};
+        lw->block = lw->host = (zarr_memory){0};
         if (l->p->raw && !zr_mem_slice(&lw->room, 0, bytes, &lw->block))
             return zr_internal(err); /* the elements are what is stored */
         if (l->block.handle && leaf_needs_block(l, lw) &&
@@ -81,7 +81,7 @@ static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     struct zr_lock_leaves *l = arg;
     struct zr_leaf_write *lw = &l->lw[i];
-    zarr_mem elements = {0}, host = {0};
+    zarr_memory elements = {0}, host = {0};
     zarr_status st = ZARR_OK;
 
     st = zr_leaf_prepare(w, lw, &elements, &host, err);
@@ -136,7 +136,7 @@ static zarr_status late_rooms(const struct zr_lock_leaves *l, uint32_t n,
 static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
 {
     const bool last = k + 1 == l->p->n;
-    zarr_mem *slab = &l->slab[k % 2];
+    zarr_memory *slab = &l->slab[k % 2];
     uint64_t most = 0, step = 0;
     zarr_status st = ZARR_OK;
 

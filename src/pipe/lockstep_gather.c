@@ -246,14 +246,14 @@ out:
 /* ---- copies --------------------------------------------------------------------- */
 
 /* Queues copies of n runs. */
-static zarr_status copy_runs(struct zr_lock_leaves *l, const zarr_mem *dst,
-                             const zarr_mem *src, uint32_t n, zarr_error *err)
+static zarr_status copy_runs(struct zr_lock_leaves *l, const zarr_memory *dst,
+                             const zarr_memory *src, uint32_t n, zarr_error *err)
 {
     return zr_mem_copy_list(l->w->io->engine->memory, dst, src, n, &l->flow->stream,
                             &l->w->worker->copies, err);
 }
 
-static zarr_status runs_of(struct zr_lock_leaves *l, zarr_mem **dst, zarr_mem **src,
+static zarr_status runs_of(struct zr_lock_leaves *l, zarr_memory **dst, zarr_memory **src,
                            zarr_error *err)
 {
     *dst = zr_arena_alloc(l->arena, l->n * sizeof **dst);
@@ -265,7 +265,7 @@ zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err)
 {
     zarr_stats *stats = &l->w->worker->stats;
     const bool elements = l->stage == &l->p->stage[l->p->n - 1];
-    zarr_mem *dst = NULL, *src = NULL;
+    zarr_memory *dst = NULL, *src = NULL;
     zarr_status st = ZARR_OK;
     uint32_t n = 0;
 
@@ -303,7 +303,7 @@ static zarr_status compare_one(void *arg, uint64_t i, const struct zr_work *w,
 /* Copies all elements to the host, where encoding goes on. */
 static zarr_status copy_to_host(struct zr_lock_leaves *l, zarr_error *err)
 {
-    zarr_mem *dst = NULL, *src = NULL;
+    zarr_memory *dst = NULL, *src = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(runs_of(l, &dst, &src, err));
@@ -329,8 +329,9 @@ zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err)
 }
 
 /* Whether runs of elements are copies of a value, by a list on the device. */
-static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_mem *runs, uint32_t n,
-                              const void *value, uint8_t *equal, zarr_error *err)
+static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_memory *runs,
+                              uint32_t n, const void *value, uint8_t *equal,
+                              zarr_error *err)
 {
     const struct zr_equal_list list = {.src = runs,
                                        .n = n,
@@ -356,7 +357,7 @@ void zr_leaves_answered(struct zr_lock_leaves *l)
 static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
 {
     const struct zr_level *lv = l->lw[0].level;
-    zarr_mem *runs = zr_arena_alloc(l->arena, l->n * sizeof *runs);
+    zarr_memory *runs = zr_arena_alloc(l->arena, l->n * sizeof *runs);
     uint8_t *equal = zr_arena_alloc(l->arena, 2 * (size_t)l->n);
     uint8_t *filled = lv->own_fill && equal ? equal + l->n : equal;
     zarr_status st = ZARR_OK;

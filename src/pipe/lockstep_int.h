@@ -13,9 +13,9 @@ struct zr_lock_item {
     /* where it comes from and goes to; NULL: its elements go to `into` */
     const struct zr_segment *segment;
     const struct zr_item *item;
-    zarr_mem into;    /* handle NULL: to the tensor */
-    zarr_mem encoded; /* as it was fetched */
-    zarr_mem cur, next;
+    zarr_memory into;    /* handle NULL: to the tensor */
+    zarr_memory encoded; /* as it was fetched */
+    zarr_memory cur, next;
     bool direct;   /* `next` is the caller's memory, or `into` */
     uint64_t skip; /* as in struct zr_coding */
     /* an implementation declined it: it takes no part any more, and is read alone at the
@@ -25,7 +25,7 @@ struct zr_lock_item {
 
 struct zr_lock_kept {
     struct zr_lock_kept *next;
-    zarr_mem block;
+    zarr_memory block;
 };
 
 /* The chunks of one program. */
@@ -43,9 +43,9 @@ struct zr_lockstep {
      * 0: never */
     uint64_t queued, called;
     const struct zr_stage *stage; /* of the current loop */
-    zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
+    zarr_memory slab[2];          /* pool blocks for the outputs of stages, in turn */
     struct zr_lock_kept *kept;    /* of these, with chunks that no stage has read yet */
-    zarr_mem aligned;             /* for inputs that a decoder wants elsewhere */
+    zarr_memory aligned;          /* for inputs that a decoder wants elsewhere */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
     bool *fills; /* missing items are still to be filled in a list; NULL: they are not */
 };
@@ -83,7 +83,7 @@ void zr_lock_end(struct zr_lockstep *l);
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
  * bytes, which is rounded up. */
 zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
-                         uint64_t n, zarr_mem *slab, zarr_error *err);
+                         uint64_t n, zarr_memory *slab, zarr_error *err);
 /* The segment of an item becomes the item of the error, as callers expect, and the item
  * gets into its text. It is one of l, or of the flow's call that failed. */
 zarr_status zr_lock_name(struct zr_lockstep *l, zarr_status st, zarr_error *err);
@@ -117,8 +117,8 @@ zarr_status zr_lock_scatter(struct zr_lockstep *l, uint32_t n, zarr_error *err);
 
 struct zr_lock_leaf {
     struct zr_leaf_write *lw;
-    zarr_mem elements; /* what encoding begins with */
-    zarr_mem cur, next;
+    zarr_memory elements; /* what encoding begins with */
+    zarr_memory cur, next;
     uint64_t skip; /* as in struct zr_coding */
     bool again;    /* an implementation declined it: it is encoded alone at the end */
 };
@@ -134,7 +134,7 @@ struct zr_lock_leaves {
     struct zr_flow *flow;
     struct zr_arena *arena;
     const struct zr_stage *stage; /* of the current loop */
-    zarr_mem block, host, slab[2];
+    zarr_memory block, host, slab[2];
     /* the call of the current stage whose lengths are not known yet */
     struct zr_flow_jobs batch;
     /* by leaf, what the comparison with the fill value says, once the flow has waited;

@@ -49,7 +49,7 @@ static bool copy_leaves(const struct zr_lock_item *it, uint32_t next)
 
 /* Sets `next` of all items that are copied, in the caller's memory or in a new slab. */
 static zarr_status copy_rooms(struct zr_lockstep *l, uint32_t i, int32_t device,
-                              zarr_mem *slab, bool aligned, zarr_error *err)
+                              zarr_memory *slab, bool aligned, zarr_error *err)
 {
     struct places p = {.aligned = aligned};
     uint64_t bytes;
@@ -83,7 +83,7 @@ out:
 
 /* Whether a run can be longer by the chunk after it: both sides go on at the same
  * distance, and nothing of the caller's is between. */
-static bool can_extend_run(const zarr_mem *dst, const zarr_mem *src,
+static bool can_extend_run(const zarr_memory *dst, const zarr_memory *src,
                            const struct zr_lock_item *it, bool direct)
 {
     const uint64_t end = src->offset + src->bytes;
@@ -93,8 +93,8 @@ static bool can_extend_run(const zarr_mem *dst, const zarr_mem *src,
            it->next.offset - dst->offset == it->cur.offset - src->offset;
 }
 
-static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_mem *dst,
-                          zarr_mem *src)
+static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_memory *dst,
+                          zarr_memory *src)
 {
     bool direct = false;
     uint32_t n = 0;
@@ -127,8 +127,8 @@ static uint32_t copy_at(const struct zr_lockstep *l, uint32_t i)
 }
 
 /* Adds the runs of a program's chunks to a list, and returns their number in *n. */
-static zarr_status add_runs(struct zr_lockstep *l, uint32_t i, zarr_mem *dst,
-                            zarr_mem *src, uint32_t *n, zarr_error *err)
+static zarr_status add_runs(struct zr_lockstep *l, uint32_t i, zarr_memory *dst,
+                            zarr_memory *src, uint32_t *n, zarr_error *err)
 {
     const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow->device;
     bool aligned = false;
@@ -166,7 +166,7 @@ static void chunks_copied(struct zr_lockstep *l, uint32_t i)
 zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_error *err)
 {
     struct zr_flow *flow = l->flow;
-    zarr_mem *dst = NULL, *src = NULL;
+    zarr_memory *dst = NULL, *src = NULL;
     uint32_t most = 0, runs = 0;
     zarr_status st = ZARR_OK;
 

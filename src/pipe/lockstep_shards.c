@@ -24,7 +24,7 @@ struct shard_group {
     bool wait;           /* leaves get their rooms late, in their shards if possible */
     bool known;          /* leaves have their rooms in their shards from the beginning */
     bool reserved;       /* those of this batch have them in their shards */
-    zarr_mem slots;      /* rooms outside of shards */
+    zarr_memory slots;   /* rooms outside of shards */
     uint64_t slot_bytes; /* distance between two */
     struct zr_arena lists;
     uint64_t failed;   /* the shard */
@@ -51,12 +51,12 @@ static struct zr_inner_result result_of(const struct shard_group *g, uint32_t i)
 static zarr_status inner_of(struct shard_group *g, uint32_t i, zarr_error *err)
 {
     const struct zr_shard_writer *s = &g->writer[g->owner[i]];
-    zarr_mem room;
+    zarr_memory room;
 
     if (g->sub)
         return zr_shard_nested(s, s->w, &g->proj[i], &g->sub[i], err);
     if (g->wait || g->known)
-        room = (zarr_mem){0};
+        room = (zarr_memory){0};
     else if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
         return zr_internal(err);
     return zr_shard_leaf(s, s->w, &g->proj[i], &room, &g->leaf[i], err);

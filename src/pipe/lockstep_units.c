@@ -17,7 +17,7 @@ struct object {
     const struct zr_level *lv;
     struct zr_old_value *old_value; /* NULL: it needs no old value */
     bool *done;
-    zarr_mem out; /* its encoded bytes */
+    zarr_memory out; /* its encoded bytes */
     bool empty;
     bool conflict; /* another writer was faster */
 };
@@ -32,7 +32,7 @@ struct objects {
     struct zr_old_values old_values;
     struct zr_leaf_write *leaf;   /* one of these */
     struct zr_shard_write *shard; /* has room for all units */
-    zarr_mem slab;                /* the encoded bytes of leaves */
+    zarr_memory slab;             /* the encoded bytes of leaves */
     struct zr_need need;          /* bytes of the budgets */
     bool locked;                  /* which units are being stored: those with a lock */
     struct zr_arena *arena;
@@ -196,9 +196,9 @@ static uint64_t leaf_step(uint64_t bytes)
     return (bytes + ZR_CHUNK_ALIGNMENT - 1) / ZR_CHUNK_ALIGNMENT * ZR_CHUNK_ALIGNMENT;
 }
 
-static zarr_mem old_of(const struct object *u)
+static zarr_memory old_of(const struct object *u)
 {
-    return u->old_value ? u->old_value->old : (zarr_mem){0};
+    return u->old_value ? u->old_value->old : (zarr_memory){0};
 }
 
 /* Room for each leaf. tight: for as many bytes as it will have. */

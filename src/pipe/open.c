@@ -60,11 +60,11 @@ void zr_shard_drop_value(struct zr_shard *s)
         return;
     s->release(s);
     s->release = NULL;
-    s->buffer = (zarr_mem){0};
+    s->buffer = (zarr_memory){0};
 }
 
 static zarr_status shard_from_body(const struct zr_work *w, const struct zr_level *lv,
-                                   const zarr_mem *encoded, struct zr_shard *s,
+                                   const zarr_memory *encoded, struct zr_shard *s,
                                    zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -97,7 +97,8 @@ static bool version_known(const zarr_store_version *v)
 
 /* Checks the GET of an index that was fetched ahead, as zr_get() does. Returns false if
  * it must be done again, which reports the error. */
-static bool take_ahead(const struct zr_ahead *a, const struct zr_level *lv, zarr_mem *dst)
+static bool take_ahead(const struct zr_ahead *a, const struct zr_level *lv,
+                       zarr_memory *dst)
 {
     if (!a || a->op.status != ZARR_OK || a->op.done_bytes != lv->index_bytes)
         return false;
@@ -219,7 +220,7 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
                              .slot = ZR_SCRATCH_FETCH,
                              .expect = lv->encoded_bound,
                              .most = zr_shard_most(w->io, lv)};
-        zarr_mem encoded;
+        zarr_memory encoded;
 
         st = zr_fetch_object(w, &f, &encoded, err);
         if (st == ZARR_ERR_NOT_FOUND)
@@ -248,7 +249,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     struct zr_get g = {
         .key = s->key, .pin = zr_shard_pin(s), .offset = s->base, .known = "shard"};
     struct zr_index_value index = {.shard_bytes = bytes};
-    zarr_mem value = {0};
+    zarr_memory value = {0};
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */

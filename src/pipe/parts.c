@@ -114,11 +114,11 @@ void zr_parts_tell(const struct zarr_request *rq)
 /* Reads one item of a segment that failed as a whole. */
 static zarr_status read_one_item(const struct zr_work *w,
                                  const struct zr_segment *segment, uint32_t i,
-                                 const zarr_mem *fetched, zarr_error *err)
+                                 const zarr_memory *fetched, zarr_error *err)
 {
     struct zr_item *item = segment->item[i];
     struct zr_segment one = *segment;
-    zarr_mem bytes = {0};
+    zarr_memory bytes = {0};
     zarr_error e = ZARR_ERROR_INIT;
     zarr_status st = ZARR_OK;
 
@@ -143,7 +143,7 @@ static zarr_status read_one_item(const struct zr_work *w,
 }
 
 zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
-                          const zarr_mem *fetched, zarr_error *err)
+                          const zarr_memory *fetched, zarr_error *err)
 {
     zarr_stats before;
     zarr_error e = ZARR_ERROR_INIT;

@@ -174,7 +174,7 @@ struct zr_io {
     struct zr_stream *after;
     /* Writes: receives the encoded units instead of the store. bytes NULL: the unit is
      * not stored. NULL: the store gets them. */
-    zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_mem *bytes,
+    zarr_status (*sink)(void *arg, const uint64_t *chunk, const zarr_memory *bytes,
                         zarr_error *err);
     void *sink_arg;
     const zarr_cancel *cancel; /* the caller's; NULL: none */

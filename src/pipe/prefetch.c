@@ -248,7 +248,7 @@ static bool op_shares(const struct zr_io *io, const struct zr_wave *w,
 static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
                              struct zr_prefetch *p, uint32_t k, bool up, zarr_error *err)
 {
-    const zarr_mem *tensor = &io->view.base;
+    const zarr_memory *tensor = &io->view.base;
     struct zr_pool *pool = io->engine->pool;
     uint64_t all = op_bytes(w, p, k), at = 0, next = 0;
     bool also_up = false;
@@ -351,7 +351,7 @@ static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_pr
     for (uint32_t k = 0; k < p->n; k++) {
         const zarr_store_op *op = &p->op[k];
         const bool good = is_complete(op);
-        zarr_mem bytes = op->mem;
+        zarr_memory bytes = op->mem;
 
         bytes.bytes = op->done_bytes;
         for (uint32_t i = p->first[k]; good && i < p->first[k] + p->count[k]; i++) {
@@ -360,7 +360,7 @@ static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_pr
             if (r->bytes == UINT64_MAX)
                 p->mem[i] = bytes;
             else if (!zr_mem_slice(&bytes, r->offset - op->offset, r->bytes, &p->mem[i]))
-                p->mem[i] = (zarr_mem){0};
+                p->mem[i] = (zarr_memory){0};
         }
         if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END)
             w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
@@ -383,7 +383,7 @@ static void point_to_buffers(const struct zr_io *io, const struct zr_wave *w,
         for (uint32_t k = 0; good && k < r->n_items; k++)
             good = r->item[k]->bytes <= zr_program_most(io, prog);
         if (good && !zr_mem_slice(&r->shard->buffer, r->offset, r->bytes, &p->mem[i]))
-            p->mem[i] = (zarr_mem){0};
+            p->mem[i] = (zarr_memory){0};
     }
 }
 

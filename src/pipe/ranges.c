@@ -82,14 +82,14 @@ static bool partial_fits(const struct zr_work *w, const struct zr_program *p,
 }
 
 static zarr_status decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                  const struct zr_item *item, const zarr_mem *encoded,
-                                  zarr_mem *out, bool *done, zarr_error *err)
+                                  const struct zr_item *item, const zarr_memory *encoded,
+                                  zarr_memory *out, bool *done, zarr_error *err)
 {
     struct zr_ranges s = {0};
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
     zarr_codec_job job = {.src = *encoded};
     zarr_codec_range *ranges = NULL;
-    zarr_mem block = {0}, list = {0}, scratch = {0};
+    zarr_memory block = {0}, list = {0}, scratch = {0};
     zarr_status st = ZARR_OK;
 
     if (zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, UINT64_MAX, &s) >
@@ -120,7 +120,7 @@ static zarr_status decode_partial(const struct zr_work *w, const struct zr_progr
     if (!*done)
         goto out;
     for (uint64_t r = 0; r < s.n_reads && p->padded; r++) {
-        zarr_mem part;
+        zarr_memory part;
 
         if (!zr_mem_slice(&job.dst, ranges[r].offset, ranges[r].bytes, &part))
             ZR_TRY(zr_internal(err));
@@ -137,8 +137,9 @@ out:
 
 /* Most chunks end here, before the ranges need their kilobytes of stack. */
 zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item, const zarr_mem *encoded,
-                                    zarr_mem *out, bool *done, zarr_error *err)
+                                    const struct zr_item *item,
+                                    const zarr_memory *encoded, zarr_memory *out,
+                                    bool *done, zarr_error *err)
 {
     *done = false;
     if (!partial_fits(w, p, &item->target))

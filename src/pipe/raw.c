@@ -62,7 +62,7 @@ out:
  * whole chunk. */
 static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment *segment,
                                struct zr_store_pin *pin, const struct zr_ranges *s,
-                               const zarr_mem *block, zarr_error *err)
+                               const zarr_memory *block, zarr_error *err)
 {
     struct zr_get g = raw_get(segment);
     const uint64_t base = g.offset;
@@ -111,7 +111,7 @@ zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segm
     struct zr_ranges s;
     struct zr_store_pin pin = {0};
     const bool pins = segment->shard == NULL;
-    zarr_mem block = {0};
+    zarr_memory block = {0};
     zarr_status st = ZARR_OK;
 
     if (!zr_raw_in_ranges(w->io, segment, &s))

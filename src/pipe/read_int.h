@@ -22,14 +22,14 @@ void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 /* Reads one segment of a data wave: fetches, decodes, scatters. fetched: the bytes of the
  * segment if they were fetched before; else handle NULL. */
 zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
-                            const zarr_mem *fetched, zarr_error *err);
+                            const zarr_memory *fetched, zarr_error *err);
 /* Fetches the encoded bytes of a segment into a scratch block, or points to them.
  * NOT_FOUND: missing. */
 zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
-                             zarr_mem *out, zarr_error *err);
+                             zarr_memory *out, zarr_error *err);
 /* The same for a range of a shard, for which the segment needs no items. */
 zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *segment,
-                             zarr_mem *out, zarr_error *err);
+                             zarr_memory *out, zarr_error *err);
 /* Counts a missing item, whose elements become the fill value; or fails with NOT_FOUND if
  * the caller asked for that. */
 zarr_status zr_item_missing(const struct zr_work *w, const struct zr_item *item,
@@ -41,9 +41,9 @@ zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
  * (prefetch.c). */
 struct zr_prefetch {
     zarr_store_op *op;
-    zarr_mem *mem;   /* by segment: the bytes fetched */
-    zarr_mem *block; /* by operation: the pool block that they are in, or that begins with
-                      * them */
+    zarr_memory *mem;   /* by segment: the bytes fetched */
+    zarr_memory *block; /* by operation: the pool block that they are in, or that begins
+                         * with them */
     /* by operation: the first segment, and how many neighbours of one object it covers */
     uint32_t *first, *count;
     uint32_t n;    /* operations */
@@ -77,7 +77,7 @@ void zr_opens_ahead_end(const struct zr_io *io, struct zr_wave *w);
 struct zr_ahead {
     struct zr_store_pin *pin; /* owned until zr_open_exec() takes it; nested: NULL */
     zarr_store_op op;         /* done; its memory has the encoded index */
-    zarr_mem block;           /* a pool block that contains it */
+    zarr_memory block;        /* a pool block that contains it */
 };
 /* Makes the operations of a wave that is fetched at once. */
 zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
@@ -119,8 +119,9 @@ bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
  * sets *done, if the program is a single codec that can decode in part and the saving is
  * large enough. */
 zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item, const zarr_mem *encoded,
-                                    zarr_mem *out, bool *done, zarr_error *err);
+                                    const struct zr_item *item,
+                                    const zarr_memory *encoded, zarr_memory *out,
+                                    bool *done, zarr_error *err);
 /* A large uncompressed chunk, read in slabs of rows (slabs.c). After open, n is 0 if the
  * chunk cannot be read so. */
 struct zr_slabs {
@@ -129,7 +130,7 @@ struct zr_slabs {
     int32_t dim; /* stored dimension that is cut into slabs */
     uint64_t n, rows, row_bytes;
     bool direct; /* from the store into the view, without scratch */
-    zarr_mem at;
+    zarr_memory at;
 };
 bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment);
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
@@ -150,12 +151,12 @@ void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool dir
 /* Finishes an item: copies its elements from block to the view (direct: they are there
  * already) and counts it. */
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
-                           const struct zr_item *item, const zarr_mem *block, bool direct,
-                           zarr_error *err);
+                           const struct zr_item *item, const zarr_memory *block,
+                           bool direct, zarr_error *err);
 /* Decodes an item that was fetched, puts its elements in their place and counts it. skip:
  * as in struct zr_coding. */
 zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *segment,
-                           const struct zr_item *item, const zarr_mem *encoded,
+                           const struct zr_item *item, const zarr_memory *encoded,
                            uint64_t skip, zarr_error *err);
 /* Prefixes an error with the address of an item. */
 zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
@@ -165,21 +166,21 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
 /* An encoded index. own: the memory of zr_index_memory() that `encoded` is in, or NULL.
  */
 struct zr_index_value {
-    zarr_mem encoded;
+    zarr_memory encoded;
     uint64_t *own;
     uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: unknown */
 };
 /* Gives memory for an encoded index, from the allocator. The index can be decoded there,
  * so that it is in memory only once. */
 zarr_status zr_index_memory(const struct zr_work *w, const struct zr_level *lv,
-                            uint64_t **own, zarr_mem *out, zarr_error *err);
+                            uint64_t **own, zarr_memory *out, zarr_error *err);
 /* Decodes and checks an encoded index. Takes over value->own, also if it fails. */
 zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
                            const struct zr_index_value *value,
                            struct zr_shard_index **out, zarr_error *err);
 /* Parses the index of a shard value held in host memory. */
 zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,
-                                const zarr_mem *value, struct zr_shard_index **out,
+                                const zarr_memory *value, struct zr_shard_index **out,
                                 zarr_error *err);
 
 #endif

@@ -81,8 +81,8 @@ void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool dir
 }
 
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
-                           const struct zr_item *item, const zarr_mem *block, bool direct,
-                           zarr_error *err)
+                           const struct zr_item *item, const zarr_memory *block,
+                           bool direct, zarr_error *err)
 {
     zr_item_count(w, item, direct);
     if (direct)
@@ -91,12 +91,12 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *seg
 }
 
 zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *segment,
-                           const struct zr_item *item, const zarr_mem *encoded,
+                           const struct zr_item *item, const zarr_memory *encoded,
                            uint64_t skip, zarr_error *err)
 {
     const struct zr_program *p = segment->level->decode;
     struct zr_coding c = {.p = p, .cur = *encoded, .skip = skip};
-    zarr_mem at = {0};
+    zarr_memory at = {0};
     /* elements of variable length point into scratch until their bytes are copied */
     bool direct = p->n > 0 && !w->io->layout->variable && !w->on_host &&
                   zr_target_direct(w->io, p, &item->target, &at);
@@ -150,7 +150,7 @@ static zarr_status check_segment_bytes(const struct zr_work *w,
 }
 
 static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment *segment,
-                                zarr_mem *out, zarr_error *err)
+                                zarr_memory *out, zarr_error *err)
 {
     const struct zr_program *p = segment->level->decode;
     struct zr_fetch f = {.key = segment->key,
@@ -164,7 +164,7 @@ static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment
 }
 
 zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *segment,
-                             zarr_mem *out, zarr_error *err)
+                             zarr_memory *out, zarr_error *err)
 {
     const int32_t device =
         w->on_host ? ZARR_DEVICE_CPU : segment->level->decode->fetch_device;
@@ -177,7 +177,7 @@ zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *s
         return ZARR_OK;
     }
     g.pin = zr_shard_pin(segment->shard);
-    g.dst = (zarr_mem){.device_type = device, .bytes = segment->bytes};
+    g.dst = (zarr_memory){.device_type = device, .bytes = segment->bytes};
     if (zr_store_lends(w->io->store) && zr_lend_range(w, &g, out))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, segment->bytes, &g.dst, err));
@@ -188,7 +188,7 @@ out:
 }
 
 zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
-                             zarr_mem *out, zarr_error *err)
+                             zarr_memory *out, zarr_error *err)
 {
     const struct zr_item *item = NULL;
     zarr_status st = ZARR_OK;
@@ -239,7 +239,7 @@ static zarr_status (*const short_cuts[])(const struct zr_work *w,
 
 /* Sets *out to the encoded bytes of an item of a segment. */
 static bool item_bytes(const struct zr_segment *segment, const struct zr_item *item,
-                       const zarr_mem *range, zarr_mem *out)
+                       const zarr_memory *range, zarr_memory *out)
 {
     if (segment->bytes != UINT64_MAX)
         return zr_mem_slice(range, item->offset - segment->offset, item->bytes, out);
@@ -250,11 +250,11 @@ static bool item_bytes(const struct zr_segment *segment, const struct zr_item *i
 /* Reads a segment without short cuts. *at: the item in work. */
 static zarr_status segment_on_host(const struct zr_work *w,
                                    const struct zr_segment *segment,
-                                   const zarr_mem *fetched, const struct zr_item **at,
+                                   const zarr_memory *fetched, const struct zr_item **at,
                                    zarr_error *err)
 {
     const bool whole_object = segment->bytes == UINT64_MAX;
-    zarr_mem range = {0}, encoded = {0};
+    zarr_memory range = {0}, encoded = {0};
     zarr_status st = ZARR_OK;
 
     *at = segment->item[0];
@@ -277,7 +277,7 @@ static zarr_status segment_on_host(const struct zr_work *w,
  * host memory. */
 static zarr_status segment_failed(const struct zr_work *w,
                                   const struct zr_segment *segment,
-                                  const zarr_mem *fetched, const struct zr_item **at,
+                                  const zarr_memory *fetched, const struct zr_item **at,
                                   const zarr_stats *before, zarr_status st,
                                   zarr_error *err)
 {
@@ -295,12 +295,12 @@ static zarr_status segment_failed(const struct zr_work *w,
 }
 
 zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
-                            const zarr_mem *fetched, zarr_error *err)
+                            const zarr_memory *fetched, zarr_error *err)
 {
     const bool whole_object = segment->bytes == UINT64_MAX;
     struct zr_need need = {0, 0};
     const struct zr_item *item = segment->item[0];
-    zarr_mem range = fetched ? *fetched : (zarr_mem){0}, encoded = {0};
+    zarr_memory range = fetched ? *fetched : (zarr_memory){0}, encoded = {0};
     zarr_stats before; /* only for a device */
     bool done = false;
     zarr_status st = ZARR_OK;

@@ -13,7 +13,7 @@ struct zr_shard_writer {
     struct zr_engine *engine; /* NULL: not begun */
     struct zr_shard_write *sw;
     const struct zr_level *lv, *in; /* level of the shard, level of the inner chunks */
-    zarr_mem value, body;           /* the old value, its outer codecs decoded */
+    zarr_memory value, body;        /* the old value, its outer codecs decoded */
     struct zr_shard_index *old;     /* NULL: no old value */
     uint64_t *pairs;                /* the new index, in host byte order */
     uint64_t pos, next; /* end of the bytes appended; first inner chunk not handled yet */
@@ -25,7 +25,7 @@ struct zr_shard_writer {
 };
 /* One inner chunk, encoded. */
 struct zr_inner_result {
-    zarr_mem out;
+    zarr_memory out;
     bool empty, filled;
 };
 
@@ -40,11 +40,11 @@ uint64_t zr_inner_id(const struct zr_level *lv, const uint64_t *chunk);
 /* The old encoded bytes of an inner chunk; handle NULL: none. If the shard is streamed,
  * they are in the scratch ZR_SCRATCH_OLD of the worker of w. */
 zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
-                               const struct zr_projection *proj, zarr_mem *out,
+                               const struct zr_projection *proj, zarr_memory *out,
                                zarr_error *err);
 /* A leaf of the shard, to be encoded to `room`. */
 zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
-                          const struct zr_projection *proj, const zarr_mem *room,
+                          const struct zr_projection *proj, const zarr_memory *room,
                           struct zr_leaf_write *out, zarr_error *err);
 /* The same for an inner chunk that is a shard. */
 zarr_status zr_shard_nested(const struct zr_shard_writer *s, const struct zr_work *w,
@@ -58,7 +58,7 @@ zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projectio
 zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
                              const struct zr_inner_result *r, zarr_error *err);
 bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
-                       zarr_mem *out);
+                       zarr_memory *out);
 /* For chunks that were reserved before it was known whether they are empty or filled:
  * notes what r says of one, then closes the gaps that empty ones of a batch left. */
 void zr_shard_answered(struct zr_shard_writer *s, const struct zr_projection *proj,

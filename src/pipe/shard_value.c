@@ -18,10 +18,10 @@ enum {
 
 /* A block for the value. Bytes that come from a device are copied there. */
 static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
-                              zarr_mem *block, zarr_error *err)
+                              zarr_memory *block, zarr_error *err)
 {
     const struct zr_io *io = s->w->io;
-    const zarr_mem *tensor = &io->view.base;
+    const zarr_memory *tensor = &io->view.base;
 
     if (s->in->is_shard ||
         !(zr_leaf_rooms_can_wait(io, s->in) || zr_leaf_length_is_known(io, s->in)))
@@ -34,7 +34,7 @@ static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
 static zarr_status stream_out(struct zr_shard_writer *s, zarr_error *err)
 {
     const struct zr_shard_stream *stream = s->sw->stream;
-    zarr_mem part;
+    zarr_memory part;
 
     if (s->pos == s->base)
         return ZARR_OK;
@@ -49,7 +49,7 @@ static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error
 {
     struct zr_pool *pool = s->w->io->engine->pool;
     uint64_t need = 0, want = 0, used = s->pos - s->base;
-    zarr_mem bigger = {0};
+    zarr_memory bigger = {0};
     zarr_status st = ZARR_OK;
 
     if (!zr_add_u64(s->pos, more, &need))
@@ -90,9 +90,9 @@ static zarr_status reserve_bytes(struct zr_shard_writer *s, uint64_t id, uint64_
 }
 
 static zarr_status append_bytes(struct zr_shard_writer *s, uint64_t id,
-                                const zarr_mem *bytes, zarr_error *err)
+                                const zarr_memory *bytes, zarr_error *err)
 {
-    zarr_mem dst;
+    zarr_memory dst;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(reserve_bytes(s, id, bytes->bytes, err));
@@ -112,7 +112,7 @@ static zarr_status index_names_more(zarr_error *err)
 
 /* Reads one old inner chunk of a shard that is streamed. */
 static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_work *w,
-                              const uint64_t entry[2], zarr_mem *out, zarr_error *err)
+                              const uint64_t entry[2], zarr_memory *out, zarr_error *err)
 {
     struct zr_get g = {.key = s->sw->stream->key, .offset = entry[0], .known = "shard"};
     zarr_status st = ZARR_OK;
@@ -129,9 +129,9 @@ out:
 }
 
 static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_work *w,
-                             uint64_t id, zarr_mem *out, zarr_error *err)
+                             uint64_t id, zarr_memory *out, zarr_error *err)
 {
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     if (!s->old || s->old->entry[2 * id] == ZR_INDEX_MISSING)
         return ZARR_OK;
     if (s->sw->stream)
@@ -147,7 +147,7 @@ static zarr_status keep_until(struct zr_shard_writer *s, uint64_t end, zarr_erro
     zarr_status st = ZARR_OK;
 
     for (; s->next < end; s->next++) {
-        zarr_mem bytes;
+        zarr_memory bytes;
 
         ZR_TRY(old_value(s, s->w, s->next, &bytes, err));
         if (!bytes.handle)
@@ -181,16 +181,16 @@ static const struct zr_level *missing_level(const struct zr_shard_writer *s)
 }
 
 zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
-                               const struct zr_projection *proj, zarr_mem *out,
+                               const struct zr_projection *proj, zarr_memory *out,
                                zarr_error *err)
 {
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     return proj->full ? ZARR_OK
                       : old_value(s, w, zr_inner_id(s->lv, proj->chunk), out, err);
 }
 
 zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
-                          const struct zr_projection *proj, const zarr_mem *room,
+                          const struct zr_projection *proj, const zarr_memory *room,
                           struct zr_leaf_write *out, zarr_error *err)
 {
     *out = (struct zr_leaf_write){
@@ -241,7 +241,7 @@ out:
 }
 
 bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
-                       zarr_mem *out)
+                       zarr_memory *out)
 {
     const uint64_t id = zr_inner_id(s->lv, proj->chunk);
 
@@ -368,7 +368,7 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                                   .value = sw->old,
                                   .gap = UINT64_MAX,
                                   .filled = true};
-    sw->block = sw->out = (zarr_mem){0};
+    sw->block = sw->out = (zarr_memory){0};
     if (sw->old.handle && s->lv->bytes_decode)
         ZR_TRY(zr_body_decode(w, s->lv, &sw->old, &s->body, &s->value, err));
     ZR_TRY(value_room(s, err));
@@ -396,7 +396,7 @@ void zr_shard_close(struct zr_shard_writer *s)
 
 static zarr_status write_index(struct zr_shard_writer *s, zarr_error *err)
 {
-    zarr_mem dst;
+    zarr_memory dst;
     bool at_end = s->lv->shard->index_at_end;
     zarr_status st = ZARR_OK;
 
@@ -450,7 +450,7 @@ static zarr_status wrap_value(struct zr_shard_writer *s, zarr_error *err)
 {
     struct zr_pool *pool = s->w->io->engine->pool;
     struct zr_shard_write *sw = s->sw;
-    zarr_mem wrapped = {0};
+    zarr_memory wrapped = {0};
     zarr_status st = ZARR_OK;
 
     zr_pool_give(pool, &s->body);
@@ -458,7 +458,7 @@ static zarr_status wrap_value(struct zr_shard_writer *s, zarr_error *err)
     zr_pool_give(pool, &sw->block);
     sw->block = s->body;
     sw->out = wrapped;
-    s->body = (zarr_mem){0};
+    s->body = (zarr_memory){0};
 out:
     return st;
 }

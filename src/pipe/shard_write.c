@@ -18,10 +18,10 @@ struct inner_batch {
     struct zr_shard_writer *s;
     struct zr_projection *proj;
     struct zr_inner_result *result;
-    zarr_mem *block;            /* pool blocks that results are in, to be given back */
+    zarr_memory *block;         /* pool blocks that results are in, to be given back */
     struct zr_leaf_write *leaf; /* set if chunks are encoded together, else NULL */
     uint32_t n, most;
-    zarr_mem slots;
+    zarr_memory slots;
     uint64_t slot_bytes;
     struct zr_arena lists;
 };
@@ -46,7 +46,7 @@ out:
 static zarr_status batch_leaf(const struct zr_work *w, const struct inner_batch *b,
                               uint32_t i, struct zr_leaf_write *lw, zarr_error *err)
 {
-    zarr_mem room = {0};
+    zarr_memory room = {0};
 
     if (b->slots.handle &&
         !zr_mem_slice(&b->slots, i * b->slot_bytes, b->slot_bytes, &room))
@@ -56,9 +56,9 @@ static zarr_status batch_leaf(const struct zr_work *w, const struct inner_batch 
 
 /* The bytes of an unsized chunk are in the worker's buffer: copies them to a block. */
 static zarr_status keep_unsized(const struct zr_work *w, struct inner_batch *b,
-                                uint32_t i, const zarr_mem *bytes, zarr_error *err)
+                                uint32_t i, const zarr_memory *bytes, zarr_error *err)
 {
-    zarr_mem *block = &b->block[i];
+    zarr_memory *block = &b->block[i];
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
@@ -251,7 +251,7 @@ zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
         (sw->old.handle || (sw->stream && sw->stream->old_bytes))) {
         zr_pool_give(w->io->engine->pool, &sw->block);
         zr_forget_chunks(&w->worker->stats, &before);
-        sw->old = (zarr_mem){0};
+        sw->old = (zarr_memory){0};
         if (sw->stream)
             sw->stream->old_bytes = 0;
         return shard_attempt(w, sw, err);

@@ -62,7 +62,7 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
 
 /* Whether reading directly into the view is as fast as it can be. */
 static bool direct(const struct zr_io *io, const struct zr_program *p,
-                   const struct zr_target *t, zarr_mem *at)
+                   const struct zr_target *t, zarr_memory *at)
 {
     void *ptr = NULL;
 
@@ -102,7 +102,7 @@ void zr_slabs_close(struct zr_slabs *s)
 
 /* Copies rows first .. first + n of the target, which begin at the start of block. */
 static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *s,
-                                uint64_t first, uint64_t n, const zarr_mem *block,
+                                uint64_t first, uint64_t n, const zarr_memory *block,
                                 zarr_error *err)
 {
     const struct zr_program *p = s->segment->level->decode;

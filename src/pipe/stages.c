@@ -13,7 +13,7 @@
 /* One stage of one chunk. */
 struct coding_step {
     const struct zr_stage *stage;
-    zarr_mem src, dst;
+    zarr_memory src, dst;
     uint64_t used; /* out: number of bytes at dst */
     bool elements; /* the copy moves the chunk's elements, not encoded bytes */
     /* the rest is for codecs */
@@ -22,8 +22,8 @@ struct coding_step {
     struct zr_stage_call call;
 };
 
-static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
-                            const zarr_mem *dst, bool elements, zarr_error *err)
+static zarr_status run_copy(const struct zr_work *w, const zarr_memory *src,
+                            const zarr_memory *dst, bool elements, zarr_error *err)
 {
     if (elements &&
         zr_io_is_host(w->io, src->device_type) != zr_io_is_host(w->io, dst->device_type))
@@ -33,7 +33,7 @@ static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
 }
 
 bool zr_stage_takes_at(const struct zr_io *io, const struct zr_stage *s,
-                       const zarr_mem *encoded)
+                       const zarr_memory *encoded)
 {
     return s->kind != ZR_STAGE_CODEC || s->impl->vt.alignment <= 1 ||
            encoded->offset % s->impl->vt.alignment == 0 ||
@@ -41,9 +41,9 @@ bool zr_stage_takes_at(const struct zr_io *io, const struct zr_stage *s,
 }
 
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
-                             zarr_mem *encoded, zarr_error *err)
+                             zarr_memory *encoded, zarr_error *err)
 {
-    const zarr_mem from = *encoded;
+    const zarr_memory from = *encoded;
     zarr_status st = ZARR_OK;
 
     if (s->kind == ZR_STAGE_COPY ||
@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
+static zarr_status check_decoded(const struct zr_program *p, const zarr_memory *m,
                                  zarr_error *err)
 {
     if (m->bytes == p->decoded_bytes)
@@ -77,7 +77,8 @@ static bool coding_skips(const struct zr_coding *c)
  * scratch blocks in turn if dst is NULL. A stage that left the chunk where it was took no
  * turn: the input is in the block of the stage before it. */
 static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
-                               struct zr_coding *c, const zarr_mem *dst, zarr_error *err)
+                               struct zr_coding *c, const zarr_memory *dst,
+                               zarr_error *err)
 {
     const struct zr_program *p = c->p;
     const uint32_t k = c->done;
@@ -208,7 +209,7 @@ static zarr_status coding_end(struct coding_step *s, const struct zr_work *w, bo
 }
 
 bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32_t copy,
-                      const zarr_mem *encoded)
+                      const zarr_memory *encoded)
 {
     const struct zr_stage *next = &p->stage[copy + 1];
     const zarr_codec_job job = {.src = *encoded};
@@ -239,7 +240,7 @@ static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, b
     const struct zr_stage *stage = &c->p->stage[c->done];
     const uint64_t need = zr_stage_scratch(stage, 1);
     zarr_codec_job job = {.src = c->cur};
-    zarr_mem scratch = {0};
+    zarr_memory scratch = {0};
     zarr_status st = ZARR_OK;
 
     *done = false;
@@ -267,7 +268,7 @@ out:
 /* Whether the next stage may leave the chunk inside of its input, which is on the host.
  * Elements that are changed in place need a block of their own. */
 static bool coding_stays_inside(const struct zr_work *w, const struct zr_coding *c,
-                                uint32_t until, const zarr_mem *dst)
+                                uint32_t until, const zarr_memory *dst)
 {
     const struct zr_program *p = c->p;
     const struct zr_stage *s = &p->stage[c->done];
@@ -283,7 +284,7 @@ static bool coding_stays_inside(const struct zr_work *w, const struct zr_coding 
 }
 
 zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
-                          const zarr_mem *dst, zarr_error *err)
+                          const zarr_memory *dst, zarr_error *err)
 {
     const bool encode = c->p->encode;
     struct coding_step s;
@@ -331,7 +332,7 @@ out:
 /* ---- whole chunks ------------------------------------------------------------ */
 
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
-                           const zarr_mem *block, zarr_error *err)
+                           const zarr_memory *block, zarr_error *err)
 {
     void *elements = NULL;
     zarr_status st = ZARR_OK;
@@ -345,9 +346,9 @@ out:
 }
 
 zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
-                          const zarr_mem *src, zarr_mem *out, zarr_error *err)
+                          const zarr_memory *src, zarr_memory *out, zarr_error *err)
 {
-    const zarr_mem from = *out;
+    const zarr_memory from = *out;
     zarr_status st = ZARR_OK;
 
     w->worker->stats.bytes_decoded += out->bytes;
@@ -368,8 +369,8 @@ out:
 }
 
 zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err)
+                            const zarr_memory *src, const zarr_memory *dst,
+                            zarr_memory *out, zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = *src};
     zarr_status st = ZARR_OK;
@@ -385,8 +386,8 @@ out:
 }
 
 zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err)
+                            const zarr_memory *src, const zarr_memory *dst,
+                            zarr_memory *out, zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = *src};
     zarr_status st = ZARR_OK;
@@ -406,7 +407,7 @@ zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
     }
     ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
     if (w->on_host && c.cur.handle != dst->handle) { /* the last stage was a copy */
-        const zarr_mem from = c.cur;
+        const zarr_memory from = c.cur;
 
         if (!zr_mem_slice(dst, 0, from.bytes, &c.cur))
             return zr_internal(err);

@@ -387,14 +387,14 @@ static zarr_status find_item(const zarr_pipeline_wave *wave, uint32_t i, uint32_
 }
 
 static zarr_status step_fetch(zarr_pipeline_worker *worker,
-                              const zarr_pipeline_wave *wave, uint32_t i, zarr_mem *out,
-                              zarr_error *err)
+                              const zarr_pipeline_wave *wave, uint32_t i,
+                              zarr_memory *out, zarr_error *err)
 {
     const struct zr_segment *segment = NULL;
     struct zr_work w = worker->w;
     zarr_status st = find_item(wave, i, 0, &segment, err);
 
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     w.own_bytes = true; /* the pipeline may overwrite them */
     if (st == ZARR_OK)
         st = zr_segment_fetch(&w, segment, out, err);
@@ -403,15 +403,16 @@ static zarr_status step_fetch(zarr_pipeline_worker *worker,
 
 static zarr_status step_decode(zarr_pipeline_worker *worker,
                                const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
-                               const zarr_mem *fetched, zarr_mem *block, zarr_error *err)
+                               const zarr_memory *fetched, zarr_memory *block,
+                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zr_segment *segment = NULL;
     struct zr_work w = worker->w;
     zarr_pipeline_item at;
-    zarr_mem encoded = *fetched;
+    zarr_memory encoded = *fetched;
 
-    *block = (zarr_mem){0};
+    *block = (zarr_memory){0};
     w.own_block = true; /* the pipeline may overwrite what it fetched */
     zr_worker_trim(worker->w.worker);
     ZR_TRY(find_item(wave, i, item, &segment, err));
@@ -432,7 +433,7 @@ out:
 
 static zarr_status step_scatter(zarr_pipeline_worker *worker,
                                 const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
-                                const zarr_mem *block, zarr_error *err)
+                                const zarr_memory *block, zarr_error *err)
 {
     const struct zr_program *p = NULL;
     const struct zr_segment *segment = NULL;

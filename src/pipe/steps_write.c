@@ -128,12 +128,12 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_unit
 }
 
 zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
-                           uint32_t i, zarr_mem *out, int *empty, zarr_error *err)
+                           uint32_t i, zarr_memory *out, int *empty, zarr_error *err)
 {
     struct zr_leaf_write lw = {0};
     zarr_status st = ZARR_OK;
 
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     *empty = 0;
     ZR_TRY(unit_check(u, i, true, err));
     lw.proj = &u->unit[i];
@@ -149,7 +149,7 @@ out:
 }
 
 zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
-                        uint32_t i, const zarr_mem *bytes, zarr_error *err)
+                        uint32_t i, const zarr_memory *bytes, zarr_error *err)
 {
     const struct zr_plan_args where = {.layout = u->rq->io.layout,
                                        .prefix = u->rq->io.prefix};

@@ -48,7 +48,7 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_coding *c
     const struct zr_stage *s = &c->p->stage[c->p->n - 1];
     const uint64_t need = zr_stage_scratch(s, 1);
     zarr_codec_job job = {.src = c->cur};
-    zarr_mem scratch = {0};
+    zarr_memory scratch = {0};
     zarr_status st = ZARR_OK;
 
     *done = false;

@@ -24,13 +24,13 @@ struct unit {
     void *lock;
     bool conditional;
     zarr_store_version version;
-    zarr_mem old; /* old stored bytes, in scratch */
-    bool streams; /* the value is written in parts */
+    zarr_memory old; /* old stored bytes, in scratch */
+    bool streams;    /* the value is written in parts */
     struct zr_shard_stream stream;
     uint32_t threads;
 };
 
-static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
+static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_error *err)
 {
     zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
                         .flags = ZARR_STORE_OP_CHUNK | u->w->io->unit_flags,
@@ -40,7 +40,7 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
         op.mem = *value;
     op.length = op.mem.bytes;
     if (value && u->streams) {
-        op.mem = (zarr_mem){0};
+        op.mem = (zarr_memory){0};
         op.flags |= ZR_STORE_OP_IN_PARTS;
     }
     if (u->w->old_value) {
@@ -98,7 +98,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
     st = zr_fetch_object(u->w, &f, &u->old, &e);
     u->w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
     if (st == ZARR_ERR_NOT_FOUND || (u->proj->whole && old_may_be_bad(u->w->io, st))) {
-        u->old = (zarr_mem){0};
+        u->old = (zarr_memory){0};
         return ZARR_OK;
     }
     if (st != ZARR_OK && err)
@@ -161,7 +161,7 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    u->old = (zarr_mem){0};
+    u->old = (zarr_memory){0};
     u->stream.old_bytes = 0;
     if ((!u->proj->full || u->streams) && !u->w->old_value) {
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));

@@ -14,8 +14,8 @@
 /* ---- unsized programs -------------------------------------------------- */
 
 zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                     const zarr_mem *src, const zarr_mem *dst,
-                                     zarr_mem *out, zarr_error *err)
+                                     const zarr_memory *src, const zarr_memory *dst,
+                                     zarr_memory *out, zarr_error *err)
 {
     struct zr_worker *worker = w->worker;
     struct zr_unsized g = {.ts = &worker->states, .buffer = worker->decode_buffer};
@@ -32,10 +32,10 @@ out:
 }
 
 zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                    const zarr_mem *src, const zarr_mem *last,
-                                    zarr_mem *out, zarr_error *err)
+                                    const zarr_memory *src, const zarr_memory *last,
+                                    zarr_memory *out, zarr_error *err)
 {
-    zarr_mem block = {0};
+    zarr_memory block = {0};
     zarr_status st = ZARR_OK;
 
     if (last && last->handle)
@@ -49,7 +49,8 @@ out:
 }
 
 zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                    const zarr_mem *src, zarr_mem *out, zarr_error *err)
+                                    const zarr_memory *src, zarr_memory *out,
+                                    zarr_error *err)
 {
     struct zr_unsized g = {.ts = &w->worker->states, .buffer = w->worker->encode_buffer};
     zarr_status st = ZARR_OK;
@@ -72,7 +73,7 @@ struct vlen_boxes {
 static zarr_status side_address(const struct zr_work *w, const zarr_box_side *side,
                                 uint8_t **out, zarr_error *err)
 {
-    zarr_mem at = side->mem;
+    zarr_memory at = side->mem;
     void *p = NULL;
     zarr_status st = ZARR_OK;
 
@@ -150,7 +151,7 @@ out:
 }
 
 zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
-                            const struct zr_target *t, const zarr_mem *block,
+                            const struct zr_target *t, const zarr_memory *block,
                             zarr_error *err)
 {
     const struct zr_boxes b = {.item_bytes = w->io->layout->item_bytes,

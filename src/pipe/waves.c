@@ -31,14 +31,14 @@ struct reading {
 
 struct wave_job {
     struct zr_wave *wave;
-    const zarr_mem *fetched; /* by segment; NULL: not fetched in advance */
+    const zarr_memory *fetched; /* by segment; NULL: not fetched in advance */
 };
 
 static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
                                zarr_error *err)
 {
     const struct wave_job *j = arg;
-    const zarr_mem *fetched = NULL;
+    const zarr_memory *fetched = NULL;
 
     if (j->fetched && j->fetched[i].handle)
         fetched = &j->fetched[i];

@@ -52,7 +52,7 @@ struct zr_alike {
 struct zr_worker {
     struct zr_engine *engine;
     struct zr_thread_states states;
-    zarr_mem scratch[ZR_SCRATCH_SLOTS];
+    zarr_memory scratch[ZR_SCRATCH_SLOTS];
     /* For unsized programs (vlen.c). Decoded elements point into decode_buffer. */
     struct zr_buffer decode_buffer[ZR_UNSIZED_BUFFERS], encode_buffer[ZR_UNSIZED_BUFFERS];
     /* counts large buffers, also those of runners, in the unsized budget */
@@ -108,7 +108,7 @@ struct zr_work {
 /* Provides at least `bytes` in the given memory kind, on the request's device of that
  * kind. Growing a block loses its contents. */
 zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot,
-                              int32_t device_type, uint64_t bytes, zarr_mem *out,
+                              int32_t device_type, uint64_t bytes, zarr_memory *out,
                               zarr_error *err);
 /* Calls fn for i = 0 .. n-1 as zr_parallel_run() does. Each thread takes a worker context
  * when it first needs one; the caller's thread uses w->worker if it is set. Counters are
@@ -341,7 +341,7 @@ void zr_device_budgets_init(struct zr_device_budgets *d);
 void zr_device_budgets_deinit(struct zr_device_budgets *d, const zarr_allocator *alloc);
 /* The budget of a device, which lives as long as the engine. NULL: it has none. */
 zarr_status zr_device_budget_find(struct zr_budget **out, struct zr_engine *e,
-                                  const zarr_mem *on, zarr_error *err);
+                                  const zarr_memory *on, zarr_error *err);
 /* Bytes that n leaves have on the tensor's device at most while they are decoded, or
  * encoded. old: their old values are decoded, too. 0 for host memory. */
 uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool encode,
@@ -385,7 +385,7 @@ void zr_parts_tell(const struct zarr_request *rq);
 /* As zr_segment_read(), zr_open_exec() and zr_unit_write(), but a failure of some parts
  * is noted there. */
 zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
-                          const zarr_mem *fetched, zarr_error *err);
+                          const zarr_memory *fetched, zarr_error *err);
 zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error *err);
 zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
                            uint32_t threads, zarr_error *err);

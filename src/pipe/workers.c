@@ -187,23 +187,23 @@ void zr_worker_give(struct zr_worker *worker)
 }
 
 zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot,
-                              int32_t device_type, uint64_t bytes, zarr_mem *out,
+                              int32_t device_type, uint64_t bytes, zarr_memory *out,
                               zarr_error *err)
 {
     const int32_t device_id = zr_io_device_id(w->io, device_type);
     struct zr_pool *pool = w->worker->engine->pool;
-    zarr_mem *m = &w->worker->scratch[slot];
+    zarr_memory *m = &w->worker->scratch[slot];
 
     if (!m->handle || m->device_type != device_type || m->device_id != device_id ||
         m->bytes < bytes) {
         zarr_status st = ZARR_OK;
 
         zr_pool_give(pool, m);
-        *m = (zarr_mem){0};
+        *m = (zarr_memory){0};
         st = zr_pool_take(pool, device_type, device_id, ZR_MAX(bytes, UINT64_C(64)), m,
                           err);
         if (st != ZARR_OK) {
-            *m = (zarr_mem){0};
+            *m = (zarr_memory){0};
             return st;
         }
     }

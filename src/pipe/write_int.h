@@ -37,7 +37,7 @@ struct zr_old_value {
     bool ready;
     bool conditional; /* the new value must replace `version` */
     zarr_store_version version;
-    zarr_mem old; /* handle NULL: there is none */
+    zarr_memory old; /* handle NULL: there is none */
     /* for old_values.c */
     const char *key;
     void *lock; /* NULL: none, or it is given back */
@@ -46,7 +46,7 @@ struct zr_old_value {
 struct zr_old_values {
     struct zr_old_value *unit;
     uint32_t n;
-    zarr_mem slab; /* has the old values */
+    zarr_memory slab; /* has the old values */
 };
 /* The most units that are locked at once. */
 uint32_t zr_old_values_most(const struct zr_io *io);
@@ -87,7 +87,7 @@ struct zr_later {
     char *key; /* owned; NULL: there is no operation */
     zarr_store_op op;
     struct zr_old_value *old_value; /* has the unit's lock; NULL: it needs none */
-    zarr_mem block;                 /* a pool block that has the bytes */
+    zarr_memory block;              /* a pool block that has the bytes */
     /* what the unit added to these counters */
     uint64_t chunks_done, chunks_missing, chunks_direct, elements;
 };
@@ -129,14 +129,14 @@ struct zr_leaf_write {
     const struct zr_level *missing;
     /* Its old encoded bytes; handle NULL: none. If proj->whole, an old value that cannot
      * be decoded is ignored. */
-    zarr_mem old;
+    zarr_memory old;
     /* from zr_leaf_room(), or host memory if encoding ends there; handle NULL: struct
      * zr_leaf_rooms sets it */
-    zarr_mem room;
+    zarr_memory room;
     /* for its elements, and for a copy of them on the host; handle NULL: scratch */
-    zarr_mem block, host;
+    zarr_memory block, host;
     /* out: in room, or the caller's own memory if it can be stored unchanged */
-    zarr_mem out;
+    zarr_memory out;
     /* out: it equals the fill value of its level, and such chunks are not stored */
     bool empty;
     bool filled; /* out: it equals the array's fill value */
@@ -148,27 +148,27 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
 bool zr_leaf_is_covered(const struct zr_projection *proj, uint64_t n);
 /* Puts the chunk's old elements, or the fill value, into a block. */
 zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *lw,
-                           const zarr_mem *block, zarr_error *err);
+                           const zarr_memory *block, zarr_error *err);
 /* The first half of encoding: makes the elements as they are stored, copies them to *host
  * if the CPU cannot read them, and sets lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
-                            zarr_mem *elements, zarr_mem *host, zarr_error *err);
+                            zarr_memory *elements, zarr_memory *host, zarr_error *err);
 /* Sets lw->empty and lw->filled, from elements in host memory, and counts an empty leaf.
  */
 zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
-                            const zarr_mem *elements, zarr_error *err);
+                            const zarr_memory *elements, zarr_error *err);
 /* Takes n slices of one pool block, which the caller gives back as *slab. *step: bytes of
  * each; on return the aligned distance between them. Host memory for a tensor on a device
  * is pinned if the budget has room. */
 zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
-                           uint64_t n, zarr_mem *slab, zarr_error *err);
+                           uint64_t n, zarr_memory *slab, zarr_error *err);
 /* The same with slices that are near each other: for chunks that a list copies next, to
  * places without an alignment. The bytes between slices are copied, too. */
 enum {
     ZR_NEAR_ALIGNMENT = 16 /* of vectors; decoders write faster */
 };
 zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t *step,
-                                uint64_t n, zarr_mem *slab, zarr_error *err);
+                                uint64_t n, zarr_memory *slab, zarr_error *err);
 /*
  * How leaves get their room only before their last stage. Unless `take` sets a room, it
  * is set before. in_place: `out.bytes` of each leaf that is not empty is the length that
@@ -202,7 +202,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
 /* Takes scratch for the encoded chunk that becomes an object, in the memory that its
  * program ends in. Takes nothing if buffers grow. */
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
-                         zarr_mem *out, zarr_error *err);
+                         zarr_memory *out, zarr_error *err);
 /* Writes the value of a shard to the store while it is made, in parts under the lock of
  * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
 struct zr_shard_stream {
@@ -244,12 +244,12 @@ struct zr_shard_write {
     const uint64_t *clip; /* extent of valid elements; NULL: all */
     /* Its old stored bytes; handle NULL: none. If proj->whole, they are ignored if they
      * are damaged. */
-    zarr_mem old;
+    zarr_memory old;
     struct zr_shard_stream *stream; /* NULL: the value stays in memory */
     uint32_t threads;
     /* out: the bytes to store (streamed: only their number is set), and the pool block
      * that contains them, which the caller gives back */
-    zarr_mem out, block;
+    zarr_memory out, block;
     bool empty;  /* out: it need not be stored */
     bool filled; /* out: all its elements equal the array's fill value */
 };
@@ -266,19 +266,19 @@ uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
  * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
  */
 zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
-                             uint64_t *pairs, zarr_mem *block, uint64_t used,
+                             uint64_t *pairs, zarr_memory *block, uint64_t used,
                              zarr_error *err);
 /* Run the codecs around a shard backward (encode) into a pool block, or forward (decode).
  * The caller gives *block back; the result is its first bytes. */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *value, zarr_mem *block, zarr_mem *out,
+                           const zarr_memory *value, zarr_memory *block, zarr_memory *out,
                            zarr_error *err);
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
-                           zarr_error *err);
+                           const zarr_memory *encoded, zarr_memory *block,
+                           zarr_memory *out, zarr_error *err);
 /* Encodes n_inner_all pairs by the index chain. dst has level->index_bytes. */
 zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
-                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err);
+                            uint64_t *pairs, const zarr_memory *dst, zarr_error *err);
 
 /* ---- steps for pipelines of plug-ins (steps.c, steps_write.c) ------------------ */
 
@@ -297,8 +297,8 @@ void zr_step_unit_get(const zarr_pipeline_units *units, uint32_t i,
 zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
                           uint32_t i, uint32_t threads, zarr_error *err);
 zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
-                           uint32_t i, zarr_mem *out, int *empty, zarr_error *err);
+                           uint32_t i, zarr_memory *out, int *empty, zarr_error *err);
 zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
-                        uint32_t i, const zarr_mem *bytes, zarr_error *err);
+                        uint32_t i, const zarr_memory *bytes, zarr_error *err);
 
 #endif

@@ -189,9 +189,9 @@ struct zr_shard {
     struct zr_shard_index *index;
     struct zr_shard *parent; /* counted; NULL: outermost */
     /* host memory with the whole value; handle NULL: the value is in the store */
-    zarr_mem buffer;
+    zarr_memory buffer;
     /* the pool block that contains buffer; handle NULL: another owner has it */
-    zarr_mem block;
+    zarr_memory block;
     void *held; /* belongs to the pipe; the outermost shard owns it */
     void (*release)(struct zr_shard *s); /* frees held or block; may be NULL */
     void *release_arg, *budget;          /* belong to the pipe */
@@ -403,7 +403,7 @@ struct zr_boxes {
     const struct zr_field_view *field; /* NULL: whole elements */
     const struct zr_program *program;  /* NULL: filling, no chunk side */
     const struct zr_view *view;
-    zarr_mem chunk_mem;
+    zarr_memory chunk_mem;
     bool to_chunk;
 };
 zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,

@@ -87,7 +87,7 @@ static bool composite_has_parts(const void *self)
 }
 
 static zarr_status composite_put_part(void *self, void *lock, uint64_t offset,
-                                      const zarr_mem *part, zarr_error *err)
+                                      const zarr_memory *part, zarr_error *err)
 {
     const struct composite *c = self;
     const struct composite_lock *l = lock;

@@ -25,7 +25,7 @@ enum {
 /* ---- what an operation needs ---- */
 
 /* True if the store takes operations with this memory as they are. */
-static bool emulate_takes_memory(const zarr_store *s, const zarr_mem *mem)
+static bool emulate_takes_memory(const zarr_store *s, const zarr_memory *mem)
 {
     if (mem->bytes == 0)
         return true;
@@ -167,7 +167,8 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 /* A GET, without emulation, of `length` bytes at `offset` into mem. */
 static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *op,
-                        uint64_t offset, uint64_t length, zarr_mem mem, zarr_error *err)
+                        uint64_t offset, uint64_t length, zarr_memory mem,
+                        zarr_error *err)
 {
     *get = (zarr_store_op){.verb = ZARR_STORE_GET,
                            .flags =
@@ -250,11 +251,11 @@ static zarr_status emulate_check_limit(const zarr_store *s, const zarr_store_op 
 }
 
 /* Copies the range that op wants out of a whole value in host memory. */
-static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_mem *whole,
+static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_memory *whole,
                         const zarr_store_op *get, zarr_error *err)
 {
     struct zr_copy_counters counters = {0};
-    zarr_mem part;
+    zarr_memory part;
     uint64_t offset, n;
     zarr_status st = ZARR_OK;
 
@@ -277,7 +278,7 @@ static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes
 {
     void *block = NULL;
     zarr_store_op get;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_status st = emulate_check_limit(s, op, *bytes, err);
     size_t n;
     bool is_done = true;
@@ -310,7 +311,7 @@ static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
                           .key = op->key,
                           .cancel = op->cancel};
     zarr_store_op get;
-    zarr_mem mem = op->mem;
+    zarr_memory mem = op->mem;
     uint64_t bytes;
 
     if (op->offset == 0) { /* from the beginning: a read with less memory does it */
@@ -354,7 +355,7 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     struct zr_copy_counters counters = {0};
     uint64_t bytes = emulate_bounce_bytes(op);
-    zarr_mem device = op->mem, host;
+    zarr_memory device = op->mem, host;
     void *block = NULL;
     zarr_status st = ZARR_OK;
     size_t n;
@@ -382,7 +383,7 @@ out:
 
 static void emulate_memory(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    zarr_mem plain = zr_mem_of_host(NULL, 0), mem = op->mem;
+    zarr_memory plain = zr_mem_of_host(NULL, 0), mem = op->mem;
     void *host = NULL;
     zarr_status st;
 

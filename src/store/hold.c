@@ -120,7 +120,7 @@ bool zr_store_has_parts(const zarr_store *s)
 }
 
 zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64_t offset,
-                              const zarr_mem *part, zarr_error *err)
+                              const zarr_memory *part, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 

@@ -57,7 +57,7 @@ static void lent_run(void *self, zarr_store_op *op, zarr_error *err)
     struct zr_copy_counters counters = {0};
     zarr_status st = lent_check(l, v, op->key, err);
     uint64_t offset, n;
-    zarr_mem from;
+    zarr_memory from;
 
     if (st == ZARR_OK && (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE))
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: lent values are not written",
@@ -167,7 +167,7 @@ static void lent_kinds(struct lent_store *l)
 {
     l->device_types[l->n_device_types++] = ZARR_DEVICE_CPU;
     for (uint64_t i = 0; i < l->lent.n; i++) {
-        const zarr_mem *m = &l->lent.value[i].mem;
+        const zarr_memory *m = &l->lent.value[i].mem;
         uint32_t k = 0;
 
         while (k < l->n_device_types && l->device_types[k] != m->device_type)

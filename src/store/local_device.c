@@ -47,7 +47,7 @@ void zr_local_find_devices(struct zr_local *l, const char *url)
            why.message);
 }
 
-bool zr_local_is_direct(const struct zr_local *l, const zarr_mem *mem)
+bool zr_local_is_direct(const struct zr_local *l, const zarr_memory *mem)
 {
     if (l->n_device_types == 0 || zr_device_is_host(l->memory, mem->device_type))
         return false;
@@ -77,7 +77,7 @@ zarr_status zr_local_read_device(const struct zr_local *l, zarr_store_op *op, in
                                  uint64_t offset, uint64_t n, zarr_error *err)
 {
     const struct zr_backend *be;
-    zarr_mem to;
+    zarr_memory to;
     zarr_error own;
     zarr_status st = zr_backend_find(l->memory, op->mem.device_type, &be, err);
 

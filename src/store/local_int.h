@@ -239,7 +239,7 @@ void zr_local_unlock(void *self, void *lock);
 
 /* Fills l->device_types, or logs why chunks go through host memory. */
 void zr_local_find_devices(struct zr_local *l, const char *url);
-bool zr_local_is_direct(const struct zr_local *l, const zarr_mem *mem);
+bool zr_local_is_direct(const struct zr_local *l, const zarr_memory *mem);
 /* Reads n bytes at `offset` into op's memory, or writes op's value. */
 zarr_status zr_local_read_device(const struct zr_local *l, zarr_store_op *op, int fd,
                                  uint64_t offset, uint64_t n, zarr_error *err);
@@ -250,7 +250,7 @@ zarr_status zr_local_write_device(const struct zr_local *l, zarr_store_op *op, i
 
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
-                              const zarr_mem *part, zarr_error *err);
+                              const zarr_memory *part, zarr_error *err);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_flush_init(struct zr_local *l);
 void zr_local_flush_deinit(struct zr_local *l);

@@ -471,7 +471,7 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 }
 
 zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
-                              const zarr_mem *part, zarr_error *err)
+                              const zarr_memory *part, zarr_error *err)
 {
     struct zr_local *l = self;
     struct zr_local_lock *lk = lock;

@@ -97,7 +97,7 @@ static void memory_read_value(struct memory_store *m, zarr_store_op *op,
     struct zr_copy_counters counters = {0};
     zarr_status st = ZARR_OK;
     uint64_t offset, n;
-    zarr_mem from;
+    zarr_memory from;
 
     memory_set_version(m, v->version, &op->version);
     op->object_bytes = v->mem.bytes;

@@ -10,7 +10,7 @@
 /* One value. It never changes after it is in the table. Readers hold a reference. */
 struct zr_memory_value {
     atomic_uint refs;
-    zarr_mem mem; /* of exactly the value's length, in the memory kind of the store */
+    zarr_memory mem; /* of exactly the value's length, in the memory kind of the store */
     const struct zr_backend *backend;
     const zarr_allocator *alloc;
     uint64_t version; /* unique in this store, never 0 */

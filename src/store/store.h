@@ -238,7 +238,7 @@ bool zr_store_has_parts(const zarr_store *s);
  * back without that PUT discards the parts; so does a kill, after which the lock file is
  * what any writer leaves. Errors are those of a PUT. */
 zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64_t offset,
-                              const zarr_mem *part, zarr_error *err);
+                              const zarr_memory *part, zarr_error *err);
 /* As zr_store_lock(), but waits for no other holder: CONFLICT with `os_code` EBUSY, and a
  * text that tells who holds it. A store of a plug-in that looks at its cancel object
  * before it looks at the lock is waited for, until `cancel` is set. */
@@ -288,7 +288,7 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
 
 /* One value that the caller lends for as long as the store lives. */
 struct zr_lent_value {
-    zarr_mem mem; /* memory of any kind; never written to */
+    zarr_memory mem; /* memory of any kind; never written to */
     /* OK; NOT_FOUND: there is no such value; another: reading it failed so */
     zarr_status status;
 };

@@ -36,8 +36,8 @@ struct zr_store_native {
      * Stores without it need pin and unpin. */
     zarr_store *(*part)(const void *self, const char *key);
     /* See zr_store_put_part(), and whether this handle has it. NULL: no. */
-    zarr_status (*put_part)(void *self, void *lock, uint64_t offset, const zarr_mem *part,
-                            zarr_error *err);
+    zarr_status (*put_part)(void *self, void *lock, uint64_t offset,
+                            const zarr_memory *part, zarr_error *err);
     bool (*has_parts)(const void *self);
     /* Waits for the holder of the key's lock file. NULL: the store has no such files. */
     zarr_status (*wait_for_writer)(void *self, const char *key, const zarr_cancel *cancel,

@@ -67,8 +67,8 @@ zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value
 }
 
 zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
-                            uint64_t length, const zarr_mem *mem, zarr_store_value *out,
-                            zarr_error *err)
+                            uint64_t length, const zarr_memory *mem,
+                            zarr_store_value *out, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = values_flags(store, key, out != NULL),
@@ -129,7 +129,7 @@ zarr_status zr_store_put_new(zarr_store *s, zarr_store_op *op, zarr_error *err)
     return st == ZARR_ERR_CONFLICT ? values_exists(op, err) : st;
 }
 
-zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_mem *mem,
+zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memory *mem,
                              const zarr_store_version *expected, zarr_store_value *out,
                              zarr_error *err)
 {
@@ -164,7 +164,7 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
 {
     static const zarr_store_version none = {{0}};
     /* a PUT only reads */
-    const zarr_mem mem = zr_mem_of_host((void *)(uintptr_t)data, bytes);
+    const zarr_memory mem = zr_mem_of_host((void *)(uintptr_t)data, bytes);
 
     return zarr_store_write(store, key, &mem, &none, NULL, err);
 }

@@ -20,7 +20,7 @@ struct large_copy {
     bool pinned;
     void *lock;
     uint64_t taken, range;
-    zarr_mem mem, old;
+    zarr_memory mem, old;
 };
 
 bool zr_copy_is_large(const struct zr_copy *c, const char *src_key, uint64_t bytes)
@@ -31,7 +31,7 @@ bool zr_copy_is_large(const struct zr_copy *c, const char *src_key, uint64_t byt
 }
 
 static zarr_status get_range(const struct large_copy *l, bool of_dst, uint64_t at,
-                             zarr_mem *mem, zarr_error *err)
+                             zarr_memory *mem, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_WANT_VERSION,
@@ -59,7 +59,7 @@ out:
  * sets *end. */
 static zarr_status each_range(struct large_copy *l,
                               zarr_status (*fn)(struct large_copy *l, uint64_t at,
-                                                const zarr_mem *range, bool *end,
+                                                const zarr_memory *range, bool *end,
                                                 zarr_error *err),
                               zarr_error *err)
 {
@@ -67,7 +67,7 @@ static zarr_status each_range(struct large_copy *l,
     zarr_status st = ZARR_OK;
 
     for (uint64_t at = 0; at < l->o->bytes && !end; at += l->range) {
-        zarr_mem range;
+        zarr_memory range;
 
         ZR_TRY(zr_cancel_check(l->c->opts.cancel, err));
         if (!zr_mem_slice(&l->mem, 0, ZR_MIN(l->range, l->o->bytes - at), &range))
@@ -79,18 +79,18 @@ out:
     return st;
 }
 
-static zarr_status put_range(struct large_copy *l, uint64_t at, const zarr_mem *range,
+static zarr_status put_range(struct large_copy *l, uint64_t at, const zarr_memory *range,
                              bool *end, zarr_error *err)
 {
     ZR_UNUSED(end);
     return zr_store_put_part(l->c->dst, l->lock, l->o->dst_key, at, range, err);
 }
 
-static zarr_status compare_range(struct large_copy *l, uint64_t at, const zarr_mem *range,
-                                 bool *end, zarr_error *err)
+static zarr_status compare_range(struct large_copy *l, uint64_t at,
+                                 const zarr_memory *range, bool *end, zarr_error *err)
 {
     void *a = NULL, *b = NULL;
-    zarr_mem old;
+    zarr_memory old;
     zarr_status st = ZARR_OK;
 
     if (!zr_mem_slice(&l->old, 0, range->bytes, &old))

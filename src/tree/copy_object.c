@@ -36,7 +36,7 @@ static void copy_progress(struct zr_copy *c, uint64_t bytes, bool skipped)
 struct copied_object {
     struct zr_str src_key, dst_key;
     uint64_t bytes, taken; /* taken: bytes taken from the budget */
-    zarr_mem mem, old;
+    zarr_memory mem, old;
     zarr_store_version version; /* of the source of a move */
     bool large;                 /* it is not in memory: copy_large.c copies it */
 };
@@ -74,7 +74,7 @@ struct got_object {
 };
 
 static zarr_status get_object(const struct zr_copy *c, zarr_store *s, const char *key,
-                              zarr_mem mem, struct got_object *out, zarr_error *err)
+                              zarr_memory mem, struct got_object *out, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = copy_kind(key),
@@ -97,7 +97,7 @@ static void object_release(struct zr_copy *c, struct copied_object *o)
 {
     zr_pool_give(c->ctx->pool, &o->mem);
     zr_pool_give(c->ctx->pool, &o->old);
-    o->mem = o->old = (zarr_mem){0};
+    o->mem = o->old = (zarr_memory){0};
     if (o->taken)
         zr_budget_give(&c->ctx->budget, o->taken);
     o->taken = 0;

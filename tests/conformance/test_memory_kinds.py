@@ -80,7 +80,7 @@ if OWN:
     @pytest.mark.parametrize("kind", [*sorted(OWN), "cuda"])
     def test_the_driver_says_the_same_of_the_memory(kinds, kind):
         tensor, found, number = Tensor(np.arange(9), kinds, MEMORIES[kind]), c_int32(), c_int32()
-        lib.zarr_mem_classify(kinds.pointer, tensor.struct.data, byref(found), byref(number))
+        lib.zarr_memory_classify(kinds.pointer, tensor.struct.data, byref(found), byref(number))
         assert (found.value, number.value) == (NEAR.get(kind, FAKE), 0)
 
 

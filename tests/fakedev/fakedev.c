@@ -168,7 +168,7 @@ struct block *fake_block_new(struct fakedev *dev, int32_t device_id, uint64_t by
 }
 
 static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err)
+                              zarr_memory *out, zarr_error *err)
 {
     struct fakedev *dev = self;
     struct block *b;
@@ -187,15 +187,15 @@ static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
     dev->count.live_bytes += b->bytes;
     if (dev->count.live_bytes > dev->count.peak_bytes)
         dev->count.peak_bytes = dev->count.live_bytes;
-    *out = (zarr_mem){.device_type = dev->device_type,
-                      .device_id = device_id,
-                      .handle = b->handle,
-                      .bytes = bytes};
+    *out = (zarr_memory){.device_type = dev->device_type,
+                         .device_id = device_id,
+                         .handle = b->handle,
+                         .bytes = bytes};
     pthread_mutex_unlock(&dev->mutex);
     return ZARR_OK;
 }
 
-static void fake_free(void *self, zarr_mem *mem)
+static void fake_free(void *self, zarr_memory *mem)
 {
     struct fakedev *dev = self;
     struct block *b;
@@ -209,15 +209,15 @@ static void fake_free(void *self, zarr_mem *mem)
     dev->count.live_bytes -= b->bytes;
     pthread_mutex_unlock(&dev->mutex);
     free(b);
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
 /* ---- copies ------------------------------------------------------------------- */
 
 /* low and high: first and last byte accessed, relative to handle + offset. A handle may
  * point into a block. */
-zarr_status fake_side(struct fakedev *dev, const zarr_mem *m, int64_t low, int64_t high,
-                      struct side *out, zarr_error *err)
+zarr_status fake_side(struct fakedev *dev, const zarr_memory *m, int64_t low,
+                      int64_t high, struct side *out, zarr_error *err)
 {
     const uint8_t *first = (const uint8_t *)m->handle + m->offset;
     const struct block *b;
@@ -262,8 +262,9 @@ static void count_copy(struct fakedev *dev, const struct side *dst,
     pthread_mutex_unlock(&dev->mutex);
 }
 
-zarr_status fake_do_copy(struct fakedev *dev, const zarr_mem *dst, const zarr_mem *src,
-                         uint64_t bytes, bool move, zarr_error *err)
+zarr_status fake_do_copy(struct fakedev *dev, const zarr_memory *dst,
+                         const zarr_memory *src, uint64_t bytes, bool move,
+                         zarr_error *err)
 {
     struct side d, s;
     zarr_status st = ZARR_OK;
@@ -284,7 +285,7 @@ zarr_status fake_do_copy(struct fakedev *dev, const zarr_mem *dst, const zarr_me
     return ZARR_OK;
 }
 
-static zarr_status fake_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status fake_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t bytes, void *stream, zarr_error *err)
 {
     struct fakedev *dev = self;

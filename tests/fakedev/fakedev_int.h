@@ -66,12 +66,13 @@ struct block *fake_block_new(struct fakedev *dev, int32_t device_id, uint64_t by
 /* Takes a block out of the list and unmaps it; aborts if that breaks a rule. */
 struct block *fake_block_take(struct fakedev *dev, const void *handle, bool pinned);
 bool fake_within(struct fakedev *dev, uint64_t bytes, bool pinned);
-zarr_status fake_side(struct fakedev *dev, const zarr_mem *m, int64_t low, int64_t high,
-                      struct side *out, zarr_error *err);
+zarr_status fake_side(struct fakedev *dev, const zarr_memory *m, int64_t low,
+                      int64_t high, struct side *out, zarr_error *err);
 
 /* Check the arguments, and do the work if `move`. */
-zarr_status fake_do_copy(struct fakedev *dev, const zarr_mem *dst, const zarr_mem *src,
-                         uint64_t bytes, bool move, zarr_error *err);
+zarr_status fake_do_copy(struct fakedev *dev, const zarr_memory *dst,
+                         const zarr_memory *src, uint64_t bytes, bool move,
+                         zarr_error *err);
 zarr_status fake_do_box(struct fakedev *dev, const zarr_box *box, bool move,
                         zarr_error *err);
 zarr_status fake_do_fill(struct fakedev *dev, const zarr_box *box, const void *pattern,
@@ -82,27 +83,27 @@ void fake_box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
 
 /* ---- late.c: work on a stream ---- */
 
-zarr_status fake_late_copy(struct fakedev *dev, void *stream, const zarr_mem *dst,
-                           const zarr_mem *src, uint64_t bytes, zarr_error *err);
+zarr_status fake_late_copy(struct fakedev *dev, void *stream, const zarr_memory *dst,
+                           const zarr_memory *src, uint64_t bytes, zarr_error *err);
 zarr_status fake_late_box(struct fakedev *dev, void *stream, const zarr_box *box,
                           zarr_error *err);
 zarr_status fake_late_fill(struct fakedev *dev, void *stream, const zarr_box *box,
                            const void *pattern, zarr_error *err);
 /* Compares a run; stream NULL: at once. */
-zarr_status fake_late_equal(struct fakedev *dev, void *stream, const zarr_mem *src,
+zarr_status fake_late_equal(struct fakedev *dev, void *stream, const zarr_memory *src,
                             const void *pattern, uint32_t item_bytes, uint8_t *equal,
                             zarr_error *err);
 /* Whether queued work uses a block. */
 bool fake_late_uses(const struct block *b);
 
-zarr_status fake_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+zarr_status fake_copy_list(void *self, const zarr_memory *dst, const zarr_memory *src,
                            uint64_t n, void *stream, zarr_error *err);
 zarr_status fake_copy_boxes(void *self, const zarr_box *boxes, uint64_t n, void *stream,
                             zarr_error *err);
 zarr_status fake_fill_boxes(void *self, const zarr_box *boxes, uint64_t n,
                             const void *pattern, void *stream, zarr_error *err);
 /* NOLINT(function-size): an entry of the table of a memory backend */
-zarr_status fake_equal_list(void *self, const zarr_mem *src, uint64_t n,
+zarr_status fake_equal_list(void *self, const zarr_memory *src, uint64_t n,
                             const void *pattern, uint32_t item_bytes, uint8_t *equal,
                             void *stream, zarr_error *err);
 zarr_status fake_stream_open(void *self, int32_t device_id, void **stream,
@@ -110,9 +111,9 @@ zarr_status fake_stream_open(void *self, int32_t device_id, void **stream,
 void fake_stream_close(void *self, void *stream);
 zarr_status fake_sync(void *self, void *stream, zarr_error *err);
 zarr_status fake_order(void *self, void *stream, void *foreign, zarr_error *err);
-zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
-                            zarr_error *err);
-void fake_host_free(void *self, zarr_mem *mem);
+zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes,
+                            zarr_memory *out, zarr_error *err);
+void fake_host_free(void *self, zarr_memory *mem);
 int fake_classify(void *self, const void *pointer, int32_t *device_type,
                   int32_t *device_id);
 zarr_status fake_limit(void *self, int32_t device_id, uint64_t *bytes, zarr_error *err);

@@ -29,7 +29,7 @@ struct work {
     struct work *next;
     enum late_kind kind;
     uint64_t number; /* in its stream */
-    zarr_mem dst, src;
+    zarr_memory dst, src;
     zarr_box *box;
     uint8_t *pattern;
     uint32_t item_bytes;
@@ -147,8 +147,8 @@ static zarr_status work_queue(struct stream *s, struct work *w)
     return ZARR_OK;
 }
 
-zarr_status fake_late_copy(struct fakedev *dev, void *stream, const zarr_mem *dst,
-                           const zarr_mem *src, uint64_t bytes, zarr_error *err)
+zarr_status fake_late_copy(struct fakedev *dev, void *stream, const zarr_memory *dst,
+                           const zarr_memory *src, uint64_t bytes, zarr_error *err)
 {
     zarr_status st = fake_do_copy(dev, dst, src, bytes, false, err);
     struct work *w = NULL;
@@ -218,7 +218,7 @@ zarr_status fake_late_fill(struct fakedev *dev, void *stream, const zarr_box *bo
 
 /* ---- doing it ------------------------------------------------------------------ */
 
-static zarr_status do_equal(struct fakedev *dev, const zarr_mem *src,
+static zarr_status do_equal(struct fakedev *dev, const zarr_memory *src,
                             const uint8_t *pattern, uint32_t item_bytes, uint8_t *equal,
                             zarr_error *err)
 {
@@ -315,7 +315,7 @@ zarr_status fake_sync(void *self, void *stream, zarr_error *err)
     return st == ZARR_OK ? done : st;
 }
 
-static bool inside(const zarr_mem *m, const struct block *b)
+static bool inside(const zarr_memory *m, const struct block *b)
 {
     const uint8_t *p = m->handle;
 
@@ -334,7 +334,7 @@ bool fake_late_uses(const struct block *b)
     return used;
 }
 
-zarr_status fake_late_equal(struct fakedev *dev, void *stream, const zarr_mem *src,
+zarr_status fake_late_equal(struct fakedev *dev, void *stream, const zarr_memory *src,
                             const void *pattern, uint32_t item_bytes, uint8_t *equal,
                             zarr_error *err)
 {

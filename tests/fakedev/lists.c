@@ -14,12 +14,12 @@ static void count_list(struct fakedev *dev, uint64_t n)
 }
 
 /* The library promises that a list has one kind of memory on each side. */
-static bool same_kind(const zarr_mem *a, const zarr_mem *b)
+static bool same_kind(const zarr_memory *a, const zarr_memory *b)
 {
     return a->device_type == b->device_type && a->device_id == b->device_id;
 }
 
-zarr_status fake_copy_list(void *self, const zarr_mem *dst, const zarr_mem *src,
+zarr_status fake_copy_list(void *self, const zarr_memory *dst, const zarr_memory *src,
                            uint64_t n, void *stream, zarr_error *err)
 {
     struct fakedev *dev = self;
@@ -79,7 +79,7 @@ zarr_status fake_fill_boxes(void *self, const zarr_box *boxes, uint64_t n,
 }
 
 /* NOLINT(function-size): an entry of the table of a memory backend */
-zarr_status fake_equal_list(void *self, const zarr_mem *src, uint64_t n,
+zarr_status fake_equal_list(void *self, const zarr_memory *src, uint64_t n,
                             const void *pattern, uint32_t item_bytes, uint8_t *equal,
                             void *stream, zarr_error *err)
 {

@@ -8,28 +8,28 @@
 #include <string.h>
 
 static zarr_status near_alloc(void *self, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err)
+                              zarr_memory *out, zarr_error *err)
 {
     const zarr_memory_vtable *table = self;
     void *p = NULL;
 
     if (posix_memalign(&p, 64, bytes ? bytes : 1) != 0)
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    *out = (zarr_mem){.device_type = table->device_type,
-                      .device_id = device_id,
-                      .handle = p,
-                      .bytes = bytes};
+    *out = (zarr_memory){.device_type = table->device_type,
+                         .device_id = device_id,
+                         .handle = p,
+                         .bytes = bytes};
     return ZARR_OK;
 }
 
-static void near_free(void *self, zarr_mem *mem)
+static void near_free(void *self, zarr_memory *mem)
 {
     (void)self;
     free(mem->handle);
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
-static zarr_status near_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status near_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t bytes, void *stream, zarr_error *err)
 {
     (void)self;

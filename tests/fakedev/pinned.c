@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
-                            zarr_error *err)
+zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes,
+                            zarr_memory *out, zarr_error *err)
 {
     struct fakedev *dev = self;
     zarr_status st = fake_inject(dev, ZARR_FAKEDEV_HOST, err);
@@ -20,8 +20,8 @@ zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_
     b = fake_block_new(dev, device_id, bytes, true);
     if (!b)
         return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
-    *out =
-        (zarr_mem){.device_type = ZARR_DEVICE_CPU, .handle = b->handle, .bytes = bytes};
+    *out = (zarr_memory){
+        .device_type = ZARR_DEVICE_CPU, .handle = b->handle, .bytes = bytes};
     pthread_mutex_lock(&dev->mutex);
     dev->late.pinned_allocs++;
     dev->late.pinned_blocks++;
@@ -32,7 +32,7 @@ zarr_status fake_host_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_
     return ZARR_OK;
 }
 
-void fake_host_free(void *self, zarr_mem *mem)
+void fake_host_free(void *self, zarr_memory *mem)
 {
     struct fakedev *dev = self;
     struct block *b = NULL;
@@ -45,7 +45,7 @@ void fake_host_free(void *self, zarr_mem *mem)
     dev->late.pinned_bytes -= b->bytes;
     pthread_mutex_unlock(&dev->mutex);
     free(b);
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
 int fake_classify(void *self, const void *pointer, int32_t *device_type,

@@ -21,8 +21,8 @@ static zarr_status order(void *self, void *stream, void *foreign, zarr_error *er
 ZARR_API int zarr_fakecuda_queue_copy(void *to, void *from, uint64_t bytes);
 int zarr_fakecuda_queue_copy(void *to, void *from, uint64_t bytes)
 {
-    const zarr_mem dst = {ZARR_DEVICE_CUDA, 0, to, 0, bytes};
-    const zarr_mem src = {ZARR_DEVICE_CUDA, 0, from, 0, bytes};
+    const zarr_memory dst = {ZARR_DEVICE_CUDA, 0, to, 0, bytes};
+    const zarr_memory src = {ZARR_DEVICE_CUDA, 0, from, 0, bytes};
 
     return (int)late->copy(device, &dst, &src, bytes, default_stream, NULL);
 }

@@ -52,7 +52,7 @@ static zarr_status composite(struct world *w, zarr_error *err)
 static zarr_status put_new(struct world *w, zarr_error *err)
 {
     char text[3] = {'a', 'b', 'c'};
-    const zarr_mem mem = {
+    const zarr_memory mem = {
         .device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = sizeof text};
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
     zarr_status st = zarr_store_put_new(w->store, "fresh", text, sizeof text, err);

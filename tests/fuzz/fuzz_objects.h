@@ -52,8 +52,8 @@ static void fuzz_open(void)
         }
 }
 
-static zarr_status fuzz_grow(const struct zr_program *p, int turn, const zarr_mem *src,
-                             const zarr_mem *dst, zarr_mem *out, zarr_error *err)
+static zarr_status fuzz_grow(const struct zr_program *p, int turn, const zarr_memory *src,
+                             const zarr_memory *dst, zarr_memory *out, zarr_error *err)
 {
     struct zr_unsized g = {.ts = &fuzz_env.threads, .buffer = fuzz_buffer[turn]};
 
@@ -75,10 +75,10 @@ static void fuzz_check_room(size_t size)
 /* Decoding again reuses what the thread keeps, so the first result is kept by value. */
 static void fuzz_round_trip(const struct impl_chain *c, const zarr_vlen *items, size_t n)
 {
-    const zarr_mem in = zr_mem_of_host((void *)(uintptr_t)items, n * sizeof *items);
+    const zarr_memory in = zr_mem_of_host((void *)(uintptr_t)items, n * sizeof *items);
     zarr_vlen *again = malloc(n * sizeof *again), *kept = malloc(n * sizeof *kept);
-    const zarr_mem room = zr_mem_of_host(again, n * sizeof *again);
-    zarr_mem enc = {0}, out = {0};
+    const zarr_memory room = zr_mem_of_host(again, n * sizeof *again);
+    zarr_memory enc = {0}, out = {0};
 
     fuzz_check(again && kept);
     for (size_t i = 0; i < n; i++) {
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct impl_chain *c = NULL;
     zarr_vlen *items = NULL;
     uint8_t *copy = NULL;
-    zarr_mem src, room, out = {0};
+    zarr_memory src, room, out = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     size_t n = 0;

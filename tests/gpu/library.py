@@ -89,7 +89,7 @@ class Library:
         self.lib = ctypes.CDLL(path or os.environ["ZARRC_LIBRARY"])
         self.lib.zarr_array_shape.restype = POINTER(c_uint64)
         self.lib.zarr_version.restype = c_char_p
-        for name in ("mem_free", "array_free", "store_free", "selection_free", "context_free"):
+        for name in ("memory_free", "array_free", "store_free", "selection_free", "context_free"):
             getattr(self.lib, "zarr_" + name).restype = None
         self.context = c_void_p()
         opts = ContextOptions(**options)
@@ -110,7 +110,7 @@ class Library:
         return Memory(self, kind, n_bytes)
 
     def copy(self, to, source, n_bytes):
-        self.call("mem_copy", self.context, byref(to.mem), byref(source.mem), c_uint64(n_bytes))
+        self.call("memory_copy", self.context, byref(to.mem), byref(source.mem), c_uint64(n_bytes))
 
     def store(self, path):
         out = c_void_p()
@@ -150,7 +150,7 @@ class Memory:
             self.array = np.empty(n_bytes, np.uint8)
             self.mem.handle = self.array.ctypes.data
         else:
-            library.call("mem_alloc", library.context, KINDS[kind], 0, c_uint64(n_bytes), byref(self.mem))
+            library.call("memory_alloc", library.context, KINDS[kind], 0, c_uint64(n_bytes), byref(self.mem))
 
     def at(self, offset, n_bytes):
         return Mem(device_type=self.mem.device_type, device_id=self.mem.device_id, handle=self.mem.handle,
@@ -160,14 +160,14 @@ class Memory:
         values = np.ascontiguousarray(values)
         source = Mem(device_type=1, handle=values.ctypes.data, bytes=values.nbytes)
         if values.nbytes:
-            self.library.call("mem_copy", self.library.context, byref(self.at(offset, values.nbytes)), byref(source),
+            self.library.call("memory_copy", self.library.context, byref(self.at(offset, values.nbytes)), byref(source),
                               c_uint64(values.nbytes))
 
     def get(self, n_bytes=None, offset=0):
         out = np.empty(self.n_bytes if n_bytes is None else n_bytes, np.uint8)
         to = Mem(device_type=1, handle=out.ctypes.data, bytes=out.nbytes)
         if out.nbytes:
-            self.library.call("mem_copy", self.library.context, byref(to), byref(self.at(offset, out.nbytes)), c_uint64(out.nbytes))
+            self.library.call("memory_copy", self.library.context, byref(to), byref(self.at(offset, out.nbytes)), c_uint64(out.nbytes))
         return out
 
     def tensor(self, shape):
@@ -176,7 +176,7 @@ class Memory:
 
     def free(self):
         if self.array is None:
-            self.library.lib.zarr_mem_free(self.library.context, byref(self.mem))
+            self.library.lib.zarr_memory_free(self.library.context, byref(self.mem))
 
 
 class Array:

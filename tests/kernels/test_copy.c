@@ -79,14 +79,14 @@ static void box_by_library(const struct zr_memory_registry *r, const struct k_bo
                     .item_bytes = b->item_bytes,
                     .swap_bytes = b->swap_bytes};
 
-    box.dst.mem = (zarr_mem){.device_type = ZARR_DEVICE_CPU,
-                             .handle = dst,
-                             .offset = b->dst_at,
-                             .bytes = dst_bytes};
-    box.src.mem = (zarr_mem){.device_type = ZARR_DEVICE_CPU,
-                             .handle = src,
-                             .offset = b->src_at,
-                             .bytes = src_bytes};
+    box.dst.mem = (zarr_memory){.device_type = ZARR_DEVICE_CPU,
+                                .handle = dst,
+                                .offset = b->dst_at,
+                                .bytes = dst_bytes};
+    box.src.mem = (zarr_memory){.device_type = ZARR_DEVICE_CPU,
+                                .handle = src,
+                                .offset = b->src_at,
+                                .bytes = src_bytes};
     for (uint32_t d = 0; d < b->ndim; d++) {
         box.shape[d] = b->shape[d];
         box.dst.stride[d] = b->dst[d];

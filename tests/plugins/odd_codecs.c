@@ -9,7 +9,7 @@ enum {
     N_CODECS = 4
 };
 
-static uint8_t *at(const zarr_mem *m)
+static uint8_t *at(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }

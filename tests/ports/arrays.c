@@ -154,7 +154,7 @@ zarr_array *make_array(const struct kind *k, uint8_t *elements)
     return a;
 }
 
-zarr_tensor tensor_of(const zarr_mem *mem)
+zarr_tensor tensor_of(const zarr_memory *mem)
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
 
@@ -167,23 +167,24 @@ zarr_tensor tensor_of(const zarr_mem *mem)
     return t;
 }
 
-void fetch(uint8_t *to, const zarr_mem *mem, uint64_t bytes)
+void fetch(uint8_t *to, const zarr_memory *mem, uint64_t bytes)
 {
-    const zarr_mem back = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = bytes};
+    const zarr_memory back = {
+        .device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = bytes};
 
-    OK(zarr_mem_copy(ctx, &back, mem, bytes, &err));
+    OK(zarr_memory_copy(ctx, &back, mem, bytes, &err));
 }
 
-void put(const zarr_mem *mem, const uint8_t *from, uint64_t bytes)
+void put(const zarr_memory *mem, const uint8_t *from, uint64_t bytes)
 {
     union {
         const uint8_t *in;
         void *out;
     } source = {.in = from};
-    const zarr_mem src = {
+    const zarr_memory src = {
         .device_type = ZARR_DEVICE_CPU, .handle = source.out, .bytes = bytes};
 
-    OK(zarr_mem_copy(ctx, mem, &src, bytes, &err));
+    OK(zarr_memory_copy(ctx, mem, &src, bytes, &err));
 }
 
 /* ---- contexts -------------------- */
@@ -199,7 +200,7 @@ void begin_context(const char *allocators, void (*add)(void))
     const char *other = getenv("PORT_OTHER_PLUGIN"); /* of a test's child */
     const char *const plugins[] = {other ? other : PORT_PLUGIN, NULL};
     zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_status st;
 
     opts.plugins = plugins;
@@ -209,10 +210,10 @@ void begin_context(const char *allocators, void (*add)(void))
         give_up(PORT_LOADS_DEVICE && st == ZARR_ERR_UNSUPPORTED);
     if (add)
         add();
-    st = zarr_mem_alloc(ctx, PORT_MEMORY, 0, 64, &mem, &err);
+    st = zarr_memory_alloc(ctx, PORT_MEMORY, 0, 64, &mem, &err);
     if (st != ZARR_OK)
         give_up(st == ZARR_ERR_UNSUPPORTED);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     OK(zarr_store_open(&store, ctx, "memory:", NULL, &err));
 }
 

@@ -24,9 +24,9 @@ class Block:
 
     def __init__(self, context, size, device_type=FAKE):
         self.context, self.size, self.mem = context, size, Mem()
-        call("zarr_mem_alloc", context.pointer, device_type, 0, size, byref(self.mem))
+        call("zarr_memory_alloc", context.pointer, device_type, 0, size, byref(self.mem))
         assert self.mem.device_type == device_type
-        self._free = weakref.finalize(self, lib.zarr_mem_free, context.pointer, byref(self.mem))
+        self._free = weakref.finalize(self, lib.zarr_memory_free, context.pointer, byref(self.mem))
         self._free.atexit = False
         self.pid = os.getpid()
 
@@ -47,7 +47,7 @@ class Block:
         return data
 
     def copy(self, to, of):
-        call("zarr_mem_copy", self.context.pointer, byref(to), byref(of), self.size)
+        call("zarr_memory_copy", self.context.pointer, byref(to), byref(of), self.size)
 
 
 def host_block(data):

@@ -381,10 +381,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_chain_resolve(
  * are elements of arrays and have no size member, so a job never gets more members.
  */
 typedef struct zarr_codec_job {
-    zarr_mem src; /**< the input; `src.bytes` is its exact length */
+    zarr_memory src; /**< the input; `src.bytes` is its exact length */
     /** the output; `dst.bytes` is the room for it. A decoder gives exactly the length
      * that the metadata tells, never more */
-    zarr_mem dst;
+    zarr_memory dst;
     uint64_t dst_used;     /**< set by the codec: bytes of output */
     const uint64_t *chunk; /**< reserved for chunk coordinates: NULL now */
     zarr_status status;    /**< set by the codec */
@@ -410,7 +410,7 @@ typedef struct zarr_codec_strided {
     uint32_t struct_size;
     int32_t ndim;          /**< number of dimensions */
     uint64_t item_bytes;   /**< bytes of an element */
-    zarr_mem first;        /**< the first element; `first.bytes` is `item_bytes` */
+    zarr_memory first;     /**< the first element; `first.bytes` is `item_bytes` */
     const uint64_t *shape; /**< lengths in elements; decode() gives them in C order */
     const int64_t *stride; /**< bytes from one element to the next, of any sign */
 } zarr_codec_strided;
@@ -426,7 +426,7 @@ typedef struct zarr_codec_exec {
      * which begins after the work that is there already */
     void *stream;
     /** memory of the implementation's output kind, at least as long as scratch() asked */
-    zarr_mem scratch;
+    zarr_memory scratch;
     /** reserved for grids of chunks that differ in shape; NULL: as in bind() */
     const uint64_t *chunk_shape;
     void *inner; /**< for runners; not for the implementation */
@@ -651,7 +651,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_runner_open(
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_codec_runner_decode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
-                         const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+                         const zarr_memory *src, zarr_memory *dst, zarr_error *err);
 /**
  * Encodes bytes or elements.
  * @param runner borrowed
@@ -661,7 +661,7 @@ zarr_codec_runner_decode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_codec_runner_encode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
-                         const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+                         const zarr_memory *src, zarr_memory *dst, zarr_error *err);
 /** Frees a runner, which may be NULL. */
 ZARR_API void zarr_codec_runner_close(zarr_codec_runner *runner);
 /** @} */

@@ -29,7 +29,7 @@ enum {
      * an application's pool beside a plug-in. The library uses only alloc(), free(),
      * host_alloc(), host_free(), limit(), classify() and close(), and copy() may be NULL.
      * A kind has any number of allocators. zarr_context_options.allocators chooses the
-     * one that the library allocates with, zarr_mem_alloc_from() any of them. Not for
+     * one that the library allocates with, zarr_memory_alloc_from() any of them. Not for
      * ZARR_DEVICE_CPU, whose memory comes from zarr_context_options.allocator
      */
     ZARR_MEMORY_ALLOCATOR = 8
@@ -39,7 +39,7 @@ enum {
 typedef struct zarr_box_side {
     /** `offset` is where the first element begins; `bytes` is how many bytes from
      * `handle` on the copy may touch */
-    zarr_mem mem;
+    zarr_memory mem;
     int64_t stride[ZARR_MAX_RANK]; /**< bytes to the next element, of any sign */
 } zarr_box_side;
 
@@ -91,13 +91,13 @@ typedef struct zarr_memory_vtable {
     int32_t device_type;
     uint32_t alignment; /**< alignment of blocks of alloc() in bytes; 0: 64 */
     /** Allocates a block of `bytes` bytes on a device, in `*out`. */
-    zarr_status (*alloc)(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
+    zarr_status (*alloc)(void *self, int32_t device_id, uint64_t bytes, zarr_memory *out,
                          zarr_error *err);
     /** Frees a block of alloc(). No queued work uses the block. */
-    void (*free)(void *self, zarr_mem *mem);
+    void (*free)(void *self, zarr_memory *mem);
     /** Copies `bytes` bytes. Both sides are memory of this backend, or one of them is
      * host memory. */
-    zarr_status (*copy)(void *self, const zarr_mem *dst, const zarr_mem *src,
+    zarr_status (*copy)(void *self, const zarr_memory *dst, const zarr_memory *src,
                         uint64_t bytes, void *stream, zarr_error *err);
     /** Copies a box of elements, between the same memories as copy(). UNSUPPORTED, NULL:
      * if the host is one side, the library packs the elements in a block of the device,
@@ -119,7 +119,7 @@ typedef struct zarr_memory_vtable {
     /** Copies `n` runs, run i of `dst[i].bytes` bytes, between the same memories as
      * copy(). `src[i].bytes` is the same. UNSUPPORTED, NULL: the library calls copy() for
      * each run; nothing was queued. */
-    zarr_status (*copy_list)(void *self, const zarr_mem *dst, const zarr_mem *src,
+    zarr_status (*copy_list)(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t n, void *stream, zarr_error *err);
     /** Copies `n` boxes as copy_box(). UNSUPPORTED, NULL: the library calls copy_box()
      * for each; nothing was queued. */
@@ -137,7 +137,7 @@ typedef struct zarr_memory_vtable {
      * library copies the runs to the host in pieces and compares there; nothing was
      * queued.
      */
-    zarr_status (*equal_list)(void *self, const zarr_mem *src, uint64_t n,
+    zarr_status (*equal_list)(void *self, const zarr_memory *src, uint64_t n,
                               const void *pattern, uint32_t item_bytes, uint8_t *equal,
                               void *stream, zarr_error *err);
     /** Makes a stream of a device, which is not NULL. The library opens streams only if
@@ -164,10 +164,10 @@ typedef struct zarr_memory_vtable {
      * `alignment`. NULL: the library takes ordinary host memory.
      */
     zarr_status (*host_alloc)(void *self, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err);
+                              zarr_memory *out, zarr_error *err);
     /** Frees a block of host_alloc(). Required with host_alloc(). No queued work uses the
      * block. */
-    void (*host_free)(void *self, zarr_mem *mem);
+    void (*host_free)(void *self, zarr_memory *mem);
     /**
      * Tells whether a pointer is memory of the device's interface: returns 1 and sets
      * both numbers, also those of a related kind (managed, pinned); else returns 0. Only
@@ -200,13 +200,13 @@ typedef struct zarr_memory_vtable {
      * keeps nothing of the descriptor. Adds to `*staged` the bytes that went through host
      * memory. CONFLICT: the file ends before. Required with reaches_files().
      */
-    zarr_status (*read_file)(void *self, int file, uint64_t offset, const zarr_mem *dst,
-                             uint64_t *staged, zarr_error *err);
+    zarr_status (*read_file)(void *self, int file, uint64_t offset,
+                             const zarr_memory *dst, uint64_t *staged, zarr_error *err);
     /** Writes `src->bytes` bytes at the beginning of a file, which is empty or has only
      * space reserved, before it returns. `file` is open for reading and writing. `staged`
      * as for read_file(). Required with reaches_files(). */
-    zarr_status (*write_file)(void *self, int file, const zarr_mem *src, uint64_t *staged,
-                              zarr_error *err);
+    zarr_status (*write_file)(void *self, int file, const zarr_memory *src,
+                              uint64_t *staged, zarr_error *err);
     /** Finds the number of a device that a text names, such as a UUID. It is what follows
      * the colon in a text of zarr_memory_parse(), and begins with a letter. NULL: devices
      * have numbers only.

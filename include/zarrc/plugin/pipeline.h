@@ -63,7 +63,7 @@ typedef struct zarr_pipeline_request {
     const char *prefix;          /**< path of the array, "" for the root */
     const zarr_dtype *dtype;     /**< data type of the array */
     const uint64_t *shape;       /**< shape of the array in elements */
-    /** memory of the caller's tensor, as in `zarr_mem` */
+    /** memory of the caller's tensor, as in `zarr_memory` */
     int32_t device_type, device_id;
     uint32_t levels, reserved; /**< `levels` 1: chunks; 2: shards of chunks; and so on */
 } zarr_pipeline_request;
@@ -224,16 +224,16 @@ typedef struct zarr_pipeline_steps {
      * items.
      */
     zarr_status (*fetch)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
-                         uint32_t i, zarr_mem *out, zarr_error *err);
+                         uint32_t i, zarr_memory *out, zarr_error *err);
     /** Decodes an item from what fetch() gave. The block is valid until this worker's
      * next step. */
     zarr_status (*decode)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
-                          uint32_t i, uint32_t item, const zarr_mem *fetched,
-                          zarr_mem *block, zarr_error *err);
+                          uint32_t i, uint32_t item, const zarr_memory *fetched,
+                          zarr_memory *block, zarr_error *err);
     /** Copies the wanted elements of a block to the caller's tensor, with which the item
      * is done. */
     zarr_status (*scatter)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
-                           uint32_t i, uint32_t item, const zarr_mem *block,
+                           uint32_t i, uint32_t item, const zarr_memory *block,
                            zarr_error *err);
     /** Writes the fill value to the elements of a missing item, or returns NOT_FOUND if
      * the caller wants that (ZARR_MISSING_ERROR). */
@@ -261,11 +261,11 @@ typedef struct zarr_pipeline_steps {
      * becomes 1 if the unit has only fill values and is not stored: call put() with NULL.
      */
     zarr_status (*encode)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
-                          uint32_t i, zarr_mem *out, int *empty, zarr_error *err);
+                          uint32_t i, zarr_memory *out, int *empty, zarr_error *err);
     /** Stores the bytes of a simple unit, which are in any memory that the store takes;
      * NULL: erases it. */
     zarr_status (*put)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
-                       uint32_t i, const zarr_mem *bytes, zarr_error *err);
+                       uint32_t i, const zarr_memory *bytes, zarr_error *err);
 } zarr_pipeline_steps;
 
 /**

@@ -116,11 +116,11 @@ typedef struct zarr_host {
     void *(*alloc)(zarr_context *ctx, size_t bytes);
     void *(*realloc)(zarr_context *ctx, void *block, size_t bytes);
     void (*free)(zarr_context *ctx, void *block);
-    zarr_status (*mem_alloc)(zarr_context *ctx, int32_t device_type, int32_t device_id,
-                             uint64_t bytes, zarr_mem *out, zarr_error *err);
-    void (*mem_free)(zarr_context *ctx, zarr_mem *mem);
-    zarr_status (*mem_copy)(zarr_context *ctx, const zarr_mem *dst, const zarr_mem *src,
-                            uint64_t bytes, zarr_error *err);
+    zarr_status (*memory_alloc)(zarr_context *ctx, int32_t device_type, int32_t device_id,
+                                uint64_t bytes, zarr_memory *out, zarr_error *err);
+    void (*memory_free)(zarr_context *ctx, zarr_memory *mem);
+    zarr_status (*memory_copy)(zarr_context *ctx, const zarr_memory *dst,
+                               const zarr_memory *src, uint64_t bytes, zarr_error *err);
 
     /** Registrations, only in load(). Their origin is the plug-in's name. */
     zarr_status (*register_dtype)(zarr_context *ctx, const zarr_dtype_vtable *vtable,
@@ -174,9 +174,9 @@ typedef struct zarr_host {
     zarr_status (*store_flush)(zarr_store *store, zarr_error *err);
     void (*store_free)(zarr_store *store);
     zarr_status (*store_read)(zarr_store *store, const char *key, uint64_t offset,
-                              uint64_t length, const zarr_mem *mem, zarr_store_value *out,
-                              zarr_error *err);
-    zarr_status (*store_write)(zarr_store *store, const char *key, const zarr_mem *mem,
+                              uint64_t length, const zarr_memory *mem,
+                              zarr_store_value *out, zarr_error *err);
+    zarr_status (*store_write)(zarr_store *store, const char *key, const zarr_memory *mem,
                                const zarr_store_version *expected, zarr_store_value *out,
                                zarr_error *err);
     zarr_status (*store_erase)(zarr_store *store, const char *key, zarr_error *err);
@@ -203,9 +203,11 @@ typedef struct zarr_host {
                                const char *member, const zarr_chunk_spec *decoded,
                                zarr_error *err);
     zarr_status (*runner_decode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
-                                 const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+                                 const zarr_memory *src, zarr_memory *dst,
+                                 zarr_error *err);
     zarr_status (*runner_encode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
-                                 const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+                                 const zarr_memory *src, zarr_memory *dst,
+                                 zarr_error *err);
     void (*runner_close)(zarr_codec_runner *runner);
     void (*spec_input)(const zarr_codec_spec *spec, zarr_codec_input *out);
     int (*spec_prefixed)(const zarr_codec_spec *spec);

@@ -81,7 +81,7 @@ typedef struct zarr_store_op {
     const char *key;         /**< the key; legal, and ended by a NUL */
     uint64_t offset, length; /**< GET: the range in bytes */
     /** GET: where the bytes go; PUT: the value. Memory of a kind that the store takes */
-    zarr_mem mem;
+    zarr_memory mem;
     /** with ZARR_STORE_OP_IF_VERSION the version that is expected; becomes the version
      * that was read or written if the store has versions */
     zarr_store_version version;

@@ -68,8 +68,8 @@ static bool cond_bit(const uint8_t *head, size_t i)
     return head[i / 8] >> i % 8 & 1;
 }
 
-static zarr_status cond_put(const struct zr_host_job *io, size_t at, const zarr_mem *from,
-                            size_t *used, zarr_error *err)
+static zarr_status cond_put(const struct zr_host_job *io, size_t at,
+                            const zarr_memory *from, size_t *used, zarr_error *err)
 {
     if (from->bytes > io->dst_bytes - at)
         return zr_too_long(err, "conditional", io->dst_bytes);
@@ -103,7 +103,7 @@ static zarr_status cond_decode_one(void *self_ptr, const struct zr_host_job *io,
 {
     const struct cond_self *self = self_ptr;
     struct zr_runner_row row;
-    zarr_mem src = {0}, dst = zr_mem_of_host(io->dst, io->dst_bytes);
+    zarr_memory src = {0}, dst = zr_mem_of_host(io->dst, io->dst_bytes);
     size_t first = 0;
     zarr_status st = ZARR_OK;
 
@@ -142,7 +142,7 @@ static zarr_status cond_encode_one(void *self_ptr, const struct zr_host_job *io,
                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct cond_self *self = self_ptr;
-    const zarr_mem plain = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
+    const zarr_memory plain = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
     struct zr_runner_row row;
     zarr_status st = ZARR_OK;
 

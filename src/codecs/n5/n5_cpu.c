@@ -91,8 +91,8 @@ struct n5_block {
 /* Copies the elements that block and chunk share. The block is big-endian, with the first
  * dimension fastest. */
 static zarr_status n5_copy(const struct n5_self *self, const struct n5_block *b,
-                           const zarr_mem *block, const zarr_mem *chunk, bool encode,
-                           zarr_error *err)
+                           const zarr_memory *block, const zarr_memory *chunk,
+                           bool encode, zarr_error *err)
 {
     int64_t step = self->item_bytes;
     zarr_box box = {.struct_size = sizeof box,
@@ -117,7 +117,7 @@ static zarr_status n5_copy(const struct n5_self *self, const struct n5_block *b,
     return zr_box_copy(&self->memory, &box, NULL, err);
 }
 
-static zarr_status n5_fill(const struct n5_self *self, const zarr_mem *chunk,
+static zarr_status n5_fill(const struct n5_self *self, const zarr_memory *chunk,
                            zarr_error *err)
 {
     zarr_box box = {.struct_size = sizeof box,
@@ -184,9 +184,9 @@ static zarr_status n5_decode_one(void *self_ptr, const struct zr_host_job *io,
 {
     const struct n5_self *self = self_ptr;
     const size_t head = N5_HEAD + N5_WORD * (size_t)self->ndim;
-    const zarr_mem chunk = zr_mem_of_host(io->dst, self->bytes);
+    const zarr_memory chunk = zr_mem_of_host(io->dst, self->bytes);
     struct n5_block b = {0};
-    zarr_mem block = {0}, src = {0};
+    zarr_memory block = {0}, src = {0};
     zarr_status st = ZARR_OK;
 
     if (io->dst_bytes < self->bytes)
@@ -195,7 +195,7 @@ static zarr_status n5_decode_one(void *self_ptr, const struct zr_host_job *io,
     block = src =
         zr_mem_of_host((void *)(uintptr_t)(io->src + head), io->src_bytes - head);
     if (self->compressor) {
-        block = b.bytes <= exec->scratch.bytes ? exec->scratch : (zarr_mem){0};
+        block = b.bytes <= exec->scratch.bytes ? exec->scratch : (zarr_memory){0};
         if (block.handle)
             block.bytes = b.bytes;
         ZR_TRY(zarr_codec_runner_decode(self->compressor, exec, &src, &block, err));
@@ -239,9 +239,9 @@ static zarr_status n5_encode_one(void *self_ptr, const struct zr_host_job *io,
 {
     const struct n5_self *self = self_ptr;
     const size_t head = N5_HEAD + N5_WORD * (size_t)self->ndim;
-    const zarr_mem chunk = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
+    const zarr_memory chunk = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
     struct n5_block b = {.bytes = self->bytes};
-    zarr_mem block = exec->scratch, dst = {0};
+    zarr_memory block = exec->scratch, dst = {0};
     zarr_status st = ZARR_OK;
 
     if (io->src_bytes != self->bytes || block.bytes < self->bytes)

@@ -115,8 +115,8 @@ static zarr_status opt_decode_mask(const struct opt_self *self, const struct opt
                                    uint8_t *mask, size_t *n, zarr_codec_exec *exec,
                                    zarr_error *err)
 {
-    const zarr_mem src = zr_mem_of_host((void *)(uintptr_t)p->mask, p->mask_bytes);
-    zarr_mem dst = zr_mem_of_host(mask, *n);
+    const zarr_memory src = zr_mem_of_host((void *)(uintptr_t)p->mask, p->mask_bytes);
+    zarr_memory dst = zr_mem_of_host(mask, *n);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_codec_runner_decode(self->mask, exec, &src, &dst, err));
@@ -133,8 +133,8 @@ static zarr_status opt_decode_data(const struct opt_self *self, const struct opt
                                    uint8_t *to, size_t n, zarr_codec_exec *exec,
                                    zarr_error *err)
 {
-    const zarr_mem src = zr_mem_of_host((void *)(uintptr_t)p->data, p->data_bytes);
-    zarr_mem dst = zr_mem_of_host(to, n * self->value_bytes);
+    const zarr_memory src = zr_mem_of_host((void *)(uintptr_t)p->data, p->data_bytes);
+    zarr_memory dst = zr_mem_of_host(to, n * self->value_bytes);
     zarr_status st = ZARR_OK;
 
     if (n == 0 && p->data_bytes == 0)
@@ -226,7 +226,7 @@ static zarr_status opt_encode_part(const zarr_codec_runner *runner, uint8_t *fro
                                    size_t bytes, const struct zr_host_job *io, size_t *at,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
-    const zarr_mem src = zr_mem_of_host(from, bytes);
+    const zarr_memory src = zr_mem_of_host(from, bytes);
 
     return zr_runner_encode_at(runner, exec, &src, io, at, err);
 }

@@ -80,7 +80,7 @@ static uint64_t vidx_offset(const struct vidx_self *self, const uint8_t *index, 
 /* ---- decoding ------------------------------------------------------------------ */
 
 static zarr_status vidx_split(const struct vidx_self *self, const struct zr_host_job *io,
-                              zarr_mem *index, zarr_mem *data, zarr_error *err)
+                              zarr_memory *index, zarr_memory *data, zarr_error *err)
 {
     uint8_t *p = (uint8_t *)(uintptr_t)io->src;
     uint64_t n = 0, rest = 0;
@@ -102,7 +102,7 @@ static zarr_status vidx_split(const struct vidx_self *self, const struct zr_host
 }
 
 static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index,
-                              size_t n, const zarr_mem *data, uint8_t *to,
+                              size_t n, const zarr_memory *data, uint8_t *to,
                               zarr_error *err)
 {
     const uint8_t *bytes =
@@ -132,9 +132,9 @@ static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index
  * many as io->dst can take. The bound is needed because some codecs cannot tell from the
  * encoded bytes how many elements an array of any length has. */
 static zarr_status vidx_decode_index(const struct vidx_self *self,
-                                     const struct zr_host_job *io, const zarr_mem *index,
-                                     zarr_mem *offsets, zarr_codec_exec *exec,
-                                     zarr_error *err)
+                                     const struct zr_host_job *io,
+                                     const zarr_memory *index, zarr_memory *offsets,
+                                     zarr_codec_exec *exec, zarr_error *err)
 {
     const uint64_t n =
         self->varies ? ZR_MIN(self->n, io->dst_bytes / sizeof(zarr_vlen)) : self->n;
@@ -151,7 +151,7 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_host_job *io,
 {
     const struct vidx_self *self = self_ptr;
     const size_t word = self->wide ? 8 : 4;
-    zarr_mem index = {0}, data = {0}, offsets = {0}, bytes = {0};
+    zarr_memory index = {0}, data = {0}, offsets = {0}, bytes = {0};
     const uint8_t *table = NULL;
     uint64_t last = 0;
     size_t n = 0;
@@ -201,8 +201,8 @@ static zarr_status vidx_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* Collects the offsets, in the index's type, and after them the bytes of all elements. */
 static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_host_job *io,
-                               zarr_codec_exec *exec, zarr_mem *index, zarr_mem *data,
-                               zarr_error *err)
+                               zarr_codec_exec *exec, zarr_memory *index,
+                               zarr_memory *data, zarr_error *err)
 {
     const size_t n = io->src_bytes / sizeof(zarr_vlen), word = self->wide ? 8 : 4;
     const uint64_t most = self->wide ? UINT64_MAX : UINT32_MAX;
@@ -249,12 +249,13 @@ out:
 }
 
 /* INVALID if the chain is lossy and these offsets do not decode to the same values. */
-static zarr_status vidx_encode_index(const struct vidx_self *self, const zarr_mem *index,
+static zarr_status vidx_encode_index(const struct vidx_self *self,
+                                     const zarr_memory *index,
                                      const struct zr_host_job *io, size_t *at,
                                      zarr_codec_exec *exec, zarr_error *err)
 {
     const size_t start = *at;
-    zarr_mem encoded = {0};
+    zarr_memory encoded = {0};
     bool same = true;
     zarr_status st = ZARR_OK;
 
@@ -276,7 +277,7 @@ static zarr_status vidx_encode_one(void *self_ptr, const struct zr_host_job *io,
     const struct vidx_self *self = self_ptr;
     const uint64_t n = io->src_bytes / sizeof(zarr_vlen);
     size_t at = self->at_end ? 0 : VIDX_HEAD, start = 0;
-    zarr_mem index = {0}, data = {0};
+    zarr_memory index = {0}, data = {0};
     zarr_status st = ZARR_OK;
 
     if (io->src_bytes % sizeof(zarr_vlen) || (self->varies ? n > self->n : n != self->n))

@@ -31,7 +31,7 @@ typedef int (*host_free_fn)(void *p);
 
 static uint8_t elements[4 * N], got[4 * N], want[4 * N];
 
-static uint64_t address(const zarr_mem *mem)
+static uint64_t address(const zarr_memory *mem)
 {
     return (uint64_t)(uintptr_t)mem->handle;
 }
@@ -55,7 +55,7 @@ static void leave(void)
 
 /* ---- reading and writing -------------------- */
 
-static void read_all(zarr_array *a, const struct kind *k, const zarr_mem *mem)
+static void read_all(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     const uint64_t bytes = N * item_bytes(k);
     zarr_tensor t = tensor_of(mem);
@@ -68,7 +68,7 @@ static void read_all(zarr_array *a, const struct kind *k, const zarr_mem *mem)
         fail_msg("%s: other elements in memory of kind %d", k->name, mem->device_type);
 }
 
-static void read_part(zarr_array *a, const struct kind *k, const zarr_mem *mem)
+static void read_part(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     static const int64_t shape[2] = {50, 33};
     const uint64_t bytes = PART * item_bytes(k);
@@ -85,7 +85,7 @@ static void read_part(zarr_array *a, const struct kind *k, const zarr_mem *mem)
     zarr_selection_free(sel);
 }
 
-static void write_all(zarr_array *a, const struct kind *k, const zarr_mem *mem)
+static void write_all(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     const uint64_t bytes = N * item_bytes(k);
     zarr_tensor t = tensor_of(mem);
@@ -101,7 +101,7 @@ static void write_all(zarr_array *a, const struct kind *k, const zarr_mem *mem)
 }
 
 /* A part of the array, whose chunks keep their other elements. */
-static void write_part(zarr_array *a, const struct kind *k, const zarr_mem *mem)
+static void write_part(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     static const int64_t shape[2] = {50, 33};
     const uint64_t bytes = N * item_bytes(k), part = PART * item_bytes(k);
@@ -129,7 +129,7 @@ static void write_part(zarr_array *a, const struct kind *k, const zarr_mem *mem)
 }
 
 /* Elements that are all the fill value are not stored: the device finds out. */
-static void write_fill(zarr_array *a, const struct kind *k, const zarr_mem *mem)
+static void write_fill(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     const uint64_t bytes = N * item_bytes(k);
     zarr_tensor t = tensor_of(mem);
@@ -154,16 +154,16 @@ static void test_arrays(void **state)
         for (int i = 0; i < n_kinds; i++) {
             const struct kind *k = &kinds[i];
             zarr_array *a = make_array(k, elements);
-            zarr_mem mem;
+            zarr_memory mem;
 
-            OK(zarr_mem_alloc(ctx, memories[m], 0, N * item_bytes(k), &mem, &err));
+            OK(zarr_memory_alloc(ctx, memories[m], 0, N * item_bytes(k), &mem, &err));
             read_all(a, k, &mem);
             read_part(a, k, &mem);
             write_all(a, k, &mem);
             if (!is_lossy(k))
                 write_part(a, k, &mem);
             write_fill(a, k, &mem);
-            zarr_mem_free(ctx, &mem);
+            zarr_memory_free(ctx, &mem);
             zarr_array_free(a);
             OK(zarr_node_delete(store, k->name, &err));
         }
@@ -185,7 +185,7 @@ static void test_small_chunks(void **state)
     for (int k = 0; k < n_kinds; k += 6) { /* raw, lz4, ... */
         zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
         zarr_array *a = NULL;
-        zarr_mem mem;
+        zarr_memory mem;
         zarr_tensor t;
 
         if (item_bytes(&kinds[k]) != 2)
@@ -197,7 +197,7 @@ static void test_small_chunks(void **state)
         spec.data_type = "uint16";
         spec.codecs = kinds[k].codecs;
         OK(zarr_array_create(&a, store, "small", &spec, NULL, &err));
-        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof from, &mem, &err));
+        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof from, &mem, &err));
         put(&mem, (uint8_t *)from, sizeof from);
         t = tensor_of(&mem);
         t.shape = tensor_shape;
@@ -207,7 +207,7 @@ static void test_small_chunks(void **state)
         OK(zarr_array_read(a, NULL, &t, NULL, &err));
         fetch((uint8_t *)to, &mem, sizeof to);
         assert_memory_equal(to, from, sizeof to);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         zarr_array_free(a);
     }
     OK(zarr_node_delete(store, "small", &err));
@@ -221,13 +221,13 @@ static void test_many(void **state)
     };
     zarr_request *request[MANY] = {0};
     zarr_tensor t[MANY];
-    zarr_mem mem[MANY];
+    zarr_memory mem[MANY];
     zarr_array *a = make_array(&kinds[6], elements);
     const uint64_t bytes = N * item_bytes(&kinds[6]);
 
     (void)state;
     for (int i = 0; i < MANY; i++) {
-        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem[i], &err));
+        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem[i], &err));
         t[i] = tensor_of(&mem[i]);
         OK(zarr_array_read_submit(&request[i], a, NULL, &t[i], NULL, &err));
     }
@@ -236,7 +236,7 @@ static void test_many(void **state)
         zarr_request_free(request[i]);
         fetch(got, &mem[i], bytes);
         assert_memory_equal(got, elements, bytes);
-        zarr_mem_free(ctx, &mem[i]);
+        zarr_memory_free(ctx, &mem[i]);
     }
     zarr_array_free(a);
 }
@@ -249,11 +249,11 @@ static void check_order(void *stream)
     zarr_array *a = make_array(&kinds[0], elements);
     const uint64_t bytes = N * item_bytes(&kinds[0]);
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_mem mem, pinned;
+    zarr_memory mem, pinned;
     zarr_tensor t, host;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
     t = tensor_of(&mem);
     opts.stream = stream;
     assert_int_equal(
@@ -283,8 +283,8 @@ static void check_order(void *stream)
     memset(got, 0, sizeof got);
     OK(zarr_array_read(a, NULL, &host, NULL, &err));
     assert_memory_equal(got, elements, bytes);
-    zarr_mem_free(ctx, &mem);
-    zarr_mem_free(ctx, &pinned);
+    zarr_memory_free(ctx, &mem);
+    zarr_memory_free(ctx, &pinned);
     zarr_array_free(a);
 }
 
@@ -308,11 +308,11 @@ static void test_capture(void **state)
     const uint64_t bytes = N * item_bytes(&kinds[0]);
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     void *stream = NULL, *graph = NULL;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor t;
 
     (void)state;
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
     t = tensor_of(&mem);
     enter();
     assert_int_equal(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1), 0);
@@ -326,7 +326,7 @@ static void test_capture(void **state)
     assert_memory_equal(got, elements, bytes);
     assert_int_equal(DRIVER(stream_fn, "cuStreamDestroy_v2")(stream), 0);
     leave();
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
 }
 
@@ -336,22 +336,22 @@ static void test_capture_elsewhere(void **state)
     zarr_array *a = make_array(&kinds[6], elements);
     const uint64_t bytes = N * item_bytes(&kinds[6]);
     void *stream = NULL, *graph = NULL;
-    zarr_mem mem, pinned;
+    zarr_memory mem, pinned;
     zarr_tensor t;
 
     (void)state;
     enter();
     assert_int_equal(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1), 0);
     assert_int_equal(DRIVER(capture_fn, "cuStreamBeginCapture_v2")(stream, 0), 0);
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
     t = tensor_of(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);
     assert_memory_equal(got, elements, bytes);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
-    zarr_mem_free(ctx, &mem);
-    zarr_mem_free(ctx, &pinned);
+    zarr_memory_free(ctx, &mem);
+    zarr_memory_free(ctx, &pinned);
     assert_int_equal(DRIVER(end_capture_fn, "cuStreamEndCapture")(stream, &graph), 0);
     assert_int_equal(DRIVER(stream_fn, "cuStreamDestroy_v2")(stream), 0);
     leave();
@@ -371,13 +371,13 @@ static void *current(void)
 static void test_context_stays(void **state)
 {
     zarr_array *a = make_array(&kinds[6], elements);
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor t;
     void *before;
 
     (void)state;
     assert_null(current());
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
     t = tensor_of(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_null(current());
@@ -386,7 +386,7 @@ static void test_context_stays(void **state)
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_ptr_equal(current(), before);
     leave();
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     assert_null(current());
     zarr_array_free(a);
 }
@@ -395,7 +395,7 @@ static void check_kind(const void *p, int32_t kind)
 {
     int32_t type = -1, id = -1;
 
-    zarr_mem_classify(ctx, p, &type, &id);
+    zarr_memory_classify(ctx, p, &type, &id);
     assert_int_equal(type, kind);
     assert_int_equal(id, 0);
 }
@@ -409,12 +409,12 @@ static void test_classify(void **state)
 
     (void)state;
     for (size_t m = 0; m < 3; m++) {
-        zarr_mem mem;
+        zarr_memory mem;
 
-        OK(zarr_mem_alloc(ctx, memories[m], 0, 1000, &mem, &err));
+        OK(zarr_memory_alloc(ctx, memories[m], 0, 1000, &mem, &err));
         check_kind(mem.handle, memories[m]);
         check_kind((char *)mem.handle + 999, memories[m]);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
     }
     check_kind(elements, ZARR_DEVICE_CPU);
     check_kind(&device, ZARR_DEVICE_CPU);
@@ -435,13 +435,13 @@ static void test_second_device(void **state)
 {
     zarr_array *a = make_array(&kinds[6], elements);
     const uint64_t bytes = N * item_bytes(&kinds[6]);
-    zarr_mem first, second, none;
+    zarr_memory first, second, none;
     zarr_tensor t;
     int n = 0;
 
     (void)state;
     assert_int_equal(DRIVER(count_fn, "cuDeviceGetCount")(&n), 0);
-    assert_int_equal(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, n, 64, &none, &err),
+    assert_int_equal(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, n, 64, &none, &err),
                      ZARR_ERR_INVALID);
     assert_non_null(strstr(err.message, "there is no device"));
     if (n < 2) {
@@ -449,15 +449,15 @@ static void test_second_device(void **state)
         printf("there is one device only\n");
         return;
     }
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &first, &err));
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 1, bytes, &second, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &first, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 1, bytes, &second, &err));
     t = tensor_of(&second);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
-    OK(zarr_mem_copy(ctx, &first, &second, bytes, &err));
+    OK(zarr_memory_copy(ctx, &first, &second, bytes, &err));
     fetch(got, &first, bytes);
     assert_memory_equal(got, elements, bytes);
-    zarr_mem_free(ctx, &first);
-    zarr_mem_free(ctx, &second);
+    zarr_memory_free(ctx, &first);
+    zarr_memory_free(ctx, &second);
     zarr_array_free(a);
 }
 
@@ -521,8 +521,8 @@ static struct {
     int allocs, live;
 } rmm;
 
-static zarr_status rmm_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
-                             zarr_error *e)
+static zarr_status rmm_alloc(void *self, int32_t device_id, uint64_t bytes,
+                             zarr_memory *out, zarr_error *e)
 {
     uint64_t p = 0;
 
@@ -530,16 +530,16 @@ static zarr_status rmm_alloc(void *self, int32_t device_id, uint64_t bytes, zarr
     enter();
     assert_int_equal(rmm.alloc(&p, bytes), 0);
     leave();
-    *out = (zarr_mem){.device_type = ZARR_DEVICE_CUDA,
-                      .device_id = device_id,
-                      .handle = (void *)(uintptr_t)p, /* NOLINT */
-                      .bytes = bytes};
+    *out = (zarr_memory){.device_type = ZARR_DEVICE_CUDA,
+                         .device_id = device_id,
+                         .handle = (void *)(uintptr_t)p, /* NOLINT */
+                         .bytes = bytes};
     __atomic_fetch_add(&rmm.allocs, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&rmm.live, 1, __ATOMIC_RELAXED);
     return ZARR_OK;
 }
 
-static void rmm_free(void *self, zarr_mem *mem)
+static void rmm_free(void *self, zarr_memory *mem)
 {
     (void)self;
     enter();
@@ -571,12 +571,12 @@ static void test_allocator(void **state)
     begin_context("rmm", add_rmm);
     for (int i = 0; i < n_kinds; i++) {
         zarr_array *a = make_array(&kinds[i], elements);
-        zarr_mem mem;
+        zarr_memory mem;
 
-        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
         read_all(a, &kinds[i], &mem);
         write_all(a, &kinds[i], &mem);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         zarr_array_free(a);
     }
     end_context();
@@ -595,9 +595,9 @@ static void damage_chunk(const struct kind *k, const char *key)
     const uint64_t bytes = N * item_bytes(k);
     zarr_array *a = make_array(k, elements);
     uint64_t n = sizeof data, refused = 0;
-    zarr_mem mem;
+    zarr_memory mem;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
     OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97) {
         zarr_tensor t = tensor_of(&mem), host;
@@ -615,7 +615,7 @@ static void damage_chunk(const struct kind *k, const char *key)
     assert_true(refused > 3);
     OK(zarr_store_put(store, key, data, n, &err));
     read_all(a, k, &mem);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
 }
 

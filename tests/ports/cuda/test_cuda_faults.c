@@ -48,7 +48,8 @@ static uint8_t elements[4 * N], got[4 * N];
 
 /* Reads an array and writes it back, after what is on a stream. What fails first is in
  * `err`. */
-static zarr_status read_and_write_after(zarr_array *a, const zarr_mem *mem, void *stream)
+static zarr_status read_and_write_after(zarr_array *a, const zarr_memory *mem,
+                                        void *stream)
 {
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_tensor t = tensor_of(mem);
@@ -59,7 +60,7 @@ static zarr_status read_and_write_after(zarr_array *a, const zarr_mem *mem, void
     return st == ZARR_OK ? zarr_array_write(a, NULL, &t, &opts, &err) : st;
 }
 
-static zarr_status read_and_write(zarr_array *a, const zarr_mem *mem)
+static zarr_status read_and_write(zarr_array *a, const zarr_memory *mem)
 {
     return read_and_write_after(a, mem, NULL);
 }
@@ -77,13 +78,13 @@ static int one_failure(uint64_t k, int result)
     const uint64_t blocks = DRIVER(number_fn, "fakecuda_blocks")();
     char failed[64];
     zarr_array *a;
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     zarr_status st;
 
     begin_context(NULL, NULL);
     a = make_array(kind, elements);
     DRIVER(fail_fn, "fakecuda_fail")(k, result);
-    st = zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err);
+    st = zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err);
     if (st == ZARR_OK)
         st = read_and_write(a, &mem);
     copy_failed(failed, sizeof failed);
@@ -98,7 +99,7 @@ static int one_failure(uint64_t k, int result)
         assert_memory_equal(got, elements, bytes);
     }
     zarr_array_free(a);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     end_context();
     copy_failed(failed, sizeof failed);
     DRIVER(fail_fn, "fakecuda_fail")(0, 0);
@@ -209,13 +210,13 @@ static int part_lost(const char *argument)
     void *stream = NULL, *context = NULL;
     number_fn after;
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
 
     begin_context(NULL, NULL);
     after = DRIVER(number_fn, "fakecuda_after_loss");
     a = make_array(kind, elements);
-    OK(zarr_mem_alloc(ctx, type ? type : ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem,
-                      &err));
+    OK(zarr_memory_alloc(ctx, type ? type : ZARR_DEVICE_CUDA, 0, N * item_bytes(kind),
+                         &mem, &err));
     if (type)
         stream = application_stream();
     DRIVER(fail_fn, "fakecuda_fail")(k, error);
@@ -233,13 +234,14 @@ static int part_lost(const char *argument)
     EXPECT(strstr(err.message, number));
     if (type)
         EXPECT(DRIVER(context_fn, "cuCtxPopCurrent_v2")(&context) == 0);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
     end_context();
     EXPECT(after() == 0);
     EXPECT(DRIVER(number_fn, "fakecuda_depth")() == 0);
     only_plugin();
-    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) == ZARR_ERR_DEVICE);
+    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) ==
+           ZARR_ERR_DEVICE);
     EXPECT(strstr(err.message, "is lost")); /* for other contexts, too */
     zarr_context_free(ctx);
     return 0;
@@ -297,7 +299,7 @@ static int part_fork(void)
 {
     const struct kind *kind = &kinds[6];
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor t;
     int32_t type, id;
     int how = 0;
@@ -305,18 +307,19 @@ static int part_fork(void)
 
     begin_context(NULL, NULL);
     a = make_array(kind, elements);
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem, &err));
     t = tensor_of(&mem);
     EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
     child = fork();
     if (child == 0) {
-        zarr_mem_classify(ctx, elements, &type, &id); /* without a call of the driver */
+        zarr_memory_classify(ctx, elements, &type,
+                             &id); /* without a call of the driver */
         EXPECT(type == ZARR_DEVICE_CPU);
         EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_ERR_DEVICE);
         EXPECT(strstr(err.message, "spawn"));
         zarr_tensor_host(&t, NULL, got, sizeof got, 2, t.shape);
         EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         zarr_array_free(a);
         end_context();
         exit(0);
@@ -325,7 +328,7 @@ static int part_fork(void)
     EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
     fetch(got, &mem, N * item_bytes(kind));
     EXPECT(memcmp(got, elements, N * item_bytes(kind)) == 0);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
     end_context();
     return 0;
@@ -347,12 +350,12 @@ static int part_exit(void)
 {
     zarr_request *request;
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor t;
 
     begin_context(NULL, NULL);
     a = make_array(&kinds[6], elements);
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
     t = tensor_of(&mem);
     EXPECT(zarr_array_read_submit(&request, a, NULL, &t, NULL, &err) == ZARR_OK);
     EXPECT(zarr_request_wait(request, ZARR_WAIT_FOREVER, NULL, &err) == ZARR_OK);
@@ -391,23 +394,23 @@ static int part_none(const char *want)
 {
     char text[64];
     int32_t type = 0, id = 0;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)snprintf(text, sizeof text, "%s", want);
     only_plugin();
-    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
-    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, 64, &mem, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
-    EXPECT(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA_MANAGED, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_MANAGED, 0, 64, &mem, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
     EXPECT(zarr_memory_parse(ctx, "cuda:GPU-1", &type, &id, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
-    zarr_mem_classify(ctx, elements, &type, &id);
+    zarr_memory_classify(ctx, elements, &type, &id);
     EXPECT(type == ZARR_DEVICE_CPU);
     EXPECT(zarr_context_list(ctx, ZARR_REGISTRY_DEVICE, show_device, text, &err) ==
            ZARR_OK);
@@ -455,13 +458,13 @@ static void test_named(void **state)
 static int part_plain(void)
 {
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
 
     begin_context(NULL, NULL);
     a = make_array(&kinds[6], elements);
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
     EXPECT(read_and_write(a, &mem) == ZARR_OK);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
     end_context();
     EXPECT(DRIVER(number_fn, "fakecuda_blocks")() == 0);

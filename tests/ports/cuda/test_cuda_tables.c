@@ -87,17 +87,17 @@ static const zarr_host host = {.struct_size = sizeof host,
                                .register_codec_impl = take_codec,
                                .option_text = option_text};
 
-static zarr_mem block_on(int32_t device)
+static zarr_memory block_on(int32_t device)
 {
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
 
     OK(memory->alloc(NULL, device, BLOCK, &mem, NULL));
     return mem;
 }
 
-static zarr_mem part_of(const zarr_mem *mem, uint64_t at, uint64_t bytes)
+static zarr_memory part_of(const zarr_memory *mem, uint64_t at, uint64_t bytes)
 {
-    zarr_mem part = *mem;
+    zarr_memory part = *mem;
 
     part.offset += at;
     part.bytes = bytes;
@@ -109,7 +109,7 @@ static zarr_mem part_of(const zarr_mem *mem, uint64_t at, uint64_t bytes)
 /* The kernels of one device do not reach the memory of another. */
 static void boxes_of_two_devices(void **state)
 {
-    zarr_mem a = block_on(0), b = block_on(1);
+    zarr_memory a = block_on(0), b = block_on(1);
     zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = 4, .shape = {64}};
 
     (void)state;
@@ -137,9 +137,9 @@ static void failed_batch_leaves_no_work(void **state)
                                    .encoded = &decoded,
                                    .decoded_type = ZARR_DEVICE_CUDA,
                                    .encoded_type = ZARR_DEVICE_CUDA};
-    const zarr_mem on_host = {.handle = marks, .bytes = BLOCK},
-                   back = {.handle = got, .bytes = BLOCK};
-    zarr_mem src = block_on(0), dst = block_on(0), scratch = block_on(0);
+    const zarr_memory on_host = {.handle = marks, .bytes = BLOCK},
+                      back = {.handle = got, .bytes = BLOCK};
+    zarr_memory src = block_on(0), dst = block_on(0), scratch = block_on(0);
     zarr_codec_job jobs[2] = {
         {.src = part_of(&src, 1, 100), .dst = part_of(&dst, 0, BYTES)},
         {.src = part_of(&src, 256, 100), .dst = part_of(&dst, 2049, BYTES)}};
@@ -189,7 +189,7 @@ static void *opens_streams(void *none)
 
 static void *reads_files(void *none)
 {
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     uint64_t staged = 0;
 
     must(memory->alloc(NULL, 0, FILE_BYTES, &mem, NULL));

@@ -142,7 +142,7 @@ static zarr_array *make(zarr_store *s, int i)
 
 static const int64_t all[2] = {SIDE, SIDE};
 
-static zarr_tensor on_device(const zarr_mem *mem)
+static zarr_tensor on_device(const zarr_memory *mem)
 {
     zarr_tensor t = tensor_of(mem);
 
@@ -150,15 +150,15 @@ static zarr_tensor on_device(const zarr_mem *mem)
     return t;
 }
 
-static zarr_mem device_memory(void)
+static zarr_memory device_memory(void)
 {
-    zarr_mem mem;
+    zarr_memory mem;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, BYTES, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, BYTES, &mem, &err));
     return mem;
 }
 
-static void read_back(zarr_array *a, const zarr_mem *mem, const char *what)
+static void read_back(zarr_array *a, const zarr_memory *mem, const char *what)
 {
     zarr_tensor t = on_device(mem);
 
@@ -174,7 +174,7 @@ static void read_back(zarr_array *a, const zarr_mem *mem, const char *what)
         fail_msg("%s: other elements", what);
 }
 
-static void write_device(zarr_array *a, const zarr_mem *mem)
+static void write_device(zarr_array *a, const zarr_memory *mem)
 {
     zarr_tensor t = on_device(mem);
 
@@ -195,9 +195,9 @@ static void no_debris(void)
 /* What the CPU wrote to the plain store is read on the device, and the other way. */
 static void both_ways(int i, int direct)
 {
-    const zarr_mem host = {
+    const zarr_memory host = {
         .device_type = ZARR_DEVICE_CPU, .handle = got, .bytes = sizeof got};
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
     zarr_store *plain = open_store(root, 0);
     zarr_array *a = make(plain, i), *b = NULL;
     zarr_tensor t;
@@ -227,7 +227,7 @@ static void both_ways(int i, int direct)
     zarr_array_free(a);
     zarr_array_free(b);
     zarr_store_free(plain);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
 }
 
 static char *list[1000]; /* the environment before cuFile is opened */
@@ -260,11 +260,11 @@ static void test_values(void **state)
                                      20480, 70001, 1 << 20, 9 * 1000 * 1000};
     const uint64_t room = UINT64_C(9) << 20;
     uint8_t *a = malloc(room), *b = malloc(room);
-    zarr_mem mem, part;
+    zarr_memory mem, part;
 
     (void)state;
     assert_true(a && b);
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, room, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, room, &mem, &err));
     for (uint64_t i = 0; i < room; i++)
         a[i] = (uint8_t)(i * 7 + i / 251);
     put(&mem, a, room);
@@ -292,7 +292,7 @@ static void test_values(void **state)
         assert_memory_equal(a + from, b, want);
         put(&mem, a, room);
     }
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     free(a);
     free(b);
 }
@@ -301,7 +301,7 @@ static void test_values(void **state)
 static void test_handles(void **state)
 {
     zarr_array *a = make(store, 0);
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
     uint64_t before;
 
     (void)state;
@@ -315,7 +315,7 @@ static void test_handles(void **state)
     write_device(a, &mem);
     read_back(a, &mem, "replaced");
     assert_true(count(REGISTERED) > before);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
 }
 
@@ -334,7 +334,7 @@ static void test_short(void **state)
 
 /* ---- failures -------------------- */
 
-static void fails_with(zarr_array *a, const zarr_mem *mem, long result)
+static void fails_with(zarr_array *a, const zarr_memory *mem, long result)
 {
     zarr_tensor t = on_device(mem);
 
@@ -359,7 +359,7 @@ static void fails_with(zarr_array *a, const zarr_mem *mem, long result)
 static void test_failures(void **state)
 {
     zarr_array *a = make(store, 0);
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
 
     (void)state;
     fill(3);
@@ -367,12 +367,12 @@ static void test_failures(void **state)
     read_back(a, &mem, "before");
     fails_with(a, &mem, -1);
     fails_with(a, &mem, -5008);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
 }
 
 /* Each chunk is the old one or, of fill(12), the new one. */
-static void read_chunks(zarr_array *a, const zarr_mem *mem)
+static void read_chunks(zarr_array *a, const zarr_memory *mem)
 {
     zarr_tensor t = on_device(mem);
     const size_t n = ELEMENTS / 4; /* rows of a chunk follow each other */
@@ -394,7 +394,7 @@ static void test_killed(void **state)
 {
     char *const argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "write", root,
                           NULL};
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
     zarr_array *a = make(store, 0);
     pid_t child;
     int status = 0;
@@ -411,7 +411,7 @@ static void test_killed(void **state)
         read_chunks(a, &mem);
     }
     zarr_array_free(a);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     OK(zarr_store_clean(store, "", 0, NULL, &err));
 }
 
@@ -481,7 +481,7 @@ static void test_not_native(void **state)
 static void test_refused_later(void **state)
 {
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
 
     (void)state;
     fill(5);
@@ -494,7 +494,7 @@ static void test_refused_later(void **state)
     assert_int_equal(unsetenv("FAKECUFILE_REFUSE"), 0);
     fetch((uint8_t *)got, &mem, BYTES);
     assert_memory_equal(got, elements, BYTES);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
 }
 
 /* ---- the real library -------------------- */
@@ -548,7 +548,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 /* The child of test_killed(). */
 static int write_in_child(const char *where)
 {
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_array *a = NULL;
 
     (void)snprintf(url, sizeof url, "gds:%s", where);

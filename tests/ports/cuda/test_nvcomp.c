@@ -81,11 +81,11 @@ static void fail_call(uint64_t k, int result)
     fn(k, result);
 }
 
-static zarr_mem device_memory(void)
+static zarr_memory device_memory(void)
 {
-    zarr_mem mem;
+    zarr_memory mem;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
     return mem;
 }
 
@@ -95,7 +95,7 @@ static zarr_status read_device(zarr_array *a, const struct kind *k, uint32_t tru
 {
     const uint64_t bytes = N * item_bytes(k);
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
     zarr_tensor t = tensor_of(&mem);
     zarr_status st;
 
@@ -107,7 +107,7 @@ static zarr_status read_device(zarr_array *a, const struct kind *k, uint32_t tru
     st = zarr_array_read(a, NULL, &t, &opts, &err);
     if (st == ZARR_OK)
         fetch(got, &mem, bytes);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     return st;
 }
 
@@ -176,7 +176,7 @@ static void test_write(void **state)
         const struct kind *k = &all[i];
         const uint64_t bytes = N * item_bytes(k);
         zarr_array *a = make_array(k, elements);
-        zarr_mem mem = device_memory();
+        zarr_memory mem = device_memory();
         zarr_tensor t = tensor_of(&mem);
         const uint64_t before = calls();
 
@@ -189,7 +189,7 @@ static void test_write(void **state)
         zarr_tensor_host(&t, NULL, got, bytes, 2, t.shape);
         OK(zarr_array_read(a, NULL, &t, NULL, &err));
         same(k);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         zarr_array_free(a);
     }
 }
@@ -200,7 +200,7 @@ static void test_write_noise(void **state)
     const struct kind *k = &all[0];
     const uint64_t bytes = N * item_bytes(k);
     zarr_array *a = make_array(k, elements);
-    zarr_mem mem = device_memory();
+    zarr_memory mem = device_memory();
     zarr_tensor t = tensor_of(&mem);
     uint32_t x = 1;
 
@@ -212,7 +212,7 @@ static void test_write_noise(void **state)
     zarr_tensor_host(&t, NULL, got, bytes, 2, t.shape);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     same(k);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
 }
 
@@ -255,14 +255,14 @@ static void test_kvikio(void **state)
     make_elements(&one, elements);
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         char path[16];
-        zarr_mem mem = device_memory();
+        zarr_memory mem = device_memory();
         zarr_tensor t = tensor_of(&mem);
 
         (void)snprintf(path, sizeof path, "k%d", (int)i);
         a = batch_array(path, batches[i].algorithm);
         zarr_tensor_host(&t, NULL, elements, (size_t)2 * N, 2, t.shape);
         OK(zarr_array_write(a, NULL, &t, NULL, &err));
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
         same(&one);
         assert_true(explains(a) || (batches[i].real_only && is_fake()));
@@ -273,7 +273,7 @@ static void test_kvikio(void **state)
 /* Only nvCOMP decodes GDeflate, so without trust there is no way. */
 static void test_gdeflate(void **state)
 {
-    zarr_mem mem = {
+    zarr_memory mem = {
         .device_type = ZARR_DEVICE_CPU, .handle = value, .bytes = sizeof value};
     zarr_array *a = batch_array("g", "\"gdeflate\"");
     zarr_store_value got_value = {.struct_size = sizeof got_value};
@@ -303,7 +303,7 @@ static void test_gdeflate(void **state)
 
 static void store_value(const uint8_t *p, uint64_t n)
 {
-    const zarr_mem mem = {
+    const zarr_memory mem = {
         .device_type = ZARR_DEVICE_CPU, .handle = (void *)(uintptr_t)p, .bytes = n};
 
     OK(zarr_store_write(store, "one/c/0/0", &mem, NULL, NULL, &err));
@@ -390,7 +390,7 @@ static void test_driver_fails(void **state)
 
     (void)state;
     for (uint64_t k = 1; fails && k < 60; k++) {
-        zarr_mem mem = device_memory();
+        zarr_memory mem = device_memory();
         zarr_tensor t = tensor_of(&mem);
         zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
         zarr_status st;
@@ -403,7 +403,7 @@ static void test_driver_fails(void **state)
             fetch(got, &mem, N * item_bytes(&all[WITH_CRC]));
             same(&all[WITH_CRC]);
         }
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
     }
     assert_true(!fails || n_ok > 0);
     OK(read_device(a, &all[WITH_CRC], 0, &stats));

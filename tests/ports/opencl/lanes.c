@@ -40,12 +40,12 @@ zarr_status port_wait(struct port_lane *l, zarr_error *err)
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "wait", rc);
 }
 
-int port_reaches(const zarr_mem *m)
+int port_reaches(const zarr_memory *m)
 {
     return m->device_type == ZARR_DEVICE_OPENCL;
 }
 
-struct port_place port_place_of(const zarr_mem *m)
+struct port_place port_place_of(const zarr_memory *m)
 {
     return (struct port_place){.buffer = m->handle, .at = m->offset};
 }

@@ -7,38 +7,38 @@
 /* ---- blocks and runs -------------------- */
 
 static zarr_status memory_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                zarr_mem *out, zarr_error *err)
+                                zarr_memory *out, zarr_error *err)
 {
     cl_int rc;
 
     (void)self;
     if (device_id != 0)
         return port_host->fail(err, ZARR_ERR_INVALID, "opencl: there is only device 0");
-    *out = (zarr_mem){.device_type = ZARR_DEVICE_OPENCL, .bytes = bytes};
+    *out = (zarr_memory){.device_type = ZARR_DEVICE_OPENCL, .bytes = bytes};
     out->handle = clCreateBuffer(device_cl(device_get()), CL_MEM_READ_WRITE,
                                  bytes > 0 ? (size_t)bytes : 1, NULL, &rc);
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "allocation", rc);
 }
 
-static void memory_free(void *self, zarr_mem *mem)
+static void memory_free(void *self, zarr_memory *mem)
 {
     (void)self;
     if (mem->handle)
         clReleaseMemObject(mem->handle);
-    *mem = (zarr_mem){0};
+    *mem = (zarr_memory){0};
 }
 
-static int on_device(const zarr_mem *m)
+static int on_device(const zarr_memory *m)
 {
     return m->device_type == ZARR_DEVICE_OPENCL;
 }
 
-static void *host_pointer(const zarr_mem *m)
+static void *host_pointer(const zarr_memory *m)
 {
     return (char *)m->handle + m->offset;
 }
 
-static cl_int copy_run(struct lane *l, const zarr_mem *dst, const zarr_mem *src,
+static cl_int copy_run(struct lane *l, const zarr_memory *dst, const zarr_memory *src,
                        size_t bytes)
 {
     count(&opencl_counts.copies);
@@ -52,7 +52,7 @@ static cl_int copy_run(struct lane *l, const zarr_mem *dst, const zarr_mem *src,
                                host_pointer(dst), 0, NULL, NULL);
 }
 
-zarr_status port_copy(struct port_lane *l, const zarr_mem *dst, const zarr_mem *src,
+zarr_status port_copy(struct port_lane *l, const zarr_memory *dst, const zarr_memory *src,
                       uint64_t n, zarr_error *err)
 {
     cl_int rc = CL_SUCCESS;

@@ -65,7 +65,7 @@ static const struct by *by_of(const struct kind *k)
     return &any;
 }
 
-static zarr_tensor part_of(const zarr_mem *mem, const int64_t *shape)
+static zarr_tensor part_of(const zarr_memory *mem, const int64_t *shape)
 {
     zarr_tensor t = tensor_of(mem);
 
@@ -121,12 +121,12 @@ static void test_waits(void **state)
         struct counts before;
         zarr_array *a;
         zarr_tensor dst;
-        zarr_mem mem;
+        zarr_memory mem;
 
         if (!by_of(k)->reader || strstr(k->name, "zstd")) /* its decoder waits */
             continue;
         a = make_array(k, elements);
-        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &mem, &err));
+        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &mem, &err));
         dst = tensor_of(&mem);
         opts.stats = &stats;
         before = *counts;
@@ -135,7 +135,7 @@ static void test_waits(void **state)
         if (counts->waits - before.waits > 2 * stats.waves)
             fail_msg("%s: %lu waits in %d waves", k->name, counts->waits - before.waits,
                      (int)stats.waves);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         zarr_array_free(a);
         OK(zarr_node_delete(store, k->name, &err));
     }
@@ -153,10 +153,10 @@ static void test_read(void **state)
         const size_t item = item_bytes(k);
         zarr_array *a = make_array(k, elements);
         zarr_selection *sel = NULL;
-        zarr_mem mem;
+        zarr_memory mem;
         zarr_tensor dst, host_part;
 
-        OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item, &mem, &err));
+        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item, &mem, &err));
         dst = tensor_of(&mem);
         check_impl(a, ZARR_EXPLAIN_READ, &dst, by_of(k)->reader, trusting());
         OK(zarr_array_read(a, NULL, &dst, trusting(), &err));
@@ -171,7 +171,7 @@ static void test_read(void **state)
         OK(zarr_array_read(a, sel, &host_part, NULL, &err));
         assert_memory_equal(part, want, PART * item);
         zarr_selection_free(sel);
-        zarr_mem_free(ctx, &mem);
+        zarr_memory_free(ctx, &mem);
         zarr_array_free(a);
         OK(zarr_node_delete(store, k->name, &err));
     }
@@ -185,9 +185,9 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
     static uint8_t got[4 * N], want[4 * N];
     const uint64_t bytes = N * item_bytes(k);
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
     t = tensor_of(&mem);
     check_impl(a, ZARR_EXPLAIN_READ, &t, impl, opts);
     OK(zarr_array_read(a, NULL, &t, opts, &err));
@@ -195,7 +195,7 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
     zarr_tensor_host(&t, NULL, want, bytes, 2, shape);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_memory_equal(got, want, bytes);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
 }
 
 /* What the device wrote is read on the host as what the host wrote. */
@@ -204,10 +204,10 @@ static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
     static const int64_t shape[2] = {ROWS, COLS};
     static uint8_t got[4 * N], want[4 * N];
     const uint64_t bytes = N * item_bytes(k);
-    const zarr_mem from = {
+    const zarr_memory from = {
         .device_type = ZARR_DEVICE_CPU, .handle = elements, .bytes = bytes};
     zarr_tensor t, on_host;
-    zarr_mem mem;
+    zarr_memory mem;
 
     zarr_tensor_host(&t, NULL, elements, bytes, 2, shape);
     zarr_tensor_host(&on_host, NULL, want, bytes, 2, shape);
@@ -217,14 +217,14 @@ static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
     zarr_tensor_host(&on_host, NULL, got, bytes, 2, shape);
     OK(zarr_array_write(a, NULL, &on_host, NULL, &err));
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
-    OK(zarr_mem_copy(ctx, &mem, &from, bytes, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_memory_copy(ctx, &mem, &from, bytes, &err));
     t = tensor_of(&mem);
     check_impl(a, ZARR_EXPLAIN_WRITE, &t, by_of(k)->writer, NULL);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     OK(zarr_array_read(a, NULL, &on_host, NULL, &err));
     assert_memory_equal(got, want, bytes);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
 }
 
 static void test_write(void **state)
@@ -322,10 +322,10 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     zarr_array *a = make_array(k, elements);
     uint64_t n = sizeof data, refused = 0, tried = 0;
     char text[64];
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_tensor t, on_host;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
     OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97, tried++) {
         zarr_status st;
@@ -351,7 +351,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);
     assert_memory_equal(got, elements, bytes);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
     OK(zarr_node_delete(store, k->name, &err));
 }

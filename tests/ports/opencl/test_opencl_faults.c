@@ -176,11 +176,11 @@ static zarr_array *make_array(int kind)
     return a;
 }
 
-static zarr_tensor tensor_new(zarr_mem *mem)
+static zarr_tensor tensor_new(zarr_memory *mem)
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
 
-    OK(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, sizeof got, mem, &err));
+    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, sizeof got, mem, &err));
     t.device_type = ZARR_DEVICE_OPENCL;
     t.ndim = 2;
     t.data = mem->handle;
@@ -189,12 +189,12 @@ static zarr_tensor tensor_new(zarr_mem *mem)
     return t;
 }
 
-static void copy(const zarr_mem *mem, int16_t *host, int up)
+static void copy(const zarr_memory *mem, int16_t *host, int up)
 {
-    const zarr_mem at = {
+    const zarr_memory at = {
         .device_type = ZARR_DEVICE_CPU, .handle = host, .bytes = sizeof got};
 
-    OK(zarr_mem_copy(ctx, up ? mem : &at, up ? &at : mem, sizeof got, &err));
+    OK(zarr_memory_copy(ctx, up ? mem : &at, up ? &at : mem, sizeof got, &err));
 }
 
 /* Runs the call with the k-th call of OpenCL failing. Returns whether one did. */
@@ -225,7 +225,7 @@ static zarr_status write_all(zarr_array *a, const zarr_tensor *t)
 static void reads(int kind)
 {
     zarr_array *a = make_array(kind);
-    zarr_mem mem;
+    zarr_memory mem;
     const zarr_tensor t = tensor_new(&mem);
     zarr_status st = ZARR_OK;
 
@@ -238,7 +238,7 @@ static void reads(int kind)
         memset(got, 0, sizeof got);
         copy(&mem, got, 1);
     }
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
     OK(zarr_node_delete(store, kinds[kind].name, &err));
 }
@@ -246,7 +246,7 @@ static void reads(int kind)
 static void writes(int kind)
 {
     zarr_array *a = make_array(kind);
-    zarr_mem mem;
+    zarr_memory mem;
     const zarr_tensor t = tensor_new(&mem);
     zarr_status st = ZARR_OK;
     zarr_tensor host;
@@ -268,7 +268,7 @@ static void writes(int kind)
         if (!failed)
             break;
     }
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
     OK(zarr_node_delete(store, kinds[kind].name, &err));
 }

@@ -50,7 +50,8 @@ static int zstd_one(cl_command_queue queue, cl_mem dst, cl_mem src,
 static zarr_status zstd_decode(struct port_lane *l, enum port_format f,
                                struct port_place dst, struct port_place src,
                                const struct k_stream *streams, uint64_t n,
-                               const zarr_mem *scratch, void **pending, zarr_error *err)
+                               const zarr_memory *scratch, void **pending,
+                               zarr_error *err)
 {
     cl_command_queue queue = ((struct lane *)l)->queue;
     struct failures *all = malloc(sizeof *all + (size_t)n * sizeof all->number[0]);

@@ -61,7 +61,7 @@ zarr_status pipeline_selection(const struct pipeline *p, const struct item *batc
 struct lent {
     zarr_block_batch batch;
     uint64_t chunk[DICT_KEYS * RANK];
-    zarr_mem bytes[DICT_KEYS];
+    zarr_memory bytes[DICT_KEYS];
     struct bytes *kept[DICT_KEYS];
 };
 
@@ -71,7 +71,7 @@ static zarr_status lend_one(struct lent *l, const struct pipeline *p, struct byt
     const uint64_t i = l->batch.n_blocks;
 
     l->kept[i] = bytes_keep(value);
-    l->bytes[i] = (zarr_mem){.device_type = ZARR_DEVICE_CPU};
+    l->bytes[i] = (zarr_memory){.device_type = ZARR_DEVICE_CPU};
     if (value) {
         l->bytes[i].handle = value->data;
         l->bytes[i].bytes = value->n;
@@ -124,7 +124,7 @@ struct sink {
     struct dict *values;
 };
 
-static zarr_status sink_put(void *user, const uint64_t *chunk, const zarr_mem *bytes,
+static zarr_status sink_put(void *user, const uint64_t *chunk, const zarr_memory *bytes,
                             zarr_error *err)
 {
     struct sink *s = user;

@@ -11,7 +11,7 @@ enum {
 
 atomic_int n_partial, n_whole;
 
-static char *at(const zarr_mem *m)
+static char *at(const zarr_memory *m)
 {
     return (char *)m->handle + m->offset;
 }

@@ -97,7 +97,7 @@ static const int64_t whole[] = {ROWS, COLS};
 /* Encoded chunks, as a program of the caller keeps them. */
 struct kept {
     uint64_t chunk[MOST_CHUNKS][2];
-    zarr_mem mem[MOST_CHUNKS];
+    zarr_memory mem[MOST_CHUNKS];
     uint8_t bytes[MOST_CHUNKS][MOST_BYTES];
     zarr_status status[MOST_CHUNKS];
     uint64_t n, n_erased;
@@ -120,11 +120,11 @@ static inline zarr_block_batch batch_of(const struct kept *k)
                               .status = k->status};
 }
 
-static inline zarr_mem *keep(struct kept *k, const uint64_t *chunk)
+static inline zarr_memory *keep(struct kept *k, const uint64_t *chunk)
 {
     assert_true(k->n < MOST_CHUNKS);
     memcpy(k->chunk[k->n], chunk, sizeof k->chunk[0]);
-    k->mem[k->n] = (zarr_mem){
+    k->mem[k->n] = (zarr_memory){
         .device_type = ZARR_DEVICE_CPU, .handle = k->bytes[k->n], .bytes = MOST_BYTES};
     return &k->mem[k->n++];
 }
@@ -139,7 +139,7 @@ static inline void keep_all(struct kept *k, zarr_array *a)
     for (uint64_t i = counts[0]; i-- > 0;)
         for (uint64_t j = counts[1]; j-- > 0;) {
             const uint64_t chunk[] = {i, j};
-            zarr_mem *m = keep(k, chunk);
+            zarr_memory *m = keep(k, chunk);
             const zarr_status st =
                 zarr_array_block_read_encoded(a, chunk, m->handle, &m->bytes, &terr);
 
@@ -153,10 +153,10 @@ static inline void keep_all(struct kept *k, zarr_array *a)
 }
 
 static inline zarr_status keep_chunk(void *user, const uint64_t *chunk,
-                                     const zarr_mem *bytes, zarr_error *err)
+                                     const zarr_memory *bytes, zarr_error *err)
 {
     struct kept *k = user;
-    zarr_mem *m = NULL;
+    zarr_memory *m = NULL;
 
     (void)err;
     pthread_mutex_lock(&k->mutex);

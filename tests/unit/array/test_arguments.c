@@ -59,9 +59,9 @@ static zarr_tensor tensor(void)
     return t;
 }
 
-static zarr_mem nowhere(uint64_t bytes)
+static zarr_memory nowhere(uint64_t bytes)
 {
-    return (zarr_mem){.device_type = ZARR_DEVICE_CPU, .bytes = bytes};
+    return (zarr_memory){.device_type = ZARR_DEVICE_CPU, .bytes = bytes};
 }
 
 /* The status of an append that runs as a request, whether it failed at once or later. */
@@ -103,8 +103,8 @@ static void null_text(void)
 
 static void null_bytes(void)
 {
-    const zarr_mem none = nowhere(4);
-    zarr_mem some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
+    const zarr_memory none = nowhere(4);
+    zarr_memory some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
     uint64_t bytes = 5;
 
     assert_status(zarr_store_put(w.store, "k", NULL, 1, &terr), ZARR_ERR_INVALID);
@@ -119,8 +119,8 @@ static void null_bytes(void)
                   ZARR_ERR_INVALID);
     assert_status(zarr_store_get(w.store, "x/zarr.json", 0, NULL, &bytes, NULL, &terr),
                   ZARR_ERR_INVALID);
-    assert_status(zarr_mem_copy(w.ctx, &none, &some, 4, &terr), ZARR_ERR_INVALID);
-    assert_status(zarr_mem_copy(w.ctx, &some, &none, 4, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_memory_copy(w.ctx, &none, &some, 4, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_memory_copy(w.ctx, &some, &none, 4, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_block_write_encoded(array, first_chunk, NULL, 5, &terr),
                   ZARR_ERR_INVALID);
     assert_status(zarr_array_block_read_encoded(array, first_chunk, NULL, &bytes, &terr),
@@ -207,10 +207,10 @@ static void null_chunks(void)
                           none = {.struct_size = sizeof none,
                                   .ndim = 2,
                                   .data_type = "int32"};
-    const zarr_mem some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
+    const zarr_memory some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
     zarr_block_batch batch = {.struct_size = sizeof batch, .n_blocks = 1, .bytes = &some};
     zarr_tensor t = tensor(), at_null = tensor();
-    zarr_mem room = nowhere(4096);
+    zarr_memory room = nowhere(4096);
     zarr_chain *chain = NULL;
     zarr_array *made = NULL;
 
@@ -319,8 +319,9 @@ static void bytes_of_no_kind(int32_t kind)
                                   .ndim = 2,
                                   .chunk_shape = shape,
                                   .data_type = "int32"};
-    const zarr_mem some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
-    zarr_mem strange = {.device_type = kind, .handle = data, .bytes = sizeof data}, got;
+    const zarr_memory some = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = 4};
+    zarr_memory strange = {.device_type = kind, .handle = data, .bytes = sizeof data},
+                got;
     const zarr_block_batch batch = {.struct_size = sizeof batch,
                                     .n_blocks = 1,
                                     .blocks = first_chunk,
@@ -328,9 +329,9 @@ static void bytes_of_no_kind(int32_t kind)
     zarr_tensor t = tensor();
     zarr_chain *chain = NULL;
 
-    refused(zarr_mem_alloc(w.ctx, kind, 0, 4, &got, &terr), kind);
-    refused(zarr_mem_copy(w.ctx, &strange, &some, 4, &terr), kind);
-    refused(zarr_mem_copy(w.ctx, &some, &strange, 4, &terr), kind);
+    refused(zarr_memory_alloc(w.ctx, kind, 0, 4, &got, &terr), kind);
+    refused(zarr_memory_copy(w.ctx, &strange, &some, 4, &terr), kind);
+    refused(zarr_memory_copy(w.ctx, &some, &strange, 4, &terr), kind);
     refused(zarr_store_write(w.store, "k", &strange, NULL, NULL, &terr), kind);
     refused(zarr_store_read(w.store, "x/zarr.json", 0, 4, &strange, NULL, &terr), kind);
     refused(zarr_array_decode(array, NULL, &t, &batch, NULL, &terr), kind);

@@ -226,7 +226,7 @@ static void test_chain(void **state)
     uint8_t room[4096];
     zarr_tensor t = tensor_of(v, whole), u = tensor_of(got, whole);
     zarr_chain *c = NULL;
-    zarr_mem m;
+    zarr_memory m;
 
     (void)state;
     world_open(&w, WORLD_MEMORY);
@@ -241,7 +241,7 @@ static void test_chain(void **state)
                 v[k] = 4; /* the fill value is encoded, too */
         assert_ok(zarr_chain_open(&c, w.ctx, &spec, &terr));
         assert_non_null(zarr_chain_codecs(c));
-        m = (zarr_mem){ZARR_DEVICE_CPU, 0, room, 0, 3};
+        m = (zarr_memory){ZARR_DEVICE_CPU, 0, room, 0, 3};
         assert_status(zarr_chain_encode(c, &t, &m, NULL, &terr), ZARR_ERR_LIMIT);
         assert_true(m.bytes > 3 && m.bytes <= zarr_chain_bound(c));
         assert_true(zarr_chain_bound(c) < UINT64_C(1) << 20);

@@ -228,8 +228,8 @@ static void test_batch_faults(void **state)
     }
 }
 
-static zarr_status refuse_chunk(void *user, const uint64_t *chunk, const zarr_mem *bytes,
-                                zarr_error *err)
+static zarr_status refuse_chunk(void *user, const uint64_t *chunk,
+                                const zarr_memory *bytes, zarr_error *err)
 {
     (void)chunk;
     (void)bytes;
@@ -328,7 +328,7 @@ static void test_large_grid(void **state)
     };
     static uint8_t bytes[ROWS_TAKEN][4];
     static uint64_t chunks[ROWS_TAKEN][2];
-    static zarr_mem mem[ROWS_TAKEN];
+    static zarr_memory mem[ROWS_TAKEN];
     zarr_block_batch in = ZARR_BLOCK_BATCH_INIT;
     int16_t v[ROWS_TAKEN][2];
     zarr_tensor t = tensor_of(v[0], (const int64_t[]){ROWS_TAKEN, 2});
@@ -348,7 +348,7 @@ static void test_large_grid(void **state)
         chunks[i][1] = first[1] / 2;
         bytes[i][1] = (uint8_t)row;
         bytes[i][3] = 77;
-        mem[i] = (zarr_mem){.handle = row == 3 ? NULL : bytes[i], .bytes = 4};
+        mem[i] = (zarr_memory){.handle = row == 3 ? NULL : bytes[i], .bytes = 4};
     }
     in.n_blocks = ROWS_TAKEN;
     in.blocks = chunks[0];
@@ -392,21 +392,21 @@ static void open_far(int document)
 static void move_away(struct kept *k)
 {
     for (uint64_t i = 0; i < k->n; i += 2) {
-        zarr_mem host = k->mem[i];
+        zarr_memory host = k->mem[i];
 
         if (!host.handle || host.bytes == 0)
             continue;
         assert_ok(
-            zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, host.bytes, &k->mem[i], &terr));
-        assert_ok(zarr_mem_copy(w.ctx, &k->mem[i], &host, host.bytes, &terr));
+            zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, host.bytes, &k->mem[i], &terr));
+        assert_ok(zarr_memory_copy(w.ctx, &k->mem[i], &host, host.bytes, &terr));
     }
 }
 
-static zarr_status count_far(void *user, const uint64_t *chunk, const zarr_mem *bytes,
+static zarr_status count_far(void *user, const uint64_t *chunk, const zarr_memory *bytes,
                              zarr_error *err)
 {
     struct kept *k = user;
-    zarr_mem *m = NULL;
+    zarr_memory *m = NULL;
 
     (void)err;
     pthread_mutex_lock(&k->mutex);
@@ -432,7 +432,7 @@ static void test_device(void **state)
         zarr_block_batch in;
         int16_t v[N], got[N];
         zarr_tensor t = tensor_of(v, whole), u = tensor_of(got, whole), d;
-        zarr_mem block, host = {ZARR_DEVICE_CPU, 0, got, 0, sizeof got};
+        zarr_memory block, host = {ZARR_DEVICE_CPU, 0, got, 0, sizeof got};
 
         open_far(document);
         make_elements(v, 3);
@@ -442,22 +442,22 @@ static void test_device(void **state)
         in = batch_of(&given);
         assert_ok(zarr_array_decode(one_free, NULL, &u, &in, NULL, &terr));
         assert_memory_equal(got, v, sizeof v);
-        assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof v, &block, &terr));
+        assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof v, &block, &terr));
         d = t;
         d.device_type = ZARR_DEVICE_EXT;
         d.data = block.handle;
         d.byte_offset = block.offset;
         assert_ok(zarr_array_decode(one_free, NULL, &d, &in, NULL, &terr));
         memset(got, 0, sizeof got);
-        assert_ok(zarr_mem_copy(w.ctx, &host, &block, sizeof got, &terr));
+        assert_ok(zarr_memory_copy(w.ctx, &host, &block, sizeof got, &terr));
         assert_memory_equal(got, v, sizeof v);
         kept_clear(&kept);
         assert_ok(zarr_array_encode(one_free, NULL, &d, NULL, &sink, NULL, &terr));
         compare_chunks(one);
-        zarr_mem_free(w.ctx, &block);
+        zarr_memory_free(w.ctx, &block);
         for (uint64_t i = 0; i < given.n; i++)
             if (given.mem[i].device_type == ZARR_DEVICE_EXT)
-                zarr_mem_free(w.ctx, &given.mem[i]);
+                zarr_memory_free(w.ctx, &given.mem[i]);
         zarr_fakedev_count(far, &c);
         assert_int_equal(c.faults, 0);
         close_one();

@@ -10,7 +10,7 @@ enum {
     FEW = 4096
 };
 static uint64_t chunks[MANY];
-static zarr_mem bytes[MANY];
+static zarr_memory bytes[MANY];
 static int32_t elements[MANY], got[MANY];
 
 /* An array of n chunks of one element, without a store. */
@@ -29,7 +29,7 @@ static zarr_array *one_element_each(uint64_t n, const char *codecs)
     return a;
 }
 
-static zarr_status note_chunk(void *user, const uint64_t *chunk, const zarr_mem *mem,
+static zarr_status note_chunk(void *user, const uint64_t *chunk, const zarr_memory *mem,
                               zarr_error *err)
 {
     char *room = user;
@@ -37,7 +37,7 @@ static zarr_status note_chunk(void *user, const uint64_t *chunk, const zarr_mem 
     (void)err;
     assert_true(mem && mem->bytes <= 32);
     memcpy(room + 32 * chunk[0], (char *)mem->handle + mem->offset, mem->bytes);
-    bytes[chunk[0]] = (zarr_mem){ZARR_DEVICE_CPU, 0, room, 32 * chunk[0], mem->bytes};
+    bytes[chunk[0]] = (zarr_memory){ZARR_DEVICE_CPU, 0, room, 32 * chunk[0], mem->bytes};
     return ZARR_OK;
 }
 
@@ -60,7 +60,7 @@ static int64_t allocations_of(uint64_t n, const char *codecs)
     for (uint64_t i = 0; i < n; i++)
         chunks[i] = i;
     for (uint64_t i = 0; i < n / 2; i += 3) {
-        const zarr_mem mem = bytes[i];
+        const zarr_memory mem = bytes[i];
 
         chunks[i] = n - 1 - i;
         chunks[n - 1 - i] = i;

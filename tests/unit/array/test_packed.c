@@ -400,7 +400,7 @@ static void refused(void **state)
 static void devices(void **state)
 {
     void *device = zarr_fakedev_create();
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     struct world w;
 
     (void)state;
@@ -409,7 +409,7 @@ static void devices(void **state)
     assert_ok(zarr_context_register_memory(w.ctx, zarr_fakedev_vtable(), device, "tests",
                                            &terr));
     assert_ok(world_store(&w, WORLD_MEMORY, &terr));
-    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 512, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 512, &mem, &terr));
     for (size_t n = 0; n < sizeof chains / sizeof *chains * sizeof boxes / sizeof *boxes;
          n++) {
         const size_t type = n % (sizeof types / sizeof *types);
@@ -448,7 +448,7 @@ static void devices(void **state)
         zarr_selection_free(b.sel);
         zarr_array_free(a);
     }
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     world_close(&w);
 }
 

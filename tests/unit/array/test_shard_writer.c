@@ -339,7 +339,7 @@ static void in_device_memory(void **state)
     uint64_t start[2], count[2];
     void *device = zarr_fakedev_create();
     zarr_shard_writer *writer = NULL;
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     zarr_array *a;
     zarr_tensor t;
     int64_t n[2];
@@ -351,7 +351,7 @@ static void in_device_memory(void **state)
     assert_ok(zarr_context_register_memory(w.ctx, zarr_fakedev_vtable(), device, "tests",
                                            &terr));
     assert_ok(world_store(&w, WORLD_LOCAL, &terr));
-    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 48 * 48 * 4, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 48 * 48 * 4, &mem, &terr));
     a = make(&w, "a", chains[0]);
     assert_ok(zarr_shard_writer_open(&writer, a, shard, NULL, &terr));
     assert_true(zarr_shard_writer_next(writer, 1 << 20, start, count));
@@ -364,7 +364,7 @@ static void in_device_memory(void **state)
     assert_says("a/c/0/0: a shard is written in parts from host memory");
     zarr_shard_writer_free(writer);
     zarr_array_free(a);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     world_close(&w);
 }
 

@@ -181,7 +181,7 @@ static void blosc_keeps_to_its_bound(void **state)
                            cnames[k]);
             open_chain(&c, text, n);
             assert_int_equal(
-                impl_run_stage(c.encode->stage, true, &env, &job, (zarr_mem){0}, NULL),
+                impl_run_stage(c.encode->stage, true, &env, &job, (zarr_memory){0}, NULL),
                 ZARR_OK);
             assert_in_range(job.dst_used, 1, 4 * n + BLOSC_MAX_OVERHEAD);
             impl_chain_close(&c);

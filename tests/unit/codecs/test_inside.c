@@ -60,13 +60,13 @@ static void open_filled(struct impl_chain *c, const char *codecs, const char *dt
 
 /* The result stays valid until the next call. */
 static zarr_status run(const struct zr_program *p, const void *src, size_t n,
-                       zarr_mem *out)
+                       zarr_memory *out)
 {
     struct zr_unsized g = {.ts = &env.threads, .buffer = buffers};
-    const zarr_mem in = zr_mem_of_host((void *)(uintptr_t)src, n);
+    const zarr_memory in = zr_mem_of_host((void *)(uintptr_t)src, n);
 
     error.message[0] = '\0';
-    *out = (zarr_mem){0};
+    *out = (zarr_memory){0};
     return p->encode ? zr_unsized_encode(p, &g, &in, NULL, out, &error)
                      : zr_unsized_decode(p, &g, &in, NULL, out, &error);
 }
@@ -74,7 +74,7 @@ static zarr_status run(const struct zr_program *p, const void *src, size_t n,
 static void must_be(const struct zr_program *p, const void *src, size_t n,
                     const void *want, size_t want_bytes)
 {
-    zarr_mem got;
+    zarr_memory got;
 
     if (run(p, src, n, &got) != ZARR_OK)
         fail_msg("%s", error.message);
@@ -89,7 +89,7 @@ static void must_fail(const struct zr_program *p, const void *src, size_t n,
 {
     uint8_t *exact = malloc(n ? n : 1);
     zarr_status st;
-    zarr_mem got;
+    zarr_memory got;
 
     assert_non_null(exact);
     memcpy(exact, src, n);
@@ -159,7 +159,7 @@ static void n5_compressed(void **state)
     static const uint64_t three[] = {3, 0};
     uint8_t stored[64];
     struct impl_chain c;
-    zarr_mem got;
+    zarr_memory got;
 
     ZR_UNUSED(state);
     open_filled(&c, N5("[0]", ",{\"name\":\"crc32c\"}"), "uint8", three, NULL);
@@ -192,7 +192,7 @@ static void check_strings(const char *codecs, const void *stored, size_t n)
     static const zarr_vlen items[3] = {{"ab", 2}, {"", 0}, {"\xC3\xBC!", 3}};
     struct impl_chain c;
     zarr_vlen back[3];
-    zarr_mem got;
+    zarr_memory got;
 
     open_filled(&c, codecs, "string", three, NULL);
     must_be(c.encode, items, sizeof items, stored, n);

@@ -39,8 +39,8 @@ enum {
 
 static const uint64_t of_3[] = {3, 0}, of_2_3[] = {2, 3, 0}, of_1[] = {1, 0};
 
-static zarr_status run(const struct zr_program *p, int turn, const zarr_mem *src,
-                       const zarr_mem *dst, zarr_mem *out, zarr_error *err)
+static zarr_status run(const struct zr_program *p, int turn, const zarr_memory *src,
+                       const zarr_memory *dst, zarr_memory *out, zarr_error *err)
 {
     struct zr_unsized g = {.ts = &env.threads, .buffer = buffers[turn]};
 
@@ -68,7 +68,7 @@ static zarr_status decode(const char *codec, const char *dtype, const uint64_t *
 {
     char copy[256];
     struct impl_chain c;
-    zarr_mem src, dst = zr_mem_of_host(items, 0), out = {0};
+    zarr_memory src, dst = zr_mem_of_host(items, 0), out = {0};
     zarr_status st = ZARR_OK;
 
     assert_true(n <= sizeof copy);
@@ -171,7 +171,7 @@ static void as_numcodecs(void **state)
         const struct written *w = &cases[i];
         zarr_vlen items[MOST] = {{0}};
         struct impl_chain c;
-        zarr_mem src, dst = zr_mem_of_host(items, 0), out = {0};
+        zarr_memory src, dst = zr_mem_of_host(items, 0), out = {0};
         zarr_error err = {0};
 
         open_chain(&c, w->codec, w->dtype, w->dims);
@@ -439,9 +439,9 @@ static void elements_that_lie(void **state)
     ZR_UNUSED(state);
     for (size_t i = 0; i < ZR_COUNT(wrong); i++) {
         zarr_vlen item = wrong[i].item;
-        const zarr_mem src = zr_mem_of_host(&item, sizeof item);
+        const zarr_memory src = zr_mem_of_host(&item, sizeof item);
         struct impl_chain c;
-        zarr_mem out = {0};
+        zarr_memory out = {0};
         zarr_error err = {0};
 
         open_chain(&c, wrong[i].codec, wrong[i].dtype, of_1);

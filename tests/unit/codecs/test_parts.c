@@ -72,7 +72,7 @@ static zarr_status parts(const struct impl_chain *c, const uint8_t *stored, size
     memcpy(exact, stored, n);
     error.message[0] = '\0';
     st = zr_stage_partial(&c->decode->stage[0], &job, ranges, n_ranges, &env.threads,
-                          (zarr_mem){0}, &error);
+                          (zarr_memory){0}, &error);
     assert_int_equal(job.status, st);
     *used = job.dst_used;
     free(exact);

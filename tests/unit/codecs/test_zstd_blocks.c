@@ -76,7 +76,8 @@ static int blocks_of(zarr_context *ctx, int level)
     static uint8_t room[2 * sizeof data];
     char codecs[200];
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
-    zarr_mem out = {.handle = room, .bytes = sizeof room, .device_type = ZARR_DEVICE_CPU};
+    zarr_memory out = {
+        .handle = room, .bytes = sizeof room, .device_type = ZARR_DEVICE_CPU};
     zarr_chain *chain = NULL;
 
     snprintf(codecs, sizeof codecs,

@@ -61,7 +61,7 @@ static void test_classify(void **state)
     zarr_memory_vtable mute = *zarr_fakedev_vtable();
     void *dev[3] = {zarr_fakedev_create(), zarr_fakedev_create(), zarr_fakedev_create()};
     zarr_context *ctx = NULL;
-    zarr_mem mem[3], pinned = {0};
+    zarr_memory mem[3], pinned = {0};
     int32_t type = 7, id = 7, here = 0;
 
     (void)state;
@@ -75,27 +75,27 @@ static void test_classify(void **state)
                                            "test", &terr));
     assert_ok(zarr_context_register_memory(ctx, &other, dev[1], "test", &terr));
     assert_ok(zarr_context_register_memory(ctx, &mute, dev[2], "test", &terr));
-    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 3, 1000, &mem[0], &terr));
-    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 5, 1000, &mem[1], &terr));
-    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_OPENCL, 0, 1000, &mem[2], &terr));
+    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 3, 1000, &mem[0], &terr));
+    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 5, 1000, &mem[1], &terr));
+    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, 1000, &mem[2], &terr));
     assert_ok(other.host_alloc(dev[1], 5, 1000, &pinned, &terr));
-    zarr_mem_classify(ctx, (char *)mem[0].handle + 999, &type, &id);
+    zarr_memory_classify(ctx, (char *)mem[0].handle + 999, &type, &id);
     assert_int_equal(type, ZARR_DEVICE_EXT);
     assert_int_equal(id, 3);
-    zarr_mem_classify(ctx, mem[1].handle, &type, &id);
+    zarr_memory_classify(ctx, mem[1].handle, &type, &id);
     assert_int_equal(type, ZARR_DEVICE_CUDA);
     assert_int_equal(id, 5);
-    zarr_mem_classify(ctx, pinned.handle, &type, &id);
+    zarr_memory_classify(ctx, pinned.handle, &type, &id);
     assert_int_equal(type, ZARR_DEVICE_CUDA_HOST);
     const void *const host[] = {&here, NULL, mem[2].handle};
     for (size_t i = 0; i < 3; i++) {
-        zarr_mem_classify(ctx, host[i], &type, &id);
+        zarr_memory_classify(ctx, host[i], &type, &id);
         assert_int_equal(type, ZARR_DEVICE_CPU);
         assert_int_equal(id, 0);
     }
     other.host_free(dev[1], &pinned);
     for (size_t i = 0; i < 3; i++)
-        zarr_mem_free(ctx, &mem[i]);
+        zarr_memory_free(ctx, &mem[i]);
     zarr_context_free(ctx);
 }
 
@@ -133,7 +133,7 @@ static void test_allocators(void **state)
                                  .device_type = ZARR_DEVICE_EXT};
         zarr_context *ctx = NULL;
         zarr_store *store = NULL;
-        zarr_mem a, b, c;
+        zarr_memory a, b, c;
         void *dev[3];
         uint64_t bytes = 0;
 
@@ -148,19 +148,19 @@ static void test_allocators(void **state)
             v[i].name = i == 0 ? "fake" : i == 1 ? "pool" : "other";
             assert_ok(zarr_context_register_memory(ctx, &v[i], dev[i], "test", &terr));
         }
-        assert_status(zarr_mem_alloc_from(ctx, "none", 0, 10, &a, &terr),
+        assert_status(zarr_memory_alloc_from(ctx, "none", 0, 10, &a, &terr),
                       ZARR_ERR_UNSUPPORTED);
-        assert_status(zarr_mem_alloc_from(ctx, NULL, 0, 10, &a, &terr),
+        assert_status(zarr_memory_alloc_from(ctx, NULL, 0, 10, &a, &terr),
                       ZARR_ERR_UNSUPPORTED);
-        assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 100, &a, &terr));
+        assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, 100, &a, &terr));
         assert_int_equal(live_blocks(dev[allocates[k]]), 1);
-        assert_ok(zarr_mem_alloc_from(ctx, "pool", 0, 100, &b, &terr));
-        assert_ok(zarr_mem_alloc_from(ctx, "fake", 0, 100, &c, &terr));
+        assert_ok(zarr_memory_alloc_from(ctx, "pool", 0, 100, &b, &terr));
+        assert_ok(zarr_memory_alloc_from(ctx, "fake", 0, 100, &c, &terr));
         assert_int_equal(live_blocks(dev[1]), allocates[k] == 1 ? 2 : 1);
         assert_int_equal(b.device_type, ZARR_DEVICE_EXT);
-        zarr_mem_free(ctx, &a); /* each goes to the one that allocated it */
-        zarr_mem_free(ctx, &c);
-        zarr_mem_free(ctx, &b);
+        zarr_memory_free(ctx, &a); /* each goes to the one that allocated it */
+        zarr_memory_free(ctx, &c);
+        zarr_memory_free(ctx, &b);
         for (int i = 0; i < 3; i++)
             assert_int_equal(live_blocks(dev[i]), 0);
         assert_ok(zr_pool_take(ctx->pool, ZARR_DEVICE_EXT, 0, 100, &a, &terr));
@@ -188,7 +188,7 @@ static void test_allocator_alone(void **state)
     zarr_memory_vtable v = *zarr_fakedev_vtable_late();
     void *dev = zarr_fakedev_create();
     zarr_context *ctx = NULL;
-    zarr_mem m = {0};
+    zarr_memory m = {0};
 
     (void)state;
     v.flags = ZARR_MEMORY_ALLOCATOR;
@@ -200,10 +200,10 @@ static void test_allocator_alone(void **state)
     assert_ok(zarr_context_register_memory(ctx, &v, dev, "test", &terr));
     assert_status(zarr_context_register_memory(ctx, &v, dev, "test", &terr),
                   ZARR_ERR_EXISTS);
-    assert_status(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 10, &m, &terr),
+    assert_status(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, 10, &m, &terr),
                   ZARR_ERR_UNSUPPORTED);
-    assert_ok(zarr_mem_alloc_from(ctx, "fake-late", 0, 10, &m, &terr));
-    zarr_mem_free(ctx, &m);
+    assert_ok(zarr_memory_alloc_from(ctx, "fake-late", 0, 10, &m, &terr));
+    zarr_memory_free(ctx, &m);
     zarr_context_free(ctx);
 }
 
@@ -211,7 +211,7 @@ static void test_dtypes_and_memory(void **state)
 {
     zarr_context *ctx = NULL;
     const zarr_dtype *a = NULL, *b = NULL;
-    zarr_mem m = {0}, n = {0};
+    zarr_memory m = {0}, n = {0};
 
     (void)state;
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
@@ -222,18 +222,18 @@ static void test_dtypes_and_memory(void **state)
     assert_null(b);
     assert_status(zarr_dtype_find(ctx, NULL, &b, &terr), ZARR_ERR_INVALID);
 
-    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_CPU, 0, 100, &m, &terr));
-    assert_ok(zarr_mem_alloc(ctx, 0, 0, 50, &n, &terr));
+    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_CPU, 0, 100, &m, &terr));
+    assert_ok(zarr_memory_alloc(ctx, 0, 0, 50, &n, &terr));
     assert_int_equal((uintptr_t)m.handle % 64, 0);
     memset(m.handle, 7, 100);
-    assert_ok(zarr_mem_copy(ctx, &n, &m, 50, &terr));
+    assert_ok(zarr_memory_copy(ctx, &n, &m, 50, &terr));
     assert_int_equal(((uint8_t *)n.handle)[49], 7);
-    assert_status(zarr_mem_copy(ctx, &n, &m, 100000, &terr), ZARR_ERR_INVALID);
-    zarr_mem_free(ctx, &m);
+    assert_status(zarr_memory_copy(ctx, &n, &m, 100000, &terr), ZARR_ERR_INVALID);
+    zarr_memory_free(ctx, &m);
     assert_null(m.handle);
-    zarr_mem_free(ctx, &m);
-    zarr_mem_free(ctx, &n);
-    assert_status(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 1, &m, &terr),
+    zarr_memory_free(ctx, &m);
+    zarr_memory_free(ctx, &n);
+    assert_status(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 1, &m, &terr),
                   ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(terr.message, "device type 2 (cuda)"));
     assert_non_null(strstr(terr.message, "ZARRC_PLUGIN_PATH"));

@@ -67,8 +67,8 @@ static zarr_status add_impl(zarr_context *ctx, const char *codec, const char *im
     return zarr_context_register_codec_impl(ctx, &v, "tests", &terr);
 }
 
-static zarr_status own_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
-                             zarr_error *err)
+static zarr_status own_alloc(void *self, int32_t device_id, uint64_t bytes,
+                             zarr_memory *out, zarr_error *err)
 {
     (void)self;
     (void)device_id;
@@ -77,13 +77,13 @@ static zarr_status own_alloc(void *self, int32_t device_id, uint64_t bytes, zarr
     return zr_fail(err, ZARR_ERR_NO_MEMORY, "none");
 }
 
-static void own_free(void *self, zarr_mem *mem)
+static void own_free(void *self, zarr_memory *mem)
 {
     (void)self;
     (void)mem;
 }
 
-static zarr_status own_move(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status own_move(void *self, const zarr_memory *dst, const zarr_memory *src,
                             uint64_t bytes, void *stream, zarr_error *err)
 {
     (void)self;

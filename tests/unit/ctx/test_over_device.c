@@ -97,7 +97,7 @@ static void check(zarr_status st, const zarr_error *err)
         fail_msg("%s: %s", zarr_status_text(st), err->message);
 }
 
-static void peek_is_data(const zarr_mem *mem, uint64_t first, uint64_t n)
+static void peek_is_data(const zarr_memory *mem, uint64_t first, uint64_t n)
 {
     assert_int_equal(zarr_fakedev_peek(mem->handle, 0, got, n * sizeof data[0]), 0);
     assert_memory_equal(got, data + first, n * sizeof data[0]);
@@ -112,7 +112,7 @@ static void round_trip(zarr_context *ctx, zarr_store *s, const char *path, bool 
     zarr_error err = ZARR_ERROR_INIT;
     zarr_array *a = NULL;
     zarr_tensor t = ZARR_TENSOR_INIT;
-    zarr_mem mem;
+    zarr_memory mem;
 
     spec.ndim = 2;
     spec.shape = shape;
@@ -122,7 +122,7 @@ static void round_trip(zarr_context *ctx, zarr_store *s, const char *path, bool 
                       : "[\"bytes\",{\"name\":\"gzip\","
                         "\"configuration\":{\"level\":1}}]";
     check(zarr_array_create(&a, s, path, &spec, NULL, &err), &err);
-    check(zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &err), &err);
+    check(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &err), &err);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
     t.device_type = ZARR_DEVICE_EXT;
     t.ndim = 2;
@@ -147,7 +147,7 @@ static void round_trip(zarr_context *ctx, zarr_store *s, const char *path, bool 
     peek_is_data(&mem, (uint64_t)7 * COLS, (uint64_t)28 * COLS);
     zarr_selection_free(rows);
     zarr_array_free(a);
-    zarr_mem_free(ctx, &mem);
+    zarr_memory_free(ctx, &mem);
 }
 
 static void test_over_device(void **state)

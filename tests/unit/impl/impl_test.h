@@ -100,7 +100,7 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
     struct zr_buffer buffer[ZR_UNSIZED_BUFFERS] = {{0}};
     struct zr_unsized g = {.ts = &e->threads, .buffer = buffer};
     uint8_t *exact = malloc(src_bytes ? src_bytes : 1);
-    zarr_mem in = zr_mem_of_host(exact, src_bytes), got = {0};
+    zarr_memory in = zr_mem_of_host(exact, src_bytes), got = {0};
     zarr_status st = exact ? ZARR_OK : ZARR_ERR_NO_MEMORY;
 
     if (exact && src_bytes)
@@ -123,7 +123,7 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
 /* Runs one chunk through one codec stage. */
 static inline zarr_status impl_run_stage(const struct zr_stage *s, bool encode,
                                          struct impl_env *e, zarr_codec_job *job,
-                                         zarr_mem scratch, zarr_error *err)
+                                         zarr_memory scratch, zarr_error *err)
 {
     struct zr_stage_call call = {
         .jobs = job, .n = 1, .ts = &e->threads, .scratch = scratch};
@@ -154,7 +154,7 @@ static inline zarr_status impl_run(const struct zr_program *p, struct impl_env *
         uint8_t *next = malloc(room ? room : 1);
         const size_t need = (size_t)zr_stage_scratch(s, 1);
         uint8_t *own = malloc(need ? need : 1);
-        const zarr_mem scratch = need ? zr_mem_of_host(own, need) : (zarr_mem){0};
+        const zarr_memory scratch = need ? zr_mem_of_host(own, need) : (zarr_memory){0};
         zarr_codec_job job = {.src = zr_mem_of_host(cur, cur_bytes),
                               .dst = zr_mem_of_host(next, room)};
 

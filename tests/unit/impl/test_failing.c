@@ -193,7 +193,7 @@ static void others_fail(void **state)
     s = c.decode->stage;
 
     odd.open = 1;
-    assert_said(impl_run_stage(s, false, &env, &job, (zarr_mem){0}, &err),
+    assert_said(impl_run_stage(s, false, &env, &job, (zarr_memory){0}, &err),
                 ZARR_ERR_INTERNAL, &err,
                 ODD_BROKE "it failed with status 1, which means nothing");
     odd.open = ZARR_OK;
@@ -202,20 +202,21 @@ static void others_fail(void **state)
     odd.partial = 1;
     odd.text = NULL;
     job.dst = zr_mem_of_host(dst, sizeof dst);
-    assert_said(zr_stage_partial(s, &job, &range, 1, &env.threads, (zarr_mem){0}, &err),
-                ZARR_ERR_INTERNAL, &err,
-                ODD_BROKE "it failed with status 1, which means nothing");
+    assert_said(
+        zr_stage_partial(s, &job, &range, 1, &env.threads, (zarr_memory){0}, &err),
+        ZARR_ERR_INTERNAL, &err,
+        ODD_BROKE "it failed with status 1, which means nothing");
     assert_int_equal(job.status, ZARR_ERR_INTERNAL);
     odd.partial = ZARR_OK; /* and one byte more than fits */
-    assert_said(zr_stage_partial(s, &job, &range, 1, &env.threads, (zarr_mem){0}, &err),
-                ZARR_ERR_INTERNAL, &err,
-                ODD_BROKE
-                "it says that it gave more than there was room for: 33 bytes, not 32");
+    assert_said(
+        zr_stage_partial(s, &job, &range, 1, &env.threads, (zarr_memory){0}, &err),
+        ZARR_ERR_INTERNAL, &err,
+        ODD_BROKE "it says that it gave more than there was room for: 33 bytes, not 32");
     odd.strided = ZARR_ERR_CORRUPT;
-    assert_said(zr_stage_strided(s, &job, &to, &env.threads, (zarr_mem){0}, &err),
+    assert_said(zr_stage_strided(s, &job, &to, &env.threads, (zarr_memory){0}, &err),
                 ZARR_ERR_CORRUPT, &err, ODD "failed (corrupt) and does not say why");
     odd.strided = ZARR_ERR_UNSUPPORTED; /* no error: another way is taken */
-    assert_int_equal(zr_stage_strided(s, &job, &to, &env.threads, (zarr_mem){0}, &err),
+    assert_int_equal(zr_stage_strided(s, &job, &to, &env.threads, (zarr_memory){0}, &err),
                      ZARR_ERR_UNSUPPORTED);
     odd.strided = ZARR_OK;
     impl_chain_close(&c);

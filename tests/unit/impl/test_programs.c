@@ -188,11 +188,11 @@ static void foreign_memory(void **state)
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
     assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
     assert_int_equal(
-        impl_run_stage(c.decode->stage, false, &env, &job, (zarr_mem){0}, NULL),
+        impl_run_stage(c.decode->stage, false, &env, &job, (zarr_memory){0}, NULL),
         ZARR_ERR_MEMORY_KIND);
-    job.src = (zarr_mem){.device_type = ZARR_DEVICE_CPU, .bytes = 9};
+    job.src = (zarr_memory){.device_type = ZARR_DEVICE_CPU, .bytes = 9};
     assert_int_equal(
-        impl_run_stage(c.decode->stage, false, &env, &job, (zarr_mem){0}, NULL),
+        impl_run_stage(c.decode->stage, false, &env, &job, (zarr_memory){0}, NULL),
         ZARR_ERR_MEMORY_KIND);
     impl_chain_close(&c);
     impl_env_close(&env);

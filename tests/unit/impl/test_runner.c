@@ -69,7 +69,7 @@ static void box_close(void *self)
 static zarr_status box_run(void *self, zarr_codec_job *job, zarr_codec_exec *exec,
                            bool encode, zarr_error *err)
 {
-    zarr_mem own = {0}, twice = {0};
+    zarr_memory own = {0}, twice = {0};
     zarr_status st = ZARR_OK;
 
     /* Decodes to memory of the thread, twice, so that results lie next to each other. */
@@ -157,9 +157,9 @@ static struct impl_chain made(const char *codecs, uint64_t n)
 static struct zr_buffer buffers[ZR_UNSIZED_BUFFERS];
 
 static zarr_status grow(const struct zr_program *p, const void *src, size_t n,
-                        zarr_mem *out)
+                        zarr_memory *out)
 {
-    const zarr_mem in = zr_mem_of_host((void *)(uintptr_t)src, n);
+    const zarr_memory in = zr_mem_of_host((void *)(uintptr_t)src, n);
     struct zr_unsized g = {.ts = &env.threads, .buffer = buffers};
 
     return p->encode ? zr_unsized_encode(p, &g, &in, NULL, out, &error)
@@ -198,7 +198,7 @@ static void test_around(void **state)
         data[i] = (uint16_t)(i / 7);
     for (size_t i = 0; i < ZR_COUNT(chains); i++) {
         struct impl_chain c = made(chains[i], ZR_COUNT(data));
-        zarr_mem got = {0}, back = {0};
+        zarr_memory got = {0}, back = {0};
         char text[1024];
         uint8_t *stored = NULL;
 
@@ -250,7 +250,7 @@ static void test_bombs(void **state)
     zarr_chunk_spec made_for = chunk;
     uint8_t *zeros = calloc(huge, 1), *bomb = malloc(ZSTD_compressBound(huge));
     size_t n = 0;
-    zarr_mem out = {0};
+    zarr_memory out = {0};
 
     ZR_UNUSED(state);
     box_open();
@@ -328,8 +328,8 @@ static void varies(enum zr_direction runs)
     for (uint32_t i = 0; i < 1000; i++)
         data[i] = i * 77;
     for (uint64_t n = 0; n <= 1000; n = n * 3 + 1) {
-        zarr_mem src = zr_mem_of_host(data, n * 4), got = {0};
-        zarr_mem dst = zr_mem_of_host(back, n * 4);
+        zarr_memory src = zr_mem_of_host(data, n * 4), got = {0};
+        zarr_memory dst = zr_mem_of_host(back, n * 4);
 
         assert_int_equal(zarr_codec_runner_encode(r, &exec, &src, &got, &error), ZARR_OK);
         assert_int_equal(zarr_codec_runner_decode(r, &exec, &got, &dst, &error), ZARR_OK);
@@ -372,7 +372,7 @@ static void *share(void *arg)
 {
     struct sharer *s = arg;
     zarr_codec_exec exec = {.struct_size = sizeof exec, .inner = &s->threads};
-    zarr_mem src = zr_mem_of_host(s->data, sizeof s->data), got = {0}, back = {0};
+    zarr_memory src = zr_mem_of_host(s->data, sizeof s->data), got = {0}, back = {0};
 
     s->same = zarr_codec_runner_encode(s->runner, &exec, &src, &got, NULL) == ZARR_OK &&
               zarr_codec_runner_decode(s->runner, &exec, &got, &back, NULL) == ZARR_OK &&
@@ -446,7 +446,7 @@ static void test_binds_once_each_way(void **state)
     assert_int_equal(n_bound, 16);
     {
         const uint16_t data[4] = {1, 2, 3, 4};
-        zarr_mem got = {0};
+        zarr_memory got = {0};
         uint8_t stored[12];
 
         assert_int_equal(grow(c.encode, data, sizeof data, &got), ZARR_OK);

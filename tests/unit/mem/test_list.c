@@ -19,8 +19,8 @@ enum {
 struct bench {
     struct zr_memory_registry r;
     void *dev, *other;
-    zarr_mem mem[N_MEMS]; /* host, device, device, other device */
-    uint8_t *is[N_MEMS];  /* what each must hold */
+    zarr_memory mem[N_MEMS]; /* host, device, device, other device */
+    uint8_t *is[N_MEMS];     /* what each must hold */
     struct zr_stream stream;
 };
 
@@ -137,7 +137,7 @@ struct list {
     uint64_t n;
     int to[PARTS], from[PARTS];
     uint64_t to_at[PARTS], from_at[PARTS];
-    zarr_mem dst[PARTS], src[PARTS];
+    zarr_memory dst[PARTS], src[PARTS];
     zarr_box box[PARTS];
 };
 
@@ -258,7 +258,7 @@ static void fill_boxes(struct bench *b, struct rnd *r, uint32_t without)
 }
 
 /* Compares runs with a pattern, on the stream of the bench. */
-static zarr_status compare(struct bench *b, const zarr_mem *src, uint64_t n,
+static zarr_status compare(struct bench *b, const zarr_memory *src, uint64_t n,
                            const void *pattern, uint32_t item, uint8_t *equal)
 {
     const struct zr_equal_list l = {src, n, pattern, item, equal};
@@ -324,8 +324,8 @@ static void comparisons_with_each_backend(void **state)
 
 /* ---- streams ---------------------------------------------------------------------- */
 
-static void parts(struct bench *b, int to, int from, uint64_t n, zarr_mem *dst,
-                  zarr_mem *src)
+static void parts(struct bench *b, int to, int from, uint64_t n, zarr_memory *dst,
+                  zarr_memory *src)
 {
     for (uint64_t i = 0; i < n; i++) {
         assert_true(zr_mem_slice(&b->mem[to], (PARTS / 2 + i) * PART, PART, &dst[i]));
@@ -335,7 +335,7 @@ static void parts(struct bench *b, int to, int from, uint64_t n, zarr_mem *dst,
 
 static void nothing_is_done_before_the_wait(void **state)
 {
-    zarr_mem dst[8], src[8];
+    zarr_memory dst[8], src[8];
     zarr_fakedev_late_counters c;
     struct rnd r = {3};
     struct bench b;
@@ -365,7 +365,7 @@ static void nothing_is_done_before_the_wait(void **state)
 /* Work that the stream's backend cannot do comes after what is queued. */
 static void other_work_waits(void **state)
 {
-    zarr_mem dst[2], src[2];
+    zarr_memory dst[2], src[2];
     struct rnd r = {4};
     struct bench b;
 
@@ -396,7 +396,7 @@ static void ours_runs_after_a_foreign_stream(void **state)
         const zarr_memory_vtable *v = zarr_fakedev_vtable_late();
         struct rnd r = {5};
         struct bench b;
-        zarr_mem dst, src;
+        zarr_memory dst, src;
         void *foreign = NULL;
 
         bench_open(&b,
@@ -429,7 +429,7 @@ static void ours_runs_after_a_foreign_stream(void **state)
 
 static void calls_and_copies_are_counted(void **state)
 {
-    zarr_mem dst[8], src[8];
+    zarr_memory dst[8], src[8];
 
     ZR_UNUSED(state);
     for (int k = 0; k < 2; k++) {
@@ -462,7 +462,7 @@ static void calls_and_copies_are_counted(void **state)
 
 static void wrong_lists_move_nothing(void **state)
 {
-    zarr_mem dst[8], src[8];
+    zarr_memory dst[8], src[8];
     zarr_box box[2] = {{.struct_size = sizeof box[0], .ndim = 1, .item_bytes = 1},
                        {.struct_size = sizeof box[0], .ndim = 1, .item_bytes = 1}};
     uint8_t equal[8];
@@ -513,7 +513,7 @@ static zarr_status do_all(struct bench *b, zarr_error *err)
 {
     struct zr_stream s = {0};
     zarr_status st = ZARR_OK;
-    zarr_mem dst[4], src[4];
+    zarr_memory dst[4], src[4];
     zarr_box box[4];
     uint8_t equal[4];
 

@@ -19,7 +19,7 @@ struct bench {
     struct zr_memory_registry r;
     struct zr_pool *pool;
     void *dev;
-    zarr_mem host, device;
+    zarr_memory host, device;
     uint8_t *want;
     struct zr_stream stream;
     struct zr_copy_counters c;

@@ -73,9 +73,9 @@ static void bench_close(struct bench *b)
     assert_int_equal(b->f.live, 0);
 }
 
-static zarr_mem take(struct bench *b, int32_t type, uint64_t bytes)
+static zarr_memory take(struct bench *b, int32_t type, uint64_t bytes)
 {
-    zarr_mem m;
+    zarr_memory m;
 
     assert_int_equal(zr_pool_take(b->pool, type, 0, bytes, &m, NULL), ZARR_OK);
     assert_true(m.bytes >= bytes);
@@ -86,7 +86,7 @@ static zarr_mem take(struct bench *b, int32_t type, uint64_t bytes)
 static void newest_first_without_malloc(void **state)
 {
     struct bench b;
-    zarr_mem x, y, z;
+    zarr_memory x, y, z;
     void *first, *second;
     long calls;
 
@@ -126,7 +126,7 @@ static void newest_first_without_malloc(void **state)
 static void oldest_goes_first(void **state)
 {
     struct bench b;
-    zarr_mem m[4];
+    zarr_memory m[4];
     void *kept;
 
     ZR_UNUSED(state);
@@ -158,7 +158,7 @@ static void oldest_goes_first(void **state)
 static void keeps_nothing_with_cap_zero(void **state)
 {
     struct bench b;
-    zarr_mem m;
+    zarr_memory m;
     long live;
 
     ZR_UNUSED(state);
@@ -174,7 +174,7 @@ static void without_memory(void **state)
 {
     struct bench b;
     zarr_error err = {0};
-    zarr_mem m, n;
+    zarr_memory m, n;
     struct zr_pool *none;
 
     ZR_UNUSED(state);
@@ -197,7 +197,7 @@ static void idle_blocks_make_room(void **state)
 {
     struct bench b;
     zarr_fakedev_counters c;
-    zarr_mem m;
+    zarr_memory m;
 
     ZR_UNUSED(state);
     bench_open(&b, 1 << 20);
@@ -247,9 +247,9 @@ static uint64_t budget(struct bench *b, bool pinned)
     return bytes;
 }
 
-static zarr_mem staging(struct bench *b, uint64_t bytes)
+static zarr_memory staging(struct bench *b, uint64_t bytes)
 {
-    zarr_mem m;
+    zarr_memory m;
 
     assert_int_equal(zr_pool_take_staging(b->pool, ZARR_DEVICE_EXT, 0, bytes, &m, NULL),
                      ZARR_OK);
@@ -287,7 +287,7 @@ static void a_device_keeps_its_budget(void **state)
     zarr_fakedev_counters c;
     zarr_error err = {0};
     struct bench b;
-    zarr_mem m[4], host;
+    zarr_memory m[4], host;
     void *kept;
 
     ZR_UNUSED(state);
@@ -326,7 +326,7 @@ static void pinned_blocks_are_reused(void **state)
 {
     zarr_fakedev_late_counters c;
     struct bench b;
-    zarr_mem m, n;
+    zarr_memory m, n;
     void *was;
 
     ZR_UNUSED(state);
@@ -341,7 +341,7 @@ static void pinned_blocks_are_reused(void **state)
     zarr_fakedev_late_count(b.dev, &c);
     assert_int_equal(c.pinned_allocs, 2);
     {
-        zarr_mem plain = staging(&b, 100); /* the budget is used up */
+        zarr_memory plain = staging(&b, 100); /* the budget is used up */
         int32_t type = 0, id = 0;
 
         assert_int_equal(
@@ -364,7 +364,7 @@ static void pinned_memory_may_be_missing(void **state)
     zarr_fakedev_late_counters c;
     zarr_error err = {0};
     struct bench b;
-    zarr_mem m;
+    zarr_memory m;
 
     ZR_UNUSED(state);
     late_open(&b, 1 << 20, 0, 0, ZARR_FAKEDEV_HOST);
@@ -405,10 +405,10 @@ static void *pool_worker(void *arg)
 {
     struct bench *b = arg;
     struct rnd r = {(uint64_t)(uintptr_t)&b | 1};
-    zarr_mem held[8] = {{0}};
+    zarr_memory held[8] = {{0}};
 
     for (int n = 0; n < 3000; n++) {
-        zarr_mem *m = &held[rnd_below(&r, ZR_COUNT(held))];
+        zarr_memory *m = &held[rnd_below(&r, ZR_COUNT(held))];
 
         if (m->handle) {
             if (m->device_type == ZARR_DEVICE_CPU && *(uint64_t *)m->handle != m->bytes)
@@ -462,7 +462,7 @@ static void nap(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-static void slow_free(void *self, zarr_mem *mem)
+static void slow_free(void *self, zarr_memory *mem)
 {
     atomic_store(&frees, true);
     while (mem->bytes > 4096 && !atomic_load(&may_free))
@@ -474,7 +474,7 @@ struct taker {
     pthread_t thread;
     struct zr_pool *pool;
     uint64_t bytes;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_status st;
 };
 
@@ -492,7 +492,7 @@ static void freed_blocks_are_waited_for(void **state)
     zarr_memory_vtable v = *zarr_fakedev_vtable_late();
     struct taker t[2] = {{.bytes = 1024}, {.bytes = 4096}};
     struct bench b;
-    zarr_mem m;
+    zarr_memory m;
 
     ZR_UNUSED(state);
     v.free = slow_free;

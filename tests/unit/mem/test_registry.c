@@ -59,7 +59,7 @@ static void host_blocks(void **state)
         assert_int_equal(zr_memory_registry_init(&r, allocs[a], NULL), ZARR_OK);
         assert_int_equal(zr_backend_find(&r, ZARR_DEVICE_CPU, &be, NULL), ZARR_OK);
         for (size_t k = 0; k < ZR_COUNT(sizes); k++) {
-            zarr_mem m = {0};
+            zarr_memory m = {0};
 
             assert_int_equal(be->vt.alloc(be->self, 0, sizes[k], &m, NULL), ZARR_OK);
             assert_int_equal(m.bytes, sizes[k]);
@@ -83,7 +83,7 @@ static void host_without_memory(void **state)
     const zarr_allocator alloc = {&count, counted_alloc, counted_realloc, counted_free};
     struct zr_memory_registry r;
     const struct zr_backend *be;
-    zarr_mem m = {0};
+    zarr_memory m = {0};
 
     ZR_UNUSED(state);
     assert_int_equal(zr_memory_registry_init(&r, &alloc, NULL), ZARR_ERR_NO_MEMORY);
@@ -192,7 +192,7 @@ static void host_pointers(void **state)
 {
     struct zr_memory_registry r;
     uint8_t bytes[64];
-    zarr_mem m = zr_mem_of_host(bytes, sizeof bytes), part;
+    zarr_memory m = zr_mem_of_host(bytes, sizeof bytes), part;
     void *p;
 
     ZR_UNUSED(state);
@@ -211,7 +211,7 @@ static void host_pointers(void **state)
     part = m;
     part.offset = UINT64_MAX;
     assert_int_equal(zr_mem_host_ptr(&r, &part, 1, &p, NULL), ZARR_ERR_INTERNAL);
-    part = (zarr_mem){.device_type = ZARR_DEVICE_CPU};
+    part = (zarr_memory){.device_type = ZARR_DEVICE_CPU};
     assert_int_equal(zr_mem_host_ptr(&r, &part, 0, &p, NULL), ZARR_OK);
     part.bytes = 1;
     assert_int_equal(zr_mem_host_ptr(&r, &part, 1, &p, NULL), ZARR_ERR_INTERNAL);
@@ -244,7 +244,7 @@ static void device_memory_is_out_of_reach(void **state)
     struct zr_memory_registry r;
     const struct zr_backend *be;
     zarr_error err = {0};
-    zarr_mem m = {0};
+    zarr_memory m = {0};
     uint8_t *was;
     void *p;
 

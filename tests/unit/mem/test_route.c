@@ -19,20 +19,20 @@ struct bench {
     struct zr_memory_registry r;
     void *dev, *other;
     uint8_t *want, *src, *got;
-    zarr_mem dev_mem, dev_mem2, other_mem, host_mem;
+    zarr_memory dev_mem, dev_mem2, other_mem, host_mem;
 };
 
-static zarr_mem device_block(struct bench *b, int32_t type)
+static zarr_memory device_block(struct bench *b, int32_t type)
 {
     const struct zr_backend *be;
-    zarr_mem m = {0};
+    zarr_memory m = {0};
 
     assert_int_equal(zr_backend_find(&b->r, type, &be, NULL), ZARR_OK);
     assert_int_equal(be->vt.alloc(be->self, 0, BYTES, &m, NULL), ZARR_OK);
     return m;
 }
 
-static void device_release(struct bench *b, zarr_mem *m)
+static void device_release(struct bench *b, zarr_memory *m)
 {
     const struct zr_backend *be;
 
@@ -84,7 +84,7 @@ static void bench_close(struct bench *b)
     free(b->host_mem.handle);
 }
 
-static void block_write(const zarr_mem *m, const uint8_t *from)
+static void block_write(const zarr_memory *m, const uint8_t *from)
 {
     if (m->device_type == ZARR_DEVICE_CPU)
         memcpy(m->handle, from, BYTES);
@@ -92,7 +92,7 @@ static void block_write(const zarr_mem *m, const uint8_t *from)
         assert_int_equal(zarr_fakedev_poke(m->handle, 0, from, BYTES), 0);
 }
 
-static void block_read(const zarr_mem *m, uint8_t *to)
+static void block_read(const zarr_memory *m, uint8_t *to)
 {
     if (m->device_type == ZARR_DEVICE_CPU)
         memcpy(to, m->handle, BYTES);
@@ -127,7 +127,7 @@ static bool random_small_box(struct rnd *r, zarr_box *box)
     return dst_span <= BYTES && src_span <= BYTES && total <= 2000;
 }
 
-static void place(zarr_box_side *side, const zarr_mem *m)
+static void place(zarr_box_side *side, const zarr_memory *m)
 {
     const uint64_t offset = side->mem.offset;
 
@@ -146,8 +146,8 @@ static void random_boxes(bool plain)
     rnd_bytes(&r, b.src, BYTES);
     rnd_bytes(&r, b.want, BYTES);
     for (int n = 0, done = 0; done < 400; n++) {
-        const zarr_mem *mems[] = {&b.host_mem, &b.dev_mem, &b.other_mem, &b.dev_mem2};
-        const zarr_mem *from = mems[rnd_below(&r, 4)], *to = mems[rnd_below(&r, 4)];
+        const zarr_memory *mems[] = {&b.host_mem, &b.dev_mem, &b.other_mem, &b.dev_mem2};
+        const zarr_memory *from = mems[rnd_below(&r, 4)], *to = mems[rnd_below(&r, 4)];
         zarr_box box;
 
         if (from == to || !random_small_box(&r, &box))
@@ -197,7 +197,7 @@ static void large_boxes_are_cut(void **state)
     const uint64_t bytes = (uint64_t)ROWS * ROW_BYTES;
     struct bench b;
     struct rnd r = {5};
-    zarr_mem big = {0};
+    zarr_memory big = {0};
     const struct zr_backend *be;
     uint8_t *data = malloc(bytes), *back = malloc(bytes);
     zarr_box box = {.struct_size = sizeof box,
@@ -235,7 +235,7 @@ static void runs_between_all(void **state)
     struct zr_copy_counters c = {0};
     struct rnd r = {77};
     struct bench b;
-    zarr_mem part;
+    zarr_memory part;
 
     ZR_UNUSED(state);
     bench_open(&b, false);
@@ -336,7 +336,7 @@ static void the_device_is_strict(void **state)
     struct bench b;
     zarr_fakedev_counters c;
     const zarr_memory_vtable *v = zarr_fakedev_vtable();
-    zarr_mem long_mem, wrong;
+    zarr_memory long_mem, wrong;
     uint8_t byte;
 
     ZR_UNUSED(state);

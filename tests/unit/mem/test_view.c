@@ -355,7 +355,7 @@ static void overlap_effort_is_bounded(void **state)
 static void contiguous_views(void **state)
 {
     const uint64_t shape[] = {2, 3};
-    zarr_mem mem = zr_mem_of_host(memory, 100);
+    zarr_memory mem = zr_mem_of_host(memory, 100);
     struct zr_view v;
 
     ZR_UNUSED(state);

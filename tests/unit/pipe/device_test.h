@@ -63,7 +63,7 @@ static inline zarr_status look(zarr_codec_job *jobs, uint64_t n, bool decode,
     zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; i < n; i++) {
-        const zarr_mem *m = decode ? &jobs[i].dst : &jobs[i].src;
+        const zarr_memory *m = decode ? &jobs[i].dst : &jobs[i].src;
         int32_t first = 0;
 
         if (jobs[i].status != ZARR_OK) /* declined: its output was not written */
@@ -258,12 +258,12 @@ enum {
 };
 
 /* A tensor of a shape on the device, with room for `data`. */
-static inline zarr_mem tensor_new(const struct pw *w, zarr_tensor *t,
-                                  const int64_t *lengths)
+static inline zarr_memory tensor_new(const struct pw *w, zarr_tensor *t,
+                                     const int64_t *lengths)
 {
-    zarr_mem mem;
+    zarr_memory mem;
 
-    assert_ok(zarr_mem_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
     *t = (zarr_tensor)ZARR_TENSOR_INIT;
     t->device_type = ZARR_DEVICE_EXT;
     t->ndim = 2;
@@ -288,7 +288,7 @@ static inline zarr_selection *selection_of(const char *text, int64_t *lengths)
 struct source {
     zarr_selection *sel;
     zarr_tensor t, host;
-    zarr_mem mem;
+    zarr_memory mem;
     int64_t lengths[2];
 };
 
@@ -304,7 +304,7 @@ static inline void source_open(const struct pw *w, struct source *s, const char 
 static inline void source_close(const struct pw *w, struct source *s)
 {
     zarr_selection_free(s->sel);
-    zarr_mem_free(w->ctx, &s->mem);
+    zarr_memory_free(w->ctx, &s->mem);
 }
 
 /* Reads a selection to the device, and so to `values`, and compares it with what a read
@@ -317,7 +317,7 @@ static inline void compare_read(const struct pw *w, zarr_array *a, const char *t
     zarr_selection *sel = selection_of(text, lengths);
     const uint64_t bytes = zarr_selection_n_items(sel) * sizeof data[0];
     zarr_tensor t, host;
-    zarr_mem mem = tensor_new(w, &t, lengths);
+    zarr_memory mem = tensor_new(w, &t, lengths);
 
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
     assert_int_equal(zarr_fakedev_peek(mem.handle, 0, values, bytes), 0);
@@ -325,7 +325,7 @@ static inline void compare_read(const struct pw *w, zarr_array *a, const char *t
     assert_ok(zarr_array_read(a, sel, &host, NULL, &terr));
     assert_memory_equal(values, want, bytes);
     zarr_selection_free(sel);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
 }
 
 /* The chunk that the last error names. */
@@ -449,7 +449,7 @@ static inline void count_end(struct counts *c)
 /* Reads all elements into a tensor of tensor_new(), which has others before, and compares
  * them with `data`. */
 static inline void read_data(struct counts *c, zarr_array *a, const zarr_tensor *t,
-                             const zarr_mem *mem, zarr_io_options *opts)
+                             const zarr_memory *mem, zarr_io_options *opts)
 {
     static int32_t got[N];
 

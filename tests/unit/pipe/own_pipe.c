@@ -61,7 +61,7 @@ static zarr_status segment_steps(const struct own_flow *f, uint32_t r,
 {
     const zarr_pipeline_steps *s = f->steps;
     zarr_pipeline_segment segment;
-    zarr_mem got = {0}, block = {0};
+    zarr_memory got = {0}, block = {0};
     bool missing;
     zarr_status st = ZARR_OK;
 
@@ -130,7 +130,7 @@ static zarr_status own_read(void *self, zarr_request *request,
 static zarr_status unit_steps(const struct own_flow *f, uint32_t i,
                               zarr_pipeline_worker *worker, zarr_error *err)
 {
-    zarr_mem bytes = {0};
+    zarr_memory bytes = {0};
     int empty = 0;
     zarr_status st = f->steps->encode(worker, f->units, i, &bytes, &empty, err);
 

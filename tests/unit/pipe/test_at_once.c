@@ -368,7 +368,7 @@ static zarr_status decodes_at_once(const struct scene *s, uint64_t n)
 {
     static uint8_t bytes[N / CHUNK * N / CHUNK][1024];
     uint64_t chunks[N / CHUNK * N / CHUNK][2];
-    zarr_mem values[N / CHUNK * N / CHUNK];
+    zarr_memory values[N / CHUNK * N / CHUNK];
     const uint64_t count[2] = {n, n};
     const int64_t dims[2] = {(int64_t)n, (int64_t)n};
     const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
@@ -386,7 +386,7 @@ static zarr_status decodes_at_once(const struct scene *s, uint64_t n)
             chunks[i][1] = x;
             assert_ok(
                 zarr_array_block_read_encoded(s->a, chunks[i], bytes[i], &length, &terr));
-            values[i] = (zarr_mem){.handle = bytes[i], .bytes = length};
+            values[i] = (zarr_memory){.handle = bytes[i], .bytes = length};
         }
     batch.blocks = chunks[0];
     batch.bytes = values;

@@ -19,7 +19,7 @@ static int32_t data[N], got[N];
 static atomic_int n_calls, n_jobs, most;
 static int fails_at = -1; /* fails the job that begins with this element */
 
-static uint8_t *bytes_of(const zarr_mem *m)
+static uint8_t *bytes_of(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }

@@ -34,7 +34,7 @@ static void *device;
 static atomic_int n_hard, n_same, n_asked_host, n_asked_device;
 static int32_t damage; /* a chunk that begins with this element is damaged; 0: none */
 
-static int32_t first_of(const zarr_mem *m)
+static int32_t first_of(const zarr_memory *m)
 {
     int32_t first = 0;
 
@@ -56,7 +56,7 @@ static zarr_status copy_job(zarr_codec_job *job, void *stream, zarr_error *err)
 {
     job->dst_used = job->src.bytes;
     if (job->src.device_type != ZARR_DEVICE_CPU) {
-        zarr_mem dst = job->dst;
+        zarr_memory dst = job->dst;
 
         dst.bytes = job->src.bytes;
         return zarr_fakedev_vtable_late()->copy_list(device, &dst, &job->src, 1, stream,
@@ -251,11 +251,11 @@ static void one_way(const struct pw *w, int kind, bool on_device)
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_array *a = pw_array(w->store, "a", kinds[kind].codecs, shape, kinds[kind].chunk);
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
     uint64_t n;
 
     o.stats = &stats;
-    assert_ok(zarr_mem_alloc(w->ctx, device_type, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w->ctx, device_type, 0, sizeof data, &mem, &terr));
     zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
     t.device_type = device_type;
     if (on_device)
@@ -293,7 +293,7 @@ static void one_way(const struct pw *w, int kind, bool on_device)
     assert_memory_equal(got, data, sizeof data);
     memset(got, 0, sizeof got);
     assert_true(atomic_load(&n_asked_host) >= CHUNKS);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
     zarr_array_free(a);
 }
 
@@ -328,12 +328,12 @@ static void test_no_scratch(void **state)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         open_world(&w, true);
         o.stats = &stats;
         a = pw_array(w.store, "a", kinds[k].codecs, shape, kinds[k].chunk);
-        assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+        assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
         zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
         t.device_type = ZARR_DEVICE_EXT;
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
@@ -348,7 +348,7 @@ static void test_no_scratch(void **state)
         assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
         assert_memory_equal(got, data, sizeof data);
         memset(got, 0, sizeof got);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -362,14 +362,14 @@ static void test_refused_early(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, true);
     a = pw_array(w.store, "a", kinds[2].codecs, shape, kinds[2].chunk);
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
     t.device_type = ZARR_DEVICE_EXT;
     t.data = mem.handle;
     mode = REFUSES;
@@ -380,7 +380,7 @@ static void test_refused_early(void **state)
     assert_int_equal(after.bytes_down, before.bytes_down);
     /* each chunk goes up once, encoded or decoded; holes of a range may go along */
     assert_in_range(after.bytes_up - before.bytes_up, sizeof data, 2 * sizeof data);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -395,14 +395,15 @@ static void test_errors(void **state)
             struct pw w;
             zarr_array *a;
             zarr_tensor t;
-            zarr_mem mem;
+            zarr_memory mem;
 
             open_world(&w, on_device);
             a = pw_array(w.store, "a", kinds[0].codecs, shape, kinds[0].chunk);
             zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
             assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-            assert_ok(zarr_mem_alloc(w.ctx, on_device ? ZARR_DEVICE_EXT : ZARR_DEVICE_CPU,
-                                     0, sizeof data, &mem, &terr));
+            assert_ok(zarr_memory_alloc(w.ctx,
+                                        on_device ? ZARR_DEVICE_EXT : ZARR_DEVICE_CPU, 0,
+                                        sizeof data, &mem, &terr));
             t.device_type = mem.device_type;
             t.data = mem.handle;
             mode = (enum mode)m;
@@ -413,7 +414,7 @@ static void test_errors(void **state)
                 strstr(terr.message, "\"fast.picky\" did not take the chunk"));
             assert_non_null(strstr(terr.message, "damage"));
             assert_non_null(strstr(terr.message, "a/c/"));
-            zarr_mem_free(w.ctx, &mem);
+            zarr_memory_free(w.ctx, &mem);
             zarr_array_free(a);
             close_world(&w);
         }

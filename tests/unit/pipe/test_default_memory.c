@@ -92,15 +92,15 @@ static void memory_is(zarr_array *a, int32_t type, int32_t id)
 /* A write and a read with tensors that name no memory: it is that of `type`. */
 static void round_trip(struct far_world *w, zarr_array *a, int32_t type)
 {
-    const zarr_mem host = {
+    const zarr_memory host = {
         .device_type = ZARR_DEVICE_CPU, .handle = w->data, .bytes = sizeof w->data};
-    const zarr_mem back = {
+    const zarr_memory back = {
         .device_type = ZARR_DEVICE_CPU, .handle = w->got, .bytes = sizeof w->got};
     zarr_tensor t = ZARR_TENSOR_INIT;
-    zarr_mem mem;
+    zarr_memory mem;
 
-    assert_ok(zarr_mem_alloc(w->ctx, type, 0, sizeof w->data, &mem, &terr));
-    assert_ok(zarr_mem_copy(w->ctx, &mem, &host, sizeof w->data, &terr));
+    assert_ok(zarr_memory_alloc(w->ctx, type, 0, sizeof w->data, &mem, &terr));
+    assert_ok(zarr_memory_copy(w->ctx, &mem, &host, sizeof w->data, &terr));
     t.ndim = 1;
     t.shape = extent;
     t.data = mem.handle;
@@ -108,16 +108,16 @@ static void round_trip(struct far_world *w, zarr_array *a, int32_t type)
     t.data_bytes = mem.offset + mem.bytes;
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     memset(w->got, 0, sizeof w->got);
-    assert_ok(zarr_mem_copy(w->ctx, &mem, &back, sizeof w->got, &terr));
+    assert_ok(zarr_memory_copy(w->ctx, &mem, &back, sizeof w->got, &terr));
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_mem_copy(w->ctx, &back, &mem, sizeof w->got, &terr));
+    assert_ok(zarr_memory_copy(w->ctx, &back, &mem, sizeof w->got, &terr));
     assert_memory_equal(w->got, w->data, sizeof w->data);
     /* a call that names its memory needs no default */
     memset(w->got, 0, sizeof w->got);
     zarr_tensor_host(&t, NULL, w->got, sizeof w->got, 1, extent);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     assert_memory_equal(w->got, w->data, sizeof w->data);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
 }
 
 /* Each row: what context, store and array say, and what counts. */

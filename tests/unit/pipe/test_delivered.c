@@ -24,7 +24,7 @@ static zarr_status in_parts(const zarr_pipeline_steps *s, zarr_pipeline_worker *
                             zarr_pipeline_wave *wave, uint32_t i, zarr_error *err)
 {
     zarr_pipeline_segment segment;
-    zarr_mem got = {0}, block = {0};
+    zarr_memory got = {0}, block = {0};
     zarr_status st = s->fetch(worker, wave, i, &got, err);
     const bool missing = st == ZARR_ERR_NOT_FOUND;
 
@@ -91,7 +91,7 @@ static zarr_status lazy_write(void *self, zarr_request *request,
         st = s->units_next(units, 1, &n, err);
         for (uint32_t i = 0; i < n && st == ZARR_OK && left > 0; i++, left--) {
             zarr_pipeline_unit unit;
-            zarr_mem bytes = {0};
+            zarr_memory bytes = {0};
             int empty = 0;
 
             s->unit_get(units, i, &unit);

@@ -17,7 +17,7 @@ struct world {
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
     zarr_selection *sel;
     int64_t lengths[2];
 };
@@ -39,7 +39,7 @@ static void world_close(struct world *o)
     declines = ZARR_OK;
     declines_lists = false;
     zarr_selection_free(o->sel);
-    zarr_mem_free(o->w.ctx, &o->mem);
+    zarr_memory_free(o->w.ctx, &o->mem);
     zarr_array_free(o->a);
     close_world(&o->w);
 }

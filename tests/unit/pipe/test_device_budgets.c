@@ -23,7 +23,7 @@ static void test_read(void **state)
             struct pw w;
             zarr_array *a;
             zarr_tensor t;
-            zarr_mem mem;
+            zarr_memory mem;
 
             open_world(&w, threads, 1 << 20);
             a = filled_array(&w, "a", kind);
@@ -33,7 +33,7 @@ static void test_read(void **state)
             assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
             assert_memory_equal(got, data, sizeof got);
             assert_true(stats.waves > 1);
-            zarr_mem_free(w.ctx, &mem);
+            zarr_memory_free(w.ctx, &mem);
             zarr_array_free(a);
             close_world(&w);
         }
@@ -84,7 +84,7 @@ static void test_declined(void **state)
             struct pw w;
             zarr_array *a;
             zarr_tensor t;
-            zarr_mem mem;
+            zarr_memory mem;
 
             open_world(&w, threads, 1 << 20);
             a = filled_array(&w, "a", kind);
@@ -99,7 +99,7 @@ static void test_declined(void **state)
             assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
             assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
             assert_memory_equal(got, data, sizeof got);
-            zarr_mem_free(w.ctx, &mem);
+            zarr_memory_free(w.ctx, &mem);
             zarr_array_free(a);
             close_world(&w);
         }
@@ -193,7 +193,7 @@ static uint64_t read_far(struct pw *w, zarr_array *a, uint64_t gap)
     zarr_fakedev_late_counters c;
     zarr_selection *sel = NULL;
     zarr_tensor t;
-    zarr_mem mem = tensor_new(w, &t, lengths);
+    zarr_memory mem = tensor_new(w, &t, lengths);
     uint64_t before;
 
     assert_ok(zarr_selection_parse(&sel, 2, all, ":, 7:8", &terr));
@@ -206,7 +206,7 @@ static uint64_t read_far(struct pw *w, zarr_array *a, uint64_t gap)
     for (int i = 0; i < FAR_ROWS; i++)
         assert_int_equal(got[i], i * FAR_COLS + 7);
     zarr_selection_free(sel);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
     return atomic_load(&w->peak_bytes) - before + c.pinned_peak;
 }
 
@@ -286,7 +286,7 @@ struct user {
     pthread_t thread;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
     const char *pipeline;
     bool writes;
     zarr_status st;
@@ -337,7 +337,7 @@ static void users_at_once(const struct pw *w, int kind, uint64_t bytes,
         assert_memory_equal(got, data, sizeof got);
         assert_int_equal(zarr_fakedev_peek(u[i].mem.handle, 0, got, sizeof got), 0);
         assert_memory_equal(got, data, sizeof got);
-        zarr_mem_free(w->ctx, &u[i].mem);
+        zarr_memory_free(w->ctx, &u[i].mem);
         zarr_array_free(u[i].a);
     }
 }
@@ -401,7 +401,7 @@ static void test_submitted(void **state)
     for (int kind = 0; kind < N_KINDS; kind++) {
         zarr_request *r[MANY] = {NULL};
         zarr_tensor t[MANY]; /* no two requests share memory */
-        zarr_mem mem[MANY];
+        zarr_memory mem[MANY];
         zarr_array *a;
         struct pw w;
 
@@ -429,7 +429,7 @@ static void test_submitted(void **state)
         assert_int_equal(zarr_fakedev_peek(mem[1].handle, 0, got, sizeof got), 0);
         assert_memory_equal(got, data, sizeof got);
         for (int i = 0; i < MANY; i++)
-            zarr_mem_free(w.ctx, &mem[i]);
+            zarr_memory_free(w.ctx, &mem[i]);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -476,7 +476,7 @@ static void test_whole_shards(void **state)
                 fail_msg("reader %d: %s", i, u[i].err.message);
             assert_int_equal(zarr_fakedev_peek(u[i].mem.handle, 0, got, sizeof got), 0);
             assert_memory_equal(got, data, sizeof got);
-            zarr_mem_free(w.ctx, &u[i].mem);
+            zarr_memory_free(w.ctx, &u[i].mem);
             zarr_array_free(u[i].a);
         }
         zr_budget_stats_get(&w.ctx->budget, &s);

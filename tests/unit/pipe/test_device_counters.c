@@ -154,7 +154,7 @@ static void one_case(const struct variant *v)
     bool have[N] = {false};
     const int n = v->parts ? 2 : 1;
     zarr_tensor t[2];
-    zarr_mem mem[2];
+    zarr_memory mem[2];
     struct counts c;
     struct want w;
     struct pw world;
@@ -190,7 +190,7 @@ static void one_case(const struct variant *v)
     check_copies(v, &c);
     check_chunks(v, &c, &w);
     for (int i = 0; i < n; i++)
-        zarr_mem_free(world.ctx, &mem[i]);
+        zarr_memory_free(world.ctx, &mem[i]);
     for (int i = 0; i < 2; i++)
         zarr_selection_free(sel[i]);
     zarr_array_free(a);

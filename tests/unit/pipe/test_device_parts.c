@@ -18,7 +18,7 @@ struct crops {
     zarr_io_part part[CROPS];
     zarr_tensor t[CROPS];
     uint64_t at[CROPS][2];
-    zarr_mem mem;
+    zarr_memory mem;
 };
 
 /* Random places, one behind the other in one block of the device. */
@@ -29,8 +29,8 @@ static void crops_make(const struct pw *w, struct crops *c)
     unsigned seed = 7;
 
     memset(c, 0, sizeof *c);
-    assert_ok(zarr_mem_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data[0] * CROPS * CROP,
-                             &c->mem, &terr));
+    assert_ok(zarr_memory_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data[0] * CROPS * CROP,
+                                &c->mem, &terr));
     for (int i = 0; i < CROPS; i++) {
         zarr_selection *sel = NULL;
 
@@ -53,7 +53,7 @@ static void crops_free(const struct pw *w, struct crops *c)
 {
     for (int i = 0; i < CROPS; i++)
         zarr_selection_free((zarr_selection *)(uintptr_t)c->part[i].selection);
-    zarr_mem_free(w->ctx, &c->mem);
+    zarr_memory_free(w->ctx, &c->mem);
 }
 
 /* Whether a crop has elements of the chunk of 5 x 4 at this place. */
@@ -215,7 +215,7 @@ static void test_small_parts(void **state)
     struct pw w;
     zarr_array *d, *h;
     zarr_tensor whole;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -241,7 +241,7 @@ static void test_small_parts(void **state)
     same_arrays(&w, "d", "h", 6);
     for (int i = 0; i < SMALL; i++)
         zarr_selection_free((zarr_selection *)(uintptr_t)part[i].selection);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(d);
     zarr_array_free(h);
     close_world(&w);
@@ -270,7 +270,7 @@ static void test_write_calls(void **state)
         struct counts n;
         struct pw w;
         zarr_array *a;
-        zarr_mem mem;
+        zarr_memory mem;
 
         open_world(&w, 2, 1 << 20);
         a = pw_array(w.store, "a", chains[k], shape, (uint64_t[2]){20, 20});
@@ -305,7 +305,7 @@ static void test_write_calls(void **state)
             assert_int_equal(got[i], i / COLS < 98 && i % COLS < 39 ? data[i] : -1);
         for (int i = 0; i < MANY; i++)
             zarr_selection_free((zarr_selection *)(uintptr_t)part[i].selection);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -423,7 +423,7 @@ static void test_repeats(void **state)
             zarr_tensor t, host;
             struct pw w;
             zarr_array *d, *h;
-            zarr_mem mem;
+            zarr_memory mem;
 
             open_world(&w, 2, 1 << 20);
             d = filled_array(&w, "d", k);
@@ -444,7 +444,7 @@ static void test_repeats(void **state)
             assert_ok(zarr_array_write(h, sel, &host, NULL, &terr));
             same_arrays(&w, "d", "h", k);
             zarr_selection_free(sel);
-            zarr_mem_free(w.ctx, &mem);
+            zarr_memory_free(w.ctx, &mem);
             zarr_array_free(d);
             zarr_array_free(h);
             close_world(&w);

@@ -177,7 +177,7 @@ static void test_lengths(void **state)
     zarr_array *a = NULL;
     zarr_tensor t;
     uint64_t before;
-    zarr_mem mem;
+    zarr_memory mem;
     struct pw w;
 
     (void)state;
@@ -192,7 +192,7 @@ static void test_lengths(void **state)
     zarr_context_trim(w.ctx);
     assert_ok(zarr_selection_parse(&sel, 1, all, "::2", &terr));
     length[0] = ALL / 2;
-    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof in, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof in, &mem, &terr));
     t = (zarr_tensor)ZARR_TENSOR_INIT;
     t.device_type = ZARR_DEVICE_EXT;
     t.ndim = 1;
@@ -208,7 +208,7 @@ static void test_lengths(void **state)
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (int i = 1; i < ALL; i += 2)
         assert_int_equal(out[i], i);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_selection_free(sel);
     zarr_array_free(a);
     close_world(&w);

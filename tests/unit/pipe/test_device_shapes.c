@@ -40,7 +40,7 @@ static void test_calls(void **state)
         struct counts n;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
         struct pw w;
 
         unchecked = i % 2;
@@ -57,7 +57,7 @@ static void test_calls(void **state)
         assert_int_equal(atomic_load(&n_late.calls), (SHAPES - 1) * c->codec_calls);
         assert_int_equal(atomic_load(&n_late.jobs), (CHUNKS - 1) * c->codec_calls);
         assert_int_equal(atomic_load(&n_late.at_once), 0);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -124,7 +124,7 @@ static void test_room(void **state)
         struct counts n;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
         struct pw w;
 
         open_world(&w, threads, 1 << 20);
@@ -140,7 +140,7 @@ static void test_room(void **state)
         assert_int_equal(n.late.syncs, SHAPES);
         assert_int_equal(n.stats.chunks_fallback, 0);
         assert_int_equal(atomic_load(&n_late.jobs), CHUNKS);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -156,7 +156,7 @@ static void failing_calls(zarr_status status)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         open_world(&w, 2, 1 << 20);
         a = array_of_shapes(&w, "a", chains[c].codecs);
@@ -177,7 +177,7 @@ static void failing_calls(zarr_status status)
                 assert_int_equal(st, status);
             }
         }
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -201,7 +201,7 @@ static void test_damage(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -215,7 +215,7 @@ static void test_damage(void **state)
         }
     damage = -1;
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -228,7 +228,7 @@ static void test_declined(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -244,7 +244,7 @@ static void test_declined(void **state)
     assert_int_equal(n.stats.chunks_done, CHUNKS);
     assert_int_equal(n.stats.chunks_fallback, SHAPES);
     assert_int_equal(atomic_load(&n_late.declined), SHAPES);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -258,7 +258,7 @@ static void test_damage_and_decline(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -274,7 +274,7 @@ static void test_damage_and_decline(void **state)
     damage = -1;
     declines = ZARR_OK;
     declines_bytes = 0;
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -287,7 +287,7 @@ static void test_short_and_decline(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -304,7 +304,7 @@ static void test_short_and_decline(void **state)
     declines = ZARR_OK;
     declines_bytes = 0;
     declines_lists = false;
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }

@@ -24,13 +24,13 @@ static zarr_status pack_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     return ZARR_OK;
 }
 
-static bool is_host(const zarr_mem *m)
+static bool is_host(const zarr_memory *m)
 {
     return m->device_type == ZARR_DEVICE_CPU;
 }
 
 /* The codec's own eyes and hands, on any memory. */
-static void look_at(const zarr_mem *m, void *to, uint64_t bytes)
+static void look_at(const zarr_memory *m, void *to, uint64_t bytes)
 {
     assert_true(bytes <= m->bytes);
     if (is_host(m))
@@ -39,7 +39,7 @@ static void look_at(const zarr_mem *m, void *to, uint64_t bytes)
         assert_int_equal(zarr_fakedev_peek(m->handle, m->offset, to, bytes), 0);
 }
 
-static void put_at(const zarr_mem *m, const void *from, uint64_t bytes)
+static void put_at(const zarr_memory *m, const void *from, uint64_t bytes)
 {
     assert_true(bytes <= m->bytes);
     if (is_host(m))
@@ -227,7 +227,7 @@ static void one_array(const struct packed *p, uint32_t threads, uint64_t wave)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     open_packed(&w, threads, wave, NULL);
     a = pw_array(w.store, "a", p->codecs, shape, p->chunk);
@@ -243,7 +243,7 @@ static void one_array(const struct packed *p, uint32_t threads, uint64_t wave)
     atomic_store(&n_chunks, 0);
     read_data(&c, a, &t, &mem, &opts);
     check_read(p, &c);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -274,7 +274,7 @@ static void test_host_reader(void **state)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         assert_non_null(mkdtemp(dir));
         open_packed(&w, 2, 1 << 20, dir);
@@ -285,7 +285,7 @@ static void test_host_reader(void **state)
         zarr_context_trim(w.ctx);
         read_data(&c, a, &t, &mem, &opts);
         assert_in_range(c.late.pinned_allocs, 1, 2 * c.stats.waves);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
         snprintf(command, sizeof command, "rm -r %s", dir);

@@ -51,7 +51,7 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     zarr_selection *sel = selection_of(text, lengths);
     char path[16], other[16];
     zarr_tensor t, host;
-    zarr_mem mem;
+    zarr_memory mem;
 
     snprintf(path, sizeof path, "w%d", ++n);
     snprintf(other, sizeof other, "h%d", n);
@@ -72,7 +72,7 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     same_arrays(w, path, other, kind);
     zarr_array_free(a);
     zarr_selection_free(sel);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
 }
 
 static void test_write(void **state)
@@ -103,7 +103,7 @@ static void test_calls(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -128,7 +128,7 @@ static void test_calls(void **state)
     assert_in_range(c.moved.copies_up, 1, 10);
     assert_int_equal(c.moved.bytes_up, sizeof data);
     assert_int_equal(c.moved.bytes_down, 0);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -147,7 +147,7 @@ static void test_streams(void **state)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         open_world(&w, threads, 1024);
         assert_ok(zarr_fakedev_vtable_late()->stream_open(device, 0, &foreign, &terr));
@@ -173,7 +173,7 @@ static void test_streams(void **state)
         zarr_context_trim(w.ctx);
         zarr_fakedev_late_count(device, &c);
         assert_int_equal(c.streams, 0);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -196,7 +196,7 @@ static void test_bounds(void **state)
             struct pw w;
             zarr_array *a;
             zarr_tensor t;
-            zarr_mem mem;
+            zarr_memory mem;
 
             unchecked = i / 2;
             open_world(&w, 2, 1 << 20);
@@ -215,7 +215,7 @@ static void test_bounds(void **state)
                             6 * c.stats.waves);
             if (!between)
                 assert_int_equal(c.late.syncs, c.stats.waves);
-            zarr_mem_free(w.ctx, &mem);
+            zarr_memory_free(w.ctx, &mem);
             zarr_array_free(a);
             close_world(&w);
         }
@@ -238,7 +238,7 @@ static void test_raw_and_missing(void **state)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         pinned_bytes = budgets[i / 2];
         open_world(&w, 2, 1 << 20);
@@ -271,7 +271,7 @@ static void test_raw_and_missing(void **state)
             assert_int_equal(c.late.pinned_allocs, 0);
         else
             assert_in_range(c.late.pinned_allocs, 1, 2 * c.stats.waves);
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -336,7 +336,7 @@ static void failing_calls(zarr_status status)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         open_world(&w, 2, 1 << 20);
         a = filled_array(&w, "a", kind);
@@ -358,7 +358,7 @@ static void failing_calls(zarr_status status)
                 assert_int_equal(st, status);
             }
         }
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }
@@ -401,7 +401,7 @@ static void test_asleep(void **state)
     struct zr_pool_stats pool;
     zarr_request **r;
     zarr_tensor *t;
-    zarr_mem *mem;
+    zarr_memory *mem;
     zarr_array *a;
     struct pw w;
 
@@ -424,7 +424,7 @@ static void test_asleep(void **state)
     for (uint32_t i = 0; i < most_asleep; i++) {
         assert_ok(zarr_request_wait(r[i], UINT64_MAX, NULL, &terr));
         zarr_request_free(r[i]);
-        zarr_mem_free(w.ctx, &mem[i]);
+        zarr_memory_free(w.ctx, &mem[i]);
     }
     assert_int_equal(atomic_load(&n_alone), 0);
     free(r);
@@ -441,7 +441,7 @@ static void test_damage(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     open_world(&w, 2, 1 << 20);
@@ -459,7 +459,7 @@ static void test_damage(void **state)
     assert_non_null(strstr(terr.message, "test.late: damage"));
     damage = -1;
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }

@@ -13,13 +13,13 @@
 
 #define FAR ((uintptr_t)1 << 62)
 
-static uint8_t *at(const zarr_mem *m)
+static uint8_t *at(const zarr_memory *m)
 {
     return (uint8_t *)((uintptr_t)m->handle & ~FAR) + m->offset;
 }
 
-static zarr_status far_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
-                             zarr_error *err)
+static zarr_status far_alloc(void *self, int32_t device_id, uint64_t bytes,
+                             zarr_memory *out, zarr_error *err)
 {
     void *p = NULL;
 
@@ -27,20 +27,20 @@ static zarr_status far_alloc(void *self, int32_t device_id, uint64_t bytes, zarr
     (void)err;
     if (posix_memalign(&p, 64, bytes ? bytes : 1) != 0)
         return ZARR_ERR_NO_MEMORY;
-    *out = (zarr_mem){.device_type = ZARR_DEVICE_EXT,
-                      .device_id = device_id,
-                      .handle = (void *)((uintptr_t)p | FAR),
-                      .bytes = bytes};
+    *out = (zarr_memory){.device_type = ZARR_DEVICE_EXT,
+                         .device_id = device_id,
+                         .handle = (void *)((uintptr_t)p | FAR),
+                         .bytes = bytes};
     return ZARR_OK;
 }
 
-static void far_free(void *self, zarr_mem *mem)
+static void far_free(void *self, zarr_memory *mem)
 {
     (void)self;
     free((void *)((uintptr_t)mem->handle & ~FAR));
 }
 
-static zarr_status far_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status far_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                             uint64_t bytes, void *stream, zarr_error *err)
 {
     (void)self;
@@ -278,10 +278,10 @@ static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
     const uint64_t bytes = n[0] * n[1] * sizeof *data;
     zarr_tensor t = pw_tensor(NULL, size, bytes);
     zarr_selection *sel = NULL;
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     zarr_status st;
 
-    assert_ok(zarr_mem_alloc(w->ctx, s->tensor, 0, bytes, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w->ctx, s->tensor, 0, bytes, &mem, &terr));
     memset(at(&mem), 0x11, bytes);
     if (write)
         memcpy(at(&mem), data, bytes);
@@ -295,7 +295,7 @@ static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
     if (!write)
         memcpy(data, at(&mem), bytes);
     zarr_selection_free(sel);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
     return st;
 }
 

@@ -31,14 +31,15 @@ static const zarr_memory_vtable *near_table(void)
 }
 
 static zarr_status counted_alloc(void *self, int32_t device_id, uint64_t bytes,
-                                 zarr_mem *out, zarr_error *err)
+                                 zarr_memory *out, zarr_error *err)
 {
     atomic_fetch_add(&n_allocs, 1);
     return near_table()->alloc(self, device_id, bytes, out, err);
 }
 
-static zarr_status counted_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
-                                uint64_t bytes, void *stream, zarr_error *err)
+static zarr_status counted_copy(void *self, const zarr_memory *dst,
+                                const zarr_memory *src, uint64_t bytes, void *stream,
+                                zarr_error *err)
 {
     atomic_fetch_add(&n_copies, 1);
     return near_table()->copy(self, dst, src, bytes, stream, err);
@@ -192,14 +193,14 @@ static void round_trip(struct world *w, int round, int32_t kind)
     zarr_array *a = NULL;
     zarr_selection *sel = NULL;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
     static int n;
     char path[16];
     int before = 0;
 
     snprintf(path, sizeof path, "a%d", ++n);
     a = pw_array(w->w.store, path, rounds[round], shape, chunk);
-    assert_ok(zarr_mem_alloc(w->w.ctx, kind, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w->w.ctx, kind, 0, sizeof data, &mem, &terr));
     before = atomic_load(&n_allocs);
     zarr_tensor_host(&t, NULL, mem.handle, mem.bytes, 2, sizes);
     t.device_type = kind;
@@ -226,7 +227,7 @@ static void round_trip(struct world *w, int round, int32_t kind)
         assert_int_equal(atomic_load(&n_allocs), before);
     zarr_selection_free(sel);
     zarr_array_free(a);
-    zarr_mem_free(w->w.ctx, &mem);
+    zarr_memory_free(w->w.ctx, &mem);
 }
 
 static void test_no_copies(void **state)
@@ -246,12 +247,12 @@ static void read_managed(struct world *w)
 {
     zarr_array *a = pw_array(w->w.store, "m", rounds[2], shape, chunk);
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(
-        zarr_mem_alloc(w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data, &mem,
+                                &terr));
     t.data = mem.handle;
     t.device_type = ZARR_DEVICE_CUDA_MANAGED;
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
@@ -259,7 +260,7 @@ static void read_managed(struct world *w)
     assert_int_equal(atomic_load(&n_device_jobs), 4);
     assert_int_equal(atomic_load(&n_copies), 0);
     zarr_array_free(a);
-    zarr_mem_free(w->w.ctx, &mem);
+    zarr_memory_free(w->w.ctx, &mem);
 }
 
 /* A device decodes into managed memory; raw chunks come from the file. */

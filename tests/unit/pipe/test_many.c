@@ -182,7 +182,7 @@ static void test_memories(void **state)
             void *device = zarr_fakedev_create();
             zarr_fakedev_counters c;
             static int32_t back[N];
-            zarr_mem mem[2];
+            zarr_memory mem[2];
             struct pw w;
             zarr_array *a;
 
@@ -195,8 +195,8 @@ static void test_memories(void **state)
             box_part(1, 5, 5, 20, 20);
             box_part(2, 0, 0, ROWS, COLS);
             for (int i = 0; i < (mixed ? 1 : 2); i++) {
-                assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem[i],
-                                         &terr));
+                assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data,
+                                            &mem[i], &terr));
                 part[i].t.device_type = ZARR_DEVICE_EXT;
                 part[i].t.data = mem[i].handle;
             }
@@ -223,9 +223,9 @@ static void test_memories(void **state)
             zarr_fakedev_count(device, &c);
             assert_int_equal(c.faults, 0);
             free_parts(3);
-            zarr_mem_free(w.ctx, &mem[0]);
+            zarr_memory_free(w.ctx, &mem[0]);
             if (!mixed)
-                zarr_mem_free(w.ctx, &mem[1]);
+                zarr_memory_free(w.ctx, &mem[1]);
             zarr_array_free(a);
             pw_close(&w);
         }

@@ -42,7 +42,7 @@ static void test_chunks_of_the_caller(void **state)
     for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
         const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = "test.own"};
         uint64_t at[N_CHUNKS * 2];
-        zarr_mem mem[N_CHUNKS];
+        zarr_memory mem[N_CHUNKS];
         const zarr_block_batch batch = {.struct_size = sizeof batch,
                                         .n_blocks = N_CHUNKS,
                                         .blocks = at,

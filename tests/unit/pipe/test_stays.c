@@ -20,7 +20,7 @@ static const int64_t sizes[2] = {ROWS, COLS};
 static int32_t data[N], got[N];
 static atomic_int n_changed, n_calls;
 
-static uint8_t *at(const zarr_mem *m)
+static uint8_t *at(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }
@@ -119,14 +119,14 @@ static void read_some(uint32_t threads, uint32_t batch, const char *codecs,
     const zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipeline};
     zarr_tensor t;
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
     struct pw w;
 
     open_world(&w, threads, batch);
     a = pw_array(w.store, "a", codecs, shape, chunk);
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_mem_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
     zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
     t.device_type = ZARR_DEVICE_EXT;
     atomic_store(&n_changed, 0);
@@ -138,7 +138,7 @@ static void read_some(uint32_t threads, uint32_t batch, const char *codecs,
     }
     assert_true(atomic_load(&n_calls) >= ROUNDS * 32);
     assert_int_equal(atomic_load(&n_changed), 0);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     pw_close(&w);
 }

@@ -24,8 +24,8 @@ static void *device;
 struct world {
     struct pw w;
     zarr_array *a;
-    void *stream;        /* the application's */
-    zarr_mem mem, other; /* the tensor, and memory that the application copies with */
+    void *stream;           /* the application's */
+    zarr_memory mem, other; /* the tensor, and memory that the application copies with */
     zarr_tensor t;
 };
 
@@ -34,12 +34,12 @@ static const zarr_memory_vtable *table(void)
     return zarr_fakedev_vtable_late();
 }
 
-static void put(const zarr_mem *mem, const int32_t *from)
+static void put(const zarr_memory *mem, const int32_t *from)
 {
     assert_int_equal(zarr_fakedev_poke(mem->handle, 0, from, sizeof data), 0);
 }
 
-static void peek(const zarr_mem *mem)
+static void peek(const zarr_memory *mem)
 {
     assert_int_equal(zarr_fakedev_peek(mem->handle, 0, got, sizeof got), 0);
 }
@@ -52,9 +52,10 @@ static void world_open(struct world *w, const char *codecs)
     assert_ok(zarr_context_register_memory(w->w.ctx, table(), device, "test", &terr));
     assert_ok(zarr_store_open(&w->w.store, w->w.ctx, "memory:", NULL, &terr));
     w->a = pw_array(w->w.store, "a", codecs, shape, chunk);
-    assert_ok(zarr_mem_alloc(w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &w->mem, &terr));
     assert_ok(
-        zarr_mem_alloc(w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &w->other, &terr));
+        zarr_memory_alloc(w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &w->mem, &terr));
+    assert_ok(
+        zarr_memory_alloc(w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &w->other, &terr));
     assert_ok(table()->stream_open(device, 0, &w->stream, &terr));
     w->t = (zarr_tensor)ZARR_TENSOR_INIT;
     w->t.device_type = ZARR_DEVICE_EXT;
@@ -76,8 +77,8 @@ static void world_close(struct world *w)
         assert_ok(table()->sync(device, w->stream, &terr));
         table()->stream_close(device, w->stream);
     }
-    zarr_mem_free(w->w.ctx, &w->mem);
-    zarr_mem_free(w->w.ctx, &w->other);
+    zarr_memory_free(w->w.ctx, &w->mem);
+    zarr_memory_free(w->w.ctx, &w->other);
     zarr_array_free(w->a);
     zarr_fakedev_count(device, &c);
     assert_int_equal(c.faults, 0);
@@ -85,7 +86,8 @@ static void world_close(struct world *w)
 }
 
 /* The application queues a copy. */
-static void queue_copy(const struct world *w, const zarr_mem *dst, const zarr_mem *src)
+static void queue_copy(const struct world *w, const zarr_memory *dst,
+                       const zarr_memory *src)
 {
     assert_ok(table()->copy(device, dst, src, sizeof data, w->stream, &terr));
 }
@@ -384,10 +386,10 @@ enum {
     MOST = 4 * N
 };
 static unsigned char kept[CHUNKS][MOST];
-static zarr_mem kept_mem[CHUNKS];
+static zarr_memory kept_mem[CHUNKS];
 static uint64_t kept_at[CHUNKS][2];
 
-static zarr_status keep_chunk(void *user, const uint64_t *at, const zarr_mem *bytes,
+static zarr_status keep_chunk(void *user, const uint64_t *at, const zarr_memory *bytes,
                               zarr_error *err)
 {
     const uint64_t i = at[0];
@@ -396,7 +398,7 @@ static zarr_status keep_chunk(void *user, const uint64_t *at, const zarr_mem *by
     (void)err;
     assert_true(i < CHUNKS && bytes && bytes->bytes <= MOST);
     memcpy(kept[i], (char *)bytes->handle + bytes->offset, bytes->bytes);
-    kept_mem[i] = (zarr_mem){
+    kept_mem[i] = (zarr_memory){
         .device_type = ZARR_DEVICE_CPU, .handle = kept[i], .bytes = bytes->bytes};
     kept_at[i][0] = i;
     kept_at[i][1] = 0;
@@ -412,7 +414,7 @@ static void encode(const struct world *w, const zarr_tensor *t, const zarr_io_op
     assert_ok(zarr_array_encode(w->a, NULL, t, NULL, &sink, o, &terr));
 }
 
-static void decode(const struct world *w, const zarr_tensor *t, const zarr_mem *bytes,
+static void decode(const struct world *w, const zarr_tensor *t, const zarr_memory *bytes,
                    const zarr_io_options *o)
 {
     zarr_block_batch batch = ZARR_BLOCK_BATCH_INIT;
@@ -454,7 +456,7 @@ static void test_decode(void **state)
     for (size_t i = 0; i < 2 * ZR_COUNT(chains); i++) {
         zarr_io_options o = ZARR_IO_OPTIONS_INIT;
         const bool arriving = i % 2;
-        zarr_mem on_device[CHUNKS];
+        zarr_memory on_device[CHUNKS];
         struct world w;
         zarr_tensor t;
 
@@ -465,10 +467,10 @@ static void test_decode(void **state)
         if (!arriving)
             queue_copy(&w, &w.other, &w.mem);
         for (int k = 0; arriving && k < CHUNKS; k++) {
-            const zarr_mem *from = &kept_mem[k];
+            const zarr_memory *from = &kept_mem[k];
 
-            assert_ok(zarr_mem_alloc(w.w.ctx, ZARR_DEVICE_EXT, 0, from->bytes,
-                                     &on_device[k], &terr));
+            assert_ok(zarr_memory_alloc(w.w.ctx, ZARR_DEVICE_EXT, 0, from->bytes,
+                                        &on_device[k], &terr));
             assert_ok(
                 table()->copy(device, &on_device[k], from, from->bytes, w.stream, &terr));
         }
@@ -482,7 +484,7 @@ static void test_decode(void **state)
         if (!arriving)
             assert_memory_equal(got, old, sizeof data);
         for (int k = 0; arriving && k < CHUNKS; k++)
-            zarr_mem_free(w.w.ctx, &on_device[k]);
+            zarr_memory_free(w.w.ctx, &on_device[k]);
         world_close(&w);
     }
 }

@@ -20,7 +20,7 @@ static enum {
     SHORT
 } mode;
 
-static uint8_t *at(const zarr_mem *m)
+static uint8_t *at(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }

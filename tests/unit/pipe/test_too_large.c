@@ -61,7 +61,7 @@ static void read_one(int kind, uint32_t threads, const char *pipeline)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     open_small(&w, threads);
     a = filled_array(&w, "a", kind);
@@ -77,7 +77,7 @@ static void read_one(int kind, uint32_t threads, const char *pipeline)
         assert_int_equal(stats.chunks_fallback, leaves_of(a) * codecs_there(kind));
         assert_int_equal(atomic_load(&n_told) > 0, codecs_there(kind) > 0);
     }
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
 }
@@ -102,7 +102,7 @@ static void write_one(int kind, uint32_t threads, const char *pipeline, const ch
     zarr_tensor t, host;
     zarr_array *d, *h;
     struct pw w;
-    zarr_mem mem;
+    zarr_memory mem;
 
     open_small(&w, threads);
     for (int i = 0; i < N; i++)
@@ -123,7 +123,7 @@ static void write_one(int kind, uint32_t threads, const char *pipeline, const ch
     assert_ok(zarr_array_write(h, sel, &host, NULL, &terr));
     same_arrays(&w, "d", "h", kind);
     zarr_selection_free(sel);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(d);
     zarr_array_free(h);
     close_world(&w);
@@ -188,7 +188,7 @@ static void test_alone(void **state)
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
-        zarr_mem mem;
+        zarr_memory mem;
 
         open_small(&w, 2);
         a = pw_array(w.store, "a", "[" BYTES ",{\"name\":\"test.alone\"}]", shape,
@@ -201,7 +201,7 @@ static void test_alone(void **state)
         says_why("a/c/0/0");
         assert_status(zarr_array_write(a, NULL, &t, &o, &terr), ZARR_ERR_NO_MEMORY);
         says_why("a/c/0/0");
-        zarr_mem_free(w.ctx, &mem);
+        zarr_memory_free(w.ctx, &mem);
         zarr_array_free(a);
         close_world(&w);
     }

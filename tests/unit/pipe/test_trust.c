@@ -70,7 +70,7 @@ static bool read_uses(const struct pw *w, zarr_array *a, uint32_t trust)
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     struct counts c;
     zarr_tensor t;
-    zarr_mem mem = tensor_new(w, &t, sizes);
+    zarr_memory mem = tensor_new(w, &t, sizes);
 
     opts.trust = trust;
     read_data(&c, a, &t, &mem, &opts);
@@ -78,7 +78,7 @@ static bool read_uses(const struct pw *w, zarr_array *a, uint32_t trust)
     explains(a, &t, &opts, n_late.jobs > 0);
     assert_int_equal(c.stats.chunks_distrusted, n_late.jobs ? 0 : c.stats.chunks_total);
     assert_true(n_late.jobs == 0 || (uint64_t)n_late.jobs == c.stats.chunks_total);
-    zarr_mem_free(w->ctx, &mem);
+    zarr_memory_free(w->ctx, &mem);
     return n_late.jobs > 0;
 }
 
@@ -118,7 +118,7 @@ static void test_write(void **state)
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
-    zarr_mem mem;
+    zarr_memory mem;
 
     (void)state;
     unchecked = true;
@@ -130,7 +130,7 @@ static void test_write(void **state)
     memset(&n_late, 0, sizeof n_late);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     assert_true(n_late.encode_jobs > 0);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
     unchecked = false;
@@ -281,7 +281,7 @@ static void test_late_checksum(void **state)
     struct counts n;
     zarr_tensor t;
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
     struct pw w;
 
     (void)state;
@@ -298,7 +298,7 @@ static void test_late_checksum(void **state)
     count_begin(&n, &opts);
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_CORRUPT);
     assert_int_equal(n_late.calls, 1); /* the checksum's; the decoder never saw it */
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
     more_codecs = NULL;
@@ -342,7 +342,7 @@ static void test_looks_behind_the_device(void **state)
     struct counts n;
     zarr_tensor t;
     zarr_array *a;
-    zarr_mem mem;
+    zarr_memory mem;
     struct pw w;
 
     (void)state;
@@ -355,7 +355,7 @@ static void test_looks_behind_the_device(void **state)
     assert_int_equal(n_late.calls, 2);
     assert_int_equal(n_looked, ROWS / 10 * (COLS / 10));
     assert_int_equal(n_blind, 0);
-    zarr_mem_free(w.ctx, &mem);
+    zarr_memory_free(w.ctx, &mem);
     zarr_array_free(a);
     close_world(&w);
     more_codecs = NULL;

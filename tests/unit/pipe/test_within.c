@@ -21,7 +21,7 @@ static enum mode {
     OTHER
 } mode;
 
-static uint8_t *at(const zarr_mem *m)
+static uint8_t *at(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }

@@ -278,7 +278,7 @@ static void an_end_is_an_end(void **state)
 /* Handles are addresses with a bit set, so that any direct access faults. */
 #define FAR_AWAY ((uintptr_t)1 << 63)
 
-static void *device_host(const zarr_mem *m)
+static void *device_host(const zarr_memory *m)
 {
     uintptr_t p = (uintptr_t)m->handle;
 
@@ -287,23 +287,23 @@ static void *device_host(const zarr_mem *m)
     return (char *)p + m->offset;
 }
 
-static zarr_status device_alloc(void *self, int32_t id, uint64_t bytes, zarr_mem *out,
+static zarr_status device_alloc(void *self, int32_t id, uint64_t bytes, zarr_memory *out,
                                 zarr_error *err)
 {
     (void)self;
     (void)err;
-    *out = (zarr_mem){ZARR_DEVICE_EXT, id, (void *)((uintptr_t)malloc(bytes) | FAR_AWAY),
-                      0, bytes};
+    *out = (zarr_memory){ZARR_DEVICE_EXT, id,
+                         (void *)((uintptr_t)malloc(bytes) | FAR_AWAY), 0, bytes};
     return ZARR_OK;
 }
 
-static void device_free(void *self, zarr_mem *mem)
+static void device_free(void *self, zarr_memory *mem)
 {
     (void)self;
     free((void *)((uintptr_t)mem->handle & ~FAR_AWAY));
 }
 
-static zarr_status device_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+static zarr_status device_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                                uint64_t bytes, void *stream, zarr_error *err)
 {
     (void)self;
@@ -323,7 +323,7 @@ static const zarr_memory_vtable device_vtable = {.struct_size = sizeof device_vt
 static void far_memory_on(struct world *w, zarr_store *s)
 {
     zarr_error err = {0};
-    zarr_mem far = {0}, back = {0};
+    zarr_memory far = {0}, back = {0};
     zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = "far/v"};
 
     assert_status(device_alloc(NULL, 0, 10, &far, &err), ZARR_OK);

@@ -10,7 +10,7 @@
 static zarr_status put_part(zarr_store *s, void *lock, const char *key, uint64_t at,
                             const char *text, zarr_error *err)
 {
-    const zarr_mem part = zr_mem_of_host((void *)(uintptr_t)text, strlen(text));
+    const zarr_memory part = zr_mem_of_host((void *)(uintptr_t)text, strlen(text));
 
     return zr_store_put_part(s, lock, key, at, &part, err);
 }

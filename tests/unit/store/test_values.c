@@ -37,7 +37,7 @@ static void read_one(zarr_store *s, uint64_t offset, uint64_t length, uint64_t r
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
     zarr_error err = {0};
     char to[32];
-    const zarr_mem mem = zr_mem_of_host(to, room);
+    const zarr_memory mem = zr_mem_of_host(to, room);
 
     memset(to, '#', sizeof to);
     assert_status(zarr_store_read(s, "a/k", offset, length, &mem, &v, &err), ZARR_OK);
@@ -53,7 +53,7 @@ static void read_all_ways(zarr_store *s)
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
     zarr_error err = {0};
     char to[4];
-    const zarr_mem mem = zr_mem_of_host(to, sizeof to);
+    const zarr_memory mem = zr_mem_of_host(to, sizeof to);
 
     read_one(s, 0, ZARR_STORE_TO_END, 31, "0123456789");
     read_one(s, 3, ZARR_STORE_TO_END, 31, "3456789");
@@ -69,7 +69,7 @@ static void read_all_ways(zarr_store *s)
 static void write_by_version(zarr_store *s)
 {
     zarr_store_value v = ZARR_STORE_VALUE_INIT, w = ZARR_STORE_VALUE_INIT;
-    const zarr_mem mem = zr_mem_of_host((char[]){'n', 'e', 'w'}, 3);
+    const zarr_memory mem = zr_mem_of_host((char[]){'n', 'e', 'w'}, 3);
     zarr_error err = {0};
 
     assert_status(zarr_store_stat(s, "a/k", &v, &err), ZARR_OK);
@@ -90,7 +90,7 @@ static void write_by_version(zarr_store *s)
 
 static void put_new_one(zarr_store *s)
 {
-    const zarr_mem mem = zr_mem_of_host((char[]){'2'}, 1);
+    const zarr_memory mem = zr_mem_of_host((char[]){'2'}, 1);
     zarr_error err = {0};
 
     assert_status(zarr_store_put_new(s, "n/k", "1", 1, &err), ZARR_OK);
@@ -336,7 +336,7 @@ static void device_memory(void **state)
     static const enum sort sorts[] = {SORT_MEMORY, SORT_LOCAL, SORT_COMPOSITE};
     void *dev = zarr_fakedev_create();
     zarr_store *inner = NULL, *s = NULL;
-    zarr_mem mem = {0};
+    zarr_memory mem = {0};
     zarr_error err = {0};
     char text[5] = "";
 

@@ -25,7 +25,7 @@ static zarr_tensor tensor(void)
 
 static int n_sunk;
 
-static zarr_status sink(void *user, const uint64_t *chunk, const zarr_mem *bytes,
+static zarr_status sink(void *user, const uint64_t *chunk, const zarr_memory *bytes,
                         zarr_error *err)
 {
     (void)user;
@@ -43,7 +43,7 @@ static zarr_status do_decode(zarr_array *a)
         CHUNKS = 4 * 3
     };
     static uint64_t chunks[CHUNKS][2];
-    static zarr_mem bytes[CHUNKS];
+    static zarr_memory bytes[CHUNKS];
     const zarr_tensor t = tensor();
     zarr_block_batch in = ZARR_BLOCK_BATCH_INIT;
 
@@ -88,7 +88,7 @@ static zarr_status do_chain_encode(zarr_array *a)
 {
     zarr_chain *c = make_chain(a);
     const zarr_tensor t = tensor();
-    zarr_mem to = {ZARR_DEVICE_CPU, 0, encoded, 0, sizeof encoded};
+    zarr_memory to = {ZARR_DEVICE_CPU, 0, encoded, 0, sizeof encoded};
     const zarr_status st = zarr_chain_encode(c, &t, &to, &io, &terr);
 
     zarr_chain_free(c);
@@ -99,7 +99,7 @@ static zarr_status do_chain_decode(zarr_array *a)
 {
     zarr_chain *c = make_chain(a);
     const zarr_tensor t = tensor();
-    zarr_mem from = {ZARR_DEVICE_CPU, 0, encoded, 0, sizeof encoded};
+    zarr_memory from = {ZARR_DEVICE_CPU, 0, encoded, 0, sizeof encoded};
     zarr_status st;
 
     assert_ok(zarr_chain_encode(c, &t, &from, NULL, &terr));
